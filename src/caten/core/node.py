@@ -1,0 +1,180 @@
+"""The one immutable data structure of the compiler: interned nodes with named fields.
+
+A node class declares its fields by annotations and its head by a class argument; printing, reading, walking, matching and
+verifying are derived from those declarations:
+
+    class Setf(Stmt, head="setf"):
+        '''target = value'''
+        target: Ref
+        value: Expr
+
+Equal nodes are the same object, so `is` is structural equality, a dictionary keyed by nodes is a dictionary keyed by
+structure, and common subexpressions cost nothing.
+"""
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Self, dataclass_transform
+
+_POOL: weakref.WeakValueDictionary[tuple[Any, ...], Node] = weakref.WeakValueDictionary()
+HEADS: dict[str, type[Node]] = {}
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, kw_only_default=False)
+class NodeMeta(type):
+    """Interns: calling a node class with the same field values returns the same object."""
+
+    _fields: tuple[str, ...]
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or len(args) != len(cls._fields):
+            args = cls._bind(args, kwargs)
+        key = (cls, *cls._key(args))
+        node = _POOL.get(key)
+        if node is None:
+            node = object.__new__(cls)  # type: ignore[arg-type]   # mypy does not see that a metaclass instance is a class
+            node.__dict__.update(zip(cls._fields, args, strict=True))
+            _POOL[key] = node
+        return node
+
+    def _bind(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        values = dict(zip(cls._fields, args, strict=False)) | kwargs
+        if len(args) + len(kwargs) > len(values) or values.keys() - set(cls._fields):
+            raise TypeError(f"{cls.__name__} takes the fields {', '.join(cls._fields)}")
+        try:
+            return tuple(values[f] if f in values else cls._defaults[f] for f in cls._fields)
+        except KeyError as missing:
+            raise TypeError(f"{cls.__name__} lacks the field {missing}") from None
+
+    _defaults: dict[str, Any]
+
+    def _key(cls, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return args
+
+
+class Node(metaclass=NodeMeta):
+    """Base of everything in every IR level. Subclass it with `head=` to declare an IR operation."""
+
+    head: ClassVar[str] = ""
+    _fields: ClassVar[tuple[str, ...]] = ()
+    _hidden: ClassVar[frozenset[str]] = frozenset()   # fields that the text does not show; see core.text
+    _defaults: ClassVar[dict[str, Any]] = {}
+    _types: ClassVar[dict[str, str]] = {}
+
+    def __init_subclass__(cls, head: str = "", hidden: tuple[str, ...] = (), **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = {n: t for n, t in cls.__dict__.get("__annotations__", {}).items() if not t.startswith("ClassVar")}
+        cls._types = cls._types | own
+        cls._fields = (*cls._fields, *(n for n in own if n not in cls._fields))
+        cls._defaults = cls._defaults | {n: cls.__dict__[n] for n in own if n in cls.__dict__}
+        for n in own:
+            if n in cls.__dict__:
+                delattr(cls, n)
+        cls._hidden = cls._hidden | frozenset(hidden)
+        if head:
+            cls.head = head
+            HEADS[head] = cls
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The field values, in declaration order."""
+        own = self.__dict__
+        return tuple([own[f] for f in self._fields])
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """All nodes directly below, those inside tuples included, in field order."""
+        found: tuple[Node, ...] | None = self.__dict__.get("_children")
+        if found is None:
+            found = tuple(_nodes_in(self.parts))
+            self.__dict__["_children"] = found
+        return found
+
+    def map(self, fn: Callable[[Any], Any]) -> Any:
+        """This node with `fn` applied to every child; itself when nothing changed.
+
+        Where a child sits in a tuple, `fn` may return a tuple, which is spliced in its place (so a statement may become several,
+        or none).
+        """
+        parts = self.parts
+        new = tuple([_map_part(p, fn) for p in parts])
+        return self if all(a is b for a, b in zip(new, parts, strict=True)) else type(self)(*new)
+
+    def walk(self) -> Iterator[Node]:
+        """Every node below and this one, parents first, repeated where shared."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
+    def unique(self) -> Iterator[Node]:
+        """Every distinct node below and this one, parents first."""
+        seen, stack = {self}, [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            for child in reversed(node.children):
+                if child not in seen:
+                    seen.add(child)
+                    stack.append(child)
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some fields changed."""
+        return type(self)(**(dict(zip(self._fields, self.parts, strict=True)) | changes))
+
+    def __repr__(self) -> str:
+        from .text import show  # the printer needs Node; debugging output alone needs the printer
+        return show(self)
+
+
+def _nodes_in(parts: tuple[Any, ...]) -> Iterator[Node]:
+    for part in parts:
+        if isinstance(part, Node):
+            yield part
+        elif isinstance(part, tuple):
+            yield from _nodes_in(part)
+
+
+def _map_part(part: Any, fn: Callable[[Any], Any]) -> Any:
+    if isinstance(part, Node):
+        return fn(part)
+    if isinstance(part, tuple) and part:
+        out: list[Any] = []
+        changed = False
+        for p in part:
+            r = _map_part(p, fn)
+            changed = changed or r is not p
+            if isinstance(p, Node) and isinstance(r, tuple):
+                out.extend(r)
+            else:
+                out.append(r)
+        return tuple(out) if changed else part
+    return part
+
+
+def substitute(node: Any, mapping: Mapping[Any, Any]) -> Any:
+    """`node` with every occurrence of a key of `mapping` replaced by its value; shared parts are rebuilt once."""
+    memo: dict[Node, Any] = dict(mapping)
+
+    def go(n: Node) -> Any:
+        if n not in memo:
+            memo[n] = n.map(go)
+        return memo[n]
+
+    if isinstance(node, tuple):
+        out: list[Any] = []
+        for n in node:
+            r = go(n)
+            out.extend(r if isinstance(r, tuple) else (r,))
+        return tuple(out)
+    return go(node)
+
+
+def contains(node: Node, *wanted: Node) -> bool:
+    """Does any of `wanted` occur in `node`?"""
+    return any(n in wanted for n in node.unique())

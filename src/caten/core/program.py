@@ -1,0 +1,263 @@
+"""What the text of every level is made of: `(LEVEL name clause…)`, where a clause is a parameter, a fact, or the level's own content.
+
+Facts travel unchanged through all stages, so the text printed by any stage holds all that the later ones need.
+"""
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from .expr import Expr, Var
+from .node import Node
+from .text import Text
+
+T = TypeVar("T", bound=Node)
+
+
+class Param(Node):
+    """A clause that declares something the caller gives, or a condition on it."""
+
+
+class Size(Param, head="size"):
+    """`(size M)`: an extent, passed as int64, in [0, 2^40]."""
+
+    name: str
+
+    def declares(self) -> tuple[str, str]:
+        return self.name, "i64"
+
+
+class Scalar(Param, head="scalar"):
+    """`(scalar a f32)`: a number passed by value."""
+
+    name: str
+    type: str
+
+    def declares(self) -> tuple[str, str]:
+        return self.name, self.type
+
+
+class Buffer(Param, head="buffer"):
+    """`(buffer A f32 (M K) (0 1) in)`: an array of `shape`, its axes from slowest to fastest in `order`, `in`, `out` or `inout`.
+
+    Dense in that order unless `strides` gives the distance in elements along every axis (the fastest has 1).
+    """
+
+    name: str
+    type: str
+    shape: tuple[Expr, ...]
+    order: tuple[int, ...]
+    access: str
+    strides: tuple[Expr, ...] = ()
+
+    def declares(self) -> tuple[str, str]:
+        return self.name, self.type
+
+
+class Require(Param, head="require"):
+    """`(require cond)`: a condition over sizes that holds at every call; checked at entry, assumed everywhere else."""
+
+    cond: Expr
+
+
+class Fact(Node):
+    """A clause that says something about the operator and is carried through all levels."""
+
+
+class Doc(Fact, head="doc"):
+    """`(doc "…")`: the documentation of the spec."""
+
+    text: Text
+
+
+class Source(Fact, head="source"):
+    """`(source "samples/gemm.toml")`: the file that positions refer to, as it was named."""
+
+    file: Text
+
+
+class Signature(Fact, head="signature"):
+    """`(signature "A{float}[M K]<0 1>()" …)`: the declarations as written: first the inputs, then the outputs that are no inputs."""
+
+    tensors: tuple[Text, ...]
+
+
+class Bind(Fact, head="bind"):
+    """`(bind M 100)`: the size is known at compile time; the call must agree."""
+
+    name: str
+    value: int
+
+
+class Opt(Fact, head="opt"):
+    """`(opt 2)`: the optimisation level, 0 to 3."""
+
+    level: int
+
+
+class Unchecked(Fact, head="unchecked"):
+    """`(unchecked)`: no run-time bounds checks (-fno-bounds-check)."""
+
+
+class Lines(Fact, head="lines"):
+    """`(lines)`: the C text carries #line directives into the source (-g)."""
+
+
+class Config(Node, head="config"):
+    """`(config OMP 1)`: one option of the runtime, as given by the user."""
+
+    key: str
+    value: Text
+
+
+class Machine(Node, head="machine"):
+    """`(machine x86_64_v3 32 16 (32768 524288) true)`: what the recipes may know of the machine; resolved from -march, never from load.
+
+    `arch`: the resolved architecture; `vector_bytes`: of one register; `registers`: how many vector registers; `cache_bytes`: per core, from the
+    first level on; `has_fma`: is there a fused multiply-add?
+    """
+
+    arch: str
+    vector_bytes: int
+    registers: int
+    cache_bytes: tuple[int, ...]
+    has_fma: bool = False
+
+
+class Target(Fact, head="target"):
+    """`(target clang (machine …) (config K "V")…)`: the runtime, the resolved machine, the options that were given."""
+
+    runtime: Text
+    machine: Machine
+    config: tuple[Config, ...]
+
+
+class At(Fact, head="at"):
+    """`(at 8 17 (aref A i p))`: where in the source file this access or statement was written (the first place, where there are several).
+    For a loop the node is its variable."""
+
+    line: int
+    column: int
+    node: Node
+
+
+class Check(Fact, head="check"):
+    """`(check 3 "…")`: the text of run-time failure number `row` (from 1)."""
+
+    row: int
+    text: Text
+
+
+class Ensure(Fact, head="ensure"):
+    """`(ensure 3 cond)`: the call fails with check `row` unless the condition over sizes and scalars holds; evaluated once, at entry, and
+    assumed everywhere else."""
+
+    row: int
+    cond: Expr
+
+
+class Reference(Fact, head="reference"):
+    """`(reference python "lambda A, B: A @ B" 20 4)`: the spec's test code, its language, and where it starts."""
+
+    lang: str
+    code: Text
+    line: int
+    column: int
+
+
+class Case(Fact, head="case"):
+    """`(case "small" "random" "reference" (tag…) (bind M 3)…)`: one test case of the spec: name, input, expected result, tags, sizes and
+    scalars. `input` and `expect` are a word, a file, or JSON."""
+
+    name: Text
+    input: Text
+    expect: Text
+    tags: tuple[str, ...]
+    sizes: tuple[Setting, ...]
+
+
+class Setting(Node, head="set-size"):
+    """`(set-size M 3)`: the value of a size or scalar in a test case."""
+
+    name: str
+    value: str
+
+
+class Schedule(Fact, head="schedule"):
+    """`(schedule (split i 6 pad) (reorder …) …)`: steps of the schedule language, outermost first; each is a tuple of words and tuples.
+    `runtime` in a spec's section restricts it to that runtime (empty: any)."""
+
+    steps: tuple[Any, ...]
+
+    def to_form(self) -> tuple[Any, ...]:
+        return ("schedule", *self.steps)
+
+    @classmethod
+    def of_form(cls, form: Any, parse: Any) -> Schedule:
+        def plain(f: Any) -> Any:
+            return str(f) if isinstance(f, str) else tuple(plain(p) for p in f)
+        return cls(tuple(plain(f) for f in form[1:]))
+
+
+class Program(Node):
+    """Base of the three levels: a name and clauses. `Fact` clauses survive every stage."""
+
+    name: str
+    clauses: tuple[Node, ...]
+
+    def all(self, kind: type[T]) -> tuple[T, ...]:
+        """The clauses of one class, in order."""
+        return tuple([c for c in self.clauses if isinstance(c, kind)])
+
+    def first(self, kind: type[T]) -> T | None:
+        """The first clause of a class, or None."""
+        return next((c for c in self.clauses if isinstance(c, kind)), None)
+
+    def adding(self, *clauses: Node) -> Program:
+        """With more clauses at the end."""
+        return self.replace(clauses=(*self.clauses, *clauses))
+
+    def without(self, *kinds: type[Node]) -> Program:
+        """Without the clauses of these classes."""
+        return self.replace(clauses=tuple([c for c in self.clauses if not isinstance(c, kinds)]))
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        return self.all(Param)
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        return self.all(Fact)
+
+    @property
+    def buffers(self) -> dict[str, Buffer]:
+        return {b.name: b for b in self.all(Buffer)}
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        return tuple([s.name for s in self.all(Size)])
+
+    @property
+    def opt(self) -> int:
+        fact = self.first(Opt)
+        return 2 if fact is None else fact.level
+
+
+def resolve(program: Any) -> Any:
+    """Fill in the element types of variables and accesses after reading: every name that a text declares is declared once."""
+    types: dict[str, str] = {}
+    for node in program.unique():
+        if hasattr(node, "declares"):
+            name, dtype = node.declares()
+            types[name] = dtype
+    memo: dict[Node, Any] = {}
+
+    def go(node: Node) -> Any:
+        if node not in memo:
+            new = node.map(go)
+            if "type" in new._hidden and not new.type:
+                name = new.name if isinstance(new, Var) else new.buffer
+                new = new.replace(type=types.get(name, ""))
+            memo[node] = new
+        return memo[node]
+
+    return go(program)

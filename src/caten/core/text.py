@@ -1,0 +1,242 @@
+"""The textual form of every IR level: one S-expression reader, one printer, driven by the fields of the node classes.
+
+A node prints as `(head field …)`. A tuple field in last place is spread, elsewhere it is a list of its own; a `str` field is a symbol,
+a field annotated `Text` a quoted string, an `int` a number. Trailing fields that equal their default are left out. A class with another
+spelling overrides `to_form` and `of_form`.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import Place, error
+from .expr import Op, read_atom
+from .node import HEADS, Node
+from .scalars import BY_SPELLING
+
+Text = str                     # annotation of a field that prints as a quoted string
+
+MAX_DEPTH = 256                # nesting of parentheses
+MAX_FORMS = 1_000_000          # atoms and lists in one text
+
+_TOKEN = re.compile(r"""(?P<skip>(?:\s+|;[^\n]*)+)|(?P<open>\()|(?P<close>\))|"(?P<str>(?:[^"\\]|\\.)*)"|(?P<atom>[^\s()";]+)""", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+class Atom(str):
+    """A symbol or number as written; `pos` is its offset in the text."""
+
+    pos: int = 0
+
+
+class Quoted(str):
+    """A quoted string; `pos` is the offset of its opening quote."""
+
+    pos: int = 0
+
+
+class Form(tuple[Any, ...]):
+    """A parenthesised list; `pos` and `end` are the offsets of its parentheses."""
+
+    pos: int = 0
+    end: int = 0
+
+
+Sexp = Atom | Quoted | Form
+
+
+def place_in(text: str, pos: int, file: str) -> Place:
+    """Line and column of an offset."""
+    start = text.rfind("\n", 0, pos) + 1
+    return Place(file, text.count("\n", 0, pos) + 1, pos - start + 1, text[start:].split("\n", 1)[0])
+
+
+def read_forms(text: str, where: Callable[[int], Place] | None = None, file: str = "<text>") -> list[Sexp]:
+    """Text -> its top-level forms, with offsets. Raises CatenError E201…E204 with a place made by `where` (or by line and column)."""
+    spot = where or (lambda pos: place_in(text, pos, file))
+    stack: list[list[Any]] = [[]]
+    opened: list[int] = []
+    pos = count = 0
+    while pos < len(text):
+        m = _TOKEN.match(text, pos)
+        if m is None:
+            raise error("E203", "this string is never closed", spot(pos), hint='close it with a second "')
+        kind = m.lastgroup
+        if kind != "skip":
+            count += 1
+            if count > MAX_FORMS:
+                raise error("E204", f"more than {MAX_FORMS} symbols and lists", spot(pos))
+        if kind == "open":
+            if len(opened) >= MAX_DEPTH:
+                raise error("E204", f"parentheses are nested deeper than {MAX_DEPTH}", spot(pos))
+            stack.append([])
+            opened.append(pos)
+        elif kind == "close":
+            if not opened:
+                raise error("E202", "this ) closes nothing", spot(pos), hint="remove it, or add the ( it belongs to")
+            form = Form(stack.pop())
+            form.pos, form.end = opened.pop(), pos
+            stack[-1].append(form)
+        elif kind == "atom":
+            atom = Atom(m["atom"])
+            atom.pos = pos
+            stack[-1].append(atom)
+        elif kind == "str":
+            quoted = Quoted(re.sub(r"\\(.)", lambda e: _ESCAPES.get(e[1], e[1]), m["str"], flags=re.DOTALL))
+            quoted.pos = pos
+            stack[-1].append(quoted)
+        pos = m.end()
+    if opened:
+        raise error("E201", "this ( is never closed", spot(opened[-1]), hint="add the missing )")
+    return stack[0]
+
+
+def form_of(value: Any, kind: str = "") -> Any:
+    """Node or field value -> nested tuples of strings."""
+    if isinstance(value, Node):
+        return form_of(value.to_form()) if hasattr(value, "to_form") else default_form(value)
+    if isinstance(value, tuple):
+        return tuple(form_of(v) for v in value)
+    if kind.startswith("Text"):
+        return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "-" if value is None or value == "" else str(value)
+
+
+def default_form(node: Node) -> tuple[Any, ...]:
+    """`(head field …)` from the declared fields."""
+    names = [f for f in node._fields if f not in node._hidden]
+    while names and names[-1] in node._defaults and getattr(node, names[-1]) == node._defaults[names[-1]]:
+        names.pop()
+    visible = [f for f in node._fields if f not in node._hidden]
+    out: list[Any] = [node.head]
+    for name in names:
+        value = getattr(node, name)
+        if isinstance(value, tuple) and name == visible[-1]:
+            out.extend(form_of(v, "Text" if "Text" in node._types[name] else "") for v in value)
+        else:
+            out.append(form_of(value, node._types[name]))
+    return tuple(out)
+
+
+def flat(form: Any) -> str:
+    """A form on one line."""
+    return form if isinstance(form, str) else "(" + " ".join([flat(f) for f in form]) + ")"
+
+
+# Heads whose later parts always stand on lines of their own, and how many parts stay on the first line.
+BLOCKS: dict[str, int] = {"for": 6, "op": 2, "tensor": 2, "loop": 2, "kernel": 2, "body": 1, "if": 2, "nest": 3}
+
+
+def show(node: Node, width: int = 110) -> str:
+    """The text of a node: deterministic, read back by `read` to the identical node."""
+    def fmt(form: Any, indent: int) -> str:
+        if isinstance(form, str):
+            return form
+        line = flat(form)
+        blocky = _has_block(form)
+        if not blocky and len(line) + indent <= width:
+            return line
+        if not form:
+            return "()"
+        keep = BLOCKS.get(form[0], 1) if isinstance(form[0], str) else 0
+        first = "(" + " ".join([flat(f) for f in form[:keep]])
+        pad = "\n" + " " * (indent + (2 if keep else 1))
+        rest = [fmt(f, indent + (2 if keep else 1)) for f in form[keep:]]
+        return first + ("" if keep else rest.pop(0) if rest else "") + "".join([pad + r for r in rest]) + ")"
+    return fmt(form_of(node), 0)
+
+
+def _has_block(form: Any) -> bool:
+    if isinstance(form, str):
+        return False
+    return bool(form) and ((isinstance(form[0], str) and form[0] in BLOCKS and form[0] != "if" and len(form) > BLOCKS[form[0]])
+                           or any(_has_block(f) for f in form))
+
+
+def parse(form: Any, spot: Callable[[int], Place] | None = None) -> Any:
+    """A form -> the node it spells. Types of variables are not known yet: `level.resolve` fills them in."""
+    where = spot or (lambda pos: Place("<text>", 1, pos + 1))
+    if isinstance(form, str):
+        return parse_atom(form, where)
+    if not form or not isinstance(form[0], str):
+        raise error("E210", "expected (head …) here", where(getattr(form, "pos", 0)))
+    if (row := BY_SPELLING.get(form[0])) is not None:
+        if len(form) - 1 != row.arity:
+            raise error("E212", f"({form[0]} …) takes {row.arity} operands, not {len(form) - 1}", where(form.pos))
+        return Op(row.name, tuple([parse(f, where) for f in form[1:]]))
+    cls = HEADS.get(form[0])
+    if cls is None:
+        from ..errors import did_you_mean
+        raise error("E211", f"unknown head '{form[0]}'", where(form.pos), hint=did_you_mean(form[0], list(HEADS)))
+    if hasattr(cls, "of_form"):
+        try:
+            return cls.of_form(form, lambda f: parse(f, where))
+        except (ValueError, TypeError, IndexError, KeyError) as problem:
+            raise error("E212", f"malformed ({form[0]} …): {problem}", where(form.pos)) from None
+    return default_parse(cls, form, where)
+
+
+def parse_atom(atom: str, where: Callable[[int], Place]) -> Any:
+    node = read_atom(atom)
+    if node is None:
+        raise error("E213", f"'{atom}' is neither a name nor a number", where(getattr(atom, "pos", 0)))
+    return node
+
+
+def default_parse(cls: type[Node], form: Form, where: Callable[[int], Place]) -> Node:
+    """The inverse of `default_form`."""
+    names = [f for f in cls._fields if f not in cls._hidden]
+    values: dict[str, Any] = {}
+    items = list(form[1:])
+    for i, name in enumerate(names):
+        kind = cls._types[name]
+        last = i == len(names) - 1
+        if kind.startswith("tuple"):
+            if not items and not last and name in cls._defaults:
+                continue
+            if not last and (not items or not isinstance(items[0], tuple)):
+                raise error("E212", f"malformed ({cls.head} …): expected a list for '{name}'", where(form.pos))
+            raw = items if last else list(items.pop(0))
+            values[name] = tuple([_parse_value(f, kind, where) for f in raw])
+            if last:
+                items = []
+        elif items:
+            values[name] = _parse_value(items.pop(0), kind, where)
+        elif name not in cls._defaults:
+            raise error("E212", f"malformed ({cls.head} …): '{name}' is missing", where(form.pos))
+    if items:
+        raise error("E212", f"malformed ({cls.head} …): more parts than ({cls.head} {' '.join(names)})", where(form.pos))
+    return cls(**values)
+
+
+def _parse_value(form: Any, kind: str, where: Callable[[int], Place]) -> Any:
+    inner = kind.removeprefix("tuple[").split(",")[0].removesuffix("]") if kind.startswith("tuple[") else kind
+    if inner.startswith("tuple["):
+        return tuple(_parse_value(f, inner, where) for f in form)
+    if inner.startswith("Text"):
+        return str(form)
+    if inner == "bool":
+        return form == "true"
+    optional = "None" in inner
+    if optional and form == "-":
+        return None
+    if inner.startswith(("str", "int")):
+        if not isinstance(form, str):
+            raise error("E212", "expected a symbol or number here", where(getattr(form, "pos", 0)))
+        if inner.startswith("str"):
+            return "" if form == "-" else str(form)
+        try:
+            return int(form)
+        except ValueError:
+            raise error("E212", f"expected an integer, not '{form}'", where(getattr(form, "pos", 0))) from None
+    return parse(form, where)
+
+
+def read(text: str, file: str = "<text>") -> list[Any]:
+    """Text -> the nodes it spells, one per top-level form (types unresolved)."""
+    def spot(pos: int) -> Place:
+        return place_in(text, pos, file)
+    return [parse(f, spot) for f in read_forms(text, spot)]

@@ -1,0 +1,21 @@
+"""The op level: the validated spec. `(op Name clause… (body stmt…))`: names bound, shapes and types declared, the body in loop statements."""
+from __future__ import annotations
+
+from ..core.node import Node
+from ..core.program import Program
+from ..loop.statements import Stmt
+
+
+class Body(Node, head="body"):
+    """`(body stmt…)`: what the operator does, in the statements of the loop level, as the user wrote it."""
+
+    stmts: tuple[Stmt, ...]
+
+
+class OpProgram(Program, head="op"):
+    """`(op Name clause…)`."""
+
+    @property
+    def body(self) -> tuple[Stmt, ...]:
+        found = self.first(Body)
+        return () if found is None else found.stmts

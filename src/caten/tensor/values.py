@@ -1,0 +1,129 @@
+"""The tensor level: a DAG of values in index notation.
+
+`(define v (reduce f32 ((i 0 M) (j 0 N)) ((p 0 K)) add true (* (read A i p) (read B p j))))` names a value; a definition that bears the name of a
+parameter is what the caller gets.
+A value is pure: it reads the arrays from before. A `nest` keeps the sequential meaning of a loop nest that does not fit.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.expr import TRUE, Expr
+from ..core.node import Node
+from ..core.program import Program
+from ..loop.statements import Stmt
+
+
+class Read(Expr, head="read", hidden=("type",)):
+    """`(read A i p)`: an element of a parameter or of a defined value."""
+
+    buffer: str
+    index: tuple[Expr, ...]
+    type: str = ""
+
+    @property
+    def dtype(self) -> str:
+        return self.type
+
+
+class Axis(Node):
+    """`(i 0 M)`: an index and its half-open range."""
+
+    name: str
+    lo: Expr
+    hi: Expr
+
+    def to_form(self) -> tuple[Any, ...]:
+        return (self.name, self.lo, self.hi)
+
+    def declares(self) -> tuple[str, str]:
+        return self.name, "i64"
+
+
+def _axes(forms: Any, parse: Any) -> tuple[Axis, ...]:
+    return tuple(Axis(str(n), parse(lo), parse(hi)) for n, lo, hi in forms)
+
+
+class Value(Node):
+    """Something an array can be computed by."""
+
+
+class Compute(Value, head="compute"):
+    """`(compute f32 ((i 0 M)…) expr)`: element [i…] is the expression."""
+
+    type: str
+    axes: tuple[Axis, ...]
+    expr: Expr
+
+    def to_form(self) -> tuple[Any, ...]:
+        return ("compute", self.type, self.axes, self.expr)
+
+    @classmethod
+    def of_form(cls, form: Any, parse: Any) -> Compute:
+        _, dtype, axes, expr = form
+        return cls(str(dtype), _axes(axes, parse), parse(expr))
+
+
+class Reduce(Value, head="reduce"):
+    """`(reduce f32 ((i 0 M)…) ((p 0 K)…) add cond expr)`: element [i…] combines the expression over all p… where the condition holds, in
+    no particular order, starting from the monoid's identity. `fn`: `add mul max min and or`. The reduced ranges may depend on outer axes."""
+
+    type: str
+    axes: tuple[Axis, ...]
+    over: tuple[Axis, ...]
+    fn: str
+    cond: Expr = TRUE
+    expr: Expr = TRUE
+
+    def to_form(self) -> tuple[Any, ...]:
+        return ("reduce", self.type, self.axes, self.over, self.fn, self.cond, self.expr)
+
+    @classmethod
+    def of_form(cls, form: Any, parse: Any) -> Reduce:
+        _, dtype, axes, over, fn, cond, expr = form
+        return cls(str(dtype), _axes(axes, parse), _axes(over, parse), str(fn), parse(cond), parse(expr))
+
+
+class Scan(Value, head="scan"):
+    """As reduce over one axis, every prefix of it: `(scan f32 ((i 0 M)) (p 0 K) add inclusive expr)` has the axes i…, p."""
+
+    type: str
+    axes: tuple[Axis, ...]
+    along: Axis
+    fn: str
+    ends: str                     # inclusive | exclusive
+    expr: Expr
+
+    def to_form(self) -> tuple[Any, ...]:
+        return ("scan", self.type, self.axes, self.along, self.fn, self.ends, self.expr)
+
+    @classmethod
+    def of_form(cls, form: Any, parse: Any) -> Scan:
+        _, dtype, axes, along, fn, ends, expr = form
+        return cls(str(dtype), _axes(axes, parse), _axes([along], parse)[0], str(fn), str(ends), parse(expr))
+
+
+class Nest(Value, head="nest"):
+    """`(nest (stmt…) out…)`: a loop nest with its sequential meaning, which writes the named outputs (parameters or `local`s declared in it)."""
+
+    stmts: tuple[Stmt, ...]
+    outs: tuple[str, ...]
+
+
+class Define(Node, head="define"):
+    """`(define v value)`: a name for a value. A definition that bears a parameter's name updates that parameter; definitions take
+    effect in order, and a value reads what the definitions before it left."""
+
+    name: str
+    value: Value
+
+    def declares(self) -> tuple[str, str]:
+        return self.name, getattr(self.value, "type", "")
+
+
+class TensorProgram(Program, head="tensor"):
+    """`(tensor name clause…)`: parameters, facts, definitions in order."""
+
+    @property
+    def definitions(self) -> tuple[Define, ...]:
+        return self.all(Define)
