@@ -1,0 +1,74 @@
+"""One operator as the user declared it: what the signature says, with the body still as text.
+
+Both spellings of a spec (TOML and the one-line form) end here; frontend.body reads the text and lowers it to statements.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..core.expr import Expr
+from ..core.program import Fact
+from ..errors import Place
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A tensor of the signature. `name` is a C identifier (`x-size` is `x_size`), `shape` is arithmetic over sizes of type i64, `order`
+    lists the axes from slowest to fastest, `access` is `in`, `out` or `inout`; `text` is the declaration as written, at `place`."""
+
+    name: str
+    dtype: str
+    shape: tuple[Expr, ...]
+    order: tuple[int, ...]
+    access: str
+    text: str
+    place: Place | None = None
+    grad: bool = False
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def scalar(self) -> bool:
+        """Is it passed by value (a tensor of rank 0 that is only read)? Every other tensor is a buffer, of shape () where its rank is 0."""
+        return not self.shape and self.access == "in"
+
+
+@dataclass(frozen=True)
+class Composite:
+    """A declared operator and the text of its body.
+
+    `tensors`: the inputs in order, then the outputs that are no inputs. `sizes`: in the order of first appearance, which is their order as C
+    arguments. `conditions`: what the where-clauses and requirements ask of the sizes. `where` turns an offset in `code` into a place in the
+    spec's file.
+    """
+
+    name: str
+    tensors: tuple[Declared, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    sizes: tuple[str, ...]
+    conditions: tuple[Expr, ...]
+    code: str
+    lang: str
+    where: Callable[[int], Place]
+    name_place: Place
+    file: str = "<text>"
+    doc: str = ""
+    facts: tuple[Fact, ...] = ()
+
+    def tensor(self, name: str) -> Declared | None:
+        """The declaration of exactly this name."""
+        return next((t for t in self.tensors if t.name == name), None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every declared name: tensors, then sizes."""
+        return (*[t.name for t in self.tensors], *self.sizes)
+
+
+def fold(name: str) -> str:
+    """What two spellings of one name share: `K_H`, `k_h` and `k-h` are the same name to a Lisp body."""
+    return name.lower().replace("-", "_")
