@@ -61,6 +61,7 @@ class Node(metaclass=NodeMeta):
     _hidden: ClassVar[frozenset[str]] = frozenset()   # fields that the text does not show; see core.text
     _defaults: ClassVar[dict[str, Any]] = {}
     _types: ClassVar[dict[str, str]] = {}
+    __match_args__: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, head: str = "", hidden: tuple[str, ...] = (), **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -71,6 +72,7 @@ class Node(metaclass=NodeMeta):
         for n in own:
             if n in cls.__dict__:
                 delattr(cls, n)
+        cls.__match_args__ = cls._fields  # type: ignore[misc]   # `case Setf(ref, value)`
         cls._hidden = cls._hidden | frozenset(hidden)
         if head:
             cls.head = head

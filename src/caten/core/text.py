@@ -127,7 +127,7 @@ def flat(form: Any) -> str:
 
 
 # Heads whose later parts always stand on lines of their own, and how many parts stay on the first line.
-BLOCKS: dict[str, int] = {"for": 6, "op": 2, "tensor": 2, "loop": 2, "kernel": 2, "body": 1, "if": 2, "nest": 3}
+BLOCKS: dict[str, int] = {"for": 6, "op": 2, "tensor": 2, "loop": 2, "kernel": 2, "body": 1, "if": 2, "nest": 1, "define": 2}
 
 
 def show(node: Node, width: int = 110) -> str:
@@ -152,7 +152,7 @@ def show(node: Node, width: int = 110) -> str:
 def _has_block(form: Any) -> bool:
     if isinstance(form, str):
         return False
-    return bool(form) and ((isinstance(form[0], str) and form[0] in BLOCKS and form[0] != "if" and len(form) > BLOCKS[form[0]])
+    return bool(form) and ((isinstance(form[0], str) and form[0] in BLOCKS and form[0] not in ("if", "define", "nest") and len(form) > BLOCKS[form[0]])
                            or any(_has_block(f) for f in form))
 
 

@@ -84,25 +84,6 @@ class Reduce(Value, head="reduce"):
         return cls(str(dtype), _axes(axes, parse), _axes(over, parse), str(fn), parse(cond), parse(expr))
 
 
-class Scan(Value, head="scan"):
-    """As reduce over one axis, every prefix of it: `(scan f32 ((i 0 M)) (p 0 K) add inclusive expr)` has the axes i…, p."""
-
-    type: str
-    axes: tuple[Axis, ...]
-    along: Axis
-    fn: str
-    ends: str                     # inclusive | exclusive
-    expr: Expr
-
-    def to_form(self) -> tuple[Any, ...]:
-        return ("scan", self.type, self.axes, self.along, self.fn, self.ends, self.expr)
-
-    @classmethod
-    def of_form(cls, form: Any, parse: Any) -> Scan:
-        _, dtype, axes, along, fn, ends, expr = form
-        return cls(str(dtype), _axes(axes, parse), _axes([along], parse)[0], str(fn), str(ends), parse(expr))
-
-
 class Nest(Value, head="nest"):
     """`(nest (stmt…) out…)`: a loop nest with its sequential meaning, which writes the named outputs (parameters or `local`s declared in it)."""
 

@@ -1,0 +1,147 @@
+"""Lower index notation to loops: `(tensor …)` -> `(loop …)`.
+
+Every definition becomes a loop nest, in order, in one kernel. A reduce is fused into the compute that reads it, in one of three ways:
+
+    accumulate in place   C[i] = C[i] + R[i]     ->  for i, p: C[i] += …
+    start, then add       C[i] = f(R[i])         ->  for i: C[i] = 0;  for i, p: C[i] += …;  for i: C[i] = f(C[i])     (contractions)
+    a local per element   C[i] = f(C[i], R[i])   ->  for i: acc = 0; for p: acc += …; C[i] = f(C[i], acc)               (all others)
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..core.expr import TRUE, Expr, Op, Var
+from ..core.monoids import identity
+from ..core.node import Node, substitute
+from ..loop.statements import ONE, Aref, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
+from .values import Axis, Compute, Define, Nest, Read, Reduce, TensorProgram
+
+
+def lower(program: TensorProgram) -> LoopProgram:
+    """The loop level of a tensor program: same parameters and facts, one kernel."""
+    lowering = _Lowering(program)
+    stmts = tuple(s for d in program.definitions for s in lowering.definition(d))
+    clauses = tuple(c for c in program.clauses if not isinstance(c, Define))
+    return LoopProgram(program.name, (*clauses, Kernel(_c_name(program.name), stmts)))
+
+
+def _c_name(name: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in name).lower()
+
+
+class _Lowering:
+    """Names stay unique: a loop name that was used gets a number."""
+
+    def __init__(self, program: TensorProgram):
+        self.bodies = {d.name: d.value for d in program.definitions if isinstance(d.value, Reduce)}
+        self.taken = {c.declares()[0] for c in program.clauses if hasattr(c, "declares") and not isinstance(c, Define)}
+        self.taken |= {n.name for d in program.definitions if isinstance(d.value, Nest) for n in d.walk() if isinstance(n, (For, Local))}
+
+    def definition(self, d: Define) -> tuple[Stmt, ...]:
+        """The statements of one definition; none for a reduce, which lives in its reader."""
+        match d.value:
+            case Nest(stmts=stmts):
+                return stmts
+            case Compute() as value:
+                return self.compute(d.name, value)
+        return ()
+
+    def compute(self, name: str, value: Compute) -> tuple[Stmt, ...]:
+        reads = [n for n in value.expr.unique() if isinstance(n, Read) and n.buffer in self.bodies]
+        reads.sort(key=lambda r: list(self.bodies).index(r.buffer))
+        old = Read(name, tuple(_var(a) for a in value.axes), value.type)
+        if len(reads) == 1:
+            total, reduce = reads[0], self.bodies[reads[0].buffer]
+            own_axes = total.index == old.index and set(reduce.axes) == set(value.axes)
+            if own_axes and reduce.type == value.type:
+                if value.expr is Op(reduce.fn, (old, total)):
+                    return self._accumulate(name, value, reduce)
+                untouched = all(n is not old for n in value.expr.unique())
+                if untouched and (value.expr is total or _is_contraction(reduce)):
+                    start = self._loops(value.axes, lambda place: (Setf(place(name, value.type, value.axes), identity(reduce.fn, value.type)),))
+                    accumulate = self._accumulate(name, value, reduce)
+                    finish = () if value.expr is total else self._loops(
+                        value.axes, lambda place: (Setf(place(name, value.type, value.axes), place.inside(substitute(value.expr, {total: old}))),))
+                    return (*start, *accumulate, *finish)
+        return self._loops(value.axes, lambda place: self._element(name, value, reads, place))
+
+    def _element(self, name: str, value: Compute, reads: list[Read], place: _Places) -> tuple[Stmt, ...]:
+        """One element: each reduce into a local of its own, then the expression."""
+        stmts: list[Stmt] = []
+        totals: dict[Node, Node] = {}
+        for read in reads:
+            reduce = self.bodies[read.buffer]
+            acc = Aref(_fresh(read.buffer, self.taken), (), reduce.type)
+            totals[read] = acc
+            inside = place.extended({a.name: i for a, i in zip(reduce.axes, [place.inside(i) for i in read.index], strict=True)})
+            stmts += [Local(acc.buffer, reduce.type, (), "register"), Setf(acc, identity(reduce.fn, reduce.type))]
+            stmts += self._over(reduce, inside, acc)
+        return (*stmts, Setf(place(name, value.type, value.axes), place.inside(substitute(value.expr, totals))))
+
+    def _accumulate(self, name: str, value: Compute, reduce: Reduce) -> tuple[Stmt, ...]:
+        return self._loops(value.axes, lambda place: self._over(reduce, place, place(name, value.type, value.axes)))
+
+    def _over(self, reduce: Reduce, place: _Places, target: Aref) -> tuple[Stmt, ...]:
+        """The loops over the reduced axes around one accumulation."""
+        def leaf(inner: _Places) -> tuple[Stmt, ...]:
+            add = Incf(target, inner.inside(reduce.expr), reduce.fn)
+            return (add,) if reduce.cond is TRUE else (If(inner.inside(reduce.cond), (add,)),)
+        return self._loops(reduce.over, leaf, place)
+
+    def _loops(self, axes: tuple[Axis, ...], body: Callable[[_Places], tuple[Stmt, ...]], place: _Places | None = None) -> tuple[Stmt, ...]:
+        """Serial loops over `axes`, outermost first, around what `body` makes of the loop variables."""
+        place = place or _Places({})
+        if not axes:
+            return body(place)
+        axis, rest = axes[0], axes[1:]
+        name = _fresh(axis.name, self.taken)
+        inner = place.extended({axis.name: Var(name, "i64")})
+        return (For(name, place.inside(axis.lo), place.inside(axis.hi), ONE, "serial", self._loops(rest, body, inner)),)
+
+
+class _Places:
+    """How axis names are called at this point of the nest."""
+
+    def __init__(self, names: dict[str, Expr]):
+        self.names = names
+
+    def extended(self, names: dict[str, Expr]) -> _Places:
+        return _Places(self.names | names)
+
+    def inside(self, e: Expr) -> Expr:
+        """An expression of the tensor level in terms of the loop variables here."""
+        def go(n: Expr) -> Expr:
+            if isinstance(n, Var) and n.name in self.names:
+                return self.names[n.name]
+            if isinstance(n, Read):
+                return Aref(n.buffer, tuple(go(i) for i in n.index), n.type)
+            new: Expr = n.map(go)
+            return new
+        return go(e)
+
+    def __call__(self, buffer: str, dtype: str, axes: tuple[Axis, ...]) -> Aref:
+        """The element of `buffer` at these axes."""
+        return Aref(buffer, tuple(self.inside(_var(a)) for a in axes), dtype)
+
+
+def _var(axis: Axis) -> Var:
+    return Var(axis.name, "i64")
+
+
+def _is_contraction(reduce: Reduce) -> bool:
+    """A sum of products whose two factors each vary along an axis that the other does not: worth a nest of its own, to be tiled."""
+    match reduce.expr:
+        case Op("mul", (a, b)) if reduce.fn == "add":
+            axes = {x.name for x in reduce.axes}
+            in_a, in_b = ({n.name for n in e.unique() if isinstance(n, Var)} & axes for e in (a, b))
+            return bool(in_a - in_b) and bool(in_b - in_a)
+    return False
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    candidate, n = name, 1
+    while candidate in taken:
+        n += 1
+        candidate = f"{name}_{n}"
+    taken.add(candidate)
+    return candidate

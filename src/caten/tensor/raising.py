@@ -1,0 +1,226 @@
+"""Raise loop nests to index notation: `(op …)` -> `(tensor …)`.
+
+A perfect nest of loops around straight-line statements is executed symbolically: what it leaves in each array becomes a `compute`, each
+accumulation over inner loops a `reduce`. What does not fit (sequential meaning, local arrays, computed steps, run-time checks) stays a
+`nest`. At -O0 nothing is raised.
+
+    (for i 0 M (for j 0 N (for p 0 K (incf (aref C i j) (* (aref A i p) (aref B p j))))))
+->  (define C_add (reduce f32 ((i 0 M) (j 0 N)) ((p 0 K)) add true (* (read A i p) (read B p j))))
+    (define C (compute f32 ((i 0 M) (j 0 N)) (+ (read C i j) (read C_add i j))))
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..core.expr import TRUE, Expr, Op, Var
+from ..core.monoids import identity, is_monoid
+from ..core.node import Node
+from ..core.rewrite import free_names
+from ..frontend.op import Body, OpProgram
+from ..loop.statements import ONE, Aref, For, If, Incf, Let, Local, Setf, Stmt
+from .values import Axis, Compute, Define, Nest, Read, Reduce, TensorProgram
+
+MAX_TERMS = 200        # a raised expression larger than this, written out, stays a nest
+
+
+class DoesNotFit(Exception):
+    """This nest has no index notation; it stays a nest. Never leaves this module."""
+
+
+def raise_op(op: OpProgram) -> TensorProgram:
+    """The tensor level of an operator; every statement of the body is in exactly one definition, in order."""
+    taken = {d.declares()[0] for d in op.unique() if hasattr(d, "declares")}
+    clauses = tuple(c for c in op.clauses if not isinstance(c, Body))
+    definitions: list[Define] = []
+    for group in _groups(op.body) if op.opt > 0 else [op.body]:
+        try:
+            if op.opt == 0:
+                raise DoesNotFit
+            definitions += _Raiser(group, taken).definitions()
+        except DoesNotFit:
+            outs = _written(group)
+            definitions.append(Define(_fresh(f"{outs[0] if outs else op.name}_nest", taken), Nest(group, outs)))
+    return TensorProgram(op.name, (*clauses, *definitions))
+
+
+def _groups(stmts: tuple[Stmt, ...]) -> list[tuple[Stmt, ...]]:
+    """Statement by statement, but from the first declaration or check on everything stays together: later statements depend on it."""
+    for n, s in enumerate(stmts):
+        if isinstance(s, (Local, Let, If)):
+            return [(s,) for s in stmts[:n]] + [stmts[n:]]
+    return [(s,) for s in stmts]
+
+
+def _written(stmts: tuple[Stmt, ...]) -> tuple[str, ...]:
+    """The arrays that statements write and do not declare, in order of first appearance."""
+    nodes = [n for s in stmts for n in s.walk()]
+    locals_ = {n.name for n in nodes if isinstance(n, Local)}
+    refs = [n.ref for n in nodes if isinstance(n, (Setf, Incf))]
+    return tuple(dict.fromkeys(r.buffer for r in refs if r.buffer not in locals_))  # type: ignore[attr-defined]   # every Ref names a buffer
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    """`name`, or name_2, name_3, …: the first that is not taken; takes it."""
+    candidate, n = name, 1
+    while candidate in taken:
+        n += 1
+        candidate = f"{name}_{n}"
+    taken.add(candidate)
+    return candidate
+
+
+class _Raiser:
+    """Symbolic execution of one nest: what each place holds, as an expression over the arrays from before."""
+
+    def __init__(self, group: tuple[Stmt, ...], taken: set[str]):
+        if len(group) != 1 or not isinstance(group[0], (For, Setf, Incf)):
+            raise DoesNotFit
+        loops: list[For] = []
+        body: tuple[Stmt, ...] = group
+        while len(body) == 1 and isinstance(body[0], For):
+            loops.append(_plain(body[0]))
+            body = body[0].body
+        self.taken, self.over_outside = taken, tuple[For, ...]()
+        leaf = body[0]
+        if len(body) == 1 and isinstance(leaf, If) and not leaf.otherwise and len(leaf.then) == 1:
+            leaf = leaf.then[0]
+        if len(body) == 1 and isinstance(leaf, Incf) and isinstance(leaf.ref, Aref):
+            indexing = {v for i in leaf.ref.index for v in free_names(i)}
+            self.over_outside = tuple(x for x in loops if x.name not in indexing)
+            loops = [x for x in loops if x.name in indexing]
+        self.axes = {x.name: Axis(x.name, x.lo, x.hi) for x in loops}
+        reduced = {x.name for x in self.over_outside}
+        if any(set(free_names(b)) & reduced for a in self.axes.values() for b in (a.lo, a.hi)):
+            raise DoesNotFit
+        self.body = body
+        self.locals: dict[str, Expr | None] = {}                   # scalar local -> its value (None: not set yet)
+        self.places: dict[str, tuple[Aref, Expr]] = {}             # array -> the one place touched, and its value now
+        self.reduces: list[Define] = []
+
+    def definitions(self) -> list[Define]:
+        """The definitions of this nest, or DoesNotFit."""
+        stores = [n.ref for s in self.body for n in s.walk() if isinstance(n, (Setf, Incf))]
+        for ref in stores:
+            if not isinstance(ref, Aref):
+                raise DoesNotFit
+        self.written = _written(self.body)
+        touched = [n for s in self.body for n in s.walk() if isinstance(n, Aref) and n.buffer in self.written]
+        if len({n.buffer for n in touched}) != len(set(touched)):
+            raise DoesNotFit                                       # an iteration that reads what another one writes
+        if self.over_outside:
+            self._accumulate(self.over_outside, self.body)
+        else:
+            for s in self.body:
+                self._execute(s)
+        results: list[Define] = []
+        for name, (ref, value) in self.places.items():
+            if any(isinstance(n, Read) and n.buffer in {d.name for d in results} for n in self._inlined(value)):
+                raise DoesNotFit                                   # it would read what this very nest has already replaced
+            results.append(Define(name, Compute(ref.dtype, self._axes_of(ref), value)))
+        if not results:
+            raise DoesNotFit
+        definitions = self.reduces + results
+        if sum(1 for d in definitions for _ in d.walk()) > MAX_TERMS:
+            raise DoesNotFit
+        return definitions
+
+    def _inlined(self, value: Expr) -> Iterable[Node]:
+        bodies = {d.name: d.value for d in self.reduces}
+        for n in value.unique():
+            yield n
+            if isinstance(n, Read) and n.buffer in bodies:
+                yield from bodies[n.buffer].unique()
+
+    def _axes_of(self, ref: Aref) -> tuple[Axis, ...]:
+        """The axes of a place: its indices are the loop variables, each exactly once."""
+        names = [i.name if isinstance(i, Var) else "" for i in ref.index]
+        if sorted(names) != sorted(self.axes):
+            raise DoesNotFit
+        axes = [self.axes[n] for n in names]
+        for n, a in enumerate(axes):                               # a bound may depend on the axes before it only
+            later = {b.name for b in axes[n:]}
+            if (set(free_names(a.lo)) | set(free_names(a.hi))) & later:
+                raise DoesNotFit
+        return tuple(axes)
+
+    def _execute(self, s: Stmt) -> None:
+        match s:
+            case Local(name, _, (), _):
+                self.locals[name] = None
+            case Setf(Aref() as ref, value):
+                self._assign(ref, self._value(value))
+            case Incf(Aref() as ref, value, fn):
+                self._assign(ref, Op(fn, (self._now(ref), self._value(value))))
+            case If(cond, (Setf(Aref() as ref, a),), (Setf(other, b),)) if other is ref:
+                self._assign(ref, Op("where", (self._value(cond), self._value(a), self._value(b))))
+            case For():
+                loops: list[For] = []
+                body: tuple[Stmt, ...] = (s,)
+                while len(body) == 1 and isinstance(body[0], For):
+                    loops.append(_plain(body[0]))
+                    body = body[0].body
+                self._accumulate(tuple(loops), body)
+            case _:
+                raise DoesNotFit
+
+    def _accumulate(self, loops: tuple[For, ...], body: tuple[Stmt, ...]) -> None:
+        """Loops around nothing but accumulations, possibly under a condition: a reduce for each."""
+        over = tuple(Axis(x.name, x.lo, x.hi) for x in loops)
+        cond: Expr = TRUE
+        if len(body) == 1 and isinstance(body[0], If) and not body[0].otherwise:
+            cond, body = self._value(body[0].cond), body[0].then
+        targets = [s.ref for s in body if isinstance(s, Incf)]
+        if len(targets) != len(body) or len(set(targets)) != len(targets):
+            raise DoesNotFit
+        for s in body:
+            assert isinstance(s, Incf)
+            ref = s.ref
+            if not isinstance(ref, Aref) or not is_monoid(s.fn, ref.dtype):
+                raise DoesNotFit
+            if any(isinstance(n, Aref) and n in targets for b in (s.value, cond) for n in b.unique()):
+                raise DoesNotFit
+            axes = tuple(self.axes.values()) if ref.buffer in self.locals else self._axes_of(ref)
+            name = _fresh(f"{ref.buffer}_{s.fn}", self.taken)
+            self.reduces.append(Define(name, Reduce(ref.dtype, axes, over, s.fn, cond, self._value(s.value))))
+            total = Read(name, tuple(Var(a.name, "i64") for a in axes), ref.dtype)
+            now = self._now(ref)
+            self._assign(ref, total if now is identity(s.fn, ref.dtype) else Op(s.fn, (now, total)))
+
+    def _assign(self, ref: Aref, value: Expr) -> None:
+        if ref.buffer in self.locals:
+            self.locals[ref.buffer] = value
+        else:
+            self._now(ref)
+            self.places[ref.buffer] = (ref, value)
+
+    def _now(self, ref: Aref) -> Expr:
+        """The value that a written place holds now."""
+        if ref.buffer in self.locals:
+            value = self.locals[ref.buffer]
+            if value is None or ref.index:
+                raise DoesNotFit
+            return value
+        if ref.buffer in self.places:
+            known, value = self.places[ref.buffer]
+            if known is not ref:
+                raise DoesNotFit
+            return value
+        self._axes_of(ref)
+        return Read(ref.buffer, ref.index, ref.dtype)
+
+    def _value(self, e: Expr) -> Expr:
+        """An expression with every read replaced by what the place holds."""
+        if isinstance(e, Aref):
+            if e.buffer in self.locals or e.buffer in self.places:
+                return self._now(e)
+            if e.buffer in self.written:
+                return self._now(e)
+            return Read(e.buffer, tuple(self._value(i) for i in e.index), e.dtype)
+        new: Expr = e.map(self._value)
+        return new
+
+
+def _plain(loop: For) -> For:
+    if loop.step is not ONE or any(isinstance(n, Aref) for b in (loop.lo, loop.hi) for n in b.unique()):
+        raise DoesNotFit
+    return loop
