@@ -23,3 +23,10 @@ class Options:
     debug: int = 0                                       # --debug 0…4
     cc_timeout: float = 120.0                            # seconds for one run of the host compiler
     use_cache: bool = True                               # --no-cache
+    language: str | None = None                          # -x toml|lisp; None: from the name and the first character
+    cc: str | None = None                                # $CC; --config CC= wins over it
+    cflags: tuple[str, ...] = ()                         # $CFLAGS
+    ldflags: tuple[str, ...] = ()                        # $LDFLAGS, then -L and -l of the command line
+    temp_dir: str | None = None                          # $TMPDIR
+    cache_dir: str | None = None                         # $CATEN_CACHE_DIR; None: the platform's
+    runtime_path: tuple[str, ...] = ()                   # $CATEN_RUNTIME_PATH: folders of runtime files
