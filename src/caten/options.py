@@ -1,4 +1,4 @@
-"""What the user asked for: the options of one compilation, resolved from the command line or a Python call."""
+"""What the user asked for: the options of one compilation, resolved from the command line, the environment or a Python call."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Options:
-    """Everything that can change the result. Nothing below reads the environment instead."""
+    """Everything that can change the result. Nothing below the command line and the Python interface reads the environment instead.
+
+    `given` names the fields that the user set explicitly: where a text of an earlier stage already says otherwise, those must not contradict it.
+    """
 
     runtime: str = "clang"                               # a name, or the path of a runtime file
     config: tuple[tuple[str, str], ...] = ()             # the runtime's own options, as given
@@ -15,18 +18,19 @@ class Options:
     strided: tuple[str, ...] = ()                        # -fstrided=A
     unchecked: bool = False                              # -fno-bounds-check
     lines: bool = False                                  # -g
-    include_dirs: tuple[str, ...] = ()                   # -I
+    include_dirs: tuple[str, ...] = ()                   # -I: where included and called specs are looked for
     only: tuple[str, ...] = ()                           # --only NAME
     schedule: str | None = None                          # the text of -s FILE
+    schedule_file: str = "<schedule>"                    # its name, for diagnostics
     verify: bool = False                                 # --verify: after every pass and primitive
     seed: int = 0                                        # --seed
     debug: int = 0                                       # --debug 0…4
     cc_timeout: float = 120.0                            # seconds for one run of the host compiler
     use_cache: bool = True                               # --no-cache
-    language: str | None = None                          # -x toml|lisp; None: from the name and the first character
-    cc: str | None = None                                # $CC; --config CC= wins over it
+    cache_dir: str | None = None                         # CATEN_CACHE_DIR (None: the platform's place)
+    runtime_path: tuple[str, ...] = ()                   # CATEN_RUNTIME_PATH
+    cc: str | None = None                                # $CC
     cflags: tuple[str, ...] = ()                         # $CFLAGS
-    ldflags: tuple[str, ...] = ()                        # $LDFLAGS, then -L and -l of the command line
+    ldflags: tuple[str, ...] = ()                        # $LDFLAGS, -L, -l
     temp_dir: str | None = None                          # $TMPDIR
-    cache_dir: str | None = None                         # $CATEN_CACHE_DIR; None: the platform's
-    runtime_path: tuple[str, ...] = ()                   # $CATEN_RUNTIME_PATH: folders of runtime files
+    given: frozenset[str] = frozenset()                  # the fields that were set explicitly

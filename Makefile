@@ -1,0 +1,44 @@
+# Everything a fresh machine needs: `make run` sets up and runs the main job, `make test` sets up and runs the checks and the tests.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+ARGS   ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test quick check nightly bench clean
+
+help:  ## what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.run: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[toolchain,openmp]'
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --editable '.[toolchain,openmp,test,check]'
+	@touch $@
+
+run: $(VENV)/.run  ## set up, compile samples/gemm.toml, check and time it
+	$(BIN)/caten -i samples/gemm.toml --runtime clang --test "M=512,N=512,K=512" --config OMP=1,MARCH=native --debug 1 $(ARGS)
+
+test: $(VENV)/.test check  ## set up, check the code, run every test (a fixed slice of the random nets)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+quick: $(VENV)/.test  ## the tests that do not call a host compiler
+	$(BIN)/python -m pytest tests/core tests/frontend tests/loop tests/tensor tests/schedule $(ARGS)
+
+check: $(VENV)/.test  ## lint, types, import rule
+	$(BIN)/ruff check src tests runtimes
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_architecture.py
+
+nightly: $(VENV)/.test  ## every random net at its full count
+	$(BIN)/python -m pytest -n 2 --dist worksteal --nightly $(ARGS)
+
+bench: $(VENV)/.run  ## how long building takes, cold and from the cache
+	$(BIN)/python benchmarks/build_times.py $(ARGS)
+
+clean:  ## remove what make made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,232 @@
+"""The stages in order, and the driver that runs a program from the level it is on to the one that is asked for.
+
+    gemm.toml ──parse──▶ (op …) ──ir──▶ (tensor …) ──schedule──▶ (loop …) ──render──▶ C ──compile──▶ library
+"""
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .core.expr import Var, index
+from .core.node import substitute
+from .core.program import Bind, Config, Lines, Opt, Program, Scalar, Schedule, Size, Target, Unchecked, resolve
+from .core.text import read, show
+from .errors import Diagnostic, NothingMatched, UsageError, did_you_mean, error
+from .frontend import spec
+from .frontend.op import OpProgram
+from .frontend.spec import SpecText
+from .loop import bounds, simplify
+from .loop import level as loop_level
+from .loop.statements import Kernel, LoopProgram
+from .options import Options
+from .runtime import discover
+from .runtime.protocol import Host, Runtime
+from .schedule import recipes, script
+from .tensor import level as tensor_level
+from .tensor.lower import lower
+from .tensor.raising import raise_op
+from .tensor.values import TensorProgram
+
+LEVELS: dict[str, type[Program]] = {"op": OpProgram, "tensor": TensorProgram, "loop": LoopProgram}
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One step of the pipeline; `to` is the level that the stage it belongs to ends at."""
+
+    name: str
+    run: Callable[[Any], Any]
+    to: str
+
+
+PASSES: tuple[Pass, ...] = (
+    Pass("add_checks", bounds.add_checks, "tensor"),                # accesses that are not proven inside get a check
+    Pass("raise", raise_op, "tensor"),                              # loop nests to index notation where they fit
+    Pass("lower", lower, "loop"),                                   # index notation to loops
+    Pass("bind", lambda p: bind_sizes(p), "loop"),                  # sizes known at compile time become numbers
+    Pass("simplify", lambda p: simplify.simplify_program(p) if p.opt > 0 else p, "loop"),
+    Pass("schedule", recipes.schedule, "loop"),                     # the recipe, or the schedule that was given
+)
+VERIFIERS: dict[str, Callable[[Any], None]] = {"op": loop_level.verify, "tensor": tensor_level.verify, "loop": loop_level.verify}
+# The fields of Options that each level has used up when its text is printed.
+USED: dict[str, tuple[str, ...]] = {
+    "op": ("strided",), "tensor": ("strided", "opt", "binds", "unchecked"),
+    "loop": ("strided", "opt", "binds", "unchecked", "runtime", "config", "schedule"),
+}
+
+
+
+def level_of(program: Program) -> str:
+    """`op`, `tensor` or `loop`."""
+    return next(name for name, cls in LEVELS.items() if isinstance(program, cls))
+
+
+# -- reading what the user names ------------------------------------------------------------------------------------------------------------
+
+def load_programs(source: SpecText, options: Options) -> list[Program]:
+    """A spec, or the text that an earlier stage printed, as programs with the options attached."""
+    text = source.text.lstrip()
+    head = text[1:].split(None, 1)[0].rstrip("()") if text.startswith("(") and len(text) > 1 else ""
+    programs: list[Program]
+    if head in LEVELS:
+        programs = []
+        for node in read(source.text, source.name):
+            if not isinstance(node, Program):
+                raise error("E214", f"a text of the stages holds programs, not ({node.head} …)", hint="each starts with (op …), (tensor …) or (loop …)")
+            programs.append(resolve(node))
+        programs = [reconcile(p, options) for p in programs]
+    else:
+        programs = [attach(p, options) for p in spec.load(source, options)]
+    return _selected(programs, options.only)
+
+
+def _selected(programs: list[Program], only: tuple[str, ...]) -> list[Program]:
+    names = [p.name for p in programs]
+    for name in only:
+        if name not in names:
+            raise NothingMatched(Diagnostic("E920", f"no composite is called '{name}'", hint=did_you_mean(name, names) or f"there is: {', '.join(names)}"))
+    return [p for p in programs if not only or p.name in only]
+
+
+def runtime_of(options: Options) -> Runtime:
+    """The configured runtime that the options name."""
+    host = Host(cc=options.cc, cflags=options.cflags, ldflags=options.ldflags, temp=Path(options.temp_dir) if options.temp_dir else None,
+                timeout=options.cc_timeout, debug=options.lines)
+    return discover.find(options.runtime, options.runtime_path).configure(options.config, host)
+
+
+def target_of(options: Options) -> Target:
+    """The target as it stands in every text: runtime, resolved machine, options as given."""
+    runtime = runtime_of(options)
+    return Target(options.runtime, runtime.machine(), tuple(Config(k, v) for k, v in options.config))
+
+
+def attach(op: OpProgram, options: Options) -> Program:
+    """A fresh op with the facts that the options add."""
+    known = {*op.sizes, *[s.name for s in op.all(Scalar)]}
+    for name, _ in options.binds:
+        if name not in op.sizes:
+            hint = did_you_mean(name, sorted(known)) or f"the sizes of {op.name} are {', '.join(op.sizes) or 'none'}"
+            raise UsageError(Diagnostic("E921", f"-D{name}: {op.name} has no size called '{name}'", hint=hint))
+    program: Program = op
+    for name in options.strided:
+        program = _strided(program, name)
+    facts: list[Any] = [Opt(options.opt), target_of(options)]
+    facts += [Bind(n, v) for n, v in options.binds]
+    facts += [Unchecked()] if options.unchecked else []
+    facts += [Lines()] if options.lines else []
+    return _with_schedule(program, options).adding(*facts)
+
+
+def _with_schedule(program: Program, options: Options) -> Program:
+    if options.schedule is None:
+        return program
+    return program.without(Schedule).adding(script.parse_schedule(options.schedule, options.schedule_file))
+
+
+def _strided(program: Program, name: str) -> Program:
+    """One int64 stride in elements per axis of an array but the fastest, passed after the sizes."""
+    buffer = program.buffers.get(name)
+    if buffer is None:
+        raise UsageError(Diagnostic("E922", f"-fstrided={name}: {program.name} has no array called '{name}'",
+                                    hint=did_you_mean(name, list(program.buffers)) or f"the arrays are {', '.join(program.buffers)}"))
+    fastest = buffer.order[-1] if buffer.order else None
+    names = {axis: f"{name}_stride{axis}" for axis in range(len(buffer.shape)) if axis != fastest}
+    strides = tuple(Var(names[a], "i64") if a in names else index(1) for a in range(len(buffer.shape)))
+    clauses = tuple(buffer.replace(strides=strides) if c is buffer else c for c in program.clauses)
+    last = max(n for n, c in enumerate(clauses) if isinstance(c, (Size, Scalar)) or hasattr(c, "shape"))
+    return program.replace(clauses=(*clauses[:last + 1], *[Scalar(n, "i64") for n in names.values()], *clauses[last + 1:]))
+
+
+def reconcile(program: Program, options: Options) -> Program:
+    """Options given beside the text of an earlier stage: applied where that text has not used them yet, else they must agree with it."""
+    level = level_of(program)
+    target = program.first(Target)
+    said: dict[str, Any] = {
+        "opt": program.opt, "binds": tuple((b.name, b.value) for b in program.all(Bind)), "unchecked": program.first(Unchecked) is not None,
+        "lines": program.first(Lines) is not None, "runtime": target.runtime if target else options.runtime,
+        "config": tuple((c.key, c.value) for c in target.config) if target else options.config,
+        "strided": tuple(b.name for b in program.buffers.values() if b.strides), "schedule": None,
+    }
+    wanted = {name: getattr(options, name) for name in options.given if name in said and getattr(options, name) != said[name]}
+    for name in USED[level]:
+        if name in wanted:
+            raise UsageError(Diagnostic("E923", f"{program.name}: the ({level} …) text was made with {name} = {_shown(said[name])}, "
+                                        f"the command line says {_shown(wanted[name])}", hint="start again from the spec, or leave the option out"))
+    if "schedule" in wanted:
+        program = _with_schedule(program, options)
+    fresh = replace(options, **{n: v for n, v in said.items() if n not in wanted and n != "schedule"})
+    facts: list[Any] = [Opt(fresh.opt), target if target and not {"runtime", "config"} & wanted.keys() else target_of(fresh)]
+    facts += [Bind(n, v) for n, v in fresh.binds]
+    facts += [Unchecked()] if fresh.unchecked else []
+    facts += [Lines()] if fresh.lines else []
+    return program.without(Opt, Target, Bind, Unchecked, Lines).adding(*facts)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join("=".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in value) or "nothing"
+    return str(value)
+
+
+# -- the stages -----------------------------------------------------------------------------------------------------------------------------
+
+def advance(program: Program, to: str, options: Options) -> Program:
+    """Run the passes from the level a program is on to the level `to` (`op`, `tensor`, `loop`)."""
+    order, here = list(LEVELS), level_of(program)
+    if order.index(here) > order.index(to):
+        raise UsageError(Diagnostic("E924", f"{program.name} is already at the {here} level, which comes after the {to} level",
+                                    hint="give an earlier text, or run the stage that makes the next level"))
+    todo = [p for p in PASSES if order.index(here) < order.index(p.to) <= order.index(to)]
+    for n, step in enumerate(todo):
+        with timed(f"{program.name}: {step.name}", options):
+            program = step.run(program)
+        if options.debug >= 4 or (options.debug == 3 and (n + 1 == len(todo) or todo[n + 1].to != step.to)):
+            print(f"; after {step.name}\n{show(program)}", file=sys.stderr)
+        if options.verify or n + 1 == len(todo):
+            VERIFIERS[level_of(program)](program)
+            if options.verify and resolve(read(show(program))[0]) is not program:
+                raise error("E481", f"the text printed after {step.name} does not read back to the same program")
+    return program
+
+
+def bind_sizes(program: LoopProgram) -> LoopProgram:
+    """Kernels with the sizes known at compile time replaced by their values; the parameters stay, and the entry checks compare."""
+    values = {Var(b.name, "i64"): index(b.value) for b in program.all(Bind)}
+    if not values:
+        return program
+    clauses = tuple(substitute(c, values) if isinstance(c, Kernel) else c for c in program.clauses)
+    return program.replace(clauses=clauses)
+
+
+@contextmanager
+def timed(what: str, options: Options) -> Iterator[None]:
+    """At --debug 1 and above: how long it took, on stderr."""
+    start = time.perf_counter()
+    yield
+    if options.debug >= 1:
+        print(f"caten: {what}: {(time.perf_counter() - start) * 1e3:.1f} ms", file=sys.stderr)
+
+
+def render(programs: list[Program], options: Options) -> str:
+    """The source text of programs at any level, as one library."""
+    loops = [advance(p, "loop", options) for p in programs]
+    runtime = runtime_for(loops, options)
+    with timed("render", options):
+        text = runtime.render(*loops)
+    if options.debug >= 2:
+        print(text, file=sys.stderr)
+    return text
+
+
+def runtime_for(programs: list[Program], options: Options) -> Runtime:
+    """The runtime that the programs were made for, with the surroundings of this call."""
+    target = programs[0].first(Target)
+    if target is None:
+        return runtime_of(options)
+    return runtime_of(replace(options, runtime=target.runtime, config=tuple((c.key, c.value) for c in target.config)))

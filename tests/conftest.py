@@ -1,0 +1,47 @@
+"""Options and fixtures of the whole suite."""
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+MISSING: dict[str, int] = {}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--nightly", action="store_true", help="run every random net at its full count")
+    parser.addoption("--update-goldens", action="store_true", help="write what came out over the expected texts")
+
+
+@pytest.fixture
+def nightly(request: pytest.FixtureRequest) -> bool:
+    """Are the nets to run at their full counts?"""
+    return bool(request.config.getoption("--nightly"))
+
+
+@pytest.fixture
+def update_goldens(request: pytest.FixtureRequest) -> bool:
+    """Are expected texts to be written instead of compared?"""
+    return bool(request.config.getoption("--update-goldens"))
+
+
+@pytest.fixture
+def tool(request: pytest.FixtureRequest) -> Iterator[object]:
+    """`tool("gcc")`: the path of a program, or the test is skipped and the program is named at the end of the run."""
+    def need(name: str) -> str:
+        path = shutil.which(name)
+        if path is None:
+            MISSING[name] = MISSING.get(name, 0) + 1
+            pytest.skip(f"needs {name}")
+        return path
+    yield need
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reasons: dict[str, int] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        reasons[reason] = reasons.get(reason, 0) + 1
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"not run: {count} tests: {reason}", yellow=True)

@@ -1,0 +1,72 @@
+"""The import rule: who may import whom, no cycles, no late imports of our own modules."""
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent / "src" / "caten"
+BASE = {"errors", "options", "core"}
+# package or module -> what of ours it may import, besides itself
+ALLOWED: dict[str, set[str]] = {
+    "errors": set(), "options": set(), "core": {"errors"},
+    "loop": BASE, "tensor": BASE | {"loop", "frontend.op"},
+    "frontend": BASE | {"loop", "tensor"},
+    "schedule": BASE | {"loop"}, "render": BASE | {"loop"}, "runtime": BASE | {"loop", "render"},
+    "pipeline": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime"},
+    "build": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline"},
+    "testing": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build"},
+    "api": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build"},
+    "cli": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing", "api"},
+    "__init__": {"api"}, "__main__": {"cli"},
+}
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def imports(path: Path) -> list[tuple[str, int, bool]]:
+    """The modules of ours that a file imports, dotted below caten: (module, line, inside a function?)."""
+    package = path.relative_to(ROOT).parts[:-1]
+    found = []
+    tree = ast.parse(path.read_text())
+    late = {id(n) for f in ast.walk(tree) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) for n in ast.walk(f)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[:len(package) - (node.level - 1)]
+            names = [(*base, *node.module.split("."))] if node.module else [(*base, a.name) for a in node.names]
+            found += [(".".join(n), node.lineno, id(node) in late) for n in names]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "caten":
+            found.append((node.module.removeprefix("caten").lstrip("."), node.lineno, id(node) in late))
+    return [(m, line, inside) for m, line, inside in found if m]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_each_file_imports_only_what_its_layer_may(path: Path) -> None:
+    own = path.relative_to(ROOT).with_suffix("").parts[0]
+    for module, line, _ in imports(path):
+        allowed = ALLOWED[own] | {own}
+        assert module.split(".")[0] in allowed or module in allowed, f"{path.relative_to(ROOT)}:{line} imports {module}"
+
+
+def test_no_cycles_between_modules() -> None:
+    graph = {".".join(p.relative_to(ROOT).with_suffix("").parts): [m for m, _, late in imports(p) if not late] for p in FILES}
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " -> ".join((*path, name))
+        if name in done or name not in graph:
+            return
+        for m in graph[name]:
+            visit(m, (*path, name))
+        done.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+def test_every_diagnostic_code_has_its_page() -> None:
+    import re
+    pages = {p.stem for p in (ROOT / "explanations").glob("E*.md")}
+    raised = {c for p in FILES for c in re.findall(r'"(E\d{3})"', p.read_text())}
+    assert raised - pages == set()
+    assert pages - raised == set()
