@@ -1,0 +1,108 @@
+"""The raw command line, made ready for click: @file expanded, gcc's spellings of single-dash options taken apart."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ..errors import Diagnostic, UsageError, did_you_mean
+
+# Single-dash options with a value, written attached (`-DM=1`) or apart (`-D M=1`). Longer ones first: `-MFx` is not `-M`.
+VALUED = ("-MF", "-MT", "-o", "-i", "-r", "-d", "-t", "-s", "-x", "-D", "-I", "-l", "-L", "-W")
+# Single-dash options of several letters that stand alone, and those that take `=VALUE`.
+FLAGS = ("-MD", "-MP", "-fopenmp", "-fno-openmp", "-fno-bounds-check", "-fbounds-check", "-###")
+EQUALS = ("-march", "-fstrided")
+LEVELS = ("-O0", "-O1", "-O2", "-O3")
+LETTERS = ("-E", "-S", "-c", "-g", "-v", "-w", "-h")
+
+MAX_RESPONSE_DEPTH = 16
+MAX_RESPONSE_BYTES = 1 << 24
+
+
+def normalise(argv: Iterable[str]) -> list[str]:
+    """The command line with every single-dash option either one that click knows or split from its value. Nothing after `--` is touched."""
+    out: list[str] = []
+    words = _expand(argv, 0)
+    for word in words:
+        if word == "--":
+            return [*out, word, *words]
+        if not word.startswith("-") or word.startswith("--") or word == "-" or _is_number(word):
+            out.append(word)
+        elif word in VALUED:
+            out.append(word)
+            if (value := next(words, None)) is not None:      # a value may look like an option: `-o -`, `-t -1`
+                out.append(value)
+        else:
+            out.extend(_single_dash(word))
+    return out
+
+
+def _single_dash(word: str) -> list[str]:
+    if word == "-O":                                          # gcc: -O is -O1
+        return ["-O", "1"]
+    if word in LEVELS:
+        return ["-O", word[2:]]
+    if word in FLAGS or word in LETTERS:
+        return [word]
+    name, equals, value = word.partition("=")
+    if name in EQUALS and equals:
+        return [f"{name}={value}"]
+    for option in VALUED:
+        if word.startswith(option):
+            return [option, word[len(option):]]
+    hint = did_you_mean(name, (*FLAGS, *EQUALS, *LEVELS))
+    if word.startswith("-O"):
+        hint = "the levels are -O0, -O1, -O2 and -O3"
+    elif word.startswith("-f"):
+        hint = hint or "the -f options are " + ", ".join([f for f in (*FLAGS, "-fstrided=NAME") if f.startswith("-f")])
+    elif name in EQUALS:
+        hint = f"write {name}=VALUE"
+    raise UsageError(Diagnostic("E901", f"unknown option '{word}'", hint=hint or "caten --help lists the options"))
+
+
+def _is_number(word: str) -> bool:
+    return word[1:].replace(".", "", 1).isdigit()
+
+
+def _expand(argv: Iterable[str], depth: int) -> Iterator[str]:
+    """Replace every `@file` by the words in it. An `@name` that is no file stays as it is, as in gcc."""
+    for word in argv:
+        if not word.startswith("@") or len(word) == 1 or not Path(word[1:]).is_file():
+            yield word
+            continue
+        if depth >= MAX_RESPONSE_DEPTH:
+            raise UsageError(Diagnostic("E908", f"{word} is nested deeper than {MAX_RESPONSE_DEPTH} files",
+                                        hint="does a response file name itself?"))
+        try:
+            if Path(word[1:]).stat().st_size > MAX_RESPONSE_BYTES:
+                raise UsageError(Diagnostic("E908", f"{word} is larger than {MAX_RESPONSE_BYTES >> 20} MiB"))
+            text = Path(word[1:]).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as problem:
+            raise UsageError(Diagnostic("E908", f"cannot read {word}: {problem}")) from None
+        yield from _expand(split_words(text), depth + 1)
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a response file: separated by blanks, with quotes and backslashes as in gcc."""
+    words: list[str] = []
+    current: list[str] | None = None
+    quote = ""
+    chars = iter(text)
+    for c in chars:
+        if c == "\\":
+            current = (current or []) + [next(chars, "")]
+        elif quote:
+            if c == quote:
+                quote = ""
+            elif current is not None:
+                current.append(c)
+        elif c in "\"'":
+            quote, current = c, current or []
+        elif c.isspace():
+            if current is not None:
+                words.append("".join(current))
+            current = None
+        else:
+            current = [*(current or []), c]
+    if quote:
+        raise UsageError(Diagnostic("E908", f"a response file ends inside a {quote} quote"))
+    return words if current is None else [*words, "".join(current)]

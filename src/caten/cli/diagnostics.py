@@ -1,0 +1,136 @@
+"""How diagnostics look: text with source line and caret, or JSON."""
+from __future__ import annotations
+
+import json
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from ..errors import CatenError, Diagnostic, Place
+
+FORMATS = ("text", "json")
+MAX_LINE = 150                    # characters of a source line that are shown
+COLOURS = {"error": "bold red", "warning": "bold magenta", "note": "bold cyan", "hint": "bold green", "place": "bold", "code": "dim"}
+
+Pieces = list[tuple[str, str]]    # one line: (style, text) pairs
+
+
+@dataclass(frozen=True)
+class WarningPolicy:
+    """What -W, -w and -Werror ask for."""
+
+    silenced: frozenset[str] = frozenset()        # diagnostic codes
+    errors: frozenset[str] = frozenset()
+    all_errors: bool = False
+    all_silenced: bool = False
+
+    def judge(self, d: Diagnostic) -> Diagnostic | None:
+        """The diagnostic as it is to be shown, or None."""
+        if d.severity != "warning":
+            return d
+        if d.code in self.errors or (self.all_errors and d.code not in self.silenced):
+            return Diagnostic(d.code, d.message, d.place, d.hint, d.notes, "error")
+        return None if self.all_silenced or d.code in self.silenced else d
+
+
+@dataclass
+class Reporter:
+    """Shows diagnostics on stderr; in JSON they are kept until `finish`, because the format is one list."""
+
+    format: str = "text"
+    policy: WarningPolicy = field(default_factory=WarningPolicy)
+    kept: list[Diagnostic] = field(default_factory=list)
+    failed: bool = False
+
+    def show(self, diagnostics: Iterable[Diagnostic]) -> None:
+        for diagnostic in diagnostics:
+            judged = self.policy.judge(diagnostic)
+            if judged is None or judged in self.kept:
+                continue
+            self.kept.append(judged)
+            self.failed |= judged.severity == "error"
+            if self.format == "text":
+                _write(lines_of(judged), sys.stderr)
+
+    def caught(self, problem: CatenError) -> int:
+        """Show what was raised; the exit code that follows."""
+        self.show(problem.diagnostics)
+        return problem.exit_code
+
+    def finish(self) -> None:
+        if self.format == "json":
+            print(json.dumps([as_json(d) for d in self.kept], indent=2, ensure_ascii=True), file=sys.stderr)
+
+
+def escape(text: str) -> str:
+    """Text that was not written by us, safe on a terminal: control, format and bidirectional characters become \\xNN or \\uNNNN."""
+    return "".join([c if c == "\t" or not _is_hazardous(c) else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in text])
+
+
+def _is_hazardous(c: str) -> bool:
+    return unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+
+def lines_of(d: Diagnostic) -> list[Pieces]:
+    """`gemm.toml:8:17: error: message [E123]`, the source line and its caret, notes, hint."""
+    out: list[Pieces] = [[*_prefix(d.place), (d.severity, f"{d.severity}: "), ("", _indented(d.message)), ("code", f" [{d.code}]")], *_excerpt(d.place)]
+    for text, place in d.notes:
+        out.append([*(_prefix(place) if place else [("", "  ")]), ("note", "note: "), ("", _indented(text))])
+        out.extend(_excerpt(place))
+    if d.hint:
+        out.append([("", "  "), ("hint", "hint: "), ("", _indented(d.hint))])
+    return out
+
+
+def _indented(text: str) -> str:
+    """A message of several lines keeps them, each escaped by itself."""
+    return "\n    ".join([escape(line) for line in text.split("\n")])
+
+
+def _prefix(place: Place | None) -> Pieces:
+    return [("place", f"{escape(place.file)}:{place.line}:{place.column}: ")] if place else [("place", "caten: ")]
+
+
+def _excerpt(place: Place | None) -> list[Pieces]:
+    """The source line with a caret under the column."""
+    if place is None or not place.text.strip():
+        return []
+    line, column = place.text.rstrip("\r\n"), max(0, place.column - 1)
+    start = max(0, column - MAX_LINE // 2) if len(line) > MAX_LINE else 0
+    before = escape(line[start:column]).replace("\t", "    ")
+    after = escape(line[column:start + MAX_LINE]).replace("\t", "    ")
+    number = f"{place.line:5} | "
+    lead = "…" if start else ""
+    width = sum(2 if unicodedata.east_asian_width(c) in "WF" else 0 if unicodedata.combining(c) else 1 for c in lead + before)
+    return [[("", number + lead + before + after + ("…" if start + MAX_LINE < len(line) else ""))],
+            [("", " " * (len(number) - 2) + "| " + " " * width), ("hint", "^")]]
+
+
+def wants_colour(stream: IO[str]) -> bool:
+    """Colours only on a terminal, and never with NO_COLOR."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
+
+
+def _write(lines: list[Pieces], stream: IO[str]) -> None:
+    if wants_colour(stream):
+        from rich.console import Console
+        from rich.text import Text
+        console = Console(file=stream, highlight=False, soft_wrap=True)
+        for line in lines:
+            console.print(Text.assemble(*[(text, COLOURS.get(style, "")) for style, text in line]))
+    else:
+        stream.write("".join(["".join([text for _, text in line]) + "\n" for line in lines]))
+    stream.flush()
+
+
+def as_json(d: Diagnostic) -> dict[str, Any]:
+    """One object of the JSON format: `severity code message file line column hint notes`; a note has `message file line column`."""
+    return {"severity": d.severity, "code": d.code, "message": d.message, **_place_json(d.place), "hint": d.hint,
+            "notes": [{"message": text, **_place_json(place)} for text, place in d.notes]}
+
+
+def _place_json(place: Place | None) -> dict[str, Any]:
+    return {"file": place.file, "line": place.line, "column": place.column} if place else {"file": None, "line": None, "column": None}

@@ -1,0 +1,70 @@
+"""Files that are written whole or not at all."""
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from ..errors import CatenError, error
+
+STDOUT = "-"
+
+
+def unwritable(path: str, problem: OSError) -> CatenError:
+    """The diagnostic for an output that cannot be written."""
+    reason = problem.strerror or str(problem)
+    return error("E909", f"cannot write {path}: {reason}", hint="name another place with -o" if path != "stdout" else None)
+
+
+def write(path: str, content: str | bytes, mode: int = 0o644) -> None:
+    """Write to a temporary file beside `path` and rename it; `-` is stdout, and a device or pipe is written to directly."""
+    data = content.encode() if isinstance(content, str) else content
+    if path == STDOUT:
+        return _to_stdout(data)
+    target = Path(path)
+    try:
+        if target.exists() and not target.is_file():
+            if target.is_dir():
+                raise IsADirectoryError(21, "Is a directory")
+            with open(target, "wb") as device:                # /dev/null, /dev/stdout, a named pipe
+                device.write(data)
+            return None
+        target = Path(os.path.realpath(target))                # the file behind a link is replaced, not the link
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:64]}.", suffix=".tmp", dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as out:
+                out.write(data)
+            os.chmod(temporary, mode & ~_umask())
+            os.replace(temporary, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        raise unwritable(path, problem) from None
+
+
+def _to_stdout(data: bytes) -> None:
+    """Bytes to stdout. A closed pipe is the caller's matter; a full disk behind a redirection is a diagnostic."""
+    try:
+        sys.stdout.flush()
+        buffer = getattr(sys.stdout, "buffer", None)
+        if buffer is None:                                    # stdout was replaced by a text stream
+            sys.stdout.write(data.decode())
+        else:
+            buffer.write(data)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        raise unwritable("stdout", problem) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

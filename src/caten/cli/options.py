@@ -1,0 +1,206 @@
+"""The options that the commands share: their names and help texts, and how they become one `Request`."""
+from __future__ import annotations
+
+import functools
+import os
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..errors import Diagnostic, UsageError
+from ..options import Options
+from .diagnostics import FORMATS, Reporter
+from .products import Emit, read_emit
+from .settings import read_binds, read_config, read_settings
+from .warning_flags import read_policy
+
+PRINTS = ("runtimes", "ops", "dtypes", "config", "cache-dir", "cc", "cpu")
+LANGUAGES = ("toml", "lisp")
+
+
+@dataclass(frozen=True)
+class Dependencies:
+    """What -MD -MF -MT -MP ask for: the file (None: beside the product), the targets (none: the products), phony rules."""
+
+    file: str | None = None
+    targets: tuple[str, ...] = ()
+    phony: bool = False
+
+
+@dataclass(frozen=True)
+class Request:
+    """One command line, read: the compilation's options, and what is to be done with its result."""
+
+    inputs: tuple[str, ...]
+    options: Options
+    reporter: Reporter
+    output: str | None = None
+    emits: tuple[Emit, ...] = ()
+    test: tuple[tuple[str, int | float], ...] | None = None
+    depfile: Dependencies | None = None
+    verbose: bool = False
+    dry_run: bool = False
+    save_temps: bool = False
+    prints: tuple[str, ...] = ()
+
+
+class GroupedOption(click.Option):
+    """An option that `--help` lists under a heading."""
+
+    def __init__(self, *args: Any, group: str = "Other options", **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.group = group
+
+
+class GroupedCommand(click.Command):
+    """A command whose `--help` lists the options under their headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                groups.setdefault(getattr(param, "group", "Other options"), []).append(record)
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def _option(group: str, *names: str, **attributes: Any) -> Callable[[Any], Any]:
+    return click.option(*names, cls=GroupedOption, group=group, **attributes)
+
+
+def _flag(group: str, *names: str, help: str) -> Callable[[Any], Any]:
+    return _option(group, *names, is_flag=True, help=help)
+
+
+INPUT, CODE, MACHINE, OUTPUT, REPORT = "Input", "What the code does", "Machine and runtime", "Output", "Reporting"
+
+SHARED = (
+    click.argument("files", nargs=-1),
+    _option(INPUT, "-i", "--input", "inputs", multiple=True, metavar="FILE", help="A spec; the same as naming it without -i. '-' is stdin."),
+    _option(INPUT, "-x", "language", type=click.Choice(LANGUAGES), help="The language of the inputs, where the name does not say it (stdin)."),
+    _option(INPUT, "-I", "include_dirs", multiple=True, metavar="DIR", help="Where included and called specs are looked for, too."),
+    _option(INPUT, "--only", multiple=True, metavar="NAME", help="Only the composites (for test: or cases) of this name."),
+    _option(INPUT, "-D", "binds", multiple=True, metavar="M=100", help="Fix a size at compile time."),
+    _option(CODE, "-O", "opt", type=click.Choice(("0", "1", "2", "3")), default="2", show_default=True,
+            help="-O0 the nest as written, -O1 simplified, -O2 the recipes, -O3 tuned records too."),
+    _option(CODE, "-s", "--schedule", "schedule_file", metavar="FILE", help="A schedule to apply instead of the recipe's."),
+    _option(CODE, "-fstrided", "strided", multiple=True, metavar="=NAME", help="This array comes with a stride for every axis but the fastest."),
+    _option(CODE, "-fbounds-check/-fno-bounds-check", "bounds_check", default=True,
+            help="Keep the run-time checks of accesses that are not proven to be in bounds."),
+    _flag(CODE, "-g", "lines", help="Line directives into the spec, for debuggers and profilers."),
+    _flag(CODE, "--verify", help="Verify the program after every pass and primitive."),
+    _option(MACHINE, "-r", "--runtime", default="clang", show_default=True, metavar="NAME", help="A runtime's name, or the path of a runtime file."),
+    _option(MACHINE, "--config", "config", multiple=True, metavar="K=V,…", help="The runtime's own options: OMP=1,MARCH=native. --print=config lists them."),
+    _option(MACHINE, "-march", "march", metavar="=NAME", help="The same as --config MARCH=NAME."),
+    _option(MACHINE, "-fopenmp/-fno-openmp", "openmp", default=None, help="The same as --config OMP=1."),
+    _option(MACHINE, "-l", "libraries", multiple=True, metavar="NAME", help="Link this library, too."),
+    _option(MACHINE, "-L", "library_dirs", multiple=True, metavar="DIR", help="Where libraries are looked for, too."),
+    _option(MACHINE, "--cc-timeout", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True, metavar="SECONDS",
+            help="The time limit of one run of the host compiler."),
+    _flag(MACHINE, "--no-cache", help="Neither read nor write the cache of compiled libraries."),
+    _option(OUTPUT, "-o", "--output", metavar="FILE", help="The output; what it is follows from its suffix. '-' is stdout, for text."),
+    _option(REPORT, "-d", "--debug", type=click.IntRange(0, 4), default=0, show_default=True,
+            help="1 timings, 2 the source, 3 every stage, 4 every pass; on stderr."),
+    _flag(REPORT, "-v", "verbose", help="Show the commands that are run, on stderr."),
+    _option(REPORT, "-W", "warnings", multiple=True, metavar="NAME", help="-WNAME, -Wno-NAME, -Werror, -Werror=NAME, -Wall."),
+    _flag(REPORT, "-w", "no_warnings", help="No warnings."),
+    _option(REPORT, "--diagnostics-format", "diagnostics_format", type=click.Choice(FORMATS), default="text", show_default=True,
+            help="How diagnostics are written to stderr."),
+    _option(REPORT, "--seed", type=click.IntRange(min=0, max=(1 << 63) - 1), default=0, show_default=True, metavar="N",
+            help="The seed of the random inputs of test runs."),
+)
+
+PRODUCT = (
+    _flag(OUTPUT, "-E", "emit_spec", help="The validated, expanded spec (to stdout without -o)."),
+    _flag(OUTPUT, "-S", "emit_asm", help="Assembly."),
+    _flag(OUTPUT, "-c", "emit_obj", help="An object file."),
+    _option(OUTPUT, "--emit", "emit", multiple=True, metavar="KIND[=PATH],…",
+            help="Any of: spec ir schedule c asm obj so a header manifest python example depfile."),
+    _flag(OUTPUT, "-MD", "depfile", help="Write a Makefile fragment of what the output depends on."),
+    _option(OUTPUT, "-MF", "depfile_name", metavar="FILE", help="Its name (implies -MD)."),
+    _option(OUTPUT, "-MT", "depfile_targets", multiple=True, metavar="TARGET", help="The target in it."),
+    _flag(OUTPUT, "-MP", "depfile_phony", help="A phony rule for every dependency but the first."),
+    _flag(OUTPUT, "--save-temps", help="Keep what every stage made: spec, ir, schedule, C, assembly."),
+    _flag(OUTPUT, "-###", "dry_run", help="Print the commands that would be run, and run none."),
+    _option(REPORT, "-t", "--test", "test", metavar="M=100,A=2.0", help="Run the kernel at these sizes, check it against the reference, time it."),
+    _option(REPORT, "--print", "prints", multiple=True, type=click.Choice(PRINTS), help="Print a fact about this installation and exit."),
+)
+
+
+def compiles(*, products: bool = False) -> Callable[[Callable[[Request], Any]], Callable[..., Any]]:
+    """Give a command the shared options (and those that choose products) and hand it one `Request`."""
+    def decorate(command: Callable[[Request], Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def wrapped(**values: Any) -> Any:
+            return command(request_from(values, click.get_current_context().find_object(Reporter) or Reporter()))
+        for option in reversed((*SHARED, *(PRODUCT if products else ()))):
+            wrapped = option(wrapped)
+        return wrapped
+    return decorate
+
+
+def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
+    """What click read -> one Request. The environment is read here and nowhere below."""
+    reporter.policy = read_policy(given["warnings"], given["no_warnings"])
+    options = Options(
+        runtime=given["runtime"], config=_config(given), opt=int(given["opt"]), binds=read_binds(given["binds"]),
+        strided=tuple([name for text in given["strided"] for name in text.split(",") if name]), unchecked=not given["bounds_check"],
+        lines=given["lines"], include_dirs=tuple(given["include_dirs"]), only=tuple(given["only"]), schedule=_schedule(given["schedule_file"]),
+        verify=given["verify"], seed=given["seed"], debug=given["debug"], cc_timeout=given["cc_timeout"], use_cache=not given["no_cache"],
+        language=given["language"], **environment([*[f"-L{d}" for d in given["library_dirs"]], *[f"-l{name}" for name in given["libraries"]]]))
+    emits = [Emit(kind) for kind in ("spec", "asm", "obj") if given.get(f"emit_{kind}")]
+    emits += [emit for text in given.get("emit", ()) for emit in read_emit(text)]
+    wants_depfile = given.get("depfile") or given.get("depfile_name") is not None
+    if (given.get("depfile_targets") or given.get("depfile_phony")) and not wants_depfile:
+        raise UsageError(Diagnostic("E900", "-MT and -MP say how a dependency file looks, but none is written", hint="add -MD, or -MF FILE"))
+    return Request(
+        inputs=(*given["inputs"], *given["files"]), options=options, reporter=reporter, output=given["output"], emits=tuple(emits),
+        test=None if given.get("test") is None else read_settings(given["test"], "--test"),
+        depfile=Dependencies(given["depfile_name"], tuple(given["depfile_targets"]), given["depfile_phony"]) if wants_depfile else None,
+        verbose=given["verbose"], dry_run=given.get("dry_run", False), save_temps=given.get("save_temps", False), prints=tuple(given.get("prints", ())))
+
+
+def environment(link: list[str] | None = None) -> dict[str, Any]:
+    """The fields of Options that come from the environment (an empty variable counts as absent)."""
+    get = os.environ.get
+    return {"cc": get("CC") or None, "cflags": _words("CFLAGS"), "ldflags": (*_words("LDFLAGS"), *(link or ())),
+            "temp_dir": get("TMPDIR") or None, "cache_dir": get("CATEN_CACHE_DIR") or None,
+            "runtime_path": tuple([d for d in get("CATEN_RUNTIME_PATH", "").split(os.pathsep) if d])}
+
+
+def _words(variable: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(os.environ.get(variable, "")))
+    except ValueError as problem:
+        raise UsageError(Diagnostic("E910", f"${variable} cannot be split into words: {problem}", hint="close the quote")) from None
+
+
+def _config(given: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """-march and -fopenmp first, so that --config has the last word; a key given twice counts once, the last time."""
+    pairs = [("MARCH", given["march"])] if given["march"] is not None else []
+    if given["openmp"] is not None:
+        pairs.append(("OMP", "1" if given["openmp"] else "0"))
+    for text in given["config"]:
+        pairs += read_config(text, lambda: _known_keys(given["runtime"]))
+    return tuple(dict(pairs).items())
+
+
+def _known_keys(runtime: str) -> tuple[str, ...]:
+    from ..runtime.discover import find
+    return tuple(find(runtime).config)
+
+
+def _schedule(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return click.get_text_stream("stdin").read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
+        raise UsageError(Diagnostic("E902", f"cannot read the schedule {path}: {reason}")) from None

@@ -1,0 +1,42 @@
+"""What happens when the process is told to stop: it unwinds at once and takes its children with it."""
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+
+class Terminated(BaseException):
+    """SIGTERM or SIGHUP arrived. Not an Exception: nothing but the outermost boundary may catch it."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+
+def install() -> None:
+    """Turn SIGTERM and SIGHUP into an exception, as Python does with Ctrl-C, so that temporary files are removed."""
+    def stop(number: int, _frame: FrameType | None) -> NoReturn:
+        raise Terminated(number)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        with contextlib.suppress(ValueError):                 # not in the main thread: the host program decides
+            signal.signal(number, stop)
+
+
+def kill_children() -> None:
+    """Kill every process that this one started and that still runs, grandchildren too (a compiler driver starts its own)."""
+    for pid in _descendants(os.getpid()):
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _descendants(pid: int) -> list[int]:
+    """Deepest first, from /proc; empty where there is none."""
+    found: list[int] = []
+    for children in sorted(Path(f"/proc/{pid}/task").glob("*/children")):
+        with contextlib.suppress(OSError):
+            for child in map(int, children.read_text().split()):
+                found.extend([*_descendants(child), child])
+    return found

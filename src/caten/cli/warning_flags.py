@@ -1,0 +1,37 @@
+"""The warnings that -W names, and what a command line asks to be done with them."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import Diagnostic, UsageError, did_you_mean
+from .diagnostics import WarningPolicy
+
+# Name -> the diagnostic codes it stands for. All are shown by default.
+WARNINGS: dict[str, tuple[str, ...]] = {
+    "cache": ("E650",),
+}
+EVERYTHING = ("all", "extra")
+
+
+def read_policy(flags: Sequence[str], silent: bool = False) -> WarningPolicy:
+    """`-Wno-cache -Werror=cache -Werror -w` -> a policy; later flags win."""
+    silenced: set[str] = set()
+    errors: set[str] = set()
+    all_errors = False
+    for flag in flags:
+        if flag in ("error", "no-error"):
+            all_errors = flag == "error"
+            continue
+        name = flag.removeprefix("no-").removeprefix("error=")
+        if name not in WARNINGS and name not in EVERYTHING:
+            raise UsageError(Diagnostic("E911", f"unknown warning '-W{flag}'", hint=did_you_mean(name, tuple(WARNINGS)) or f"there is {', '.join(WARNINGS)}"))
+        codes = WARNINGS.get(name) or tuple([c for each in WARNINGS.values() for c in each])
+        if flag.startswith("no-error="):
+            errors.difference_update(codes)
+        elif flag.startswith("no-"):
+            silenced.update(codes)
+        else:
+            silenced.difference_update(codes)
+            if flag.startswith("error="):
+                errors.update(codes)
+    return WarningPolicy(frozenset(silenced), frozenset(errors), all_errors, silent)
