@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from ..errors import Diagnostic, UsageError
 from ..options import Options
@@ -38,6 +39,7 @@ class Request:
     inputs: tuple[str, ...]
     options: Options
     reporter: Reporter
+    language: str | None = None
     output: str | None = None
     emits: tuple[Emit, ...] = ()
     test: tuple[tuple[str, int | float], ...] | None = None
@@ -153,17 +155,29 @@ def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
         strided=tuple([name for text in given["strided"] for name in text.split(",") if name]), unchecked=not given["bounds_check"],
         lines=given["lines"], include_dirs=tuple(given["include_dirs"]), only=tuple(given["only"]), schedule=_schedule(given["schedule_file"]),
         verify=given["verify"], seed=given["seed"], debug=given["debug"], cc_timeout=given["cc_timeout"], use_cache=not given["no_cache"],
-        language=given["language"], **environment([*[f"-L{d}" for d in given["library_dirs"]], *[f"-l{name}" for name in given["libraries"]]]))
+        schedule_file=given["schedule_file"] or "<schedule>", given=_explicit(), **environment([*[f"-L{d}" for d in given["library_dirs"]], *[f"-l{name}" for name in given["libraries"]]]))
     emits = [Emit(kind) for kind in ("spec", "asm", "obj") if given.get(f"emit_{kind}")]
     emits += [emit for text in given.get("emit", ()) for emit in read_emit(text)]
     wants_depfile = given.get("depfile") or given.get("depfile_name") is not None
     if (given.get("depfile_targets") or given.get("depfile_phony")) and not wants_depfile:
         raise UsageError(Diagnostic("E900", "-MT and -MP say how a dependency file looks, but none is written", hint="add -MD, or -MF FILE"))
     return Request(
-        inputs=(*given["inputs"], *given["files"]), options=options, reporter=reporter, output=given["output"], emits=tuple(emits),
+        inputs=(*given["inputs"], *given["files"]), options=options, reporter=reporter, language=given["language"], output=given["output"],
+        emits=tuple(emits),
         test=None if given.get("test") is None else read_settings(given["test"], "--test"),
         depfile=Dependencies(given["depfile_name"], tuple(given["depfile_targets"]), given["depfile_phony"]) if wants_depfile else None,
         verbose=given["verbose"], dry_run=given.get("dry_run", False), save_temps=given.get("save_temps", False), prints=tuple(given.get("prints", ())))
+
+
+# Command-line parameter -> the field of Options that it sets.
+_FIELDS = {"opt": "opt", "binds": "binds", "bounds_check": "unchecked", "lines": "lines", "runtime": "runtime", "config": "config", "march": "config",
+           "openmp": "config", "strided": "strided", "schedule_file": "schedule"}
+
+
+def _explicit() -> frozenset[str]:
+    """The fields that the command line sets itself."""
+    context = click.get_current_context()
+    return frozenset([field for name, field in _FIELDS.items() if context.get_parameter_source(name) is ParameterSource.COMMANDLINE])
 
 
 def environment(link: list[str] | None = None) -> dict[str, Any]:

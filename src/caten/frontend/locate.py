@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ..errors import Place, error
@@ -77,10 +78,8 @@ class Locations:
 def locate(text: str, file: str) -> Locations:
     """Scan a document. Raises E004 where it is nested beyond the limits."""
     scanner = _Scanner(Locations(text, file))
-    try:
+    with suppress(_NotToml):    # the parser reports it, with a better message
         scanner.document()
-    except _NotToml:
-        pass                    # the parser reports it, with a better message
     return scanner.found
 
 
@@ -129,6 +128,7 @@ class _Scanner:
         self.expect("]]" if array else "]")
         path: Path = ()
         for name in parts[:-1]:
+            self.note((*path, name), start)
             path = self.element((*path, name))
         path = (*path, parts[-1])
         if array:
