@@ -1,0 +1,298 @@
+"""Tensor notation: `A{float}[M K]<0 1>(where K = (* 2 M))` declares a name, an element type, a shape, a memory order and conditions.
+
+    tensor ::= NAME "{" TYPE ["grad"] "}" "[" dimension… "]" ["<" axis… ">"] ["(" ["where"] conditions ")"]
+
+Commas are optional. A dimension is a number, a size, or arithmetic over sizes; `[]` is a scalar tensor. The order lists the axes from slowest
+to fastest and is row major where it is left out.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..core.dtypes import LATER, SPELLINGS, is_integer
+from ..core.expr import Cast, Const, Expr, Op, Var, index
+from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
+from .composite import Declared, fold
+from .conditions import Arithmetic, Token, parse_conditions, tokens
+from .files import shown
+
+MAX_RANK = 32
+MAX_SIZE = 1 << 40
+MAX_NAME = 64                  # characters: names become parts of symbols and file names
+CONSTANTS = ("inf", "nan", "true", "false", "nil", "pi")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A piece of notation in a spec, with the places of its characters."""
+
+    text: str
+    where: Callable[[int], Place]
+
+    @property
+    def place(self) -> Place:
+        return self.where(len(self.text) - len(self.text.lstrip()))
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What the declarations of one operator say; see Composite for the fields."""
+
+    tensors: tuple[Declared, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    sizes: tuple[str, ...]
+    conditions: tuple[Expr, ...]
+
+
+@dataclass
+class _Reader:
+    """Collects the declarations of one operator, and everything that is wrong with them."""
+
+    sizes: dict[str, tuple[str, Place]] = field(default_factory=dict)                # folded name: as declared, where
+    tensors: dict[str, Declared] = field(default_factory=dict)                       # folded name: declaration
+    pending: list[tuple[Arithmetic, int]] = field(default_factory=list)              # where-clauses: cursor, start
+    conditions: list[Expr] = field(default_factory=list)
+    problems: list[Diagnostic] = field(default_factory=list)
+
+    def sequence(self, written: Written, access: str) -> list[Declared]:
+        """Declarations one after the other (usually a single one)."""
+        found = []
+        try:
+            cursor = Arithmetic(tokens(written.text, written.where), written.where, self.size)
+            while cursor.token.kind != "end":
+                found.append(self.tensor(cursor, access, written))
+                cursor.accept(",")
+        except CatenError as refusal:
+            self.problems.extend(refusal.diagnostics)
+        return found
+
+    def tensor(self, cursor: Arithmetic, access: str, written: Written) -> Declared:
+        start, place = cursor.token, cursor.place
+        if start.kind != "name":
+            raise error("E101", f"expected the name of a tensor, not {cursor.here()}", place, hint="write A{float}[M N]")
+        cursor.i += 1
+        name = identifier(start.text, place)
+        dtype, grad = self.element_type(cursor, name)
+        shape = self.shape(cursor, name)
+        order = self.order(cursor, len(shape))
+        if cursor.accept("("):
+            cursor.accept("where")
+            self.pending.append((cursor, cursor.i))
+            skip_to_close(cursor)
+        if cursor.token.text in ("{", "[", "<", "("):
+            raise error("E101", f"{cursor.here()} stands in the wrong place", cursor.place, hint="the order is NAME{type}[shape]<order>(where …)")
+        text = written.text[start.start:cursor.tokens[cursor.i - 1].end]
+        declared = Declared(name, dtype, shape, order, access, text, place, grad)
+        if (other := self.tensors.get(fold(name))) is not None:
+            raise error("E107", f"'{name}' is declared twice" + ("" if other.name == name else f": it is the same name as '{other.name}'"), place,
+                        hint="upper and lower case, - and _ do not tell names apart", notes=(("first declared here", other.place),))
+        self.tensors[fold(name)] = declared
+        return declared
+
+    def element_type(self, cursor: Arithmetic, name: str) -> tuple[str, bool]:
+        if not cursor.accept("{"):
+            raise error("E102", f"the element type of '{name}' is missing", cursor.place, hint=f"write {name}{{float}}[…]")
+        words: list[tuple[Token, Place]] = []
+        while cursor.token.text != "}" and cursor.token.kind != "end":
+            words.append((cursor.token, cursor.place))
+            cursor.i += 1
+        cursor.expect("}", "after the element type")
+        if not words:
+            raise error("E102", f"the element type of '{name}' is missing", cursor.where(cursor.tokens[cursor.i - 1].start),
+                        hint=f"write {name}{{float}}[…]")
+        (word, place), more = words[0], words[1:]
+        grad = bool(more) and more[0][0].text.lower() == "grad"
+        if len(more) > grad:
+            raise error("E101", f"{shown(more[grad][0].text)} after the element type: only 'grad' may follow it", more[grad][1])
+        return dtype_of(word.text, place), grad
+
+    def shape(self, cursor: Arithmetic, name: str) -> tuple[Expr, ...]:
+        if not cursor.accept("["):
+            raise error("E103", f"the shape of '{name}' is missing", cursor.place, hint=f"write {name}{{…}}[M N], or {name}{{…}}[] for a scalar")
+        dims: list[Expr] = []
+        while not cursor.accept("]"):
+            place = cursor.place
+            if cursor.token.kind == "end":
+                raise error("E101", "expected ']' to close the shape", place)
+            if cursor.token.text == "~":
+                raise error("E111", "'~', any number of axes, is not supported yet", place, hint="name the axes")
+            if len(dims) == MAX_RANK:
+                raise error("E123", f"'{name}' has more than {MAX_RANK} axes", place)
+            dims.append(dimension(cursor.operand(), place))
+            cursor.accept(",")
+        self.conditions.extend(Op("ge", (d, index(0))) for d in dims if may_be_negative(d))
+        return tuple(dims)
+
+    def order(self, cursor: Arithmetic, rank: int) -> tuple[int, ...]:
+        place = cursor.place
+        if not cursor.accept("<"):
+            return tuple(range(rank))
+        axes: list[int] = []
+        while not cursor.accept(">"):
+            token = cursor.token
+            if token.text == "~":
+                raise error("E111", "'~', any number of axes, is not supported yet", cursor.place, hint="name the axes")
+            if token.kind != "number" or not re.fullmatch(r"\d{1,6}", token.text):
+                raise error("E110", f"expected the number of an axis, not {cursor.here()}", cursor.place)
+            cursor.i += 1
+            axes.append(int(token.text))
+            cursor.accept(",")
+        if sorted(axes) != list(range(rank)):
+            wanted = f"each of 0…{rank - 1} once" if rank > 1 else "0" if rank else "nothing"
+            raise error("E110", f"the order <{' '.join(map(str, axes))}> must list {wanted}", place,
+                        hint=f"the tensor has {rank} {'axis' if rank == 1 else 'axes'}; from slowest to fastest, <0 1> is row major")
+        return tuple(axes)
+
+    def size(self, written: str, place: Place) -> Expr:
+        """A size in a shape: its first appearance declares it."""
+        if re.search(r"-\d", written):
+            raise error("E119", f"'{written}' would be one name, since - is a letter of names", place,
+                        hint=f"write (- {written.replace('-', ' ', 1)}), or rename the size")
+        name = identifier(written, place)
+        known, first = self.sizes.setdefault(fold(name), (name, place))
+        if known != name:
+            raise error("E107", f"the sizes '{known}' and '{name}' are the same name in a body", place, hint="spell a size in one way",
+                        notes=(("first written here", first),))
+        return Var(name, "i64")
+
+    def value(self, written: str, place: Place) -> Expr:
+        """A name in a condition: a size, or an integer scalar."""
+        key = fold(written)
+        if key in self.sizes:
+            return Var(self.sizes[key][0], "i64")
+        tensor = self.tensors.get(key)
+        if tensor is not None and tensor.scalar and is_integer(tensor.dtype):
+            scalar = Var(tensor.name, tensor.dtype)
+            return scalar if tensor.dtype == "i64" else Cast("i64", scalar)
+        if tensor is not None:
+            raise error("E116", f"'{written}' is a tensor: conditions are about sizes and integer scalars", place)
+        known = [name for name, _ in self.sizes.values()]
+        raise error("E116", f"'{shown(written)[1:-1]}' is not a size of this signature", place,
+                    hint=did_you_mean(written, known) or (f"the sizes are {', '.join(known)}" if known else "there are no sizes"))
+
+    def output(self, written: Written, inputs: Sequence[Declared]) -> Declared | None:
+        """The tensor that an entry of `outputs` names or declares."""
+        stripped = written.text.strip()
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", stripped):
+            found = self.sequence(written, "out")
+            if len(found) == 1:
+                return found[0]
+            if not self.problems:
+                self.problems.append(Diagnostic("E101", "expected the name of an input, or one declaration", written.place))
+            return None
+        match = next((t for t in inputs if t.name == stripped), None) or next((t for t in inputs if fold(t.name) == fold(stripped)), None)
+        if match is None and len(inputs) == len(self.tensors):
+            self.problems.append(Diagnostic("E113", f"'{stripped}' is not an input", written.place,
+                                            did_you_mean(stripped, [t.name for t in inputs]) or f"declare it in place: {stripped}{{float}}[…]"))
+        return match
+
+    def check_clashes(self) -> None:
+        """A size and a tensor must not have the same name."""
+        for key, (name, place) in self.sizes.items():
+            if (tensor := self.tensors.get(key)) is not None:
+                self.problems.append(Diagnostic("E107", f"the size '{name}' has the name of the tensor '{tensor.name}'", place,
+                                                "upper and lower case, - and _ do not tell names apart",
+                                                (("the tensor is declared here", tensor.place),)))
+
+    def check_conditions(self, requirements: Sequence[Written]) -> None:
+        for cursor, start in self.pending:
+            cursor.i, cursor.variable = start, self.value
+            self.attempt(lambda cursor=cursor: cursor.conditions(until=")"))   # type: ignore[misc]   # bound per iteration
+        for written in requirements:
+            self.attempt(lambda written=written: parse_conditions(written.text, written.where, self.value))   # type: ignore[misc]
+
+    def attempt(self, conditions: Callable[[], list[Expr]]) -> None:
+        try:
+            self.conditions.extend(conditions())
+        except CatenError as refusal:
+            self.problems.extend(refusal.diagnostics)
+
+
+def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements: Sequence[Written] = (), place: Place | None = None) -> Signature:
+    """The signature that these declarations make. Raises CatenError with all that is wrong (E101…E123); `place` is where the outputs stand."""
+    reader = _Reader()
+    given = [t for written in inputs for t in reader.sequence(written, "in")]
+    complete = not reader.problems
+    results: list[Declared] = []
+    for written in outputs:
+        found = reader.output(written, given) if complete or "{" in written.text else None
+        if found is not None and found in results:
+            reader.problems.append(Diagnostic("E114", f"the output '{found.name}' is listed twice", written.place))
+        elif found is not None:
+            results.append(found)
+    if not outputs:
+        reader.problems.append(Diagnostic("E115", "there are no outputs: the operator would compute nothing", place))
+    written_to = [t.name for t in results]
+    reader.tensors = {key: replace(t, access="inout") if t.access == "in" and t.name in written_to else t for key, t in reader.tensors.items()}
+    reader.check_clashes()
+    if complete:
+        reader.check_conditions(requirements)
+    if reader.problems:
+        raise CatenError(*reader.problems)
+    return Signature(tuple(reader.tensors.values()), tuple(t.name for t in given), tuple(t.name for t in results), tuple(name for name, _ in reader.sizes.values()),
+                     tuple(dict.fromkeys(reader.conditions)))
+
+
+def identifier(written: str, place: Place) -> str:
+    """A declared name as a C identifier."""
+    name = written.replace("-", "_")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or written.endswith("-"):
+        raise error("E106", f"{shown(written)} is not a name", place, hint="a name is ASCII letters, digits, _ and -, and starts with a letter")
+    if len(name) > MAX_NAME:
+        raise error("E106", f"this name is longer than {MAX_NAME} characters", place)
+    if name.lower() in CONSTANTS:
+        raise error("E106", f"'{written}' is the name of a constant", place, hint="choose another name")
+    return name
+
+
+def dtype_of(word: str, place: Place) -> str:
+    """The element type that a word spells, in any case."""
+    key = word.lower()
+    if key in SPELLINGS:
+        return SPELLINGS[key]
+    if key in LATER:
+        raise error("E105", LATER[key], place)
+    if word == "~" or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", word):
+        raise error("E104", f"{shown(word)} is not an element type", place, hint="write a type such as float, int32 or bool")
+    hint = did_you_mean(word, list(SPELLINGS)) if len(word) > 2 else None
+    if hint is not None:
+        raise error("E104", f"unknown element type {shown(word)}", place, hint=hint)
+    raise error("E105", f"{shown(word)} is not an element type; type variables are not supported yet", place,
+                hint="name a type, such as float, double, int32 or bool")
+
+
+def dimension(extent: Expr, place: Place) -> Expr:
+    """An extent, if it can be one."""
+    if isinstance(extent, Const) and int(extent.value) < 0:
+        raise error("E108", f"a dimension cannot be negative: {extent.value}", place)
+    if isinstance(extent, Const) and int(extent.value) > MAX_SIZE:
+        raise error("E109", f"a dimension goes up to 2^40: {extent.value} is larger", place)
+    return extent
+
+
+def may_be_negative(extent: Expr) -> bool:
+    """Could it be below zero, for sizes that are not? Such an extent is checked at every call."""
+    match extent:
+        case Const(value=value):
+            return int(value) < 0
+        case Var():
+            return False
+        case Op(fn="add" | "mul" | "min" | "floordiv" | "mod", args=args):
+            return any(may_be_negative(a) for a in args)
+        case Op(fn="max", args=args):
+            return all(may_be_negative(a) for a in args)
+    return True
+
+
+def skip_to_close(cursor: Arithmetic) -> None:
+    """Past the `)` that matches the `(` just read."""
+    opened, depth = cursor.where(cursor.tokens[cursor.i - 1].start), 1
+    while depth:
+        token = cursor.token
+        if token.kind == "end":
+            raise error("E101", "expected ')' to close the conditions", opened)
+        depth += (token.text == "(") - (token.text == ")")
+        cursor.i += 1
