@@ -1,0 +1,123 @@
+"""The outermost boundary: every way a command can end becomes an exit code and a message a person can read."""
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from ..errors import CatenError, Diagnostic, did_you_mean
+from . import signals
+from .app import COMMANDS, cli
+from .argv import normalise
+from .diagnostics import Reporter
+from .files import unwritable
+
+OK, FAILED, USAGE, INTERNAL, INTERRUPTED, TERMINATED = 0, 1, 2, 4, 130, 143
+
+
+def guarded(arguments: Sequence[str]) -> int:
+    """Run one command line."""
+    reporter = Reporter(format="json" if _asks_for_json(arguments) else "text")
+    signals.install()
+    code = INTERNAL
+    try:
+        code = _run(arguments, reporter)
+        reporter.finish()
+        sys.stdout.flush()
+    except (KeyboardInterrupt, click.Abort):
+        code = INTERRUPTED
+    except signals.Terminated as stop:
+        code = 128 + stop.number
+    except BrokenPipeError:
+        code = _closed_pipe(code)
+    except OSError as problem:                                # stdout is full: found out by the last flush
+        with contextlib.suppress(OSError):
+            code = reporter.caught(unwritable("stdout", problem))
+        _silence()
+    finally:
+        signals.kill_children()
+    return code
+
+
+def _run(arguments: Sequence[str], reporter: Reporter) -> int:
+    try:
+        words = with_command(normalise(arguments))
+        result = cli.main(words, prog_name="caten", standalone_mode=False, obj=reporter)
+        return result if isinstance(result, int) and result else FAILED if reporter.failed else OK
+    except CatenError as problem:
+        return reporter.caught(problem)
+    except click.UsageError as problem:
+        reporter.show([usage_diagnostic(problem)])
+        return USAGE
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.ClickException as problem:
+        reporter.show([Diagnostic("E900", problem.format_message())])
+        return USAGE
+    except (KeyboardInterrupt, click.Abort, BrokenPipeError):
+        raise
+    except Exception as problem:
+        if "4" in [words_after for flag, words_after in zip(arguments, arguments[1:], strict=False) if flag in ("--debug", "-d")]:
+            traceback.print_exc()
+        reporter.show([internal(problem, arguments)])
+        return INTERNAL
+
+
+def with_command(words: list[str]) -> list[str]:
+    """Building is what `caten` does unless the first word is a command or asks for help."""
+    return words if words and (words[0] in COMMANDS or words[0] in ("--help", "-h")) else ["build", *words]
+
+
+def usage_diagnostic(problem: click.UsageError) -> Diagnostic:
+    """What click found wrong, in our words."""
+    command = problem.ctx.command_path if problem.ctx else "caten"
+    hint = f"{command} --help lists the options".replace("caten build", "caten")
+    if isinstance(problem, click.NoSuchOption):
+        known = [name for p in (problem.ctx.command.params if problem.ctx else []) for name in (*p.opts, *p.secondary_opts)]
+        return Diagnostic("E901", f"unknown option '{problem.option_name}'", hint=did_you_mean(problem.option_name, known) or hint)
+    return Diagnostic("E900", problem.format_message().rstrip("."), hint=hint)
+
+
+def internal(problem: Exception, arguments: Sequence[str]) -> Diagnostic:
+    """The short message for a fault of ours; the traceback goes to a file in the cache."""
+    text = f"caten {' '.join(arguments)}\n\n" + "".join(traceback.format_exception(problem))
+    name = f"crash-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:12]}.txt"
+    kept = None
+    with contextlib.suppress(OSError):
+        folder = _crash_folder()
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (folder / name).write_text(text, encoding="utf-8", errors="replace")
+        kept = folder / name
+    where = f"the details are in {kept}" if kept else "run again with --debug 4 for the details"
+    return Diagnostic("E940", f"internal error: {type(problem).__name__}", notes=((where, None),),
+                      hint="this is a fault of caten, not of the input: please report it with that file and the spec")
+
+
+def _crash_folder() -> Path:
+    from platformdirs import user_cache_path
+    return Path(os.environ.get("CATEN_CACHE_DIR") or user_cache_path("caten", appauthor=False)) / "failed"
+
+
+def _asks_for_json(arguments: Sequence[str]) -> bool:
+    """Known before the command line is read, because reading it may fail."""
+    return "--diagnostics-format=json" in arguments or ("--diagnostics-format", "json") in zip(arguments, arguments[1:], strict=False)
+
+
+def _closed_pipe(code: int) -> int:
+    """The reader of our output has gone: it has what it wanted."""
+    _silence()
+    return OK if code == INTERNAL else code
+
+
+def _silence() -> None:
+    """Point stdout at nothing, so that the interpreter's own flush at exit cannot fail."""
+    with contextlib.suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)

@@ -1,0 +1,40 @@
+"""`caten check`: what is wrong with specs, without writing anything."""
+from __future__ import annotations
+
+import click
+
+from .. import pipeline
+from ..core.program import Check, Program
+from ..errors import CatenError
+from .diagnostics import escape
+from .files import STDOUT, write
+from .inputs import combined, load, sources
+from .options import GroupedCommand, Request, compiles
+
+EXAMPLES = """\b
+Examples:
+  caten check gemm.toml
+  caten check *.toml --diagnostics-format=json"""
+
+
+@click.command("check", cls=GroupedCommand, epilog=EXAMPLES)
+@compiles()
+def command(request: Request) -> None:
+    """Parse, infer, check bounds and schedule; report every problem. A spec that is right gets one line, with its run-time checks."""
+    lines: list[str] = []
+    problems: list[CatenError] = []
+    for program in load(request, sources(request)):
+        try:
+            lines += report(pipeline.advance(program, "loop", request.options))
+        except CatenError as problem:
+            problems.append(problem)
+    write(request.output or STDOUT, "".join([line + "\n" for line in lines]))
+    if problems:
+        raise combined(problems)
+
+
+def report(program: Program) -> list[str]:
+    """`Gemm: ok`, and the checks that calls still make."""
+    checks = program.all(Check)
+    what = "no run-time checks" if not checks else "1 run-time check" if len(checks) == 1 else f"{len(checks)} run-time checks"
+    return [f"{program.name}: ok, {what}", *[f"  {c.row}: {escape(c.text)}" for c in checks]]

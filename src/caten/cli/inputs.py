@@ -1,0 +1,92 @@
+"""The inputs of a command line, read and turned into programs."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from .. import pipeline
+from ..core.program import Program
+from ..errors import CatenError, Diagnostic, NothingMatched, UsageError, did_you_mean
+from ..frontend.spec import SpecText, read_file
+from .options import Request
+
+ARGUMENT = "<argument>"
+
+
+def sources(request: Request, commands: Sequence[str] = ()) -> list[SpecText]:
+    """The text of every input. `commands`: names that a missing input may have been meant to be."""
+    if not request.inputs:
+        raise UsageError(Diagnostic("E902", "no input files", hint="name a spec: caten gemm.toml; caten --help shows examples"))
+    if request.inputs.count("-") > 1:
+        raise UsageError(Diagnostic("E902", "stdin ('-') can be read only once"))
+    problems = [d for name in request.inputs for d in _missing(name, commands)]
+    if problems:
+        raise UsageError(*problems)
+    return [_source(name, request.language) for name in request.inputs]
+
+
+def _source(name: str, language: str | None) -> SpecText:
+    if name.lstrip().startswith("("):
+        return SpecText(ARGUMENT, name, "lisp")
+    text = read_file(name)
+    return SpecText(text.name, text.text, language) if language else text
+
+
+def _missing(name: str, commands: Sequence[str]) -> list[Diagnostic]:
+    """Why an input cannot be read, as far as its name tells."""
+    if name == "-" or name.lstrip().startswith("("):
+        return []
+    try:
+        path = Path(name)
+        if path.is_dir():
+            return [Diagnostic("E902", f"{name} is a folder, not a spec", hint="name the .toml files in it")]
+        if path.exists():
+            return []
+    except (OSError, ValueError):                             # a name too long for a file, or with a NUL
+        return [Diagnostic("E902", f"'{name[:80]}' is not the name of a file")]
+    if name in commands:
+        return [Diagnostic("E902", f"there is no file '{name}'", hint=f"the command comes first: caten {name} …")]
+    if "." not in name and "/" not in name and commands:
+        return [Diagnostic("E901", f"there is no command and no file '{name}'",
+                           hint=did_you_mean(name, tuple(commands)) or f"the commands are {', '.join(commands)}")]
+    return [Diagnostic("E902", f"there is no file '{name}'", hint=_similar(path))]
+
+
+def _similar(path: Path) -> str | None:
+    """A file of a similar name in the same folder."""
+    try:
+        return did_you_mean(path.name, sorted([p.name for p in path.parent.iterdir()]))
+    except OSError:
+        return None
+
+
+def load(request: Request, texts: Sequence[SpecText]) -> list[Program]:
+    """The programs of all inputs; the errors of every input are reported, not only of the first. --only selects among all of them."""
+    programs: list[Program] = []
+    problems: list[CatenError] = []
+    for text in texts:
+        try:
+            programs += pipeline.load_programs(text, replace(request.options, only=()))
+        except CatenError as problem:
+            problems.append(problem)
+    if problems:
+        raise combined(problems)
+    return selected(programs, request.options.only)
+
+
+def selected(programs: list[Program], only: Sequence[str]) -> list[Program]:
+    """The programs that --only names (all without it)."""
+    names = [p.name for p in programs]
+    for name in only:
+        if name not in names:
+            raise NothingMatched(Diagnostic("E920", f"no composite is called '{name}'", hint=did_you_mean(name, names) or f"there is: {', '.join(names)}"))
+    return [p for p in programs if not only or p.name in only]
+
+
+def combined(problems: Sequence[CatenError]) -> CatenError:
+    """Several errors as one: all diagnostics, with the exit code of the first."""
+    if len(problems) == 1:
+        return problems[0]
+    worst = type(problems[0])
+    return (worst if worst in (UsageError, NothingMatched) else CatenError)(*[d for p in problems for d in p.diagnostics])

@@ -1,0 +1,23 @@
+"""The `caten` command: from the raw command line to an exit code."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from .. import __version__
+
+
+def run() -> NoReturn:
+    """The entry point. `--version` is answered before anything else is imported."""
+    arguments = sys.argv[1:]
+    if "--version" in (arguments[:arguments.index("--")] if "--" in arguments else arguments):
+        print(f"caten {__version__}")
+        sys.exit(0)
+    sys.exit(execute(arguments))
+
+
+def execute(arguments: Sequence[str]) -> int:
+    """Run one command line; the exit code of DRIVER's table."""
+    from .boundary import guarded      # click and all commands: not for --version
+    return guarded(arguments)
