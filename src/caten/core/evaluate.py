@@ -1,0 +1,229 @@
+"""The exact meaning of every row of the operator table, on numpy scalars and, elementwise, on numpy arrays.
+
+This is the reference: the interpreter, the folding of floats and the conformance cases all come here. One table per kind of element; a row is a
+function of operands of equal element type. Callers run under `numpy.errstate(all="ignore")`, which `apply` sets itself: overflow wraps or gives inf.
+
+Functions of float32 are computed in float64 and rounded once, so they are correctly rounded but for rare ties; those of float64 are the C
+library's by way of `math`, as numpy's own vector versions may be 4 units in the last place off.
+"""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from .dtypes import DTYPES
+from .scalars import OPERATORS
+
+Function = Callable[..., Any]
+
+
+def numpy_type(dtype: str) -> Any:
+    """The numpy scalar class of an element type."""
+    return np.dtype(DTYPES[dtype].numpy).type
+
+
+def apply(fn: str, args: tuple[Any, ...] | list[Any], dtype: str) -> Any:
+    """Operator `fn` on numpy values. `dtype`: the element type of its operands (of the arms, for `where`), which plain Python numbers take."""
+    like = numpy_type(dtype)
+    typed = [a if isinstance(a, (np.ndarray, np.generic)) else np.bool_(a) if fn == "where" and n == 0 else like(a) for n, a in enumerate(args)]
+    with np.errstate(all="ignore"):
+        return function(fn, dtype)(*typed)
+
+
+def function(fn: str, dtype: str) -> Function:
+    """The function of an operator on operands of an element type."""
+    kind = DTYPES[dtype].kind
+    if kind == "float":
+        return (FLOAT32 if dtype == "f32" else FLOAT64)[fn]
+    return TABLES[kind][fn]
+
+
+def choose(x: Any, y: Any, z: Any) -> Any:
+    """y if x else z; on arrays lane by lane."""
+    if np.ndim(x) == 0 and np.ndim(y) == np.ndim(z) == 0:
+        return y if x else z
+    return np.where(x, y, z)
+
+
+# Integers.
+
+def _truncdiv(x: Any, y: Any) -> Any:
+    quotient = np.floor_divide(x, y)
+    return quotient + ((np.remainder(x, y) != 0) & ((x < 0) != (y < 0))).astype(quotient.dtype)
+
+
+def _clip(x: Any, y: Any, z: Any) -> Any:
+    return np.minimum(np.maximum(x, y), z)
+
+
+def _relu(x: Any) -> Any:
+    return np.maximum(x, x.dtype.type(0))
+
+
+COMPARISONS: dict[str, Function] = {"lt": operator.lt, "gt": operator.gt, "le": operator.le, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne}
+
+PARTS: dict[str, Function] = {"real": np.real, "imag": np.imag, "conj": np.conjugate}
+
+INTEGER: dict[str, Function] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul,
+    "floordiv": np.floor_divide, "mod": np.remainder, "truncdiv": _truncdiv, "truncmod": np.fmod,       # numpy gives 0 for a zero divisor
+    "max": np.maximum, "min": np.minimum, "fmax": np.maximum, "fmin": np.minimum,
+    "fma": lambda x, y, z: x * y + z,
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor, "not": operator.invert,
+    "shl": np.left_shift, "shr": np.right_shift,             # numpy gives 0 or the sign from the width on, and for negative counts
+    "where": choose, **COMPARISONS,
+    "neg": np.negative, "abs": np.absolute, "sign": np.sign, "clip": _clip, "relu": _relu,
+    **PARTS,
+}
+
+BOOL: dict[str, Function] = {
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor, "not": np.logical_not, "where": choose,
+    "lt": np.less, "gt": np.greater, "le": np.less_equal, "ge": np.greater_equal, "eq": operator.eq, "ne": operator.ne,
+}
+
+
+# Fused multiply-add.
+
+def _round_to_odd(total: Any, error: Any) -> Any:
+    """The sum total + error (as two_sum gives it) rounded to odd: rounding that once more, to fewer bits, then errs by that rounding only
+    (Boldo, Melquiond: Emulation of FMA and correctly rounded sums, 2008)."""
+    even = (np.asarray(total, np.float64).view(np.int64) & 1) == 0
+    return np.where(even & (error != 0) & np.isfinite(total), np.nextafter(total, np.where(error > 0, np.inf, -np.inf)), total)
+
+
+def two_sum(x: Any, y: Any) -> tuple[Any, Any]:
+    """x + y and its rounding error, exactly (Knuth)."""
+    total = x + y
+    part = total - x
+    return total, (x - (total - part)) + (y - part)
+
+
+def _fma32(x: Any, y: Any, z: Any) -> Any:
+    product = np.float64(x) * np.float64(y)                                # 48 bits: exact
+    return _round_to_odd(*two_sum(product, np.float64(z))).astype(np.float32)[()]
+
+
+def _fma64_one(x: float, y: float, z: float) -> float:
+    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+        return float(np.float64(x) * np.float64(y) + np.float64(z))
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    if exact == 0:
+        return x * y + z                                                   # for the sign of zero
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.copysign(math.inf, exact)
+
+
+def _elementwise(one: Callable[..., float]) -> Function:
+    """A function of Python floats, on numpy scalars and arrays; the result is float64."""
+    each = np.frompyfunc(one, one.__code__.co_argcount, 1)
+
+    def over(*args: Any) -> Any:
+        if all(isinstance(a, (float, np.generic)) or a.ndim == 0 for a in args):
+            return np.float64(one(*[float(a) for a in args]))
+        return each(*[np.asarray(a, np.float64) for a in args]).astype(np.float64)
+    return over
+
+
+# Functions of floats.
+
+def _total(name: str) -> Callable[..., float]:
+    """`math.name` without its exceptions: NaN outside the domain, infinity at a pole or on overflow, as IEEE 754 has it."""
+    compute: Callable[..., float] = getattr(math, name)
+    otherwise: Callable[..., Any] = getattr(np, OPERATORS[name].numpy or "positive")
+    if name in ("pow", "hypot", "atan2"):
+        def two(x: float, y: float) -> float:
+            try:
+                return compute(x, y)
+            except (ValueError, OverflowError):
+                return float(otherwise(np.float64(x), np.float64(y)))
+        return two
+
+    def single(x: float) -> float:
+        try:
+            return compute(x)
+        except (ValueError, OverflowError):
+            return math.inf if name == "lgamma" else float(otherwise(np.float64(x)))
+    return single
+
+
+def _sigmoid(x: float) -> float:
+    small = math.exp(-abs(x))                       # never overflows
+    return small / (1 + small) if x < 0 else 1 / (1 + small)
+
+
+MATH: tuple[str, ...] = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "hypot", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan",
+                         "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "lgamma")
+
+
+def _rsqrt64(x: Any) -> Any:
+    return 1 / np.sqrt(x)
+
+
+_MATH64: dict[str, Function] = {name: _elementwise(_total(name)) for name in MATH} | {"sigmoid": _elementwise(_sigmoid), "rsqrt": _rsqrt64}
+
+
+def _rounded(function64: Function) -> Function:
+    """A function of float64 on float32: computed wide and rounded once."""
+    def narrow(*args: Any) -> Any:
+        return np.float32(function64(*[np.float64(a) for a in args]))
+    return narrow
+
+
+def _float_truncdiv(x: Any, y: Any) -> Any:
+    quotient = np.floor_divide(x, y)
+    remainder = np.remainder(x, y)
+    return choose((remainder != 0) & (remainder == remainder) & ((x < 0) != (y < 0)), quotient + x.dtype.type(1), quotient)
+
+
+_FLOAT: dict[str, Function] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
+    "floordiv": np.floor_divide, "mod": np.remainder, "truncdiv": _float_truncdiv, "truncmod": np.fmod,
+    "max": np.maximum, "min": np.minimum, "fmax": np.fmax, "fmin": np.fmin,
+    "where": choose, **COMPARISONS, "neg": operator.neg, "abs": np.absolute, "sign": np.sign, "clip": _clip, "relu": _relu,
+    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "sqrt": np.sqrt,
+    "isnan": np.isnan, "isinf": np.isinf, **PARTS,
+}
+FLOAT64: dict[str, Function] = _FLOAT | _MATH64 | {"fma": _elementwise(_fma64_one)}
+FLOAT32: dict[str, Function] = _FLOAT | {name: _rounded(f) for name, f in _MATH64.items()} | {"fma": _fma32}
+
+COMPLEX: dict[str, Function] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "eq": operator.eq, "ne": operator.ne, "where": choose,
+    "neg": operator.neg, "abs": np.absolute, "isnan": np.isnan, "isinf": np.isinf, **PARTS,
+}
+
+TABLES: dict[str, dict[str, Function]] = {"bool": BOOL, "int": INTEGER, "uint": INTEGER, "complex": COMPLEX}
+
+
+# Conversions.
+
+def cast(x: Any, source: str, target: str) -> Any:
+    """`(cast target x)`: to bool is x ≠ 0, float to integer saturates and maps NaN to 0, to a narrower integer wraps, to a float rounds."""
+    to, kind = numpy_type(target), DTYPES[source].kind
+    if target == "bool":
+        return np.asarray(x != 0)[()]
+    if kind == "complex" and DTYPES[target].kind != "complex":
+        return cast(np.real(x), {"c64": "f32", "c128": "f64"}[source], target)
+    if kind != "float" or DTYPES[target].kind not in ("int", "uint"):
+        return np.asarray(x).astype(to)[()]
+    return _saturate(x, DTYPES[target].least, DTYPES[target].greatest, to)
+
+
+def _saturate(x: Any, least: int, greatest: int, to: Any) -> Any:
+    whole = np.trunc(np.asarray(x, np.float64))
+    above, below = whole >= float(greatest + 1), whole < float(least)       # both are powers of two or zero: exact
+    inside = np.where(above | below | np.isnan(whole), 0.0, whole).astype(to)
+    return np.where(above, to(greatest), np.where(below, to(least), inside))[()]
+
+
+def bitcast(x: Any, target: str) -> Any:
+    """`(bitcast target x)`: the same bits as another type of the same size; any non-zero byte is true."""
+    if target == "bool":
+        return np.asarray(np.asarray(x).view(np.uint8) != 0)[()]
+    return np.asarray(x).view(numpy_type(target))[()]
