@@ -1,0 +1,224 @@
+"""Linear forms: an integer expression as Σ coefficient · monomial + constant, and the one way to print it.
+
+A monomial is a product of atoms; an atom is a variable or any node that is not a sum or product (a load, a floordiv, a min). Nodes are
+interned, so equal atoms are the same object and a monomial is a tuple of atoms, sorted by their text.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..core.dtypes import DTYPES, is_integer
+from ..core.expr import Const, Expr, Op, Var
+from ..core.node import Node
+from ..core.text import flat, form_of
+
+Monomial = tuple[Expr, ...]
+
+MAX_TERMS = 48                 # a product that would expand to more terms stays one atom
+
+
+def text_of(node: Node) -> str:
+    """The one-line text of a node, computed once."""
+    if isinstance(node, Var):
+        return node.name
+    known: str | None = node.__dict__.get("_flat")
+    if known is None:
+        known = node.__dict__["_flat"] = flat(form_of(node))
+    return known
+
+
+class Linear:
+    """Σ terms[m] · m + constant, with integer coefficients of any size. Immutable by convention; no coefficient is 0."""
+
+    __slots__ = ("constant", "terms")
+
+    def __init__(self, terms: dict[Monomial, int], constant: int = 0):
+        self.terms = terms
+        self.constant = constant
+
+    def __add__(self, other: Linear) -> Linear:
+        return self.plus(other, 1)
+
+    def __sub__(self, other: Linear) -> Linear:
+        return self.plus(other, -1)
+
+    def plus(self, other: Linear, times: int) -> Linear:
+        """self + times · other."""
+        terms = dict(self.terms)
+        for m, c in other.terms.items():
+            total = terms.get(m, 0) + times * c
+            if total:
+                terms[m] = total
+            else:
+                terms.pop(m, None)
+        return Linear(terms, self.constant + times * other.constant)
+
+    def scaled(self, factor: int) -> Linear:
+        return Linear({m: c * factor for m, c in self.terms.items()} if factor else {}, self.constant * factor)
+
+    def shifted(self, amount: int) -> Linear:
+        return Linear(self.terms, self.constant + amount)
+
+    def times(self, other: Linear) -> Linear:
+        """The product, multiplied out."""
+        if not other.terms:
+            return self.scaled(other.constant)
+        if not self.terms:
+            return other.scaled(self.constant)
+        terms: dict[Monomial, int] = {}
+        for m, c in (*self.terms.items(), ((), self.constant)):
+            for n, d in (*other.terms.items(), ((), other.constant)):
+                if c and d:
+                    key = product(m, n)
+                    terms[key] = terms.get(key, 0) + c * d
+        constant = terms.pop((), 0)
+        return Linear({m: c for m, c in terms.items() if c}, constant)
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    @property
+    def degree(self) -> int:
+        return max([len(m) for m in self.terms], default=0)
+
+    def atoms(self) -> Iterator[Expr]:
+        """Every atom, in order, repeated where it occurs again."""
+        for m in self.terms:
+            yield from m
+
+    def coefficient(self, atom: Expr) -> Linear:
+        """What multiplies `atom` (which occurs at most once in a monomial): the form c where self = c · atom + rest."""
+        terms: dict[Monomial, int] = {}
+        constant = 0
+        for m, c in self.terms.items():
+            if atom in m:
+                rest = without(m, atom)
+                if rest:
+                    terms[rest] = terms.get(rest, 0) + c
+                else:
+                    constant += c
+        return Linear(terms, constant)
+
+    def replace(self, atom: Expr, value: Linear) -> Linear:
+        """self with `value` for `atom`."""
+        out = Linear({m: c for m, c in self.terms.items() if atom not in m}, self.constant)
+        for m, c in self.terms.items():
+            if atom in m:
+                part = Linear({}, c)
+                for factor in m:
+                    part = part.times(value if factor is atom else Linear({(factor,): 1}))
+                out = out + part
+        return out
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Linear) and self.constant == other.constant and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return hash((self.constant, frozenset(self.terms.items())))
+
+    def __repr__(self) -> str:
+        return text_of(expression(self))
+
+
+def product(m: Monomial, n: Monomial) -> Monomial:
+    return m + n if not m or not n else tuple(sorted(m + n, key=text_of))
+
+
+def without(m: Monomial, atom: Expr) -> Monomial:
+    """The monomial with one factor `atom` removed."""
+    at = m.index(atom)
+    return m[:at] + m[at + 1:]
+
+
+def constant(value: int) -> Linear:
+    return Linear({}, value)
+
+
+def of_atom(atom: Expr) -> Linear:
+    return Linear({(atom,): 1})
+
+
+def linear(expr: Expr) -> Linear:
+    """The linear form of an integer expression, by the ring laws alone: right for integers that wrap, too."""
+    known: Linear | None = expr.__dict__.get("_linear")
+    if known is None:
+        known = expr.__dict__["_linear"] = _linear(expr)
+    return known
+
+
+def _linear(expr: Expr) -> Linear:
+    match expr:
+        case Const(value=int() as value) if not isinstance(value, bool):
+            return constant(value)
+        case Op(fn="add", args=(a, b)):
+            return linear(a) + linear(b)
+        case Op(fn="sub", args=(a, b)):
+            return linear(a) - linear(b)
+        case Op(fn="neg", args=(a,)):
+            return linear(a).scaled(-1)
+        case Op(fn="mul", args=(a, b)) if (1 + len(linear(a).terms)) * (1 + len(linear(b).terms)) <= MAX_TERMS:
+            return linear(a).times(linear(b))
+        case _:
+            return of_atom(_inside(expr))
+
+
+def _inside(expr: Expr) -> Expr:
+    """An atom with its own integer parts in normal form."""
+    inner: Expr = expr.map(lambda child: canonical(child) if isinstance(child, Expr) else child)
+    if isinstance(inner, Op) and inner.fn in ("min", "max") and is_integer(inner.dtype):
+        inner = Op(inner.fn, tuple(sorted(inner.args, key=text_of)))
+    return inner
+
+
+def _rank(term: tuple[Monomial, int]) -> tuple[int, int, str]:
+    m, c = term
+    return (-abs(c) if len(m) == 1 else -(1 << 62), -len(m), " ".join([text_of(a) for a in m]))
+
+
+def expression(form: Linear, dtype: str = "i64") -> Expr:
+    """The normal form as an expression: the largest strides first, the constant last, subtraction instead of negative coefficients."""
+    row = DTYPES[dtype]
+    span = 1 << row.bits
+
+    def wrapped(value: int) -> int:
+        return (value - row.least) % span + row.least if row.kind == "int" else value
+
+    if row.kind == "uint":
+        # a modulus has no sign: take the representative with the smaller magnitude, so that x - y stays x - y
+        form = Linear({m: s for m, c in form.terms.items() if (s := (c + span // 2) % span - span // 2)}, form.constant % span)
+    else:
+        form = Linear({m: w for m, c in form.terms.items() if (w := wrapped(c))}, wrapped(form.constant))
+    terms = sorted(form.terms.items(), key=_rank)
+    terms.sort(key=lambda t: t[1] < 0)
+    total: Expr | None = None
+    if terms and terms[0][1] < 0 and form.constant > 0:
+        total, form = Const(form.constant, dtype), Linear(form.terms, 0)
+    for m, c in terms:
+        value = m[0]
+        for factor in m[1:]:
+            value = Op("mul", (value, factor))
+        magnitude = c if total is None or c == row.least else abs(c)
+        if magnitude == -1 and total is None and row.kind == "uint":
+            value = Op("neg", (value,))
+        elif magnitude != 1:
+            value = Op("mul", (Const(magnitude % span if row.kind == "uint" else magnitude, dtype), value))
+        total = value if total is None else Op("add" if c > 0 or c == row.least else "sub", (total, value))
+    if total is None:
+        return Const(form.constant, dtype)
+    if form.constant:
+        low = form.constant < 0 and form.constant != row.least
+        total = Op("sub" if low else "add", (total, Const(-form.constant if low else form.constant, dtype)))
+    return total
+
+
+def canonical(expr: Expr) -> Expr:
+    """An equal expression in normal form: every integer sum and product inside it collected and ordered. Exact for integers that wrap;
+    other arithmetic is left as it is."""
+    known: Expr | None = expr.__dict__.get("_canonical")
+    if known is None:
+        collects = isinstance(expr, Op) and expr.fn in ("add", "sub", "mul", "neg") and is_integer(expr.dtype) and expr.lanes == 1
+        known = expression(linear(expr), expr.dtype) if collects else _inside(expr)
+        if known is not expr:          # a node that held itself would never be freed by counting references
+            expr.__dict__["_canonical"] = known
+    return known

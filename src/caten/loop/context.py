@@ -1,0 +1,460 @@
+"""What is known at a point of a program, and what follows from it.
+
+A context holds ranges of variables, facts as constraints, and the values of scalar locals that are known. It is immutable: entering a loop,
+assuming a condition or passing a statement gives a new one. Integers are mathematical here: a sum or product that may not fit its type is an
+opaque atom, so nothing is concluded from arithmetic that could wrap. A fact about memory is forgotten when the memory may be written.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..core.dtypes import DTYPES, is_integer
+from ..core.expr import Cast, Const, Expr, Op, Var, index
+from ..core.program import Bind, Buffer, Ensure, Program, Require, Size
+from .affine import Linear, constant, expression, linear, of_atom, text_of
+from .effects import NOTHING, reads, writes
+from .integer_sets import Constraint
+from .proof import Alternative, Clause, Range, is_false, refuted
+from .statements import Aref, Fail, For, If, Incf, Let, Setf, Stmt
+
+GREATEST_SIZE = 1 << 40        # of an extent
+GREATEST_BYTES = 1 << 62       # of an array
+MAX_ALTERNATIVES = 16          # of one condition in disjunctive form
+
+@dataclass(frozen=True)
+class Context:
+    """Immutable assumptions."""
+
+    ranges: Mapping[str, Range] = field(default_factory=dict)          # of variables
+    clauses: tuple[Clause, ...] = ()
+    values: Mapping[str, Expr] = field(default_factory=dict)           # of rank-0 locals, over variables
+    conditions: Mapping[str, Expr] = field(default_factory=dict)       # of bool `let`s
+    unreachable: bool = False
+    _memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    # making contexts
+
+    @classmethod
+    def of(cls, program: Program) -> Context:
+        """What holds at entry: sizes in range, bindings, arrays that fit in memory, the conditions that are checked."""
+        ranges: dict[str, Range] = {s.name: (0, GREATEST_SIZE) for s in program.all(Size)}
+        ranges |= {b.name: (b.value, b.value) for b in program.all(Bind)}
+        context = cls(ranges)
+        for buffer in program.all(Buffer):
+            context = context.holding_array(buffer)
+        for ensured in program.all(Ensure):
+            context = context.given(ensured.cond)
+        for required in program.all(Require):
+            context = context.given(required.cond)
+        return context
+
+    def holding_array(self, buffer: Buffer) -> Context:
+        """No extent is negative and the byte size is at most 2^62."""
+        context, count = self, constant(1)
+        for extent in buffer.shape:
+            form = linear(extent)
+            count = count.times(form)
+            if not isinstance(extent, Const | Var):
+                context = context._assuming(((Constraint(form),),))
+        if count.degree > 1:
+            context = context._assuming(((Constraint(constant(GREATEST_BYTES // DTYPES[buffer.type].bytes) - count),),))
+        return context
+
+    def inside(self, loop: For) -> Context:
+        """In the body of a loop, at any iteration."""
+        values = dict(self.values)
+        changed = writes(loop)
+        var = Var(loop.name, "i64")
+        for name in [n for n in values if n in changed]:
+            gain = self._gain(loop.body, name) if loop.step is index(1) else None
+            if gain is None:
+                del values[name]
+            else:
+                passed = gain.times(of_atom(var) - self.linear(loop.lo))
+                values[name] = expression(self.linear(values[name]) + passed, values[name].dtype)
+        lo, hi, step = self.linear(loop.lo), self.linear(loop.hi), self.linear(loop.step)
+        least, most = self.interval(lo), self.interval(hi)
+        up = _ranged(least[0], most[1] - 1)
+        down = _ranged(most[0] + 1, least[1])
+        i = of_atom(var)
+        upward = (Constraint(i - lo), Constraint((hi - i).shifted(-1)))
+        downward = (Constraint(lo - i), Constraint((i - hi).shifted(-1)))
+        rising, falling = self.interval(step)[0] > 0, self.interval(step)[1] < 0
+        if not rising and not falling and self.proves(loop.step > 0):
+            rising = True
+        ranges = dict(self.ranges)
+        ranges[loop.name] = up if rising else down if falling else _ranged(min(up[0], down[0]), max(up[1], down[1]))
+        context = self._with(ranges=ranges, values=values)
+        if rising or falling:
+            for c in upward if rising else downward:
+                context = context._assuming(((c,),))
+            if step.is_constant and abs(step.constant) != 1:      # i = lo + step·k
+                count = Var(loop.name + ".k", "i64")
+                context = context._with(ranges={**context.ranges, count.name: (0, GREATEST_BYTES)})
+                context = context._assuming(((Constraint(i - lo - of_atom(count).scaled(step.constant), equal=True),),))
+        else:
+            context = context._assuming((upward, downward))
+        return context.forgetting(changed)
+
+    def given(self, cond: Expr, holds: bool = True) -> Context:
+        """Where a condition holds (or does not)."""
+        context = self
+        for part in _conjuncts(cond, holds):
+            alternatives = context.alternatives(*part)
+            if alternatives is not None:
+                context = context._assuming(alternatives)
+        return context
+
+    def after(self, stmt: Stmt) -> Context:
+        """For the statements that follow `stmt` in its list."""
+        match stmt:
+            case Let(name, dtype, value):
+                if dtype == "bool":
+                    return self._with(conditions={**self.conditions, name: value})
+                if not is_integer(dtype):
+                    return self
+                form = self.linear(value)
+                context = self._with(ranges={**self.ranges, name: self.interval(form)})
+                return context._assuming(((Constraint(of_atom(Var(name, dtype)) - form, equal=True),),))
+            case Fail():
+                return self._with(unreachable=True)
+            case If(cond, then, otherwise):
+                context = self.forgetting(writes(stmt))
+                if ends_in_failure(then):
+                    return context.given(cond, False) if reads(cond).isdisjoint(writes(stmt)) else context
+                if ends_in_failure(otherwise):
+                    return context.given(cond) if reads(cond).isdisjoint(writes(stmt)) else context
+                return context
+            case Setf(Aref(name, ()), value) if is_integer(value.dtype) and name not in reads(value):
+                form = self.linear(value)
+                return self.forgetting(writes(stmt))._valued(name, form, value.dtype)
+            case Setf(Aref(name, ()), value) | Incf(Aref(name, ()), value, "add") if name in self.values:
+                form = self.linear(value)
+                if isinstance(stmt, Incf):
+                    form = form + self.linear(self.values[name])
+                return self.forgetting(writes(stmt))._valued(name, form, value.dtype)
+            case For():
+                context = self.forgetting(writes(stmt))
+                for name in self.values:
+                    if name in writes(stmt) and (gain := self._gain((stmt,), name)) is not None:
+                        context = context._valued(name, self.linear(self.values[name]) + gain, self.values[name].dtype)
+                return context
+            case _:
+                return self.forgetting(writes(stmt))
+
+    def through(self, stmts: Iterable[Stmt]) -> Context:
+        """After a list of statements."""
+        context = self
+        for stmt in stmts:
+            context = context.after(stmt)
+        return context
+
+    def forgetting(self, buffers: frozenset[str]) -> Context:
+        """Without what was known about memory that may have been written."""
+        if not buffers:
+            return self
+        kept = tuple([c for c in self.clauses if c.buffers.isdisjoint(buffers)])
+        values = {n: v for n, v in self.values.items() if n not in buffers and reads(v).isdisjoint(buffers)}
+        conditions = {n: v for n, v in self.conditions.items() if reads(v).isdisjoint(buffers)}
+        if len(kept) == len(self.clauses) and len(values) == len(self.values) and len(conditions) == len(self.conditions):
+            return self
+        return self._with(clauses=kept, values=values, conditions=conditions)
+
+    # asking
+
+    def proves(self, cond: Expr) -> bool:
+        """Does the condition hold wherever the assumptions do? False when that could not be shown."""
+        return self._shown(cond, True)
+
+    def refutes(self, cond: Expr) -> bool:
+        """Does the condition fail wherever the assumptions hold? False when that could not be shown."""
+        return self._shown(cond, False)
+
+    def _shown(self, cond: Expr, holds: bool) -> bool:
+        key = (cond, holds)
+        if key not in self._memo:
+            self._memo[key] = self.unreachable or all(self._excludes_all(self.alternatives(*part)) for part in _disproofs(cond, holds))
+        return bool(self._memo[key])
+
+    def _excludes_all(self, alternatives: tuple[Alternative, ...] | None) -> bool:
+        return alternatives is not None and all(self.excludes(a) for a in alternatives)
+
+    def is_nonnegative(self, form: Linear) -> bool:
+        """Is form ≥ 0 wherever the assumptions hold?"""
+        return self.interval(form)[0] >= 0 or self.excludes((Constraint(form.scaled(-1).shifted(-1)),))
+
+    def excludes(self, constraints: Alternative, widely: bool = False) -> bool:
+        """Do the assumptions leave no integer point to a conjunction? `widely`: consider ranges beyond 2^31, too."""
+        if self.unreachable:
+            return True
+        key = ("excludes", constraints, widely)
+        if key not in self._memo:
+            self._memo[key] = False                          # what the proof itself may not use
+            self._memo[key] = refuted(self, constraints, widely)
+        return bool(self._memo[key])
+
+    # linear forms of the values of expressions
+
+    def linear(self, expr: Expr) -> Linear:
+        """The mathematical value of an integer expression as a linear form; what may wrap is an atom."""
+        known: Linear | None = self._memo.get(expr)
+        if known is None:
+            self._memo[expr] = of_atom(expr)             # what an overflow proof sees of an expression that it is about
+            known = self._memo[expr] = self._linear(expr)
+        return known
+
+    def _linear(self, expr: Expr) -> Linear:
+        match expr:
+            case Const(value=int() as value):
+                return constant(int(value))
+            case Var(name):
+                lo, hi = self.ranges.get(name, (0, 1))
+                return constant(lo) if lo == hi else of_atom(expr)
+            case Aref(name, ()) if name in self.values:
+                return self.linear(self.values[name])
+            case Op(fn="add" | "sub" | "mul" | "neg" | "shl", args=args) if is_integer(expr.dtype) and expr.lanes == 1:
+                forms = [self.linear(a) for a in args]
+                return self._fitting(_RING[expr.fn](*forms), expr)
+            case Op(fn="floordiv", args=(a, b)) if is_integer(expr.dtype):
+                return self._floordiv(self.linear(a), self.linear(b), expr)
+            case Op(fn="mod", args=(a, b)) if is_integer(expr.dtype) and self.linear(b).is_constant and self.linear(b).constant > 0:
+                form, divisor = self.linear(a), self.linear(b)
+                return form - self._floordiv(form, divisor, expr).scaled(divisor.constant)
+            case Op(fn="shr", args=(a, b)) if self.linear(b).is_constant and 0 <= self.linear(b).constant < DTYPES[expr.dtype].bits:
+                return self._floordiv(self.linear(a), constant(1 << self.linear(b).constant), expr)
+            case Op(fn="and", args=(a, Const(value=mask))) if is_integer(expr.dtype) and mask > 0 and mask & (mask + 1) == 0:
+                return self._linear(Op("mod", (a, Const(mask + 1, expr.dtype)))) if mask < DTYPES[expr.dtype].greatest else self.linear(a)
+            case Op(fn="truncdiv" | "truncmod", args=(a, b)) if self.interval(self.linear(a))[0] >= 0 and self.interval(self.linear(b))[0] > 0:
+                return self.linear(Op("floordiv" if expr.fn == "truncdiv" else "mod", (a, b)))
+            case Op(fn="relu", args=(a,)) if is_integer(expr.dtype):
+                return self.linear(Op("max", (a, Const(0, expr.dtype))))
+            case Op(fn="clip", args=(a, lo, hi)) if is_integer(expr.dtype):
+                return self.linear(Op("min", (Op("max", (a, lo)), hi)))
+            case Op(fn="abs", args=(a,)) if is_integer(expr.dtype):
+                return self.linear(Op("max", (a, Op("neg", (a,)))))
+            case Op(fn="min" | "max", args=(a, b)) if is_integer(expr.dtype):
+                return self._extreme(expr, self.linear(a), self.linear(b))
+            case Cast(dtype, arg) if (is_integer(arg.dtype) or arg.dtype == "bool") and is_integer(dtype):
+                form = self.linear(arg)
+                return form if self._fits(form, dtype) else of_atom(expr)
+            case _:
+                return of_atom(expr)
+
+    def _floordiv(self, form: Linear, divisor: Linear, expr: Expr) -> Linear:
+        """⌊form / divisor⌋, with the multiples of a constant divisor taken out."""
+        d = divisor.constant
+        if not divisor.is_constant:
+            return of_atom(Op("floordiv", (expression(form), expression(divisor))))
+        if d == 0:
+            return constant(0)
+        if d < 0:
+            form, d = form.scaled(-1), -d
+        whole = Linear({m: c // d for m, c in form.terms.items() if c // d}, form.constant // d)
+        rest = form.plus(whole, -d)
+        if rest.is_constant:
+            return whole
+        return self._fitting(whole + of_atom(Op("floordiv", (expression(rest), index(d)))), expr)
+
+    def _extreme(self, expr: Op, a: Linear, b: Linear) -> Linear:
+        least = expr.fn == "min"
+        (alo, ahi), (blo, bhi) = self.interval(a), self.interval(b)
+        if (ahi <= blo) if least else (alo >= bhi):
+            return a
+        if (bhi <= alo) if least else (blo >= ahi):
+            return b
+        return of_atom(Op(expr.fn, tuple(sorted([expression(a), expression(b)], key=text_of))))
+
+    def _fitting(self, form: Linear, expr: Expr) -> Linear:
+        return form if self._fits(form, expr.dtype) else of_atom(expr)
+
+    def _fits(self, form: Linear, dtype: str) -> bool:
+        """Is the value of `form` sure to be one of the type?"""
+        row = DTYPES[dtype]
+        lo, hi = self.interval(form)
+        return ((lo >= row.least or (form.degree > 1 and self.excludes((Constraint(constant(row.least - 1) - form),), widely=True)))
+                and (hi <= row.greatest or (form.degree > 1 and self.excludes((Constraint(form.shifted(-row.greatest - 1)),), widely=True))))
+
+    def interval(self, form: Linear) -> Range:
+        """The least and the greatest value that the ranges of the atoms allow."""
+        lo = hi = form.constant
+        for m, c in form.terms.items():
+            low, high = self.atom_range(m[0])
+            for factor in m[1:]:
+                a, b = self.atom_range(factor)
+                corners = (low * a, low * b, high * a, high * b)
+                low, high = min(corners), max(corners)
+            lo, hi = (lo + c * low, hi + c * high) if c > 0 else (lo + c * high, hi + c * low)
+        return lo, hi
+
+    def atom_range(self, atom: Expr) -> Range:
+        """The range of an atom by itself."""
+        match atom:
+            case Var(name) if name in self.ranges:
+                return self.ranges[name]
+            case Op(fn="floordiv", args=(a, Const(value=int() as d))) if d > 0:
+                lo, hi = self.interval(self.linear(a))
+                return lo // d, hi // d
+            case Op(fn="floordiv", args=(a, b)):
+                lo, hi = self.interval(self.linear(a))
+                return min(lo, 0, -hi), max(hi, 0, -lo)
+            case Op(fn="mod", args=(_, b)) if self.interval(self.linear(b))[0] >= 1:
+                return 0, self.interval(self.linear(b))[1] - 1
+            case Op(fn="min" | "max", args=(a, b)) if is_integer(atom.dtype):
+                (alo, ahi), (blo, bhi) = self.interval(self.linear(a)), self.interval(self.linear(b))
+                return (min(alo, blo), min(ahi, bhi)) if atom.fn == "min" else (max(alo, blo), max(ahi, bhi))
+            case Op(fn="where", args=(_, a, b)) if is_integer(atom.dtype):
+                (alo, ahi), (blo, bhi) = self.interval(self.linear(a)), self.interval(self.linear(b))
+                return min(alo, blo), max(ahi, bhi)
+            case _:
+                row = DTYPES.get(atom.dtype)
+                return (0, 1) if row is None or row.kind not in ("int", "uint") else (row.least, row.greatest)
+
+    # conditions in disjunctive form
+
+    def alternatives(self, cond: Expr, holds: bool = True) -> tuple[Alternative, ...] | None:
+        """The condition as a disjunction of conjunctions; None when that is too large."""
+        match cond:
+            case Const(value=value):
+                return ((),) if bool(value) == holds else ()
+            case Var(name) if name in self.conditions:
+                return self.alternatives(self.conditions[name], holds)
+            case Op(fn="not", args=(a,)) if cond.dtype == "bool":
+                return self.alternatives(a, not holds)
+            case Op(fn="and" | "or", args=(a, b)) if cond.dtype == "bool":
+                left, right = self.alternatives(a, holds), self.alternatives(b, holds)
+                if (cond.fn == "and") == holds:
+                    if left is None or right is None:          # one of two conditions that both hold
+                        return right if left is None else left
+                    both = tuple([x + y for x in left for y in right])
+                    return both if len(both) <= MAX_ALTERNATIVES else None
+                return None if left is None or right is None else left + right
+            case Op(fn="where", args=(c, a, b)) if cond.dtype == "bool":
+                return self.alternatives((c & a) | (Op("not", (c,)) & b), holds)
+            case Op(fn=fn, args=(a, b)) if fn in _COMPARISONS and is_integer(a.dtype) and a.lanes == b.lanes == 1:
+                kind, swap = _COMPARISONS[fn if holds else _OPPOSITE[fn]]
+                left_form, right_form = (self.linear(b), self.linear(a)) if swap else (self.linear(a), self.linear(b))
+                room = right_form - left_form                  # left < right is room ≥ 1
+                return tuple([(Constraint(room.scaled(sign).shifted(-gap), equal),) for sign, gap, equal in _FORMS[kind]])
+            case _:
+                return ((Constraint(self.linear(cond).shifted(-1 if holds else 0), equal=True),),)
+
+    # details
+
+    def _with(self, **changes: Any) -> Context:
+        own = {"ranges": self.ranges, "clauses": self.clauses, "values": self.values, "conditions": self.conditions, "unreachable": self.unreachable}
+        return Context(**{**own, **changes})
+
+    def _valued(self, name: str, form: Linear, dtype: str) -> Context:
+        """With the value of a scalar local."""
+        value = expression(form, dtype)
+        if len(form.terms) > 8 or name in reads(value):
+            return self
+        return self._with(values={**self.values, name: value})
+
+    def _assuming(self, alternatives: tuple[Alternative, ...]) -> Context:
+        possible = [a for a in alternatives if not any(is_false(c) for c in a)]
+        if not possible:
+            return self._with(unreachable=True)
+        if any(all(c.linear.is_constant for c in a) for a in possible):
+            return self
+        if len(possible) > 1:
+            return self._with(clauses=(*self.clauses, _clause(tuple(possible))))
+        ranges = dict(self.ranges)
+        kept: list[Constraint] = []
+        for c in possible[0]:
+            if not _tightened(ranges, c):
+                kept.append(c)
+        clauses = (*self.clauses, *[_clause(((c,),)) for c in kept if not c.linear.is_constant])
+        return self._with(ranges=ranges, clauses=clauses, unreachable=any(lo > hi for lo, hi in ranges.values()))
+
+    def _gain(self, stmts: Iterable[Stmt], name: str) -> Linear | None:
+        """What a list of statements adds to the scalar local `name`, where it does nothing else with it; over names known here."""
+        total = constant(0)
+        for stmt in stmts:
+            if name not in writes(stmt):
+                continue
+            match stmt:
+                case Incf(Aref(_, ()), value, "add") if is_integer(value.dtype) and not reads(value):
+                    gain = self.linear(value)
+                case For(_, lo, hi, step, _, body) if step is index(1) and not reads(lo) and not reads(hi):
+                    inner = self._gain(body, name)
+                    trips = self.linear(hi) - self.linear(lo)
+                    if inner is None or not self._invariant(trips) or not self.is_nonnegative(trips):
+                        return None
+                    gain = inner.times(trips)
+                case _:
+                    return None
+            if not self._invariant(gain):
+                return None
+            total = total + gain
+        return total
+
+    def _invariant(self, form: Linear) -> bool:
+        return all(isinstance(a, Var) and a.name in self.ranges for a in form.atoms())
+
+
+def ends_in_failure(stmts: tuple[Stmt, ...]) -> bool:
+    """Does a list of statements never reach its end?"""
+    return bool(stmts) and (isinstance(stmts[-1], Fail) or (isinstance(stmts[-1], If) and ends_in_failure(stmts[-1].then)
+                                                            and ends_in_failure(stmts[-1].otherwise)))
+
+
+def _shl(a: Linear, b: Linear) -> Linear:
+    return a.scaled(1 << b.constant) if b.is_constant and 0 <= b.constant < 64 else Linear({(Const(0),): 1}, 1 << 70)
+
+
+_RING: dict[str, Callable[..., Linear]] = {"add": Linear.__add__, "sub": Linear.__sub__, "mul": Linear.times, "neg": lambda a: a.scaled(-1), "shl": _shl}
+
+# comparison -> the relation between its operands, and whether they are exchanged
+_COMPARISONS = {"lt": ("lt", False), "le": ("le", False), "gt": ("lt", True), "ge": ("le", True), "eq": ("eq", False), "ne": ("ne", False)}
+_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+# relation -> alternatives (sign, gap, equality) of sign · (right - left) - gap ≥ 0 or = 0
+_FORMS = {"lt": ((1, 1, False),), "le": ((1, 0, False),), "eq": ((1, 0, True),), "ne": ((1, 1, False), (-1, 1, False))}
+
+
+def _conjuncts(cond: Expr, holds: bool) -> list[tuple[Expr, bool]]:
+    """Conditions that hold together exactly when `cond` does (or does not)."""
+    match cond:
+        case Op(fn="not", args=(a,)) if cond.dtype == "bool":
+            return _conjuncts(a, not holds)
+        case Op(fn="and" | "or", args=(a, b)) if cond.dtype == "bool" and (cond.fn == "and") == holds:
+            return _conjuncts(a, holds) + _conjuncts(b, holds)
+    return [(cond, holds)]
+
+
+def _disproofs(cond: Expr, holds: bool) -> list[tuple[Expr, bool]]:
+    """What has to be excluded, one by one, to show that `cond` holds (or does not)."""
+    return [(part, not truth) for part, truth in _conjuncts(cond, holds)]
+
+
+def _clause(alternatives: tuple[Alternative, ...]) -> Clause:
+    atoms = {a: None for alternative in alternatives for c in alternative for a in c.linear.atoms()}
+    return Clause(alternatives, NOTHING.union(*[reads(a) for a in atoms]), frozenset(atoms))
+
+
+def _ranged(lo: int, hi: int) -> Range:
+    return (lo, max(hi, lo - 1))
+
+
+def _tightened(ranges: dict[str, Range], c: Constraint) -> bool:
+    """Take a constraint on one variable into its range."""
+    if len(c.linear.terms) != 1:
+        return False
+    (m, k), = c.linear.terms.items()
+    if len(m) != 1 or not isinstance(m[0], Var):
+        return False
+    var = m[0]
+    if var.name not in ranges:
+        row = DTYPES.get(var.type or "i64")
+        if row is None or row.kind not in ("int", "uint"):
+            return False
+        ranges[var.name] = (row.least, row.greatest)
+    lo, hi = ranges[var.name]
+    if c.equal or k > 0:
+        lo = max(lo, -(c.linear.constant // k)) if k > 0 else max(lo, -(-c.linear.constant // -k))
+    if c.equal or k < 0:
+        hi = min(hi, c.linear.constant // -k) if k < 0 else min(hi, -c.linear.constant // k)
+    ranges[var.name] = (lo, hi)
+    return True

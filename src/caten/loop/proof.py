@@ -1,0 +1,175 @@
+"""Refutation: do the assumptions of a context leave no integer point to a goal?
+
+The goal and the assumptions that share its atoms make a system of linear constraints, to which the laws of its atoms are added (⌊e/c⌋, min, max,
+where, products of what is not negative). Elimination decides it; alternatives are distinguished one by one; isl judges what stays open.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..core.dtypes import is_integer
+from ..core.expr import Const, Expr, Op, Var
+from . import isl
+from .affine import Linear, expression, of_atom, without
+from .integer_sets import Constraint, Empty, Point, Unknown, decide
+
+NEAR = 1 << 31                 # bounds beyond this are left out of a proof, unless it is about overflow
+MAX_CASES = 96                 # leaves of the case distinctions in one proof
+MAX_PRODUCTS = 60              # derived facts about products in one proof
+
+Alternative = tuple[Constraint, ...]
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Clause:
+    """At least one alternative holds; each is a conjunction. `buffers`: the memory it speaks of."""
+
+    alternatives: tuple[Alternative, ...]
+    buffers: frozenset[str]
+    atoms: frozenset[Expr]
+
+
+class Assumptions(Protocol):
+    """What a proof asks of a context."""
+
+    @property
+    def clauses(self) -> tuple[Clause, ...]: ...
+    def linear(self, expr: Expr) -> Linear: ...
+    def atom_range(self, atom: Expr) -> Range: ...
+    def alternatives(self, cond: Expr, holds: bool = True) -> tuple[Alternative, ...] | None: ...
+    def is_nonnegative(self, form: Linear) -> bool: ...
+
+
+def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool:
+    """Is the conjunction `goal` impossible under what is known? `widely`: use bounds beyond 2^31, too."""
+    if all(c.linear.is_constant for c in goal):
+        return any(is_false(c) for c in goal)
+    rows, splits = _system(known, goal, widely)
+    rows += _products(known, rows, splits)
+    budget = [MAX_CASES]
+    return _impossible(rows, splits, budget)
+
+
+def is_false(c: Constraint) -> bool:
+    """Is it a constraint without variables that does not hold?"""
+    return c.linear.is_constant and (c.linear.constant != 0 if c.equal else c.linear.constant < 0)
+
+
+def _impossible(rows: list[Constraint], splits: list[tuple[Alternative, ...]], budget: list[int]) -> bool:
+    answer = decide(rows)
+    if isinstance(answer, Empty):
+        return True
+    if isinstance(answer, Point):
+        splits = [s for s in splits if not any(_holds_at(alternative, answer) for alternative in s)]
+    if not splits:
+        return isinstance(answer, Unknown) and isl.is_empty(rows)
+    budget[0] -= len(splits[0])
+    return budget[0] >= 0 and all(_impossible([*rows, *alternative], splits[1:], budget) for alternative in splits[0])
+
+
+def _holds_at(alternative: Alternative, point: Point) -> bool:
+    for c in alternative:
+        if any(m not in point.values for m in c.linear.terms):
+            return False
+        value = c.linear.constant + sum([k * point.values[m] for m, k in c.linear.terms.items()])
+        if value < 0 or (c.equal and value):
+            return False
+    return True
+
+
+def _system(known: Assumptions, goal: Alternative, widely: bool) -> tuple[list[Constraint], list[tuple[Alternative, ...]]]:
+    """The goal, what is known of its atoms, and of the atoms that this speaks of, and so on."""
+    rows: dict[Constraint, None] = dict.fromkeys(goal)
+    splits: dict[tuple[Alternative, ...], None] = {}
+    used: set[int] = set()
+    seen: set[Expr] = set()
+    pending = [a for c in goal for a in c.linear.atoms()]
+
+    def add(alternatives: tuple[Alternative, ...]) -> None:
+        if len(alternatives) == 1:
+            rows.update(dict.fromkeys(alternatives[0]))
+        else:
+            splits[alternatives] = None
+        pending.extend(a for alternative in alternatives for c in alternative for a in c.linear.atoms() if a not in seen)
+
+    while pending:
+        atom = pending.pop(0)
+        if atom in seen:
+            continue
+        seen.add(atom)
+        lo, hi = known.atom_range(atom)
+        if lo > -NEAR or widely:
+            rows[Constraint(of_atom(atom).shifted(-lo))] = None
+        if hi < NEAR or widely:
+            rows[Constraint(of_atom(atom).scaled(-1).shifted(hi))] = None
+        for law in _laws(known, atom):
+            add(law)
+        for at, clause in enumerate(known.clauses):
+            if at not in used and atom in clause.atoms:
+                used.add(at)
+                add(clause.alternatives)
+    return list(rows), list(splits)
+
+
+def _laws(known: Assumptions, atom: Expr) -> Iterator[tuple[Alternative, ...]]:
+    """What defines an atom, as clauses."""
+    it = of_atom(atom)
+    match atom:
+        case Op(fn="floordiv", args=(a, b)) if is_integer(atom.dtype):
+            e, d = known.linear(a), known.linear(b)
+            if known.is_nonnegative(d.shifted(-1)):                    # d·q ≤ e < d·q + d
+                whole = d.times(it)
+                yield ((Constraint(e - whole),),)
+                yield ((Constraint((whole + d - e).shifted(-1)),),)
+        case Op(fn="mod", args=(a, b)) if is_integer(atom.dtype):
+            e, d = known.linear(a), known.linear(b)
+            if known.is_nonnegative(d.shifted(-1)):                    # e = d·⌊e/d⌋ + it, 0 ≤ it < d
+                quotient = known.linear(Op("floordiv", (expression(e), expression(d))))
+                yield ((Constraint(d.times(quotient) + it - e, equal=True),),)
+                yield ((Constraint(it), Constraint((d - it).shifted(-1))),)
+        case Op(fn="min" | "max", args=(a, b)) if is_integer(atom.dtype):
+            sides = [known.linear(a), known.linear(b)]
+            sign = 1 if atom.fn == "min" else -1
+            for side in sides:
+                yield ((Constraint((side - it).scaled(sign)),),)
+            yield tuple([(Constraint(it - side, equal=True),) for side in sides])
+        case Op(fn="where", args=(c, a, b)) if is_integer(atom.dtype):
+            then, otherwise = known.alternatives(c, True), known.alternatives(c, False)
+            if then is not None and otherwise is not None:
+                yield (*[(*x, Constraint(it - known.linear(a), equal=True)) for x in then],
+                       *[(*x, Constraint(it - known.linear(b), equal=True)) for x in otherwise])
+        case Const() | Var():
+            return
+        case Op() if atom.dtype == "bool":
+            then, otherwise = known.alternatives(atom, True), known.alternatives(atom, False)
+            if then is not None and otherwise is not None and not any(atom in c.linear.atoms() for x in then for c in x):
+                yield (*[(*x, Constraint(it.shifted(-1), equal=True)) for x in then], *[(*x, Constraint(it, equal=True)) for x in otherwise])
+
+
+def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alternative, ...]]) -> list[Constraint]:
+    """For a monomial a·b that occurs, with b ≥ 0: every constraint e ≥ 0 on a gives e·b ≥ 0 (and e = 0 gives e·b = 0)."""
+    derived: dict[Constraint, None] = {}
+    done: set[tuple[Constraint, tuple[Expr, ...]]] = set()
+    frontier = [*rows, *[c for s in splits for alternative in s for c in alternative]]
+    for _ in range(2):
+        monomials = {m: None for c in frontier for m in c.linear.terms if len(m) > 1}
+        fresh: list[Constraint] = []
+        for m in monomials:
+            least = [known.atom_range(a)[0] for a in m]
+            if min(least) >= 0:
+                fresh.append(Constraint(Linear({m: 1})))
+            for at, atom in enumerate(m):
+                rest = without(m, atom)
+                if atom in m[:at] or min(least[:at] + least[at + 1:]) < 0:
+                    continue
+                for c in rows:
+                    if (atom,) in c.linear.terms and c.linear.degree == 1 and (c, rest) not in done and len(derived) < MAX_PRODUCTS:
+                        done.add((c, rest))
+                        fresh.append(Constraint(c.linear.times(Linear({rest: 1})), c.equal))
+        fresh = [c for c in fresh if c not in derived]
+        derived.update(dict.fromkeys(fresh))
+        frontier = fresh
+    return list(derived)
