@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -63,7 +64,7 @@ def _run(arguments: Sequence[str], reporter: Reporter) -> int:
     except (KeyboardInterrupt, click.Abort, BrokenPipeError):
         raise
     except Exception as problem:
-        if "4" in [words_after for flag, words_after in zip(arguments, arguments[1:], strict=False) if flag in ("--debug", "-d")]:
+        if _asks_for_tracebacks(arguments):
             traceback.print_exc()
         reporter.show([internal(problem, arguments)])
         return INTERNAL
@@ -106,7 +107,12 @@ def _crash_folder() -> Path:
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:
     """Known before the command line is read, because reading it may fail."""
-    return "--diagnostics-format=json" in arguments or ("--diagnostics-format", "json") in zip(arguments, arguments[1:], strict=False)
+    return "--diagnostics-format=json" in arguments or ("--diagnostics-format", "json") in pairwise(arguments)
+
+
+def _asks_for_tracebacks(arguments: Sequence[str]) -> bool:
+    """--debug 4, however it is spelled."""
+    return bool({"--debug=4", "-d4"} & set(arguments) or {("--debug", "4"), ("-d", "4")} & set(pairwise(arguments)))
 
 
 def _closed_pipe(code: int) -> int:

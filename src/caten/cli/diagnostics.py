@@ -76,7 +76,8 @@ def _is_hazardous(c: str) -> bool:
 
 def lines_of(d: Diagnostic) -> list[Pieces]:
     """`gemm.toml:8:17: error: message [E123]`, the source line and its caret, notes, hint."""
-    out: list[Pieces] = [[*_prefix(d.place), (d.severity, f"{d.severity}: "), ("", _indented(d.message)), ("code", f" [{d.code}]")], *_excerpt(d.place)]
+    head: Pieces = [*_prefix(d.place), (d.severity, f"{d.severity}: "), ("", _indented(d.message)), ("code", f" [{d.code}]")]
+    out = [head, *_excerpt(d.place)]
     for text, place in d.notes:
         out.append([*(_prefix(place) if place else [("", "  ")]), ("note", "note: "), ("", _indented(text))])
         out.extend(_excerpt(place))

@@ -80,7 +80,8 @@ def selected(programs: list[Program], only: Sequence[str]) -> list[Program]:
     names = [p.name for p in programs]
     for name in only:
         if name not in names:
-            raise NothingMatched(Diagnostic("E920", f"no composite is called '{name}'", hint=did_you_mean(name, names) or f"there is: {', '.join(names)}"))
+            raise NothingMatched(Diagnostic("E920", f"no composite is called '{name}'",
+                                            hint=did_you_mean(name, names) or f"there is: {', '.join(names)}"))
     return [p for p in programs if not only or p.name in only]
 
 

@@ -18,6 +18,7 @@ def run() -> NoReturn:
 
 
 def execute(arguments: Sequence[str]) -> int:
-    """Run one command line; the exit code of DRIVER's table."""
-    from .boundary import guarded      # click and all commands: not for --version
+    """Run one command line and return its exit code. What it needs is imported here, because --version must not pay for it."""
+    from .boundary import guarded
+
     return guarded(arguments)

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from ..errors import Diagnostic, UsageError
 from ..options import Options
+from ..runtime import discover
 from .diagnostics import FORMATS, Reporter
 from .products import Emit, read_emit
 from .settings import read_binds, read_config, read_settings
@@ -82,7 +83,7 @@ def _flag(group: str, *names: str, help: str) -> Callable[[Any], Any]:
 
 INPUT, CODE, MACHINE, OUTPUT, REPORT = "Input", "What the code does", "Machine and runtime", "Output", "Reporting"
 
-SHARED = (
+SHARED: tuple[Callable[[Any], Any], ...] = (
     click.argument("files", nargs=-1),
     _option(INPUT, "-i", "--input", "inputs", multiple=True, metavar="FILE", help="A spec; the same as naming it without -i. '-' is stdin."),
     _option(INPUT, "-x", "language", type=click.Choice(LANGUAGES), help="The language of the inputs, where the name does not say it (stdin)."),
@@ -98,7 +99,8 @@ SHARED = (
     _flag(CODE, "-g", "lines", help="Line directives into the spec, for debuggers and profilers."),
     _flag(CODE, "--verify", help="Verify the program after every pass and primitive."),
     _option(MACHINE, "-r", "--runtime", default="clang", show_default=True, metavar="NAME", help="A runtime's name, or the path of a runtime file."),
-    _option(MACHINE, "--config", "config", multiple=True, metavar="K=V,…", help="The runtime's own options: OMP=1,MARCH=native. --print=config lists them."),
+    _option(MACHINE, "--config", "config", multiple=True, metavar="K=V,…",
+            help="The runtime's own options: OMP=1,MARCH=native. --print=config lists them."),
     _option(MACHINE, "-march", "march", metavar="=NAME", help="The same as --config MARCH=NAME."),
     _option(MACHINE, "-fopenmp/-fno-openmp", "openmp", default=None, help="The same as --config OMP=1."),
     _option(MACHINE, "-l", "libraries", multiple=True, metavar="NAME", help="Link this library, too."),
@@ -118,7 +120,7 @@ SHARED = (
             help="The seed of the random inputs of test runs."),
 )
 
-PRODUCT = (
+PRODUCT: tuple[Callable[[Any], Any], ...] = (
     _flag(OUTPUT, "-E", "emit_spec", help="The validated, expanded spec (to stdout without -o)."),
     _flag(OUTPUT, "-S", "emit_asm", help="Assembly."),
     _flag(OUTPUT, "-c", "emit_obj", help="An object file."),
@@ -141,21 +143,23 @@ def compiles(*, products: bool = False) -> Callable[[Callable[[Request], Any]], 
         @functools.wraps(command)
         def wrapped(**values: Any) -> Any:
             return command(request_from(values, click.get_current_context().find_object(Reporter) or Reporter()))
+        decorated: Callable[..., Any] = wrapped
         for option in reversed((*SHARED, *(PRODUCT if products else ()))):
-            wrapped = option(wrapped)
-        return wrapped
+            decorated = option(decorated)
+        return decorated
     return decorate
 
 
 def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
     """What click read -> one Request. The environment is read here and nowhere below."""
     reporter.policy = read_policy(given["warnings"], given["no_warnings"])
+    link = [*[f"-L{d}" for d in given["library_dirs"]], *[f"-l{name}" for name in given["libraries"]]]
     options = Options(
         runtime=given["runtime"], config=_config(given), opt=int(given["opt"]), binds=read_binds(given["binds"]),
         strided=tuple([name for text in given["strided"] for name in text.split(",") if name]), unchecked=not given["bounds_check"],
         lines=given["lines"], include_dirs=tuple(given["include_dirs"]), only=tuple(given["only"]), schedule=_schedule(given["schedule_file"]),
         verify=given["verify"], seed=given["seed"], debug=given["debug"], cc_timeout=given["cc_timeout"], use_cache=not given["no_cache"],
-        schedule_file=given["schedule_file"] or "<schedule>", given=_explicit(), **environment([*[f"-L{d}" for d in given["library_dirs"]], *[f"-l{name}" for name in given["libraries"]]]))
+        schedule_file=given["schedule_file"] or "<schedule>", given=_explicit(), **environment(link))
     emits = [Emit(kind) for kind in ("spec", "asm", "obj") if given.get(f"emit_{kind}")]
     emits += [emit for text in given.get("emit", ()) for emit in read_emit(text)]
     wants_depfile = given.get("depfile") or given.get("depfile_name") is not None
@@ -166,7 +170,8 @@ def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
         emits=tuple(emits),
         test=None if given.get("test") is None else read_settings(given["test"], "--test"),
         depfile=Dependencies(given["depfile_name"], tuple(given["depfile_targets"]), given["depfile_phony"]) if wants_depfile else None,
-        verbose=given["verbose"], dry_run=given.get("dry_run", False), save_temps=given.get("save_temps", False), prints=tuple(given.get("prints", ())))
+        verbose=given["verbose"], dry_run=given.get("dry_run", False), save_temps=given.get("save_temps", False),
+        prints=tuple(given.get("prints", ())))
 
 
 # Command-line parameter -> the field of Options that it sets.
@@ -201,13 +206,8 @@ def _config(given: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     if given["openmp"] is not None:
         pairs.append(("OMP", "1" if given["openmp"] else "0"))
     for text in given["config"]:
-        pairs += read_config(text, lambda: _known_keys(given["runtime"]))
-    return tuple(dict(pairs).items())
-
-
-def _known_keys(runtime: str) -> tuple[str, ...]:
-    from ..runtime.discover import find
-    return tuple(find(runtime).config)
+        pairs += read_config(text, lambda: tuple(discover.find(given["runtime"], environment()["runtime_path"]).config))
+    return tuple({key.upper(): (key, value) for key, value in pairs}.values())
 
 
 def _schedule(path: str | None) -> str | None:

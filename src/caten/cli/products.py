@@ -95,7 +95,8 @@ def kind_of(path: str) -> str:
 
 
 def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bool = False) -> Plan:
-    """What to write. -o names the only product, or adds one by its suffix; the others are named after it, else after the spec, in the current directory.
+    """What to write. -o names the only product, or adds one by its suffix; the others are named after it, else after the spec, in the
+    current directory.
 
     A library brings its header and its manifest. Without any wish it is a shared library.
     """
@@ -138,7 +139,8 @@ def _checked(files: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
             raise UsageError(Diagnostic("E903", f"{KINDS[kind].about} is not text and cannot go to stdout", hint="name a file with -o"))
         if path in seen:
             what = "stdout" if path == STDOUT else path
-            raise UsageError(Diagnostic("E903", f"both {seen[path]} and {kind} would go to {what}", hint="give them different paths with --emit=KIND=PATH"))
+            raise UsageError(Diagnostic("E903", f"both {seen[path]} and {kind} would go to {what}",
+                                        hint="give them different paths with --emit=KIND=PATH"))
         seen[path] = kind
     return files
 

@@ -2,15 +2,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
-from ..core.program import Bind, Program, Scalar, Size
+from ..core.program import Bind, Program, Scalar
 from ..errors import CatenError, Diagnostic, UsageError, did_you_mean
 
 GREATEST_SIZE = 1 << 40
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
-_ITEM = re.compile(r"""\s*(?P<key>[A-Za-z_][\w-]*)\s*(?:(?P<equals>=)\s*)?(?:"(?P<quoted>[^"]*)"|'(?P<single>[^']*)'|(?P<plain>[^,"']*))\s*(?:,|\Z)""")
+_ITEM = re.compile(r"""\s*(?P<key>[A-Za-z_][\w-]*)\s*(?:(?P<equals>=)\s*)?
+                       (?:"(?P<quoted>[^"]*)"|'(?P<single>[^']*)'|(?P<plain>[^,"']*))\s*(?:,|\Z)""", re.VERBOSE)
 
 
 def read_settings(text: str, option: str) -> tuple[tuple[str, int | float], ...]:
@@ -69,9 +70,7 @@ def match_settings(given: Sequence[tuple[str, int | float]], programs: Sequence[
             listing = "it has " + (", ".join(known) or "no sizes and no scalars")
             problems.append(Diagnostic("E904", f"{option}: there is no size or scalar '{name}'", hint=did_you_mean(name, known) or listing,
                                        notes=((listing, None),)))
-        elif target in sizes and not isinstance(value, int):
-            problems += _bad_size(option, target, value).diagnostics
-        elif target in sizes and not 0 <= value <= GREATEST_SIZE:
+        elif target in sizes and not (isinstance(value, int) and 0 <= value <= GREATEST_SIZE):
             problems += _bad_size(option, target, value).diagnostics
         elif target in scalars and isinstance(value, float) and not scalars[target].startswith(("f", "c", "bf")):
             problems.append(Diagnostic("E904", f"{option}: {target} is {scalars[target]}, not {value}"))
@@ -82,13 +81,18 @@ def match_settings(given: Sequence[tuple[str, int | float]], programs: Sequence[
             problems.append(Diagnostic("E905", f"{option}: {bind.name} is {values[bind.name]}, but -D{bind.name}={bind.value} fixed it"))
     if missing := [name for name in known if name not in values and not problems]:
         example = ",".join([f"{name}={values.get(name, 100 if name in sizes else 1)}" for name in known])
-        what = "the size" if all(m in sizes for m in missing) else "the value"
-        problems.append(Diagnostic("E906", f"{option}: {what}{'s' if len(missing) > 1 else ''} of {', '.join(missing)} {'are' if len(missing) > 1 else 'is'} missing"
-                                   if what == "the value" else f"{option}: {what}{'s' if len(missing) > 1 else ''} {', '.join(missing)} {'are' if len(missing) > 1 else 'is'} missing",
-                                   hint=f'{option} "{example}"'))
+        problems.append(Diagnostic("E906", f"{option}: {_are_missing(missing, sizes)}", hint=f'{option} "{example}"'))
     if problems:
         raise UsageError(*problems)
     return values
+
+
+def _are_missing(names: Sequence[str], sizes: Collection[str]) -> str:
+    """`the size N is missing`, `the values of N, a are missing`."""
+    several = len(names) > 1
+    what = "size" if all(name in sizes for name in names) else "value"
+    of = " of" if what == "value" else ""
+    return f"the {what}{'s' if several else ''}{of} {', '.join(names)} {'are' if several else 'is'} missing"
 
 
 def read_config(text: str, known: Callable[[], Sequence[str]]) -> list[tuple[str, str]]:
@@ -104,7 +108,7 @@ def read_config(text: str, known: Callable[[], Sequence[str]]) -> list[tuple[str
         if not m["equals"] and m["plain"] is not None:
             prefix = max([k for k in known() if key.upper().startswith(k.upper())], key=len, default="")
             if value or not prefix or len(prefix) == len(key):
-                raise UsageError(Diagnostic("E907", f"--config: {key} has no value", hint=f"write --config {key}=1" if not value else f"write {key}=…"))
+                raise UsageError(Diagnostic("E907", f"--config: {key} has no value", hint=f"write --config {key}=VALUE"))
             key, value = key[:len(prefix)], key[len(prefix):]
         pairs.append((key, value))
     return pairs
