@@ -232,8 +232,8 @@ def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements:
         reader.check_conditions(requirements)
     if reader.problems:
         raise CatenError(*reader.problems)
-    return Signature(tuple(reader.tensors.values()), tuple(t.name for t in given), tuple(t.name for t in results), tuple(name for name, _ in reader.sizes.values()),
-                     tuple(dict.fromkeys(reader.conditions)))
+    return Signature(tuple(reader.tensors.values()), tuple(t.name for t in given), tuple(written_to),
+                     tuple(name for name, _ in reader.sizes.values()), tuple(dict.fromkeys(reader.conditions)))
 
 
 def identifier(written: str, place: Place) -> str:

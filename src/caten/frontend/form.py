@@ -1,0 +1,87 @@
+"""The one-line form of a spec: `(composite [Name] ((A{float}[M N]) -> (C{float}[M N]) [where M > 0]) body…)`.
+
+Its notation is that of TOML specs. The name is `Main` where it is left out, and a closing `(return C)` may name the outputs in order.
+"""
+from __future__ import annotations
+
+from ..core.text import Atom, Form, Sexp, read_forms
+from ..errors import CatenError, Diagnostic, Place, error
+from .composite import Composite, fold
+from .files import SpecText, shown
+from .signature import Written, declare, identifier
+
+SHAPE = "(composite [Name] ((A{float}[M]) -> (B{float}[M]) [where …]) body…)"
+
+
+def composites(source: SpecText) -> list[Composite]:
+    """The operators of a text of `(composite …)` forms. Raises CatenError with all that is wrong."""
+    found: list[Composite] = []
+    problems: list[Diagnostic] = []
+    forms = read_forms(source.text, source.at)
+    if not forms:
+        raise error("E019", "there is no composite here", Place(source.name, 1, 1), hint=f"write {SHAPE}")
+    for form in forms:
+        try:
+            found.append(_composite(form, source))
+        except CatenError as refusal:
+            problems.extend(refusal.diagnostics)
+    if problems:
+        raise CatenError(*problems)
+    return found
+
+
+def _composite(form: Sexp, source: SpecText) -> Composite:
+    if not isinstance(form, Form) or not form or not isinstance(form[0], Atom) or form[0].lower() != "composite":
+        raise error("E023", "expected (composite …)", source.at(form.pos), hint=f"write {SHAPE}")
+    named = len(form) > 1 and isinstance(form[1], Atom)
+    name_place = source.at(form[1].pos if named else form.pos)
+    name = identifier(form[1], name_place) if named else "Main"
+    parts = form[2:] if named else form[1:]
+    if not parts or not isinstance(parts[0], Form):
+        raise error("E023", "expected the signature ((input…) -> (output…))", source.at(parts[0].pos if parts else form.end), hint=f"write {SHAPE}")
+    inputs, outputs, requirements = _signature(parts[0], source)
+    signature = declare([inputs] if inputs.text.strip() else [], [outputs] if outputs.text.strip() else [], requirements, source.at(parts[0].pos))
+    body = parts[1:]
+    if body and isinstance(body[-1], Form) and body[-1] and body[-1][0] == "return":
+        _check_return(body[-1], signature.outputs, source)
+        end = body[-1].pos
+    else:
+        end = form.end
+    start = body[0].pos if body else end
+    return Composite(name, signature.tensors, signature.inputs, signature.outputs, signature.sizes, signature.conditions,
+                     source.text[start:end], "lisp", lambda offset: source.at(start + offset), name_place, source.name)
+
+
+def _signature(form: Form, source: SpecText) -> tuple[Written, Written, list[Written]]:
+    """The texts of the inputs, of the outputs, and of the conditions."""
+    if len(form) < 3 or not isinstance(form[0], Form) or form[1] != "->" or not isinstance(form[2], Form):
+        raise error("E023", "a signature is ((input…) -> (output…) [where …])", source.at(form.pos), hint=f"write {SHAPE}")
+    more = form[3:]
+    if not more:
+        return _within(form[0], source), _within(form[2], source), []
+    if isinstance(more[0], Form) and more[0] and more[0][0] == "where":
+        start, end = more[0][0].pos + len("where"), more[0].end
+        if len(more) > 1:
+            raise error("E023", "expected the end of the signature after its conditions", source.at(more[1].pos))
+    elif more[0] == "where":
+        start, end = more[0].pos + len("where"), form.end
+    else:
+        raise error("E023", f"expected 'where' after the outputs, not {shown(source.text[more[0].pos:more[0].pos + 20])}", source.at(more[0].pos))
+    return _within(form[0], source), _within(form[2], source), [_slice(source, start, end)]
+
+
+def _within(form: Form, source: SpecText) -> Written:
+    """The text between a form's parentheses."""
+    return _slice(source, form.pos + 1, form.end)
+
+
+def _slice(source: SpecText, start: int, end: int) -> Written:
+    return Written(source.text[start:end], lambda offset: source.at(start + offset))
+
+
+def _check_return(form: Form, outputs: tuple[str, ...], source: SpecText) -> None:
+    """Only the outputs' own names may be returned: computed values need whole-tensor bodies."""
+    names = [fold(str(f)) if isinstance(f, Atom) else None for f in form[1:]]
+    if names != [fold(name) for name in outputs]:
+        raise error("E024", f"(return …) may only name the outputs in order, here (return {' '.join(outputs)}): other values are not supported yet",
+                    source.at(form.pos), hint="write to the outputs with setf and leave the return out")

@@ -1,0 +1,108 @@
+"""The shape of a TOML spec, checked against the published JSON Schema, spec.schema.json, with the place of every fault.
+
+The checker knows the part of JSON Schema that the file uses: `type properties additionalProperties required items minItems enum oneOf $ref not`.
+"""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from ..errors import Diagnostic, did_you_mean
+from .files import shown
+from .locate import Locations, Path
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "number": (int, float), "integer": (int,),
+}
+_WORDS = {"object": "a table", "array": "an array", "string": "a string", "boolean": "a boolean", "number": "a number", "integer": "an integer"}
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The published schema."""
+    return json.loads(files(__package__).joinpath("spec.schema.json").read_text("utf-8"))  # type: ignore[no-any-return]
+
+
+def problems(document: Any, places: Locations) -> list[Diagnostic]:
+    """Everything in which a document differs from the schema, in the order of the text."""
+    found = list(_check(document, schema(), (), places))
+    return sorted(found, key=lambda d: (d.place.line, d.place.column) if d.place else (0, 0))
+
+
+def _check(value: Any, rule: dict[str, Any], path: Path, places: Locations) -> Iterator[Diagnostic]:
+    while "$ref" in rule:
+        rule = schema()["$defs"][rule["$ref"].rpartition("/")[2]]
+    if "not" in rule:
+        yield Diagnostic("E018", f"[{_dotted(path)}] is not supported yet", places.key(*path), "remove the section")
+        return
+    if "oneOf" in rule:
+        options = [_resolved(r) for r in rule["oneOf"]]
+        chosen = next((r for r in options if _has_type(value, r)), None)
+        if chosen is None:
+            yield _wrong_type(value, [t for r in options for t in _types(r)], path, places)
+        else:
+            yield from _check(value, chosen, path, places)
+        return
+    if not _has_type(value, rule):
+        yield _wrong_type(value, _types(rule), path, places)
+    elif isinstance(value, dict):
+        yield from _check_table(value, rule, path, places)
+    elif isinstance(value, list):
+        if len(value) < rule.get("minItems", 0):
+            yield Diagnostic("E013", f"'{_dotted(path)}' is empty", places.value(*path))
+        for i, item in enumerate(value):
+            yield from _check(item, rule["items"], (*path, i), places)
+    elif "enum" in rule and value not in rule["enum"]:
+        yield Diagnostic("E013", f"'{_dotted(path)}' cannot be {shown(str(value))}", places.value(*path),
+                         did_you_mean(str(value), rule["enum"]) or f"use one of {', '.join(rule['enum'])}")
+
+
+def _check_table(value: dict[str, Any], rule: dict[str, Any], path: Path, places: Locations) -> Iterator[Diagnostic]:
+    known, more = rule.get("properties", {}), rule.get("additionalProperties", True)
+    for key, item in value.items():
+        if key in known:
+            yield from _check(item, known[key], (*path, key), places)
+        elif isinstance(more, dict):
+            yield from _check(item, more, (*path, key), places)
+        else:
+            where = f"in [{_dotted(path)}]" if path else "at the top level"
+            yield Diagnostic("E010", f"unknown key {shown(key)} {where}", places.key(*path, key),
+                             did_you_mean(key, list(known)) or f"the keys are {', '.join(known)}")
+    for key in rule.get("required", ()):
+        if key not in value:
+            where = f"[{_dotted(path)}] lacks" if path else "the spec lacks"
+            form = f"[{key}]" if not path else f"'{key}'"
+            hint = known[key].get("description") if path else "a spec starts with [composite]"
+            yield Diagnostic("E011", f"{where} {form}", places.key(*path), hint)
+
+
+def _resolved(rule: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in rule:
+        rule = schema()["$defs"][rule["$ref"].rpartition("/")[2]]
+    return rule
+
+
+def _types(rule: dict[str, Any]) -> list[str]:
+    if "oneOf" in rule:
+        return [t for r in rule["oneOf"] for t in _types(_resolved(r))]
+    kinds = rule["type"]
+    return [kinds] if isinstance(kinds, str) else list(kinds)
+
+
+def _has_type(value: Any, rule: dict[str, Any]) -> bool:
+    kinds = _types(rule)
+    return isinstance(value, tuple(t for k in kinds for t in _TYPES[k])) and (not isinstance(value, bool) or "boolean" in kinds)
+
+
+def _wrong_type(value: Any, kinds: list[str], path: Path, places: Locations) -> Diagnostic:
+    wanted = " or ".join(dict.fromkeys(_WORDS[k] for k in kinds))
+    got = next((_WORDS[k] for k in ("boolean", "object", "array", "string", "number") if isinstance(value, _TYPES[k])), "a date or time")
+    return Diagnostic("E012", f"'{_dotted(path)}' must be {wanted}, not {got}", places.value(*path))
+
+
+def _dotted(path: Path) -> str:
+    """A path as it would be written: `composite.inputs[0]`."""
+    return "".join([f"[{p}]" if isinstance(p, int) else f"{'.' if n else ''}{p if p.isprintable() else ascii(p)}" for n, p in enumerate(path)])

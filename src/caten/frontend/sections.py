@@ -1,0 +1,151 @@
+"""The sections of a TOML spec beside the signature and the body, as facts: `[test]`, `[[test.case]]`, `[schedule]`; `[bench]` is checked alone."""
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path as FilePath
+from pathlib import PurePosixPath
+from typing import Any
+
+from ..core.dtypes import DTYPES
+from ..core.program import Case, Fact, Reference, Schedule, Setting
+from ..core.text import Form, Quoted, read_forms
+from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
+from .composite import fold
+from .files import language_of, shown
+from .locate import Locations, Path
+from .signature import Signature
+
+Section = tuple[dict[str, Any], Path]      # a table of the document and its path; both empty where the spec has none
+
+
+def facts(test: Section, bench: Section, schedule: Section, signature: Signature, places: Locations, runtime: str) -> tuple[Fact, ...]:
+    """The facts of one operator. Raises CatenError with all that is wrong in these sections."""
+    problems: list[Diagnostic] = []
+    found: list[Fact] = []
+    for part in (_reference(*test, places), _cases(*test, signature, places), _presets(*bench, signature, places),
+                 _schedule(*schedule, places, runtime)):
+        for item in part:
+            if isinstance(item, Diagnostic):
+                problems.append(item)
+            else:
+                found.append(item)
+    if problems:
+        raise CatenError(*problems)
+    return tuple(found)
+
+
+def _reference(table: dict[str, Any], path: Path, places: Locations) -> Iterator[Fact]:
+    code = table.get("code", "")
+    if code.strip():
+        start = places.inside(*path, "code")(0)
+        yield Reference("lisp" if language_of(code) == "lisp" else "python", code, start.line, start.column)
+
+
+def _cases(table: dict[str, Any], path: Path, signature: Signature, places: Locations) -> Iterator[Fact | Diagnostic]:
+    has_reference = bool(table.get("code", "").strip())
+    for i, case in enumerate(table.get("case", ())):
+        here = (*path, "case", i)
+        name = case.get("name", f"case {i + 1}")
+        sizes: list[Setting] = []
+        for item in _settings(case.get("sizes", {}), (*here, "sizes"), signature, places):
+            if isinstance(item, Diagnostic):
+                yield item
+            else:
+                sizes.append(item)
+        given, expect = case.get("input", "random"), case.get("expect", "reference")
+        yield from _named_file(given, "random", (*here, "input"), places)
+        yield from _named_file(expect, "reference", (*here, "expect"), places)
+        if isinstance(given, dict):
+            given, unknown = _arrays(given, (*here, "input"), signature, places)
+            yield from unknown
+        if expect == "reference" and not has_reference:
+            yield Diagnostic("E020", f"the test case {shown(name)} expects the reference, but the spec has no [test] code", places.key(*here),
+                             "add code = \"(lambda …)\" to [test], or give expect")
+        for n, tag in enumerate(case.get("tags", ())):
+            if not tag or not all(c.isascii() and (c.isalnum() or c in "_-.") for c in tag):
+                yield Diagnostic("E020", f"{shown(tag)} is not a tag", places.value(*here, "tags", n), "a tag is letters, digits, '_', '-' and '.'")
+        yield Case(name, _text(given), _text(expect), tuple(case.get("tags", ())), tuple(sizes))
+
+
+def _named_file(value: Any, word: str, path: Path, places: Locations) -> Iterator[Diagnostic]:
+    """An `.npz` below the spec's folder, or the one word that may stand instead."""
+    if not isinstance(value, str) or value == word:
+        return
+    if not value.endswith(".npz"):
+        yield Diagnostic("E020", f"{shown(value)} is neither '{word}' nor an .npz file", places.value(*path))
+    elif PurePosixPath(value).is_absolute() or FilePath(value).is_absolute() or ".." in value.replace("\\", "/").split("/"):
+        yield Diagnostic("E022", f"{shown(value)} is outside the spec's folder", places.value(*path), "move the file beside the spec")
+
+
+def _arrays(given: dict[str, Any], path: Path, signature: Signature, places: Locations) -> tuple[dict[str, Any], list[Diagnostic]]:
+    """Inline arrays under the tensors' declared names."""
+    names = {fold(t.name): t.name for t in signature.tensors}
+    unknown = [Diagnostic("E020", f"{shown(name)} is not a tensor of the signature", places.key(*path, name),
+                          did_you_mean(name, list(names.values())) or f"the tensors are {', '.join(names.values())}")
+               for name in given if fold(name) not in names]
+    return {names.get(fold(name), name): value for name, value in given.items()}, unknown
+
+
+def _settings(table: dict[str, Any], path: Path, signature: Signature, places: Locations) -> Iterator[Setting | Diagnostic]:
+    """Values of sizes and scalars, in the order of the signature's arguments as they come."""
+    sizes = {fold(name): name for name in signature.sizes}
+    scalars = {fold(t.name): t for t in signature.tensors if t.scalar}
+    for key, value in table.items():
+        name, place = fold(key), places.value(*path, key)
+        if name in sizes:
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1 << 40:
+                yield Diagnostic("E020", f"the size '{key}' must be a whole number from 0 to 2^40, not {value}", place)
+            else:
+                yield Setting(sizes[name], str(value))
+        elif name in scalars:
+            dtype = DTYPES[scalars[name].dtype]
+            if dtype.kind in ("int", "uint") and not (type(value) is int and dtype.least <= value <= dtype.greatest):
+                yield Diagnostic("E020", f"'{key}' is {dtype.name}, which {value} does not fit", place)
+            else:
+                yield Setting(scalars[name].name, str(value).lower())
+        else:
+            known = [*signature.sizes, *[t.name for t in scalars.values()]]
+            yield Diagnostic("E020", f"{shown(key)} is neither a size nor a scalar of the signature", places.key(*path, key),
+                             did_you_mean(key, known) or f"these are {', '.join(known) or 'none'}")
+
+
+def _presets(table: dict[str, Any], path: Path, signature: Signature, places: Locations) -> Iterator[Diagnostic]:
+    for name, preset in table.get("sizes", {}).items():
+        for item in _settings(preset, (*path, "sizes", name), signature, places):
+            if isinstance(item, Diagnostic):
+                yield item
+
+
+def _schedule(table: dict[str, Any], path: Path, places: Locations, runtime: str) -> Iterator[Fact | Diagnostic]:
+    if not table:
+        return
+    where = places.inside(*path, "code")
+    try:
+        steps = steps_of(table["code"], where)
+    except CatenError as refusal:
+        yield from refusal.diagnostics
+        return
+    if table.get("runtime", FilePath(runtime).stem) == FilePath(runtime).stem:
+        yield Schedule(steps)
+
+
+def steps_of(code: str, where: Callable[[int], Place]) -> tuple[Any, ...]:
+    """`(schedule (split i 6 pad) …)` as steps of words and tuples."""
+    forms = read_forms(code, where)
+    if len(forms) != 1 or not isinstance(forms[0], Form) or not forms[0] or forms[0][0] != "schedule":
+        raise error("E021", "a [schedule] holds one (schedule step…)", where(getattr(forms[0], "pos", 0) if forms else 0))
+    for step in forms[0][1:]:
+        if not isinstance(step, Form) or not step or not isinstance(step[0], str):
+            raise error("E021", "a step of a schedule is (PRIMITIVE argument…)", where(step.pos), hint="for example (split i 6 pad)")
+    return tuple(_plain(step, where) for step in forms[0][1:])
+
+
+def _plain(form: Any, where: Callable[[int], Place]) -> Any:
+    if isinstance(form, Quoted):
+        raise error("E021", "a schedule has no strings", where(form.pos))
+    return str(form) if isinstance(form, str) else tuple(_plain(f, where) for f in form)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,212 @@
+"""From a spec to op programs: read the text, check its shape, declare the signature, lower the body."""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path as FilePath
+from typing import Any, TypeVar
+
+import tomli
+
+from ..core.node import Node
+from ..core.program import At, Buffer, Doc, Require, Scalar, Signature, Size, Source
+from ..errors import CatenError, Diagnostic, Place, error
+from ..loop.statements import Aref, Incf, Setf, Stmt
+from ..options import Options
+from . import form, schema, sections
+from .body import lower_body
+from .composite import Composite, Declared, fold
+from .files import SpecText, check_text, decode, inside, read_file, shown
+from .locate import Locations, Path, locate
+from .op import Body, OpProgram
+from .signature import Written, declare, identifier
+
+__all__ = ["SpecText", "composites", "decode", "load", "read_file"]
+
+T = TypeVar("T")
+PARTS = ("implementation", "test", "bench", "schedule")    # the sections that belong to one composite
+
+
+def load(source: SpecText, options: Options) -> list[OpProgram]:
+    """The operators of a spec, validated, their bodies in loop statements. Raises CatenError with everything that is wrong."""
+    specs = _Specs(options)
+    own = specs.read(source)
+    lookup = specs.lookup_in(own)
+    return gather(lambda one: _program(one, lookup), own)
+
+
+def composites(source: SpecText, options: Options) -> list[Composite]:
+    """The declared operators of a spec, bodies still as text."""
+    return _Specs(options).read(source)
+
+
+def gather(make: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
+    """`make` of every item; the diagnostics of all that fail are raised together."""
+    made: list[T] = []
+    problems: list[Diagnostic] = []
+    for item in items:
+        try:
+            made.append(make(item))
+        except CatenError as refusal:
+            problems.extend(refusal.diagnostics)
+    if problems:
+        raise CatenError(*problems)
+    return made
+
+
+class _Specs:
+    """The specs of one compilation: the one that is compiled and those that it includes or calls by name."""
+
+    def __init__(self, options: Options):
+        self.options = options
+        self.reading: list[FilePath] = []                       # the chain of includes, to find loops
+        self.known: dict[FilePath, list[Composite]] = {}
+        self.included: list[Composite] = []
+
+    def read(self, source: SpecText) -> list[Composite]:
+        """The operators of a text, which may be a file being included."""
+        check_text(source)
+        source = SpecText(source.name, source.text.replace("\r\n", "\n"), source.lang)
+        if source.lang == "lisp":
+            return distinct(form.composites(source))
+        document, places = parse(source)
+        for i, name in enumerate(document.get("include", ())):
+            self.include(name, source, places.value("include", i))
+        return distinct(_composites(document, places, source, self.options))
+
+    def include(self, name: str, source: SpecText, place: Place) -> None:
+        path = inside(name, source.name, self.options.include_dirs)
+        if path is None:
+            raise error("E016", f"there is no {shown(name)} below the spec's folder or the -I path", place,
+                        hint="an include never leaves these folders; add one with -I")
+        self.included.extend(self.file(path, place))
+
+    def file(self, path: FilePath, place: Place | None) -> list[Composite]:
+        """The operators of a file, read once."""
+        resolved = path.resolve()
+        if resolved in self.reading:
+            raise error("E017", f"{shown(str(path))} includes itself", place, hint="remove one of the includes of the loop")
+        if resolved not in self.known:
+            self.reading.append(resolved)
+            self.known[resolved] = self.read(read_file(path))
+            self.reading.pop()
+        return self.known[resolved]
+
+    def lookup_in(self, own: list[Composite]) -> Callable[[str], Composite | None]:
+        """How `(call Name …)` finds an operator: in this spec, in its includes, as name.toml along the -I path."""
+        def lookup(name: str) -> Composite | None:
+            for found in (*own, *self.included):
+                if fold(found.name) == fold(name):
+                    return found
+            for folder in self.options.include_dirs:
+                for spelled in dict.fromkeys((name, name.lower())):
+                    path = FilePath(folder) / f"{spelled}.toml"
+                    if re.fullmatch(r"[A-Za-z0-9_-]+", name) and path.is_file():
+                        return next((c for c in self.file(path, None) if fold(c.name) == fold(name)), None)
+            return None
+        return lookup
+
+
+def parse(source: SpecText) -> tuple[dict[str, Any], Locations]:
+    """The document of a TOML spec, checked against the schema, and where its parts stand."""
+    places = locate(source.text, source.name)
+    try:
+        document = tomli.loads(source.text)
+    except tomli.TOMLDecodeError as problem:
+        raise error("E005", f"not TOML: {shown(problem.msg, 200)[1:-1]}",
+                    places.at(_offset(source.text, problem.lineno, problem.colno))) from None
+    except (ValueError, RecursionError) as problem:     # numbers beyond what Python converts
+        raise error("E004", f"a value is too large: {shown(str(problem), 120)[1:-1]}", Place(source.name, 1, 1)) from None
+    found = schema.problems(document, places)
+    if found:
+        raise CatenError(*found)
+    return document, places
+
+
+def _offset(text: str, line: int, column: int) -> int:
+    starts = [0, *[m.end() for m in re.finditer("\n", text)]]
+    return min(starts[min(line, len(starts)) - 1] + column - 1, len(text))
+
+
+def distinct(found: list[Composite]) -> list[Composite]:
+    """The same, if no two have one name."""
+    seen: dict[str, Composite] = {}
+    for composite in found:
+        if (other := seen.setdefault(fold(composite.name), composite)) is not composite:
+            raise error("E015", f"there are two composites called '{composite.name}'", composite.name_place,
+                        notes=(("the first one is here", other.name_place),))
+    return found
+
+
+def _composites(document: dict[str, Any], places: Locations, source: SpecText, options: Options) -> list[Composite]:
+    """The composites of a document that has the schema's shape."""
+    written = document["composite"]
+    if isinstance(written, list):
+        stray = [Diagnostic("E014", f"with [[composite]], write [composite.{p}]: [{p}] would belong to none of them", places.key(p))
+                 for p in PARTS if p in document]
+        if stray:
+            raise CatenError(*stray)
+        return gather(lambda i: _composite(written[i], ("composite", i), {}, places, source, options), range(len(written)))
+    return [_composite(written, ("composite",), document, places, source, options)]
+
+
+def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places: Locations, source: SpecText, options: Options) -> Composite:
+    """One `[composite]` with its sections, which stand in it or (for a single one) at the top level."""
+    def section(name: str) -> sections.Section:
+        if name in table and name in outer:
+            raise error("E014", f"both [{name}] and [composite.{name}]", places.key(*path, name),
+                        notes=(("the other one is here", places.key(name)),))
+        return (table[name], (*path, name)) if name in table else (outer.get(name, {}), (name,))
+
+    def strings(values: list[str], at: Path) -> list[Written]:
+        return [Written(text, places.inside(*at, i)) for i, text in enumerate(values)]
+
+    implementation, code_path = section("implementation")
+    if not implementation:
+        raise error("E011", f"{shown(table['name'])} lacks an [implementation]", places.key(*path), hint="add a section with code = \"\"\"…\"\"\"")
+    if implementation.get("lang") == "python":
+        raise error("E018", "Python bodies are not supported yet", places.value(*code_path, "lang"), hint="write the body in Lisp")
+    test, test_path = section("test")
+    name_place = places.inside(*path, "name")(0)
+    name = identifier(table["name"], name_place)
+    signature = declare(strings(table["inputs"], (*path, "inputs")), strings(table["outputs"], (*path, "outputs")),
+                        strings(test.get("requirements", []), (*test_path, "requirements")), places.key(*path, "outputs"))
+    facts = sections.facts((test, test_path), section("bench"), section("schedule"), signature, places, options.runtime)
+    return Composite(name, signature.tensors, signature.inputs, signature.outputs, signature.sizes, signature.conditions,
+                     implementation["code"], "lisp", places.inside(*code_path, "code"), name_place, source.name,
+                     table.get("documentation", "").strip(), facts)
+
+
+def _program(composite: Composite, lookup: Callable[[str], Composite | None]) -> OpProgram:
+    """The op program of a composite."""
+    body, positions = lower_body(composite, lookup)
+    check_writes(composite, body, positions)
+    clauses: list[Node] = [Doc(composite.doc)] if composite.doc else []
+    clauses += [Source(composite.file), Signature(tuple(t.text for t in composite.tensors))]
+    clauses += [parameter(t) for t in composite.tensors]
+    clauses += [Size(name) for name in composite.sizes]
+    clauses += [Require(condition) for condition in composite.conditions]
+    return OpProgram(composite.name, (*clauses, *composite.facts, *positions, Body(body)))
+
+
+def parameter(tensor: Declared) -> Node:
+    """A scalar is passed by value, everything else by address."""
+    if tensor.scalar:
+        return Scalar(tensor.name, tensor.dtype)
+    return Buffer(tensor.name, tensor.dtype, tensor.shape, tensor.order, tensor.access)
+
+
+def check_writes(composite: Composite, body: tuple[Stmt, ...], positions: tuple[Node, ...]) -> None:
+    """A body writes all of its outputs and no other tensor."""
+    places = {at.node: Place(composite.file, at.line, at.column) for at in positions if isinstance(at, At)}
+    written: dict[str, Place | None] = {}
+    for statement in (n for s in body for n in s.unique()):
+        if isinstance(statement, (Setf, Incf)) and isinstance(statement.ref, Aref):
+            written.setdefault(statement.ref.buffer, places.get(statement.ref) or places.get(statement))
+    problems = [Diagnostic("E120", f"the body writes '{t.name}', which is not an output", written[t.name] or t.place,
+                           f"add \"{t.name}\" to the outputs", (("declared here", t.place),))
+                for t in composite.tensors if t.access == "in" and t.name in written]
+    problems += [Diagnostic("E121", f"the output '{t.name}' is never written", t.place, "write it in the body, or remove it from the outputs")
+                 for t in composite.tensors if t.access != "in" and t.name not in written]
+    if problems:
+        raise CatenError(*problems)
