@@ -81,6 +81,12 @@ class Signature(Fact, head="signature"):
     tensors: tuple[Text, ...]
 
 
+class Outputs(Fact, head="outputs"):
+    """`(outputs C)`: the names of the outputs, in the order of the spec: that of returned values and of what a reference gives."""
+
+    names: tuple[str, ...]
+
+
 class Bind(Fact, head="bind"):
     """`(bind M 100)`: the size is known at compile time; the call must agree."""
 
