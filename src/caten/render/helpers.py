@@ -1,0 +1,280 @@
+"""The static inline functions that a text needs, each printed once, in the order of first use.
+
+C's own operators differ from SEMANTICS in places (division by zero, shifts past the width, NaN in a maximum, a float that does not fit an integer):
+there a helper holds the exact meaning, and the C compiler inlines it.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ..core.dtypes import DTYPES
+from .code import AND, EQUALITY, OR, UNARY, Code, Helper, Infix, Libm, Prefix, Spelling, call, infix, prefix
+from .literals import literal
+
+# (operator, kinds) -> the body of its scalar helper. T: the type, U: the unsigned type of its width, P: the real type of a complex one,
+# BITS: its width, F: the `f` of float32 functions. Arguments are a, b, c.
+BODIES: dict[tuple[str, str], str] = {
+    ("floordiv", "int"): "if (b == 0) return 0;\nif (b == -1) return (T)-a;\nreturn (T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));",
+    ("floordiv", "uint"): "return b == 0 ? 0 : (T)(a / b);",
+    ("floordiv", "float"): "T r = fmodF(a, b), q;\nif (b == 0) return a / b;\nq = (a - r) / b;\nif (r != 0 && (b < 0) != (r < 0)) q -= 1;\n"
+                           "if (q == 0) return copysignF(0, a / b);\nr = floorF(q);\nreturn q - r > (T)0.5 ? r + 1 : r;",
+    ("mod", "int"): "if (b == 0 || b == -1) return 0;\nT r = (T)(a % b);\nreturn (T)(r != 0 && (r < 0) != (b < 0) ? r + b : r);",
+    ("mod", "uint"): "return b == 0 ? 0 : (T)(a % b);",
+    ("mod", "float"): "T r = fmodF(a, b);\nif (b == 0) return r;\nif (r == 0) return copysignF(0, b);\nreturn (b < 0) != (r < 0) ? r + b : r;",
+    ("truncdiv", "int"): "if (b == 0) return 0;\nreturn (T)(b == -1 ? -a : a / b);",
+    ("truncdiv", "uint"): "return b == 0 ? 0 : (T)(a / b);",
+    ("truncdiv", "float"): "return truncF(a / b);",
+    ("truncmod", "int"): "return b == 0 || b == -1 ? 0 : (T)(a % b);",
+    ("truncmod", "uint"): "return b == 0 ? 0 : (T)(a % b);",
+    ("truncmod", "float"): "return fmodF(a, b);",
+    ("max", "int uint"): "return a > b ? a : b;",
+    ("max", "float"): "return a > b || a != a ? a : b;",
+    ("min", "int uint"): "return a < b ? a : b;",
+    ("min", "float"): "return a < b || a != a ? a : b;",
+    ("fmax", "int uint"): "return a > b ? a : b;",
+    ("fmax", "float"): "return fmaxF(a, b);",
+    ("fmin", "int uint"): "return a < b ? a : b;",
+    ("fmin", "float"): "return fminF(a, b);",
+    ("fma", "int uint"): "return (T)(a * b + c);",
+    ("fma", "float"): "return fmaF(a, b, c);",
+    ("shl", "int uint"): "return (uint64_t)b >= BITS ? 0 : (T)((U)a << b);",
+    ("shr", "uint"): "return (uint64_t)b >= BITS ? 0 : (T)(a >> b);",
+    ("shr", "int"): "return (T)((uint64_t)b >= BITS ? -(a < 0) : a >> b);",
+    ("abs", "int"): "return (T)(a < 0 ? -a : a);",
+    ("abs", "uint"): "return a;",
+    ("abs", "float"): "return fabsF(a);",
+    ("abs", "complex"): "return hypotF(a.re, a.im);",
+    ("isnan", "float"): "return a != a;",
+    ("isnan", "complex"): "return a.re != a.re || a.im != a.im;",
+    ("isinf", "float"): "return fabsF(a) == INFINITY;",
+    ("isinf", "complex"): "return fabsF(a.re) == INFINITY || fabsF(a.im) == INFINITY;",
+    ("real", "int uint float"): "return a;", ("real", "complex"): "return a.re;",
+    ("imag", "int uint float"): "(void)a;\nreturn 0;", ("imag", "complex"): "return a.im;",
+    ("conj", "int uint float"): "return a;", ("conj", "complex"): "return (T){a.re, -a.im};",
+    ("neg", "complex"): "return (T){-a.re, -a.im};",
+    ("add", "complex"): "return (T){a.re + b.re, a.im + b.im};",
+    ("sub", "complex"): "return (T){a.re - b.re, a.im - b.im};",
+    ("mul", "complex"): "return (T){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};",
+    # Smith's algorithm: no overflow in between
+    ("div", "complex"): "if (fabsF(b.re) >= fabsF(b.im)) {\n    if (b.re == 0 && b.im == 0) return (T){a.re / fabsF(b.re), a.im / fabsF(b.re)};\n"
+                        "    P r = b.im / b.re, d = 1 / (b.re + b.im * r);\n    return (T){(a.re + a.im * r) * d, (a.im - a.re * r) * d};\n}\n"
+                        "P r = b.re / b.im, d = 1 / (b.im + b.re * r);\nreturn (T){(a.re * r + a.im) * d, (a.im * r - a.re) * d};",
+    ("eq", "complex"): "return a.re == b.re && a.im == b.im;",
+    ("ne", "complex"): "return a.re != b.re || a.im != b.im;",
+}
+_ROWS = {(op, kind): body for (op, kinds), body in BODIES.items() for kind in kinds.split()}
+_MATH = ("fmod", "floor", "trunc", "copysign", "fabs", "fmax", "fmin", "fma(", "fmaF", "hypot", "INFINITY")
+PART = {"c64": "f32", "c128": "f64"}
+# Vector forms that need no scalar detour: (operator, kinds) -> expression over v (and w); SELECT(mask, x, y) chooses by lane, ALL keeps the magnitude bits.
+VECTORS: dict[tuple[str, str], str] = {
+    ("max", "int uint"): "SELECT(a > b, a, b)", ("max", "float"): "SELECT((a > b) | (a != a), a, b)",
+    ("min", "int uint"): "SELECT(a < b, a, b)", ("min", "float"): "SELECT((a < b) | (a != a), a, b)",
+    ("fmax", "int uint"): "SELECT(a > b, a, b)", ("fmin", "int uint"): "SELECT(a < b, a, b)",
+    ("fma", "int uint"): "a * b + c", ("abs", "uint"): "a", ("abs", "int"): "SELECT(a < 0, -a, a)",
+}
+_VECTOR_ROWS = {(op, kind): text for (op, kinds), text in VECTORS.items() for kind in kinds.split()}
+
+
+class Helpers:
+    """The helpers and headers that a text has asked for. `types` and `ops` are the runtime's tables."""
+
+    def __init__(self, types: Mapping[str, str], ops: Mapping[str, Spelling]):
+        self.types, self.ops = types, ops
+        self.texts: dict[str, str] = {}
+        self.headers: set[str] = {"stdint.h"}
+        self._pending: list[str] = []
+
+    def text(self) -> str:
+        return "\n".join(self.texts.values())
+
+    def define(self, name: str, make: Callable[[], str]) -> str:
+        """`name`, after its text (and before it, whatever that needs) was added once."""
+        if name not in self.texts and name not in self._pending:
+            self._pending.append(name)
+            text = make()
+            self._pending.remove(name)
+            if any(m in text for m in _MATH):
+                self.headers.add("math.h")
+            self.texts[name] = text
+        return name
+
+    def function(self, name: str, result: str, args: str, body: str) -> str:
+        lines = "".join([f"    {line}\n" for line in body.split("\n")])
+        return f"static inline {result} {name}({args})\n{{\n{lines}}}\n"
+
+    # -- types ------------------------------------------------------------------------------------------------------------------------------
+
+    def type(self, dtype: str, lanes: int = 1) -> str:
+        """The C type of a value."""
+        if DTYPES[dtype].kind == "complex":
+            part = self.types[PART[dtype]]
+            return self.define(f"ct_{dtype}", lambda: f"typedef struct {{ {part} re, im; }} ct_{dtype};\n")
+        if lanes == 1:
+            return self.types[dtype]
+        base = "u8" if dtype == "bool" else dtype
+        size = DTYPES[base].bytes * lanes
+        return self.define(f"ct_{base}x{lanes}", lambda: f"typedef {self.types[base]} ct_{base}x{lanes} __attribute__((vector_size({size})));\n")
+
+    def loose_type(self, dtype: str, lanes: int) -> str:
+        """A vector as it lies in memory: aligned to its element, and allowed to alias it."""
+        base = "u8" if dtype == "bool" else dtype
+        name, size = f"ct_{base}x{lanes}_at", DTYPES[base].bytes
+        attributes = f"vector_size({size * lanes}), aligned({size}), may_alias"
+        return self.define(name, lambda: f"typedef {self.types[base]} {name} __attribute__(({attributes}));\n")
+
+    def mask_type(self, bits: int, lanes: int) -> str:
+        """A vector of signed integers: −1 where a condition holds, else 0."""
+        return self.type(f"i{bits}", lanes)
+
+    # -- operators --------------------------------------------------------------------------------------------------------------------------
+
+    def operator(self, fn: str, dtype: str) -> str:
+        """The helper of an operator on scalars of one type."""
+        row = DTYPES[dtype]
+        arity = 3 if fn == "fma" else 1 if fn in ("abs", "isnan", "isinf", "real", "imag", "conj", "neg") else 2
+        result = self.types["bool"] if fn in ("isnan", "isinf", "eq", "ne") else self.type(PART.get(dtype, dtype)) if fn in ("abs", "real", "imag") else self.type(dtype)
+
+        def make() -> str:
+            single = dtype in ("f32", "c64")
+            body = _ROWS[fn, row.kind]
+            for word, spelled in (("BITS", str(row.bits)), ("(T)", f"({self.type(dtype)})"), ("T ", f"{self.type(dtype)} "),
+                                  ("(U)", f"({self.types.get('u' + str(row.bits), '')})"), ("P ", f"{self.types[PART.get(dtype, 'f32')]} ")):
+                body = body.replace(word, spelled)
+            for math in ("fmod", "floor", "trunc", "copysign", "fabs", "fmax", "fmin", "fma", "hypot"):
+                body = body.replace(math + "F", math + "f" * single)
+            return self.function(f"ct_{fn}_{dtype}", result, ", ".join([f"{self.type(dtype)} {v}" for v in "abc"[:arity]]), body)
+        return self.define(f"ct_{fn}_{dtype}", make)
+
+    def libm(self, name: str, dtype: str) -> str:
+        """A function of <math.h> for float32 or float64."""
+        self.headers.add("math.h")
+        return name + "f" * (dtype == "f32")
+
+    def lanewise(self, scalar: str, name: str, dtype: str, result: str, lanes: int, arity: int) -> str:
+        """A vector function that applies a scalar one to every lane; C compilers turn it back into a vector instruction where there is one."""
+        def make() -> str:
+            vector, out = self.type(dtype, lanes), self.type(result, lanes)
+            calls = ", ".join([f"{scalar}({', '.join([f'{v}[{k}]' for v in 'abc'[:arity]])})" for k in range(lanes)])
+            return self.function(name, out, ", ".join([f"{vector} {v}" for v in "abc"[:arity]]), f"return ({out}){{{calls}}};")
+        return self.define(name, make)
+
+    def vector_operator(self, fn: str, dtype: str, lanes: int, arity: int) -> str:
+        """The helper of an operator on vectors."""
+        row, name = DTYPES[dtype], f"ct_{fn}_{dtype}x{lanes}"
+        form = _VECTOR_ROWS.get((fn, row.kind))
+        if form is not None:
+            def make() -> str:
+                vector = self.type(dtype, lanes)
+                select = self.select(dtype, lanes) if "SELECT" in form else ""
+                body = "return " + form.replace("SELECT", select) + ";"
+                return self.function(name, vector, ", ".join([f"{vector} {v}" for v in "abc"[:arity]]), body)
+            return self.define(name, make)
+        spelling = self.ops[fn]
+        scalar = self.libm(spelling.name, dtype) if isinstance(spelling, Libm) else self.operator(fn, dtype) if isinstance(spelling, Helper) else str(spelling)
+        return self.lanewise(scalar, name, dtype, dtype, lanes, arity)
+
+    def select(self, dtype: str, lanes: int) -> str:
+        """`select(mask, x, y)`: x in the lanes where the mask is set, y elsewhere."""
+        base = "u8" if dtype == "bool" else dtype
+        name = f"ct_select_{base}x{lanes}"
+
+        def make() -> str:
+            mask, vector = self.mask_type(DTYPES[base].bits, lanes), self.type(base, lanes)
+            return self.function(name, vector, f"{mask} m, {vector} x, {vector} y", f"return ({vector})((m & ({mask})x) | (~m & ({mask})y));")
+        return self.define(name, make)
+
+    def splat(self, dtype: str, lanes: int) -> str:
+        def make() -> str:
+            vector = self.type(dtype, lanes)
+            return self.function(f"ct_splat_{dtype}x{lanes}", vector, f"{self.type(dtype)} x", f"return ({vector}){{{', '.join(['x'] * lanes)}}};")
+        return self.define(f"ct_splat_{dtype}x{lanes}", make)
+
+    def fold(self, fn: str, dtype: str, lanes: int) -> str:
+        """All lanes combined by an operator: the lower half with the upper half until one is left."""
+        name = f"ct_fold_{fn}_{dtype}x{lanes}"
+
+        def make() -> str:
+            half = lanes // 2
+            if half == 1:
+                low, high = Code("v[0]"), Code("v[1]")
+            else:
+                vector = self.type(dtype, half)
+                low, high = Code("low"), Code("high")
+            combined = self.combine(fn, dtype, half, low, high)
+            if half == 1:
+                body = f"return {combined.text};"
+            else:
+                numbers = [", ".join(map(str, range(a, a + half))) for a in (0, half)]
+                body = (f"{vector} low = __builtin_shufflevector(v, v, {numbers[0]});\n{vector} high = __builtin_shufflevector(v, v, {numbers[1]});\n"
+                        f"return {self.fold(fn, dtype, half)}({combined.text});")
+            return self.function(name, self.type(dtype), f"{self.type(dtype, lanes)} v", body)
+        return self.define(name, make)
+
+    def combine(self, fn: str, dtype: str, lanes: int, left: Code, right: Code) -> Code:
+        """Two values combined by a binary operator whose result has their type."""
+        return self.apply(fn, dtype, lanes, (left, right))
+
+    def apply(self, fn: str, dtype: str, lanes: int, args: tuple[Code, ...]) -> Code:
+        """An operator applied to texts of one element type. Comparisons of vectors are not for here: they give masks."""
+        kind, spelling = DTYPES[dtype].kind, self.ops[fn]
+        if kind == "bool" and lanes == 1 and fn in LOGICAL:
+            spelling = LOGICAL[fn]
+        if kind == "complex" and not isinstance(spelling, str):
+            return call(self.operator(fn, dtype), *args)
+        if isinstance(spelling, (Infix, Prefix)):
+            done = infix(spelling.symbol, spelling.level, *args) if isinstance(spelling, Infix) else prefix(spelling.symbol, *args)
+            promoted = lanes == 1 and kind in ("int", "uint") and DTYPES[dtype].bits < 32 and fn not in COMPARISONS
+            return Code(f"({self.types[dtype]}){done.at(UNARY)}", UNARY) if promoted else done
+        if lanes > 1:
+            return call(self.vector_operator(fn, dtype, lanes, len(args)), *args)
+        if isinstance(spelling, Libm):
+            return call(self.libm(spelling.name, dtype), *args)
+        return call(spelling if isinstance(spelling, str) else self.operator(fn, dtype), *args)
+
+    # -- conversions ------------------------------------------------------------------------------------------------------------------------
+
+    def saturate(self, to: str, of: str) -> str:
+        """Float to integer: NaN gives 0, what does not fit gives the nearest limit."""
+        name, row = f"ct_{to}_of_{of}", DTYPES[to]
+
+        def make() -> str:
+            limit = f"{2.0 ** (row.bits - (row.kind == 'int')):.1f}" + "f" * (of == "f32")
+            least, greatest = literal(row.least, to).text, literal(row.greatest, to).text
+            below = f"a <= -{limit}" if row.kind == "int" else "a <= 0"
+            return self.function(name, self.types[to], f"{self.types[of]} a",
+                                 f"if (a != a) return 0;\nif ({below}) return {least};\nif (a >= {limit}) return {greatest};\nreturn ({self.types[to]})a;")
+        return self.define(name, make)
+
+    def bits(self, to: str, of: str) -> str:
+        """The same bits as another type."""
+        name = f"ct_{to}_bits_of_{of}"
+        body = f"union {{ {self.type(of)} from; {self.type(to)} to; }} u = {{a}};\nreturn u.to;"
+        return self.define(name, lambda: self.function(name, self.type(to), f"{self.type(of)} a", body))
+
+    # -- vectors in memory ------------------------------------------------------------------------------------------------------------------
+
+    def memory(self, action: str, dtype: str, lanes: int) -> str:
+        """`load store gather scatter` and their masked forms `load_if …` for vectors of a type; all but load and store take a stride."""
+        base = "u8" if dtype == "bool" else dtype
+        name = f"ct_{action}_{base}x{lanes}"
+
+        def make() -> str:
+            vector, element = self.type(base, lanes), self.types[base]
+            loads, masked = action.startswith(("load", "gather")), action.endswith("_if")
+            pointer = f"const {element} *p" if loads else f"{element} *p"
+            mask = f", {self.mask_type(DTYPES[base].bits, lanes)} m" if masked else ""
+            stride = "" if action in ("load", "store") else ", int64_t stride"
+            value = "" if loads else f", {vector} v"
+            if action in ("load", "store"):
+                loose = self.loose_type(base, lanes)
+                body = f"return *(const {loose} *)p;" if loads else f"*({loose} *)p = v;"
+            elif loads:
+                body = f"return ({vector}){{" + ", ".join([(f"m[{k}] ? p[{k} * stride] : 0" if masked else f"p[{k} * stride]") for k in range(lanes)]) + "};"
+            else:
+                body = "\n".join([("" if not masked else f"if (m[{k}]) ") + f"p[{k} * stride] = v[{k}];" for k in range(lanes)])
+            return self.function(name, vector if loads else "void", f"{pointer}{stride}{mask}{value}", body)
+        return self.define(name, make)
+
+
+COMPARISONS = ("lt", "gt", "le", "ge", "eq", "ne")
+LOGICAL: dict[str, Spelling] = {"and": Infix("&&", AND), "or": Infix("||", OR), "xor": Infix("!=", EQUALITY), "not": Prefix("!")}

@@ -1,0 +1,91 @@
+"""The block of scratch memory that a call needs: which locals lie in it, where, and how large it is."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..core.dtypes import DTYPES
+from ..core.expr import Const, Expr, Var, index
+from ..core.node import substitute
+from ..core.program import Scalar, Target
+from ..core.rewrite import free_names
+from ..errors import error
+from ..loop.statements import For, If, Kernel, Let, Local, LoopProgram, Stmt
+from .flatten import plus, product, times
+
+ALIGNMENT = 64                           # bytes: a cache line, and the widest vector
+THREADS = Var("threads", "i64")          # what omp_get_max_threads() says at the call
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A local in the block: it starts at `offset`; where `per_thread`, thread t uses the slice at offset + t · bytes. Both in bytes."""
+
+    local: Local
+    offset: Expr
+    bytes: Expr
+    per_thread: bool
+
+
+def in_block(local: Local) -> bool:
+    """Does it lie in the scratch block (and not on the stack or in registers)?"""
+    return local.space in ("scratch", "global") or not all(isinstance(e, Const) for e in local.shape)
+
+
+def layout(program: LoopProgram, parallel: bool | None = None) -> dict[str, Slot]:
+    """The slots by name; those of constant size come first, so that their offsets are numbers. `parallel`: do parallel loops run on several
+    threads (asked of the program's target where it is not given)?"""
+    known = {*program.sizes, *[s.name for s in program.all(Scalar)]}
+    found: list[tuple[Local, Expr, bool]] = [(c, _bytes(c, {}, known), False) for c in program.all(Local)]
+    for kernel in program.all(Kernel):
+        _collect(kernel.body, {}, False, known, found)
+    if parallel is None:
+        parallel = runs_threads(program)
+    slots: dict[str, Slot] = {}
+    at: Expr = index(0)
+    for local, size, inside in sorted(found, key=lambda f: not isinstance(f[1], Const) or (parallel and f[2])):
+        if local.name not in slots:
+            slots[local.name] = Slot(local, at, size, parallel and inside)
+            at = plus(at, times(size, THREADS) if parallel and inside else size)
+    return slots
+
+
+def scratch_bytes(program: LoopProgram, parallel: bool | None = None) -> Expr:
+    """The size of the block in bytes: a formula over the sizes, and over `threads` where threads have slices of their own."""
+    total: Expr = index(0)
+    for slot in layout(program, parallel).values():
+        total = plus(total, times(slot.bytes, THREADS) if slot.per_thread else slot.bytes)
+    return total
+
+
+def runs_threads(program: LoopProgram) -> bool:
+    """Was the program made for a runtime with threads switched on (`--config OMP=1`)?"""
+    target = program.first(Target)
+    return target is not None and any(c.key.upper() == "OMP" and c.value.lower() in ("1", "true", "on", "yes") for c in target.config)
+
+
+def _collect(body: tuple[Stmt, ...], lets: dict[Expr, Expr], inside: bool, known: set[str], found: list[tuple[Local, Expr, bool]]) -> None:
+    for stmt in body:
+        match stmt:
+            case Let(name=name, type=dtype, value=value):
+                lets = lets | {Var(name, dtype): substitute(value, lets)}
+            case Local() if in_block(stmt):
+                found.append((stmt, _bytes(stmt, lets, known), inside))
+            case For(body=inner, mark=mark):
+                _collect(inner, lets, inside or mark == "parallel", known, found)
+            case If(then=then, otherwise=otherwise):
+                _collect(then, lets, inside, known, found)
+                _collect(otherwise, lets, inside, known, found)
+
+
+def _bytes(local: Local, lets: dict[Expr, Expr], known: set[str]) -> Expr:
+    """Its size, rounded up to whole cache lines."""
+    shape = tuple([substitute(e, lets) for e in local.shape])
+    for extent in shape:
+        unknown = sorted(n for n in free_names(extent) if n not in known)
+        if unknown or any(c.head in ("aref", "vref") for c in extent.unique()):
+            raise error("E615", f"the extent of the local array '{local.name}' depends on {' and '.join(unknown) or 'an array'}, which is not known at entry",
+                        hint="give it an extent over sizes that is large enough for every iteration")
+    size = times(product(shape), index(DTYPES[local.type].bytes))
+    if isinstance(size, Const):
+        return index(-(-size.value // ALIGNMENT) * ALIGNMENT)
+    return times((size + (ALIGNMENT - 1)) // ALIGNMENT, index(ALIGNMENT))
