@@ -1,0 +1,133 @@
+"""The Lisp body of an operator: text -> typed statements of the loop level."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..core.expr import Expr, Var
+from ..core.program import At
+from ..core.text import Atom, Form, Sexp, read_forms
+from ..errors import CatenError, Diagnostic, error
+from ..loop.statements import Aref, Setf, Stmt
+from .calls import inline_call, weak_float
+from .composite import Composite, fold
+from .expressions import infer
+from .forms import STATEMENTS, sequence
+from .frame import Frame, Lookup, Work
+from .scope import Array, Names, Number, Scope
+from .typing import WEAK_INT, Typing, Value
+
+MAX_PASSES = 64                       # how often the types of locals may still change
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """`stmts`: the body. `positions`: where its accesses, stores and loops were written. `requirements`: conditions over sizes that the shapes of
+    called composites ask for."""
+
+    stmts: tuple[Stmt, ...]
+    positions: tuple[At, ...]
+    requirements: tuple[Expr, ...]
+
+
+def lower_body(composite: Composite, lookup: Lookup) -> Lowered:
+    """The whole body of a composite; `lookup` finds others by name for `call`. Raises CatenError with every refusal found.
+
+    A local has the type of all its assignments, those further down included, so the body is read again until no type changes.
+    """
+    if composite.lang == "python":
+        raise error("E238", "Python bodies are not supported yet", composite.where(0), hint='write the body in Lisp, lang = "lisp"')
+    return lower_forms(composite, read_forms(composite.code, composite.where), lookup, signature_scope(composite.names, composite))
+
+
+def lower_forms(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, scope: Scope, code: str = "E230") -> Lowered:
+    """As `lower_body`, of forms already read, with the names of `scope`."""
+    if not forms:
+        raise error(code, "the body is empty", composite.where(0), hint="write what the operator does: (dotimes (i M) (setf (aref C i) …))")
+    kinds: dict[tuple[int, ...], str] = {}
+    for _ in range(MAX_PASSES):
+        before = dict(kinds)
+        work, stmts = _read_once(composite, forms, lookup, scope, kinds)
+        if kinds == before:
+            break
+    else:
+        raise error("E317", "the types of the locals depend on each other in too long a chain", composite.where(forms[0].pos), hint="cast some of them explicitly")
+    if not work.diagnostics:
+        work.diagnostics.extend(unset_outputs(composite, work))
+    if work.diagnostics:
+        raise CatenError(*work.diagnostics)
+    return Lowered(stmts, tuple(work.positions.values()), tuple(work.requirements))
+
+
+def _read_once(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, scope: Scope, kinds: dict[tuple[int, ...], str]) -> tuple[Work, tuple[Stmt, ...]]:
+    """One pass with the types of locals as far as they are known."""
+    work = Work(Names(composite.names), kinds, frozenset(composite.sizes), lookup, composite.file, STATEMENTS | {"call": inline_call})
+    frame = Frame(work, composite.where, Typing(composite.where, weak_float(composite.tensors)), callers=(composite.name,))
+    inner = Scope(scope)
+    body, last = (forms[:-1], forms[-1]) if returns(composite, forms[-1]) else (forms, None)
+    stmts = sequence(frame, body, inner)
+    if last is not None:
+        try:
+            stmts += tuple(_returned(frame, composite, last, inner))
+        except CatenError as problem:
+            frame.report(problem)
+    return work, stmts
+
+
+def signature_scope(visible: Sequence[str], composite: Composite) -> Scope:
+    """The declared names that a body sees: tensors and sizes, under the spellings of `visible`."""
+    scope = Scope()
+    for spelled in visible:
+        name = next(n for n in composite.names if fold(n) == fold(spelled))
+        tensor = composite.tensor(name)
+        if tensor is None:
+            scope.declare(spelled, Number(Value(WEAK_INT, 0, expr=Var(name, "i64")), "size"))
+        elif tensor.scalar:
+            scope.declare(spelled, Number(Value(tensor.dtype, 0, expr=Var(name, tensor.dtype)), "scalar input"))
+        else:
+            scope.declare(spelled, Array(name, tensor.dtype, tensor.shape, tensor.order, tensor.access != "in", tensor.access == "out"))
+    return scope
+
+
+# -- outputs ------------------------------------------------------------------------------------------------------------------------
+
+
+def returns(composite: Composite, form: Sexp) -> bool:
+    """Is it a `(return …)`, or an output alone, at the end of a body?"""
+    if isinstance(form, Atom):
+        return any(fold(o) == fold(form) for o in composite.outputs)
+    return isinstance(form, Form) and bool(form) and isinstance(form[0], Atom) and form[0].lower() == "return"
+
+
+def _returned(f: Frame, composite: Composite, form: Sexp, scope: Scope) -> list[Stmt]:
+    """Returned values match the outputs by position; a number is stored into an output of rank 0."""
+    values = form[1:] if isinstance(form, Form) else (form,)
+    expected = f"(return {' '.join(composite.outputs)})"
+    if len(values) == 1 and isinstance(values[0], Form) and values[0] and values[0][0] == "values":
+        values = values[0][1:]
+    if len(values) != len(composite.outputs):
+        f.fail("E229", f"{len(values)} values are returned for {len(composite.outputs)} outputs", form.pos, f"write {expected}, or leave it out")
+    stmts: list[Stmt] = []
+    for value, name in zip(values, composite.outputs, strict=True):
+        binding = scope.find(value) if isinstance(value, Atom) else None
+        output = composite.tensor(name)
+        assert output is not None
+        if isinstance(binding, Array) and binding.name == name:
+            continue
+        if output.shape:
+            f.fail("E235" if isinstance(value, Form) else "E229",
+                   f"the returned value is not the output '{name}'" + ("; expressions over whole tensors are not supported yet" if isinstance(value, Form) else ""),
+                   value.pos, f"set its elements, then write {expected} or leave it out")
+        place = Aref(name, (), output.dtype)
+        f.mark(place, value.pos)
+        f.work.assigned.add(name)
+        stmts.append(Setf(place, f.typing.settle(infer(f, value, scope), output.dtype, f"the output '{name}'")))
+    return stmts
+
+
+def unset_outputs(composite: Composite, work: Work) -> list[Diagnostic]:
+    """E227 where an output is used that nothing sets, E228 where nothing touches it."""
+    unset = [t for t in composite.tensors if t.access == "out" and t.name not in work.assigned]
+    return [work.needed.get(t.name) or Diagnostic(
+        "E228", f"the output '{t.name}' is never set", t.place or composite.where(0),
+        "set its elements with (setf …), or list it among the inputs too if it comes from the caller") for t in unset]

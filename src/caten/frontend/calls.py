@@ -1,0 +1,178 @@
+"""`(call Relu X Y)`: the body of another composite, lowered in place over the caller's arrays."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..core.dtypes import DTYPES
+from ..core.expr import Const, Expr, Op, Var
+from ..core.node import contains, substitute
+from ..core.text import Atom, Form, Sexp, read_forms
+from ..errors import CatenError, did_you_mean
+from ..loop.statements import Let, Stmt
+from .composite import Composite, Declared, fold
+from .expressions import infer, undefined
+from .forms import sequence
+from .frame import MAX_CALLS, Frame
+from .scope import Array, Broken, Number, Scope, Variable
+from .typing import WEAK_INT, Typing, Value, spell
+
+
+def inline_call(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
+    """Its inputs, then its separate outputs, in the order of their declaration."""
+    f.arity(form, 1, None, "(call Name X Y …)")
+    callee = _find(f, form)
+    usage = f"(call {callee.name} {' '.join(t.name for t in callee.tensors)})"
+    if len(form) - 2 != len(callee.tensors):
+        f.fail("E234", f"{callee.name} takes {len(callee.tensors)} arguments, its inputs and then its other outputs, not {len(form) - 2}", form.pos, f"write {usage}")
+    inner = Scope()
+    stmts: list[Stmt] = []
+    passed: list[tuple[Declared, Array, Sexp]] = []
+    for formal, actual in zip(callee.tensors, form[2:], strict=True):
+        if formal.scalar:
+            stmts += _pass_scalar(f, formal, actual, scope, inner)
+        else:
+            binding = _pass_array(f, callee, formal, actual, scope)
+            if isinstance(binding, Array):
+                passed.append((formal, binding, actual))
+            inner.declare(formal.name, binding)
+    _check_overlap(f, callee, passed)
+    for name, extent in unify_sizes(f, callee, passed, form).items():
+        inner.declare(name, Number(Value(WEAK_INT, form.pos, expr=extent), "size"))
+    spot = callee.where
+    frame = replace(f, spot=spot, typing=Typing(spot, weak_float(callee.tensors)), path=(*f.path, form.pos), callers=(*f.callers, callee.name),
+                    called_at=f.spot(form.pos) if f.called_at is None else f.called_at)
+    return stmts + list(sequence(frame, statements_of(callee), inner))
+
+
+def statements_of(callee: Composite) -> Sequence[Sexp]:
+    """The body's forms, without a `return` at its end."""
+    forms = read_forms(callee.code, callee.where)
+    last = forms[-1] if forms else None
+    return forms[:-1] if isinstance(last, Form) and last and isinstance(last[0], Atom) and last[0].lower() == "return" else forms
+
+
+def weak_float(tensors: Sequence[Declared]) -> str:
+    """The type of a decimal that meets no other type: the only float type of the signature, else double."""
+    types = {t.dtype: None for t in tensors if DTYPES[t.dtype].kind == "float"}
+    return next(iter(types)) if len(types) == 1 else "f64"
+
+
+def _find(f: Frame, form: Form) -> Composite:
+    name = form[1]
+    if not isinstance(name, Atom):
+        f.fail("E223", "expected the name of a composite here", name.pos, "write (call Name X Y …)")
+    callee = f.work.lookup(name)
+    if callee is None:
+        f.fail("E232", f"there is no composite '{name}'", name.pos, did_you_mean(name, f.callers) or f"include the file that defines it, or put {name}.toml on the -I path")
+    if callee.name in f.callers:
+        f.fail("E233", f"{' calls '.join((*f.callers, callee.name))}: recursion is not possible", name.pos, "write a loop")
+    if callee.lang == "python":
+        f.fail("E238", f"the body of {callee.name} is Python, which is not supported yet", name.pos, "write it in the Lisp body language")
+    f.work.calls += 1
+    if f.work.calls > MAX_CALLS:
+        f.fail("E239", f"more than {MAX_CALLS} composites are called", form.pos)
+    return callee
+
+
+# -- arguments ----------------------------------------------------------------------------------------------------------------------
+
+
+def _pass_scalar(f: Frame, formal: Declared, actual: Sexp, scope: Scope, inner: Scope) -> list[Stmt]:
+    """By value, computed once."""
+    expr = f.typing.settle(infer(f, actual, scope), formal.dtype, f"the argument '{formal.name}'")
+    stmts: list[Stmt] = []
+    if not isinstance(expr, Const):
+        var = Var(f.work.names.fresh(formal.name), formal.dtype)
+        stmts.append(Let(var.name, var.type, expr))
+        expr = var
+    inner.declare(formal.name, Number(Value(formal.dtype, actual.pos, expr=expr), "scalar input"))
+    return stmts
+
+
+def _pass_array(f: Frame, callee: Composite, formal: Declared, actual: Sexp, scope: Scope) -> Array | Variable:
+    """The caller's array under the callee's name; types, ranks, axis orders and the right to write must agree."""
+    what = f"the argument '{formal.name}' of {callee.name}"
+    if not isinstance(actual, Atom):
+        f.fail("E234", f"{what} is a whole tensor, not an expression", actual.pos, "name a tensor or a local array")
+    binding = scope.find(actual)
+    match binding:
+        case None:
+            undefined(f, actual, scope)
+        case Broken():
+            raise CatenError()      # the refusal of its declaration has been reported
+        case Variable() if not formal.shape:
+            f.meet(binding, Value(formal.dtype, actual.pos))
+            if f.place(binding).dtype != formal.dtype:
+                f.fail("E314", f"{what} is {spell(formal.dtype)}, but '{actual}' is {spell(f.place(binding).dtype)}", actual.pos)
+            return binding
+        case Number() | Variable():
+            f.fail("E234", f"{what} is a tensor that the call writes or reads whole, but '{actual}' is a number", actual.pos)
+    assert isinstance(binding, Array)
+    for mine, theirs, noun in ((spell(formal.dtype), spell(binding.dtype), "type"), (len(formal.shape), len(binding.shape), "number of axes"),
+                               (_order(formal.order), _order(binding.order), "axis order")):
+        if mine != theirs:
+            f.fail("E314", f"{what} has the {noun} {mine}, but '{actual}' has {theirs}", actual.pos)
+    writes = formal.access != "in"
+    if writes and not binding.writable:
+        f.fail("E225", f"{callee.name} writes '{formal.name}', but '{actual}' is an input and no output", actual.pos, f'list "{actual}" among the outputs, or pass a local array')
+    if writes:
+        f.work.assigned.add(binding.name)
+    elif binding.fresh and binding.name not in f.work.assigned:
+        f.fail("E227", f"{callee.name} reads '{actual}', an output that is no input and was not set before", actual.pos, "set it first")
+    return replace(binding, writable=writes, fresh=formal.access == "out")
+
+
+def _order(order: tuple[int, ...]) -> str:
+    return f"<{' '.join(map(str, order))}>"
+
+
+def _check_overlap(f: Frame, callee: Composite, passed: Sequence[tuple[Declared, Array, Sexp]]) -> None:
+    """An array that the callee writes may not be another argument too: its body takes its tensors to be distinct."""
+    for formal, array, actual in passed:
+        others = [o.name for o, a, _ in passed if a.name == array.name and o is not formal]
+        if formal.access != "in" and others:
+            f.fail("E241", f"'{actual}' is passed both as '{formal.name}', which {callee.name} writes, and as '{others[0]}'", actual.pos,
+                   "pass a local array, (array T float (…)), and copy it")
+
+
+# -- sizes --------------------------------------------------------------------------------------------------------------------------
+
+
+def unify_sizes(f: Frame, callee: Composite, passed: Sequence[tuple[Declared, Array, Sexp]], form: Form) -> dict[str, Expr]:
+    """The callee's sizes in terms of the caller's. What does not follow from the shapes becomes a requirement; what contradicts them, E315."""
+    sizes: dict[Expr, Expr] = {}
+    pairs = [(mine, theirs, formal, actual) for formal, array, actual in passed for mine, theirs in zip(formal.shape, array.shape, strict=True)]
+    for mine, theirs, _, _ in pairs:
+        if isinstance(mine, Var):
+            sizes.setdefault(mine, theirs)
+    _solve_conditions(callee, sizes)
+    missing = [s for s in callee.sizes if Var(s, "i64") not in sizes]
+    if missing:
+        f.fail("E242", f"the size '{missing[0]}' of {callee.name} does not follow from the arguments of this call", form.pos,
+               f"declare a tensor of {callee.name} with an axis that is '{missing[0]}' alone")
+    for mine, theirs, formal, actual in pairs:
+        expected = substitute(mine, sizes)
+        if isinstance(expected, Const) and isinstance(theirs, Const) and expected is not theirs:
+            f.fail("E315", f"'{actual}' has {theirs.value} elements along an axis where '{formal.name}' of {callee.name} has {expected.value}", actual.pos)
+        if expected is not theirs:
+            _require(f, Op("eq", (expected, theirs)))
+    for condition in callee.conditions:
+        _require(f, substitute(condition, sizes))
+    return {name: sizes[Var(name, "i64")] for name in callee.sizes}
+
+
+def _solve_conditions(callee: Composite, sizes: dict[Expr, Expr]) -> None:
+    """Conditions K = (…) give K where everything else in them is known."""
+    for _ in callee.conditions:
+        for condition in callee.conditions:
+            match condition:
+                case Op("eq", (Var() as size, other)) | Op("eq", (other, Var() as size)) if size not in sizes:
+                    unknown = [n for n in other.unique() if isinstance(n, Var) and n not in sizes]
+                    if not unknown and not contains(other, size):
+                        sizes[size] = substitute(other, sizes)
+
+
+def _require(f: Frame, condition: Expr) -> None:
+    if condition not in f.work.requirements:
+        f.work.requirements.append(condition)

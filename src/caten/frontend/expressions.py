@@ -1,0 +1,347 @@
+"""Expressions of the Lisp body language: forms -> typed terms."""
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from itertools import combinations, pairwise
+from typing import NoReturn
+
+from ..core.dtypes import DTYPES, SPELLINGS
+from ..core.expr import FALSE, TRUE, Bitcast, Expr, Op
+from ..core.scalars import OPERATORS
+from ..core.text import Atom, Form, Quoted, Sexp
+from ..errors import CatenError, did_you_mean
+from ..loop.statements import Aref
+from .frame import Frame, same_name
+from .scope import Array, Broken, Number, Scope, Variable
+from .typing import MAX_DEPTH, WEAK_FLOAT, WEAK_INT, Literal, Term, Value, spell
+
+Reader = Callable[[Frame, Form, Scope], Term]
+
+
+CONSTANTS: dict[str, float | bool] = {"pi": math.pi, "inf": math.inf, "nan": math.nan, "t": True, "nil": False}
+
+# Spelling in a body -> operator, where they are not those of the operator table.
+ALIASES: dict[str, str] = {"logand": "and", "logior": "or", "logxor": "xor", "lognot": "not", "wmma": "fma"}
+FUNCTIONS: dict[str, str] = {**{row.spelling: row.name for row in OPERATORS.values() if row.name not in ("where", "neg")}, **ALIASES}
+VARIADIC = ("add", "sub", "mul", "div", "max", "min", "fmax", "fmin", "and", "or", "xor")
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+# What people write out of habit -> what it is called here.
+HABITS: dict[str, str] = {
+    "==": "=", "!=": "/=", "<>": "/=", "%": "mod", "//": "floordiv", "**": "pow", "expt": "pow", "rem": "truncmod", "rint": "round", "eq": "=", "eql": "=",
+    "equal": "=", "&&": "and", "||": "or", "&": "logand", "|": "logior", "^": "logxor", "~": "lognot", "!": "not", "<<": "shl", ">>": "shr", "ash": "shl",
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-", "lt": "<", "gt": ">", "le": "<=", "ge": ">=", "ne": "/=", "maximum": "max", "minimum": "min",
+    "fabs": "abs", "ln": "log", "arctan": "atan", "arcsin": "asin", "arccos": "acos", "power": "pow", "ceiling": "ceil", "truncate": "trunc", "coerce": "cast",
+    "setq": "set", "set!": "setf", "define": "set", "defvar": "set", "for": "dotimes", "do": "dotimes", "begin": "progn", "block": "progn", "ref": "aref",
+    "svref": "aref", "elt": "aref", "nth": "aref", "+=": "incf", "-=": "decf", "*=": "mulcf", "/=:": "divcf", "funcall": "call", "make-array": "array",
+    "case": "cond", "else": "if", "elif": "cond", "ifelse": "if", "select": "where"}
+
+_INTEGER = re.compile(r"[-+]?\d+\Z", re.ASCII)
+_DECIMAL = re.compile(r"([-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eEdDfF])))(?:[eEdDfF]([-+]?\d+))?\Z", re.ASCII)
+
+
+def infer(f: Frame, form: Sexp, scope: Scope) -> Term:
+    """A form -> what it means as a value."""
+    match form:
+        case Atom():
+            return _atom(f, form, scope)
+        case Quoted():
+            f.fail("E223", "a string has no meaning in a body", form.pos)
+        case _ if not form or not isinstance(form[0], Atom):
+            f.fail("E223", "expected (function operand …) here", form.pos, "remove the extra parentheses" if form else None)
+    head = form[0].lower()
+    if head in EXPRESSIONS:
+        return EXPRESSIONS[head](f, form, scope)
+    if head in FUNCTIONS:
+        return _function(f, form, scope)
+    if head in f.work.statements:
+        f.fail("E224", f"({form[0]} …) is a statement, not a value", form.pos)
+    unknown(f, form)
+
+
+def unknown(f: Frame, form: Form) -> NoReturn:
+    """E221: nothing is called so."""
+    head = form[0].lower()
+    known = [*FUNCTIONS, *EXPRESSIONS, *f.work.statements]
+    if head in ("while", "do-while", "until", "break", "continue", "return-from", "goto", "tagbody"):
+        f.fail("E240", f"there is no '{form[0]}': every loop runs a number of times that is known when it starts", form.pos,
+               "loop a fixed number of times and choose with (where …)")
+    hint = f"write ({HABITS[head]} …)" if head in HABITS else did_you_mean(form[0], known)
+    f.fail("E221", f"there is no function or statement '{form[0]}'", form.pos, hint)
+
+
+# -- atoms --------------------------------------------------------------------------------------------------------------------------
+
+
+def _atom(f: Frame, atom: Atom, scope: Scope) -> Term:
+    if (number := read_number(f, atom)) is not None:
+        return number
+    binding = scope.find(atom)
+    match binding:
+        case Number(term=term):
+            return relocated(term, atom.pos)
+        case Variable():
+            return f.read(binding, atom.pos)
+        case Array(shape=()):
+            return _element(f, binding, (), atom.pos, 1, 1)
+        case Array():
+            f.fail("E235", f"'{atom}' is a whole tensor; expressions over whole tensors are not supported yet", atom.pos,
+                   f"read one element of it in loops: (aref {atom} {' '.join('ijklmn'[:len(binding.shape)])})")
+        case Broken():
+            raise CatenError()      # the refusal of its declaration has been reported
+    value = CONSTANTS.get(atom.lower())
+    if value is None:
+        undefined(f, atom, scope)
+    if isinstance(value, bool):
+        return Value("bool", atom.pos, expr=TRUE if value else FALSE)
+    return Literal(WEAK_FLOAT, atom.pos, value=value)
+
+
+def relocated(term: Term, pos: int) -> Term:
+    """The same value, used elsewhere."""
+    match term:
+        case Literal():
+            return Literal(term.kind, pos, term.depth, term.size, term.value)
+        case Value():
+            return Value(term.kind, pos, term.depth, term.size, term.expr)
+    return term
+
+
+def undefined(f: Frame, atom: Atom, scope: Scope) -> NoReturn:
+    """E220: nothing is called so here."""
+    if re.match(r"[-+]?[\d.]", atom) or not re.match(r"[\w*-]", atom):
+        f.fail("E223", f"{str(atom)!a} is neither a name nor a number", atom.pos)
+    if (ended := scope.ended_at(atom)) is not None:
+        f.fail("E220", f"there is no '{atom}' here: it belongs to the inner statement list of line {f.spot(ended).line}", atom.pos,
+               f"(set {atom} …) before that statement")
+    f.fail("E220", f"there is no '{atom}' here", atom.pos, did_you_mean(atom, scope.names) or f"a local is declared by (set {atom} …)")
+
+
+def read_number(f: Frame, atom: Atom) -> Literal | None:
+    """A literal, or None."""
+    if _INTEGER.match(atom):
+        if len(atom) > 400:
+            f.fail("E308", f"this number has {len(atom)} digits", atom.pos)
+        return Literal(WEAK_INT, atom.pos, value=int(atom))
+    if m := _DECIMAL.match(atom):
+        value = float(m[1] + "e" + (m[2] or "0"))
+        if math.isinf(value):
+            f.fail("E308", f"{atom} is beyond the range of double", atom.pos, "write inf for infinity")
+        return Literal(WEAK_FLOAT, atom.pos, value=value)
+    return None
+
+
+# -- special forms ------------------------------------------------------------------------------------------------------------------
+
+
+def _aref(f: Frame, form: Form, scope: Scope) -> Term:
+    array, index, depth, size = element_of(f, form, scope)
+    return _element(f, array, index, form.pos, depth, size)
+
+
+def element_of(f: Frame, form: Form, scope: Scope) -> tuple[Array | Variable, tuple[Expr, ...], int, int]:
+    """`(aref A i …)`: the array, its index, and the depth and size of the expression."""
+    f.arity(form, 1, None, "(aref A i …)")
+    if not isinstance(form[1], Atom):
+        f.fail("E223", "expected the name of a tensor here", form[1].pos, "write (aref A i …)")
+    name = form[1]
+    binding = scope.find(name)
+    given = len(form) - 2
+    match binding:
+        case None:
+            undefined(f, name, scope)
+        case Broken():
+            raise CatenError()      # the refusal of its declaration has been reported
+        case Variable() if given == 0:
+            return binding, (), 1, 1
+        case Number() | Variable():
+            f.fail("E311", f"'{name}' is a number, not a tensor", name.pos, f"read it by its name alone: {name}")
+        case Array(shape=shape) if len(shape) != given:
+            axes = " ".join(map(repr, shape))
+            f.fail("E307", f"'{name}' has {_count(len(shape), 'axis', 'axes')}, [{axes}], but {_count(given, 'index', 'indices')} {'is' if given == 1 else 'are'} given",
+                   form.pos, f"write one index for each axis, separated by spaces: (aref {name}{''.join(' ' + 'ijklmn'[k % 6] for k in range(len(shape)))})")
+    terms = [infer(f, part, scope) for part in form[2:]]
+    index = tuple([f.typing.index(t, f"this index of '{name}'") for t in terms])
+    assert isinstance(binding, Array)
+    depth, size = 1 + max((t.depth for t in terms), default=0), 1 + sum(t.size for t in terms)
+    f.typing.check_extent(depth, size, form.pos)
+    return binding, index, depth, size
+
+
+def _count(n: int, one: str, many: str) -> str:
+    return f"{n} {one if n == 1 else many}"
+
+
+def _element(f: Frame, array: Array | Variable, index: tuple[Expr, ...], pos: int, depth: int, size: int) -> Term:
+    if isinstance(array, Variable):
+        return f.read(array, pos)
+    expr = Aref(array.name, index, array.dtype)
+    f.mark(expr, pos)
+    if array.fresh:
+        must_be_set(f, array, "reads", pos)
+    return Value(array.dtype, pos, depth, size, expr)
+
+
+def must_be_set(f: Frame, array: Array, verb: str, pos: int) -> None:
+    """Remember that this use of an output that is no input needs a statement that sets it."""
+    from_the_caller = "list it among the inputs too if it comes from the caller"
+    if array.name not in f.work.needed:
+        f.work.needed[array.name] = f.typing.diagnostic(
+            "E227", f"this {verb} the output '{array.name}', which is no input and is never set", pos, f"(setf (aref {array.name} …) 0) first, or {from_the_caller}")
+
+
+def _where(f: Frame, form: Form, scope: Scope) -> Term:
+    f.arity(form, 3, 3, f"({form[0]} condition a b)")
+    cond = f.typing.condition(infer(f, form[1], scope), f"({form[0]} …)")
+    return f.typing.choose(cond, infer(f, form[2], scope), infer(f, form[3], scope), form.pos)
+
+
+def _cond(f: Frame, form: Form, scope: Scope) -> Term:
+    clauses = clauses_of(f, form)
+    last = clauses[-1]
+    if not is_otherwise(last[0], scope):
+        f.fail("E222", "this (cond …) has no value when no clause holds", form.pos, "end it with (t value)")
+    for clause in clauses:
+        if len(clause) != 2:
+            f.fail("E222", "as a value, a clause of (cond …) has a condition and one value", clause.pos, "write (condition value)")
+    value = infer(f, last[1], scope)
+    for clause in reversed(clauses[:-1]):
+        value = f.typing.choose(f.typing.condition(infer(f, clause[0], scope), "(cond …)"), infer(f, clause[1], scope), value, clause.pos)
+    return value
+
+
+def clauses_of(f: Frame, form: Form) -> list[Form]:
+    """The clauses of `(cond (c e…) …)`."""
+    f.arity(form, 1, MAX_DEPTH // 2, "(cond (condition …) … (t …))")
+    for clause in form[1:]:
+        if not isinstance(clause, Form) or not clause:
+            f.fail("E223", "expected a clause of (cond …) here", clause.pos, "write (condition …)")
+    return list(form[1:])
+
+
+def is_otherwise(form: Sexp, scope: Scope) -> bool:
+    """Is it the `t` of a last clause? A size called T does not change that."""
+    return isinstance(form, Atom) and form.lower() in ("t", "else", "otherwise") and (form.lower() == "t" or scope.find(form) is None) \
+        and scope.find_exact(form) is None
+
+
+def _cast(f: Frame, form: Form, scope: Scope) -> Term:
+    dtype, arg = _conversion(f, form, scope)
+    return f.typing.cast(dtype, arg, form.pos)
+
+
+def _bitcast(f: Frame, form: Form, scope: Scope) -> Term:
+    dtype, arg = _conversion(f, form, scope)
+    bits = DTYPES[dtype].bits
+    expr = f.typing.settle(arg, f"f{bits}") if arg.kind == WEAK_FLOAT and bits in (32, 64) else f.typing.default(arg)
+    if DTYPES[expr.dtype].bits != bits or "bool" in (dtype, expr.dtype):
+        f.fail("E312", f"(bitcast …) cannot read the bits of {spell(expr.dtype)} as {spell(dtype)}: their sizes differ", form.pos, "(cast …) converts by value")
+    return Value(dtype, form.pos, arg.depth + 1, arg.size + 1, Bitcast(dtype, expr))
+
+
+def _conversion(f: Frame, form: Form, scope: Scope) -> tuple[str, Term]:
+    f.arity(form, 2, 2, f"({form[0]} float x)")
+    word, value = form[1], form[2]
+    if not isinstance(word, Atom) or (word.lower() not in SPELLINGS and isinstance(value, Atom) and value.lower() in SPELLINGS):
+        f.fail("E223", f"the type comes first in ({form[0]} …)", form.pos, f"write ({form[0]} {value if isinstance(value, Atom) else 'float'} …)")
+    return f.typing.type_word(word, word.pos), infer(f, value, scope)
+
+
+def _let(f: Frame, form: Form, scope: Scope) -> Term:
+    inner = Scope(scope)
+    for name, value in let_pairs(f, form):
+        inner.declare(name, Number(infer(f, value, inner if form[0].lower() == "let*" else scope), "let"))
+    f.arity(form, 2, 2, "(let ((x e) …) value)")
+    return infer(f, form[2], inner)
+
+
+def let_pairs(f: Frame, form: Form) -> list[tuple[str, Sexp]]:
+    """The bindings of `(let ((x e) …) …)`."""
+    usage = "(let ((x e) …) …)"
+    f.arity(form, 2, None, usage)
+    if not isinstance(form[1], Form):
+        f.fail("E223", "expected a list of bindings here", form[1].pos, f"write {usage}")
+    pairs: list[tuple[str, Sexp]] = []
+    for pair in form[1]:
+        if not isinstance(pair, Form) or len(pair) != 2:
+            f.fail("E223", "expected (name value) here", pair.pos, f"write {usage}")
+        name = f.identifier(pair[0], usage)
+        if any(same_name(pair[0], other) for other, _ in pairs) and form[0].lower() == "let":
+            f.fail("E237", f"'{name}' is bound twice in one (let …)", pair.pos, "(let* …) binds one after the other")
+        pairs.append((name, pair[1]))
+    return pairs
+
+
+def _progn(f: Frame, form: Form, scope: Scope) -> Term:
+    f.arity(form, 1, 1, "the value alone")
+    return infer(f, form[1], scope)
+
+
+def _plus_one(f: Frame, form: Form, scope: Scope) -> Term:
+    f.arity(form, 1, 1, f"({form[0]} x)")
+    return f.typing.apply("add" if form[0] == "1+" else "sub", [infer(f, form[1], scope), Literal(WEAK_INT, form.pos, value=1)], form.pos)
+
+
+EXPRESSIONS: dict[str, Reader] = {"aref": _aref, "where": _where, "if": _where, "cond": _cond, "cast": _cast, "bitcast": _bitcast, "let": _let, "let*": _let,
+                                  "progn": _progn, "1+": _plus_one, "1-": _plus_one}
+
+
+# -- functions ----------------------------------------------------------------------------------------------------------------------
+
+
+def _function(f: Frame, form: Form, scope: Scope) -> Term:
+    """`(f x …)` by the operator table; the associative ones take any number of operands, comparisons form chains."""
+    fn = FUNCTIONS[form[0].lower()]
+    if fn in COMPARISONS:
+        f.arity(form, 2, MAX_DEPTH, f"({form[0]} a b)")
+        return _compare(f, fn, [infer(f, part, scope) for part in form[1:]], form.pos)
+    if fn in VARIADIC:
+        f.arity(form, 1, MAX_DEPTH, f"({form[0]} a b …)")
+        args = [infer(f, part, scope) for part in form[1:]]
+        if fn in ("and", "or") and args[0].kind == "bool":
+            return _logic(f, fn, args, form.pos)
+        if len(args) == 1:
+            return _single(f, fn, args[0], form.pos)
+        value = args[0]
+        for arg in args[1:]:
+            value = f.typing.apply(fn, [value, arg], form.pos)
+        return value
+    arity = OPERATORS[fn].arity
+    f.arity(form, arity, arity, f"({form[0]} {' '.join('abc'[:arity])})")
+    return f.typing.apply(fn, [infer(f, part, scope) for part in form[1:]], form.pos)
+
+
+def _single(f: Frame, fn: str, arg: Term, pos: int) -> Term:
+    """`(- x)` negates, `(/ x)` is the reciprocal; the others give back their operand, if it has a right type for them."""
+    if fn == "sub":
+        return f.typing.apply("neg", [arg], pos)
+    if fn == "div":
+        return f.typing.apply("div", [Literal(WEAK_INT, pos, value=1), arg], pos)
+    f.typing.apply(fn, [arg, arg], pos)
+    return arg
+
+
+def _compare(f: Frame, fn: str, args: list[Term], pos: int) -> Term:
+    """`(< a b c)` is a < b and b < c; `(/= a b c)` says that all differ."""
+    pairs = combinations(args, 2) if fn == "ne" else pairwise(args)
+    return _logic(f, "and", [f.typing.apply(fn, pair, pos) for pair in pairs], pos)
+
+
+def _logic(f: Frame, fn: str, args: list[Term], pos: int) -> Term:
+    """Logical `and` and `or`. An operand that reads memory is only evaluated where those before it leave the question open, as in
+    `(and (< i N) (< 0 (aref A i)))`."""
+    value = args[0]
+    for arg in args[1:]:
+        joined = f.typing.apply(fn, [value, arg], pos)
+        if isinstance(arg, Value) and isinstance(value, Value) and reads_memory(arg.expr):
+            arms = (arg.expr, FALSE) if fn == "and" else (TRUE, arg.expr)
+            joined = Value("bool", pos, joined.depth, joined.size, Op("where", (value.expr, *arms)))
+        value = joined
+    return value
+
+
+def reads_memory(expr: Expr | None) -> bool:
+    """Is an element of a tensor read in it?"""
+    return expr is not None and any(isinstance(n, Aref) and n.index for n in expr.unique())

@@ -1,0 +1,375 @@
+"""Statements of the Lisp body language: forms -> statements of the loop level."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..core.dtypes import DTYPES
+from ..core.expr import TRUE, Const, Expr, Op, Var, number
+from ..core.scalars import OPERATORS
+from ..core.text import Atom, Form, Sexp
+from ..errors import CatenError
+from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt, dotimes
+from .expressions import EXPRESSIONS, FUNCTIONS, clauses_of, element_of, infer, is_otherwise, let_pairs, must_be_set, unknown
+from .composite import fold
+from .frame import Frame, Handler, same_name
+from .scope import Array, Broken, Number, Scope, Variable
+from .typing import WEAK_INT, Literal, Value, spell
+
+STACK_BYTES = 16 * 1024               # a local array up to this size lives on the stack
+
+
+def block(f: Frame, forms: Sequence[Sexp], outer: Scope) -> tuple[Stmt, ...]:
+    """A statement list with names of its own. A refused statement is reported and skipped."""
+    scope = Scope(outer)
+    stmts = sequence(f, forms, scope)
+    close(scope, outer, forms[0].pos if forms else 0)
+    return stmts
+
+
+def close(inner: Scope, outer: Scope, pos: int) -> None:
+    """Remember the names of a list that ends, for the message where one of them is used later."""
+    for name, where in [*[(fold(n), pos) for n in inner.exact], *inner.ended.items()]:
+        outer.ended.setdefault(name, where)
+
+
+def sequence(f: Frame, forms: Sequence[Sexp], scope: Scope) -> tuple[Stmt, ...]:
+    """Statements that share the names of `scope`."""
+    stmts: list[Stmt] = []
+    for form in forms:
+        try:
+            stmts.extend(statement(f, form, scope))
+        except CatenError as problem:
+            f.report(problem)
+    return tuple(stmts)
+
+
+def statement(f: Frame, form: Sexp, scope: Scope) -> list[Stmt]:
+    """One form in a statement list."""
+    if isinstance(form, Atom) and form.lower() == "nil":
+        return []
+    if not isinstance(form, Form):
+        f.fail("E224", "expected a statement here", form.pos, "a statement is (setf …), (dotimes …), …")
+    if not form or not isinstance(form[0], Atom):
+        f.fail("E223", "expected (statement …) here", form.pos, "remove the extra parentheses; several statements are (progn …)")
+    head = form[0].lower()
+    if head in f.work.statements:
+        return f.work.statements[head](f, form, scope)
+    if head in FUNCTIONS or head in EXPRESSIONS:
+        f.fail("E224", f"the value of ({form[0]} …) is not used", form.pos, "store it, (setf place value), or name it, (set x value)")
+    unknown(f, form)
+
+
+# -- loops ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _dotimes(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
+    usage = "(dotimes (i n) …)"
+    header = _loop_header(f, form, 2, 2, usage)
+    return [_loop(f, form, scope, header, ZERO, f.typing.index(infer(f, header[1], scope), "the number of iterations"), ONE)]
+
+
+def _range(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
+    usage = "(loop (i from to by) …)"
+    header = _loop_header(f, form, 3, 4, usage)
+    lo, hi, *rest = [f.typing.index(infer(f, part, scope), f"{what} of the loop")
+                     for part, what in zip(header[1:], ("the start", "the end", "the step"), strict=False)]
+    step = rest[0] if rest else ONE
+    if isinstance(step, Const) and step.value == 0:
+        f.fail("E231", "the step of this loop is 0", header[3].pos, "a negative step counts down")
+    return [_loop(f, form, scope, header, lo, hi, step)]
+
+
+def _loop_header(f: Frame, form: Form, low: int, high: int, usage: str) -> Form:
+    if len(form) < 2 or not isinstance(form[1], Form) or not low <= len(form[1]) <= high:
+        f.fail("E223", f"expected {usage.split(' ', 1)[1].rsplit(' ', 1)[0]} after {form[0]}", form.pos, f"write {usage}")
+    if len(form) == 2:
+        f.fail("E230", "this loop has no statements", form.pos, f"write {usage}")
+    return form[1]
+
+
+def _loop(f: Frame, form: Form, scope: Scope, header: Form, lo: Expr, hi: Expr, step: Expr) -> Stmt:
+    spelled = f.identifier(header[0], "a loop as (dotimes (i n) …)")
+    var = Var(f.work.names.fresh(spelled), "i64")
+    f.mark(var, form.pos)
+    inner = Scope(scope)
+    inner.declare(spelled, Number(Value(WEAK_INT, header[0].pos, expr=var), "loop variable"))
+    body = block(f, form[2:], inner)
+    close(inner, scope, form.pos)
+    return For(var.name, lo, hi, step, "serial", body)
+
+
+# -- assignments ------------------------------------------------------------------------------------------------------------------------
+
+
+def _set(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
+    """`(set x e)` declares a local in this statement list, or assigns one that is visible."""
+    usage = "(set x value)"
+    f.arity(form, 2, 2, usage)
+    if isinstance(form[1], Form):
+        f.fail("E223", "(set …) takes the name of a local", form[1].pos, "(setf place value) stores into a tensor")
+    name = f.identifier(form[1], usage)
+    binding = scope.find(name)
+    if isinstance(binding, Variable):
+        return _store(f, binding, form[2], scope)
+    match scope.find_exact(name):
+        case Array(shape=()) as array if array.writable:
+            return _setf(f, form, scope)
+        case Array():
+            f.fail("E225", f"'{name}' is a tensor: (set …) takes the name of a local", form[1].pos, f"(setf (aref {name} …) value), or another name")
+        case Number(what="loop variable"):
+            f.fail("E226", f"'{name}' is a loop variable and cannot be assigned", form[1].pos, "take another name for the local")
+    try:
+        value = infer(f, form[2], scope)
+    except CatenError:
+        if not isinstance(binding, Broken):
+            scope.declare(name, Broken())
+        raise
+    local = Variable(f.work.names.fresh(name), (*f.path, form.pos))
+    f.meet(local, value)
+    scope.declare(name, local)
+    place = f.place(local)
+    f.mark(place, form.pos)
+    return [Local(local.name, place.dtype, (), "register"), Setf(place, f.typing.settle(value, place.dtype, f"the local '{name}'"))]
+
+
+def _setf(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
+    usage = "(setf place value)"
+    f.arity(form, 2, None, usage)
+    if len(form) % 2 == 0:
+        f.fail("E222", "(setf …) takes pairs of a place and a value", form.pos, f"write {usage}")
+    stmts: list[Stmt] = []
+    for place, value in zip(form[1::2], form[2::2], strict=True):
+        stmts += _store(f, _target(f, place, scope, form), value, scope)
+    return stmts
+
+
+def _store(f: Frame, target: Aref | Variable, form: Sexp, scope: Scope) -> list[Stmt]:
+    value = infer(f, form, scope)
+    if isinstance(target, Variable):
+        f.meet(target, value)
+        target = f.place(target)
+    return [Setf(target, f.typing.settle(value, target.dtype, f"'{target.buffer}'"))]
+
+
+def _target(f: Frame, form: Sexp, scope: Scope, whole: Form) -> Aref | Variable:
+    """The place that a statement writes: an element of an output or of a local array, or a local."""
+    setting = whole[0].lower() in ("setf", "set")
+    if isinstance(form, Form) and form and same_name(form[0], "aref"):
+        array, index, _, _ = element_of(f, form, scope)
+        name = form[1]
+    elif isinstance(form, Atom):
+        name, index = form, ()
+        array = _named_target(f, form, scope)
+    else:
+        f.fail("E223", "expected a place here, (aref C i …) or the name of a local", form.pos, f"write ({whole[0]} (aref C i …) value)")
+    if isinstance(array, Variable):
+        f.mark(f.place(array), form.pos)
+        return array
+    if not array.writable:
+        f.fail("E225", f"'{name}' is an input and no output: it cannot be changed", form.pos, f'list "{name}" among the outputs')
+    place = Aref(array.name, index, array.dtype)
+    f.mark(place, form.pos)
+    if setting:
+        f.work.assigned.add(array.name)
+    elif array.fresh:
+        must_be_set(f, array, f"({whole[0]} …) reads", form.pos)
+    return place
+
+
+def _named_target(f: Frame, name: Atom, scope: Scope) -> Array | Variable:
+    binding = scope.find(name)
+    match binding:
+        case Variable() | Array(shape=()):
+            return binding
+        case Array(shape=shape):
+            f.fail("E235", f"'{name}' is a whole tensor; statements over whole tensors are not supported yet", name.pos,
+                   f"write its elements in loops: (setf (aref {name} {' '.join('ijklmn'[:len(shape)])}) …)")
+        case Number(what="scalar input"):
+            f.fail("E225", f"'{name}' is an input and no output: it cannot be changed", name.pos, f'list "{name}" among the outputs')
+        case Number(what=what):
+            f.fail("E226", f"'{name}' is a {what} and cannot be assigned", name.pos, f"take a local instead: (set x {name})")
+        case Broken():
+            raise CatenError()      # the refusal of its declaration has been reported
+    if fold(name) in ("t", "nil", "pi", "inf", "nan"):
+        f.fail("E226", f"'{name}' is a constant and cannot be assigned", name.pos)
+    ended = scope.ended_at(name)
+    f.fail("E220", f"there is no '{name}' here" + (f": it belongs to the inner statement list of line {f.spot(ended).line}" if ended is not None else ""), name.pos,
+           f"(set {name} value) declares a local")
+
+
+# Statement -> operator, and whether the operand is negated first (a sum commutes with itself; a difference is a sum of the negated).
+UPDATES: dict[str, tuple[str, bool]] = {
+    "incf": ("add", False), "decf": ("add", True), "mulcf": ("mul", False), "divcf": ("div", False), "maxcf": ("max", False), "mincf": ("min", False)}
+
+
+def _update(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
+    """`(incf place x)` and its kin; `(incf place)` adds 1."""
+    fn, negated = UPDATES[form[0].lower()]
+    f.arity(form, 1 if fn == "add" else 2, 2, f"({form[0]} place value)")
+    target = _target(f, form[1], scope, form)
+    value = infer(f, form[2], scope) if len(form) > 2 else Literal(WEAK_INT, form.pos, value=1)
+    if isinstance(target, Variable):
+        f.meet(target, value)
+        target = f.place(target)
+    dtype, what = target.dtype, f"({form[0]} …) on '{target.buffer}'"
+    if fn == "div" and DTYPES[dtype].kind in ("int", "uint"):
+        f.fail("E303", f"{what} divides floats, but it is {spell(dtype)}", form.pos, "(setf place (floordiv place x)) rounds down")
+    if not OPERATORS[fn].accepts(DTYPES[dtype].kind):
+        f.fail("E304", f"({form[0]} …) is not defined on {spell(dtype)}", form.pos)
+    if negated and isinstance(value, Literal) and DTYPES[dtype].kind != "uint":
+        return [Incf(target, f.typing.settle(replace(value, value=-value.value), dtype, what))]
+    operand = f.typing.settle(value, dtype, what)
+    if fn == "div":
+        return [Setf(target, Op("div", (target, operand)))]
+    return [Incf(target, Op("neg", (operand,)) if negated else operand, fn)]
+
+
+# -- names --------------------------------------------------------------------------------------------------------------------------
+
+
+def _let(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
+    """`(let ((x e) …) body…)`: all values are computed before any name is bound, with `let*` one after the other. A name that the body
+    assigns becomes a local."""
+    inner = Scope(scope)
+    stmts: list[Stmt] = []
+    for pair, (name, value) in zip(form[1] if len(form) > 1 else (), let_pairs(f, form), strict=True):
+        stmts += _bind(f, inner, inner if form[0].lower() == "let*" else scope, name, value, pair.pos, form[2:])
+    stmts += block(f, form[2:], inner)
+    close(inner, scope, form.pos)
+    return stmts
+
+
+def _bind(f: Frame, inner: Scope, outer: Scope, name: str, form: Sexp, pos: int, body: Sequence[Sexp]) -> list[Stmt]:
+    try:
+        value = infer(f, form, outer)
+    except CatenError as problem:
+        f.report(problem)
+        inner.declare(name, Broken())
+        return []
+    if any(_assigns(part, name) for part in body):
+        local = Variable(f.work.names.fresh(name), (*f.path, pos))
+        f.meet(local, value)
+        inner.declare(name, local)
+        place = f.place(local)
+        return [Local(local.name, place.dtype, (), "register"), Setf(place, f.typing.settle(value, place.dtype, f"the local '{name}'"))]
+    if isinstance(value, Literal):
+        inner.declare(name, Number(value, "let"))
+        return []
+    var = Var(f.work.names.fresh(name), f.typing.storage(value.kind))
+    inner.declare(name, Number(Value(value.kind, pos, expr=var), "let"))
+    return [Let(var.name, var.type, f.typing.default(value))]
+
+
+def _assigns(form: Sexp, name: str) -> bool:
+    """Does a statement in it assign this name?"""
+    if not isinstance(form, Form):
+        return False
+    changes = isinstance(form[0], Atom) and form[0].lower() in ("set", "setf", *UPDATES) if form else False
+    return (changes and any(same_name(part, name) for part in form[1::2])) or any(_assigns(part, name) for part in form)
+
+
+def _array(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
+    """`(array S float (T))`: a local array, filled with 0."""
+    usage = "(array S float (T))"
+    f.arity(form, 3, 3, usage)
+    name = f.identifier(form[1], usage)
+    scope.declare(name, Broken())
+    if not isinstance(form[2], Atom) or not isinstance(form[3], Form):
+        f.fail("E223", "expected a type and a list of extents", form.pos, f"write {usage}")
+    dtype = f.typing.type_word(form[2], form[2].pos)
+    shape = tuple([_extent(f, part, scope) for part in form[3]])
+    array = Array(f.work.names.fresh(name), dtype, shape, tuple(range(len(shape))), True)
+    scope.declare(name, array)
+    axes = [Var(f.work.names.fresh(f"{array.name}_{k}"), "i64") for k in range(len(shape))]
+    zero: Stmt = Setf(Aref(array.name, tuple(axes), dtype), number(0, dtype))
+    for axis, extent in zip(reversed(axes), reversed(shape), strict=True):
+        zero = dotimes(axis.name, extent, zero)
+        f.mark(axis, form.pos)
+    return [Local(array.name, dtype, shape, space_of(dtype, shape)), zero]
+
+
+def _extent(f: Frame, form: Sexp, scope: Scope) -> Expr:
+    """An extent of a local array: arithmetic over sizes."""
+    extent = f.typing.index(infer(f, form, scope), "this extent")
+    if any(isinstance(n, Aref) or (isinstance(n, Var) and n.name not in f.work.sizes) for n in extent.unique()):
+        f.fail("E313", "an extent of a local array may only use sizes and numbers", form.pos, "declare it as large as it can become")
+    if isinstance(extent, Const) and not 0 <= extent.value <= 1 << 40:
+        f.fail("E313", f"an extent of {extent.value} is not between 0 and 2^40", form.pos)
+    return extent
+
+
+def space_of(dtype: str, shape: tuple[Expr, ...]) -> str:
+    """Where a local array lives: one number in a register, a small constant shape on the stack, anything else in scratch memory."""
+    if not shape:
+        return "register"
+    total = DTYPES[dtype].bytes
+    for extent in shape:
+        if not isinstance(extent, Const):
+            return "scratch"
+        total *= extent.value
+    return "stack" if total <= STACK_BYTES else "scratch"
+
+
+# -- choice and sequence --------------------------------------------------------------------------------------------------------------
+
+
+def _if(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
+    f.arity(form, 2, None, "(if condition statement [otherwise])")
+    if len(form) > 4:
+        f.fail("E222", "(if …) takes a condition, a statement and another one for when it does not hold", form[4].pos,
+               "several statements are (progn …), or (when condition …)")
+    return _choice(f, scope, [(form[1], form[2:3]), (None, form[3:])], "(if …)")
+
+
+def _when(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
+    f.arity(form, 2, None, f"({form[0]} condition statement…)")
+    if form[0].lower() == "when":
+        return _choice(f, scope, [(form[1], form[2:])], "(when …)")
+    cond = _condition(f, form[1], scope, "(unless …)")
+    then = block(f, form[2:], scope)
+    return [] if cond is None else [If(Op("not", (cond,)), then)]
+
+
+def _cond(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
+    clauses: list[tuple[Sexp | None, Sequence[Sexp]]] = []
+    for clause in clauses_of(f, form):
+        otherwise = is_otherwise(clause[0], scope)
+        clauses.append((None if otherwise else clause[0], clause[1:]))
+        if otherwise:
+            break
+    return _choice(f, scope, clauses, "(cond …)")
+
+
+def _choice(f: Frame, scope: Scope, clauses: Sequence[tuple[Sexp | None, Sequence[Sexp]]], what: str) -> list[Stmt]:
+    """The first list whose condition holds; a clause without one always does."""
+    arms = [(TRUE if cond is None else _condition(f, cond, scope, what), block(f, body, scope)) for cond, body in clauses]
+    result: tuple[Stmt, ...] = ()
+    for cond, body in reversed(arms):
+        if cond is TRUE:
+            result = body
+        elif cond is not None:
+            result = (If(cond, body, result),)
+    return list(result)
+
+
+def _condition(f: Frame, form: Sexp, scope: Scope, what: str) -> Expr | None:
+    """A bool; None where it was refused, so that the statements under it are still read."""
+    try:
+        return f.typing.condition(infer(f, form, scope), what)
+    except CatenError as problem:
+        f.report(problem)
+        return None
+
+
+def _progn(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
+    return list(sequence(f, form[1:], scope))
+
+
+def _return(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
+    f.fail("E229", "(return …) may only stand at the end of a body", form.pos, "every output that is set is returned; leave it out")
+
+
+STATEMENTS: dict[str, Handler] = {
+    "dotimes": _dotimes, "loop": _range, "set": _set, "setf": _setf, **dict.fromkeys(UPDATES, _update), "let": _let, "let*": _let,
+    "array": _array, "if": _if, "when": _when, "unless": _when, "cond": _cond, "progn": _progn, "return": _return}

@@ -1,0 +1,112 @@
+"""What lowering a body carries along: the results so far, and whose text is being read."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from ..core.expr import Expr
+from ..core.node import Node
+from ..core.program import At
+from ..core.text import Atom, Form, Sexp
+from ..errors import CatenError, Diagnostic, Place, error
+from ..loop.statements import Aref, Stmt
+from .composite import Composite, fold
+from .scope import Names, Scope, Variable, is_identifier
+from .typing import Spot, Term, Typing, Value, spell
+
+Lookup = Callable[[str], Composite | None]
+Handler = Callable[["Frame", Form, Scope], list[Stmt]]
+
+MAX_CALLS = 1000                      # inlined calls in one body
+
+
+@dataclass
+class Work:
+    """The results of one pass over a body and the bodies that it calls.
+
+    `kinds`: the type of every local so far, kept from pass to pass; `assigned`: buffers that a statement sets; `needed`: the first use of a
+    buffer that must have been set before.
+    """
+
+    names: Names
+    kinds: dict[tuple[int, ...], str]
+    sizes: frozenset[str]
+    lookup: Lookup
+    file: str
+    statements: Mapping[str, Handler]
+    positions: dict[Node, At] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    requirements: list[Expr] = field(default_factory=list)
+    assigned: set[str] = field(default_factory=set)
+    needed: dict[str, Diagnostic] = field(default_factory=dict)
+    calls: int = 0
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The text being read: a composite's body, or that of a callee at `path` of call sites, called by `callers`."""
+
+    work: Work
+    spot: Spot
+    typing: Typing
+    path: tuple[int, ...] = ()
+    callers: tuple[str, ...] = ()
+    called_at: Place | None = None
+
+    def fail(self, code: str, message: str, pos: int, hint: str | None = None) -> NoReturn:
+        raise error(code, message, self.spot(pos), hint=hint)
+
+    def report(self, problem: CatenError) -> None:
+        """Keep a refusal, to go on with the next statement."""
+        self.work.diagnostics.extend(d for d in problem.diagnostics if d not in self.work.diagnostics)
+
+    def mark(self, node: Node, pos: int) -> None:
+        """Remember where this was written; a callee's text in another file counts as its call."""
+        if node in self.work.positions:
+            return
+        place = self.spot(pos)
+        if place.file != self.work.file and self.called_at is not None:
+            place = self.called_at
+        self.work.positions[node] = At(place.line, place.column, node)
+
+    # -- parts of forms -------------------------------------------------------------------------------------------------------------
+
+    def arity(self, form: Form, low: int, high: int | None, usage: str) -> None:
+        """E222 unless the form has `low` to `high` parts after its head."""
+        given = len(form) - 1
+        if given < low or (high is not None and given > high):
+            wanted = str(low) if high == low else f"at least {low}" if high is None else f"{low} to {high}"
+            self.fail("E222", f"({form[0]} …) takes {wanted} parts, not {given}", form.pos, f"write {usage}")
+
+    def identifier(self, form: Sexp, usage: str) -> str:
+        """A name that is being declared."""
+        if not isinstance(form, Atom):
+            self.fail("E223", "expected a name here", form.pos, f"write {usage}")
+        if not is_identifier(form):
+            self.fail("E236", f"{str(form)!a} cannot be a name", form.pos, "a name has ASCII letters, digits, _ and -, and does not start with a digit")
+        return str(form)
+
+    # -- locals ---------------------------------------------------------------------------------------------------------------------
+
+    def read(self, local: Variable, pos: int) -> Term:
+        """The value of a local; weak while only weak numbers are assigned to it."""
+        return Value(self.work.kinds[local.key], pos, expr=self.place(local))
+
+    def place(self, local: Variable) -> Aref:
+        return Aref(local.name, (), self.typing.storage(self.work.kinds[local.key]))
+
+    def meet(self, local: Variable, term: Term) -> None:
+        """One more value is assigned to a local: its type joins that of the others."""
+        old = self.work.kinds.get(local.key, term.kind)
+        try:
+            self.work.kinds[local.key] = self.typing.join_kinds(old, term.kind, term.pos, f"the local '{local.name}'")
+        except CatenError as problem:
+            if problem.diagnostics[0].code == "E302":
+                raise
+            self.fail("E316", f"the local '{local.name}' is {spell(old)}, but this value is {spell(term.kind)}", term.pos,
+                      f"convert it: (cast {spell(old)} …)")
+
+
+def same_name(form: object, name: str) -> bool:
+    return isinstance(form, Atom) and fold(form) == fold(name)

@@ -1,0 +1,113 @@
+"""What a name in a body stands for, and where it is visible.
+
+A name resolves to the innermost binding spelled exactly so, else to the innermost one equal after folding case and `-`/`_`.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..core.expr import Expr
+from .composite import fold
+from .typing import Term
+
+RESERVED = frozenset({"true", "false", "inf", "nan"})      # atoms that the reader of the IR takes for constants
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A name that is only read: a `size`, a `scalar input`, a `loop variable` or a `let`."""
+
+    term: Term
+    what: str
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A local that assignments change. Its type is the join of them all, kept by the body's pass under `key`."""
+
+    name: str
+    key: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Array:
+    """A tensor or a local array: `name` in the program, `order` of its axes in memory; `fresh`: holds nothing until the body sets it."""
+
+    name: str
+    dtype: str
+    shape: tuple[Expr, ...]
+    order: tuple[int, ...]
+    writable: bool
+    fresh: bool = False
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A name whose declaration was refused; using it says nothing more."""
+
+
+Binding = Number | Variable | Array | Broken
+
+
+@dataclass
+class Scope:
+    """The names of one statement list, inside those of `outer`. `ended`: names that inner lists, now closed, declared."""
+
+    outer: Scope | None = None
+    exact: dict[str, Binding] = field(default_factory=dict)
+    folded: dict[str, Binding] = field(default_factory=dict)
+    ended: dict[str, int] = field(default_factory=dict)
+
+    def declare(self, name: str, binding: Binding) -> None:
+        self.exact[name.replace("-", "_")] = binding
+        self.folded[fold(name)] = binding
+
+    def lists(self) -> Iterator[Scope]:
+        """This scope and those around it, innermost first."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+    def find_exact(self, name: str) -> Binding | None:
+        spelled = name.replace("-", "_")
+        return next((s.exact[spelled] for s in self.lists() if spelled in s.exact), None)
+
+    def find(self, name: str) -> Binding | None:
+        found = self.find_exact(name)
+        if found is None:
+            key = fold(name)
+            found = next((s.folded[key] for s in self.lists() if key in s.folded), None)
+        return found
+
+    def ended_at(self, name: str) -> int | None:
+        """The offset at which an inner list, now closed, declared this name."""
+        return next((s.ended[fold(name)] for s in self.lists() if fold(name) in s.ended), None)
+
+    @property
+    def names(self) -> list[str]:
+        return [n for s in self.lists() for n in s.exact]
+
+
+class Names:
+    """Hands out names that are unique in a program and identifiers of C, close to what the user wrote."""
+
+    def __init__(self, taken: tuple[str, ...]):
+        self.taken = set(taken) | RESERVED
+
+    def fresh(self, wish: str) -> str:
+        stem = wish.replace("-", "_")
+        name, n = stem, 1
+        while name in self.taken:
+            n += 1
+            name = f"{stem}_{n}"
+        self.taken.add(name)
+        return name
+
+
+def is_identifier(name: str) -> bool:
+    """May a body declare this name?"""
+    return _IDENTIFIER.match(name) is not None

@@ -1,0 +1,272 @@
+"""The types of body expressions: literals, loop variables and sizes are weak and take the type they meet; everything else has one type.
+
+An expression is first a `Term`, whose kind is an element type or one of two weak kinds; `settle` turns it into an explicitly typed
+`Expr` once the destination is known. A weak integer that involves a loop variable or a size is computed exactly, in 64 bits, and converted
+once where it meets another type; weak literals become literals of the type they meet.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from ..core.dtypes import DTYPES, LATER, SPELLINGS, is_complex, is_float
+from ..core.expr import Cast, Const, Expr, Op, number
+from ..core.scalars import OPERATORS
+from ..errors import Diagnostic, Place, did_you_mean, error
+
+WEAK_INT, WEAK_FLOAT = "int?", "float?"
+MAX_DEPTH = 256                       # nesting of one expression, n-ary operators unrolled
+MAX_SIZE = 20_000                     # operators of one expression, names of `let` unrolled
+
+Spot = Callable[[int], Place]
+
+
+@dataclass(frozen=True)
+class Term:
+    """An expression whose type may still be open. `kind`: an element type, or `int?` or `float?`; `pos`: where it was written; `depth` and
+    `size`: of its tree."""
+
+    kind: str
+    pos: int
+    depth: int = 1
+    size: int = 1
+
+    @property
+    def weak(self) -> bool:
+        return self.kind in (WEAK_INT, WEAK_FLOAT)
+
+
+@dataclass(frozen=True)
+class Literal(Term):
+    """A number as written."""
+
+    value: int | float = 0
+
+
+@dataclass(frozen=True)
+class Value(Term):
+    """A finished expression. Where the kind is weak (a loop variable, a size) it is converted to what it meets."""
+
+    expr: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Open(Term):
+    """An operator whose operands are all weak: its type is that of its destination. A `where` keeps its condition as `cond`."""
+
+    fn: str = ""
+    args: tuple[Term, ...] = ()
+    cond: Expr | None = None
+    exact: bool = False               # involves a loop variable or a size: computed in 64 bits
+
+
+class Typing:
+    """The rules, for one body: `spot` gives places, `weak_float` is the type of a decimal that meets nothing else."""
+
+    def __init__(self, spot: Spot, weak_float: str):
+        self.spot = spot
+        self.weak_float = weak_float
+
+    def fail(self, code: str, message: str, pos: int, hint: str | None = None) -> NoReturn:
+        raise error(code, message, self.spot(pos), hint=hint)
+
+    def diagnostic(self, code: str, message: str, pos: int, hint: str | None = None) -> Diagnostic:
+        return Diagnostic(code, message, self.spot(pos), hint)
+
+    def check_extent(self, depth: int, size: int, pos: int) -> None:
+        """E239 where a tree is too large to work with."""
+        if depth > MAX_DEPTH or size > MAX_SIZE:
+            limit = f"nests deeper than {MAX_DEPTH}" if depth > MAX_DEPTH else f"has more than {MAX_SIZE}"
+            self.fail("E239", f"this expression {limit} operators", pos, "keep a part of it in a local: (set x …)")
+
+    def _extent(self, args: Sequence[Term], pos: int) -> tuple[int, int]:
+        depth, size = 1 + max(a.depth for a in args), 1 + sum(a.size for a in args)
+        self.check_extent(depth, size, pos)
+        return depth, size
+
+    def storage(self, kind: str) -> str:
+        """The element type in which a value of this kind is kept."""
+        return {WEAK_INT: "i64", WEAK_FLOAT: self.weak_float}.get(kind, kind)
+
+    # -- joining ------------------------------------------------------------------------------------------------------------------
+
+    def join(self, terms: Sequence[Term], what: str) -> str:
+        """The common kind of operands: E301 where two types differ, E302 where a decimal meets an integer."""
+        kind = terms[0].kind
+        for t in terms[1:]:
+            kind = self.join_kinds(kind, t.kind, t.pos, what)
+        return kind
+
+    def join_kinds(self, a: str, b: str, pos: int, what: str) -> str:
+        match (a, b):
+            case _ if a == b:
+                return a
+            case (("int?", "float?") | ("float?", "int?")):
+                return WEAK_FLOAT
+            case (("int?" | "float?"), strong) | (strong, ("int?" | "float?")):
+                self.check_meets(a if strong == b else b, strong, pos, what)
+                return strong
+        self.fail("E301", f"{what} has operands of different types, {spell(a)} and {spell(b)}", pos, f"convert one of them: (cast {spell(a)} …)")
+
+    def check_meets(self, weak: str, dtype: str, pos: int, what: str) -> None:
+        """May a weak number become a `dtype`?"""
+        if dtype == "bool":
+            self.fail("E301", f"{what} has a number where a bool is expected", pos, "compare it, (/= x 0), or write t or nil")
+        if weak == WEAK_FLOAT and not (is_float(dtype) or is_complex(dtype)):
+            self.fail("E302", f"{what}: a decimal number cannot become an {spell(dtype)}", pos,
+                      f"convert the integer, (cast float …), or round the decimal, (cast {spell(dtype)} …)")
+
+    # -- settling -----------------------------------------------------------------------------------------------------------------
+
+    def settle(self, term: Term, dtype: str, what: str = "this value") -> Expr:
+        """The expression of exactly this type; E310 where the term has another one."""
+        if not term.weak:
+            if term.kind != dtype:
+                self.fail("E310", f"{what} is {spell(dtype)}, but the value is {spell(term.kind)}", term.pos, f"convert it: (cast {spell(dtype)} …)")
+        else:
+            self.check_meets(term.kind, dtype, term.pos, what)
+        return self._emit(term, dtype)
+
+    def default(self, term: Term) -> Expr:
+        """The expression in its own type, or in the type a weak one is kept in."""
+        return self._emit(term, self.storage(term.kind))
+
+    def _emit(self, term: Term, dtype: str) -> Expr:
+        match term:
+            case Literal():
+                return self.literal(term, dtype)
+            case Value(expr=expr) if expr is not None:
+                return expr if expr.dtype == dtype else Cast(dtype, expr)
+            case Open(fn="where", cond=cond, args=(a, b)) if cond is not None:
+                return Op("where", (cond, self._emit(a, dtype), self._emit(b, dtype)))
+            case Open() if term.kind == WEAK_INT and dtype != "i64" and (term.exact or not OPERATORS[term.fn].accepts(DTYPES[dtype].kind)):
+                return Cast(dtype, self._emit(term, "i64"))
+            case Open():
+                return Op(term.fn, tuple([self._emit(a, dtype) for a in term.args]))
+        raise AssertionError(f"no such term: {term}")
+
+    def literal(self, term: Literal, dtype: str) -> Const:
+        """A constant of `dtype`; E308 where the number is beyond its range."""
+        kind, value = DTYPES[dtype].kind, term.value
+        if kind in ("int", "uint"):
+            low, high = DTYPES[dtype].least, DTYPES[dtype].greatest
+            if not low <= value <= high:
+                self.fail("E308", f"{shown(value)} is beyond the range of {spell(dtype)}, {low} to {high}", term.pos, "use a wider type, or cast it explicitly")
+            return number(value, dtype)
+        try:
+            too_large = math.isfinite(value) and abs(float(value)) > LARGEST[dtype]
+        except OverflowError:
+            too_large = True
+        if too_large:
+            self.fail("E308", f"{shown(value)} is beyond the range of {spell(dtype)}", term.pos, "write inf for infinity, or use double")
+        return number(value, dtype)
+
+    # -- operators ----------------------------------------------------------------------------------------------------------------
+
+    def apply(self, fn: str, args: Sequence[Term], pos: int) -> Term:
+        """An operator of core.scalars on operands that must share a type."""
+        row = OPERATORS[fn]
+        what = f"({row.spelling} …)"
+        depth, size = self._extent(args, pos)
+        if (folded := self._fold(fn, args, pos)) is not None:
+            return folded
+        kind = self.join(args, what)
+        if fn == "div" and (kind == WEAK_INT or DTYPES.get(kind, DTYPES["f32"]).kind in ("int", "uint")):
+            if kind != WEAK_INT:
+                self.fail("E303", f"/ divides floats, but its operands are {spell(kind)}", pos,
+                          "(floordiv a b) rounds down; (/ (cast float a) (cast float b)) keeps the fraction")
+            kind = WEAK_FLOAT
+        if kind in (WEAK_INT, WEAK_FLOAT):
+            if row.takes == "float":
+                kind = WEAK_FLOAT
+            if not row.accepts("int" if kind == WEAK_INT else "float"):
+                self.fail("E304", f"{what} is not defined on decimal numbers", pos)
+            if row.gives == "bool":
+                dtype = self.storage(kind)
+                return Value("bool", pos, depth, size, Op(fn, tuple([self._emit(a, dtype) for a in args])))
+            return Open(kind, pos, depth, size, fn, tuple(args), None, any(is_exact(a) for a in args))
+        if not row.accepts(DTYPES[kind].kind):
+            self.fail("E304", f"{what} is not defined on {spell(kind)}", pos, _TAKES_HINT.get(row.takes))
+        expr = Op(fn, tuple([self._emit(a, kind) for a in args]))
+        return Value(expr.dtype, pos, depth, size, expr)
+
+    def choose(self, cond: Expr, yes: Term, no: Term, pos: int) -> Term:
+        """`(where cond yes no)`."""
+        kind = self.join([yes, no], "(where …)")
+        depth, size = self._extent([yes, no], pos)
+        if kind in (WEAK_INT, WEAK_FLOAT):
+            return Open(kind, pos, depth, size, "where", (yes, no), cond, is_exact(yes) or is_exact(no))
+        return Value(kind, pos, depth, size, Op("where", (cond, self._emit(yes, kind), self._emit(no, kind))))
+
+    def cast(self, dtype: str, arg: Term, pos: int) -> Term:
+        """`(cast T x)`: a weak decimal is computed in T where T is a float."""
+        if isinstance(arg, Literal) and DTYPES[dtype].kind in ("float", "complex"):
+            return Value(dtype, pos, 1, 1, self.literal(arg, dtype))
+        expr = self._emit(arg, dtype) if arg.kind == WEAK_FLOAT and is_float(dtype) else self.default(arg)
+        return Value(dtype, pos, arg.depth + 1, arg.size + 1, expr if expr.dtype == dtype else Cast(dtype, expr))
+
+    def condition(self, term: Term, what: str) -> Expr:
+        """A bool; E305 where it is a number."""
+        if term.kind != "bool":
+            self.fail("E305", f"the condition of {what} is {_a(term.kind)}, not a bool", term.pos, "compare it: (/= x 0)")
+        return self._emit(term, "bool")
+
+    def index(self, term: Term, what: str) -> Expr:
+        """An i64: weak integers as they are, integers of any width converted; E306 for everything else."""
+        if term.kind == WEAK_FLOAT or (term.kind != WEAK_INT and DTYPES[term.kind].kind not in ("int", "uint")):
+            self.fail("E306", f"{what} is {_a(term.kind)}, not an integer", term.pos, "(floordiv a b) divides integers; (cast int x) converts")
+        expr = self.default(term)
+        return expr if expr.dtype == "i64" else Cast("i64", expr)
+
+    def type_word(self, word: str, pos: int) -> str:
+        """The element type that a spelling means; E309 where there is none."""
+        known = SPELLINGS.get(word.lower())
+        if known is None:
+            later = LATER.get(word.lower())
+            self.fail("E309", f"'{word}': {later}" if later else f"'{word}' is not an element type", pos,
+                      None if later else did_you_mean(word, list(SPELLINGS)) or "an element type such as float, double, int32 or bool")
+        return known
+
+    def _fold(self, fn: str, args: Sequence[Term], pos: int) -> Term | None:
+        """Arithmetic on integer literals is done at once, so that `(- 1)` is a literal."""
+        values = [a.value for a in args if isinstance(a, Literal)]
+        if len(values) < len(args) or fn not in _FOLDS or not (fn == "neg" or all(isinstance(v, int) for v in values)):
+            return None
+        value = _FOLDS[fn](*values)
+        return None if isinstance(value, int) and abs(value) >= 1 << 64 else Literal(args[0].kind, pos, value=value)
+
+
+_FOLDS: dict[str, Callable[..., int | float]] = {
+    "neg": lambda x: -x, "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y}
+
+LARGEST: dict[str, float] = {"bool": 1, "f32": 3.4028235677973366e38, "f64": math.inf, "c64": 3.4028235677973366e38, "c128": math.inf}
+
+_TAKES_HINT = {"float": "convert it first: (cast float x)", "number": "convert it first: (cast int x)", "bits": "it is for integers and bools",
+               "integer": "it is for integers"}
+
+_WORDS = {"f32": "float", "f64": "double", "c64": "complex64", "c128": "complex128", WEAK_INT: "int", WEAK_FLOAT: "decimal",
+          **{f"i{b}": f"int{b}" for b in (8, 16, 32, 64)}, **{f"u{b}": f"uint{b}" for b in (8, 16, 32, 64)}}
+
+
+def spell(kind: str) -> str:
+    """A type as a spec spells it."""
+    return _WORDS.get(kind, kind)
+
+
+def _a(kind: str) -> str:
+    word = "decimal number" if kind == WEAK_FLOAT else "integer" if kind == WEAK_INT else spell(kind)
+    return ("an " if word[0] in "aeio" else "a ") + word
+
+
+def is_exact(term: Term) -> bool:
+    """Is it a weak number that a loop variable or a size takes part in?"""
+    return isinstance(term, Value) or (isinstance(term, Open) and term.exact)
+
+
+def shown(value: int | float) -> str:
+    """A number for a message; a huge one by its number of digits."""
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return f"this number (about 2^{value.bit_length()})"
+    return str(value)
