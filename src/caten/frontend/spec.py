@@ -35,6 +35,15 @@ def load(source: SpecText, options: Options) -> list[OpProgram]:
     return gather(lambda one: _program(one, lookup), own)
 
 
+def dependencies(source: SpecText, options: Options) -> list[FilePath]:
+    """The files that a spec includes or calls, in the order they are read; absolute."""
+    specs = _Specs(options)
+    own = specs.read(source)
+    lookup = specs.lookup_in(own)
+    gather(lambda one: _program(one, lookup), own)
+    return list(specs.known)
+
+
 def composites(source: SpecText, options: Options) -> list[Composite]:
     """The declared operators of a spec, bodies still as text."""
     return _Specs(options).read(source)
@@ -179,14 +188,14 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
 
 def _program(composite: Composite, lookup: Callable[[str], Composite | None]) -> OpProgram:
     """The op program of a composite."""
-    body, positions = lower_body(composite, lookup)
-    check_writes(composite, body, positions)
+    lowered = lower_body(composite, lookup)
+    check_writes(composite, lowered.stmts, lowered.positions)
     clauses: list[Node] = [Doc(composite.doc)] if composite.doc else []
     clauses += [Source(composite.file), Signature(tuple(t.text for t in composite.tensors))]
     clauses += [parameter(t) for t in composite.tensors]
     clauses += [Size(name) for name in composite.sizes]
-    clauses += [Require(condition) for condition in composite.conditions]
-    return OpProgram(composite.name, (*clauses, *composite.facts, *positions, Body(body)))
+    clauses += [Require(condition) for condition in (*composite.conditions, *lowered.requirements)]
+    return OpProgram(composite.name, (*clauses, *composite.facts, *lowered.positions, Body(lowered.stmts)))
 
 
 def parameter(tensor: Declared) -> Node:
