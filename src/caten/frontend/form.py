@@ -1,12 +1,12 @@
 """The one-line form of a spec: `(composite [Name] ((A{float}[M N]) -> (C{float}[M N]) [where M > 0]) body…)`.
 
-Its notation is that of TOML specs. The name is `Main` where it is left out, and a closing `(return C)` may name the outputs in order.
+Its notation is that of TOML specs. The name is `Main` where it is left out.
 """
 from __future__ import annotations
 
 from ..core.text import Atom, Form, Sexp, read_forms
 from ..errors import CatenError, Diagnostic, Place, error
-from .composite import Composite, fold
+from .composite import Composite
 from .files import SpecText, shown
 from .signature import Written, declare, identifier
 
@@ -41,13 +41,7 @@ def _composite(form: Sexp, source: SpecText) -> Composite:
         raise error("E023", "expected the signature ((input…) -> (output…))", source.at(parts[0].pos if parts else form.end), hint=f"write {SHAPE}")
     inputs, outputs, requirements = _signature(parts[0], source)
     signature = declare([inputs] if inputs.text.strip() else [], [outputs] if outputs.text.strip() else [], requirements, source.at(parts[0].pos))
-    body = parts[1:]
-    if body and isinstance(body[-1], Form) and body[-1] and body[-1][0] == "return":
-        _check_return(body[-1], signature.outputs, source)
-        end = body[-1].pos
-    else:
-        end = form.end
-    start = body[0].pos if body else end
+    start, end = parts[1].pos if len(parts) > 1 else form.end, form.end
     return Composite(name, signature.tensors, signature.inputs, signature.outputs, signature.sizes, signature.conditions,
                      source.text[start:end], "lisp", lambda offset: source.at(start + offset), name_place, source.name)
 
@@ -77,11 +71,3 @@ def _within(form: Form, source: SpecText) -> Written:
 
 def _slice(source: SpecText, start: int, end: int) -> Written:
     return Written(source.text[start:end], lambda offset: source.at(start + offset))
-
-
-def _check_return(form: Form, outputs: tuple[str, ...], source: SpecText) -> None:
-    """Only the outputs' own names may be returned: computed values need whole-tensor bodies."""
-    names = [fold(str(f)) if isinstance(f, Atom) else None for f in form[1:]]
-    if names != [fold(name) for name in outputs]:
-        raise error("E024", f"(return …) may only name the outputs in order, here (return {' '.join(outputs)}): other values are not supported yet",
-                    source.at(form.pos), hint="write to the outputs with setf and leave the return out")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import tomli
 
 from ..core.node import Node
-from ..core.program import At, Buffer, Doc, Require, Scalar, Signature, Size, Source
+from ..core.program import Buffer, Doc, Require, Scalar, Signature, Size, Source
 from ..errors import CatenError, Diagnostic, Place, error
 from ..loop.statements import Aref, Incf, Setf, Stmt
 from ..options import Options
@@ -189,12 +189,12 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
 def _program(composite: Composite, lookup: Callable[[str], Composite | None]) -> OpProgram:
     """The op program of a composite."""
     lowered = lower_body(composite, lookup)
-    check_writes(composite, lowered.stmts, lowered.positions)
+    check_writes(composite, lowered.stmts)
     clauses: list[Node] = [Doc(composite.doc)] if composite.doc else []
-    clauses += [Source(composite.file), Signature(tuple(t.text for t in composite.tensors))]
+    clauses += [Source(composite.file), Signature(tuple(t.text for t in composite.tensors)), Outputs(composite.outputs)]
     clauses += [parameter(t) for t in composite.tensors]
     clauses += [Size(name) for name in composite.sizes]
-    clauses += [Require(condition) for condition in (*composite.conditions, *lowered.requirements)]
+    clauses += [Require(condition) for condition in dict.fromkeys((*composite.conditions, *lowered.requirements))]
     return OpProgram(composite.name, (*clauses, *composite.facts, *lowered.positions, Body(lowered.stmts)))
 
 
@@ -205,17 +205,10 @@ def parameter(tensor: Declared) -> Node:
     return Buffer(tensor.name, tensor.dtype, tensor.shape, tensor.order, tensor.access)
 
 
-def check_writes(composite: Composite, body: tuple[Stmt, ...], positions: tuple[Node, ...]) -> None:
-    """A body writes all of its outputs and no other tensor."""
-    places = {at.node: Place(composite.file, at.line, at.column) for at in positions if isinstance(at, At)}
-    written: dict[str, Place | None] = {}
-    for statement in (n for s in body for n in s.unique()):
-        if isinstance(statement, (Setf, Incf)) and isinstance(statement.ref, Aref):
-            written.setdefault(statement.ref.buffer, places.get(statement.ref) or places.get(statement))
-    problems = [Diagnostic("E120", f"the body writes '{t.name}', which is not an output", written[t.name] or t.place,
-                           f"add \"{t.name}\" to the outputs", (("declared here", t.place),))
-                for t in composite.tensors if t.access == "in" and t.name in written]
-    problems += [Diagnostic("E121", f"the output '{t.name}' is never written", t.place, "write it in the body, or remove it from the outputs")
-                 for t in composite.tensors if t.access != "in" and t.name not in written]
+def check_writes(composite: Composite, body: tuple[Stmt, ...]) -> None:
+    """An input that is listed among the outputs is written (frontend.body asks the same of the other outputs)."""
+    written = {n.ref.buffer for s in body for n in s.unique() if isinstance(n, (Setf, Incf)) and isinstance(n.ref, Aref)}
+    problems = [Diagnostic("E120", f"the output '{t.name}' is never written", t.place, "write it in the body, or remove it from the outputs")
+                for t in composite.tensors if t.access == "inout" and t.name not in written]
     if problems:
         raise CatenError(*problems)
