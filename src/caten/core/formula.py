@@ -1,0 +1,115 @@
+"""Integer formulas over sizes as text: what a manifest says of shapes, conditions, work and memory, and what they come to at a call.
+
+The text is the prefix arithmetic of the tensor notation, `(* 2 M)`, with two operands to an operator; every binding language can read it.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import error
+from .expr import Cast, Const, Expr, Op, Var, index
+from .text import parse, read_forms, show
+
+# operator -> what it does to Python integers, and how Python spells it. A quotient or remainder by 0 is 0, as everywhere.
+MEANING: dict[str, tuple[Callable[..., Any], str]] = {
+    "add": (lambda x, y: x + y, "({} + {})"),
+    "sub": (lambda x, y: x - y, "({} - {})"),
+    "mul": (lambda x, y: x * y, "({} * {})"),
+    "neg": (lambda x: -x, "(-{})"),
+    "abs": (abs, "abs({})"),
+    "floordiv": (lambda x, y: x // y if y else 0, "({0} // {1} if {1} else 0)"),
+    "mod": (lambda x, y: x % y if y else 0, "({0} % {1} if {1} else 0)"),
+    "truncdiv": (lambda x, y: (abs(x) // abs(y)) * (1 if (x < 0) == (y < 0) else -1) if y else 0,
+                 "(abs({0}) // abs({1}) * (1 if ({0} < 0) == ({1} < 0) else -1) if {1} else 0)"),
+    "max": (max, "max({}, {})"),
+    "min": (min, "min({}, {})"),
+    "lt": (lambda x, y: x < y, "({} < {})"),
+    "le": (lambda x, y: x <= y, "({} <= {})"),
+    "gt": (lambda x, y: x > y, "({} > {})"),
+    "ge": (lambda x, y: x >= y, "({} >= {})"),
+    "eq": (lambda x, y: x == y, "({} == {})"),
+    "ne": (lambda x, y: x != y, "({} != {})"),
+    "and": (lambda x, y: x and y, "({} and {})"),
+    "or": (lambda x, y: x or y, "({} or {})"),
+    "not": (lambda x: not x, "(not {})"),
+    "where": (lambda c, x, y: x if c else y, "({1} if {0} else {2})"),
+}
+
+
+def formula(text: str | int) -> Expr:
+    """The expression that a formula of a manifest spells."""
+    if isinstance(text, int):
+        return index(text)
+    forms = read_forms(text)
+    if len(forms) != 1:
+        raise error("E212", f"expected one formula, not {text!r}")
+    expr: Expr = parse(forms[0])
+    return expr
+
+
+def spell(expr: Expr) -> str | int:
+    """The formula as a manifest holds it: a number where it is one, else its text on one line."""
+    return expr.value if isinstance(expr, Const) and isinstance(expr.value, int) else show(expr, 1 << 30)
+
+
+def evaluate(expr: Expr, sizes: Mapping[str, int]) -> Any:
+    """The value of a formula, exactly; KeyError names a size that is not given."""
+    match expr:
+        case Const(value=value):
+            return value
+        case Var(name=name):
+            return sizes[name]
+        case Cast(arg=arg):
+            return evaluate(arg, sizes)
+        case Op(fn=fn, args=args) if fn in MEANING:
+            return MEANING[fn][0](*[evaluate(a, sizes) for a in args])
+    raise error("E212", f"{show(expr)} is not a formula over sizes")
+
+
+def python(expr: Expr, spelled: Callable[[str], str] = str) -> str:
+    """The formula as a Python expression; `spelled` gives the text of a size."""
+    match expr:
+        case Const(value=value):
+            return repr(value)
+        case Var(name=name):
+            return spelled(name)
+        case Cast(arg=arg):
+            return python(arg, spelled)
+        case Op(fn=fn, args=args) if fn in MEANING:
+            return MEANING[fn][1].format(*[python(a, spelled) for a in args])
+    raise error("E212", f"{show(expr)} is not a formula over sizes")
+
+
+def names(expr: Expr) -> tuple[str, ...]:
+    """The sizes that a formula reads, in order of appearance."""
+    return tuple(dict.fromkeys([n.name for n in expr.walk() if isinstance(n, Var)]))
+
+
+def solve(expr: Expr, value: int, known: Mapping[str, int]) -> tuple[str, int | None] | None:
+    """The one unknown size of `expr` and what makes the formula equal `value`: `(* 2 M)` = 8 gives ("M", 4), and = 7 gives ("M", None),
+    no integer does. None where nothing follows: no unknown or several, or an operator that has no inverse."""
+    unknown = [n.name for n in expr.walk() if isinstance(n, Var) and n.name not in known]
+    if len(unknown) != 1:
+        return None
+    while not isinstance(expr, Var):
+        if not isinstance(expr, Op) or len(expr.args) != 2:
+            return None
+        left, right = expr.args
+        on_the_left = unknown[0] in names(left)
+        other = evaluate(right if on_the_left else left, known)
+        match expr.fn:
+            case "add":                       # x + c = v  <=>  x = v - c
+                value = value - other
+            case "sub":                       # x - c = v  <=>  x = v + c;   c - x = v  <=>  x = c - v
+                value = value + other if on_the_left else other - value
+            case "mul":                       # x * c = v  <=>  x = v / c, if c divides v
+                if other == 0:
+                    return None
+                if value % other:
+                    return unknown[0], None
+                value //= other
+            case _:
+                return None
+        expr = left if on_the_left else right
+    return unknown[0], value

@@ -1,0 +1,209 @@
+"""Arrays at the border between Python and a kernel: what is accepted, how it must lie in memory, and when a copy stands in for it."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..core.dtypes import DTYPES
+from ..errors import CatenError, error
+from .extents import GREATEST_SIZE
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+_GREATEST_F32 = 3.4028235677973366e38        # the greatest number that rounds to a finite float
+Argument = Mapping[str, Any]                 # one argument of a manifest
+
+
+def as_array(value: Any, argument: Argument, op: str) -> Array:
+    """The value as an array of numpy over the same memory, or an error that names the argument: E701 no array, E714 not in main memory."""
+    import numpy as np
+    if isinstance(value, np.ndarray):
+        return np.asarray(value)
+    name = argument["name"]
+    try:
+        return np.asarray(memoryview(value))
+    except (TypeError, ValueError, BufferError):
+        pass
+    if hasattr(value, "__dlpack__"):
+        if hasattr(value, "__dlpack_device__") and int(value.__dlpack_device__()[0]) not in (1, 3):       # kDLCPU, kDLCUDAHost
+            raise error("E714", f"{op}: {name} does not lie in main memory", hint="copy it there first")
+        try:
+            return _from_dlpack(value, argument)
+        except (BufferError, RuntimeError, TypeError, ValueError) as problem:
+            raise error("E701", f"{op}: {name} cannot be shared as an array: {problem}") from None
+    kind = "None" if value is None else f"a {type(value).__name__}"
+    raise error("E701", f"{op}: {name} must be an array of {describe(argument)}, not {kind}",
+                hint="anything with the buffer protocol or DLPack will do; numpy.asarray makes an array of a list")
+
+
+def _from_dlpack(value: Any, argument: Argument) -> Array:
+    import numpy as np
+    array = np.from_dlpack(value)
+    if array.flags.writeable or argument["direction"] == "in":
+        return array
+    try:
+        value.__dlpack__(max_version=(1, 0))
+    except TypeError:
+        # The exporter speaks DLPack before 1.0, which has no word for read-only (exporting such an array is an error there), so numpy assumes
+        # it. The memory may be written.
+        return np.asarray(_Memory(array))
+    return array
+
+
+class _Memory:
+    """The memory of an array, writable; keeps the array alive."""
+
+    def __init__(self, array: Array):
+        self.array = array
+        self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}
+
+
+def check(array: Array, argument: Argument, op: str) -> None:
+    """Element type (E702), rank (E703), and that an output can be written (E706)."""
+    import numpy as np
+    name, wanted = argument["name"], np.dtype(DTYPES[argument["dtype"]].numpy)
+    if array.dtype != wanted:
+        raise error("E702", f"{op}: {name} must have elements of type {wanted}, and has {_type(array.dtype)}",
+                    hint=f"{name}.astype('{wanted}') makes a converted copy" if argument["direction"] == "in" else None)
+    if array.ndim != len(argument["shape"]):
+        raise error("E703", f"{op}: {name} must be {describe(argument)}, and has the shape {array.shape}")
+    if argument["direction"] != "in" and not array.flags.writeable:
+        raise error("E706", f"{op}: {name} is written, but the given array is read-only")
+
+
+def _type(dtype: Any) -> str:
+    return str(dtype) if dtype.isnative else f"{dtype.newbyteorder('=')} in the other byte order"
+
+
+def describe(argument: Argument) -> str:
+    """An argument's type and shape as the tensor notation writes them: `float32[M, K]`."""
+    return f"{DTYPES[argument['dtype']].numpy}[{', '.join([str(e) for e in argument['shape']])}]"
+
+
+def fits(array: Array, argument: Argument) -> bool:
+    """Can the kernel work on this memory: aligned, and dense in the declared order (or strided as far as the argument takes strides)?"""
+    if not array.flags.aligned:
+        return False
+    along = array.transpose(argument["order"])
+    if argument["strides"] is None or not array.size:
+        return bool(along.flags.c_contiguous)
+    # Elements of an array that takes strides must not overlap, and its fastest axis must be dense.
+    least = array.itemsize
+    for position, (extent, stride) in enumerate(zip(reversed(along.shape), reversed(along.strides), strict=True)):
+        if extent == 1:
+            continue
+        if stride % array.itemsize or stride < least or (position == 0 and stride != array.itemsize):
+            return False
+        least = stride * extent
+    return True
+
+
+def dense(array: Array, argument: Argument) -> bool:
+    """Is it dense in the declared order?"""
+    return bool(array.transpose(argument["order"]).flags.c_contiguous)
+
+
+def copy(array: Array, argument: Argument, op: str) -> Array:
+    """The same elements, aligned and dense in the declared order."""
+    new = empty(array.shape, argument, op)
+    new[...] = array
+    return new
+
+
+def stride_values(array: Array, argument: Argument) -> list[int]:
+    """The strides in elements that an array passes, by axis: those that the manifest spells as a name."""
+    return [s // array.itemsize for s, formula in zip(array.strides, argument["strides"] or (), strict=False) if isinstance(formula, str)]
+
+
+def empty(shape: tuple[int, ...], argument: Argument, op: str) -> Array:
+    """A new array that is dense in the declared order. Raises E712 where it cannot be had."""
+    import numpy as np
+    order = argument["order"]
+    try:
+        new: Array = np.empty([shape[axis] for axis in order], DTYPES[argument["dtype"]].numpy)
+    except (MemoryError, ValueError) as problem:
+        raise OutOfMemory.of(op, f"{argument['name']} of shape {shape} cannot be allocated: {problem}") from None
+    return new.transpose([order.index(axis) for axis in range(len(order))]) if order else new
+
+
+def overlap(a: Array, b: Array) -> bool:
+    """May two arrays share an element? Compares the ranges of addresses: columns that lie between each other count as sharing."""
+    import numpy as np
+    return bool(np.may_share_memory(a, b))
+
+
+def share(a: Array, b: Array) -> bool:
+    """Do two arrays share an element? Exact where that is settled quickly, else a safe yes."""
+    import numpy as np
+    if not np.may_share_memory(a, b):
+        return False
+    try:
+        return bool(np.shares_memory(a, b, max_work=10_000))  # type: ignore[arg-type]   # numpy's stub knows only -1 and 0; any count is documented
+    except RuntimeError:                                       # TooHardError
+        return True
+
+
+class OutOfMemory(CatenError, MemoryError):
+    """Memory that a call needs cannot be had."""
+
+    @classmethod
+    def of(cls, op: str, message: str) -> OutOfMemory:
+        return cls(error("E712", f"{op}: {message}").diagnostics[0])
+
+
+def size(name: str, value: Any, op: str) -> int:
+    """A size that was given by name: E708 for no integer, E710 outside 0 … 2^40."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise error("E708", f"{op}: the size {name} must be an integer, not {'None' if value is None else f'a {type(value).__name__}'}") from None
+    if not 0 <= number <= GREATEST_SIZE:
+        raise error("E710", f"{op}: the size {name} is {number}; sizes go from 0 to 2^40")
+    return number
+
+
+def scalar(argument: Argument, op: str) -> Callable[[Any], Any]:
+    """A function that turns what was given for a scalar into what the C call takes: E708 for another type, E709 outside the type's range."""
+    dtype, name = DTYPES[argument["dtype"]], argument["name"]
+
+    def wrong(value: Any, wanted: str) -> CatenError:
+        return error("E708", f"{op}: {name} must be {wanted}, not {'None' if value is None else f'a {type(value).__name__}'}")
+
+    def integer(value: Any) -> int:
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise wrong(value, "an integer") from None
+        if not dtype.least <= number <= dtype.greatest:
+            raise error("E709", f"{op}: {name} is {number}, outside the range of {dtype.numpy}, {dtype.least} to {dtype.greatest}")
+        return number
+
+    def real(value: Any) -> float:
+        if isinstance(value, str | bytes) or "complex" in type(value).__name__ or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+            raise wrong(value, "a number")
+        try:
+            number = float(value)
+        except TypeError:
+            raise wrong(value, "a number") from None
+        except OverflowError:
+            raise error("E709", f"{op}: {name} is outside the range of {dtype.numpy}") from None
+        if dtype.bits == 32 and abs(number) >= _GREATEST_F32 and abs(number) != float("inf"):
+            raise error("E709", f"{op}: {name} is {number}, outside the range of float32")
+        return number
+
+    def truth(value: Any) -> int:
+        if type(value).__name__ not in ("bool", "bool_"):
+            raise wrong(value, "True or False")
+        return int(bool(value))
+
+    def pair(value: Any) -> tuple[float, float]:
+        if isinstance(value, str | bytes) or not any(hasattr(value, m) for m in ("__complex__", "__float__", "__index__")):
+            raise wrong(value, "a complex number")
+        number = complex(value)
+        return number.real, number.imag
+
+    return {"int": integer, "uint": integer, "float": real, "bool": truth, "complex": pair}[dtype.kind]

@@ -1,0 +1,324 @@
+"""Calling a compiled operator with arrays.
+
+The first call with arrays of some shapes and layouts checks everything and, where no copy is needed, leaves a plan; later calls with the same
+shapes and layouts only look the plan up, take the pointers and compare them for overlap.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable as Function
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..core.expr import Expr
+from ..core.formula import evaluate, formula
+from ..errors import CatenError, did_you_mean, error
+from . import arrays
+from .extents import determined, dimensions, equations, sizes_of
+from .library import Entry, Library
+from .manifest import Manifest, operators
+
+if TYPE_CHECKING:
+    import inspect
+
+OUT_OF_MEMORY = -1
+MOST_PLANS = 512               # a caller that never repeats a shape must not fill the memory
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is settled by shapes and layouts. `views`: by tensor, the axes' order in memory where it is not the declared one; `apart`: pairs of
+    tensors (output, other, and their sizes in bytes) that must not overlap; `tail`: sizes and strides; `new`: shapes of allocated outputs."""
+
+    views: tuple[tuple[int, ...] | None, ...]
+    apart: tuple[tuple[int, int, int, int], ...]
+    tail: tuple[int, ...]
+    new: tuple[tuple[int, ...], ...]
+
+
+class Callable:
+    """A compiled operator: `gemm(A, B, C)`.
+
+    Arrays and scalars are given in the order of the spec's `inputs`, by position or by name; sizes that no shape determines by name. Outputs among
+    the inputs are updated in place; other outputs may be given as `out=` (one array, or a tuple) and are allocated otherwise. The outputs are
+    returned: one array, or a tuple in the order of the C function's arguments. Raises CatenError E70x for arguments that do not fit, E711 for a
+    failed check, and OutOfMemory. May be called from many threads at once.
+    """
+
+    def __init__(self, library: Library, op: Manifest, source: str = ""):
+        self.name: str = op["op"]
+        self.manifest = op
+        self.source = source
+        self.schedule: str = op["schedule"]
+        self.__name__ = self.__qualname__ = self.name
+        self._entry: Entry = library.entries[self.name]
+        self._ffi = library.ffi
+        self._library = library                                    # keeps it loaded
+        arguments = op["arguments"]
+        self._tensors = [a for a in arguments if a["kind"] == "tensor"]
+        self._inputs = [a for a in arguments if a["kind"] == "scalar" or (a["kind"] == "tensor" and a["direction"] != "out")]
+        self._outs = [a for a in self._tensors if a["direction"] == "out"]
+        self._leading = [a for a in arguments if a["kind"] in ("tensor", "scalar")]
+        self._sizes = [a["name"] for a in arguments if a["kind"] == "size"]
+        self._dims = dimensions(arguments)
+        self._equations = equations(op["conditions"])
+        self._binds = {n: (v, "as compiled") for n, v in op.get("binds", {}).items()}
+        self._scratch: Expr = formula(op["scratch_bytes"])
+        self._positions = {a["name"]: i for i, a in enumerate(self._inputs)}
+        self._convert = {i: arrays.scalar(a, self.name) for i, a in enumerate(self._inputs) if a["kind"] == "scalar"}
+        self._arrays_at = [i for i, a in enumerate(self._leading) if a["kind"] == "tensor"]
+        self._written = [i for i in self._arrays_at if self._leading[i]["direction"] != "in"]
+        self._plans: dict[Any, _Plan] = {}
+        free = determined([d for d in self._dims if d.array in self._positions], self._equations, self._binds)
+        self._keywords = [n for n in self._sizes if n not in free]
+        self.__doc__ = self._document()
+
+    # ---- what it says of itself
+
+    @property
+    def signature(self) -> str:
+        """The declarations as the spec has them, and what is returned."""
+        returned = [a["name"] for a in self._tensors if a["direction"] != "in"]
+        declared = self.manifest.get("signature") or [f"{a['name']}: {arrays.describe(a)}" for a in self._leading]
+        return f"{self.name}({', '.join(declared)}) -> {', '.join(returned)}"
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        import inspect
+        kinds = inspect.Parameter
+        rows = [kinds(a["name"], kinds.POSITIONAL_OR_KEYWORD) for a in self._inputs]
+        rows += [kinds(n, kinds.KEYWORD_ONLY) for n in self._keywords]
+        if self._outs and "out" not in self._positions:
+            rows.append(kinds("out", kinds.KEYWORD_ONLY, default=None))
+        return inspect.Signature(rows)
+
+    def _document(self) -> str:
+        lines = [self.manifest.get("documentation", ""), "", self.signature, ""]
+        lines += [f"{a['name']}: {arrays.describe(a) if a['kind'] == 'tensor' else a['dtype']}, {a['direction']}" for a in self._leading]
+        lines += [f"{n}: size, by keyword" for n in self._keywords]
+        return "\n".join(lines).strip()
+
+    def __repr__(self) -> str:
+        return f"<caten operator {self.signature}>"
+
+    # ---- calling
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        work = list(given)
+        if named:
+            work.append(named.get("out"))
+        if len(given) == len(self._inputs) and (not named or (len(named) == len(self._outs) == 1 and "out" in named)):
+            plan = self._plans.get(self._key(work))
+            pointers = None if plan is None else self._pointers(plan, work)
+            if plan is not None and pointers is not None:
+                code = self._entry.call(*pointers, *plan.tail)
+                if code:
+                    raise self._failure(code, plan.tail)
+                return self._returned(work)
+        return self._call(*self._arrange(given, named))
+
+    def bind(self, *given: Any, **named: Any) -> Function[[], Any]:
+        """The call with these arguments, to be repeated: a function without arguments that always works on the same arrays (outputs that are not
+        given are allocated once). Contents may change between calls; shapes, and where the arrays lie, may not."""
+        values, sizes = self._arrange(given, named)
+        prepared = self._prepare(values, sizes)
+        if prepared.copies:                                                  # every call makes them anew
+            return lambda: self._call(values, sizes)
+        call, pointers, tail, failure = self._entry.call, prepared.pointers, prepared.tail, self._failure
+        arguments, returned = (*pointers, *tail), self._returned(prepared.originals)
+        keep = prepared.work
+
+        def bound(_alive: Any = keep) -> Any:
+            code = call(*arguments)
+            if code:
+                raise failure(code, tail)
+            return returned
+        return bound
+
+    def _key(self, work: Sequence[Any]) -> Any:
+        """What a plan depends on; None where something is not an array of numpy."""
+        try:
+            return tuple([(a.shape, a.dtype, a.flags.num) for a in [work[i] for i in self._arrays_at if i < len(work)]])
+        except AttributeError:
+            return None
+
+    def _pointers(self, plan: _Plan, work: list[Any]) -> list[Any] | None:
+        """The leading C arguments; None where arrays overlap. Appends the outputs that it allocates to `work`."""
+        for shape, argument in zip(plan.new, self._outs, strict=False):
+            work.append(arrays.empty(shape, argument, self.name))
+        take, convert = self._ffi.from_buffer, self._convert
+        try:
+            pointers = [convert[i](a) if i in convert else take(a if view is None else a.transpose(view))
+                        for i, (a, view) in enumerate(zip(work, plan.views, strict=True))]
+        except (TypeError, ValueError, BufferError):                          # not what the key promised: the long way finds out
+            return None
+        for out, other, out_bytes, other_bytes in plan.apart:
+            a, b = pointers[out], pointers[other]
+            if a + out_bytes > b and b + other_bytes > a:
+                return None
+        return pointers
+
+    def _returned(self, work: Sequence[Any]) -> Any:
+        found = [work[i] for i in self._written]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    # ---- the long way
+
+    def _arrange(self, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, int]]:
+        """Inputs in order, then the outputs that were given; and the sizes that were given. E700 for a wrong set of arguments."""
+        if len(given) > len(self._inputs):
+            extra = " (pass outputs that are no inputs as out=)" if self._outs else ""
+            raise error("E700", f"{self.name} takes {len(self._inputs)} arguments, {self._names(self._inputs)}; {len(given)} were given{extra}")
+        values: dict[str, Any] = dict(zip(self._positions, given, strict=False))
+        sizes: dict[str, int] = {}
+        outs: Any = None
+        for name, value in named.items():
+            if name in values:
+                raise error("E700", f"{self.name}: {name} was given twice")
+            if name in self._positions:
+                values[name] = value
+            elif name == "out" and self._outs:
+                outs = value
+            elif name in self._sizes:
+                sizes[name] = arrays.size(name, value, self.name)
+            else:
+                known = [*self._positions, *self._sizes, *(["out"] if self._outs else [])]
+                raise error("E700", f"{self.name} has no argument {name}", hint=did_you_mean(name, known) or f"it takes {', '.join(known)}")
+        if missing := [a for a in self._inputs if a["name"] not in values]:
+            raise error("E700", f"{self.name}: {self._names(missing)} missing; it takes {self._names(self._inputs)}")
+        work = [values[a["name"]] for a in self._inputs]
+        if outs is not None:
+            outs = outs if isinstance(outs, tuple | list) else (outs,)
+            if len(outs) != len(self._outs):
+                raise error("E713", f"{self.name}: out= takes {len(self._outs)} arrays, {self._names(self._outs)}; {len(outs)} were given")
+            work.extend(outs)
+        return work, sizes
+
+    def _prepare(self, values: Sequence[Any], sizes: Mapping[str, int]) -> _Prepared:
+        """Check everything, allocate what is missing, and copy what the kernel cannot work on where it lies."""
+        originals = list(values)
+        work: list[Any] = [convert(v) if (convert := self._convert.get(i)) else arrays.as_array(v, self._leading[i], self.name)
+                           for i, v in enumerate(values)]
+        for i in self._arrays_at:
+            if i < len(work):
+                arrays.check(work[i], self._leading[i], self.name)
+        shapes = {self._leading[i]["name"]: work[i].shape for i in self._arrays_at if i < len(work)}
+        given = self._binds | {n: (v, "as given") for n, v in sizes.items()}
+        for name, value in sizes.items():
+            if name in self._binds and self._binds[name][0] != value:
+                raise error("E705", f"{self.name}: the size {name} is {self._binds[name][0]} as compiled, and {value} as given")
+        known = sizes_of(self.name, self._dims, shapes, self._equations, given, self._sizes)
+        new: list[tuple[int, ...]] = []
+        for argument in self._leading[len(work):]:
+            shape = tuple([evaluate(formula(e), known) for e in argument["shape"]])
+            if min(shape, default=0) < 0:
+                raise error("E704", f"{self.name}: {argument['name']} would have the shape {shape}")
+            new.append(shape)
+            work.append(arrays.empty(shape, argument, self.name))
+            originals.append(work[-1])
+        whole = list(work)
+        self._outputs_are_apart(work)
+        for i in self._arrays_at:
+            if not arrays.fits(work[i], self._leading[i]):
+                work[i] = arrays.copy(work[i], self._leading[i], self.name)
+        for out in self._written:
+            for i in self._arrays_at:
+                if i not in self._written and arrays.overlap(work[out], work[i]):
+                    work[i] = arrays.copy(work[i], self._leading[i], self.name)
+        strides = [s for i in self._arrays_at for s in arrays.stride_values(work[i], self._leading[i])]
+        pointers = [work[i] if i in self._convert else self._ffi.cast("char *", work[i].ctypes.data) for i in range(len(work))]
+        copies = tuple([(whole[i], work[i]) for i in self._written if work[i] is not whole[i]])
+        copied = any(work[i] is not whole[i] for i in self._arrays_at)
+        return _Prepared(originals, work, pointers, (*[known[n] for n in self._sizes], *strides), tuple(new), copies, copied)
+
+    def _outputs_are_apart(self, work: Sequence[Any]) -> None:
+        for n, i in enumerate(self._written):
+            for j in self._written[:n]:
+                if arrays.share(work[i], work[j]):
+                    raise error("E713", f"{self.name}: the outputs {self._leading[j]['name']} and {self._leading[i]['name']} share memory")
+
+    def _call(self, values: Sequence[Any], sizes: Mapping[str, int]) -> Any:
+        prepared = self._prepare(values, sizes)
+        code = self._entry.call(*prepared.pointers, *prepared.tail)
+        if code:
+            raise self._failure(code, prepared.tail)
+        for original, worked in prepared.back:
+            original[...] = worked
+        if not sizes and not prepared.copies:
+            self._remember(values, prepared)
+        return self._returned(prepared.originals)
+
+    def _remember(self, values: Sequence[Any], prepared: _Prepared) -> None:
+        """Leave a plan for calls with these shapes and layouts."""
+        key = self._key(values)
+        if key is None or not all(arrays.dense(prepared.work[i], self._leading[i]) for i in self._arrays_at):
+            return
+        if len(self._plans) >= MOST_PLANS:
+            self._plans.clear()
+        views = [None if a["kind"] == "scalar" or a["order"] == sorted(a["order"]) else tuple(a["order"]) for a in self._leading]
+        apart = [(out, i, prepared.work[out].nbytes, prepared.work[i].nbytes)
+                 for out in self._written for i in self._arrays_at
+                 if i < len(values) > out and (i not in self._written or i > out) and prepared.work[out].nbytes and prepared.work[i].nbytes]
+        self._plans[key] = _Plan(tuple(views), tuple(apart), prepared.tail, prepared.new)
+
+    def _failure(self, code: int, tail: Sequence[int]) -> CatenError:
+        """What a result other than 0 means."""
+        sizes = dict(zip(self._sizes, tail, strict=False))
+        shown = ", ".join([f"{n} = {v}" for n, v in sizes.items()])
+        if code == OUT_OF_MEMORY:
+            return arrays.OutOfMemory.of(self.name, f"scratch memory cannot be had ({evaluate(self._scratch, sizes)} bytes)")
+        return error("E711", f"{self.name}: {self._entry.check(code)}", notes=((f"called with {shown}", None),) if shown else ())
+
+    @staticmethod
+    def _names(arguments: Sequence[Mapping[str, Any]]) -> str:
+        return ", ".join([a["name"] for a in arguments])
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A checked call. `originals`: what the caller gave, and what was allocated; `work`: what the kernel sees; `back`: (original, copy) of outputs
+    to be written back; `copies`: does the kernel work on any copy?"""
+
+    originals: list[Any]
+    work: list[Any]
+    pointers: list[Any]
+    tail: tuple[int, ...]
+    new: tuple[tuple[int, ...], ...]
+    back: tuple[tuple[Any, Any], ...]
+    copies: bool
+
+
+class Operators(Mapping[str, Callable]):
+    """The operators of a library, as attributes and by name: `ops.Gemm`, `ops["Gemm"]`."""
+
+    def __init__(self, library: Library, source: str = ""):
+        self.manifest = library.manifest
+        self._found = {op["op"]: Callable(library, op, source) for op in operators(library.manifest)}
+
+    def __getattr__(self, name: str) -> Callable:
+        try:
+            found: Callable = self.__dict__["_found"][name]
+            return found
+        except KeyError:
+            hint = did_you_mean(name, list(self.__dict__.get("_found", ())))
+            raise AttributeError(f"this library has no operator {name}" + (f"; {hint}" if hint else "")) from None
+
+    def __getitem__(self, name: str) -> Callable:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._found]
+
+    def __repr__(self) -> str:
+        return f"<caten operators {', '.join(self._found)}>"
+
+
+def callables(library: Library, source: str = "") -> Callable | Operators:
+    """What calls a library: its operator, or all of them."""
+    return Callable(library, operators(library.manifest)[0], source) if "ops" not in library.manifest else Operators(library, source)

@@ -1,0 +1,152 @@
+"""Opening a compiled library: is the file whole and the one that was meant, what does it say of itself, what are its functions.
+
+A torn shared library does not raise, it kills the process that loads it; so a file is looked at before it is opened.
+"""
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import struct
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import error
+from .manifest import ABI_VERSION, Manifest, operators
+
+# How the C interface passes a scalar.
+C_TYPES: dict[str, str] = {
+    "bool": "uint8_t", "f32": "float", "f64": "double", "c64": "ct_c64", "c128": "ct_c128",
+    **{f"i{b}": f"int{b}_t" for b in (8, 16, 32, 64)}, **{f"u{b}": f"uint{b}_t" for b in (8, 16, 32, 64)},
+}
+_COMPLEX = "typedef struct { float re, im; } ct_c64; typedef struct { double re, im; } ct_c128;\n"
+_opened: dict[str, tuple[int, ...]] = {}          # path -> the identity of the file that this process has loaded under that path
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The functions of one operator: `call` takes the C arguments, `check(n)` gives the text of failed check n."""
+
+    call: Callable[..., int]
+    check: Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class Library:
+    """A loaded library: its manifest, and by operator name its functions. `ffi` makes the pointers that they take."""
+
+    path: Path
+    manifest: Manifest
+    ffi: Any
+    entries: Mapping[str, Entry]
+
+
+def sha256(path: Path) -> str:
+    """The hash of a file, hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_whole(path: Path) -> None:
+    """Raises E660 where the file is no shared library, or where a part of it is missing (ELF; other formats are taken as they are)."""
+    try:
+        size = path.stat().st_size
+        with open(path, "rb") as file:
+            head = file.read(64)
+            if head[:4] != b"\x7fELF":
+                if head[:4] in (b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"):       # Mach-O
+                    return
+                raise error("E660", f"{path} is not a shared library")
+            if len(head) < 64 or head[4] != 2 or head[5] != 1:
+                raise error("E660", f"{path} is not a 64-bit little-endian library, or ends within its header")
+            segments, sections = struct.unpack_from("<QQ", head, 32)
+            each, count, section_each, section_count = struct.unpack_from("<HHHH", head, 54)
+            end = max(segments + each * count, sections + section_each * section_count)
+            file.seek(segments)
+            table = file.read(each * count)
+    except OSError as problem:
+        raise error("E661", f"cannot read {path}: {problem.strerror}") from None
+    for at in range(0, len(table) - 55, each or 56):
+        kind, = struct.unpack_from("<I", table, at)
+        offset, = struct.unpack_from("<Q", table, at + 8)
+        length, = struct.unpack_from("<Q", table, at + 32)
+        end = max(end, offset + length if kind != 0x6474E551 else 0)             # PT_GNU_STACK has no content
+    if len(table) < each * count or end > size:
+        raise error("E660", f"{path} is incomplete: it should have {end} bytes and has {size}", hint="compile it again")
+
+
+def open_library(path: Path, manifest: Mapping[str, Any] | None = None, expected_sha256: str | None = None) -> Library:
+    """Load a library, with the manifest inside it unless one is given. Where a hash is expected the file must have it."""
+    path = Path(os.path.abspath(path))
+    check_whole(path)
+    if expected_sha256 is not None and sha256(path) != expected_sha256:
+        raise error("E662", f"{path} is not the file that was compiled: its hash differs", hint="compile it again")
+    import cffi
+    ffi = cffi.FFI()
+    ffi.cdef(_COMPLEX + "extern const char ct_manifest[];")
+    handle = _dlopen(ffi, path)
+    if manifest is None:
+        try:
+            text = ffi.string(ffi.cast("const char *", ffi.addressof(handle, "ct_manifest"))).decode()
+            manifest = json.loads(text)
+        except (AttributeError, ValueError):
+            raise error("E663", f"{path} holds no manifest", hint="only libraries that caten compiled can be loaded") from None
+    if manifest.get("abi_version") != ABI_VERSION:
+        raise error("E665", f"{path} has the calling convention {manifest.get('abi_version')}; this caten knows {ABI_VERSION}",
+                    hint="compile it again")
+    ops = operators(manifest)
+    ffi.cdef("\n".join([declaration(op) for op in ops]))
+    return Library(path, dict(manifest), ffi, {op["op"]: _entry(ffi, handle, op, path) for op in ops})
+
+
+def extract(path: Path, expected_sha256: str | None = None) -> Manifest:
+    """The manifest inside a library."""
+    return open_library(path, None, expected_sha256).manifest
+
+
+def declaration(op: Mapping[str, Any]) -> str:
+    """The C declarations of one operator's functions, with untyped pointers."""
+    arguments = ", ".join(["void *" if a["kind"] == "tensor" else C_TYPES[a["dtype"]] for a in op["arguments"]]) or "void"
+    return f"int32_t {op['symbols']['call']}({arguments}); const char *{op['symbols']['check']}(int32_t);"
+
+
+def _entry(ffi: Any, handle: Any, op: Mapping[str, Any], path: Path) -> Entry:
+    try:
+        call, check = getattr(handle, op["symbols"]["call"]), getattr(handle, op["symbols"]["check"])
+    except AttributeError as missing:
+        raise error("E663", f"{path} does not have what its manifest says: {missing}", hint="compile it again") from None
+    texts = {row["row"]: row["text"] for row in op["checks"]}
+
+    def text(row: int) -> str:
+        if row in texts:
+            return str(texts[row])
+        found = check(row)
+        return ffi.string(found).decode() if found else f"check {row}"
+    return Entry(call, text)
+
+
+def _dlopen(ffi: Any, path: Path) -> Any:
+    """The loader takes a path that it knows for the library that it has, even if the file was replaced since; a replaced file is therefore
+    opened under another name."""
+    with _lock:
+        try:
+            stat = path.stat()
+            identity = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+            if _opened.setdefault(str(path), identity) == identity:
+                return ffi.dlopen(str(path))
+            folder = tempfile.mkdtemp(prefix="caten-")
+            try:
+                return ffi.dlopen(shutil.copy2(path, folder))
+            finally:
+                with contextlib.suppress(OSError):
+                    shutil.rmtree(folder)
+        except OSError as problem:
+            raise error("E664", f"cannot load {path}: {problem}",
+                        hint="a library that it needs may be missing; the manifest's `libraries` lists them") from None

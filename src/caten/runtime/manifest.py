@@ -1,0 +1,145 @@
+"""The manifest: what a library says of itself, for bindings in any language.
+
+A library of one operator has all keys at the top; one of several has the keys that its operators share at the top, and the others in each entry of
+`ops`. `manifest.schema.json` is the published schema. Formulas are prefix arithmetic over sizes (core.formula).
+"""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from ..core.expr import Cast, Const, Expr, Op, Var
+from ..core.formula import names, spell
+from ..core.program import Bind, Buffer, Check, Doc, Program, Require, Scalar, Schedule, Signature
+from ..core.text import show
+from ..errors import error
+from ..loop.statements import LoopProgram
+from ..render.scratch import scratch_bytes
+from . import work
+from .protocol import Runtime
+
+SCHEMA_VERSION = 1
+ABI_VERSION = 1
+Manifest = dict[str, Any]
+SHARED = ("schema_version", "abi_version", "libraries", "target", "compiler", "flags", "runtime", "spec_sha256", "runtime_sha256")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a library comes from: the resolved target, the compiler and its flags, the libraries it needs at run time, the SHA-256 of the spec
+    and of the runtime file (hexadecimal)."""
+
+    target: str = ""
+    compiler: str = ""
+    flags: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    spec_sha256: str = ""
+    runtime_sha256: str = ""
+
+
+def symbol(name: str) -> str:
+    """The C symbol of an operator: `ct_` and its name in lower case, every other character as `_`."""
+    return "ct_" + "".join([c if c.isascii() and c.isalnum() else "_" for c in name.lower()])
+
+
+def manifest(programs: Sequence[LoopProgram], runtime: Runtime, record: Provenance, written: Sequence[Program] = ()) -> Manifest:
+    """The manifest of a library of `programs`. `written`: the same programs before scheduling, for counting work."""
+    symbols = [symbol(p.name) for p in programs]
+    for s in symbols:
+        if symbols.count(s) > 1:
+            both = " and ".join([p.name for p in programs if symbol(p.name) == s])
+            raise error("E666", f"{both} would have the same symbol {s}", hint="rename one of them, or put them into different libraries")
+    shared: Manifest = {
+        "libraries": list(record.libraries), "target": record.target, "compiler": record.compiler, "flags": list(record.flags),
+        "runtime": runtime.name, "spec_sha256": record.spec_sha256, "runtime_sha256": record.runtime_sha256,
+    }
+    ops = [operator(p, w) for p, w in zip(programs, written or programs, strict=True)]
+    head: Manifest = {"schema_version": SCHEMA_VERSION, "abi_version": ABI_VERSION}
+    return head | ops[0] | shared if len(ops) == 1 else head | {"ops": ops} | shared
+
+
+def operators(manifest: Mapping[str, Any]) -> list[Manifest]:
+    """One complete manifest per operator of a library."""
+    if "ops" not in manifest:
+        return [dict(manifest)]
+    shared = {k: v for k, v in manifest.items() if k != "ops"}
+    return [shared | op for op in manifest["ops"]]
+
+
+def operator(program: LoopProgram, written: Program) -> Manifest:
+    """The keys of one operator."""
+    doc, declared, schedule = program.first(Doc), program.first(Signature), program.first(Schedule)
+    return {
+        "op": program.name,
+        "symbol": symbol(program.name),
+        "symbols": {"call": symbol(program.name), "workspace": symbol(program.name) + "_ws", "check": symbol(program.name) + "_check"},
+        "documentation": doc.text if doc else "",
+        "signature": list(declared.tensors) if declared else [],
+        "arguments": list(arguments(program)),
+        "binds": {b.name: b.value for b in program.all(Bind)},
+        "conditions": [show(r.cond, 1 << 30) for r in program.all(Require)],
+        "checks": [{"row": c.row, "text": c.text} for c in sorted(program.all(Check), key=lambda c: c.row)],
+        "scratch_bytes": spell(scratch_bytes(program)),
+        "flops": _over_sizes(work.flops(written), program),
+        "bytes": _over_sizes(work.bytes_moved(program), program),
+        "kernels": [{"name": name, "launch": [_over_sizes(e, program) for e in extents]}
+                    for name, extents in work.parallel_extents(program).items()],
+        "schedule": show(schedule, 1 << 30) if schedule else "(schedule)",
+    }
+
+
+def arguments(program: Program) -> Iterator[Manifest]:
+    """The arguments of the C function in order: tensors, sizes, then the strides of strided arrays, array by array."""
+    stride_names = stride_arguments(program)
+    for param in program.params:
+        match param:
+            case Buffer(name=name, type=dtype, shape=shape, order=order, access=access):
+                yield {"name": name, "kind": "tensor", "dtype": dtype, "shape": [spell(e) for e in shape], "order": list(order),
+                       "strides": [spell(e) for e in param.strides] or None, "direction": access}
+            case Scalar(name=name, type=dtype) if name not in stride_names:
+                yield {"name": name, "kind": "scalar", "dtype": dtype, "shape": [], "order": [], "strides": None, "direction": "in"}
+    for size in program.sizes:
+        if size not in stride_names:
+            yield {"name": size, "kind": "size", "dtype": "i64", "shape": [], "order": [], "strides": None, "direction": "in"}
+    for name in stride_names:
+        yield {"name": name, "kind": "stride", "dtype": "i64", "shape": [], "order": [], "strides": None, "direction": "in"}
+
+
+def stride_arguments(program: Program) -> tuple[str, ...]:
+    """The names of the stride arguments, array by array, by axis."""
+    return tuple([s.name for b in program.all(Buffer) for s in b.strides if isinstance(s, Var)])
+
+
+def _over_sizes(expr: Expr, program: Program) -> str | int | None:
+    """The formula's text, or None where it depends on more than the sizes of the call (a range that is read from an array, say)."""
+    known = {*program.sizes, *[s.name for s in program.all(Scalar)]}
+    if all(isinstance(n, Op | Cast | Var | Const) for n in expr.unique()) and set(names(expr)) <= known:
+        return spell(expr)
+    return None
+
+
+def to_json(manifest: Mapping[str, Any]) -> str:
+    """The text of a manifest file: the same bytes for the same manifest."""
+    return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+
+
+def manifest_c(manifest: Mapping[str, Any]) -> str:
+    """C text that puts the manifest into the library, as the string `ct_manifest`; `ct_OP_manifest` points to the same one."""
+    text = json.dumps(manifest, ensure_ascii=True, separators=(",", ":"))
+    pieces = [text[i:i + 100] for i in range(0, len(text), 100)]
+    lines = "\n".join(['  "' + p.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?") + '"' for p in pieces])
+    exported = '__attribute__((visibility("default"))) '
+    aliases = "".join([f"{exported}const char *const {op['symbol']}_manifest = ct_manifest;\n" for op in operators(manifest)])
+    return f"\n/* What this library says of itself; the schema is published with caten. */\n{exported}const char ct_manifest[] =\n{lines};\n{aliases}"
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The published JSON Schema."""
+    text = resources.files("caten").joinpath("manifest.schema.json").read_text("utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
