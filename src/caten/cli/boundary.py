@@ -19,21 +19,22 @@ from .argv import normalise
 from .diagnostics import Reporter
 from .files import unwritable
 
-OK, FAILED, USAGE, INTERNAL, INTERRUPTED, TERMINATED = 0, 1, 2, 4, 130, 143
+OK, FAILED, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 4, 130
 
 
 def guarded(arguments: Sequence[str]) -> int:
     """Run one command line."""
     reporter = Reporter(format="json" if _asks_for_json(arguments) else "text")
-    signals.install()
     code = INTERNAL
     try:
         code = _run(arguments, reporter)
         reporter.finish()
         sys.stdout.flush()
     except (KeyboardInterrupt, click.Abort):
+        signals.kill_children()
         code = INTERRUPTED
     except signals.Terminated as stop:
+        signals.kill_children()
         code = 128 + stop.number
     except BrokenPipeError:
         code = _closed_pipe(code)
@@ -41,8 +42,6 @@ def guarded(arguments: Sequence[str]) -> int:
         with contextlib.suppress(OSError):
             code = reporter.caught(unwritable("stdout", problem))
         _silence()
-    finally:
-        signals.kill_children()
     return code
 
 

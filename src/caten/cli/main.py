@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .. import __version__
+from .signals import install as install_signals
 
 
 def run() -> NoReturn:
@@ -14,6 +15,7 @@ def run() -> NoReturn:
     if "--version" in (arguments[:arguments.index("--")] if "--" in arguments else arguments):
         print(f"caten {__version__}")
         sys.exit(0)
+    install_signals()
     sys.exit(execute(arguments))
 
 

@@ -1,0 +1,76 @@
+"""Running command lines: in this process, with streams and exit code as a person would see them."""
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from caten.cli.main import execute
+
+GEMM = '''[composite]
+documentation = "C <- A @ B + C"
+name = "Gemm"
+inputs  = ["A{float}[M K]<0 1>()", "B{float}[K N]<0 1>()", "C{float}[M N]<0 1>()"]
+outputs = ["C"]
+
+[implementation]
+code = """
+(dotimes (i M)
+  (dotimes (j N)
+    (dotimes (p K)
+      (incf (aref C i j) (* (aref A i p) (aref B p j))))))
+"""
+
+[test]
+code = "lambda A, B, C: A @ B + C"
+'''
+AXPY = '''[composite]
+name = "Axpy"
+inputs  = ["a{float}[]", "X{float}[N]", "Y{float}[N]"]
+outputs = ["Y"]
+
+[implementation]
+code = "(dotimes (i N) (setf (aref Y i) (+ (* a (aref X i)) (aref Y i))))"
+'''
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command line did."""
+
+    code: int
+    out: str
+    err: str
+
+
+Caten = Callable[..., Result]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current directory, an empty cache, no settings from outside."""
+    for name in ("CC", "CFLAGS", "LDFLAGS", "CATEN_RUNTIME_PATH", "NO_COLOR", "SOURCE_DATE_EPOCH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CATEN_CACHE_DIR", str(tmp_path / "cache"))
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    (work / "gemm.toml").write_text(GEMM)
+    (work / "axpy.toml").write_text(AXPY)
+    return work
+
+
+@pytest.fixture
+def caten(folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Caten:
+    """`caten("parse", "gemm.toml", stdin="…")`."""
+    def run(*arguments: str, stdin: str = "") -> Result:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        capfd.readouterr()
+        code = execute(list(arguments))
+        out, err = capfd.readouterr()
+        return Result(code, out, err)
+    return run
