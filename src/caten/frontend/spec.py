@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import tomli
 
 from ..core.node import Node
-from ..core.program import Buffer, Doc, Require, Scalar, Signature, Size, Source
+from ..core.program import Buffer, Doc, Outputs, Require, Scalar, Signature, Size, Source
 from ..errors import CatenError, Diagnostic, Place, error
 from ..loop.statements import Aref, Incf, Setf, Stmt
 from ..options import Options

@@ -1,0 +1,1 @@
+"""Running a compiled operator against its reference: data, references, comparison, isolation."""

@@ -1,0 +1,203 @@
+"""Python test lambdas, interpreted over a table of pure numpy functions: `lambda A, B, C: C + A @ B`.
+
+The text is parsed with `ast` and walked; nothing is ever handed to Python's own evaluator, no attribute outside the tables below is looked
+up, and no name but those is known, so a spec can compute and do nothing else. (Its time and memory are limited by who calls this.)
+"""
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import CatenError, Diagnostic, Place, did_you_mean
+
+_UFUNCS = """abs absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or bitwise_xor bitwise_not cbrt ceil
+conj conjugate copysign cos cosh divide divmod equal exp exp2 expm1 fabs float_power floor floor_divide fmax fmin fmod gcd greater greater_equal
+heaviside hypot invert isfinite isinf isnan lcm left_shift less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or
+logical_xor maximum minimum mod multiply negative not_equal positive power reciprocal remainder right_shift rint sign signbit sin sinh sqrt
+square subtract tan tanh true_divide trunc"""
+_FUNCTIONS = """all any append arange argmax argmin argsort array asarray atleast_1d atleast_2d average bincount broadcast_to clip column_stack
+concatenate convolve copy count_nonzero cross cumprod cumsum diag diagonal diff dot einsum empty_like expand_dims eye flip fliplr flipud full
+full_like histogram hstack identity imag inner interp kron linspace matmul max mean median meshgrid min moveaxis nan_to_num ndim nonzero ones
+ones_like outer pad prod ravel real repeat reshape roll rot90 round searchsorted select shape sort split squeeze stack std sum swapaxes take
+take_along_axis tensordot tile trace transpose tri tril triu unique var vdot vectorize vstack where zeros zeros_like"""
+_TYPES = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"
+_METHODS = """all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot flatten item max mean min nonzero prod
+ravel repeat reshape round sort squeeze std sum swapaxes take trace transpose var view"""
+NUMPY: dict[str, Any] = {n: getattr(np, n) for n in f"{_UFUNCS} {_FUNCTIONS} {_TYPES}".split()} | {"pi": np.pi, "e": np.e, "inf": np.inf, "nan": np.nan, "newaxis": None}
+MATH: dict[str, Any] = {n: getattr(math, n) for n in dir(math) if not n.startswith("_")}
+MODULES: dict[str, dict[str, Any]] = {"np": NUMPY, "numpy": NUMPY, "math": MATH}
+BUILTINS: dict[str, Any] = {f.__name__: f for f in (abs, all, any, bool, complex, divmod, enumerate, float, int, len, list, max, min, pow, range, reversed,
+                                                    round, sorted, sum, tuple, zip)}
+ATTRIBUTES = frozenset("T shape ndim size dtype real imag".split())
+METHODS = frozenset(_METHODS.split())
+STARRED_ARRAYS = (np.ndarray, np.generic)
+BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod, ast.Pow: operator.pow, ast.MatMult: operator.matmul, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+}
+UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_}
+COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
+}
+
+
+class Lambda:
+    """A parsed test lambda: `parameters` are its names, and it is called by keyword."""
+
+    def __init__(self, code: str, place: Place | None = None):
+        self.place = place
+        # The text is indented as its author likes; one pair of parentheses makes that irrelevant to Python.
+        try:
+            node = ast.parse(f"({code}\n)", mode="eval").body
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as problem:
+            line, column = getattr(problem, "lineno", 1) or 1, getattr(problem, "offset", 1) or 1
+            raise self.error("E801", f"the test code is not Python: {getattr(problem, 'msg', None) or problem}", line, column - 1) from None
+        if not isinstance(node, ast.Lambda):
+            raise self.error("E802", "the test code is not a lambda", node.lineno, node.col_offset, "write `lambda A, B: …`, naming tensors, scalars and sizes")
+        if node.args.vararg or node.args.kwarg or node.args.defaults or node.args.kwonlyargs or node.args.posonlyargs:
+            raise self.error("E802", "a test lambda takes plain names only", node.lineno, node.col_offset, "no defaults, *args or **kwargs")
+        self.node, self.lines = node, code.split("\n")
+        self.parameters = tuple(a.arg for a in node.args.args)
+
+    def __call__(self, **arguments: Any) -> Any:
+        """The value of the lambda. CatenError E803–E805 with the place in the spec when it cannot be computed."""
+        with np.errstate(all="ignore"):
+            return self._eval(self.node.body, dict(arguments))
+
+    def error(self, code: str, message: str, line: int = 1, column: int = 0, hint: str | None = None) -> CatenError:
+        """A diagnostic at a line (from 1) and column (from 0) of the parenthesised text."""
+        place = None
+        if self.place is not None:
+            first = line == 1
+            text = self.place.text if first else (self.lines[line - 1] if hasattr(self, "lines") and line <= len(self.lines) else "")
+            place = Place(self.place.file, self.place.line + line - 1, (self.place.column + column - 1) if first else column + 1, text)
+        return CatenError(Diagnostic(code, message, place, hint))
+
+    def _eval(self, node: ast.expr, env: Mapping[str, Any]) -> Any:
+        handler = HANDLERS.get(type(node))
+        if handler is None:
+            raise self.error("E802", f"a test lambda cannot use {type(node).__name__}", node.lineno, node.col_offset,
+                             "it is one expression: arithmetic, numpy calls, indexing, lambdas, comprehensions")
+        try:
+            return handler(self, node, env)
+        except CatenError:
+            raise
+        except RecursionError:
+            raise self.error("E805", "the test code recurses too deeply", node.lineno, node.col_offset) from None
+        except MemoryError:
+            raise self.error("E805", "the test code needs more memory than it may have", node.lineno, node.col_offset) from None
+        except Exception as problem:       # whatever numpy or Python has to say about the user's expression is the message
+            raise self.error("E805", f"the test code failed: {type(problem).__name__}: {problem}", node.lineno, node.col_offset) from None
+
+    def _name(self, node: ast.Name, env: Mapping[str, Any]) -> Any:
+        if node.id in env:
+            return env[node.id]
+        if node.id in BUILTINS:
+            return BUILTINS[node.id]
+        known = [*env, *BUILTINS, *MODULES]
+        raise self.error("E803", f"the test code knows no name '{node.id}'", node.lineno, node.col_offset,
+                         did_you_mean(node.id, known) or "list it among the lambda's parameters, or use np.… and math.…")
+
+    def _attribute(self, node: ast.Attribute, env: Mapping[str, Any]) -> Any:
+        if isinstance(node.value, ast.Name) and node.value.id in MODULES and node.value.id not in env:
+            table = MODULES[node.value.id]
+            if node.attr not in table:
+                raise self.error("E804", f"{node.value.id}.{node.attr} may not be used in a test", node.lineno, node.col_offset,
+                                 did_you_mean(node.attr, list(table)) or "only pure functions on arrays are available")
+            return table[node.attr]
+        value = self._eval(node.value, env)
+        if isinstance(value, STARRED_ARRAYS) and (node.attr in ATTRIBUTES or node.attr in METHODS):
+            return getattr(value, node.attr)
+        raise self.error("E804", f"'.{node.attr}' may not be used in a test", node.lineno, node.col_offset,
+                         did_you_mean(node.attr, sorted(ATTRIBUTES | METHODS)) or "only arrays have attributes here")
+
+    def _call(self, node: ast.Call, env: Mapping[str, Any]) -> Any:
+        function = self._eval(node.func, env)
+        args: list[Any] = []
+        for a in node.args:
+            if isinstance(a, ast.Starred):
+                args.extend(self._eval(a.value, env))
+            else:
+                args.append(self._eval(a, env))
+        keywords = {}
+        for k in node.keywords:
+            if k.arg is None or k.arg in ("out", "where_out"):
+                raise self.error("E802", "a test lambda cannot use ** or out=", node.lineno, node.col_offset)
+            keywords[k.arg] = self._eval(k.value, env)
+        return function(*args, **keywords)
+
+    def _lambda(self, node: ast.Lambda, env: Mapping[str, Any]) -> Any:
+        names = [a.arg for a in node.args.args]
+
+        def call(*args: Any) -> Any:
+            if len(args) != len(names):
+                raise self.error("E805", f"this lambda takes {len(names)} values, not {len(args)}", node.lineno, node.col_offset)
+            return self._eval(node.body, {**env, **dict(zip(names, args, strict=True))})
+        return call
+
+    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp, env: Mapping[str, Any]) -> list[Any]:
+        results: list[Any] = []
+
+        def loop(depth: int, env: Mapping[str, Any]) -> None:
+            if depth == len(node.generators):
+                results.append(self._eval(node.elt, env))
+                return
+            part = node.generators[depth]
+            for item in self._eval(part.iter, env):
+                inner = {**env, **self._bind(part.target, item)}
+                if all(self._eval(c, inner) for c in part.ifs):
+                    loop(depth + 1, inner)
+        loop(0, env)
+        return results
+
+    def _bind(self, target: ast.expr, value: Any) -> dict[str, Any]:
+        if isinstance(target, ast.Name):
+            return {target.id: value}
+        if isinstance(target, (ast.Tuple, ast.List)):
+            parts = list(value)
+            if len(parts) == len(target.elts):
+                return {k: v for t, p in zip(target.elts, parts, strict=True) for k, v in self._bind(t, p).items()}
+        raise self.error("E802", "a comprehension binds plain names", target.lineno, target.col_offset)
+
+    def _compare(self, node: ast.Compare, env: Mapping[str, Any]) -> Any:
+        left = self._eval(node.left, env)
+        result: Any = True
+        for op, right_node in zip(node.ops, node.comparators, strict=True):
+            right = self._eval(right_node, env)
+            result = COMPARE[type(op)](left, right)
+            if len(node.ops) > 1 and not result:
+                return result
+            left = right
+        return result
+
+    def _logic(self, node: ast.BoolOp, env: Mapping[str, Any]) -> Any:
+        stop_at = isinstance(node.op, ast.Or)
+        value: Any = None
+        for part in node.values:
+            value = self._eval(part, env)
+            if bool(value) == stop_at:
+                break
+        return value
+
+    def _constant(self, node: ast.Constant, env: Mapping[str, Any]) -> Any:
+        return node.value
+
+
+HANDLERS: dict[type[ast.expr], Callable[[Lambda, Any, Mapping[str, Any]], Any]] = {
+    ast.Constant: Lambda._constant, ast.Name: Lambda._name, ast.Attribute: Lambda._attribute, ast.Call: Lambda._call, ast.Lambda: Lambda._lambda,
+    ast.ListComp: Lambda._comprehension, ast.GeneratorExp: Lambda._comprehension, ast.Compare: Lambda._compare, ast.BoolOp: Lambda._logic,
+    ast.BinOp: lambda s, n, env: BINARY[type(n.op)](s._eval(n.left, env), s._eval(n.right, env)),
+    ast.UnaryOp: lambda s, n, env: UNARY[type(n.op)](s._eval(n.operand, env)),
+    ast.IfExp: lambda s, n, env: s._eval(n.body if s._eval(n.test, env) else n.orelse, env),
+    ast.Tuple: lambda s, n, env: tuple(s._eval(e, env) for e in n.elts),
+    ast.List: lambda s, n, env: [s._eval(e, env) for e in n.elts],
+    ast.Subscript: lambda s, n, env: s._eval(n.value, env)[s._eval(n.slice, env)],
+    ast.Slice: lambda s, n, env: slice(*(None if e is None else s._eval(e, env) for e in (n.lower, n.upper, n.step))),
+}
