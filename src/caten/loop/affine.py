@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..core.dtypes import DTYPES, is_integer
-from ..core.expr import Const, Expr, Op, Var
+from ..core.expr import Cast, Const, Expr, Op, Var
 from ..core.node import Node
 from ..core.text import flat, form_of
 
@@ -176,6 +176,11 @@ def _rank(term: tuple[Monomial, int]) -> tuple[int, int, str]:
     return (-abs(c) if len(m) == 1 else -(1 << 62), -len(m), " ".join([text_of(a) for a in m]))
 
 
+def _typed(atom: Expr, dtype: str) -> Expr:
+    """The atom as a value of the type: forms may look through conversions that keep the value."""
+    return atom if atom.dtype in (dtype, "", "?") else Cast(dtype, atom)
+
+
 def expression(form: Linear, dtype: str = "i64") -> Expr:
     """The normal form as an expression: the largest strides first, the constant last, subtraction instead of negative coefficients."""
     row = DTYPES[dtype]
@@ -195,9 +200,9 @@ def expression(form: Linear, dtype: str = "i64") -> Expr:
     if terms and terms[0][1] < 0 and form.constant > 0:
         total, form = Const(form.constant, dtype), Linear(form.terms, 0)
     for m, c in terms:
-        value = m[0]
+        value = _typed(m[0], dtype)
         for factor in m[1:]:
-            value = Op("mul", (value, factor))
+            value = Op("mul", (value, _typed(factor, dtype)))
         magnitude = c if total is None or c == row.least else abs(c)
         if magnitude == -1 and total is None and row.kind == "uint":
             value = Op("neg", (value,))

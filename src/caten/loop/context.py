@@ -32,7 +32,7 @@ class Context:
     values: Mapping[str, Expr] = field(default_factory=dict)           # of rank-0 locals, over variables
     conditions: Mapping[str, Expr] = field(default_factory=dict)       # of bool `let`s
     unreachable: bool = False
-    _memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     # making contexts
 
@@ -174,9 +174,9 @@ class Context:
 
     def _shown(self, cond: Expr, holds: bool) -> bool:
         key = (cond, holds)
-        if key not in self._memo:
-            self._memo[key] = self.unreachable or all(self._excludes_all(self.alternatives(*part)) for part in _disproofs(cond, holds))
-        return bool(self._memo[key])
+        if key not in self.memo:
+            self.memo[key] = self.unreachable or all(self._excludes_all(self.alternatives(*part)) for part in _disproofs(cond, holds))
+        return bool(self.memo[key])
 
     def _excludes_all(self, alternatives: tuple[Alternative, ...] | None) -> bool:
         return alternatives is not None and all(self.excludes(a) for a in alternatives)
@@ -190,19 +190,19 @@ class Context:
         if self.unreachable:
             return True
         key = ("excludes", constraints, widely)
-        if key not in self._memo:
-            self._memo[key] = False                          # what the proof itself may not use
-            self._memo[key] = refuted(self, constraints, widely)
-        return bool(self._memo[key])
+        if key not in self.memo:
+            self.memo[key] = False                          # what the proof itself may not use
+            self.memo[key] = refuted(self, constraints, widely)
+        return bool(self.memo[key])
 
     # linear forms of the values of expressions
 
     def linear(self, expr: Expr) -> Linear:
         """The mathematical value of an integer expression as a linear form; what may wrap is an atom."""
-        known: Linear | None = self._memo.get(expr)
+        known: Linear | None = self.memo.get(expr)
         if known is None:
-            self._memo[expr] = of_atom(expr)             # what an overflow proof sees of an expression that it is about
-            known = self._memo[expr] = self._linear(expr)
+            self.memo[expr] = of_atom(expr)             # what an overflow proof sees of an expression that it is about
+            known = self.memo[expr] = self._linear(expr)
         return known
 
     def _linear(self, expr: Expr) -> Linear:
@@ -405,7 +405,8 @@ def _shl(a: Linear, b: Linear) -> Linear:
     return a.scaled(1 << b.constant) if b.is_constant and 0 <= b.constant < 64 else Linear({(Const(0),): 1}, 1 << 70)
 
 
-_RING: dict[str, Callable[..., Linear]] = {"add": Linear.__add__, "sub": Linear.__sub__, "mul": Linear.times, "neg": lambda a: a.scaled(-1), "shl": _shl}
+_RING: dict[str, Callable[..., Linear]] = {
+    "add": Linear.__add__, "sub": Linear.__sub__, "mul": Linear.times, "neg": lambda a: a.scaled(-1), "shl": _shl}
 
 # comparison -> the relation between its operands, and whether they are exchanged
 _COMPARISONS = {"lt": ("lt", False), "le": ("le", False), "gt": ("lt", True), "ge": ("le", True), "eq": ("eq", False), "ne": ("ne", False)}

@@ -1,0 +1,114 @@
+"""Every access of a statement's own expressions, with what is known where it runs."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..core.expr import Expr, Op, Var, index
+from ..core.node import Node
+from .affine import Linear
+from .context import Context
+from .effects import reads
+from .integer_sets import Constraint
+from .statements import Aref, For, If, Incf, Let, Local, Ramp, Ref, Setf, Splat, Stmt, Vref
+
+LANE = Var("lane.", "i64")          # the lane of a vector access; no name of a program has a dot
+
+
+@dataclass(frozen=True)
+class Access:
+    """A read or write of a place. `guards`: the vector conditions under which a lane is touched."""
+
+    ref: Aref | Vref
+    context: Context
+    is_write: bool = False
+    guards: tuple[Expr, ...] = ()
+
+    def positions(self) -> tuple[Context, tuple[Expr, ...]]:
+        """The index of any one element touched, and what is known then; for a vector, of any lane that its mask lets through."""
+        if isinstance(self.ref, Aref):
+            return self.context, self.ref.index
+        context = self.context.given(index(0) <= LANE).given(index(self.ref.count) > LANE)
+        for guard in (*self.guards, *((self.ref.mask,) if self.ref.mask is not None else ())):
+            cond = lane_of(guard)
+            context = context if cond is None else context.given(cond)
+        at = self.ref.axis % max(len(self.ref.index), 1)
+        return context, tuple([i + LANE if k == at else i for k, i in enumerate(self.ref.index)])
+
+
+def lane_of(value: Expr) -> Expr | None:
+    """A vector's value in lane `LANE`, as a scalar; None where it is not a simple function of the lane."""
+    if value.lanes == 1:
+        return value
+    match value:
+        case Splat(_, arg):
+            return arg
+        case Ramp(_, base, step):
+            return base + step * LANE
+        case Op(fn, args):
+            lanes = [lane_of(a) for a in args]
+            return None if None in lanes else Op(fn, tuple([a for a in lanes if a is not None]))
+    return None
+
+
+def accesses(stmt: Stmt, context: Context) -> Iterator[Access]:
+    """The accesses of a statement itself (not of those inside it), in the order in which they are made."""
+    match stmt:
+        case For(_, lo, hi, step):
+            parts: tuple[Expr, ...] = (lo, hi, step)
+        case If(cond):
+            parts = (cond,)
+        case Let(_, _, value):
+            parts = (value,)
+        case Local(_, _, shape):
+            parts = shape
+        case Setf(ref, value) | Incf(ref, value):
+            for part in (*ref.children, value):
+                yield from reading(part, context)
+            if isinstance(ref, Aref | Vref):
+                yield Access(ref, context, True)
+            return
+        case _:
+            return
+    for part in parts:
+        yield from reading(part, context)
+
+
+def reading(expr: Node, context: Context, guards: tuple[Expr, ...] = ()) -> Iterator[Access]:
+    """The reads of an expression, those inside an index before the access that uses it."""
+    if not reads(expr):
+        return
+    match expr:
+        case Op("where", (cond, a, b)):
+            yield from reading(cond, context, guards)
+            if cond.lanes > 1:
+                yield from reading(a, context, (*guards, cond))
+                yield from reading(b, context, (*guards, Op("not", (cond,))))
+            else:
+                yield from reading(a, context.given(cond), guards)
+                yield from reading(b, context.given(cond, False), guards)
+        case _:
+            for child in expr.children:
+                yield from reading(child, context, guards)
+            if isinstance(expr, Aref | Vref):
+                yield Access(expr, context, False, guards)
+
+
+def below(context: Context, position: Expr, extent: Expr) -> tuple[Linear, Linear]:
+    """The two forms that are ≥ 0 exactly when 0 ≤ position < extent."""
+    at = context.linear(position)
+    return at, (context.linear(extent) - at).shifted(-1)
+
+
+def is_inside(context: Context, position: Expr, extent: Expr) -> bool:
+    """Is 0 ≤ position < extent wherever the assumptions hold?"""
+    return all(context.is_nonnegative(form) for form in below(context, position, extent))
+
+
+def is_outside(context: Context, position: Expr, extent: Expr) -> bool:
+    """Is that false wherever they hold?"""
+    low, high = below(context, position, extent)
+    return context.excludes((Constraint(low), Constraint(high)))
+
+
+__all__ = ["LANE", "Access", "Ref", "accesses", "below", "is_inside", "is_outside", "lane_of", "reading"]

@@ -1,0 +1,208 @@
+"""The verifier of the op and loop levels: what every program must satisfy after every pass.
+
+Names are unique and bound, ranks and element types agree, accesses are in bounds, marks are legal, vectors have constant extents. A program
+that fails is our fault, not the user's: the E48x diagnostics name the statement.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from ..core.dtypes import DTYPES
+from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var
+from ..core.node import Node
+from ..core.program import Buffer, Param, Program, Unchecked
+from ..core.scalars import OPERATORS
+from ..errors import CatenError, error
+from .accesses import accesses, is_inside
+from .affine import text_of
+from .context import Context
+from .simplify import statement_field
+from .statements import MARKS, SPACES, Aref, Fold, For, If, Incf, Let, Local, Ramp, Setf, Shuffle, Splat, Stmt, Vref
+
+Scope = Mapping[str, Node]          # what declares each visible name
+
+
+def verify(program: Program) -> None:
+    """Raise CatenError E48x unless the program is well formed and every access is proven to be in bounds."""
+    _names_are_unique(program)
+    scope: dict[str, Node] = {}
+    for param in program.all(Param):
+        if hasattr(param, "declares"):
+            scope[param.declares()[0]] = param
+    context = Context.of(program)
+    checked = program.first(Unchecked) is None
+    for clause in program.clauses:
+        if isinstance(clause, Local):
+            _statement(clause, scope, context, checked)
+            scope[clause.name] = clause
+    for clause in program.clauses:
+        if field := statement_field(clause):
+            _statements(getattr(clause, field), scope, context, checked)
+
+
+def _names_are_unique(program: Program) -> None:
+    seen: set[str] = set()
+    stack: list[Node] = [c for c in reversed(program.clauses) if isinstance(c, Param | Stmt) or statement_field(c)]
+    while stack:
+        node = stack.pop()
+        if hasattr(node, "declares"):
+            name = node.declares()[0]
+            if name in seen:
+                raise _fault("E480", node, f"the name '{name}' is declared twice")
+            seen.add(name)
+        stack.extend([c for c in reversed(node.children) if isinstance(c, Stmt)])
+
+
+def _statements(stmts: Iterable[Stmt], scope: Scope, context: Context, checked: bool) -> None:
+    visible = dict(scope)
+    for stmt in stmts:
+        _statement(stmt, visible, context, checked)
+        match stmt:
+            case For(name, body=body):
+                _statements(body, {**visible, name: stmt}, context.inside(stmt), checked)
+            case If(cond, then, otherwise):
+                _statements(then, visible, context.given(cond), checked)
+                _statements(otherwise, visible, context.given(cond, False), checked)
+            case Let(name) | Local(name):
+                visible[name] = stmt
+        context = context.after(stmt)
+
+
+def _statement(stmt: Stmt, scope: Scope, context: Context, checked: bool) -> None:
+    """The statement itself, not those inside it."""
+    for part in stmt.children:
+        if isinstance(part, Expr):
+            _expression(part, scope, stmt)
+    match stmt:
+        case For(_, lo, hi, step, mark):
+            if mark not in MARKS:
+                raise _fault("E484", stmt, f"'{mark}' is not a mark; the marks are {', '.join(MARKS)}")
+            if isinstance(step, Const) and step.value == 0:
+                raise _fault("E484", stmt, "the step is 0")
+            for bound in (lo, hi, step):
+                _is_scalar(bound, "i64", stmt, "a bound")
+        case If(cond):
+            _is_scalar(cond, "bool", stmt, "a condition")
+        case Let(_, dtype, value):
+            if value.dtype != dtype:
+                raise _fault("E482", stmt, f"a {value.dtype} cannot be named as {dtype}")
+        case Setf(ref, value) | Incf(ref, value):
+            if ref.dtype != value.dtype or value.lanes != ref.lanes:
+                raise _fault("E482", stmt, f"a {_kind(value)} is stored in a {_kind(ref)}")
+            if isinstance(stmt, Incf) and (OPERATORS.get(stmt.fn) is None or OPERATORS[stmt.fn].arity != 2):
+                raise _fault("E482", stmt, f"'{stmt.fn}' does not combine two values")
+            target = scope.get(ref.buffer) if isinstance(ref, Aref | Vref) else None
+            if isinstance(target, Buffer) and target.access == "in":
+                raise _fault("E486", stmt, f"'{target.name}' is only read by the caller's agreement")
+        case Local(_, dtype, shape, space):
+            if dtype not in DTYPES or space not in SPACES:
+                raise _fault("E486", stmt, f"a local of type '{dtype}' in '{space}'")
+            if space in ("register", "stack") and not all(isinstance(n, Const) for n in shape):
+                raise _fault("E486", stmt, f"the shape of a local in '{space}' must be constant")
+    if checked and not context.unreachable:
+        _accesses_are_in_bounds(stmt, scope, context)
+
+
+def _accesses_are_in_bounds(stmt: Stmt, scope: Scope, context: Context) -> None:
+    for access in accesses(stmt, context):
+        at, positions = access.positions()
+        for k, (position, extent) in enumerate(zip(positions, _shape(scope[access.ref.buffer]), strict=True)):
+            if not is_inside(at, position, extent):
+                raise _fault("E483", stmt, f"{text_of(access.ref)}: index {k + 1} is not shown to be inside [0, {text_of(extent)})")
+
+
+def _shape(declaration: Node) -> tuple[Expr, ...]:
+    return declaration.shape if isinstance(declaration, Buffer | Local) else ()
+
+
+def _expression(expr: Expr, scope: Scope, stmt: Stmt) -> None:
+    for node in expr.unique():
+        match node:
+            case Var(name, dtype):
+                declared = _declaration(name, scope, stmt)
+                if isinstance(declared, Buffer) or dtype != declared.declares()[1]:     # type: ignore[attr-defined]   # everything in scope declares
+                    raise _fault("E482", stmt, f"'{name}' is read as a {dtype or 'value without a type'}")
+            case Aref(name, index, dtype) | Vref(name, _, index, type=dtype):
+                declared = _declaration(name, scope, stmt)
+                if not isinstance(declared, Buffer | Local) or dtype != declared.type:
+                    raise _fault("E482", stmt, f"'{name}' is not an array of {dtype or 'any type'}")
+                if len(index) != len(declared.shape):
+                    raise _fault("E481", stmt, f"{text_of(node)}: '{name}' has {len(declared.shape)} axes")
+                for i in index:
+                    _is_scalar(i, "i64", stmt, "an index")
+        for kind, check in _CHECKS.items():
+            if isinstance(node, kind):
+                check(node, stmt)
+
+
+def _declaration(name: str, scope: Scope, stmt: Stmt) -> Node:
+    if name not in scope:
+        raise _fault("E480", stmt, f"'{name}' is not declared before this use")
+    return scope[name]
+
+
+def _check_op(node: Op, stmt: Stmt) -> None:
+    row = OPERATORS.get(node.fn)
+    if row is None or len(node.args) != row.arity:
+        raise _fault("E482", stmt, f"{text_of(node)}: no such operator with {len(node.args)} operands")
+    operands = node.args[1:] if node.fn == "where" else node.args
+    if node.fn == "where" and node.args[0].dtype != "bool":
+        raise _fault("E482", stmt, f"{text_of(node)}: the condition is a {node.args[0].dtype}")
+    types = [a.dtype for a in operands]
+    if len(set(types)) > 1 or types[0] not in DTYPES or not row.accepts(DTYPES[types[0]].kind):
+        raise _fault("E482", stmt, f"{text_of(node)}: operands of type {', '.join(types)}")
+    if {a.lanes for a in node.args} - {1, node.lanes}:
+        raise _fault("E485", stmt, f"{text_of(node)}: vectors of different lengths")
+
+
+def _check_conversion(node: Cast | Bitcast, stmt: Stmt) -> None:
+    if node.type not in DTYPES or node.arg.dtype not in DTYPES:
+        raise _fault("E482", stmt, f"{text_of(node)}: from '{node.arg.dtype}' to '{node.type}'")
+    if isinstance(node, Bitcast) and DTYPES[node.type].bits != DTYPES[node.arg.dtype].bits:
+        raise _fault("E482", stmt, f"{text_of(node)}: the sizes differ")
+
+
+def _check_vector(node: Vref, stmt: Stmt) -> None:
+    if node.count < 1 or not -len(node.index) <= node.axis < len(node.index):
+        raise _fault("E485", stmt, f"{text_of(node)}: {node.count} lanes along axis {node.axis}")
+    if node.mask is not None and (node.mask.dtype != "bool" or node.mask.lanes != node.count):
+        raise _fault("E485", stmt, f"{text_of(node)}: the mask is a {_kind(node.mask)}")
+
+
+def _check_fold(node: Fold, stmt: Stmt) -> None:
+    if node.fn not in OPERATORS or node.arg.lanes & (node.arg.lanes - 1):
+        raise _fault("E485", stmt, f"{text_of(node)}: {node.arg.lanes} lanes do not fold by halves with '{node.fn}'")
+
+
+def _check_lanes(node: Splat | Ramp, stmt: Stmt) -> None:
+    if node.count < 1 or any(c.lanes != 1 for c in node.children if isinstance(c, Expr)):
+        raise _fault("E485", stmt, f"{text_of(node)}: a vector is made of scalars")
+
+
+def _check_shuffle(node: Shuffle, stmt: Stmt) -> None:
+    if any(not 0 <= p < node.arg.lanes for p in node.picks):
+        raise _fault("E485", stmt, f"{text_of(node)}: the vector has {node.arg.lanes} lanes")
+
+
+_CHECKS: dict[type[Node], Callable[..., None]] = {
+    Op: _check_op, Cast: _check_conversion, Bitcast: _check_conversion, Vref: _check_vector, Splat: _check_lanes, Ramp: _check_lanes,
+    Fold: _check_fold, Shuffle: _check_shuffle,
+}
+
+
+def _is_scalar(expr: Expr, dtype: str, stmt: Stmt, role: str) -> None:
+    if expr.dtype != dtype or expr.lanes != 1:
+        raise _fault("E482", stmt, f"{text_of(expr)}: {role} is a {_kind(expr)}, not {dtype}")
+
+
+def _kind(expr: Expr) -> str:
+    return expr.dtype if expr.lanes == 1 else f"vector of {expr.lanes} {expr.dtype}"
+
+
+def _fault(code: str, node: Node, message: str) -> CatenError:
+    shown = f"(for {node.name} …)" if isinstance(node, For) else text_of(node)
+    return error(code, f"{message}, in {shown if len(shown) <= 120 else shown[:117] + '…'}",
+                 hint="this program was made by the compiler: please report it with the spec")
+
+
+__all__ = ["verify"]
