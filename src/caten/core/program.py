@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from .expr import Expr, Var
 from .node import Node
-from .text import Text
+from .text import Text, flat, form_of
 
 T = TypeVar("T", bound=Node)
 
@@ -138,12 +138,17 @@ class Target(Fact, head="target"):
 
 
 class At(Fact, head="at"):
-    """`(at 8 17 (aref A i p))`: where in the source file this access or statement was written (the first place, where there are several).
-    For a loop the node is its variable."""
+    """`(at 8 17 "(aref A i p)")`: where in the source file this access or statement was written (the first place, where there are several).
+    For a loop it is its variable. It is kept as text, so it means the same after a pass has renamed or removed what it speaks of."""
 
     line: int
     column: int
-    node: Node
+    what: Text
+
+    @classmethod
+    def of(cls, line: int, column: int, node: Node) -> At:
+        """The position of a node."""
+        return cls(line, column, flat(form_of(node)))
 
 
 class Check(Fact, head="check"):

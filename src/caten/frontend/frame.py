@@ -25,8 +25,8 @@ MAX_CALLS = 1000                      # inlined calls in one body
 class Work:
     """The results of one pass over a body and the bodies that it calls.
 
-    `kinds`: the type of every local so far, kept from pass to pass; `assigned`: buffers that a statement sets; `needed`: the first use of a
-    buffer that must have been set before.
+    `kinds`: the type of every local so far, kept from pass to pass; `assigned`: buffers that a statement sets, `written`: or
+    changes; `needed`: the first use of a buffer that must have been set before.
     """
 
     names: Names
@@ -39,6 +39,7 @@ class Work:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     requirements: list[Expr] = field(default_factory=list)
     assigned: set[str] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
     needed: dict[str, Diagnostic] = field(default_factory=dict)
     calls: int = 0
 
@@ -68,7 +69,7 @@ class Frame:
         place = self.spot(pos)
         if place.file != self.work.file and self.called_at is not None:
             place = self.called_at
-        self.work.positions[node] = At(place.line, place.column, node)
+        self.work.positions[node] = At.of(place.line, place.column, node)
 
     # -- parts of forms -------------------------------------------------------------------------------------------------------------
 
@@ -84,7 +85,8 @@ class Frame:
         if not isinstance(form, Atom):
             self.fail("E223", "expected a name here", form.pos, f"write {usage}")
         if not is_identifier(form):
-            self.fail("E236", f"{str(form)!a} cannot be a name", form.pos, "a name has ASCII letters, digits, _ and -, and does not start with a digit")
+            self.fail("E236", f"{str(form)!a} cannot be a name", form.pos,
+                      "a name has ASCII letters, digits, _ and -, and does not start with a digit")
         return str(form)
 
     # -- locals ---------------------------------------------------------------------------------------------------------------------
