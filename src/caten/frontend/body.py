@@ -17,6 +17,7 @@ from .frame import Frame, Lookup, Work
 from .scope import Array, Names, Number, Scope
 from .typing import WEAK_INT, Typing, Value
 
+Key = tuple[int, ...]                 # where a local is declared: the offset, after those of the calls around it
 MAX_PASSES = 64                       # how often the types of locals may still change
 
 
@@ -44,14 +45,15 @@ def lower_forms(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, sco
     """As `lower_body`, of forms already read, with the names of `scope`."""
     if not forms:
         raise error(code, "the body is empty", composite.where(0), hint="write what the operator does: (dotimes (i M) (setf (aref C i) …))")
-    kinds: dict[tuple[int, ...], str] = {}
+    kinds: dict[Key, str] = {}
     for _ in range(MAX_PASSES):
         before = dict(kinds)
         work, stmts = _read_once(composite, forms, lookup, scope, kinds)
         if kinds == before:
             break
     else:
-        raise error("E317", "the types of the locals depend on each other in too long a chain", composite.where(forms[0].pos), hint="cast some of them explicitly")
+        raise error("E317", "the types of the locals depend on each other in too long a chain", composite.where(forms[0].pos),
+                    hint="cast some of them explicitly")
     if not work.diagnostics:
         work.diagnostics.extend(unset_outputs(composite, work))
     if work.diagnostics:
@@ -59,7 +61,8 @@ def lower_forms(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, sco
     return Lowered(stmts, tuple(work.positions.values()), tuple(work.requirements))
 
 
-def _read_once(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, scope: Scope, kinds: dict[tuple[int, ...], str]) -> tuple[Work, tuple[Stmt, ...]]:
+def _read_once(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, scope: Scope,
+               kinds: dict[Key, str]) -> tuple[Work, tuple[Stmt, ...]]:
     """One pass with the types of locals as far as they are known."""
     work = Work(Names(composite.names), kinds, frozenset(composite.sizes), lookup, composite.file, STATEMENTS | {"call": inline_call})
     frame = Frame(work, composite.where, Typing(composite.where, weak_float(composite.tensors)), callers=(composite.name,))
@@ -115,19 +118,24 @@ def _returned(f: Frame, composite: Composite, form: Sexp, scope: Scope) -> list[
         if isinstance(binding, Array) and binding.name == name:
             continue
         if output.shape:
-            f.fail("E235" if isinstance(value, Form) else "E229",
-                   f"the returned value is not the output '{name}'" + ("; expressions over whole tensors are not supported yet" if isinstance(value, Form) else ""),
-                   value.pos, f"set its elements, then write {expected} or leave it out")
+            code, reason = ("E235", "; expressions over whole tensors are not supported yet") if isinstance(value, Form) else ("E229", "")
+            f.fail(code, f"the returned value is not the output '{name}'{reason}", value.pos,
+                   f"set its elements, then write {expected} or leave it out")
         place = Aref(name, (), output.dtype)
         f.mark(place, value.pos)
         f.work.assigned.add(name)
+        f.work.written.add(name)
         stmts.append(Setf(place, f.typing.settle(infer(f, value, scope), output.dtype, f"the output '{name}'")))
     return stmts
 
 
 def unset_outputs(composite: Composite, work: Work) -> list[Diagnostic]:
-    """E227 where an output is used that nothing sets, E228 where nothing touches it."""
-    unset = [t for t in composite.tensors if t.access == "out" and t.name not in work.assigned]
-    return [work.needed.get(t.name) or Diagnostic(
-        "E228", f"the output '{t.name}' is never set", t.place or composite.where(0),
-        "set its elements with (setf …), or list it among the inputs too if it comes from the caller") for t in unset]
+    """E227 where an output that is no input is used before anything sets it, E228 where nothing writes an output."""
+    problems: list[Diagnostic] = []
+    for tensor in composite.tensors:
+        if tensor.access == "out" and tensor.name in work.needed and tensor.name not in work.assigned:
+            problems.append(work.needed[tensor.name])
+        elif tensor.access != "in" and tensor.name not in work.written:
+            problems.append(Diagnostic("E228", f"the output '{tensor.name}' is never written", tensor.place or composite.where(0),
+                                       "write its elements with (setf …), or take it off the outputs"))
+    return problems

@@ -8,10 +8,10 @@ from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Op, Var
 from ..core.node import contains, substitute
 from ..core.text import Atom, Form, Sexp, read_forms
-from ..errors import CatenError, did_you_mean
+from ..errors import CatenError
 from ..loop.statements import Let, Stmt
-from .composite import Composite, Declared, fold
-from .expressions import infer, undefined
+from .composite import Composite, Declared
+from .expressions import infer, must_be_set, undefined
 from .forms import sequence
 from .frame import MAX_CALLS, Frame
 from .scope import Array, Broken, Number, Scope, Variable
@@ -24,7 +24,8 @@ def inline_call(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
     callee = _find(f, form)
     usage = f"(call {callee.name} {' '.join(t.name for t in callee.tensors)})"
     if len(form) - 2 != len(callee.tensors):
-        f.fail("E234", f"{callee.name} takes {len(callee.tensors)} arguments, its inputs and then its other outputs, not {len(form) - 2}", form.pos, f"write {usage}")
+        f.fail("E234", f"{callee.name} takes {len(callee.tensors)} arguments, its inputs and then its other outputs, not {len(form) - 2}", form.pos,
+               f"write {usage}")
     inner = Scope()
     stmts: list[Stmt] = []
     passed: list[tuple[Declared, Array, Sexp]] = []
@@ -64,7 +65,7 @@ def _find(f: Frame, form: Form) -> Composite:
         f.fail("E223", "expected the name of a composite here", name.pos, "write (call Name X Y …)")
     callee = f.work.lookup(name)
     if callee is None:
-        f.fail("E232", f"there is no composite '{name}'", name.pos, did_you_mean(name, f.callers) or f"include the file that defines it, or put {name}.toml on the -I path")
+        f.fail("E232", f"there is no composite '{name}'", name.pos, f"include the file that defines it, or put {name}.toml on the -I path")
     if callee.name in f.callers:
         f.fail("E233", f"{' calls '.join((*f.callers, callee.name))}: recursion is not possible", name.pos, "write a loop")
     if callee.lang == "python":
@@ -115,11 +116,13 @@ def _pass_array(f: Frame, callee: Composite, formal: Declared, actual: Sexp, sco
             f.fail("E314", f"{what} has the {noun} {mine}, but '{actual}' has {theirs}", actual.pos)
     writes = formal.access != "in"
     if writes and not binding.writable:
-        f.fail("E225", f"{callee.name} writes '{formal.name}', but '{actual}' is an input and no output", actual.pos, f'list "{actual}" among the outputs, or pass a local array')
+        f.fail("E225", f"{callee.name} writes '{formal.name}', but '{actual}' is an input and no output", actual.pos,
+               f'list "{actual}" among the outputs, or pass a local array')
     if writes:
         f.work.assigned.add(binding.name)
-    elif binding.fresh and binding.name not in f.work.assigned:
-        f.fail("E227", f"{callee.name} reads '{actual}', an output that is no input and was not set before", actual.pos, "set it first")
+        f.work.written.add(binding.name)
+    elif binding.fresh:
+        must_be_set(f, binding, f"call of {callee.name} reads", actual.pos)
     return replace(binding, writable=writes, fresh=formal.access == "out")
 
 
@@ -154,7 +157,8 @@ def unify_sizes(f: Frame, callee: Composite, passed: Sequence[tuple[Declared, Ar
     for mine, theirs, formal, actual in pairs:
         expected = substitute(mine, sizes)
         if isinstance(expected, Const) and isinstance(theirs, Const) and expected is not theirs:
-            f.fail("E315", f"'{actual}' has {theirs.value} elements along an axis where '{formal.name}' of {callee.name} has {expected.value}", actual.pos)
+            f.fail("E315", f"'{actual}' has {theirs.value} elements along an axis where '{formal.name}' of {callee.name} has {expected.value}",
+                   actual.pos)
         if expected is not theirs:
             _require(f, Op("eq", (expected, theirs)))
     for condition in callee.conditions:

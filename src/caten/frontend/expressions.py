@@ -16,27 +16,10 @@ from ..loop.statements import Aref
 from .frame import Frame, same_name
 from .scope import Array, Broken, Number, Scope, Variable
 from .typing import MAX_DEPTH, WEAK_FLOAT, WEAK_INT, Literal, Term, Value, spell
+from .vocabulary import COMPARISONS, CONSTANTS, FUNCTIONS, HABITS, UNBOUNDED, VARIADIC
 
 Reader = Callable[[Frame, Form, Scope], Term]
 
-
-CONSTANTS: dict[str, float | bool] = {"pi": math.pi, "inf": math.inf, "nan": math.nan, "t": True, "nil": False}
-
-# Spelling in a body -> operator, where they are not those of the operator table.
-ALIASES: dict[str, str] = {"logand": "and", "logior": "or", "logxor": "xor", "lognot": "not", "wmma": "fma"}
-FUNCTIONS: dict[str, str] = {**{row.spelling: row.name for row in OPERATORS.values() if row.name not in ("where", "neg")}, **ALIASES}
-VARIADIC = ("add", "sub", "mul", "div", "max", "min", "fmax", "fmin", "and", "or", "xor")
-COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-
-# What people write out of habit -> what it is called here.
-HABITS: dict[str, str] = {
-    "==": "=", "!=": "/=", "<>": "/=", "%": "mod", "//": "floordiv", "**": "pow", "expt": "pow", "rem": "truncmod", "rint": "round", "eq": "=", "eql": "=",
-    "equal": "=", "&&": "and", "||": "or", "&": "logand", "|": "logior", "^": "logxor", "~": "lognot", "!": "not", "<<": "shl", ">>": "shr", "ash": "shl",
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-", "lt": "<", "gt": ">", "le": "<=", "ge": ">=", "ne": "/=", "maximum": "max", "minimum": "min",
-    "fabs": "abs", "ln": "log", "arctan": "atan", "arcsin": "asin", "arccos": "acos", "power": "pow", "ceiling": "ceil", "truncate": "trunc", "coerce": "cast",
-    "setq": "set", "set!": "setf", "define": "set", "defvar": "set", "for": "dotimes", "do": "dotimes", "begin": "progn", "block": "progn", "ref": "aref",
-    "svref": "aref", "elt": "aref", "nth": "aref", "+=": "incf", "-=": "decf", "*=": "mulcf", "/=:": "divcf", "funcall": "call", "make-array": "array",
-    "case": "cond", "else": "if", "elif": "cond", "ifelse": "if", "select": "where"}
 
 _INTEGER = re.compile(r"[-+]?\d+\Z", re.ASCII)
 _DECIMAL = re.compile(r"([-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eEdDfF])))(?:[eEdDfF]([-+]?\d+))?\Z", re.ASCII)
@@ -65,7 +48,7 @@ def unknown(f: Frame, form: Form) -> NoReturn:
     """E221: nothing is called so."""
     head = form[0].lower()
     known = [*FUNCTIONS, *EXPRESSIONS, *f.work.statements]
-    if head in ("while", "do-while", "until", "break", "continue", "return-from", "goto", "tagbody"):
+    if head in UNBOUNDED:
         f.fail("E240", f"there is no '{form[0]}': every loop runs a number of times that is known when it starts", form.pos,
                "loop a fixed number of times and choose with (where …)")
     hint = f"write ({HABITS[head]} …)" if head in HABITS else did_you_mean(form[0], known)
@@ -88,7 +71,7 @@ def _atom(f: Frame, atom: Atom, scope: Scope) -> Term:
             return _element(f, binding, (), atom.pos, 1, 1)
         case Array():
             f.fail("E235", f"'{atom}' is a whole tensor; expressions over whole tensors are not supported yet", atom.pos,
-                   f"read one element of it in loops: (aref {atom} {' '.join('ijklmn'[:len(binding.shape)])})")
+                   f"read one element of it in loops: {example(atom, binding.shape)}")
         case Broken():
             raise CatenError()      # the refusal of its declaration has been reported
     value = CONSTANTS.get(atom.lower())
@@ -159,15 +142,21 @@ def element_of(f: Frame, form: Form, scope: Scope) -> tuple[Array | Variable, tu
         case Number() | Variable():
             f.fail("E311", f"'{name}' is a number, not a tensor", name.pos, f"read it by its name alone: {name}")
         case Array(shape=shape) if len(shape) != given:
-            axes = " ".join(map(repr, shape))
-            f.fail("E307", f"'{name}' has {_count(len(shape), 'axis', 'axes')}, [{axes}], but {_count(given, 'index', 'indices')} {'is' if given == 1 else 'are'} given",
-                   form.pos, f"write one index for each axis, separated by spaces: (aref {name}{''.join(' ' + 'ijklmn'[k % 6] for k in range(len(shape)))})")
+            axes = f"{_count(len(shape), 'axis', 'axes')}, [{' '.join(map(repr, shape))}]"
+            verb = "is" if given == 1 else "are"
+            f.fail("E307", f"'{name}' has {axes}, but {_count(given, 'index', 'indices')} {verb} given", form.pos,
+                   f"write one index for each axis, separated by spaces: {example(name, shape)}")
     terms = [infer(f, part, scope) for part in form[2:]]
     index = tuple([f.typing.index(t, f"this index of '{name}'") for t in terms])
     assert isinstance(binding, Array)
     depth, size = 1 + max((t.depth for t in terms), default=0), 1 + sum(t.size for t in terms)
     f.typing.check_extent(depth, size, form.pos)
     return binding, index, depth, size
+
+
+def example(name: str, shape: tuple[Expr, ...]) -> str:
+    """How to spell an element of a tensor."""
+    return f"(aref {name}{''.join(' ' + 'ijklmn'[k % 6] for k in range(len(shape)))})"
 
 
 def _count(n: int, one: str, many: str) -> str:
@@ -186,10 +175,10 @@ def _element(f: Frame, array: Array | Variable, index: tuple[Expr, ...], pos: in
 
 def must_be_set(f: Frame, array: Array, verb: str, pos: int) -> None:
     """Remember that this use of an output that is no input needs a statement that sets it."""
-    from_the_caller = "list it among the inputs too if it comes from the caller"
     if array.name not in f.work.needed:
         f.work.needed[array.name] = f.typing.diagnostic(
-            "E227", f"this {verb} the output '{array.name}', which is no input and is never set", pos, f"(setf (aref {array.name} …) 0) first, or {from_the_caller}")
+            "E227", f"this {verb} the output '{array.name}', which is no input and is never set", pos,
+            f"(setf {example(array.name, array.shape)} 0) first, or list it among the inputs too if it comes from the caller")
 
 
 def _where(f: Frame, form: Form, scope: Scope) -> Term:
@@ -237,7 +226,8 @@ def _bitcast(f: Frame, form: Form, scope: Scope) -> Term:
     bits = DTYPES[dtype].bits
     expr = f.typing.settle(arg, f"f{bits}") if arg.kind == WEAK_FLOAT and bits in (32, 64) else f.typing.default(arg)
     if DTYPES[expr.dtype].bits != bits or "bool" in (dtype, expr.dtype):
-        f.fail("E312", f"(bitcast …) cannot read the bits of {spell(expr.dtype)} as {spell(dtype)}: their sizes differ", form.pos, "(cast …) converts by value")
+        f.fail("E312", f"(bitcast …) cannot read the bits of {spell(expr.dtype)} as {spell(dtype)}", form.pos,
+               "both need the same size, and neither may be bool; (cast …) converts by value")
     return Value(dtype, form.pos, arg.depth + 1, arg.size + 1, Bitcast(dtype, expr))
 
 
@@ -284,8 +274,9 @@ def _plus_one(f: Frame, form: Form, scope: Scope) -> Term:
     return f.typing.apply("add" if form[0] == "1+" else "sub", [infer(f, form[1], scope), Literal(WEAK_INT, form.pos, value=1)], form.pos)
 
 
-EXPRESSIONS: dict[str, Reader] = {"aref": _aref, "where": _where, "if": _where, "cond": _cond, "cast": _cast, "bitcast": _bitcast, "let": _let, "let*": _let,
-                                  "progn": _progn, "1+": _plus_one, "1-": _plus_one}
+EXPRESSIONS: dict[str, Reader] = {
+    "aref": _aref, "where": _where, "if": _where, "cond": _cond, "cast": _cast, "bitcast": _bitcast,
+    "let": _let, "let*": _let, "progn": _progn, "1+": _plus_one, "1-": _plus_one}
 
 
 # -- functions ----------------------------------------------------------------------------------------------------------------------
@@ -335,13 +326,14 @@ def _logic(f: Frame, fn: str, args: list[Term], pos: int) -> Term:
     value = args[0]
     for arg in args[1:]:
         joined = f.typing.apply(fn, [value, arg], pos)
-        if isinstance(arg, Value) and isinstance(value, Value) and reads_memory(arg.expr):
-            arms = (arg.expr, FALSE) if fn == "and" else (TRUE, arg.expr)
-            joined = Value("bool", pos, joined.depth, joined.size, Op("where", (value.expr, *arms)))
+        match value, arg:
+            case Value(expr=Expr() as first), Value(expr=Expr() as second) if reads_memory(second):
+                arms = (second, FALSE) if fn == "and" else (TRUE, second)
+                joined = Value("bool", pos, joined.depth, joined.size, Op("where", (first, *arms)))
         value = joined
     return value
 
 
-def reads_memory(expr: Expr | None) -> bool:
+def reads_memory(expr: Expr) -> bool:
     """Is an element of a tensor read in it?"""
-    return expr is not None and any(isinstance(n, Aref) and n.index for n in expr.unique())
+    return any(isinstance(n, Aref) and n.index for n in expr.unique())

@@ -10,11 +10,12 @@ from ..core.scalars import OPERATORS
 from ..core.text import Atom, Form, Sexp
 from ..errors import CatenError
 from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt, dotimes
-from .expressions import EXPRESSIONS, FUNCTIONS, clauses_of, element_of, infer, is_otherwise, let_pairs, must_be_set, unknown
 from .composite import fold
+from .expressions import EXPRESSIONS, clauses_of, element_of, example, infer, is_otherwise, let_pairs, must_be_set, unknown
 from .frame import Frame, Handler, same_name
 from .scope import Array, Broken, Number, Scope, Variable
 from .typing import WEAK_INT, Literal, Value, spell
+from .vocabulary import FUNCTIONS
 
 STACK_BYTES = 16 * 1024               # a local array up to this size lives on the stack
 
@@ -170,6 +171,7 @@ def _target(f: Frame, form: Sexp, scope: Scope, whole: Form) -> Aref | Variable:
         f.fail("E225", f"'{name}' is an input and no output: it cannot be changed", form.pos, f'list "{name}" among the outputs')
     place = Aref(array.name, index, array.dtype)
     f.mark(place, form.pos)
+    f.work.written.add(array.name)
     if setting:
         f.work.assigned.add(array.name)
     elif array.fresh:
@@ -184,7 +186,7 @@ def _named_target(f: Frame, name: Atom, scope: Scope) -> Array | Variable:
             return binding
         case Array(shape=shape):
             f.fail("E235", f"'{name}' is a whole tensor; statements over whole tensors are not supported yet", name.pos,
-                   f"write its elements in loops: (setf (aref {name} {' '.join('ijklmn'[:len(shape)])}) …)")
+                   f"write its elements in loops: (setf {example(name, shape)} …)")
         case Number(what="scalar input"):
             f.fail("E225", f"'{name}' is an input and no output: it cannot be changed", name.pos, f'list "{name}" among the outputs')
         case Number(what=what):
@@ -194,8 +196,8 @@ def _named_target(f: Frame, name: Atom, scope: Scope) -> Array | Variable:
     if fold(name) in ("t", "nil", "pi", "inf", "nan"):
         f.fail("E226", f"'{name}' is a constant and cannot be assigned", name.pos)
     ended = scope.ended_at(name)
-    f.fail("E220", f"there is no '{name}' here" + (f": it belongs to the inner statement list of line {f.spot(ended).line}" if ended is not None else ""), name.pos,
-           f"(set {name} value) declares a local")
+    reason = f": it belongs to the inner statement list of line {f.spot(ended).line}" if ended is not None else ""
+    f.fail("E220", f"there is no '{name}' here{reason}", name.pos, f"(set {name} value) declares a local")
 
 
 # Statement -> operator, and whether the operand is negated first (a sum commutes with itself; a difference is a sum of the negated).

@@ -153,7 +153,8 @@ class Typing:
         if kind in ("int", "uint"):
             low, high = DTYPES[dtype].least, DTYPES[dtype].greatest
             if not low <= value <= high:
-                self.fail("E308", f"{shown(value)} is beyond the range of {spell(dtype)}, {low} to {high}", term.pos, "use a wider type, or cast it explicitly")
+                self.fail("E308", f"{shown(value)} is beyond the range of {spell(dtype)}, {low} to {high}", term.pos,
+                          "use a wider type, or cast it explicitly")
             return number(value, dtype)
         try:
             too_large = math.isfinite(value) and abs(float(value)) > LARGEST[dtype]
