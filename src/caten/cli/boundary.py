@@ -8,11 +8,11 @@ import sys
 import traceback
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import click
 
 from ..errors import CatenError, Diagnostic, did_you_mean
+from ..runtime.cache import Cache, default_directory
 from . import signals
 from .app import COMMANDS, cli
 from .argv import normalise
@@ -87,21 +87,15 @@ def usage_diagnostic(problem: click.UsageError) -> Diagnostic:
 def internal(problem: Exception, arguments: Sequence[str]) -> Diagnostic:
     """The short message for a fault of ours; the traceback goes to a file in the cache."""
     text = f"caten {' '.join(arguments)}\n\n" + "".join(traceback.format_exception(problem))
-    name = f"crash-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:12]}.txt"
-    kept = None
-    with contextlib.suppress(OSError):
-        folder = _crash_folder()
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        (folder / name).write_text(text, encoding="utf-8", errors="replace")
-        kept = folder / name
-    where = f"the details are in {kept}" if kept else "run again with --debug 4 for the details"
+    name = "crash-" + hashlib.sha256(text.encode(errors="replace")).hexdigest()
+    text = text.encode(errors="replace").decode()
+    cache = Cache(default_directory(os.environ.get("CATEN_CACHE_DIR") or None), lambda _: None)
+    try:
+        where = f"the details are in {cache.keep_failed(name, {'traceback.txt': text}) / 'traceback.txt'}"
+    except OSError:
+        where = "run again with --debug 4 for the details"
     return Diagnostic("E940", f"internal error: {type(problem).__name__}", notes=((where, None),),
                       hint="this is a fault of caten, not of the input: please report it with that file and the spec")
-
-
-def _crash_folder() -> Path:
-    from platformdirs import user_cache_path
-    return Path(os.environ.get("CATEN_CACHE_DIR") or user_cache_path("caten", appauthor=False)) / "failed"
 
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:

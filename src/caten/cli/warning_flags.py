@@ -8,7 +8,7 @@ from .diagnostics import WarningPolicy
 
 # Name -> the diagnostic codes it stands for. All are shown by default.
 WARNINGS: dict[str, tuple[str, ...]] = {
-    "cache": ("E650",),
+    "cache": ("E650", "E651"),
 }
 EVERYTHING = ("all", "extra")
 
