@@ -93,12 +93,12 @@ def _statement(stmt: Stmt, scope: Scope, context: Context, checked: bool) -> Non
                 raise _fault("E482", stmt, f"'{stmt.fn}' does not combine two values")
             target = scope.get(ref.buffer) if isinstance(ref, Aref | Vref) else None
             if isinstance(target, Buffer) and target.access == "in":
-                raise _fault("E486", stmt, f"'{target.name}' is only read by the caller's agreement")
+                raise _fault("E488", stmt, f"'{target.name}' is only read by the caller's agreement")
         case Local(_, dtype, shape, space):
             if dtype not in DTYPES or space not in SPACES:
-                raise _fault("E486", stmt, f"a local of type '{dtype}' in '{space}'")
+                raise _fault("E488", stmt, f"a local of type '{dtype}' in '{space}'")
             if space in ("register", "stack") and not all(isinstance(n, Const) for n in shape):
-                raise _fault("E486", stmt, f"the shape of a local in '{space}' must be constant")
+                raise _fault("E488", stmt, f"the shape of a local in '{space}' must be constant")
     if checked and not context.unreachable:
         _accesses_are_in_bounds(stmt, scope, context)
 
@@ -127,7 +127,7 @@ def _expression(expr: Expr, scope: Scope, stmt: Stmt) -> None:
                 if not isinstance(declared, Buffer | Local) or dtype != declared.type:
                     raise _fault("E482", stmt, f"'{name}' is not an array of {dtype or 'any type'}")
                 if len(index) != len(declared.shape):
-                    raise _fault("E481", stmt, f"{text_of(node)}: '{name}' has {len(declared.shape)} axes")
+                    raise _fault("E489", stmt, f"{text_of(node)}: '{name}' has {len(declared.shape)} axes")
                 for i in index:
                     _is_scalar(i, "i64", stmt, "an index")
         for kind, check in _CHECKS.items():
@@ -152,7 +152,7 @@ def _check_op(node: Op, stmt: Stmt) -> None:
     if len(set(types)) > 1 or types[0] not in DTYPES or not row.accepts(DTYPES[types[0]].kind):
         raise _fault("E482", stmt, f"{text_of(node)}: operands of type {', '.join(types)}")
     if {a.lanes for a in node.args} - {1, node.lanes}:
-        raise _fault("E485", stmt, f"{text_of(node)}: vectors of different lengths")
+        raise _fault("E487", stmt, f"{text_of(node)}: vectors of different lengths")
 
 
 def _check_conversion(node: Cast | Bitcast, stmt: Stmt) -> None:
@@ -164,24 +164,24 @@ def _check_conversion(node: Cast | Bitcast, stmt: Stmt) -> None:
 
 def _check_vector(node: Vref, stmt: Stmt) -> None:
     if node.count < 1 or not -len(node.index) <= node.axis < len(node.index):
-        raise _fault("E485", stmt, f"{text_of(node)}: {node.count} lanes along axis {node.axis}")
+        raise _fault("E487", stmt, f"{text_of(node)}: {node.count} lanes along axis {node.axis}")
     if node.mask is not None and (node.mask.dtype != "bool" or node.mask.lanes != node.count):
-        raise _fault("E485", stmt, f"{text_of(node)}: the mask is a {_kind(node.mask)}")
+        raise _fault("E487", stmt, f"{text_of(node)}: the mask is a {_kind(node.mask)}")
 
 
 def _check_fold(node: Fold, stmt: Stmt) -> None:
     if node.fn not in OPERATORS or node.arg.lanes & (node.arg.lanes - 1):
-        raise _fault("E485", stmt, f"{text_of(node)}: {node.arg.lanes} lanes do not fold by halves with '{node.fn}'")
+        raise _fault("E487", stmt, f"{text_of(node)}: {node.arg.lanes} lanes do not fold by halves with '{node.fn}'")
 
 
 def _check_lanes(node: Splat | Ramp, stmt: Stmt) -> None:
     if node.count < 1 or any(c.lanes != 1 for c in node.children if isinstance(c, Expr)):
-        raise _fault("E485", stmt, f"{text_of(node)}: a vector is made of scalars")
+        raise _fault("E487", stmt, f"{text_of(node)}: a vector is made of scalars")
 
 
 def _check_shuffle(node: Shuffle, stmt: Stmt) -> None:
     if any(not 0 <= p < node.arg.lanes for p in node.picks):
-        raise _fault("E485", stmt, f"{text_of(node)}: the vector has {node.arg.lanes} lanes")
+        raise _fault("E487", stmt, f"{text_of(node)}: the vector has {node.arg.lanes} lanes")
 
 
 _CHECKS: dict[type[Node], Callable[..., None]] = {
