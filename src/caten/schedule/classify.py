@@ -1,0 +1,125 @@
+"""What a loop nest computes, told by its structure: where each loop occurs in the places that are read and written."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..core.expr import Op
+from ..core.program import Buffer
+from ..loop.statements import Aref, For, If, Incf, LoopProgram, Setf, Stmt
+from .nests import mentions, stride_in
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Perfectly nested loops from the outermost, and the statements inside the last one."""
+
+    loops: tuple[For, ...]
+    body: tuple[Stmt, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple([loop.name for loop in self.loops])
+
+    @property
+    def is_leaf(self) -> bool:
+        """Are there only stores (under conditions) inside?"""
+        return all(_is_leaf(stmt) for stmt in self.body)
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """C[batch, rows, columns] += A[batch, rows, sums] · B[batch, sums, columns], each a list of loops in their present order; the last of
+    `columns` is contiguous in C."""
+
+    out: Aref
+    left: Aref
+    right: Aref
+    batch: tuple[str, ...]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    sums: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """One place for every value of `kept` takes a value for every value of `summed`."""
+
+    out: Aref
+    kept: tuple[str, ...]
+    summed: tuple[str, ...]
+
+
+def chain_of(loop: For) -> Chain:
+    """The perfect nest that starts with `loop`."""
+    loops, body = [loop], loop.body
+    while len(body) == 1 and isinstance(body[0], For):
+        loops.append(body[0])
+        body = body[0].body
+    return Chain(tuple(loops), body)
+
+
+def _is_leaf(stmt: Stmt) -> bool:
+    if isinstance(stmt, If):
+        return all(_is_leaf(s) for s in (*stmt.then, *stmt.otherwise))
+    return not isinstance(stmt, For)
+
+
+def stores_in(stmts: tuple[Stmt, ...]) -> list[Setf | Incf]:
+    """The stores, those under conditions included."""
+    return [n for s in stmts for n in s.walk() if isinstance(n, Setf | Incf)]
+
+
+def contraction(program: LoopProgram, chain: Chain) -> Contraction | None:
+    """The nest as a contraction, whatever the order of its loops and of the operands' axes."""
+    match chain.body:
+        case (Incf(ref=Aref() as out, value=Op(fn="mul") as value, fn="add"),):
+            pass
+        case _:
+            return None
+    reads = list({n: None for n in value.unique() if isinstance(n, Aref)})
+    if len(reads) != 2 or out.buffer in (reads[0].buffer, reads[1].buffer):
+        return None
+    groups: dict[tuple[bool, bool, bool], list[str]] = {}
+    for name in chain.names:
+        groups.setdefault((mentions(out, (name,)), mentions(reads[0], (name,)), mentions(reads[1], (name,))), []).append(name)
+    if set(groups) - {(True, True, True), (True, True, False), (True, False, True), (False, True, True)}:
+        return None
+    batch, one, other, sums = [tuple(groups.get(k, ())) for k in ((True, True, True), (True, True, False), (True, False, True), (False, True, True))]
+    contiguous = contiguous_loop(program, out, chain.names)
+    if not sums or not one or not other or contiguous not in (*one, *other):
+        return None
+    left, right = reads
+    if contiguous in one:
+        left, right, one, other = right, left, other, one
+    other = (*[n for n in other if n != contiguous], contiguous)
+    return Contraction(out, left, right, batch, one, other, sums)
+
+
+def reduction(chain: Chain) -> Reduction | None:
+    """The nest as a reduction of one value into a place."""
+    stores = stores_in(chain.body)
+    if len(stores) != 1 or not isinstance(stores[0], Incf) or not isinstance(stores[0].ref, Aref):
+        return None
+    out = stores[0].ref
+    summed = tuple([n for n in chain.names if not mentions(out, (n,))])
+    return Reduction(out, tuple([n for n in chain.names if n not in summed]), summed) if summed else None
+
+
+def fastest_axis(program: LoopProgram, ref: Aref) -> int | None:
+    """The axis along which an array's elements are neighbours; None for a single element."""
+    buffer: Buffer | None = program.buffers.get(ref.buffer)
+    if not ref.index:
+        return None
+    return buffer.order[-1] if buffer is not None and buffer.order else len(ref.index) - 1
+
+
+def contiguous_loop(program: LoopProgram, ref: Aref, names: tuple[str, ...]) -> str | None:
+    """The loop that steps through neighbouring elements of an access, if there is one: the innermost such."""
+    axis = fastest_axis(program, ref)
+    if axis is None:
+        return None
+    for name in reversed(names):
+        strides = [stride_in(i, name) for i in ref.index]
+        if abs(strides[axis] or 0) == 1 and all(s == 0 for n, s in enumerate(strides) if n != axis):
+            return name
+    return None

@@ -1,0 +1,46 @@
+"""A schedule while it is being written: the program so far, the steps that led to it, and what each step made."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..errors import CatenError
+from ..loop.statements import For, LoopProgram
+from .nests import loops_in
+from .script import Step, apply
+
+
+class Draft:
+    """Takes steps through `script.apply`, so that they end up in the program's Schedule fact."""
+
+    def __init__(self, program: LoopProgram) -> None:
+        self.program = program
+
+    def take(self, *words: object) -> tuple[str, ...]:
+        """Take one step; the names of the loops it made, in text order. Raises CatenError E5xx where it is refused."""
+        before = {loop.name for loop in loops_in(self.program)}
+        step: Step = tuple([str(word) for word in words])
+        self.program = apply(self.program, [step])
+        return tuple([loop.name for loop in loops_in(self.program) if loop.name not in before])
+
+    def tries(self, *steps: tuple[object, ...]) -> bool:
+        """Take all of `steps`, or none where one of them is refused."""
+        return self.attempts(lambda draft: [draft.take(*step) for step in steps])
+
+    def attempts(self, recipe: Callable[[Draft], object]) -> bool:
+        """Run a recipe; where one of its steps is refused, the program stays as it was."""
+        before = self.program
+        try:
+            recipe(self)
+        except CatenError as refused:
+            if not all(d.code.startswith("E5") for d in refused.diagnostics):
+                raise
+            self.program = before
+            return False
+        return True
+
+    def loop(self, name: str) -> For:
+        """The loop of this name, which exists."""
+        return next(loop for loop in loops_in(self.program) if loop.name == name)
+
+    def has(self, name: str) -> bool:
+        return any(loop.name == name for loop in loops_in(self.program))

@@ -1,0 +1,51 @@
+"""The recipe for contractions: tiles of the result in registers, both operands packed.
+
+After Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication (2008): a panel of the left operand and one of the right are copied so
+that the innermost loops read them in a row; a tile of the result stays in registers while they run.
+"""
+from __future__ import annotations
+
+from ..core.dtypes import is_float
+from ..core.program import Machine
+from .classify import Contraction
+from .draft import Draft
+from .tiles import gemm_tile
+
+
+def gemm(draft: Draft, c: Contraction, machine: Machine) -> tuple[str, ...]:
+    """Tile, pack and vectorise; the loops that are left outside."""
+    tile, i, j, k = gemm_tile(machine, c.out.dtype), c.rows[-1], c.columns[-1], c.sums[-1]
+    outside = (*c.batch, *c.rows[:-1], *c.columns[:-1])
+    sums = c.sums[:-1]
+    draft.take("reorder", *outside, i, *c.sums, j)
+    jo, ji = draft.take("split", j, tile.columns, "pad")
+    ko, ki = draft.take("split", k, tile.depth, "min")
+    io, ii = draft.take("split", i, tile.panel, "min")
+    iio, iii = draft.take("split", ii, tile.rows, "pad")
+    draft.take("reorder", *outside, io, *sums, ko, jo, iio, ki, iii, ji)
+    packed = [
+        *draft.take("stage", jo, c.left.buffer, "read", "scratch", iio, ki, iii),
+        *draft.take("stage", iio, c.right.buffer, "read", "scratch", ki, ji),
+        *draft.take("stage", ki, c.out.buffer, "accumulate", "register", iii, ji),
+    ]
+    columns = [name for name in packed if _is_copy(name, ji)]
+    for name in (ji, *columns):
+        _vectors(draft, name, tile.columns // 2)
+    if machine.has_fma and is_float(c.out.dtype):
+        draft.take("contract", ki)
+    for name in (iii, *[name for name in packed if _is_copy(name, iii)]):
+        draft.tries(("unroll", name, "full"))
+    return (*outside, io)
+
+
+def _vectors(draft: Draft, name: str, lanes: int) -> None:
+    """A loop over the columns of a tile as vectors side by side."""
+    outer, inner = draft.take("split", name, lanes)
+    draft.take("vectorize", inner)
+    draft.take("unroll", outer, "full")
+
+
+def _is_copy(name: str, loop: str) -> bool:
+    """Is it the loop's copy in a load or store of whole tiles (`ji_r`, `ji_w_2`; not `ji_re`, which is at the edge)?"""
+    suffix = name.removeprefix(f"{loop}_")
+    return suffix != name and suffix.split("_")[0] in ("r", "w")

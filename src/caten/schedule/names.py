@@ -1,0 +1,62 @@
+"""New names for what a step adds: derived from the old ones, unique in the program, the same in every run."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..core.expr import Var
+from ..core.node import Node, substitute
+from ..loop.statements import Aref, For, Let, Local, LoopProgram, Stmt, Vref
+
+
+class Names:
+    """The names a program uses; `fresh` adds one."""
+
+    def __init__(self, program: LoopProgram) -> None:
+        self.taken = {node.declares()[0] for node in program.unique() if hasattr(node, "declares")}
+
+    def fresh(self, wanted: str) -> str:
+        """`wanted`, or with the first free number behind it: io, io_2, io_3."""
+        name, number = wanted, 1
+        while name in self.taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        self.taken.add(name)
+        return name
+
+
+def declared(stmts: Iterable[Stmt]) -> list[For | Let | Local]:
+    """Every statement below that declares a name, in text order."""
+    return [node for stmt in stmts for node in stmt.walk() if isinstance(node, For | Let | Local)]
+
+
+def copied(stmts: tuple[Stmt, ...], suffix: str, names: Names) -> tuple[Stmt, ...]:
+    """A copy whose loops, lets and locals have names of their own: the old ones with `suffix`."""
+    new: dict[str, str] = {}
+    for node in declared(stmts):
+        if node.name not in new:
+            new[node.name] = names.fresh(node.name + suffix)
+    return renamed(stmts, new)
+
+
+def renamed(stmts: tuple[Stmt, ...], new: dict[str, str]) -> tuple[Stmt, ...]:
+    """The statements with declarations and uses of the names in `new` changed."""
+    memo: dict[Node, Any] = {}
+
+    def go(node: Node) -> Any:
+        if node not in memo:
+            out = node.map(go)
+            match out:
+                case Var(name=name) | For(name=name) | Let(name=name) | Local(name=name) if name in new:
+                    out = out.replace(name=new[name])
+                case Aref(buffer=name) | Vref(buffer=name) if name in new:
+                    out = out.replace(buffer=new[name])
+            memo[node] = out
+        return memo[node]
+
+    return tuple([go(stmt) for stmt in stmts])
+
+
+def with_value(stmts: tuple[Stmt, ...], loop: For, value: Any) -> tuple[Stmt, ...]:
+    """The statements with the variable of `loop` replaced by an expression."""
+    return substitute(stmts, {Var(loop.name, "i64"): value})  # type: ignore[no-any-return]   # a tuple gives a tuple

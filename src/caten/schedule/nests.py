@@ -1,0 +1,162 @@
+"""Loops of a program by their names: finding one, what surrounds it, and putting other statements in its place."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..core.expr import Const, Expr, Op, Var
+from ..core.node import Node
+from ..errors import CatenError, did_you_mean, error
+from ..loop.affine import linear
+from ..loop.context import Context
+from ..loop.statements import Aref, For, If, Incf, Kernel, LoopProgram, Ref, Setf, Stmt, Vref
+
+
+def refusal(code: str, step: str, reason: str) -> CatenError:
+    """A step that cannot be taken, with the reason: `vectorize ji: (aref C i j) is not contiguous in ji`."""
+    return error(code, f"{step}: {reason}")
+
+
+def loops_in(node: Any) -> Iterator[For]:
+    """Every loop of a program, kernel, statement or list of statements, outermost first, in text order."""
+    match node:
+        case tuple():
+            for part in node:
+                yield from loops_in(part)
+        case For():
+            yield node
+            yield from loops_in(node.body)
+        case If():
+            yield from loops_in(node.then)
+            yield from loops_in(node.otherwise)
+        case Kernel():
+            yield from loops_in(node.body)
+        case LoopProgram():
+            yield from loops_in(node.kernels)
+
+
+def find(program: LoopProgram, name: str, step: str) -> For:
+    """The loop called `name`; E501 names the loops there are."""
+    known = {loop.name: loop for loop in loops_in(program)}
+    if name not in known:
+        there = ", ".join(known) if known else "none"
+        raise error("E501", f"{step}: there is no loop '{name}'; the loops are: {there}", hint=did_you_mean(name, list(known)))
+    return known[name]
+
+
+def replaced(program: LoopProgram, old: Stmt, *new: Stmt) -> LoopProgram:
+    """The program with `new` in the place of one statement that holds a loop (so that it occurs once)."""
+    def go(node: Node) -> Any:
+        if node is old:
+            return new
+        return node.map(go) if isinstance(node, Stmt | Kernel) else node
+    return program.map(go)  # type: ignore[no-any-return]   # Node.map gives a node of its own class
+
+
+def trail(program: LoopProgram, loop: For) -> tuple[tuple[tuple[Stmt, ...], Stmt], ...]:
+    """From the kernel down to `loop`: each statement on the way, after the statements before it in its list; `loop` itself is last."""
+    def go(stmts: tuple[Stmt, ...]) -> tuple[tuple[tuple[Stmt, ...], Stmt], ...] | None:
+        for n, stmt in enumerate(stmts):
+            if stmt is loop:
+                return ((stmts[:n], stmt),)
+            inner = {For: ("body",), If: ("then", "otherwise")}.get(type(stmt), ())
+            for field in inner:
+                below = go(getattr(stmt, field))
+                if below is not None:
+                    return ((stmts[:n], stmt), *below)
+        return None
+    for kernel in program.kernels:
+        found = go(kernel.body)
+        if found is not None:
+            return found
+    return ()
+
+
+def enclosing(program: LoopProgram, loop: For) -> tuple[For, ...]:
+    """The loops around `loop`, outermost first."""
+    return tuple([stmt for _, stmt in trail(program, loop)[:-1] if isinstance(stmt, For)])
+
+
+def context_at(program: LoopProgram, loop: For) -> Context:
+    """What is known just before `loop` runs."""
+    context = Context.of(program)
+    way = trail(program, loop)
+    for n, (before, stmt) in enumerate(way):
+        context = context.through(before)
+        if stmt is loop:
+            break
+        match stmt:
+            case For():
+                context = context.inside(stmt)
+            case If(then=then):
+                context = context.given(stmt.cond, any(s is way[n + 1][1] for s in then))
+    return context
+
+
+def accesses(node: Any, buffer: str) -> list[Ref]:
+    """The distinct places of `buffer` that occur in a statement or a list of them, in text order."""
+    roots: Iterable[Node] = node if isinstance(node, tuple) else (node,)
+    found: dict[Ref, None] = {}
+    for root in roots:
+        for n in root.walk():
+            if isinstance(n, Aref | Vref) and n.buffer == buffer:
+                found[n] = None
+    return list(found)
+
+
+def writes(node: Any) -> list[Setf | Incf]:
+    """The stores in a statement or a list of them, in text order."""
+    roots: Iterable[Node] = node if isinstance(node, tuple) else (node,)
+    return [n for root in roots for n in root.walk() if isinstance(n, Setf | Incf)]
+
+
+def reads_memory(expr: Node) -> bool:
+    return any(isinstance(n, Ref) for n in expr.unique())
+
+
+def mentions(node: Any, names: Iterable[str]) -> bool:
+    """Does any variable of these names occur?"""
+    wanted = frozenset(names)
+    roots = node if isinstance(node, tuple) else (node,)
+    return any(isinstance(n, Var) and n.name in wanted for root in roots for n in root.unique())
+
+
+def stride_in(expr: Expr, name: str) -> int | None:
+    """The constant d such that `expr` grows by d when the variable `name` grows by 1; None when there is none.
+
+    (+ (* 8 i) j) grows by 8 in i; (* i i) and (aref I i) by no constant.
+    """
+    stride = 0
+    for monomial, factor in linear(expr).terms.items():
+        match monomial:
+            case (Var(name=n),) if n == name:
+                stride = factor
+            case _ if mentions(monomial, (name,)):
+                return None
+    return stride
+
+
+def largest(expr: Expr) -> int | None:
+    """A constant that a loop extent never exceeds, read off its form: (min 6 (- M i)) is at most 6; None where there is none."""
+    match expr:
+        case Const():
+            return int(expr.value)
+        case Op(fn="min", args=(a, b)):
+            known = [k for k in (largest(a), largest(b)) if k is not None]
+            return min(known, default=None)
+        case Op(fn="max", args=(a, b)):
+            p, q = largest(a), largest(b)
+            return None if p is None or q is None else max(p, q)
+        case Op(fn="add", args=(a, b)):
+            p, q = largest(a), largest(b)
+            return None if p is None or q is None else p + q
+        case Op(fn="sub", args=(a, Const() as c)):
+            p = largest(a)
+            return None if p is None else p - int(c.value)
+        case Op(fn="floordiv", args=(a, Const() as c)) if c.value > 0:
+            p = largest(a)
+            return None if p is None else p // int(c.value)
+        case Op(fn="mul", args=(a, Const() as c)) | Op(fn="mul", args=(Const() as c, a)) if c.value > 0:
+            p = largest(a)
+            return None if p is None else p * int(c.value)
+    return None

@@ -1,0 +1,23 @@
+"""parallel: run the iterations of a loop on several threads."""
+from __future__ import annotations
+
+from ...loop.dependence import obstacle_to_parallel
+from ...loop.statements import LoopProgram
+from ..nests import enclosing, find, loops_in, refusal, replaced
+
+
+def parallel(program: LoopProgram, loop: str) -> LoopProgram:
+    """Mark a loop whose iterations may run in any order, at once.
+
+        (parallel i)
+        (for i 0 M 1 serial …)    ->    (for i 0 M 1 parallel …)
+    """
+    step = f"parallel {loop}"
+    found = find(program, loop, step)
+    others = [other.name for other in (*enclosing(program, found), *loops_in(found.body)) if other.mark == "parallel"]
+    if others:
+        raise refusal("E514", step, f"'{others[0]}' is parallel already, and one level is all there is")
+    reason = obstacle_to_parallel(program, loop)
+    if reason is not None:
+        raise refusal("E514", step, reason)
+    return replaced(program, found, found.replace(mark="parallel"))

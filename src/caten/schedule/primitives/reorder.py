@@ -1,0 +1,77 @@
+"""reorder: the loops of a perfect nest in another order."""
+from __future__ import annotations
+
+from ...core.expr import Expr
+from ...loop.dependence import obstacle_to_reorder
+from ...loop.statements import For, If, LoopProgram, Stmt
+from ..guards import wrapped
+from ..nests import find, loops_in, mentions, reads_memory, refusal, replaced
+
+
+def reorder(program: LoopProgram, *order: str) -> LoopProgram:
+    """The named loops, which form a perfect nest, in this order from the outermost. Conditions between them move to the innermost body.
+
+        (reorder p i j)
+        (for i 0 M 1 serial                          (for p 0 K 1 serial
+          (for j 0 N 1 serial                          (for i 0 M 1 serial
+            (for p 0 K 1 serial …)))         ->          (for j 0 N 1 serial …)))
+    """
+    step = f"reorder {' '.join(order)}"
+    if len(set(order)) != len(order) or len(order) < 2:
+        raise refusal("E511", step, "name two or more different loops")
+    found = [find(program, name, step) for name in order]
+    top = next((f for f in found if set(order) <= {inner.name for inner in loops_in(f)}), None)
+    if top is None:
+        raise refusal("E511", step, "the loops are not nested in each other")
+    nest, conds, body = _peel(top, set(order), step)
+    program = replaced(program, top, _build(nest, conds, body))
+    between = [loop.name for loop in nest if loop.name not in order]
+    if between:
+        raise refusal("E511", step, f"'{between[0]}' lies between them; name it too")
+    return _sorted(program, nest, conds, body, order, step)
+
+
+def _sorted(program: LoopProgram, nest: list[For], conds: tuple[Expr, ...], body: tuple[Stmt, ...], order: tuple[str, ...], step: str) -> LoopProgram:
+    """Neighbours swapped until the order is right, each swap checked on the program as it is then."""
+    for target in range(len(order)):
+        position = next(n for n, loop in enumerate(nest) if loop.name == order[target])
+        for n in range(position, target, -1):
+            outer, inner = nest[n - 1], nest[n]
+            if mentions((inner.lo, inner.hi, inner.step), (outer.name,)):
+                raise refusal("E511", step, f"the range of '{inner.name}' depends on '{outer.name}'")
+            reason = obstacle_to_reorder(program, outer.name, inner.name)
+            if reason is not None:
+                raise refusal("E511", step, reason)
+            old = find(program, nest[0].name, step)
+            nest[n - 1], nest[n] = inner, outer
+            program = replaced(program, old, _build(nest, conds, body))
+    return program
+
+
+def _peel(top: For, names: set[str], step: str) -> tuple[list[For], tuple[Expr, ...], tuple[Stmt, ...]]:
+    """The loops of a perfect nest down to the last named one, the conditions between them, and the body."""
+    nest: list[For] = []
+    conds: list[Expr] = []
+    body: tuple[Stmt, ...] = (top,)
+    while not names <= {loop.name for loop in nest}:
+        match body:
+            case (For() as loop,):
+                if nest and any(reads_memory(e) for e in (loop.lo, loop.hi, loop.step)):
+                    raise refusal("E511", step, f"the range of '{loop.name}' reads memory")
+                nest.append(loop)
+                body = loop.body
+            case (If(cond=cond, then=then, otherwise=()),):
+                if reads_memory(cond):
+                    raise refusal("E511", step, f"the condition {cond} between the loops reads memory")
+                conds.append(cond)
+                body = then
+            case _:
+                raise refusal("E511", step, f"'{nest[-1].name}' holds more than one statement, so the nest is not perfect")
+    return nest, tuple(conds), body
+
+
+def _build(nest: list[For], conds: tuple[Expr, ...], body: tuple[Stmt, ...]) -> Stmt:
+    stmts = (wrapped(body, conds),) if conds else body
+    for loop in reversed(nest):
+        stmts = (loop.replace(body=stmts),)
+    return stmts[0]

@@ -1,0 +1,85 @@
+"""split: one loop as two, the inner one of a fixed length."""
+from __future__ import annotations
+
+from ...core.expr import Expr, Op, Var, index
+from ...loop.affine import canonical
+from ...loop.context import Context
+from ...loop.statements import ONE, ZERO, For, LoopProgram, Stmt, is_const
+from ..guards import below, guarded
+from ..names import Names, copied, with_value
+from ..nests import accesses, context_at, find, refusal, replaced, writes
+from ..tidy import tidied
+
+TAILS = ("cut", "min", "pad")
+
+
+def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names: tuple[str, str] | None = None) -> LoopProgram:
+    """Loop i becomes `io` over tiles and `ii` of `factor` iterations inside a tile (or the two `names`). `tail` says what becomes of the
+    rest, unless `factor` is known to divide the extent.
+
+        (for i 0 M 1 serial (setf (aref A i) 0.0))
+    cut: full tiles, then a loop over the rest, with names that end in t
+        (for io 0 (floordiv M 4) 1 serial
+          (for ii 0 4 1 serial (setf (aref A (+ (* io 4) ii)) 0.0)))
+        (for it (* (floordiv M 4) 4) M 1 serial (setf (aref A it) 0.0))
+    min: the last tile is shorter
+        (for io 0 (floordiv (+ M 3) 4) 1 serial
+          (for ii 0 (min 4 (- M (* io 4))) 1 serial (setf (aref A (+ (* io 4) ii)) 0.0)))
+    pad: every tile is full, and conditions at the leaves keep the stores inside
+        (for io 0 (floordiv (+ M 3) 4) 1 serial
+          (for ii 0 4 1 serial (if (< (+ (* io 4) ii) M) ((setf (aref A (+ (* io 4) ii)) 0.0)))))
+    """
+    step = f"split {loop}"
+    found = find(program, loop, step)
+    _check(found, factor, tail, step)
+    context, new = context_at(program, found), Names(program)
+    outer, inner = (new.fresh(found.name + "o"), new.fresh(found.name + "i")) if names is None else (new.fresh(names[0]), new.fresh(names[1]))
+    if names is not None and names != (outer, inner):
+        raise refusal("E510", step, f"the names {names[0]} and {names[1]} must differ and be new to the program")
+    extent = canonical(found.hi - found.lo)
+    if not context.proves(Op("le", (found.lo, found.hi))):
+        extent = Op("max", (extent, ZERO))
+    if is_const(extent) and tail == "cut" and factor > extent.value:  # type: ignore[attr-defined]   # a literal has a value
+        raise refusal("E510", step, f"it has {extent} iterations, not one full tile of {factor}")
+    tiles, whole = _tiles(extent, factor, tail, context)
+    start = Var(outer, "i64") * factor
+    at = canonical(found.lo + start + Var(inner, "i64"))
+    body = with_value(found.body, found, at)
+    outer_mark = "parallel" if found.mark == "parallel" else "serial"
+
+    def nest(length: Expr, body: tuple[Stmt, ...]) -> For:
+        return For(outer, ZERO, tiles, ONE, outer_mark, (For(inner, ZERO, length, ONE, "serial", body),))
+
+    if whole:
+        made: tuple[Stmt, ...] = (nest(index(factor), body),)
+    elif tail == "min":
+        made = (nest(Op("min", (index(factor), canonical(extent - start))), body),)
+    elif tail == "pad":
+        shell = nest(index(factor), ())
+        made = (nest(index(factor), guarded(body, below(at, found.hi, context.inside(shell).inside(shell.body[0])))),)
+    else:
+        rest = For(new.fresh(found.name + "t"), canonical(found.lo + tiles * factor), found.hi, ONE, outer_mark, ())
+        last = with_value(copied(found.body, "t", new), found, Var(rest.name, "i64"))
+        made = (nest(index(factor), body), rest.replace(body=last))
+    return replaced(program, found, *tidied(made, context))
+
+
+def _tiles(extent: Expr, factor: int, tail: str, context: Context) -> tuple[Expr, bool]:
+    """How many tiles there are, and whether all of them are full."""
+    whole = is_const(extent) and extent.value % factor == 0  # type: ignore[attr-defined]   # a literal has a value
+    whole = whole or context.proves(Op("eq", (extent % factor, ZERO)))
+    round_up = 0 if whole or tail == "cut" else factor - 1
+    return canonical((extent + round_up) // factor), whole
+
+
+def _check(found: For, factor: int, tail: str, step: str) -> None:
+    if tail not in TAILS:
+        raise refusal("E510", step, f"the tail is one of {', '.join(TAILS)}, not '{tail}'")
+    if factor < 1:
+        raise refusal("E510", step, f"a tile has at least one iteration, not {factor}")
+    if not is_const(found.step, 1):
+        raise refusal("E510", step, f"its step is {found.step}, not 1")
+    changed = {w.ref.buffer for w in writes(found)}  # type: ignore[attr-defined]   # every place names its buffer
+    for buffer in sorted(changed):
+        if accesses((found.lo, found.hi), buffer):
+            raise refusal("E510", step, f"its bounds read {buffer}, which its body writes")

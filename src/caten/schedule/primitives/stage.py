@@ -1,0 +1,250 @@
+"""stage: keep what a loop uses of a buffer in a local tile."""
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.dtypes import DTYPES
+from ...core.expr import Const, Expr, Op, Var, index, number
+from ...core.monoids import identity, is_monoid
+from ...core.node import substitute
+from ...loop.affine import canonical
+from ...loop.context import Context
+from ...loop.statements import SPACES, Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt, Vref, is_const
+from ..guards import guards_of, wrapped
+from ..names import Names, renamed
+from ..nests import accesses, context_at, enclosing, find, largest, loops_in, mentions, reads_memory, refusal, replaced, stride_in, writes
+from ..shapes import is_inside, shapes
+from ..tidy import tidied
+
+HOWS = ("read", "accumulate", "partial")
+MAX_STACK_BYTES = 16384
+
+
+def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loops: str) -> LoopProgram:
+    """A tile around loop `at` takes the place of `buffer` inside it, with one axis for each of `loops` (loops inside `at`, or itself; those
+    that the access uses, where none are named), in this order: naming them is choosing the layout.
+
+    read: the tile is filled before the loop, with zeros where the conditions around the access fail.
+        (stage i B read stack p)
+        (for i 0 M 1 serial                               (local B_tile f32 (8) stack)
+          (for p 0 8 1 serial                             (for p_r 0 8 1 serial (setf (aref B_tile p_r) (aref B p_r)))
+            (incf (aref A i) (aref B p))))          ->    (for i 0 M 1 serial (for p 0 8 1 serial (incf (aref A i) (aref B_tile p))))
+    accumulate: the tile is loaded before the loop and stored after it; the order of operations on an element stays.
+        (stage p C accumulate register)
+        (for p 0 K 1 serial                               (local C_tile f32 () register)
+          (incf (aref C i) (aref A i p)))                 (setf (aref C_tile) (aref C i))
+                                                    ->    (for p 0 K 1 serial (incf (aref C_tile) (aref A i p)))
+                                                          (setf (aref C i) (aref C_tile))
+    partial: every iteration of `loops`, which the access does not use, sums on its own; the parts are added up after the loop.
+        (stage po s partial register pi)
+        (for po 0 K 1 serial                              (local s_part f32 (4) register)
+          (for pi 0 4 1 serial                            (for pi_z 0 4 1 serial (setf (aref s_part pi_z) 0.0))
+            (incf (aref s) (aref A po pi))))        ->    (for po … (for pi … (incf (aref s_part pi) (aref A po pi))))
+                                                          (for pi_w 0 4 1 serial (incf (aref s) (aref s_part pi_w)))
+    """
+    step = f"stage {at} {buffer}"
+    found = find(program, at, step)
+    if how not in HOWS:
+        raise refusal("E515", step, f"a tile is one of {', '.join(HOWS)}, not '{how}'")
+    if space not in SPACES[:3]:
+        raise refusal("E515", step, f"a tile lives in {', '.join(SPACES[:3])}, not '{space}'")
+    tile = _Tile(program, found, buffer, space, loops, step)
+    made = {"read": tile.read, "accumulate": tile.accumulate, "partial": tile.partial}[how]()
+    context = context_at(program, found)
+    return replaced(program, found, *tidied(made, context))
+
+
+class _Tile:
+    """What one staging step works with: the access, its loops, its conditions, and the tile's axes."""
+
+    def __init__(self, program: LoopProgram, found: For, buffer: str, space: str, loops: tuple[str, ...], step: str) -> None:
+        self.program, self.found, self.buffer, self.step, self.space = program, found, buffer, step, space
+        self.ref = self._access()
+        self.inner = [found, *loops_in(found.body)]
+        known = {loop.name: loop for loop in self.inner}
+        for name in loops:
+            if name not in known:
+                raise self.refuse(f"'{name}' is no loop inside '{found.name}'")
+        self.axes = [known[n] for n in loops] if loops else [loop for loop in self.inner if mentions(self.ref, (loop.name,))]
+        self.names, self.context = Names(program), context_at(program, found)
+        self.shape = shapes(program)[buffer]
+        unused = [loop.name for loop in self.inner if loop not in self.axes]
+        if mentions(self.ref, unused):
+            name = next(n for n in unused if mentions(self.ref, (n,)))
+            raise self.refuse(f"{self.ref} moves with '{name}', which is no axis of the tile")
+        if any(reads_memory(i) for i in self.ref.index):
+            raise self.refuse(f"the index of {self.ref} reads memory")
+        conds = guards_of((found,), self.ref)
+        self.guards = tuple([c for c in conds if not mentions(c, unused) and not reads_memory(c)])
+        self.extents = [self._extent(loop, n) for n, loop in enumerate(self.axes)]
+        if space == "stack" and _bytes(self.ref.dtype, self.extents) > MAX_STACK_BYTES:
+            raise self.refuse(f"its {_bytes(self.ref.dtype, self.extents)} bytes do not fit on the stack ({MAX_STACK_BYTES}); use scratch")
+
+    # the three kinds -------------------------------------------------------------------------------------------------------------
+    def read(self) -> tuple[Stmt, ...]:
+        if any(w.ref is self.ref for w in writes(self.found)):
+            raise self.refuse(f"{self.ref} is written inside '{self.found.name}', use accumulate")
+        local, tile = self._local("tile")
+        self._check_inside()
+        fill = self._either((Setf(tile, self.ref),), (Setf(tile, self._load()),), "r")
+        return (local, *fill, *substitute((self.found,), {self.ref: tile}))
+
+    def accumulate(self) -> tuple[Stmt, ...]:
+        if not any(w.ref is self.ref for w in writes(self.found)):
+            raise self.refuse(f"{self.ref} is only read inside '{self.found.name}', use read")
+        self._check_one_to_one()
+        self._check_inside()
+        local, tile = self._local("tile")
+        load = self._either((Setf(tile, self.ref),), (Setf(tile, self._load()),), "r")
+        store = self._either((Setf(self.ref, tile),), (wrapped((Setf(self.ref, tile),), self.guards),) if self.guards else (), "w")
+        (loop,) = substitute((self.found,), {self.ref: tile})
+        if self.guards:
+            context = context_at(self.program, self.found)
+            known = shapes(self.program) | {local.name: local.shape}
+            (loop,) = _without_guards((loop,), set(self.guards), local.name, known, context)
+        return (local, *load, loop, *store)
+
+    def partial(self) -> tuple[Stmt, ...]:
+        stores = [w for w in writes(self.found) if w.ref is self.ref]
+        fns = {w.fn for w in stores if isinstance(w, Incf)}
+        uses = sum(1 for n in self.found.walk() if n is self.ref)
+        if len(fns) != 1 or uses != len(stores) or not all(isinstance(w, Incf) for w in stores):
+            raise self.refuse(f"{self.ref} is not only added to, with one operator, inside '{self.found.name}'")
+        (fn,) = fns
+        if not is_monoid(fn, self.ref.dtype):
+            raise self.refuse(f"'{fn}' has no neutral value on {self.ref.dtype}")
+        self._check_inside()
+        local, tile = self._local("part")
+        start = self._nest((Setf(tile, identity(fn, self.ref.dtype)),), "z")
+        add: Stmt = Incf(self.ref, tile, fn)
+        finish = self._nest((wrapped((add,), self.guards) if self.guards else add,), "w")
+        return (local, *start, *substitute((self.found,), {self.ref: tile}), *finish)
+
+    # parts of them ---------------------------------------------------------------------------------------------------------------
+    def _local(self, suffix: str) -> tuple[Local, Aref]:
+        local = Local(self.names.fresh(f"{self.buffer}_{suffix}"), self.ref.dtype, tuple(self.extents), self.space)
+        at = tuple([canonical(Var(loop.name, "i64") - loop.lo) for loop in self.axes])
+        return local, Aref(local.name, at, self.ref.dtype)
+
+    def _load(self) -> Expr:
+        """The element, or zero where a condition fails."""
+        value: Expr = self.ref
+        for cond in reversed(self.guards):
+            value = Op("where", (cond, value, number(0, self.ref.dtype)))
+        return value
+
+    def _nest(self, body: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
+        """`body` in loops over the axes of the tile, with names of their own."""
+        for loop in reversed(self.axes):
+            body = (For(loop.name, loop.lo, loop.hi, loop.step, "serial", body),)
+        return renamed(body, {loop.name: self.names.fresh(f"{loop.name}_{suffix}") for loop in self.axes})
+
+    def _either(self, full: tuple[Stmt, ...], edge: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
+        """Without conditions where the whole tile is known to satisfy them, else with them for each element."""
+        if not self.guards:
+            return self._nest(full, suffix)
+        ends = {Var(loop.name, "i64"): canonical(loop.hi - 1) for loop in self.axes}
+        if not all(isinstance(g, Op) and g.fn in ("lt", "le") and self._grows(g) for g in self.guards):
+            return self._nest(edge, suffix)
+        inside = [canonical_condition(substitute(g, ends)) for g in self.guards]
+        cond = inside[0]
+        for other in inside[1:]:
+            cond = Op("and", (cond, other))
+        return (If(cond, self._nest(full, suffix), self._nest(edge, suffix + "e")),)
+
+    def _grows(self, cond: Op) -> bool:
+        """Is x < y, once it holds for the last iteration of every axis, true for all of them?"""
+        strides = [stride_in(cond.args[0] - cond.args[1], loop.name) for loop in self.axes]
+        return all(s is not None and s >= 0 for s in strides)
+
+    # checks ----------------------------------------------------------------------------------------------------------------------
+    def _access(self) -> Aref:
+        refs = accesses(self.found, self.buffer)
+        if not refs:
+            raise self.refuse(f"'{self.found.name}' does not use it")
+        if len(refs) > 1:
+            raise self.refuse(f"it is used in more than one way: {', '.join([str(r) for r in refs[:3]])}")
+        (ref,) = refs
+        if not isinstance(ref, Aref):
+            raise self.refuse(f"{ref} is a vector already; stage before vectorize")
+        return ref
+
+    def _extent(self, loop: For, position: int) -> Expr:
+        """The length of the tile along one loop."""
+        if not is_const(loop.step, 1):
+            raise self.refuse(f"the step of '{loop.name}' is {loop.step}, not 1")
+        later = [other.name for other in self.inner if other not in self.axes[:position]]
+        if mentions((loop.lo, loop.hi), later):
+            raise self.refuse(f"the range of '{loop.name}' depends on a loop that is no axis of the tile before it")
+        if any(reads_memory(e) for e in (loop.lo, loop.hi)):
+            raise self.refuse(f"the range of '{loop.name}' reads memory")
+        extent = canonical(loop.hi - loop.lo)
+        bound = largest(extent)
+        if bound is not None:
+            return index(bound)
+        if self.space != "scratch":
+            raise self.refuse(f"the length {extent} of '{loop.name}' has no constant bound, which a tile in {self.space} needs")
+        if mentions(extent, [outer.name for outer in (*enclosing(self.program, self.found), *self.inner)]):
+            raise self.refuse(f"the length {extent} of '{loop.name}' changes from iteration to iteration")
+        return extent
+
+    def _check_inside(self) -> None:
+        context = self.context
+        for loop in self.axes:
+            context = context.inside(loop)
+        for cond in self.guards:
+            context = context.given(cond)
+        if not is_inside(self.ref, self.shape, context):
+            raise self.refuse(f"{self.ref} is not proven to stay inside {self.buffer} for the whole tile")
+
+    def _check_one_to_one(self) -> None:
+        """Different cells of the tile must stand for different elements: each axis moves one index, by more than the faster ones together."""
+        for position in range(len(self.ref.index)):
+            moving = [(abs(s), extent) for loop, extent in zip(self.axes, self.extents, strict=True)
+                      if (s := stride_in(self.ref.index[position], loop.name)) != 0 and s is not None]
+            reach = 0
+            for stride, extent in sorted(moving, key=lambda m: m[0]):
+                if stride <= reach:
+                    raise self.refuse(f"two iterations meet in one element of {self.ref}")
+                reach += stride * (extent.value - 1) if isinstance(extent, Const) else 1 << 62
+        for loop in self.axes:
+            if not any(stride_in(i, loop.name) for i in self.ref.index):
+                raise self.refuse(f"two iterations of '{loop.name}' meet in one element of {self.ref}; use partial")
+
+    def refuse(self, reason: str) -> Exception:
+        return refusal("E515", self.step, reason)
+
+
+def canonical_condition(cond: Any) -> Any:
+    """A comparison with both sides in normal form."""
+    return cond.map(canonical)
+
+
+def _bytes(dtype: str, extents: list[Expr]) -> int:
+    total = DTYPES[dtype].bytes
+    for n in extents:
+        total *= n.value if isinstance(n, Const) else 1
+    return total
+
+
+def _without_guards(stmts: tuple[Stmt, ...], guards: set[Expr], tile: str, known: dict[str, tuple[Expr, ...]], context: Context) -> tuple[Stmt, ...]:
+    """The conditions that the loads and stores of the tile repeat are dropped around what changes the tile alone and reads nothing outside
+    of its arrays: the cells beyond the edge then hold values that nobody stores."""
+    out: list[Stmt] = []
+    for stmt in stmts:
+        match stmt:
+            case For(body=body):
+                out.append(stmt.replace(body=_without_guards(body, guards, tile, known, context.inside(stmt))))
+            case If(cond=cond, then=then, otherwise=()):
+                then = _without_guards(then, guards, tile, known, context)
+                needed = cond not in guards or not all(_is_harmless(s, tile, known, context) for s in then)
+                out.extend([If(cond, then)] if needed else then)
+            case _:
+                out.append(stmt)
+    return tuple(out)
+
+
+def _is_harmless(stmt: Stmt, tile: str, known: dict[str, tuple[Expr, ...]], context: Context) -> bool:
+    if not isinstance(stmt, Setf | Incf) or not isinstance(stmt.ref, Aref) or stmt.ref.buffer != tile:
+        return False
+    return all(is_inside(ref, known[ref.buffer], context) for ref in stmt.unique() if isinstance(ref, Aref | Vref))

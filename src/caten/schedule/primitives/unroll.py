@@ -1,0 +1,40 @@
+"""unroll: write out the iterations of a loop, here or in the host compiler."""
+from __future__ import annotations
+
+from ...core.expr import Const, index
+from ...loop.statements import LoopProgram
+from ..names import Names, copied, with_value
+from ..nests import context_at, find, refusal, replaced
+from ..tidy import tidied
+
+MAX_COPIES = 64                  # of one loop body in the text
+MAX_STATEMENTS = 4096            # that one step may write
+
+
+def unroll(program: LoopProgram, loop: str, how: str = "mark") -> LoopProgram:
+    """Mark a loop of constant extent for unrolling by the host compiler; with `full`, write its iterations out.
+
+        (unroll i full)
+        (for i 0 2 1 serial                      (setf (aref A 0) 0.0)
+          (setf (aref A i) 0.0))           ->    (setf (aref A 1) 0.0)
+    """
+    step = f"unroll {loop}"
+    found = find(program, loop, step)
+    if not (isinstance(found.lo, Const) and isinstance(found.hi, Const) and isinstance(found.step, Const)):
+        raise refusal("E512", step, f"its range from {found.lo} to {found.hi} by {found.step} is not constant")
+    if found.mark == "parallel":
+        raise refusal("E512", step, "the loop is parallel")
+    if how == "mark":
+        return replaced(program, found, found.replace(mark="unroll"))
+    values = range(found.lo.value, found.hi.value, found.step.value)
+    size = sum(1 for stmt in found.body for _ in stmt.walk())
+    if len(values) > MAX_COPIES or len(values) * size > MAX_STATEMENTS * 16:
+        raise refusal("E512", step, f"{len(values)} copies of its body are too much text")
+    names, context = Names(program), context_at(program, found)
+    out = []
+    for n, value in enumerate(values):
+        body = found.body if n == 0 else copied(found.body, f"_{n}", names)
+        out.extend(with_value(body, found, index(value)))
+    return replaced(program, found, *tidied(tuple(out), context))
+
+

@@ -1,0 +1,215 @@
+"""vectorize: the iterations of a loop as the lanes of vectors."""
+from __future__ import annotations
+
+from ...core.dtypes import DTYPES
+from ...core.expr import Bitcast, Cast, Const, Expr, Op, Var, index
+from ...core.monoids import identity, is_monoid
+from ...core.node import substitute
+from ...loop.affine import canonical
+from ...loop.context import Context
+from ...loop.dependence import obstacle_to_vectorize
+from ...loop.statements import (
+    ZERO, Aref, Fold, For, If, Incf, Let, Local, LoopProgram, Prefetch, Ramp, Ref, Setf, Shuffle, Splat, Stmt, Vref, is_const,
+)
+from ..names import Names
+from ..nests import context_at, find, mentions, reads_memory, refusal, replaced, stride_in
+from ..shapes import is_inside, shapes
+from ..tidy import tidied
+
+MAX_LANES = 64
+STACK_BYTES = 16384
+
+
+def vectorize(program: LoopProgram, loop: str) -> LoopProgram:
+    """A loop of 2, 4, 8 … iterations becomes operations on that many lanes: accesses that are contiguous in it become vectors, what does
+    not depend on it is repeated, conditions become masks, and a sum into one place adds all lanes of a vector.
+
+        (vectorize ji)
+        (for ji 0 8 1 serial
+          (if (< (+ j ji) N)                  ->   (setf (vref A 8 (j) -1 (< (ramp 8 j 1) (splat 8 N))) (splat 8 x)))
+            ((setf (aref A (+ j ji)) x))))
+    """
+    step = f"vectorize {loop}"
+    found = find(program, loop, step)
+    extent = canonical(found.hi - found.lo)
+    if not is_const(extent) or not is_const(found.step, 1):
+        raise refusal("E513", step, f"its range from {found.lo} to {found.hi} by {found.step} has no constant length; split it first")
+    lanes = int(extent.value)  # type: ignore[attr-defined]   # a literal has a value
+    if lanes < 2 or lanes > MAX_LANES or lanes & (lanes - 1):
+        raise refusal("E513", step, f"{lanes} iterations are not 2, 4, 8 … {MAX_LANES} lanes")
+    if found.mark == "parallel":
+        raise refusal("E513", step, "the loop is parallel")
+    reason = obstacle_to_vectorize(program, loop)
+    if reason is not None:
+        raise refusal("E513", step, reason)
+    context = context_at(program, found)
+    body = _Widening(program, found, lanes, context.inside(found), step).list_of(found.body, None)
+    return replaced(program, found, *tidied(body, context))
+
+
+class _Widening:
+    """Statements of one loop body turned into vector statements. A value is a vector of `lanes`, or a scalar where it is the same in all."""
+
+    def __init__(self, program: LoopProgram, loop: For, lanes: int, context: Context, step: str) -> None:
+        self.var, self.lo, self.lanes, self.step, self.context = Var(loop.name, "i64"), loop.lo, lanes, step, context
+        self.shapes, self.names = shapes(program), Names(program)
+        self.wide: set[str] = set()                                   # locals that have one value for each lane
+
+    # statements ------------------------------------------------------------------------------------------------------------------
+    def list_of(self, stmts: tuple[Stmt, ...], mask: Expr | None) -> tuple[Stmt, ...]:
+        out: list[Stmt] = []
+        for n, stmt in enumerate(stmts):
+            if isinstance(stmt, Let) and stride_in(stmt.value, self.var.name) not in (None, 0):      # an index: its uses see through it
+                rest = substitute(stmts[n + 1:], {Var(stmt.name, stmt.type): stmt.value})
+                return (*out, *self.list_of(rest, mask))
+            out.extend(self.statement(stmt, mask))
+        return tuple(out)
+
+    def statement(self, stmt: Stmt, mask: Expr | None) -> tuple[Stmt, ...]:
+        match stmt:
+            case For(lo=lo, hi=hi, step=step):
+                if self.varies(lo) or self.varies(hi) or self.varies(step):
+                    raise self.refuse(f"the range of '{stmt.name}' depends on it")
+                if mask is not None and any(reads_memory(e) for e in (lo, hi, step)):
+                    raise self.refuse(f"the range of '{stmt.name}' reads memory under a condition")
+                outer, self.context = self.context, self.context.inside(stmt)
+                body = self.list_of(stmt.body, mask)
+                self.context = outer
+                return (stmt.replace(body=body),)
+            case If():
+                return self.choice(stmt, mask)
+            case Let(name=name, type=dtype, value=value):
+                wide = self.value(value, mask)
+                if wide.lanes == 1:
+                    return (stmt.replace(value=wide),)
+                self.wide.add(name)
+                return Local(name, dtype, (index(self.lanes),), "register"), Setf(self.own(name, dtype), wide)
+            case Setf(ref=ref, value=value):
+                place, flipped = self.place(ref, mask)
+                if place.lanes == 1:
+                    raise self.refuse(f"{ref} is the same place in every iteration")
+                return (Setf(place, self.flip(self.vector(value, mask), flipped)),)
+            case Incf(ref=ref, value=value, fn=fn):
+                place, flipped = self.place(ref, mask)
+                if place.lanes > 1:
+                    return (Incf(place, self.flip(self.vector(value, mask), flipped), fn),)
+                return (self.reduction(stmt, mask),)
+            case Local(name=name, shape=shape, space=space):
+                self.wide.add(name)
+                shape = (*shape, index(self.lanes))
+                return (stmt.replace(shape=shape, space="scratch" if space == "stack" and self.is_large(shape, stmt.type) else space),)
+            case Prefetch(ref=ref):
+                return (Prefetch(substitute(ref, {self.var: self.lo})),)
+        raise self.refuse(f"({stmt.head} …) has no vector form")
+
+    def choice(self, stmt: If, mask: Expr | None) -> tuple[Stmt, ...]:
+        cond = self.value(stmt.cond, mask)
+        if cond.lanes == 1:
+            return (If(cond, self.list_of(stmt.then, mask), self.list_of(stmt.otherwise, mask)),)
+        before: tuple[Stmt, ...] = ()
+        if reads_memory(cond):                                        # the arms may write what it reads
+            name = self.names.fresh(f"{self.var.name}_mask")
+            self.wide.add(name)
+            before = Local(name, "bool", (index(self.lanes),), "register"), Setf(self.own(name, "bool"), cond)
+            cond = self.own(name, "bool")
+        then = self.list_of(stmt.then, both(mask, cond))
+        otherwise = self.list_of(stmt.otherwise, both(mask, Op("not", (cond,)))) if stmt.otherwise else ()
+        return (*before, *then, *otherwise)
+
+    def reduction(self, stmt: Incf, mask: Expr | None) -> Incf:
+        """One place takes the values of all lanes."""
+        if not is_monoid(stmt.fn, stmt.ref.dtype):
+            raise self.refuse(f"{stmt.ref} is the same place in every iteration and its operator {stmt.fn} has no neutral value")
+        if mask is not None and not self.is_inside(stmt.ref):
+            raise self.refuse(f"{stmt.ref} exists only where the conditions of some lane hold")
+        value = self.vector(stmt.value, mask)
+        if mask is not None:
+            value = Op("where", (mask, value, Splat(self.lanes, identity(stmt.fn, stmt.ref.dtype))))
+        return Incf(stmt.ref, Fold(stmt.fn, value), stmt.fn)
+
+    # values ----------------------------------------------------------------------------------------------------------------------
+    def value(self, expr: Expr, mask: Expr | None) -> Expr:
+        if not self.varies(expr):
+            if any(n.lanes > 1 for n in expr.unique() if isinstance(n, Expr)):
+                raise self.refuse(f"{expr} is a vector already")
+            if mask is not None:
+                for ref in expr.unique():
+                    if isinstance(ref, Ref) and not self.is_inside(ref):
+                        raise self.refuse(f"{ref} is read only where the conditions of some lane hold")
+            return expr
+        if expr.dtype == "i64":
+            stride = stride_in(expr, self.var.name)
+            if stride is not None and not any(mentions(expr, (name,)) for name in sorted(self.wide)):
+                return Ramp(self.lanes, canonical(substitute(expr, {self.var: self.lo})), index(stride))
+        match expr:
+            case Var(name=name, type=dtype):
+                return self.own(name, dtype)
+            case Aref():
+                place, flipped = self.place(expr, mask if mask is not None and not self.is_inside(expr) else None)
+                return self.flip(place, flipped)
+            case Op(fn="where", args=(cond, yes, no)):
+                test = self.vector(cond, mask)
+                return Op("where", (test, self.vector(yes, both(mask, test)), self.vector(no, both(mask, Op("not", (test,))))))
+            case Op(fn=fn, args=args):
+                return Op(fn, tuple([self.vector(a, mask) for a in args]))
+            case Cast(type=dtype, arg=arg):
+                return Cast(dtype, self.vector(arg, mask))
+            case Bitcast(type=dtype, arg=arg):
+                return Bitcast(dtype, self.vector(arg, mask))
+        raise self.refuse(f"{expr} is a vector already")
+
+    def vector(self, expr: Expr, mask: Expr | None) -> Expr:
+        value = self.value(expr, mask)
+        return value if value.lanes > 1 else Splat(self.lanes, value)
+
+    def place(self, ref: Ref, mask: Expr | None) -> tuple[Ref, bool]:
+        """The lanes of a place, and whether they lie in memory from the last to the first."""
+        if isinstance(ref, Vref):
+            raise self.refuse(f"{ref} is a vector already")
+        assert isinstance(ref, Aref)
+        if ref.buffer in self.wide:
+            if any(self.varies(i) for i in ref.index):
+                raise self.refuse(f"{ref} takes elements of a local array that differ by iteration")
+            return Vref(ref.buffer, self.lanes, (*ref.index, ZERO), -1, mask, ref.type), False
+        if not any(self.varies(i) for i in ref.index):
+            return ref, False
+        strides = [stride_in(i, self.var.name) for i in ref.index]
+        moving = [axis for axis, stride in enumerate(strides) if stride != 0]
+        if any(self.varies(i) and strides[axis] in (None, 0) for axis, i in enumerate(ref.index)):
+            raise self.refuse(f"{ref} gathers: an index is not a linear function of {self.var.name}")
+        if len(moving) != 1 or strides[moving[0]] not in (1, -1):
+            raise self.refuse(f"{ref} is not contiguous in {self.var.name}")
+        flipped = strides[moving[0]] == -1
+        first = canonical(self.lo + (self.lanes - 1)) if flipped else self.lo
+        where = tuple([canonical(substitute(i, {self.var: first})) if axis in moving else i for axis, i in enumerate(ref.index)])
+        axis = -1 if moving[0] == len(ref.index) - 1 else moving[0]
+        return Vref(ref.buffer, self.lanes, where, axis, None if mask is None else self.flip(mask, flipped), ref.type), flipped
+
+    # questions -------------------------------------------------------------------------------------------------------------------
+    def varies(self, expr: Expr) -> bool:
+        """Can it differ from lane to lane?"""
+        return any((isinstance(n, Var) and (n is self.var or n.name in self.wide)) or (isinstance(n, Aref | Vref) and n.buffer in self.wide)
+                   for n in expr.unique())
+
+    def own(self, name: str, dtype: str) -> Vref:
+        return Vref(name, self.lanes, (ZERO,), -1, None, dtype)
+
+    def flip(self, vector: Expr, flipped: bool) -> Expr:
+        return Shuffle(vector, tuple(range(self.lanes - 1, -1, -1))) if flipped else vector
+
+    def is_inside(self, ref: Ref) -> bool:
+        shape = self.shapes.get(ref.buffer)  # type: ignore[attr-defined]   # every place names its buffer
+        return shape is not None and is_inside(ref, shape, self.context)
+
+    def is_large(self, shape: tuple[Expr, ...], dtype: str) -> bool:
+        total = DTYPES[dtype].bytes
+        for n in shape:
+            total *= n.value if isinstance(n, Const) else STACK_BYTES
+        return total > STACK_BYTES
+
+    def refuse(self, reason: str) -> Exception:
+        return refusal("E513", self.step, reason)
+
+
+def both(mask: Expr | None, cond: Expr) -> Expr:
+    return cond if mask is None else Op("and", (mask, cond))

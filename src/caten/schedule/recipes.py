@@ -1,0 +1,94 @@
+"""What to do with a program when nobody said: recipes that recognise nests by their structure and write a schedule for them.
+
+A recipe never rewrites by itself: it takes steps of the schedule language, and where one is refused the next simpler recipe has its turn.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..core.dtypes import is_complex
+from ..core.program import Machine, Schedule, Target
+from ..loop.simplify import simplify_program
+from ..loop.statements import Aref, For, If, LoopProgram, Stmt
+from .classify import Chain, chain_of, contraction, reduction
+from .draft import Draft
+from .gemm import gemm
+from .script import apply, is_applied, recorded
+from .streams import maps, sums_across, sums_along
+from .tiles import lanes_of
+
+
+def schedule(program: LoopProgram) -> LoopProgram:
+    """The program with a schedule applied and recorded: the one it carries, else the recipes' (from -O2 on); only simplified at -O1, and as
+    it is at -O0. A program whose Schedule fact says that it was applied stays as it is."""
+    asked = program.first(Schedule)
+    if asked is not None and is_applied(asked):
+        return program
+    if asked is not None:
+        program = apply(program, asked.steps)
+    elif program.opt >= 2:
+        program = recommended(simplify_program(program))
+    return simplify_program(program) if program.opt > 0 else program
+
+
+def recommended(program: LoopProgram) -> LoopProgram:
+    """The recipes' schedule, applied."""
+    target = program.first(Target)
+    if target is None:
+        return recorded(program, ())
+    draft = Draft(program)
+    for name in [loop.name for kernel in program.kernels for loop in outermost(kernel.body)]:
+        _nest(draft, name, target.machine, True)
+    return recorded(draft.program, ())
+
+
+def outermost(stmts: tuple[Stmt, ...]) -> Iterator[For]:
+    """The loops that no loop surrounds."""
+    for stmt in stmts:
+        if isinstance(stmt, For):
+            yield stmt
+        elif isinstance(stmt, If):
+            yield from outermost((*stmt.then, *stmt.otherwise))
+
+
+def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
+    """The recipe for one nest: as a whole where it is perfect, else thread by its outer loops and nest by nest inside them."""
+    chain = chain_of(draft.loop(name))
+    if chain.is_leaf:
+        outer = next((found for recipe in _recipes(draft.program, chain, machine) if (found := _run(draft, recipe)) is not None), chain.names)
+        if threads:
+            _thread(draft, outer)
+        return
+    inner = [loop.name for loop in outermost(chain.body)]
+    threaded = threads and _thread(draft, chain.names)
+    for loop in inner:
+        _nest(draft, loop, machine, threads and not threaded)
+
+
+def _run(draft: Draft, recipe: Recipe) -> tuple[str, ...] | None:
+    """The loops that a recipe left outside, outermost first; None where it was refused."""
+    outer: list[tuple[str, ...]] = []
+    return outer[0] if draft.attempts(lambda d: outer.append(recipe(d))) else None
+
+
+def _thread(draft: Draft, outer: tuple[str, ...]) -> bool:
+    """Make the outermost loop that may be parallel so."""
+    return any(draft.has(name) and draft.tries(("parallel", name)) for name in outer)
+
+
+Recipe = Callable[[Draft], tuple[str, ...]]
+
+
+def _recipes(program: LoopProgram, chain: Chain, machine: Machine) -> Iterator[Recipe]:
+    """What fits a perfect nest, the best first."""
+    types = [n.dtype for s in chain.body for n in s.unique() if isinstance(n, Aref)]
+    lanes = lanes_of(machine, types)
+    if lanes < 2 or any(is_complex(t) for t in types):
+        return
+    product, total = contraction(program, chain), reduction(chain)
+    if product is not None:
+        yield lambda draft: gemm(draft, product, machine)
+    if total is not None:
+        yield lambda draft: sums_across(draft, chain, total, lanes)
+        yield lambda draft: sums_along(draft, chain, total, lanes)
+    yield lambda draft: maps(draft, chain, lanes)

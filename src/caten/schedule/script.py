@@ -1,0 +1,135 @@
+"""The schedule language: a list of steps, each the name of a primitive and its words, checked, applied in order and recorded."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.program import Schedule
+from ..core.text import Form, flat, place_in, read_forms
+from ..errors import Place, did_you_mean, error
+from ..loop.level import verify as verify_program
+from ..loop.statements import LoopProgram
+from .primitives.contract import contract
+from .primitives.parallel import parallel
+from .primitives.reorder import reorder
+from .primitives.split import TAILS, split
+from .primitives.stage import HOWS, stage
+from .primitives.unroll import unroll
+from .primitives.vectorize import vectorize
+
+Step = tuple[str, ...]
+Kind = str | tuple[str, ...]          # of a word: `loop`, `buffer`, `name`, `count`, or one of these words
+
+APPLIED: Step = ("applied",)          # the last entry of a Schedule whose steps the program has taken
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """How a step is written. `words`: what it must have; `options`: what may follow, in order; `rest`: what may be repeated at the end."""
+
+    run: Callable[..., LoopProgram]
+    words: tuple[Kind, ...]
+    options: tuple[Kind, ...] = ()
+    rest: Kind = ""
+
+    def usage(self, name: str) -> str:
+        """(split LOOP COUNT [cut|min|pad] [NAME] [NAME])"""
+        def spelled(kind: Kind) -> str:
+            return kind.upper() if isinstance(kind, str) else "|".join(kind)
+        parts = [name, *map(spelled, self.words), *[f"[{spelled(k)}]" for k in self.options], *([f"{spelled(self.rest)}…"] if self.rest else [])]
+        return f"({' '.join(parts)})"
+
+
+def _split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", outer: str = "", inner: str = "") -> LoopProgram:
+    return split(program, loop, factor, tail, (outer, inner) if outer else None)
+
+
+PRIMITIVES: dict[str, Primitive] = {
+    "split": Primitive(_split, ("loop", "count"), (TAILS, "name", "name")),
+    "reorder": Primitive(reorder, ("loop", "loop"), (), "loop"),
+    "unroll": Primitive(unroll, ("loop",), (("mark", "full"),)),
+    "vectorize": Primitive(vectorize, ("loop",)),
+    "parallel": Primitive(parallel, ("loop",)),
+    "stage": Primitive(stage, ("loop", "buffer", HOWS, ("register", "stack", "scratch")), (), "loop"),
+    "contract": Primitive(contract, ("loop",)),
+}
+
+
+def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> LoopProgram:
+    """The program after `steps`, which are added to its Schedule fact. Raises CatenError E50x for a step that is malformed and E51x for one
+    that is refused; with `verify`, E48x for a step that made a wrong program."""
+    done: list[Step] = []
+    for step in steps:
+        words = tuple([str(word) for word in step])
+        if words == APPLIED:
+            continue
+        values = check(words)
+        program = PRIMITIVES[words[0]].run(program, *values)
+        done.append(words)
+        if verify:
+            verify_program(recorded(program, done))
+    return recorded(program, done)
+
+
+def recorded(program: LoopProgram, steps: Iterable[Step]) -> LoopProgram:
+    """The program with steps added to those its Schedule fact says it has taken; steps it was asked for, and has now taken, are replaced."""
+    before = program.first(Schedule)
+    taken = before.steps[:-1] if before is not None and is_applied(before) else ()
+    fact = Schedule((*taken, *steps, APPLIED))
+    if before is None:
+        return program.adding(fact)  # type: ignore[return-value]   # of the same class
+    return program.replace(clauses=tuple([fact if c is before else c for c in program.clauses]))
+
+
+def is_applied(fact: Schedule) -> bool:
+    """Does the fact tell what was done (and not what is to be done)?"""
+    return fact.steps[-1:] == (APPLIED,)
+
+
+def check(step: Step, place: Place | None = None) -> tuple[Any, ...]:
+    """The arguments that a step gives its primitive. Raises E502 for an unknown primitive and E503 for wrong words."""
+    name, *words = step or ("",)
+    row = PRIMITIVES.get(name)
+    if row is None:
+        raise error("E502", f"there is no schedule step '{name}'; the steps are: {', '.join(PRIMITIVES)}", place, hint=did_you_mean(name, list(PRIMITIVES)))
+    kinds = [*row.words, *row.options]
+    if len(words) < len(row.words) or (len(words) > len(kinds) and not row.rest):
+        raise error("E503", f"{flat(step)}: {len(words)} words do not fit {row.usage(name)}", place)
+    if name == "split" and len(words) == 4:
+        raise error("E503", f"{flat(step)}: name both loops, the outer and the inner one", place)
+    kinds += [row.rest] * (len(words) - len(kinds))
+    return tuple([_value(word, kind, step, place) for word, kind in zip(words, kinds, strict=False)])
+
+
+def _value(word: str, kind: Kind, step: Step, place: Place | None) -> Any:
+    if isinstance(kind, tuple):
+        if word not in kind:
+            raise error("E503", f"{flat(step)}: expected one of {', '.join(kind)}, not '{word}'", place, hint=did_you_mean(word, kind))
+        return word
+    if kind == "count":
+        if not word.isascii() or not word.isdigit() or len(word) > 9:
+            raise error("E503", f"{flat(step)}: expected a number, not '{word}'", place)
+        return int(word)
+    if not word.replace("_", "a").isalnum() or not word.isascii() or word[0].isdigit():
+        raise error("E503", f"{flat(step)}: expected the name of a {kind if kind != 'name' else 'new loop'}, not '{word}'", place)
+    return word
+
+
+def parse_schedule(text: str, spot: str | Callable[[int], Place] = "<schedule>") -> Schedule:
+    """The Schedule that a text `(schedule step…)` spells, its steps checked as far as that needs no program. `spot` gives places: the name of
+    the file, or a function from offsets. Raises E504 for other texts, E502 and E503 for steps."""
+    def here(pos: int) -> Place:
+        return place_in(text, pos, spot) if isinstance(spot, str) else spot(pos)
+    forms = read_forms(text, here)
+    if len(forms) != 1 or not isinstance(forms[0], Form) or not forms[0] or forms[0][0] != "schedule":
+        raise error("E504", "expected one (schedule step…)", here(0), hint="for example (schedule (split i 8) (vectorize ii))")
+    steps: list[Step] = []
+    for form in forms[0][1:]:
+        if not isinstance(form, Form) or not all(isinstance(word, str) for word in form):
+            raise error("E504", "expected a step, (NAME word…), here", here(getattr(form, "pos", 0)))
+        step = tuple([str(word) for word in form])
+        if step != APPLIED:
+            check(step, here(form.pos))
+            steps.append(step)
+    return Schedule(tuple(steps))

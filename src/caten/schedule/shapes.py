@@ -1,0 +1,20 @@
+"""What is known of a program's arrays: their shapes, and whether an access stays inside."""
+from __future__ import annotations
+
+from ..core.expr import Expr, Op
+from ..loop.context import Context
+from ..loop.statements import ZERO, Local, LoopProgram, Ref
+
+
+def shapes(program: LoopProgram) -> dict[str, tuple[Expr, ...]]:
+    """The shape of every buffer and local."""
+    found = {b.name: b.shape for b in program.buffers.values()}
+    for node in program.unique():
+        if isinstance(node, Local):
+            found[node.name] = node.shape
+    return found
+
+
+def is_inside(ref: Ref, shape: tuple[Expr, ...], context: Context) -> bool:
+    """Is every index of the access proven to lie in the array?"""
+    return all(context.proves(Op("le", (ZERO, i))) and context.proves(Op("lt", (i, n))) for i, n in zip(ref.index, shape, strict=True))  # type: ignore[attr-defined]
