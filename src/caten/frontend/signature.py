@@ -120,7 +120,7 @@ class _Reader:
             if cursor.token.text == "~":
                 raise error("E111", "'~', any number of axes, is not supported yet", place, hint="name the axes")
             if len(dims) == MAX_RANK:
-                raise error("E123", f"'{name}' has more than {MAX_RANK} axes", place)
+                raise error("E121", f"'{name}' has more than {MAX_RANK} axes", place)
             dims.append(dimension(cursor.operand(), place))
             cursor.accept(",")
         self.conditions.extend(Op("ge", (d, index(0))) for d in dims if may_be_negative(d))
@@ -212,7 +212,7 @@ class _Reader:
 
 
 def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements: Sequence[Written] = (), place: Place | None = None) -> Signature:
-    """The signature that these declarations make. Raises CatenError with all that is wrong (E101…E123); `place` is where the outputs stand."""
+    """The signature that these declarations make. Raises CatenError with all that is wrong (E101…E121); `place` is where the outputs stand."""
     reader = _Reader()
     given = [t for written in inputs for t in reader.sequence(written, "in")]
     complete = not reader.problems
