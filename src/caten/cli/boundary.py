@@ -48,7 +48,8 @@ def guarded(arguments: Sequence[str]) -> int:
 def _run(arguments: Sequence[str], reporter: Reporter) -> int:
     try:
         words = with_command(normalise(arguments))
-        result = cli.main(words, prog_name="caten", standalone_mode=False, obj=reporter)
+        with cli.make_context("caten", words, obj=reporter) as context:    # not cli.main: it has ideas of its own about pipes and Ctrl-C
+            result = cli.invoke(context)
         return result if isinstance(result, int) and result else FAILED if reporter.failed else OK
     except CatenError as problem:
         return reporter.caught(problem)

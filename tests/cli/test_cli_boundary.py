@@ -1,0 +1,178 @@
+"""How command lines end: exit codes, messages, no traceback."""
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from caten.cli import app
+from caten.errors import CatenError, Diagnostic, NothingMatched, ToolError, UsageError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def raising(monkeypatch: pytest.MonkeyPatch, problem: BaseException) -> None:
+    """`caten explain` now raises this."""
+    def fail() -> None:
+        raise problem
+    monkeypatch.setattr(app.Group, "get_command", lambda *_: click.Command("explain", callback=fail))
+
+
+@pytest.mark.parametrize(("problem", "code"), [
+    (CatenError(Diagnostic("E301", "m")), 1), (UsageError(Diagnostic("E904", "m")), 2), (ToolError(Diagnostic("E620", "m")), 3),
+    (NothingMatched(Diagnostic("E920", "m")), 5), (ZeroDivisionError("secret"), 4), (RecursionError(), 4), (MemoryError(), 4), (KeyboardInterrupt(), 130),
+])
+def test_exit_codes(caten: Any, monkeypatch: pytest.MonkeyPatch, problem: BaseException, code: int) -> None:
+    raising(monkeypatch, problem)
+    result = caten("explain")
+    assert result.code == code
+    assert "Traceback" not in result.err
+    assert result.out == ""
+
+
+def test_an_internal_error_is_short_and_its_traceback_is_kept(caten: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raising(monkeypatch, ZeroDivisionError("secret"))
+    result = caten("explain")
+    assert "internal error: ZeroDivisionError [E940]" in result.err
+    assert "secret" not in result.err
+    assert "report" in result.err
+    kept = Path(result.err.split("the details are in ")[1].split("\n")[0])
+    assert "Traceback" in kept.read_text()
+    assert "secret" in kept.read_text()
+    assert kept.is_relative_to(folder.parent / "cache")
+
+
+def test_a_closed_pipe_ends_quietly(caten: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("caten.cli.boundary._silence", lambda: None)
+    raising(monkeypatch, BrokenPipeError())
+    result = caten("explain")
+    assert (result.code, result.err) == (0, "")
+
+
+def test_unknown_option_with_did_you_mean(caten: Any) -> None:
+    result = caten("explain", "--lst")
+    assert result.code == 2
+    assert "unknown option '--lst'" in result.err
+    assert "did you mean '--list'?" in result.err
+
+
+def test_json_format_holds_for_errors_of_the_command_line_too(caten: Any) -> None:
+    result = caten("gemm.toml", "-Q", "--diagnostics-format=json")
+    assert result.code == 2
+    assert [d["code"] for d in json.loads(result.err)] == ["E901"]
+
+
+def test_explain(caten: Any) -> None:
+    result = caten("explain", "e909", "E902")
+    assert result.code == 0
+    assert result.out.startswith("# an output that cannot be written\n")
+    assert "# no input" in result.out
+    assert "\x1b" not in result.out
+    listing = caten("explain", "--list").out.splitlines()
+    assert [line.split()[0] for line in listing] == sorted(line.split()[0] for line in listing)
+    unknown = caten("explain", "E9O9")
+    assert unknown.code == 2
+    assert "did you mean 'E909'?" in unknown.err
+    assert caten("explain").code == 2
+
+
+def test_cache(caten: Any, folder: Path) -> None:
+    place = folder.parent / "cache"
+    assert caten("cache", "dir").out == f"{place}\n"
+    assert not place.exists()
+    assert "libraries     0\n" in caten("cache", "stats").out
+    assert caten("cache", "clean").out == "nothing to remove\n"
+    (place / "failed" / "x").mkdir(parents=True)
+    (place / ("0" * 64)).mkdir()
+    assert "libraries     1\n" in caten("cache", "stats").out
+    assert "removed 1 libraries, 1 kept failures" in caten("cache", "clean").out
+    assert sorted(place.iterdir()) == []
+
+
+def test_a_cache_that_may_not_be_used_is_a_warning(caten: Any, folder: Path) -> None:
+    place = folder.parent / "cache"
+    place.mkdir()
+    place.chmod(0o777)
+    result = caten("cache", "stats")
+    assert result.code == 0
+    assert "warning:" in result.err
+    assert "E650" in result.err
+
+
+# -- through a process of its own: start-up, signals, pipes
+
+def process(*arguments: str, **kwargs: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-m", "caten", *arguments], env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+
+
+def modules_after(arguments: list[str]) -> set[str]:
+    code = ("import sys; sys.argv = ['caten', *sys.argv[1:]]\nfrom caten.cli.main import run\ntry: run()\nexcept SystemExit: pass\n"
+            "print(*sys.modules, file=sys.stderr)")
+    done = subprocess.run([sys.executable, "-c", code, *arguments], env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True)
+    return set(done.stderr.split())
+
+
+def test_version_imports_nothing_to_speak_of() -> None:
+    assert not {"click", "numpy", "islpy", "rich", "caten.pipeline"} & modules_after(["--version"])
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["build", "--help"], ["explain", "--list"]])
+def test_start_up_imports_no_heavy_module(arguments: list[str]) -> None:
+    assert not {"numpy", "islpy", "rich", "cffi"} & modules_after(arguments)
+
+
+def test_stdout_on_a_full_disk_is_a_diagnostic() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "caten", "explain", "--list"], env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, text=True,
+                              stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert "cannot write stdout" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_a_reader_that_goes_away_ends_it_quietly() -> None:
+    running = process("explain", "--list")
+    assert running.stdout is not None
+    assert running.stderr is not None
+    running.stdout.close()
+    assert running.stderr.read() == ""
+    assert running.wait(10) == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_it_at_once_and_its_children_with_it(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    script = ("import sys, subprocess, click\nfrom caten.cli import app, main\n"
+              "def work():\n    child = subprocess.Popen(['sh', '-c', 'sleep 60 & echo $! $$; wait'])\n    child.wait()\n"
+              "app.Group.get_command = lambda *_: click.Command('explain', callback=work)\nsys.argv = ['caten', 'explain']\nmain.run()\n")
+    running = subprocess.Popen([sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert running.stdout is not None
+    children = [int(word) for word in running.stdout.readline().split()]
+    start = time.monotonic()
+    running.send_signal(number)
+    assert running.wait(10) == code
+    assert time.monotonic() - start < 1
+    for child in children:
+        assert not alive(child)
+
+
+def alive(pid: int) -> bool:
+    """Is it running? A zombie is not."""
+    for _ in range(20):
+        try:
+            if "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text():
+                return False
+        except OSError:
+            return False
+        time.sleep(0.05)
+    return True
