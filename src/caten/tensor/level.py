@@ -30,7 +30,7 @@ def verify(program: TensorProgram) -> None:
                 problems.append(Diagnostic("E471", f"{d.name}: has {len(value.axes)} axes of {value.type}, the parameter is declared otherwise"))
             known.setdefault(d.name, (value.type, len(value.axes)))
         elif isinstance(value, Nest):
-            problems += [Diagnostic("E470", f"{d.name}: writes '{out}', which is no parameter") for out in value.outs if out not in program.buffers]
+            problems += [Diagnostic("E470", f"{d.name}: writes '{out}', which is not defined") for out in value.outs if out not in known]
     if problems:
         raise CatenError(*problems)
     loop_level.verify(lower(program))

@@ -3,7 +3,8 @@
 Every definition becomes a loop nest, in order, in one kernel. A reduce is fused into the compute that reads it, in one of three ways:
 
     accumulate in place   C[i] = C[i] + R[i]     ->  for i, p: C[i] += …
-    start, then add       C[i] = f(R[i])         ->  for i: C[i] = 0;  for i, p: C[i] += …;  for i: C[i] = f(C[i])     (contractions)
+    start, then add       C[i] = x + R[i]        ->  for i: C[i] = x;  for i, p: C[i] += …
+                          C[i] = f(R[i])         ->  for i: C[i] = 0;  for i, p: C[i] += …;  for i: C[i] = f(C[i])     (contractions)
     a local per element   C[i] = f(C[i], R[i])   ->  for i: acc = 0; for p: acc += …; C[i] = f(C[i], acc)               (all others)
 """
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.monoids import identity
-from ..core.node import Node, substitute
+from ..core.node import Node, contains, substitute
 from ..loop.statements import ONE, Aref, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
 from .values import Axis, Compute, Define, Nest, Read, Reduce, TensorProgram
 
@@ -34,6 +35,7 @@ class _Lowering:
 
     def __init__(self, program: TensorProgram):
         self.bodies = {d.name: d.value for d in program.definitions if isinstance(d.value, Reduce)}
+        self.declared = set(program.buffers)
         self.taken = {c.declares()[0] for c in program.clauses if hasattr(c, "declares") and not isinstance(c, Define)}
         self.taken |= {n.name for d in program.definitions if isinstance(d.value, Nest) for n in d.walk() if isinstance(n, (For, Local))}
 
@@ -43,8 +45,15 @@ class _Lowering:
             case Nest(stmts=stmts):
                 return stmts
             case Compute() as value:
-                return self.compute(d.name, value)
+                return (*self.declaration(d.name, value), *self.compute(d.name, value))
         return ()
+
+    def declaration(self, name: str, value: Compute) -> tuple[Stmt, ...]:
+        """The local array that a value which is no parameter lives in, before its first definition."""
+        if name in self.declared:
+            return ()
+        self.declared.add(name)
+        return (Local(name, value.type, tuple(a.hi for a in value.axes), "scratch" if value.axes else "register"),)
 
     def compute(self, name: str, value: Compute) -> tuple[Stmt, ...]:
         reads = [n for n in value.expr.unique() if isinstance(n, Read) and n.buffer in self.bodies]
@@ -56,13 +65,17 @@ class _Lowering:
             if own_axes and reduce.type == value.type:
                 if value.expr is Op(reduce.fn, (old, total)):
                     return self._accumulate(name, value, reduce)
-                untouched = all(n is not old for n in value.expr.unique())
-                if untouched and (value.expr is total or _is_contraction(reduce)):
-                    start = self._loops(value.axes, lambda place: (Setf(place(name, value.type, value.axes), identity(reduce.fn, value.type)),))
+                start, rest = identity(reduce.fn, value.type), value.expr
+                match value.expr:
+                    case Op(fn, (first, second)) if fn == reduce.fn and second is total and not contains(first, total):
+                        start, rest = first, total                 # x + R: start from x
+                untouched = not contains(value.expr, old)
+                if untouched and (rest is total or _is_contraction(reduce)):
+                    begin = self._loops(value.axes, lambda place: (Setf(place(name, value.type, value.axes), place.inside(start)),))
                     accumulate = self._accumulate(name, value, reduce)
-                    finish = () if value.expr is total else self._loops(
-                        value.axes, lambda place: (Setf(place(name, value.type, value.axes), place.inside(substitute(value.expr, {total: old}))),))
-                    return (*start, *accumulate, *finish)
+                    finish = () if rest is total else self._loops(
+                        value.axes, lambda place: (Setf(place(name, value.type, value.axes), place.inside(substitute(rest, {total: old}))),))
+                    return (*begin, *accumulate, *finish)
         return self._loops(value.axes, lambda place: self._element(name, value, reads, place))
 
     def _element(self, name: str, value: Compute, reads: list[Read], place: _Places) -> tuple[Stmt, ...]:

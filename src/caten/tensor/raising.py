@@ -17,7 +17,7 @@ from ..core.monoids import identity, is_monoid
 from ..core.node import Node
 from ..core.rewrite import free_names
 from ..frontend.op import Body, OpProgram
-from ..loop.statements import ONE, Aref, For, If, Incf, Let, Local, Setf, Stmt
+from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
 from .values import Axis, Compute, Define, Nest, Read, Reduce, TensorProgram
 
 MAX_TERMS = 200        # a raised expression larger than this, written out, stays a nest
@@ -40,15 +40,56 @@ def raise_op(op: OpProgram) -> TensorProgram:
         except DoesNotFit:
             outs = _written(group)
             definitions.append(Define(_fresh(f"{outs[0] if outs else op.name}_nest", taken), Nest(group, outs)))
-    return TensorProgram(op.name, (*clauses, *definitions))
+    return TensorProgram(op.name, (*clauses, *_without_dead(definitions)))
 
 
 def _groups(stmts: tuple[Stmt, ...]) -> list[tuple[Stmt, ...]]:
-    """Statement by statement, but from the first declaration or check on everything stays together: later statements depend on it."""
+    """Statement by statement; but from a scalar, a name or a check on, everything stays together, for later statements depend on it. An array
+    of the body's own whose first loops fill it needs no declaration: its first definition is one."""
+    groups: list[tuple[Stmt, ...]] = []
     for n, s in enumerate(stmts):
+        if isinstance(s, Local) and s.shape and _is_filled(s, stmts[n + 1:]):
+            continue
         if isinstance(s, (Local, Let, If)):
-            return [(s,) for s in stmts[:n]] + [stmts[n:]]
-    return [(s,) for s in stmts]
+            return [*groups, stmts[n:]]
+        groups.append((s,))
+    return groups
+
+
+def _is_filled(local: Local, rest: tuple[Stmt, ...]) -> bool:
+    """Is the next statement that touches the array a perfect nest that sets every element?"""
+    for s in rest:
+        if isinstance(s, Local) and s.shape:
+            continue
+        loops: list[For] = []
+        body: tuple[Stmt, ...] = (s,)
+        while len(body) == 1 and isinstance(body[0], For):
+            loops.append(body[0])
+            body = body[0].body
+        if local.name not in {n.buffer for n in s.walk() if isinstance(n, Aref)}:
+            continue
+        place = Aref(local.name, tuple(Var(x.name, "i64") for x in loops), local.type)
+        return (len(body) == 1 and isinstance(body[0], Setf) and body[0].ref is place
+                and all(x.lo is ZERO and x.step is ONE and x.hi is e for x, e in zip(loops, local.shape, strict=True)))
+    return False
+
+
+def _without_dead(definitions: list[Define]) -> list[Define]:
+    """Without computes that a later one replaces before anything reads them."""
+    kept: list[Define] = []
+    for n, d in enumerate(definitions):
+        if not (isinstance(d.value, Compute) and _replaced(d, d.value, definitions[n + 1:])):
+            kept.append(d)
+    return kept
+
+
+def _replaced(d: Define, value: Compute, later: list[Define]) -> bool:
+    for e in later:
+        if any(isinstance(n, (Read, Aref)) and n.buffer == d.name for n in e.value.unique()):
+            return False
+        if e.name == d.name:
+            return isinstance(e.value, Compute) and [(a.lo, a.hi) for a in e.value.axes] == [(a.lo, a.hi) for a in value.axes]
+    return False
 
 
 def _written(stmts: tuple[Stmt, ...]) -> tuple[str, ...]:
@@ -75,16 +116,22 @@ class _Raiser:
     def __init__(self, group: tuple[Stmt, ...], taken: set[str]):
         if len(group) != 1 or not isinstance(group[0], (For, Setf, Incf)):
             raise DoesNotFit
-        loops: list[For] = []
-        body: tuple[Stmt, ...] = group
-        while len(body) == 1 and isinstance(body[0], For):
-            loops.append(_plain(body[0]))
-            body = body[0].body
-        self.taken, self.over_outside = taken, tuple[For, ...]()
+        self.taken, self.fixed = taken, set[str]()
+        self.axes: dict[str, Axis] = {}
+        self.locals: dict[str, Expr | None] = {}                   # scalar local -> its value (None: not set yet)
+        self.names: dict[str, Expr] = {}                           # `let` name -> its value
+        self.places: dict[str, tuple[Aref, Expr]] = {}             # array -> the one place touched, and its value now
+        self.reduces: list[Define] = []
+        self.written = _written(group)
+        touched = [n for n in group[0].walk() if isinstance(n, Aref) and n.buffer in self.written]
+        if len({n.buffer for n in touched}) != len(set(touched)):
+            raise DoesNotFit                                       # an iteration that reads what another one writes
+        loops, body = self._descend(group)
         leaf = body[0]
         if len(body) == 1 and isinstance(leaf, If) and not leaf.otherwise and len(leaf.then) == 1:
             leaf = leaf.then[0]
-        if len(body) == 1 and isinstance(leaf, Incf) and isinstance(leaf.ref, Aref):
+        self.over_outside = tuple[For, ...]()
+        if len(body) == 1 and isinstance(leaf, Incf) and isinstance(leaf.ref, Aref) and not self.locals:
             indexing = {v for i in leaf.ref.index for v in free_names(i)}
             self.over_outside = tuple(x for x in loops if x.name not in indexing)
             loops = [x for x in loops if x.name in indexing]
@@ -93,9 +140,27 @@ class _Raiser:
         if any(set(free_names(b)) & reduced for a in self.axes.values() for b in (a.lo, a.hi)):
             raise DoesNotFit
         self.body = body
-        self.locals: dict[str, Expr | None] = {}                   # scalar local -> its value (None: not set yet)
-        self.places: dict[str, tuple[Aref, Expr]] = {}             # array -> the one place touched, and its value now
-        self.reduces: list[Define] = []
+        self.fixed = set(self.locals)                              # set outside the innermost loop: constant inside
+
+    def _descend(self, body: tuple[Stmt, ...]) -> tuple[list[For], tuple[Stmt, ...]]:
+        """The loops down to the innermost body, through scalars and names that are set on the way."""
+        loops: list[For] = []
+        while isinstance(body[-1], For) and all(isinstance(s, (Local, Let, Setf)) for s in body[:-1]):
+            if not loops and len(body) > 1:
+                raise DoesNotFit
+            prefix = [s.name for s in body if isinstance(s, Local)]
+            if any(isinstance(s, Setf) and not (isinstance(s.ref, Aref) and s.ref.buffer in prefix) for s in body[:-1]):
+                break                                              # an array is set before the loop: that is the body
+            if any(isinstance(n, (Setf, Incf)) and isinstance(n.ref, Aref) and n.ref.buffer in prefix for n in body[-1].walk()):
+                break                                              # the scalar is state of the loop: an accumulator
+            for s in body[:-1]:
+                self._execute(s)
+            loop = _plain(body[-1])
+            loops.append(loop.replace(lo=self._value(loop.lo), hi=self._value(loop.hi)))
+            body = body[-1].body
+            if not body:
+                raise DoesNotFit
+        return loops, body
 
     def definitions(self) -> list[Define]:
         """The definitions of this nest, or DoesNotFit."""
@@ -103,10 +168,6 @@ class _Raiser:
         for ref in stores:
             if not isinstance(ref, Aref):
                 raise DoesNotFit
-        self.written = _written(self.body)
-        touched = [n for s in self.body for n in s.walk() if isinstance(n, Aref) and n.buffer in self.written]
-        if len({n.buffer for n in touched}) != len(set(touched)):
-            raise DoesNotFit                                       # an iteration that reads what another one writes
         if self.over_outside:
             self._accumulate(self.over_outside, self.body)
         else:
@@ -147,6 +208,8 @@ class _Raiser:
         match s:
             case Local(name, _, (), _):
                 self.locals[name] = None
+            case Let(name, _, value):
+                self.names[name] = self._value(value)
             case Setf(Aref() as ref, value):
                 self._assign(ref, self._value(value))
             case Incf(Aref() as ref, value, fn):
@@ -154,39 +217,54 @@ class _Raiser:
             case If(cond, (Setf(Aref() as ref, a),), (Setf(other, b),)) if other is ref:
                 self._assign(ref, Op("where", (self._value(cond), self._value(a), self._value(b))))
             case For():
-                loops: list[For] = []
+                inner: list[For] = []
                 body: tuple[Stmt, ...] = (s,)
                 while len(body) == 1 and isinstance(body[0], For):
-                    loops.append(_plain(body[0]))
+                    inner.append(_plain(body[0]))
                     body = body[0].body
-                self._accumulate(tuple(loops), body)
+                self._accumulate(tuple(inner), body)
             case _:
                 raise DoesNotFit
 
     def _accumulate(self, loops: tuple[For, ...], body: tuple[Stmt, ...]) -> None:
-        """Loops around nothing but accumulations, possibly under a condition: a reduce for each."""
-        over = tuple(Axis(x.name, x.lo, x.hi) for x in loops)
-        cond: Expr = TRUE
-        if len(body) == 1 and isinstance(body[0], If) and not body[0].otherwise:
-            cond, body = self._value(body[0].cond), body[0].then
-        targets = [s.ref for s in body if isinstance(s, Incf)]
-        if len(targets) != len(body) or len(set(targets)) != len(targets):
-            raise DoesNotFit
+        """Loops around nothing but accumulations, possibly under a condition, and scalars of their own: a reduce for each."""
+        over = tuple(Axis(x.name, self._value(x.lo), self._value(x.hi)) for x in loops)
+        own: list[str] = []
         for s in body:
-            assert isinstance(s, Incf)
-            ref = s.ref
-            if not isinstance(ref, Aref) or not is_monoid(s.fn, ref.dtype):
-                raise DoesNotFit
-            if any(isinstance(n, Aref) and n in targets for b in (s.value, cond) for n in b.unique()):
-                raise DoesNotFit
-            axes = tuple(self.axes.values()) if ref.buffer in self.locals else self._axes_of(ref)
-            name = _fresh(f"{ref.buffer}_{s.fn}", self.taken)
-            self.reduces.append(Define(name, Reduce(ref.dtype, axes, over, s.fn, cond, self._value(s.value))))
-            total = Read(name, tuple(Var(a.name, "i64") for a in axes), ref.dtype)
-            now = self._now(ref)
-            self._assign(ref, total if now is identity(s.fn, ref.dtype) else Op(s.fn, (now, total)))
+            match s:
+                case Local(name, _, (), _):
+                    own.append(name)
+                    self._execute(s)
+                case Let():
+                    self._execute(s)
+                case Setf(Aref(buffer, ()), _) if buffer in own:
+                    self._execute(s)
+                case Incf(Aref() as ref, value, fn) if ref.buffer not in own:
+                    self._reduce(over, TRUE, ref, value, fn, body)
+                case If(cond, then, ()) if all(isinstance(t, Incf) and isinstance(t.ref, Aref) and t.ref.buffer not in own for t in then):
+                    for t in then:
+                        assert isinstance(t, Incf)
+                        self._reduce(over, self._value(cond), t.ref, t.value, t.fn, body)  # type: ignore[arg-type]   # an Aref, by the guard
+                case _:
+                    raise DoesNotFit
+        for name in own:
+            del self.locals[name]
+
+    def _reduce(self, over: tuple[Axis, ...], cond: Expr, ref: Aref, value: Expr, fn: str, body: tuple[Stmt, ...]) -> None:
+        """One accumulation: what the place held, combined with a reduce."""
+        uses = [n for s in body for n in s.walk() if isinstance(n, Aref) and n is ref]
+        if not is_monoid(fn, ref.dtype) or len(uses) != 1 or ref.buffer in self.fixed:
+            raise DoesNotFit                                       # it reads its own total, or is accumulated twice
+        axes = tuple(self.axes.values()) if ref.buffer in self.locals else self._axes_of(ref)
+        name = _fresh(f"{ref.buffer}_{fn}", self.taken)
+        self.reduces.append(Define(name, Reduce(ref.dtype, axes, over, fn, cond, self._value(value))))
+        total = Read(name, tuple(Var(a.name, "i64") for a in axes), ref.dtype)
+        now = self._now(ref)
+        self._assign(ref, total if now is identity(fn, ref.dtype) else Op(fn, (now, total)))
 
     def _assign(self, ref: Aref, value: Expr) -> None:
+        if ref.buffer in self.fixed:
+            raise DoesNotFit                                       # state that one iteration leaves to the next
         if ref.buffer in self.locals:
             self.locals[ref.buffer] = value
         else:
@@ -210,10 +288,10 @@ class _Raiser:
 
     def _value(self, e: Expr) -> Expr:
         """An expression with every read replaced by what the place holds."""
+        if isinstance(e, Var) and e.name in self.names:
+            return self.names[e.name]
         if isinstance(e, Aref):
-            if e.buffer in self.locals or e.buffer in self.places:
-                return self._now(e)
-            if e.buffer in self.written:
+            if e.buffer in self.locals or e.buffer in self.written:
                 return self._now(e)
             return Read(e.buffer, tuple(self._value(i) for i in e.index), e.dtype)
         new: Expr = e.map(self._value)
