@@ -1,0 +1,104 @@
+"""Interning: equal nodes are one object, and values that Python calls equal are not equal nodes."""
+import gc
+from itertools import combinations
+
+import pytest
+
+from caten.core.expr import Cast, Const, Op, Var, index, number
+from caten.core.node import contains, substitute
+from caten.loop.statements import Aref, For, If, Setf, dotimes
+
+i, j = Var("i", "i64"), Var("j", "i64")
+
+
+def store(*at):
+    return Setf(Aref("A", at, "f32"), Const(1.0, "f32"))
+
+
+def test_equal_nodes_are_the_same_object():
+    assert i + 1 is i + 1
+    assert store(i, j) is store(i, j)
+    assert i + 1 is not i + 2
+
+
+ZEROS = [Const(0, "i64"), Const(0.0, "f32"), Const(False, "bool"), Const(-0.0, "f32"), Const(0, "i32"), Const(0.0, "f64"), Const(float("nan"), "f32")]
+
+
+@pytest.mark.parametrize(("a", "b"), list(combinations(ZEROS, 2)))
+def test_zeros_of_every_kind_are_different_nodes(a, b):
+    assert a is not b
+
+
+def test_nan_is_interned_although_it_does_not_equal_itself():
+    assert Const(float("nan"), "f32") is Const(float("nan"), "f32")
+
+
+def test_keywords_and_defaults_give_the_same_object():
+    assert Const(value=3) is Const(3, "i64")
+    assert If(i < j, (store(i),)) is If(cond=i < j, then=(store(i),), otherwise=())
+
+
+@pytest.mark.parametrize("wrong", [lambda: Var(), lambda: Var("a", "i64", 3), lambda: Var("a", kind="i64")])
+def test_wrong_fields_are_refused(wrong):
+    with pytest.raises(TypeError, match="Var"):
+        wrong()
+
+
+def test_nodes_are_immutable():
+    with pytest.raises(AttributeError, match="immutable"):
+        i.name = "k"
+
+
+def test_unused_nodes_are_forgotten():
+    from caten.core.node import _POOL
+    name = "a_name_that_no_other_test_uses"
+    Var(name, "i64")
+    gc.collect()
+    assert not [key for key in list(_POOL) if name in key]
+
+
+def test_map_keeps_identity_when_nothing_changes():
+    loop = dotimes("i", j, store(i))
+    assert loop.map(lambda n: n) is loop
+
+
+def test_map_splices_a_tuple_into_the_list_a_statement_stood_in():
+    loop = dotimes("i", j, store(i), store(j))
+    doubled = loop.map(lambda n: (n, n) if n is store(i) else n)
+    assert doubled.body == (store(i), store(i), store(j))
+    assert loop.map(lambda n: () if isinstance(n, Setf) else n).body == ()
+
+
+def test_walk_repeats_shared_nodes_and_unique_does_not():
+    x = i + j
+    both = x * x
+    assert [n for n in both.walk() if n is x] == [x, x]
+    assert list(both.unique()) == [both, x, i, j]
+
+
+def test_replace_changes_the_named_fields_alone():
+    loop = dotimes("i", j, store(i))
+    assert loop.replace(mark="unroll") is For("i", index(0), j, index(1), "unroll", (store(i),))
+
+
+def test_substitute_reaches_everything_and_splices_statements():
+    assert substitute(dotimes("i", j, store(i)), {j: index(4)}) is dotimes("i", index(4), store(i))
+    assert substitute((store(i), store(j)), {store(i): (store(j), store(j))}) == (store(j), store(j), store(j))
+
+
+def test_contains():
+    assert contains(i * 2 + j, j)
+    assert not contains(i * 2, j)
+
+
+@pytest.mark.parametrize(("value", "dtype", "shown"), [(1, "f32", "1.0"), (2.0, "i64", "2"), (1, "bool", "true"), (1, "u8", "1:u8")])
+def test_number_converts_to_the_type(value, dtype, shown):
+    assert repr(number(value, dtype)) == shown
+
+
+def test_types_of_operators():
+    x, c = Var("x", "f64"), Var("c", "bool")
+    assert Op("lt", (x, x)).dtype == "bool"
+    assert Op("where", (c, x, x)).dtype == "f64"
+    assert Op("abs", (Var("z", "c64"),)).dtype == "f32"
+    assert Cast("i32", x).dtype == "i32"
