@@ -1,0 +1,156 @@
+"""Runs a program statement by statement over numpy arrays: the reference meaning of the loop level.
+
+A program is turned into Python closures once per call. Nothing that a compiled kernel leaves undefined passes here: an access outside its array
+raises, a local starts as NaN or the greatest integer, and `order="reverse"` runs parallel loops backwards.
+"""
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..core import evaluate
+from ..core.dtypes import DTYPES
+from ..core.program import Buffer, Ensure, Program, Require, Scalar, Size
+from ..errors import error
+from .closures import Action, Closures, poison, to_scalar
+from .statements import Barrier, Fail, For, If, Incf, Let, Local, LoopProgram, Prefetch, Setf, Stmt
+
+
+class WithBody(Protocol):
+    """A program whose statements are its `body`: the op level, which this level does not know."""
+
+    @property
+    def body(self) -> tuple[Stmt, ...]: ...
+
+
+class _Failed(Exception):
+    """A `(fail n)` was reached."""
+
+    def __init__(self, row: int):
+        self.row = row
+
+
+def run(program: Program, arguments: dict[str, Any], order: str = "forward") -> int:
+    """Run an op or loop program. `arguments`: an int per size, a number per scalar, an array per buffer, indexed logically (whatever its memory
+    order) and updated in place. The result is 0 or the number of the check that failed.
+
+    `order="reverse"` runs the iterations of parallel loops from the last to the first. Raises CatenError E485 on an access outside its array or a
+    step of 0, E486 on arguments that disagree with the declarations.
+    """
+    code = _Code(order)
+    _bind(program, arguments, code)
+    with np.errstate(all="ignore"):
+        for ensure in program.all(Ensure):
+            if not code.value(ensure.cond)():
+                return ensure.row
+        for require in program.all(Require):
+            if not code.value(require.cond)():
+                raise error("E486", f"the condition {require.cond!r} does not hold for these arguments")
+        body = code.block((*program.all(Local), *statements(program)))
+        try:
+            body()
+        except _Failed as failed:
+            return failed.row
+    return 0
+
+
+def statements(program: Program) -> tuple[Stmt, ...]:
+    """What a program does: its kernels' statements in order, or its body."""
+    if isinstance(program, LoopProgram):
+        return tuple([s for k in program.kernels for s in k.body])
+    with_body: Any = program
+    checked: WithBody = with_body
+    return checked.body
+
+
+def _bind(program: Program, arguments: dict[str, Any], code: _Code) -> None:
+    for param in program.params:
+        match param:
+            case Size(name) | Scalar(name) | Buffer(name):
+                if name not in arguments:
+                    raise error("E486", f"the argument {name} is missing")
+    for size in program.all(Size):
+        code.set(size.name, int(arguments[size.name]))
+    for scalar in program.all(Scalar):
+        code.set(scalar.name, to_scalar(arguments[scalar.name], scalar.type))
+    for buffer in program.all(Buffer):
+        array = arguments[buffer.name]
+        shape = tuple(code.value(extent)() for extent in buffer.shape)
+        if not isinstance(array, np.ndarray) or array.dtype != DTYPES[buffer.type].numpy or array.shape != shape:
+            found = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+            raise error("E486", f"the argument {buffer.name} must be an array of {DTYPES[buffer.type].numpy} {shape}, not {found}")
+        code.set(buffer.name, array)
+
+
+class _Code(Closures):
+    """Compiles statements too."""
+
+    def __init__(self, order: str):
+        super().__init__()
+        self.order = order
+
+    def block(self, stmts: tuple[Stmt, ...]) -> Action:
+        actions = [self.action(s) for s in stmts]
+        if len(actions) == 1:
+            return actions[0]
+
+        def run_all() -> None:
+            for act in actions:
+                act()
+        return run_all
+
+    def action(self, stmt: Stmt) -> Action:
+        match stmt:
+            case For():
+                return self.loop(stmt)
+            case If(cond, then, otherwise):
+                test, yes, no = self.value(cond), self.block(then), self.block(otherwise)
+                return lambda: yes() if test() else no()
+            case Let(name, _, value):
+                env, slot, compute = self.env, self.slot(name), self.value(value)
+
+                def define() -> None:
+                    env[slot] = compute()
+                return define
+            case Setf(ref, value):
+                return self.write(ref, self.value(value))
+            case Incf(ref, value, fn):
+                return self.combine(ref, value, fn)
+            case Local():
+                return self.local(stmt)
+            case Prefetch() | Barrier():
+                return lambda: None
+            case Fail(row):
+                return self.fail(row)
+        raise error("E485", f"the interpreter does not know ({stmt.head} …)")
+
+    def loop(self, stmt: For) -> Action:
+        env, slot = self.env, self.slot(stmt.name)
+        lo, hi, step, body = self.value(stmt.lo), self.value(stmt.hi), self.value(stmt.step), self.block(stmt.body)
+        backwards = stmt.mark == "parallel" and self.order == "reverse"
+
+        def iterate() -> None:
+            by = step()
+            if by == 0:
+                raise error("E485", f"the loop over {stmt.name} has a step of 0")
+            span = range(lo(), hi(), by)
+            for i in reversed(span) if backwards else span:
+                env[slot] = i
+                body()
+        return iterate
+
+    def local(self, stmt: Local) -> Action:
+        env, slot = self.env, self.slot(stmt.name)
+        extents = [self.value(e) for e in stmt.shape]
+        dtype, filler = evaluate.numpy_type(stmt.type), poison(stmt.type)
+
+        def allocate() -> None:
+            env[slot] = np.full(tuple([e() for e in extents]), filler, dtype)
+        return allocate
+
+    @staticmethod
+    def fail(row: int) -> Action:
+        def stop() -> None:
+            raise _Failed(row)
+        return stop
