@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..core.expr import Expr
-from ..core.formula import evaluate, formula
+from ..core.formula import evaluate, formula, names
 from ..errors import CatenError, did_you_mean, error
 from . import arrays
 from .extents import determined, dimensions, equations, sizes_of
@@ -27,9 +27,11 @@ MOST_PLANS = 512               # a caller that never repeats a shape must not fi
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is settled by shapes and layouts. `views`: by tensor, the axes' order in memory where it is not the declared one; `apart`: pairs of
-    tensors (output, other, and their sizes in bytes) that must not overlap; `tail`: sizes and strides; `new`: shapes of allocated outputs."""
+    """What is settled by shapes and layouts. `views`: by tensor, the axes from slowest to fastest where that is not how they are numbered;
+    `plain`: there are only arrays, and no such view; `apart`: pairs of tensors (output, other, and their sizes in bytes) that must not overlap;
+    `tail`: sizes and strides; `new`: shapes of allocated outputs."""
 
+    plain: bool
     views: tuple[tuple[int, ...] | None, ...]
     apart: tuple[tuple[int, int, int, int], ...]
     tail: tuple[int, ...]
@@ -69,6 +71,8 @@ class Callable:
         self._arrays_at = [i for i, a in enumerate(self._leading) if a["kind"] == "tensor"]
         self._written = [i for i in self._arrays_at if self._leading[i]["direction"] != "in"]
         self._plans: dict[Any, _Plan] = {}
+        self._count = len(self._inputs)
+        self._run, self._take = self._entry.call, library.ffi.from_buffer
         free = determined([d for d in self._dims if d.array in self._positions], self._equations, self._binds)
         self._keywords = [n for n in self._sizes if n not in free]
         self.__doc__ = self._document()
@@ -104,17 +108,19 @@ class Callable:
     # ---- calling
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        work = list(given)
-        if named:
-            work.append(named.get("out"))
-        if len(given) == len(self._inputs) and (not named or (len(named) == len(self._outs) == 1 and "out" in named)):
+        only_out = len(named) == len(self._outs) == 1 and "out" in named
+        if (only_out or not named) and len(given) == self._count:
+            work: Sequence[Any] = (*given, named["out"]) if named else given
             plan = self._plans.get(self._key(work))
-            pointers = None if plan is None else self._pointers(plan, work)
-            if plan is not None and pointers is not None:
-                code = self._entry.call(*pointers, *plan.tail)
-                if code:
-                    raise self._failure(code, plan.tail)
-                return self._returned(work)
+            if plan is not None:
+                if plan.new:
+                    work = [*work, *[arrays.empty(shape, a, self.name) for shape, a in zip(plan.new, self._outs, strict=True)]]
+                pointers = self._pointers(plan, work)
+                if pointers is not None:
+                    code = self._run(*pointers, *plan.tail)
+                    if code:
+                        raise self._failure(code, plan.tail)
+                    return self._returned(work)
         return self._call(*self._arrange(given, named))
 
     def bind(self, *given: Any, **named: Any) -> Function[[], Any]:
@@ -124,7 +130,7 @@ class Callable:
         prepared = self._prepare(values, sizes)
         if prepared.copies:                                                  # every call makes them anew
             return lambda: self._call(values, sizes)
-        call, pointers, tail, failure = self._entry.call, prepared.pointers, prepared.tail, self._failure
+        call, pointers, tail, failure = self._run, prepared.pointers, prepared.tail, self._failure
         arguments, returned = (*pointers, *tail), self._returned(prepared.originals)
         keep = prepared.work
 
@@ -137,19 +143,21 @@ class Callable:
 
     def _key(self, work: Sequence[Any]) -> Any:
         """What a plan depends on; None where something is not an array of numpy."""
+        tensors = work if not self._convert else [work[i] for i in self._arrays_at if i < len(work)]
         try:
-            return tuple([(a.shape, a.dtype, a.flags.num) for a in [work[i] for i in self._arrays_at if i < len(work)]])
+            return tuple([(a.shape, a.dtype, a.flags.num) for a in tensors])
         except AttributeError:
             return None
 
-    def _pointers(self, plan: _Plan, work: list[Any]) -> list[Any] | None:
-        """The leading C arguments; None where arrays overlap. Appends the outputs that it allocates to `work`."""
-        for shape, argument in zip(plan.new, self._outs, strict=False):
-            work.append(arrays.empty(shape, argument, self.name))
-        take, convert = self._ffi.from_buffer, self._convert
+    def _pointers(self, plan: _Plan, work: Sequence[Any]) -> list[Any] | None:
+        """The leading C arguments; None where arrays overlap."""
+        take, convert = self._take, self._convert
         try:
-            pointers = [convert[i](a) if i in convert else take(a if view is None else a.transpose(view))
-                        for i, (a, view) in enumerate(zip(work, plan.views, strict=True))]
+            if plan.plain:
+                pointers = [take(a) for a in work]
+            else:
+                pointers = [convert[i](a) if i in convert else take(a if view is None else a.transpose(view))
+                            for i, (a, view) in enumerate(zip(work, plan.views, strict=True))]
         except (TypeError, ValueError, BufferError):                          # not what the key promised: the long way finds out
             return None
         for out, other, out_bytes, other_bytes in plan.apart:
@@ -159,8 +167,8 @@ class Callable:
         return pointers
 
     def _returned(self, work: Sequence[Any]) -> Any:
-        found = [work[i] for i in self._written]
-        return found[0] if len(found) == 1 else tuple(found)
+        written = self._written
+        return work[written[0]] if len(written) == 1 else tuple([work[i] for i in written])
 
     # ---- the long way
 
@@ -239,7 +247,7 @@ class Callable:
 
     def _call(self, values: Sequence[Any], sizes: Mapping[str, int]) -> Any:
         prepared = self._prepare(values, sizes)
-        code = self._entry.call(*prepared.pointers, *prepared.tail)
+        code = self._run(*prepared.pointers, *prepared.tail)
         if code:
             raise self._failure(code, prepared.tail)
         for original, worked in prepared.back:
@@ -259,14 +267,16 @@ class Callable:
         apart = [(out, i, prepared.work[out].nbytes, prepared.work[i].nbytes)
                  for out in self._written for i in self._arrays_at
                  if i < len(values) > out and (i not in self._written or i > out) and prepared.work[out].nbytes and prepared.work[i].nbytes]
-        self._plans[key] = _Plan(tuple(views), tuple(apart), prepared.tail, prepared.new)
+        plain = not self._convert and not any(views)
+        self._plans[key] = _Plan(plain, tuple(views), tuple(apart), prepared.tail, prepared.new)
 
     def _failure(self, code: int, tail: Sequence[int]) -> CatenError:
         """What a result other than 0 means."""
         sizes = dict(zip(self._sizes, tail, strict=False))
         shown = ", ".join([f"{n} = {v}" for n, v in sizes.items()])
         if code == OUT_OF_MEMORY:
-            return arrays.OutOfMemory.of(self.name, f"scratch memory cannot be had ({evaluate(self._scratch, sizes)} bytes)")
+            needed = f": {evaluate(self._scratch, sizes)} bytes" if set(names(self._scratch)) <= sizes.keys() else ""
+            return arrays.OutOfMemory.of(self.name, f"no memory for scratch{needed}")
         return error("E711", f"{self.name}: {self._entry.check(code)}", notes=((f"called with {shown}", None),) if shown else ())
 
     @staticmethod

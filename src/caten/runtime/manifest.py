@@ -48,6 +48,11 @@ def symbol(name: str) -> str:
 
 def manifest(programs: Sequence[LoopProgram], runtime: Runtime, record: Provenance, written: Sequence[Program] = ()) -> Manifest:
     """The manifest of a library of `programs`. `written`: the same programs before scheduling, for counting work."""
+    return library_manifest(programs, runtime.name, record, written)
+
+
+def library_manifest(programs: Sequence[LoopProgram], runtime: str, record: Provenance, written: Sequence[Program] = ()) -> Manifest:
+    """As `manifest`, with the runtime by its name."""
     symbols = [symbol(p.name) for p in programs]
     for s in symbols:
         if symbols.count(s) > 1:
@@ -55,7 +60,7 @@ def manifest(programs: Sequence[LoopProgram], runtime: Runtime, record: Provenan
             raise error("E666", f"{both} would have the same symbol {s}", hint="rename one of them, or put them into different libraries")
     shared: Manifest = {
         "libraries": list(record.libraries), "target": record.target, "compiler": record.compiler, "flags": list(record.flags),
-        "runtime": runtime.name, "spec_sha256": record.spec_sha256, "runtime_sha256": record.runtime_sha256,
+        "runtime": runtime, "spec_sha256": record.spec_sha256, "runtime_sha256": record.runtime_sha256,
     }
     ops = [operator(p, w) for p, w in zip(programs, written or programs, strict=True)]
     head: Manifest = {"schema_version": SCHEMA_VERSION, "abi_version": ABI_VERSION}

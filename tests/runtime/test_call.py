@@ -1,0 +1,380 @@
+"""Calling: arrays and scalars in, results and refusals out."""
+from __future__ import annotations
+
+import array
+import ctypes
+import inspect
+import threading
+import time
+from collections.abc import Callable as Function
+from typing import Any
+
+import numpy as np
+import pytest
+
+from caten.errors import CatenError
+from caten.runtime.arrays import OutOfMemory
+from caten.runtime.call import Callable, Operators, callables
+from caten.runtime.library import Library
+
+Native = Function[..., Library]
+
+GEMM = ("(loop Gemm (size M) (size K) (size N) (buffer A f32 (M K) (0 1) in) (buffer B f32 (K N) (0 1) in) (buffer C f32 (M N) (0 1) inout)"
+        ' (check 1 "M is 13") (doc "C <- A @ B + C") (kernel gemm))')
+GEMM_C = """
+int32_t ct_gemm(const float *A, const float *B, float *C, int64_t M, int64_t K, int64_t N) {
+  if (M == 13) return 1;
+  if (M == 14) return -1;
+  for (int64_t i = 0; i < M; i++) for (int64_t j = 0; j < N; j++) for (int64_t p = 0; p < K; p++) C[i*N+j] += A[i*K+p] * B[p*N+j];
+  return 0;
+}
+"""
+# B is column major, y is a pure output of twice the length, alpha a number.
+SCALE = ("(loop Scale (size M) (buffer X f64 (M 3) (1 0) in) (scalar alpha f64)"
+         " (buffer Y f64 (M 3) (0 1) out) (buffer S f64 () () out) (kernel s))")
+SCALE_C = """
+int32_t ct_scale(const double *X, double alpha, double *Y, double *S, int64_t M) {
+  *S = alpha;
+  for (int64_t i = 0; i < M; i++) for (int64_t j = 0; j < 3; j++) Y[i*3+j] = alpha * X[j*M+i];
+  return 0;
+}
+"""
+FILL = "(loop Fill (size N) (scalar v i8) (scalar b bool) (scalar z c64) (buffer Y i32 ((* 2 N)) (0) out) (kernel f))"
+FILL_C = """
+typedef struct { float re, im; } ct_c64;
+int32_t ct_fill(int8_t v, uint8_t b, ct_c64 z, int32_t *Y, int64_t N) {
+  for (int64_t i = 0; i < 2 * N; i++) Y[i] = v + 100 * b + (int32_t)(1000 * z.re + 10000 * z.im);
+  return 0;
+}
+"""
+STRIDED = ("(loop Copy (size M) (size N) (buffer A f32 (M N) (0 1) in A_stride0 1)"
+           " (buffer B f32 (M N) (0 1) inout) (scalar A_stride0 i64) (kernel c))")
+STRIDED_C = """
+int32_t ct_copy(const float *A, float *B, int64_t M, int64_t N, int64_t sA) {
+  for (int64_t i = 0; i < M; i++) for (int64_t j = 0; j < N; j++) B[i*N+j] = A[i*sA+j] + 1000 * (sA != N);
+  return 0;
+}
+"""
+SWAP = "(loop Swap (size N) (buffer P i32 (N) (0) inout) (buffer Q i32 (N) (0) inout) (kernel s))"
+SWAP_C = "int32_t ct_swap(int32_t *P, int32_t *Q, int64_t N) { for (int64_t i = 0; i < N; i++) { int32_t t = P[i]; P[i] = Q[i]; Q[i] = t; } return 0; }\n"
+TAKE = "(loop Shifted (size N) (buffer X i32 (N) (0) in) (buffer Y i32 (N) (0) inout) (kernel s))"
+TAKE_C = "int32_t ct_shifted(const int32_t *X, int32_t *Y, int64_t N) { for (int64_t i = 0; i < N; i++) Y[i] = (i ? X[i-1] : 0) + 1; return 0; }\n"
+
+
+def one(native: Native, c: str, text: str) -> Callable:
+    found = callables(native(c, text))
+    assert isinstance(found, Callable)
+    return found
+
+
+@pytest.fixture
+def gemm(native: Native) -> Callable:
+    return one(native, GEMM_C, GEMM)
+
+
+def matrices(m: int = 5, k: int = 4, n: int = 3) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(1)
+    return tuple(rng.integers(-4, 5, s).astype(np.float32) for s in ((m, k), (k, n), (m, n)))  # type: ignore[return-value]
+
+
+def refused(code: str, text: str, call: Function[[], Any]) -> None:
+    with pytest.raises(CatenError) as caught:
+        call()
+    assert caught.value.diagnostics[0].code == code, caught.value
+    assert text in caught.value.diagnostics[0].message, caught.value
+
+
+# ---- what works
+
+def test_inout_is_updated_in_place_and_returned(gemm: Callable) -> None:
+    for _ in range(3):                                       # the second and third call go by the plan
+        a, b, c = matrices()
+        want = a @ b + c
+        assert gemm(a, b, c) is c
+        np.testing.assert_array_equal(c, want)
+
+
+def test_arguments_by_name(gemm: Callable) -> None:
+    a, b, c = matrices()
+    want = a @ b + c
+    np.testing.assert_array_equal(gemm(a, C=c, B=b), want)
+    refused("E705", "M", lambda: gemm(a, b, c, M=6))
+    np.testing.assert_array_equal(gemm(a, b, c, M=5), want + a @ b)
+
+
+def test_other_shapes_get_other_plans(gemm: Callable) -> None:
+    for shape in [(1, 1, 1), (2, 3, 4), (4, 3, 2), (0, 2, 2), (2, 0, 2), (2, 2, 0)] * 2:
+        a, b, c = matrices(*shape)
+        want = a @ b + c
+        np.testing.assert_array_equal(gemm(a, b, c), want)
+
+
+@pytest.mark.parametrize("twice", [1, 2])
+def test_layouts_that_do_not_fit_are_copied_in_and_out(gemm: Callable, twice: int) -> None:
+    a, b, c = matrices(6, 4, 6)
+    for _ in range(twice):
+        big = np.zeros((12, 12), np.float32)
+        view = big[::2, ::-2]
+        view[...] = c
+        assert gemm(np.asfortranarray(a), b[::-1][::-1], view) is view
+        np.testing.assert_array_equal(view, a @ b + c)
+        assert not big[1::2].any()
+
+
+def test_a_copied_output_is_read_before_it_is_written(gemm: Callable) -> None:
+    a, b, c = matrices()
+    f = np.asfortranarray(c)
+    gemm(a, b, f)
+    np.testing.assert_array_equal(f, a @ b + c)
+
+
+def test_misaligned_arrays_are_copied(gemm: Callable) -> None:
+    a, b, c = matrices()
+    raw = np.zeros(a.nbytes + 1, np.uint8)
+    odd = raw[1:].view(np.float32).reshape(a.shape)
+    odd[...] = a
+    want = a @ b + c
+    for _ in range(2):
+        np.testing.assert_array_equal(gemm(odd, b, c.copy()), want)
+
+
+def test_an_input_that_overlaps_an_output_is_copied(native: Native) -> None:
+    shifted = one(native, TAKE_C, TAKE)
+    apart, same = lambda m: (m[:8], m[8:]), lambda m: (m[:8], m[:8])         # the first one leaves a plan for the others
+    for make in (apart, same, lambda m: (m[:8], m[1:9]), lambda m: (m[1:9], m[:8]), apart):
+        for _ in range(3):
+            memory = np.arange(16, dtype=np.int32)
+            x, y = make(memory)
+            want = np.concatenate([[0], x[:-1]]) + 1
+            np.testing.assert_array_equal(shifted(x, y), want)
+    assert len(shifted._plans) == 1
+
+
+def test_outputs_may_not_share_memory(native: Native) -> None:
+    swap = one(native, SWAP_C, SWAP)
+    memory = np.arange(8, dtype=np.int32)
+    p, q = swap(memory[:4], memory[4:])
+    np.testing.assert_array_equal(memory, [4, 5, 6, 7, 0, 1, 2, 3])
+    assert p.base is memory
+    assert q.base is memory
+    refused("E713", "P and Q share memory", lambda: swap(memory[:4], memory[2:6]))
+    refused("E713", "P and Q share memory", lambda: swap(memory[:4], memory[:4]))
+    swap(memory[::2], memory[1::2])                                          # they lie between each other and share nothing
+    np.testing.assert_array_equal(memory, [5, 4, 7, 6, 1, 0, 3, 2])
+
+
+def test_pure_outputs_are_allocated_or_given(native: Native) -> None:
+    scale = one(native, SCALE_C, SCALE)
+    x = np.arange(6.0).reshape(2, 3)
+    for _ in range(3):
+        y, s = scale(x, 2)
+        np.testing.assert_array_equal(y, 2 * x)
+        assert s.shape == ()
+        assert s == 2
+    y, s = np.empty((2, 3)), np.empty(())
+    for _ in range(3):
+        got = scale(x, alpha=np.float32(0.5), out=(y, s))
+        assert got[0] is y
+        assert got[1] is s
+        np.testing.assert_array_equal(y, x / 2)
+    refused("E713", "takes 2 arrays, Y, S; 1", lambda: scale(x, 2, out=y))
+    np.testing.assert_array_equal(scale(np.asfortranarray(x), 3)[0], 3 * x)
+
+
+def test_sizes_that_no_shape_determines_are_given_by_name(native: Native) -> None:
+    fill = one(native, FILL_C, FILL)
+    np.testing.assert_array_equal(fill(-3, True, 2 + 1j, N=2), [12097] * 4)
+    np.testing.assert_array_equal(fill(-3, np.bool_(False), 0, out=np.empty(6, np.int32)), [-3] * 6)
+    out = np.empty(2, np.int32)
+    for _ in range(3):
+        assert fill(1, False, 0.5, out=out) is out
+    np.testing.assert_array_equal(out, [501, 501])
+    refused("E707", "size N", lambda: fill(1, True, 0))
+    refused("E710", "size N is -1", lambda: fill(1, True, 0, N=-1))
+    refused("E710", "size N", lambda: fill(1, True, 0, N=(1 << 40) + 1))
+    refused("E708", "size N must be an integer", lambda: fill(1, True, 0, N=2.0))
+    refused("E704", "axis 0 of Y must be (* 2 N), which cannot be 5", lambda: fill(1, True, 0, out=np.empty(5, np.int32)))
+    refused("E704", "axis 0 of Y must be (* 2 N) = 4 (with N = 2), and is 6", lambda: fill(1, True, 0, N=2, out=np.empty(6, np.int32)))
+
+
+def test_strided_arrays_pass_their_strides(native: Native) -> None:
+    copy = one(native, STRIDED_C, STRIDED)
+    assert [a["kind"] for a in copy.manifest["arguments"]] == ["tensor", "tensor", "size", "size", "stride"]
+    big = np.arange(40, dtype=np.float32).reshape(4, 10)
+    b = np.zeros((4, 3), np.float32)
+    for _ in range(2):
+        np.testing.assert_array_equal(copy(big[:, 2:5], b), big[:, 2:5] + 1000)
+        np.testing.assert_array_equal(copy(big[:, 2:5].copy(), b), big[:, 2:5])
+        np.testing.assert_array_equal(copy(big[:, 2:8:2], b), big[:, 2:8:2])               # the fastest axis is not dense: copied
+        np.testing.assert_array_equal(copy(big[::-1, 2:5], b), big[::-1, 2:5])             # a negative stride: copied
+
+
+def test_buffers_and_dlpack_are_taken_without_a_copy(native: Native) -> None:
+    shifted = one(native, TAKE_C, TAKE)
+    x, y = array.array("i", [5, 6, 7]), (ctypes.c_int32 * 3)()
+    assert shifted(x, y) is y
+    assert list(y) == [1, 6, 7]
+
+    class Tensor:
+        def __init__(self, data: Any, **versioned: Any):
+            self.data, self.versioned = data, versioned
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return self.data.__dlpack_device__()  # type: ignore[no-any-return]
+
+    class Old(Tensor):
+        def __dlpack__(self, stream: Any = None) -> Any:
+            return self.data.__dlpack__()
+
+    class New(Tensor):
+        def __dlpack__(self, **kwargs: Any) -> Any:
+            return self.data.__dlpack__(**kwargs)
+
+    class Elsewhere(Old):
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 2, 0
+
+    for cls in (Old, New):
+        data = np.zeros(3, np.int32)
+        shifted(cls(np.array([5, 6, 7], np.int32)), cls(data))
+        np.testing.assert_array_equal(data, [1, 6, 7])
+    frozen = np.zeros(3, np.int32)
+    frozen.flags.writeable = False
+    with pytest.raises(CatenError):
+        shifted(x, New(frozen))
+    refused("E714", "X does not lie in main memory", lambda: shifted(Elsewhere(frozen), y))
+
+
+def test_bind_repeats_a_call(gemm: Callable) -> None:
+    a, b, c = matrices()
+    first = c.copy()
+    run = gemm.bind(a, b, c)
+    np.testing.assert_array_equal(c, first)                  # binding does not run it
+    for n in (1, 2):
+        assert run() is c
+        np.testing.assert_array_equal(c, first + n * (a @ b))
+    view = np.asfortranarray(first)
+    run = gemm.bind(a, b, view)
+    for n in (1, 2):
+        run()
+        np.testing.assert_array_equal(view, first + n * (a @ b))
+    a, b, c = matrices(13)
+    refused("E711", "M is 13", gemm.bind(a, b, c))
+
+
+def test_it_says_what_it_is(gemm: Callable, native: Native) -> None:
+    assert gemm.name == gemm.__name__ == "Gemm"
+    assert "C <- A @ B + C" in (gemm.__doc__ or "")
+    assert list(inspect.signature(gemm).parameters) == ["A", "B", "C"]
+    assert gemm.signature == "Gemm(A: float32[M, K], B: float32[K, N], C: float32[M, N]) -> C"
+    assert gemm.schedule == "(schedule)"
+    fill = one(native, FILL_C, FILL)
+    assert str(inspect.signature(fill)) == "(v, b, z, *, N, out=None)"
+
+
+def test_several_operators_are_attributes(native: Native) -> None:
+    ops = callables(native(TAKE_C + SWAP_C, TAKE, SWAP))
+    assert isinstance(ops, Operators)
+    assert list(ops) == ["Shifted", "Swap"]
+    assert ops.Swap is ops["Swap"]
+    assert "Swap" in dir(ops)
+    np.testing.assert_array_equal(ops.Shifted(np.array([1, 2], np.int32), np.zeros(2, np.int32)), [1, 2])
+    with pytest.raises(AttributeError, match="did you mean 'Swap'"):
+        _ = ops.swop
+
+
+def test_threads_share_one_callable(gemm: Callable) -> None:
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(50):
+            m, k, n = rng.integers(1, 9, 3)
+            a, b = rng.integers(-3, 4, (m, k)).astype(np.float32), rng.integers(-3, 4, (k, n)).astype(np.float32)
+            if not np.array_equal(gemm(a, b, np.zeros((m, n), np.float32)), a @ b):
+                wrong.append(seed)
+    threads = [threading.Thread(target=work, args=(s,)) for s in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_a_repeated_call_is_cheap(gemm: Callable) -> None:
+    a, b, c = matrices(1, 1, 1)
+    bound = gemm.bind(a, b, c)
+    gemm(a, b, c)
+
+    def best(call: Function[[], Any]) -> float:
+        found = 1.0
+        for _ in range(20):
+            start = time.perf_counter()
+            for _ in range(200):
+                call()
+            found = min(found, (time.perf_counter() - start) / 200)
+        return found * 1e6
+    assert best(lambda: gemm(a, b, c)) < 15                  # about 3 on an idle machine
+    assert best(bound) < 6                                   # about 0.5
+
+
+# ---- what is refused
+
+def test_wrong_arguments_are_refused(gemm: Callable) -> None:
+    a, b, c = matrices()
+    frozen = c.copy()
+    frozen.flags.writeable = False
+    refused("E700", "C missing", lambda: gemm(a, b))
+    refused("E700", "takes 3 arguments", lambda: gemm(a, b, c, c))
+    refused("E700", "A was given twice", lambda: gemm(a, b, A=c))
+    refused("E700", "no argument D", lambda: gemm(a, b, c, D=1))
+    refused("E700", "no argument out", lambda: gemm(a, b, c, out=c))
+    refused("E701", "A must be an array of float32[M, K], not None", lambda: gemm(None, b, c))
+    refused("E701", "B must be an array of float32[K, N], not a list", lambda: gemm(a, [[1.0]], c))
+    refused("E702", "B must have elements of type float32, and has float64", lambda: gemm(a, b.astype(float), c))
+    refused("E702", "in the other byte order", lambda: gemm(a, b.astype(">f4"), c))
+    refused("E703", "A must be float32[M, K], and has the shape (20,)", lambda: gemm(a.ravel(), b, c))
+    refused("E705", "the size K is 4 by axis 1 of A, and 3 by axis 0 of B", lambda: gemm(a, b[:3], c))
+    refused("E706", "C is written, but the given array is read-only", lambda: gemm(a, b, frozen))
+    gemm(a, b, c)
+    refused("E706", "read-only", lambda: gemm(a, b, frozen))  # also where a plan for writable ones is there
+    refused("E705", "the size K", lambda: gemm(a, b[:3], c))
+
+
+def test_literal_extents_are_compared(native: Native) -> None:
+    scale = one(native, SCALE_C, SCALE)
+    refused("E704", "axis 1 of X must be 3, and is 4", lambda: scale(np.zeros((2, 4)), 1))
+
+
+def test_scalars_are_checked(native: Native) -> None:
+    fill, scale = one(native, FILL_C, FILL), one(native, SCALE_C, SCALE)
+    out = np.empty(2, np.int32)
+    for _ in range(2):
+        refused("E708", "v must be an integer, not a float", lambda: fill(1.0, True, 0, out=out))
+        refused("E709", "v is 128, outside the range of int8, -128 to 127", lambda: fill(128, True, 0, out=out))
+        refused("E708", "b must be True or False, not a int", lambda: fill(1, 1, 0, out=out))
+        refused("E708", "z must be a complex number, not a str", lambda: fill(1, True, "0", out=out))
+        fill(1, True, 0, out=out)
+    x = np.zeros((1, 3))
+    for bad in ("1", None, 1j, np.complex64(1), object()):
+        refused("E708", "alpha must be a number", lambda bad=bad: scale(x, bad))
+    refused("E709", "alpha", lambda: scale(x, 10**400))
+    assert np.isnan(scale(x, float("nan"))[1])
+
+
+def test_a_failed_check_carries_its_text(gemm: Callable) -> None:
+    for _ in range(2):
+        a, b, c = matrices(13)
+        refused("E711", "Gemm: M is 13", lambda a=a, b=b, c=c: gemm(a, b, c))
+    with pytest.raises(CatenError) as caught:
+        gemm(*matrices(13))
+    assert caught.value.diagnostics[0].notes == (("called with M = 13, K = 4, N = 3", None),)
+
+
+def test_memory_that_cannot_be_had(gemm: Callable, native: Native) -> None:
+    with pytest.raises(OutOfMemory) as caught:
+        gemm(*matrices(14))
+    assert isinstance(caught.value, MemoryError)
+    assert caught.value.diagnostics[0].code == "E712"
+    fill = one(native, FILL_C, FILL)
+    refused("E712", "Y of shape", lambda: fill(1, True, 0, N=1 << 40))
