@@ -18,6 +18,7 @@ from .scope import Array, Names, Number, Scope
 from .typing import WEAK_INT, Typing, Value
 
 Key = tuple[int, ...]                 # where a local is declared: the offset, after those of the calls around it
+MAX_PARENTHESES = 160                 # nesting of a body
 MAX_PASSES = 64                       # how often the types of locals may still change
 
 
@@ -45,6 +46,7 @@ def lower_forms(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, sco
     """As `lower_body`, of forms already read, with the names of `scope`."""
     if not forms:
         raise error(code, "the body is empty", composite.where(0), hint="write what the operator does: (dotimes (i M) (setf (aref C i) …))")
+    check_nesting(composite, forms)
     kinds: dict[Key, str] = {}
     for _ in range(MAX_PASSES):
         before = dict(kinds)
@@ -59,6 +61,16 @@ def lower_forms(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, sco
     if work.diagnostics:
         raise CatenError(*work.diagnostics)
     return Lowered(stmts, tuple(work.positions.values()), tuple(work.requirements))
+
+
+def check_nesting(composite: Composite, forms: Sequence[Sexp]) -> None:
+    """E239 where parentheses are nested too deeply to work with."""
+    level: list[Form] = [form for form in forms if isinstance(form, Form)]
+    for _ in range(MAX_PARENTHESES):
+        level = [part for form in level for part in form if isinstance(part, Form)]
+    if level:
+        raise error("E239", f"parentheses are nested deeper than {MAX_PARENTHESES}", composite.where(level[0].pos),
+                    hint="compute a part of it in a statement of its own: (set x …)")
 
 
 def _read_once(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, scope: Scope,

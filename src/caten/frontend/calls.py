@@ -11,7 +11,7 @@ from ..core.text import Atom, Form, Sexp, read_forms
 from ..errors import CatenError
 from ..loop.statements import Let, Stmt
 from .composite import Composite, Declared
-from .expressions import infer, must_be_set, undefined
+from .expressions import infer, must_be_set, read_number, undefined
 from .forms import sequence
 from .frame import MAX_CALLS, Frame
 from .scope import Array, Broken, Number, Scope, Variable
@@ -41,7 +41,7 @@ def inline_call(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
     for name, extent in unify_sizes(f, callee, passed, form).items():
         inner.declare(name, Number(Value(WEAK_INT, form.pos, expr=extent), "size"))
     spot = callee.where
-    frame = replace(f, spot=spot, typing=Typing(spot, weak_float(callee.tensors)), path=(*f.path, form.pos), callers=(*f.callers, callee.name),
+    frame = replace(f.deeper(form.pos), spot=spot, typing=Typing(spot, weak_float(callee.tensors)), path=(*f.path, form.pos), callers=(*f.callers, callee.name),
                     called_at=f.spot(form.pos) if f.called_at is None else f.called_at)
     return stmts + list(sequence(frame, statements_of(callee), inner))
 
@@ -94,7 +94,7 @@ def _pass_scalar(f: Frame, formal: Declared, actual: Sexp, scope: Scope, inner: 
 def _pass_array(f: Frame, callee: Composite, formal: Declared, actual: Sexp, scope: Scope) -> Array | Variable:
     """The caller's array under the callee's name; types, ranks, axis orders and the right to write must agree."""
     what = f"the argument '{formal.name}' of {callee.name}"
-    if not isinstance(actual, Atom):
+    if not isinstance(actual, Atom) or read_number(f, actual) is not None:
         f.fail("E234", f"{what} is a whole tensor, not an expression", actual.pos, "name a tensor or a local array")
     binding = scope.find(actual)
     match binding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import reduce
 from itertools import combinations, pairwise
 from typing import NoReturn
 
@@ -203,7 +204,7 @@ def _cond(f: Frame, form: Form, scope: Scope) -> Term:
 
 def clauses_of(f: Frame, form: Form) -> list[Form]:
     """The clauses of `(cond (c e…) …)`."""
-    f.arity(form, 1, MAX_DEPTH // 2, "(cond (condition …) … (t …))")
+    f.arity(form, 1, MAX_DEPTH, "(cond (condition …) … (t …))")
     for clause in form[1:]:
         if not isinstance(clause, Form) or not clause:
             f.fail("E223", "expected a clause of (cond …) here", clause.pos, "write (condition …)")
@@ -317,7 +318,7 @@ def _single(f: Frame, fn: str, arg: Term, pos: int) -> Term:
 def _compare(f: Frame, fn: str, args: list[Term], pos: int) -> Term:
     """`(< a b c)` is a < b and b < c; `(/= a b c)` says that all differ."""
     pairs = combinations(args, 2) if fn == "ne" else pairwise(args)
-    return _logic(f, "and", [f.typing.apply(fn, pair, pos) for pair in pairs], pos)
+    return reduce(lambda a, b: f.typing.apply("and", [a, b], pos), [f.typing.apply(fn, pair, pos) for pair in pairs])
 
 
 def _logic(f: Frame, fn: str, args: list[Term], pos: int) -> Term:

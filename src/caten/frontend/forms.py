@@ -22,9 +22,11 @@ STACK_BYTES = 16 * 1024               # a local array up to this size lives on t
 
 def block(f: Frame, forms: Sequence[Sexp], outer: Scope) -> tuple[Stmt, ...]:
     """A statement list with names of its own. A refused statement is reported and skipped."""
+    if not forms:
+        return ()
     scope = Scope(outer)
-    stmts = sequence(f, forms, scope)
-    close(scope, outer, forms[0].pos if forms else 0)
+    stmts = sequence(f.deeper(forms[0].pos), forms, scope)
+    close(scope, outer, forms[0].pos)
     return stmts
 
 
@@ -365,7 +367,7 @@ def _condition(f: Frame, form: Sexp, scope: Scope, what: str) -> Expr | None:
 
 
 def _progn(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
-    return list(sequence(f, form[1:], scope))
+    return list(sequence(f.deeper(form.pos), form[1:], scope))
 
 
 def _return(f: Frame, form: Form, scope: Scope) -> list[Stmt]:

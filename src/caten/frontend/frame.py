@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from ..core.expr import Expr
@@ -19,6 +19,7 @@ Lookup = Callable[[str], Composite | None]
 Handler = Callable[["Frame", Form, Scope], list[Stmt]]
 
 MAX_CALLS = 1000                      # inlined calls in one body
+MAX_NESTING = 64                      # statement lists inside each other, those of callees included
 
 
 @dataclass
@@ -54,6 +55,13 @@ class Frame:
     path: tuple[int, ...] = ()
     callers: tuple[str, ...] = ()
     called_at: Place | None = None
+    nesting: int = 0
+
+    def deeper(self, pos: int) -> Frame:
+        """One statement list further in; E239 where there are too many."""
+        if self.nesting >= MAX_NESTING:
+            self.fail("E239", f"statements are nested deeper than {MAX_NESTING}", pos, "compute a part of it in a statement of its own")
+        return replace(self, nesting=self.nesting + 1)
 
     def fail(self, code: str, message: str, pos: int, hint: str | None = None) -> NoReturn:
         raise error(code, message, self.spot(pos), hint=hint)

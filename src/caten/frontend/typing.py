@@ -17,7 +17,7 @@ from ..core.scalars import OPERATORS
 from ..errors import Diagnostic, Place, did_you_mean, error
 
 WEAK_INT, WEAK_FLOAT = "int?", "float?"
-MAX_DEPTH = 256                       # nesting of one expression, n-ary operators unrolled
+MAX_DEPTH = 100                       # nesting of one expression, n-ary operators unrolled
 MAX_SIZE = 20_000                     # operators of one expression, names of `let` unrolled
 
 Spot = Callable[[int], Place]
