@@ -65,7 +65,8 @@ class _Lowering:
             if own_axes and reduce.type == value.type:
                 if value.expr is Op(reduce.fn, (old, total)):
                     return self._accumulate(name, value, reduce)
-                start, rest = identity(reduce.fn, value.type), value.expr
+                start: Expr = identity(reduce.fn, value.type)
+                rest = value.expr
                 match value.expr:
                     case Op(fn, (first, second)) if fn == reduce.fn and second is total and not contains(first, total):
                         start, rest = first, total                 # x + R: start from x

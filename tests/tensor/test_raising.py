@@ -1,0 +1,122 @@
+"""Loop nests to index notation: what fits becomes compute and reduce, what does not stays a nest."""
+from __future__ import annotations
+
+import pytest
+
+from caten.core.program import resolve
+from caten.core.text import read, show
+from caten.frontend import op as _op
+from caten.tensor import level
+from caten.tensor.lower import lower
+from caten.tensor.raising import raise_op
+from caten.tensor.values import Define
+
+PARAMS = """(size M) (size N) (size K) (buffer A f32 (M K) (0 1) in) (buffer B f32 (K N) (0 1) in) (buffer C f32 (M N) (0 1) inout)
+(buffer x f32 (N) (0) in) (buffer y f32 (N) (0) inout) (buffer k i64 (N) (0) in)"""
+
+
+def op(body: str, facts: str = "") -> _op.OpProgram:
+    return resolve(read(f"(op T {facts} {PARAMS} (body {body}))")[0])
+
+
+def definitions(body: str, facts: str = "") -> list[str]:
+    program = raise_op(op(body, facts))
+    assert resolve(read(show(program))[0]) is program
+    level.verify(program)
+    return [" ".join(show(d, 1 << 20).split()) for d in program.all(Define)]
+
+
+def loops(body: str) -> str:
+    kernel = lower(raise_op(op(body))).kernels[0]
+    return " ".join(show(kernel, 1 << 20).split())
+
+
+GEMM = "(for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))"
+RAISED = [
+    ("(for i 0 N 1 serial (setf (aref y i) (sin (aref x i))))", ["(define y (compute f32 ((i 0 N)) (sin (read x i))))"]),
+    (GEMM, ["(define C_add (reduce f32 ((i 0 M) (j 0 N)) ((p 0 K)) add true (* (read A i p) (read B p j))))",
+            "(define C (compute f32 ((i 0 M) (j 0 N)) (+ (read C i j) (read C_add i j))))"]),
+    ("(for i 0 N 1 serial (let v f32 (aref x i)) (setf (aref y i) (* (aref y i) (aref x i))))",
+     ["(define y (compute f32 ((i 0 N)) (* (read y i) (read x i))))"]),
+    ("(for i 0 N 1 serial (local s f32 () register) (setf (aref s) (exp (aref x i))) (setf (aref y i) (* (aref s) (aref s))))",
+     ["(define y (compute f32 ((i 0 N)) (* (exp (read x i)) (exp (read x i)))))"]),
+    ("(for j 0 N 1 serial (local s f32 () register) (setf (aref s) 1.0) (for i 0 M 1 serial (incf (aref s) (aref C i j) max)) (setf (aref y j) (neg (aref s))))",
+     ["(define s_max (reduce f32 ((j 0 N)) ((i 0 M)) max true (read C i j)))", "(define y (compute f32 ((j 0 N)) (neg (max 1.0 (read s_max j)))))"]),
+    ("(for i 0 N 1 serial (if (< (aref x i) 0.0) ((setf (aref y i) 0.0)) ((setf (aref y i) 1.0))))",
+     ["(define y (compute f32 ((i 0 N)) (where (< (read x i) 0.0) 0.0 1.0)))"]),
+    ("(for j 0 N 1 serial (for i 0 M 1 serial (if (< i j) ((incf (aref y j) (aref C i j))))))",
+     ["(define y_add (reduce f32 ((j 0 N)) ((i 0 M)) add (< i j) (read C i j)))", "(define y (compute f32 ((j 0 N)) (+ (read y j) (read y_add j))))"]),
+]
+STAYS = {
+    "a recurrence": "(for i 1 N 1 serial (setf (aref y i) (aref y (- i 1))))",
+    "a carried scalar": "(local s f32 () register) (setf (aref s) 0.0) (for i 0 N 1 serial (incf (aref s) (aref x i)) (setf (aref y i) (aref s)))",
+    "a step": "(for i 0 N 2 serial (setf (aref y i) (aref x i)))",
+    "a computed place": "(for i 0 N 1 serial (incf (aref y (max 0 (min (- N 1) (aref k i)))) 1.0))",
+    "one element many times": "(for i 0 N 1 serial (for j 0 N 1 serial (setf (aref y i) (aref x j))))",
+    "a store under a condition": "(for i 0 N 1 serial (if (< (aref x i) 0.0) ((setf (aref y i) 0.0))))",
+    "a diagonal": "(for i 0 (min M N) 1 serial (setf (aref C i i) 0.0))",
+    "state of an inner loop": "(for i 0 N 1 serial (local s f32 () register) (setf (aref s) 0.0) (for j 0 N 1 serial (setf (aref s) (sin (+ (aref s) (aref x j))))) (setf (aref y i) (aref s)))",
+    "a transposed self": "(for i 0 (min M N) 1 serial (for j 0 (min M N) 1 serial (setf (aref C i j) (aref C j i))))",
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), RAISED)
+def test_raises(body: str, expected: list[str]) -> None:
+    assert definitions(body) == expected
+
+
+@pytest.mark.parametrize("why", STAYS)
+def test_stays_a_nest(why: str) -> None:
+    found = definitions(STAYS[why])
+    assert len(found) == 1
+    assert "(nest " in found[0]
+
+
+def test_nothing_is_raised_at_level_0() -> None:
+    assert "(nest " in definitions(GEMM, "(opt 0)")[0]
+
+
+def test_all_loop_orders_of_a_contraction_are_the_same_values() -> None:
+    first = definitions(GEMM)
+    for a, b, c in ("ipj", "jip", "jpi", "pij", "pji"):
+        bounds = {"i": "M", "j": "N", "p": "K"}
+        nest = f"(for {a} 0 {bounds[a]} 1 serial (for {b} 0 {bounds[b]} 1 serial (for {c} 0 {bounds[c]} 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))"
+        assert definitions(nest)[1] == first[1]
+        assert sorted(definitions(nest)[0]) == sorted(first[0])
+
+
+def test_an_array_of_the_body_becomes_a_value_and_its_zero_fill_vanishes() -> None:
+    body = """(local t f32 (N) scratch) (for q 0 N 1 serial (setf (aref t q) 0.0)) (for i 0 N 1 serial (setf (aref t i) (aref x i)))
+    (for i_2 0 N 1 serial (setf (aref y i_2) (aref t i_2)))"""
+    assert definitions(body) == ["(define t (compute f32 ((i 0 N)) (read x i)))", "(define y (compute f32 ((i_2 0 N)) (read t i_2)))"]
+
+
+def test_lowering_accumulates_in_place() -> None:
+    assert loops(GEMM) == f"(kernel t {GEMM})"
+
+
+def test_lowering_starts_from_the_other_term() -> None:
+    body = "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) (aref x j)) (for p 0 K 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))"
+    text = loops(body)
+    assert "(setf (aref C i j) (aref x j))" in text
+    assert text.count("(for ") == 5
+
+
+def test_lowering_keeps_a_local_per_element_where_the_total_is_not_a_contraction() -> None:
+    body = "(for j 0 N 1 serial (local s f32 () register) (setf (aref s) 0.0) (for i 0 M 1 serial (incf (aref s) (aref C i j))) (setf (aref y j) (sqrt (aref s))))"
+    assert "(local s_add f32 () register)" in loops(body)
+
+
+@pytest.mark.parametrize(("text", "code"), [
+    ("(tensor T (size N) (buffer y f32 (N) (0) out) (define y (compute f32 ((i 0 N)) (read z i))))", "E470"),
+    ("(tensor T (size N) (buffer y f32 (N) (0) out) (define y (compute f32 ((i 0 M)) 0.0)))", "E470"),
+    ("(tensor T (size N) (buffer y f32 (N) (0) out) (define y (compute f32 ((i 0 N) (i 0 N)) 0.0)))", "E470"),
+    ("(tensor T (size N) (buffer y f32 (N) (0) out) (define y (compute f64 ((i 0 N)) 0.0:f64)))", "E471"),
+    ("(tensor T (size N) (buffer y f32 (N) (0) out) (define y (compute f32 ((i 0 N)) 0.0:f64)))", "E471"),
+    ("(tensor T (size N) (buffer y bool (N) (0) out) (define s (reduce bool () ((i 0 N)) add true true)) (define y (compute bool ((i 0 N)) (read s))))", "E471"),
+])
+def test_the_verifier_refuses(text: str, code: str) -> None:
+    from caten.errors import CatenError
+    with pytest.raises(CatenError) as caught:
+        level.verify(resolve(read(text)[0]))
+    assert code in [d.code for d in caught.value.diagnostics]
