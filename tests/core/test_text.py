@@ -20,7 +20,7 @@ def program(*body, facts=()):
     Const(3, "i64"), Const(-3, "i64"), Const(3, "i32"), Const(255, "u8"), Const(0.5, "f32"), Const(0.5, "f64"), Const(1e-30, "f32"),
     Const(-0.0, "f32"),
     Const(float("inf"), "f32"), Const(float("-inf"), "f64"), Const(True, "bool"), Const(False, "bool"), Const(1e300, "f64"), Const(1 << 62, "i64"),
-    Bind("M", 4), Doc('a "quoted"\n\ttext with \\ and é'), Case("c 1", "random", '{"error": "x"}', ("slow", "t"), (Setting("M", "2"),)),
+    Const(1 + 2j, "c64"), Const(complex(-0.0, -1e-30), "c128"), Const(complex(float("inf"), float("nan")), "c64"), Const(2j, "c64"), Bind("M", 4), Doc('a "quoted"\n\ttext with \\ and é'), Case("c 1", "random", '{"error": "x"}', ("slow", "t"), (Setting("M", "2"),)),
     Schedule((("split", "i", "6", "pad"), ("reorder", ("i", "j")))), Fail(3), Size("M"),
 ])
 def test_what_is_printed_reads_back_to_the_identical_node(node):

@@ -63,7 +63,7 @@ class Const(Expr):
     def to_form(self) -> str:
         if self.type == "bool":
             return "true" if self.value else "false"
-        shown = repr(self.value).replace(" ", "")
+        shown = repr(self.value).strip("()")
         plain = (self.type == "i64" and isinstance(self.value, int)) or (self.type == "f32" and isinstance(self.value, float))
         return shown if plain else f"{shown}:{self.type}"
 
@@ -176,7 +176,8 @@ def index(value: int) -> Const:
 TRUE, FALSE = Const(True, "bool"), Const(False, "bool")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_NUMBER = re.compile(r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|inf|nan)|\([^)]*\))(?::([a-z]+\d*))?\Z")
+_NUMBER = re.compile(r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|inf|nan))(?::([a-z]+\d*))?\Z")
+_COMPLEX = re.compile(r"([-+.\deainf]+j):(c64|c128)\Z")
 
 
 def read_atom(atom: str) -> Expr | None:
@@ -196,6 +197,11 @@ def read_atom(atom: str) -> Expr | None:
         if dtype not in DTYPES:
             return None
         return Const(value, dtype)
+    if m := _COMPLEX.match(atom):
+        try:
+            return Const(complex(m[1]), m[2])
+        except ValueError:
+            return None
     return Var(atom) if _NAME.match(atom) else None
 
 
