@@ -118,7 +118,7 @@ def _worked(work: Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]], me
     except CatenError as problem:
         return _pack({"diagnostics": [_as_json(d) for d in problem.diagnostics]}, {})
     except MemoryError:
-        return _pack({"diagnostics": [_as_json(Diagnostic("E824", "the test run needs more memory than there is", hint="use smaller sizes"))]}, {})
+        return _pack({"diagnostics": [_as_json(Diagnostic("E834", "the test run needs more memory than there is", hint="use smaller sizes"))]}, {})
     return _pack({"facts": facts}, arrays)
 
 

@@ -109,7 +109,7 @@ def test_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names
     known = [c.name for op in built.ops for c in op.all(Case)]
     for name in names:
         if name not in known and name not in [op.name for op in built.ops]:
-            raise NothingMatched(Diagnostic("E825", f"no composite or test case is called '{name}'", hint=did_you_mean(name, known)))
+            raise NothingMatched(Diagnostic("E835", f"no composite or test case is called '{name}'", hint=did_you_mean(name, known)))
     for op, program in zip(built.ops, built.programs, strict=True):
         cases = [c for c in op.all(Case) if (not tags or set(tags) & set(c.tags)) and (not names or c.name in names or op.name in names)]
         if not op.all(Case) and not tags:
@@ -118,7 +118,7 @@ def test_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names
         for case in cases:
             reports.append(_run(built, op, program, case.name, {s.name: s.value for s in case.sizes}, options, timed=False, case=case))
     if not reports:
-        raise NothingMatched(Diagnostic("E825", "no test case matched", hint=f"the cases are {', '.join(known) or 'none'}"))
+        raise NothingMatched(Diagnostic("E835", "no test case matched", hint=f"the cases are {', '.join(known) or 'none'}"))
     return reports
 
 
@@ -175,7 +175,7 @@ def _files(op: OpProgram, case: Case | None) -> tuple[dict[str, np.ndarray] | No
             with np.load(folder / text, allow_pickle=False) as archive:
                 return {k: archive[k] for k in archive.files}
         except (OSError, ValueError) as problem:
-            raise error("E826", f"cannot read the arrays of case '{case.name}' from {text}: {problem}") from None
+            raise error("E836", f"cannot read the arrays of case '{case.name}' from {text}: {problem}") from None
     return arrays(case.input), arrays(case.expect)
 
 
