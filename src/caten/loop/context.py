@@ -102,6 +102,8 @@ class Context:
         """Where a condition holds (or does not)."""
         context = self
         for part in _conjuncts(cond, holds):
+            if part[1] and (bound := _product_bound(part[0])) is not None:
+                context = context._assuming(((Constraint(bound),),))
             alternatives = context.alternatives(*part)
             if alternatives is not None:
                 context = context._assuming(alternatives)
@@ -238,7 +240,7 @@ class Context:
                 return self._extreme(expr, self.linear(a), self.linear(b))
             case Cast(dtype, arg) if (is_integer(arg.dtype) or arg.dtype == "bool") and is_integer(dtype):
                 form = self.linear(arg)
-                return form if self._fits(form, dtype) else of_atom(expr)
+                return form if self.fits(form, dtype) else of_atom(expr)
             case _:
                 return of_atom(expr)
 
@@ -267,9 +269,9 @@ class Context:
         return of_atom(Op(expr.fn, tuple(sorted([expression(a), expression(b)], key=text_of))))
 
     def _fitting(self, form: Linear, expr: Expr) -> Linear:
-        return form if self._fits(form, expr.dtype) else of_atom(expr)
+        return form if self.fits(form, expr.dtype) else of_atom(expr)
 
-    def _fits(self, form: Linear, dtype: str) -> bool:
+    def fits(self, form: Linear, dtype: str = "i64") -> bool:
         """Is the value of `form` sure to be one of the type?"""
         row = DTYPES[dtype]
         lo, hi = self.interval(form)
@@ -367,7 +369,7 @@ class Context:
             if not _tightened(ranges, c):
                 kept.append(c)
         clauses = (*self.clauses, *[_clause(((c,),)) for c in kept if not c.linear.is_constant])
-        return self._with(ranges=ranges, clauses=clauses, unreachable=any(lo > hi for lo, hi in ranges.values()))
+        return self._with(ranges=ranges, clauses=clauses, unreachable=self.unreachable or any(lo > hi for lo, hi in ranges.values()))
 
     def _gain(self, stmts: Iterable[Stmt], name: str) -> Linear | None:
         """What a list of statements adds to the scalar local `name`, where it does nothing else with it; over names known here."""
@@ -413,6 +415,23 @@ _COMPARISONS = {"lt": ("lt", False), "le": ("le", False), "gt": ("lt", True), "g
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 # relation -> alternatives (sign, gap, equality) of sign · (right - left) - gap ≥ 0 or = 0
 _FORMS = {"lt": ((1, 1, False),), "le": ((1, 0, False),), "eq": ((1, 0, True),), "ne": ((1, 1, False), (-1, 1, False))}
+
+
+def _product_bound(cond: Expr) -> Linear | None:
+    """c - x·a·b, which is ≥ 0 where `x <= ⌊⌊c / max(a, 1)⌋ / max(b, 1)⌋` holds: how a product is bounded without computing it."""
+    match cond:
+        case Op("le", (x, Op("floordiv") as room)):
+            product = linear(x)
+            rest: Expr = room
+            while isinstance(rest, Op) and rest.fn == "floordiv":
+                rest, divisor = rest.args
+                match divisor:
+                    case Op("max", (factor, Const(value=1))):
+                        product = product.times(linear(factor))
+                    case _:
+                        return None
+            return constant(rest.value) - product if isinstance(rest, Const) else None
+    return None
 
 
 def _conjuncts(cond: Expr, holds: bool) -> list[tuple[Expr, bool]]:
