@@ -37,8 +37,6 @@ def lower_body(composite: Composite, lookup: Lookup) -> Lowered:
 
     A local has the type of all its assignments, those further down included, so the body is read again until no type changes.
     """
-    if composite.lang == "python":
-        raise error("E238", "Python bodies are not supported yet", composite.where(0), hint='write the body in Lisp, lang = "lisp"')
     return lower_forms(composite, read_forms(composite.code, composite.where), lookup, signature_scope(composite.names, composite))
 
 

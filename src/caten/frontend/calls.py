@@ -41,8 +41,8 @@ def inline_call(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
     for name, extent in unify_sizes(f, callee, passed, form).items():
         inner.declare(name, Number(Value(WEAK_INT, form.pos, expr=extent), "size"))
     spot = callee.where
-    frame = replace(f.deeper(form.pos), spot=spot, typing=Typing(spot, weak_float(callee.tensors)), path=(*f.path, form.pos), callers=(*f.callers, callee.name),
-                    called_at=f.spot(form.pos) if f.called_at is None else f.called_at)
+    frame = replace(f.deeper(form.pos), spot=spot, typing=Typing(spot, weak_float(callee.tensors)), path=(*f.path, form.pos),
+                    callers=(*f.callers, callee.name), called_at=f.called_at or f.spot(form.pos))
     return stmts + list(sequence(frame, statements_of(callee), inner))
 
 
@@ -68,8 +68,6 @@ def _find(f: Frame, form: Form) -> Composite:
         f.fail("E232", f"there is no composite '{name}'", name.pos, f"include the file that defines it, or put {name}.toml on the -I path")
     if callee.name in f.callers:
         f.fail("E233", f"{' calls '.join((*f.callers, callee.name))}: recursion is not possible", name.pos, "write a loop")
-    if callee.lang == "python":
-        f.fail("E238", f"the body of {callee.name} is Python, which is not supported yet", name.pos, "write it in the Lisp body language")
     f.work.calls += 1
     if f.work.calls > MAX_CALLS:
         f.fail("E239", f"more than {MAX_CALLS} composites are called", form.pos)
