@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..core.expr import Op
 from ..core.program import Buffer
-from ..loop.statements import Aref, For, If, Incf, LoopProgram, Setf, Stmt
+from ..loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt
 from .nests import mentions, stride_in
 
 
@@ -65,8 +65,9 @@ def _is_leaf(stmt: Stmt) -> bool:
 
 
 def stores_in(stmts: tuple[Stmt, ...]) -> list[Setf | Incf]:
-    """The stores, those under conditions included."""
-    return [n for s in stmts for n in s.walk() if isinstance(n, Setf | Incf)]
+    """The stores, those under conditions included, to what outlives the statements."""
+    own = {n.name for s in stmts for n in s.walk() if isinstance(n, Local)}
+    return [n for s in stmts for n in s.walk() if isinstance(n, Setf | Incf) and isinstance(n.ref, Aref) and n.ref.buffer not in own]
 
 
 def contraction(program: LoopProgram, chain: Chain) -> Contraction | None:
@@ -103,6 +104,13 @@ def reduction(chain: Chain) -> Reduction | None:
     out = stores[0].ref
     summed = tuple([n for n in chain.names if not mentions(out, (n,))])
     return Reduction(out, tuple([n for n in chain.names if n not in summed]), summed) if summed else None
+
+
+def along_memory(program: LoopProgram, chain: Chain, total: Reduction) -> bool:
+    """Is memory read along a summed loop, and nowhere along a kept one?"""
+    reads = {n: None for s in chain.body for n in s.unique() if isinstance(n, Aref) and n is not total.out}
+    return (any(contiguous_loop(program, ref, total.summed) is not None for ref in reads)
+            and all(contiguous_loop(program, ref, total.kept) is None for ref in reads))
 
 
 def fastest_axis(program: LoopProgram, ref: Aref) -> int | None:

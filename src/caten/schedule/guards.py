@@ -12,8 +12,8 @@ def below(index: Expr, bound: Expr, context: Context) -> tuple[Expr, ...]:
     match bound:
         case Op(fn="min", args=(a, b)):
             return (*below(index, a, context), *below(index, b, context))
-    cond = Op("lt", (index, bound))
-    return () if context.proves(cond) else (cond,)
+    room = context.linear(bound) - context.linear(index)
+    return () if context.interval(room)[0] > 0 else (Op("lt", (index, bound)),)
 
 
 def guarded(stmts: tuple[Stmt, ...], conds: tuple[Expr, ...]) -> tuple[Stmt, ...]:

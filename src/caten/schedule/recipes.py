@@ -10,7 +10,7 @@ from ..core.dtypes import is_complex
 from ..core.program import Machine, Schedule, Target
 from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, If, LoopProgram, Stmt
-from .classify import Chain, chain_of, contraction, reduction
+from .classify import Chain, along_memory, chain_of, contraction, reduction
 from .draft import Draft
 from .gemm import gemm
 from .script import apply, is_applied, recorded
@@ -25,10 +25,11 @@ def schedule(program: LoopProgram) -> LoopProgram:
     if asked is not None and is_applied(asked):
         return program
     if asked is not None:
-        program = apply(program, asked.steps)
-    elif program.opt >= 2:
-        program = recommended(simplify_program(program))
-    return simplify_program(program) if program.opt > 0 else program
+        return apply(program, asked.steps)
+    if program.opt == 0:
+        return program
+    program = simplify_program(program)
+    return recommended(program) if program.opt >= 2 else program
 
 
 def recommended(program: LoopProgram) -> LoopProgram:
@@ -89,6 +90,6 @@ def _recipes(program: LoopProgram, chain: Chain, machine: Machine) -> Iterator[R
     if product is not None:
         yield lambda draft: gemm(draft, product, machine)
     if total is not None:
-        yield lambda draft: sums_across(draft, chain, total, lanes)
-        yield lambda draft: sums_along(draft, chain, total, lanes)
+        for sums in (sums_along, sums_across) if along_memory(program, chain, total) else (sums_across, sums_along):
+            yield lambda draft, sums=sums: sums(draft, chain, total, lanes)
     yield lambda draft: maps(draft, chain, lanes)

@@ -92,7 +92,8 @@ def check(step: Step, place: Place | None = None) -> tuple[Any, ...]:
     name, *words = step or ("",)
     row = PRIMITIVES.get(name)
     if row is None:
-        raise error("E502", f"there is no schedule step '{name}'; the steps are: {', '.join(PRIMITIVES)}", place, hint=did_you_mean(name, list(PRIMITIVES)))
+        known = list(PRIMITIVES)
+        raise error("E502", f"there is no schedule step '{name}'; the steps are: {', '.join(known)}", place, hint=did_you_mean(name, known))
     kinds = [*row.words, *row.options]
     if len(words) < len(row.words) or (len(words) > len(kinds) and not row.rest):
         raise error("E503", f"{flat(step)}: {len(words)} words do not fit {row.usage(name)}", place)

@@ -1,10 +1,10 @@
 """The recipes for nests that memory bounds: one result per element, and sums along and across memory."""
 from __future__ import annotations
 
+from ..errors import error
 from ..loop.statements import LoopProgram
 from .classify import Chain, Reduction, contiguous_loop, stores_in
 from .draft import Draft
-from ..errors import error
 
 SUMS_AT_ONCE = 4                # vectors that a sum along memory is spread over, to hide the latency of an addition
 COLUMNS_AT_ONCE = 4             # vectors of results that a sum across memory keeps in registers

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 from ...core.expr import Expr, Op, Var, index
-from ...loop.affine import canonical
+from ...core.program import Ensure, Require
+from ...loop.affine import canonical, linear
 from ...loop.context import Context
 from ...loop.statements import ONE, ZERO, For, LoopProgram, Stmt, is_const
 from ..guards import below, guarded
 from ..names import Names, copied, with_value
 from ..nests import accesses, context_at, find, refusal, replaced, writes
-from ..tidy import tidied
+from ..tidy import normal, tidied
 
 TAILS = ("cut", "min", "pad")
 
@@ -37,11 +38,12 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names
     if names is not None and names != (outer, inner):
         raise refusal("E510", step, f"the names {names[0]} and {names[1]} must differ and be new to the program")
     extent = canonical(found.hi - found.lo)
-    if not context.proves(Op("le", (found.lo, found.hi))):
+    if context.interval(context.linear(extent))[0] < 0 and not context.proves(Op("le", (found.lo, found.hi))):
         extent = Op("max", (extent, ZERO))
     if is_const(extent) and tail == "cut" and factor > extent.value:  # type: ignore[attr-defined]   # a literal has a value
         raise refusal("E510", step, f"it has {extent} iterations, not one full tile of {factor}")
-    tiles, whole = _tiles(extent, factor, tail, context)
+    whole = _divides(factor, extent, context, program)
+    tiles = normal((extent + (0 if whole or tail == "cut" else factor - 1)) // factor)
     start = Var(outer, "i64") * factor
     at = canonical(found.lo + start + Var(inner, "i64"))
     body = with_value(found.body, found, at)
@@ -55,21 +57,21 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names
     elif tail == "min":
         made = (nest(Op("min", (index(factor), canonical(extent - start))), body),)
     elif tail == "pad":
-        shell = nest(index(factor), ())
-        made = (nest(index(factor), guarded(body, below(at, found.hi, context.inside(shell).inside(shell.body[0])))),)
+        inside = context.inside(For(outer, ZERO, tiles, ONE, "serial", ())).inside(For(inner, ZERO, index(factor), ONE, "serial", ()))
+        made = (nest(index(factor), guarded(body, below(at, found.hi, inside))),)
     else:
         rest = For(new.fresh(found.name + "t"), canonical(found.lo + tiles * factor), found.hi, ONE, outer_mark, ())
         last = with_value(copied(found.body, "t", new), found, Var(rest.name, "i64"))
         made = (nest(index(factor), body), rest.replace(body=last))
-    return replaced(program, found, *tidied(made, context))
+    return replaced(program, found, *tidied(made))
 
 
-def _tiles(extent: Expr, factor: int, tail: str, context: Context) -> tuple[Expr, bool]:
-    """How many tiles there are, and whether all of them are full."""
-    whole = is_const(extent) and extent.value % factor == 0  # type: ignore[attr-defined]   # a literal has a value
-    whole = whole or context.proves(Op("eq", (extent % factor, ZERO)))
-    round_up = 0 if whole or tail == "cut" else factor - 1
-    return canonical((extent + round_up) // factor), whole
+def _divides(factor: int, extent: Expr, context: Context, program: LoopProgram) -> bool:
+    """Is the extent known to be a multiple of the factor?"""
+    form = linear(extent)
+    if all(part % factor == 0 for part in (*form.terms.values(), form.constant)):
+        return True
+    return bool(program.all(Require) or program.all(Ensure)) and context.proves(Op("eq", (extent % factor, ZERO)))
 
 
 def _check(found: For, factor: int, tail: str, step: str) -> None:

@@ -1,8 +1,6 @@
 """stage: keep what a loop uses of a buffer in a local tile."""
 from __future__ import annotations
 
-from typing import Any
-
 from ...core.dtypes import DTYPES
 from ...core.expr import Const, Expr, Op, Var, index, number
 from ...core.monoids import identity, is_monoid
@@ -50,8 +48,7 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
         raise refusal("E515", step, f"a tile lives in {', '.join(SPACES[:3])}, not '{space}'")
     tile = _Tile(program, found, buffer, space, loops, step)
     made = {"read": tile.read, "accumulate": tile.accumulate, "partial": tile.partial}[how]()
-    context = context_at(program, found)
-    return replaced(program, found, *tidied(made, context))
+    return replaced(program, found, *tidied(made))
 
 
 class _Tile:
@@ -86,7 +83,7 @@ class _Tile:
             raise self.refuse(f"{self.ref} is written inside '{self.found.name}', use accumulate")
         local, tile = self._local("tile")
         self._check_inside()
-        fill = self._either((Setf(tile, self.ref),), (Setf(tile, self._load()),), "r")
+        fill = self._either((Setf(tile, self.ref),), (Setf(tile, self._load()),), "_r")
         return (local, *fill, *substitute((self.found,), {self.ref: tile}))
 
     def accumulate(self) -> tuple[Stmt, ...]:
@@ -95,8 +92,8 @@ class _Tile:
         self._check_one_to_one()
         self._check_inside()
         local, tile = self._local("tile")
-        load = self._either((Setf(tile, self.ref),), (Setf(tile, self._load()),), "r")
-        store = self._either((Setf(self.ref, tile),), (wrapped((Setf(self.ref, tile),), self.guards),) if self.guards else (), "w")
+        load = self._either((Setf(tile, self.ref),), (Setf(tile, self._load()),), "_r")
+        store = self._either((Setf(self.ref, tile),), (wrapped((Setf(self.ref, tile),), self.guards),) if self.guards else (), "_w")
         (loop,) = substitute((self.found,), {self.ref: tile})
         if self.guards:
             context = context_at(self.program, self.found)
@@ -115,9 +112,9 @@ class _Tile:
             raise self.refuse(f"'{fn}' has no neutral value on {self.ref.dtype}")
         self._check_inside()
         local, tile = self._local("part")
-        start = self._nest((Setf(tile, identity(fn, self.ref.dtype)),), "z")
+        start = self._nest((Setf(tile, identity(fn, self.ref.dtype)),), "_z")
         add: Stmt = Incf(self.ref, tile, fn)
-        finish = self._nest((wrapped((add,), self.guards) if self.guards else add,), "w")
+        finish = self._nest((wrapped((add,), self.guards) if self.guards else add,), "_w")
         return (local, *start, *substitute((self.found,), {self.ref: tile}), *finish)
 
     # parts of them ---------------------------------------------------------------------------------------------------------------
@@ -135,26 +132,38 @@ class _Tile:
 
     def _nest(self, body: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
         """`body` in loops over the axes of the tile, with names of their own."""
-        for loop in reversed(self.axes):
+        return self._copy(self._over(self.axes, body), suffix)
+
+    def _over(self, axes: list[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        for loop in reversed(axes):
             body = (For(loop.name, loop.lo, loop.hi, loop.step, "serial", body),)
-        return renamed(body, {loop.name: self.names.fresh(f"{loop.name}_{suffix}") for loop in self.axes})
+        return body
+
+    def _copy(self, stmts: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
+        return renamed(stmts, {loop.name: self.names.fresh(loop.name + suffix) for loop in loops_in(stmts)})
 
     def _either(self, full: tuple[Stmt, ...], edge: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
-        """Without conditions where the whole tile is known to satisfy them, else with them for each element."""
+        """Without conditions where the whole tile satisfies them, else with them for each element. The question is asked inside the axes of
+        variable length that the conditions speak of, and outside of the others."""
         if not self.guards:
             return self._nest(full, suffix)
-        ends = {Var(loop.name, "i64"): canonical(loop.hi - 1) for loop in self.axes}
-        if not all(isinstance(g, Op) and g.fn in ("lt", "le") and self._grows(g) for g in self.guards):
+        asked = [n for n, loop in enumerate(self.axes) if not is_const(canonical(loop.hi - loop.lo)) and mentions(self.guards, (loop.name,))]
+        around = max(asked, default=-1) + 1
+        inner = self.axes[around:]
+        ends = {Var(loop.name, "i64"): canonical(loop.hi - 1) for loop in inner}
+        if not all(isinstance(g, Op) and g.fn in ("lt", "le") and self._grows(g, inner) for g in self.guards):
             return self._nest(edge, suffix)
-        inside = [canonical_condition(substitute(g, ends)) for g in self.guards]
+        inside: list[Expr] = [substitute(g, ends) for g in self.guards]
         cond = inside[0]
         for other in inside[1:]:
             cond = Op("and", (cond, other))
-        return (If(cond, self._nest(full, suffix), self._nest(edge, suffix + "e")),)
+        choice = If(cond, self._copy(self._over(inner, full), suffix), self._copy(self._over(inner, edge), suffix + "e"))
+        outer = {loop.name: self.names.fresh(loop.name + suffix) for loop in self.axes[:around]}
+        return renamed(self._over(self.axes[:around], (choice,)), outer)
 
-    def _grows(self, cond: Op) -> bool:
-        """Is x < y, once it holds for the last iteration of every axis, true for all of them?"""
-        strides = [stride_in(cond.args[0] - cond.args[1], loop.name) for loop in self.axes]
+    def _grows(self, cond: Op, axes: list[For]) -> bool:
+        """Is x < y, once it holds for the last iteration of these axes, true for all of them?"""
+        strides = [stride_in(cond.args[0] - cond.args[1], loop.name) for loop in axes]
         return all(s is not None and s >= 0 for s in strides)
 
     # checks ----------------------------------------------------------------------------------------------------------------------
@@ -213,11 +222,6 @@ class _Tile:
 
     def refuse(self, reason: str) -> Exception:
         return refusal("E515", self.step, reason)
-
-
-def canonical_condition(cond: Any) -> Any:
-    """A comparison with both sides in normal form."""
-    return cond.map(canonical)
 
 
 def _bytes(dtype: str, extents: list[Expr]) -> int:

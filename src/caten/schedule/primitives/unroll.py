@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from ...core.expr import Const, index
-from ...loop.statements import LoopProgram
+from ...loop.statements import LoopProgram, Stmt
 from ..names import Names, copied, with_value
-from ..nests import context_at, find, refusal, replaced
+from ..nests import find, refusal, replaced
 from ..tidy import tidied
 
 MAX_COPIES = 64                  # of one loop body in the text
@@ -30,11 +30,11 @@ def unroll(program: LoopProgram, loop: str, how: str = "mark") -> LoopProgram:
     size = sum(1 for stmt in found.body for _ in stmt.walk())
     if len(values) > MAX_COPIES or len(values) * size > MAX_STATEMENTS * 16:
         raise refusal("E512", step, f"{len(values)} copies of its body are too much text")
-    names, context = Names(program), context_at(program, found)
-    out = []
+    names = Names(program)
+    out: list[Stmt] = []
     for n, value in enumerate(values):
         body = found.body if n == 0 else copied(found.body, f"_{n}", names)
         out.extend(with_value(body, found, index(value)))
-    return replaced(program, found, *tidied(tuple(out), context))
+    return replaced(program, found, *tidied(tuple(out)))
 
 

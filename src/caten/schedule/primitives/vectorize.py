@@ -9,7 +9,24 @@ from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.dependence import obstacle_to_vectorize
 from ...loop.statements import (
-    ZERO, Aref, Fold, For, If, Incf, Let, Local, LoopProgram, Prefetch, Ramp, Ref, Setf, Shuffle, Splat, Stmt, Vref, is_const,
+    ZERO,
+    Aref,
+    Fold,
+    For,
+    If,
+    Incf,
+    Let,
+    Local,
+    LoopProgram,
+    Prefetch,
+    Ramp,
+    Ref,
+    Setf,
+    Shuffle,
+    Splat,
+    Stmt,
+    Vref,
+    is_const,
 )
 from ..names import Names
 from ..nests import context_at, find, mentions, reads_memory, refusal, replaced, stride_in
@@ -44,7 +61,7 @@ def vectorize(program: LoopProgram, loop: str) -> LoopProgram:
         raise refusal("E513", step, reason)
     context = context_at(program, found)
     body = _Widening(program, found, lanes, context.inside(found), step).list_of(found.body, None)
-    return replaced(program, found, *tidied(body, context))
+    return replaced(program, found, *tidied(body))
 
 
 class _Widening:
