@@ -28,7 +28,8 @@ def raising(monkeypatch: pytest.MonkeyPatch, problem: BaseException) -> None:
 
 @pytest.mark.parametrize(("problem", "code"), [
     (CatenError(Diagnostic("E301", "m")), 1), (UsageError(Diagnostic("E904", "m")), 2), (ToolError(Diagnostic("E620", "m")), 3),
-    (NothingMatched(Diagnostic("E920", "m")), 5), (ZeroDivisionError("secret"), 4), (RecursionError(), 4), (MemoryError(), 4), (KeyboardInterrupt(), 130),
+    (NothingMatched(Diagnostic("E920", "m")), 5),
+    (ZeroDivisionError("secret"), 4), (RecursionError(), 4), (MemoryError(), 4), (KeyboardInterrupt(), 130),
 ])
 def test_exit_codes(caten: Any, monkeypatch: pytest.MonkeyPatch, problem: BaseException, code: int) -> None:
     raising(monkeypatch, problem)
@@ -117,7 +118,8 @@ def process(*arguments: str, **kwargs: Any) -> subprocess.Popen[str]:
 def modules_after(arguments: list[str]) -> set[str]:
     code = ("import sys; sys.argv = ['caten', *sys.argv[1:]]\nfrom caten.cli.main import run\ntry: run()\nexcept SystemExit: pass\n"
             "print(*sys.modules, file=sys.stderr)")
-    done = subprocess.run([sys.executable, "-c", code, *arguments], env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code, *arguments], env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+                          capture_output=True, text=True)
     return set(done.stderr.split())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import os
 import shlex
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -214,7 +215,7 @@ def _schedule(path: str | None) -> str | None:
     if path is None:
         return None
     try:
-        return click.get_text_stream("stdin").read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
         raise UsageError(Diagnostic("E902", f"cannot read the schedule {path}: {reason}")) from None

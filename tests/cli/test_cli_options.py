@@ -1,0 +1,104 @@
+"""Every shared option has its effect on the options of the compilation."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from caten.cli.argv import normalise
+from caten.cli.diagnostics import Reporter
+from caten.cli.options import Dependencies, GroupedCommand, Request, compiles
+from caten.cli.products import Emit
+from caten.errors import UsageError
+
+
+def request_of(*words: str) -> Request:
+    """What a command line means."""
+    seen: list[Request] = []
+
+    @click.command(cls=GroupedCommand)
+    @compiles(products=True)
+    def command(request: Request) -> None:
+        seen.append(request)
+    with command.make_context("caten", normalise(words), obj=Reporter()) as context:
+        command.invoke(context)
+    return seen[0]
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CC", "CFLAGS", "LDFLAGS", "TMPDIR", "CATEN_CACHE_DIR", "CATEN_RUNTIME_PATH"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(("words", "field", "value"), [
+    ([], "opt", 2), ([], "runtime", "clang"), ([], "use_cache", True), ([], "given", frozenset()),
+    (["-O0"], "opt", 0), (["-O"], "opt", 1), (["-O1", "-O3"], "opt", 3), (["-O3"], "given", frozenset({"opt"})),
+    (["-DM=100", "-D", "N=5"], "binds", (("M", 100), ("N", 5))), (["-DM=1"], "given", frozenset({"binds"})),
+    (["-r", "gcc"], "runtime", "gcc"), (["--runtime", "./my.py"], "runtime", "./my.py"), (["--runtime=gcc"], "given", frozenset({"runtime"})),
+    (["-march=native"], "config", (("MARCH", "native"),)), (["-fopenmp"], "config", (("OMP", "1"),)), (["-fno-openmp"], "config", (("OMP", "0"),)),
+    (["-march=a", "--config", "march=b,OMP=1"], "config", (("march", "b"), ("OMP", "1"))), (["-fopenmp"], "given", frozenset({"config"})),
+    (["--config", "OMP=1", "--config", "OMP=0"], "config", (("OMP", "0"),)),
+    (["-fstrided=A", "-fstrided=B,C"], "strided", ("A", "B", "C")), (["-fno-bounds-check"], "unchecked", True), (["-fbounds-check"], "unchecked", False),
+    (["-g"], "lines", True), (["-Ifoo", "-I", "bar"], "include_dirs", ("foo", "bar")), (["--only", "Gemm", "--only", "B"], "only", ("Gemm", "B")),
+    (["--verify"], "verify", True), (["--seed", "7"], "seed", 7), (["--debug", "3"], "debug", 3), (["-d", "1"], "debug", 1),
+    (["--cc-timeout", "2.5"], "cc_timeout", 2.5), (["--no-cache"], "use_cache", False), (["-L/opt", "-lm"], "ldflags", ("-L/opt", "-lm")),
+])
+def test_options(words: list[str], field: str, value: Any) -> None:
+    assert getattr(request_of("gemm.toml", *words).options, field) == value
+
+
+def test_the_environment_counts_where_the_command_line_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"CC": "clang-19", "CFLAGS": "-DX='a b' -Wall", "LDFLAGS": "-L/env", "TMPDIR": "/tmp/x", "CATEN_CACHE_DIR": "/c",
+                        "CATEN_RUNTIME_PATH": "/r1:/r2"}.items():
+        monkeypatch.setenv(name, value)
+    options = request_of("gemm.toml", "-lm").options
+    assert (options.cc, options.cflags, options.ldflags) == ("clang-19", ("-DX=a b", "-Wall"), ("-L/env", "-lm"))
+    assert (options.temp_dir, options.cache_dir, options.runtime_path) == ("/tmp/x", "/c", ("/r1", "/r2"))
+    monkeypatch.setenv("CFLAGS", "'open")
+    with pytest.raises(UsageError, match="E910"):
+        request_of("gemm.toml")
+
+
+@pytest.mark.parametrize(("words", "field", "value"), [
+    (["a.toml", "-i", "b.toml", "-"], "inputs", ("b.toml", "a.toml", "-")), (["-x", "lisp", "-"], "language", "lisp"), (["-ox.so"], "output", "x.so"),
+    (["-E"], "emits", (Emit("spec"),)), (["-S"], "emits", (Emit("asm"),)), (["-c"], "emits", (Emit("obj"),)),
+    (["--emit=c,header=x.h"], "emits", (Emit("c"), Emit("header", "x.h"))),
+    (["--test", "m = 1"], "test", (("m", 1),)), (["-t", ""], "test", ()), ([], "test", None),
+    (["-MD"], "depfile", Dependencies()), (["-MF", "x.d"], "depfile", Dependencies("x.d")),
+    (["-MD", "-MT", "t", "-MP"], "depfile", Dependencies(None, ("t",), True)), ([], "depfile", None),
+    (["-v"], "verbose", True), (["-###"], "dry_run", True), (["--save-temps"], "save_temps", True), (["--print=ops"], "prints", ("ops",)),
+    (["--", "-odd.toml"], "inputs", ("-odd.toml",)),
+])
+def test_requests(words: list[str], field: str, value: Any) -> None:
+    assert getattr(request_of(*words), field) == value
+
+
+def test_a_schedule_is_read_from_its_file(tmp_path: Path) -> None:
+    (tmp_path / "s.lisp").write_text("(schedule (parallel i))")
+    options = request_of("gemm.toml", "-s", str(tmp_path / "s.lisp")).options
+    assert options.schedule == "(schedule (parallel i))"
+    assert options.schedule_file == str(tmp_path / "s.lisp")
+    with pytest.raises(UsageError, match="E902"):
+        request_of("gemm.toml", "-s", str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("words", [["--debug", "5"], ["--seed", "-1"], ["--cc-timeout", "0"], ["-x", "c"], ["--print=x"],
+                                   ["--diagnostics-format=sarif"], ["-o"]])
+def test_values_out_of_range(words: list[str]) -> None:
+    with pytest.raises(click.UsageError):
+        request_of("gemm.toml", *words)
+
+
+def test_a_dependency_option_without_a_dependency_file() -> None:
+    with pytest.raises(UsageError, match="E900"):
+        request_of("gemm.toml", "-MP")
+
+
+def test_reporting_options() -> None:
+    reporter = request_of("gemm.toml", "-Werror", "-Wno-cache", "-w").reporter
+    assert reporter.policy.all_errors
+    assert reporter.policy.all_silenced
+    assert "E650" in reporter.policy.silenced
