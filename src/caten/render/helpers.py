@@ -63,9 +63,8 @@ BODIES: dict[tuple[str, str], str] = {
     ("ne", "complex"): "return a.re != b.re || a.im != b.im;",
 }
 _ROWS = {(op, kind): body for (op, kinds), body in BODIES.items() for kind in kinds.split()}
-_MATH = ("fmod", "floor", "trunc", "copysign", "fabs", "fmax", "fmin", "fma(", "fmaF", "hypot", "INFINITY")
 PART = {"c64": "f32", "c128": "f64"}
-# Vector forms that need no scalar detour: (operator, kinds) -> expression over v (and w); SELECT(mask, x, y) chooses by lane, ALL keeps the magnitude bits.
+# Vector forms that need no scalar detour: (operator, kinds) -> expression over a, b, c; SELECT(mask, x, y) chooses by lane.
 VECTORS: dict[tuple[str, str], str] = {
     ("max", "int uint"): "SELECT(a > b, a, b)", ("max", "float"): "SELECT((a > b) | (a != a), a, b)",
     ("min", "int uint"): "SELECT(a < b, a, b)", ("min", "float"): "SELECT((a < b) | (a != a), a, b)",
@@ -93,8 +92,6 @@ class Helpers:
             self._pending.append(name)
             text = make()
             self._pending.remove(name)
-            if any(m in text for m in _MATH):
-                self.headers.add("math.h")
             self.texts[name] = text
         return name
 
@@ -137,6 +134,8 @@ class Helpers:
         def make() -> str:
             single = dtype in ("f32", "c64")
             body = _ROWS[fn, row.kind]
+            if "F(" in body or "INFINITY" in body:
+                self.headers.add("math.h")
             for word, spelled in (("BITS", str(row.bits)), ("(T)", f"({self.type(dtype)})"), ("T ", f"{self.type(dtype)} "),
                                   ("(U)", f"({self.types.get('u' + str(row.bits), '')})"), ("P ", f"{self.types[PART.get(dtype, 'f32')]} ")):
                 body = body.replace(word, spelled)

@@ -13,17 +13,30 @@ from ..loop.statements import For, If, Kernel, Let, Local, LoopProgram, Stmt
 from .flatten import plus, product, times
 
 ALIGNMENT = 64                           # bytes: a cache line, and the widest vector
-THREADS = Var("threads", "i64")          # what omp_get_max_threads() says at the call
+THREADS = Var("ct_threads", "i64")       # what omp_get_max_threads() says at the call
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A local in the block: it starts at `offset`; where `per_thread`, thread t uses the slice at offset + t · bytes. Both in bytes."""
+    """A local in the block: it starts at `offset`, and thread t uses the slice at offset + t · step (step 0: one for all). Both in bytes."""
 
     local: Local
     offset: Expr
-    bytes: Expr
-    per_thread: bool
+    step: Expr
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The block: `shared` bytes, then `share` bytes for every thread."""
+
+    slots: dict[str, Slot]
+    shared: Expr
+    share: Expr
+
+    @property
+    def total(self) -> Expr:
+        """Its size in bytes: a formula over the sizes, and over `ct_threads` where threads have shares of their own."""
+        return plus(self.shared, times(self.share, THREADS))
 
 
 def in_block(local: Local) -> bool:
@@ -31,8 +44,8 @@ def in_block(local: Local) -> bool:
     return local.space in ("scratch", "global") or not all(isinstance(e, Const) for e in local.shape)
 
 
-def layout(program: LoopProgram, parallel: bool | None = None) -> dict[str, Slot]:
-    """The slots by name; those of constant size come first, so that their offsets are numbers. `parallel`: do parallel loops run on several
+def layout(program: LoopProgram, parallel: bool | None = None) -> Layout:
+    """Where every local lies; those of constant size come first, so that their offsets are numbers. `parallel`: do parallel loops run on several
     threads (asked of the program's target where it is not given)?"""
     known = {*program.sizes, *[s.name for s in program.all(Scalar)]}
     found: list[tuple[Local, Expr, bool]] = [(c, _bytes(c, {}, known), False) for c in program.all(Local)]
@@ -40,21 +53,21 @@ def layout(program: LoopProgram, parallel: bool | None = None) -> dict[str, Slot
         _collect(kernel.body, {}, False, known, found)
     if parallel is None:
         parallel = runs_threads(program)
-    slots: dict[str, Slot] = {}
-    at: Expr = index(0)
-    for local, size, inside in sorted(found, key=lambda f: not isinstance(f[1], Const) or (parallel and f[2])):
-        if local.name not in slots:
-            slots[local.name] = Slot(local, at, size, parallel and inside)
-            at = plus(at, times(size, THREADS) if parallel and inside else size)
-    return slots
+    ends: dict[bool, Expr] = {False: index(0), True: index(0)}
+    placed: dict[str, tuple[Local, Expr, bool]] = {}
+    for local, size, inside in sorted(found, key=lambda f: not isinstance(f[1], Const)):
+        if local.name not in placed:
+            own = parallel and inside
+            placed[local.name] = (local, ends[own], own)
+            ends[own] = plus(ends[own], size)
+    shared, share = ends[False], ends[True]
+    return Layout({name: Slot(local, plus(shared, at) if own else at, share if own else index(0)) for name, (local, at, own) in placed.items()},
+                  shared, share)
 
 
 def scratch_bytes(program: LoopProgram, parallel: bool | None = None) -> Expr:
-    """The size of the block in bytes: a formula over the sizes, and over `threads` where threads have slices of their own."""
-    total: Expr = index(0)
-    for slot in layout(program, parallel).values():
-        total = plus(total, times(slot.bytes, THREADS) if slot.per_thread else slot.bytes)
-    return total
+    """The size of the block in bytes: a formula over the sizes, and over `ct_threads` where threads have shares of their own."""
+    return layout(program, parallel).total
 
 
 def runs_threads(program: LoopProgram) -> bool:
@@ -83,7 +96,8 @@ def _bytes(local: Local, lets: dict[Expr, Expr], known: set[str]) -> Expr:
     for extent in shape:
         unknown = sorted(n for n in free_names(extent) if n not in known)
         if unknown or any(c.head in ("aref", "vref") for c in extent.unique()):
-            raise error("E615", f"the extent of the local array '{local.name}' depends on {' and '.join(unknown) or 'an array'}, which is not known at entry",
+            on = " and ".join(unknown) or "an array"
+            raise error("E615", f"the extent of the local array '{local.name}' depends on {on}, which is not known at entry",
                         hint="give it an extent over sizes that is large enough for every iteration")
     size = times(product(shape), index(DTYPES[local.type].bytes))
     if isinstance(size, Const):

@@ -1,6 +1,8 @@
 """Loops marked `unroll`, written out: after this their variables are numbers, and arrays in registers have constant indices."""
 from __future__ import annotations
 
+from typing import Any
+
 from ..core.expr import Const, Var, index
 from ..core.node import Node, substitute
 from ..loop.statements import For, Kernel, LoopProgram, Stmt
@@ -27,7 +29,7 @@ def _statement(stmt: Node) -> Node | tuple[Node, ...]:
     copies: list[Node] = []
     declares = any(hasattr(s, "declares") and not isinstance(s, For) for s in stmt.body)
     for value in values:
-        body = tuple([folded(s) for s in substitute(stmt.body, {Var(stmt.name, "i64"): index(value)})])
+        body: tuple[Any, ...] = tuple([folded(s) for s in substitute(stmt.body, {Var(stmt.name, "i64"): index(value)})])
         copies += [For(stmt.name, index(value), index(value + 1), index(1), "serial", body)] if declares else body
     return tuple(copies)
 

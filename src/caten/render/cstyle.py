@@ -1,0 +1,114 @@
+"""Loop programs as readable C11: one translation unit with the helpers it needs, the kernels, and the entry points of the C ABI.
+
+A runtime for a C-family language derives from `CStyle` and overrides its tables.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.dtypes import DTYPES
+from ..core.expr import Expr
+from ..core.program import At, Buffer, Doc, Lines, Scalar, Schedule, Signature, Size, Source
+from ..core.scalars import OPERATORS
+from ..core.text import show
+from ..errors import error
+from ..loop.statements import Local, LoopProgram
+from .code import ADD, BITAND, BITOR, BITXOR, EQUALITY, MUL, RELATION, Helper, Infix, Libm, Prefix, Spelling
+from .entry import EntryPoints, escaped
+from .expressions import Expressions, View
+from .helpers import Helpers
+from .names import Names, symbol
+from .scratch import THREADS, layout
+from .statements import KernelBody
+from .unroll import unroll
+
+TYPES: dict[str, str] = {
+    "bool": "uint8_t", "f32": "float", "f64": "double", "c64": "ct_c64", "c128": "ct_c128",
+    **{f"i{b}": f"int{b}_t" for b in (8, 16, 32, 64)}, **{f"u{b}": f"uint{b}_t" for b in (8, 16, 32, 64)},
+}
+OPS: dict[str, Spelling] = {
+    "add": Infix("+", ADD), "sub": Infix("-", ADD), "mul": Infix("*", MUL), "div": Infix("/", MUL), "neg": Prefix("-"),
+    "and": Infix("&", BITAND), "or": Infix("|", BITOR), "xor": Infix("^", BITXOR), "not": Prefix("~"),
+    "lt": Infix("<", RELATION), "le": Infix("<=", RELATION), "gt": Infix(">", RELATION), "ge": Infix(">=", RELATION),
+    "eq": Infix("==", EQUALITY), "ne": Infix("!=", EQUALITY), "where": Infix("?:", 0),
+    **{fn: Helper() for fn in ("floordiv", "mod", "truncdiv", "truncmod", "max", "min", "fmax", "fmin", "fma", "shl", "shr", "abs", "isnan", "isinf",
+                               "real", "imag", "conj")},
+    **{fn: Libm(row.libm) for fn, row in OPERATORS.items() if row.libm and row.takes == "float" and fn != "truncmod"},
+}
+MARKS: dict[str, str] = {"serial": "", "unroll": "CT_UNROLL", "parallel": "#pragma omp parallel for schedule(static)"}
+_UNROLL = """#if defined(__clang__)
+#define CT_UNROLL _Pragma("clang loop unroll_count(4)")
+#else
+#define CT_UNROLL _Pragma("GCC unroll 4")
+#endif
+"""
+_EXPORT = '#define CT_API __attribute__((visibility("default")))\n'
+_THREADS = "extern int omp_get_max_threads(void);\nextern int omp_get_thread_num(void);\n"
+
+
+class CStyle:
+    """The tables of spellings, and `render`. `settings["OMP"]` switches parallel loops on."""
+
+    types: Mapping[str, str] = TYPES
+    ops: Mapping[str, Spelling] = OPS
+    marks: Mapping[str, str] = MARKS
+    settings: Mapping[str, Any] = {}
+
+    def render(self, *programs: LoopProgram) -> str:
+        """One translation unit for one program, or for a library of several."""
+        helpers = Helpers(self.types, self.ops)
+        exported = [symbol(p.name) + end for p in programs for end in ("", "_ws", "_check")]
+        parts = [self._program(p, helpers, exported) for p in programs]
+        body = "\n".join(parts)
+        head = [f"#include <{h}>" for h in sorted(helpers.headers)]
+        pieces = ["\n".join(head) + "\n", _EXPORT, _UNROLL if "CT_UNROLL" in body else "", _THREADS if "omp_get_" in body else "", helpers.text(), body]
+        return "\n".join([_title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])
+
+    def _program(self, program: LoopProgram, helpers: Helpers, taken: list[str]) -> str:
+        self.check_types(program)
+        parallel = bool(self.settings.get("OMP"))
+        program = unroll(program)
+        blocks = layout(program, parallel)
+        names = Names([p.declares()[0] for p in program.params if isinstance(p, (Buffer, Scalar, Size))], own=(THREADS.name,))
+        entry = EntryPoints(program, names, helpers, blocks)
+        source = program.first(Source)
+        file = escaped(source.file) if source and program.first(Lines) else ""
+        kernels = []
+        for kernel in program.kernels:
+            ex = self._expressions(program, helpers, names)
+            body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, {a.what: a for a in program.all(At)} if file else {}, file)
+            name = f"{symbol(program.name)}_{symbol(kernel.name)[3:]}"
+            while name in taken:
+                name += "_"
+            taken.append(name)
+            kernels.append(entry.kernel(name, body))
+        return "\n".join([*kernels, entry.text()])
+
+    def _expressions(self, program: LoopProgram, helpers: Helpers, names: Names) -> Expressions:
+        views = {b.name: View(b.name, b.type, b.shape, b.order, b.strides, outside=True) for b in program.buffers.values()}
+        views |= {c.name: View(c.name, c.type, c.shape, tuple(range(len(c.shape)))) for c in program.all(Local)}
+        flags = frozenset(s.name for s in program.all(Scalar) if s.type == "bool")
+        return Expressions(helpers, names, views, flags)
+
+    def check_types(self, program: LoopProgram) -> None:
+        """E611 where the program has an element type that the runtime's table lacks."""
+        for node in program.unique():
+            dtype = node.declares()[1] if hasattr(node, "declares") else node.dtype if isinstance(node, Expr) else ""
+            if dtype in DTYPES and dtype not in self.types:
+                raise error("E611", f"{program.name}: this runtime does not support {dtype}", hint=f"it supports {', '.join(self.types)}")
+
+
+def _title(program: LoopProgram) -> str:
+    """The comment on top: what it is, its signature, its schedule."""
+    doc, declared, schedule = program.first(Doc), program.first(Signature), program.first(Schedule)
+    lines = [program.name + (f": {doc.text.strip()}" if doc and doc.text.strip() else "")]
+    if declared:
+        lines += ["", *["  " + t for t in declared.tensors]]
+    if schedule:
+        lines += ["", *show(schedule).split("\n")]
+    text = "\n".join(lines)
+    for old, new in (("*/", "* /"), ("/*", "/ *"), ("??", "? ?"), ("\\\n", "\\ \n")):
+        text = text.replace(old, new)
+    clean = "".join([c if c.isprintable() or c == "\n" else " " for c in text])
+    return "/* " + "\n * ".join([line.rstrip() for line in clean.split("\n")]).replace("* \n", "*\n") + "\n */"

@@ -1,0 +1,131 @@
+"""The functions around the kernels: the entry points of the C ABI, with the checks at entry and the scratch memory."""
+from __future__ import annotations
+
+import re
+
+from ..core.expr import Expr, Var, index
+from ..core.program import Buffer, Check, Ensure, Param, Scalar, Size
+from ..loop.statements import Local, LoopProgram
+from .estimate import in_float64
+from .expressions import Expressions
+from .helpers import Helpers
+from .names import Names, symbol
+from .scratch import THREADS, Layout
+from .statements import INDENT, KernelBody
+
+
+def arguments(program: LoopProgram) -> tuple[Param, ...]:
+    """The parameters in the order of the C function: tensors and scalars as declared, sizes, strides array by array."""
+    strides = [s.name for b in program.all(Buffer) for s in b.strides if isinstance(s, Var)]
+    scalars = {p.name: p for p in program.params if isinstance(p, (Scalar, Size))}
+    return (*[p for p in program.params if isinstance(p, Buffer) or (isinstance(p, Scalar) and p.name not in strides)],
+            *[p for p in program.all(Size) if p.name not in strides],
+            *[scalars.get(n, Size(n)) for n in dict.fromkeys(strides)])
+
+
+class EntryPoints:
+    """Collects the kernels of a program and writes `ct_NAME_ws`, `ct_NAME` and `ct_NAME_check`."""
+
+    def __init__(self, program: LoopProgram, names: Names, helpers: Helpers, layout: Layout):
+        self.program, self.names, self.helpers, self.layout = program, names, helpers, layout
+        self.params = arguments(program)
+        self.calls: list[tuple[str, list[str], bool]] = []
+        self.expressions = Expressions(helpers, names, flags=frozenset(s.name for s in program.all(Scalar) if s.type == "bool"))
+
+    def declaration(self, param: Param) -> str:
+        """A parameter as the kernels and entry points take it."""
+        match param:
+            case Buffer(name=name, type=dtype, access=access):
+                return f"{'const ' if access == 'in' else ''}{self.helpers.type(dtype)} *restrict {self.names.of(name)}"
+            case Scalar(name=name, type=dtype):
+                return f"{self.helpers.type(dtype)} {self.names.of(name)}"
+            case Size(name=name):
+                return f"int64_t {self.names.of(name)}"
+        raise TypeError(f"{param!r} is not passed")
+
+    def kernel(self, name: str, body: KernelBody) -> str:
+        """The C function of a kernel; it takes the parameters that it mentions."""
+        globals_ = [c for c in self.program.all(Local) if c.name in body.expressions.used]
+        pointers = [INDENT + body.scratch_pointer(c) for c in globals_]
+        used = [p for p in self.params if p.declares()[0] in body.expressions.used]       # type: ignore[attr-defined]   # all of them declare
+        parameters = [self.declaration(p) for p in used]
+        arguments = [self.names.of(p.declares()[0]) for p in used]                          # type: ignore[attr-defined]
+        if "ct_scratch" in body.expressions.used:
+            parameters.append("char *ct_scratch")
+            arguments.append("ct_scratch")
+        self.calls.append((name, arguments, body.fails))
+        lines = [f"static {'int32_t' if body.fails else 'void'} {name}({', '.join(parameters) or 'void'})", "{"]
+        lines += pointers + ([INDENT + "int32_t ct_failed = 0;"] if body.threads_fail else []) + body.lines
+        return "\n".join([*lines, *([INDENT + "return 0;"] if body.fails else []), "}", ""])
+
+    def text(self) -> str:
+        """The entry points."""
+        name = symbol(self.program.name)
+        parameters = [self.declaration(p) for p in self.params]
+        passed = [self.names.of(p.declares()[0]) for p in self.params]                      # type: ignore[attr-defined]
+        ensures = self._checks()
+        scratch = self.layout.total is not index(0)
+        checks, enter = "", ensures
+        if scratch and ensures:
+            checks = f"static int32_t {name}_entry({', '.join(parameters)})\n{{\n{self._unused(ensures)}" + "\n".join(ensures) + f"\n{INDENT}return 0;\n}}\n\n"
+            enter = [f"{INDENT}int32_t ct_status = {name}_entry({', '.join(passed)});", f"{INDENT}if (ct_status) return ct_status;"]
+        run = [*enter, *self._kernels(bool(scratch and ensures))]
+        ws = [f"CT_API int32_t {name}_ws({', '.join([*parameters, 'void *ct_scratch'])})", "{", *self._void(run, [*passed, "ct_scratch"]), *run, "}"]
+        call = [f"CT_API int32_t {name}({', '.join(parameters) or 'void'})", "{"]
+        if not scratch:
+            call.append(f"{INDENT}return {name}_ws({', '.join([*passed, '0'])});")
+        else:
+            call += [*enter, *self._allocate(), f"{INDENT}const int32_t ct_result = {name}_ws({', '.join([*passed, 'ct_block'])});",
+                     f"{INDENT}free(ct_block);", f"{INDENT}return ct_result;"]
+        return checks + "\n".join([*ws, "", *call, "}", "", *self._texts(name), ""])
+
+    def _checks(self) -> list[str]:
+        return [f"{INDENT}if (!({self.expressions.text(e.cond)})) return {e.row};" for e in self.program.all(Ensure)]
+
+    def _kernels(self, declared: bool) -> list[str]:
+        lines, last = [], len(self.calls) - 1
+        for n, (name, arguments, fails) in enumerate(self.calls):
+            call = f"{name}({', '.join(arguments)})"
+            if not fails:
+                lines.append(f"{INDENT}{call};")
+            elif n == last:
+                return [*lines, f"{INDENT}return {call};"]
+            else:
+                lines += [f"{INDENT}{'' if declared else 'int32_t '}ct_status = {call};", f"{INDENT}if (ct_status) return ct_status;"]
+                declared = True
+        return [*lines, f"{INDENT}return 0;"]
+
+    def _allocate(self) -> list[str]:
+        """The block of scratch memory; a size that no memory has is refused before it is computed in integers."""
+        self.helpers.headers.add("stdlib.h")
+        total = self.layout.total
+        lines = []
+        if THREADS in total.unique():
+            lines.append(f"{INDENT}const int64_t ct_threads = omp_get_max_threads();")
+        size = self.expressions.text(total)
+        if size.isdigit():
+            return [f"{INDENT}void *ct_block = aligned_alloc(64, {size});", f"{INDENT}if (!ct_block) return -1;"]
+        lines += [f"{INDENT}if ({self.expressions.text(in_float64(total))} > 0x1p46) return -1;", f"{INDENT}const int64_t ct_bytes = {size};",
+                  f"{INDENT}void *ct_block = aligned_alloc(64, ct_bytes > 0 ? (size_t)ct_bytes : 64);", f"{INDENT}if (!ct_block) return -1;"]
+        return lines
+
+    def _void(self, lines: list[str], names: list[str]) -> list[str]:
+        """`(void)x;` for what the lines never mention, so that strict compilers stay quiet."""
+        mentioned = set(re.findall(r"\w+", " ".join(lines)))
+        unused = [n for n in names if n not in mentioned]
+        return [INDENT + " ".join([f"(void){n};" for n in unused])] if unused else []
+
+    def _unused(self, lines: list[str]) -> str:
+        return "".join([line + "\n" for line in self._void(lines, [self.names.of(p.declares()[0]) for p in self.params])])   # type: ignore[attr-defined]
+
+    def _texts(self, name: str) -> list[str]:
+        """`ct_NAME_check`: the text of a failure."""
+        rows = sorted(self.program.all(Check), key=lambda c: c.row)
+        lines = [f"CT_API const char *{name}_check(int32_t row)", "{"]
+        lines += [f"{INDENT}if (row == {c.row}) return \"{escaped(c.text)}\";" for c in rows]
+        return [*lines, f"{INDENT}return row == -1 ? \"out of memory\" : \"\";", "}"]
+
+
+def escaped(text: str) -> str:
+    """The inside of a C string literal."""
+    return "".join(["\\" + chr(b) if chr(b) in '"\\?' else chr(b) if 32 <= b < 127 else f"\\{b:03o}" for b in text.encode()])

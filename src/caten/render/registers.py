@@ -1,0 +1,70 @@
+"""Which arrays in registers become named C variables: those that are only ever indexed by numbers."""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from ..core.expr import Const
+from ..core.node import Node
+from ..loop.statements import Aref, Kernel, Local, Vref
+
+LIMIT = 512           # variables for one array
+
+
+def vector_widths(kernel: Kernel) -> dict[str, int]:
+    """For every local that can be named variables, how many elements one of them holds (1: a scalar). An array is split where all its accesses
+    have constant indices, and its vector accesses share one width, lie along the last axis, and start at multiples of the width."""
+    accesses: dict[str, list[Aref | Vref]] = {}
+    locals_: dict[str, Local] = {}
+    for node in kernel.unique():
+        if isinstance(node, (Aref, Vref)):
+            accesses.setdefault(node.buffer, []).append(node)
+        elif isinstance(node, Local) and (node.space == "register" or not node.shape):
+            locals_[node.name] = node
+    widths = {}
+    for name, local in locals_.items():
+        width = _width(local, accesses.get(name, []))
+        if width is not None:
+            widths[name] = width
+    return widths
+
+
+def _width(local: Local, accesses: list[Aref | Vref]) -> int | None:
+    counts = {a.count for a in accesses if isinstance(a, Vref)}
+    if len(counts) > 1 or not all(isinstance(e, Const) for e in local.shape):
+        return None
+    width = counts.pop() if counts else 1
+    elements = 1
+    for extent in local.shape:
+        elements *= _number(extent)
+    if elements > LIMIT * width or (local.shape and _number(local.shape[-1]) % width):
+        return None
+    for access in accesses:
+        if not all(isinstance(i, Const) for i in access.index):
+            return None
+        if isinstance(access, Vref) and (access.mask is not None or access.axis not in (-1, len(local.shape) - 1) or _number(access.index[-1]) % width):
+            return None
+    return width
+
+
+def variable(local: str, index: tuple[Node, ...], width: int) -> tuple[str, int]:
+    """The name (before mangling) of the variable that holds an element, and the element's lane."""
+    numbers = [_number(i) for i in index]
+    lane = 0
+    if width > 1:
+        lane, numbers[-1] = numbers[-1] % width, numbers[-1] // width
+    return "_".join([local, *map(str, numbers)]), lane
+
+
+def variables(local: Local, width: int) -> Iterator[str]:
+    """The names of all variables of a local."""
+    extents = [_number(e) for e in local.shape]
+    if width > 1:
+        extents[-1] //= width
+    for point in itertools.product(*[range(e) for e in extents]):
+        yield "_".join([local.name, *map(str, point)])
+
+
+def _number(node: Node) -> int:
+    assert isinstance(node, Const)
+    return int(node.value)

@@ -1,0 +1,309 @@
+"""The statements of one kernel in C."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ..core.dtypes import DTYPES
+from ..core.expr import Const, Expr, Var, index
+from ..core.node import Node
+from ..core.program import At
+from ..core.rewrite import free_names
+from ..core.text import flat, form_of
+from ..errors import error
+from ..loop.statements import Aref, Barrier, Fail, For, If, Incf, Kernel, Let, Local, Prefetch, Ref, Setf, Stmt, Vref
+from . import registers
+from .code import Code, Infix
+from .estimate import THRESHOLD, in_float64, operations, trips
+from .expressions import Expressions, View
+from .flatten import product, times
+from .helpers import COMPARISONS
+from .scratch import ALIGNMENT, Layout, in_block
+
+INDENT = "    "
+
+
+@dataclass
+class KernelBody:
+    """Writes the statements of a kernel into `lines`. `marks`: the runtime's spellings; `parallel`: may loops run on several threads?"""
+
+    kernel: Kernel
+    expressions: Expressions
+    marks: dict[str, str]
+    layout: Layout
+    parallel: bool
+    places: dict[str, At] = field(default_factory=dict)
+    file: str = ""
+    lines: list[str] = field(default_factory=list)
+    fails: bool = False
+
+    def __post_init__(self) -> None:
+        self._depth = 1
+        self._label: str | None = None              # where a failing iteration of a parallel loop jumps to
+        self._threaded = False                      # inside a loop that runs on several threads?
+        self._position: At | None = None
+        self._widths = registers.vector_widths(self.kernel)
+        self._read: set[str] = set()
+        for node in self.kernel.unique():
+            read: list[Node] = [node.value] if isinstance(node, (Setf, Incf)) else []
+            read += [i for i in node.children if isinstance(i, Expr)] if isinstance(node, (Aref, Vref, For, If, Let, Local)) else []
+            for expr in read:
+                self._read |= {n.name if isinstance(n, Var) else n.buffer for n in expr.unique() if isinstance(n, (Var, Aref, Vref))}
+        self.fails = any(isinstance(n, Fail) for n in self.kernel.unique())
+        self.block(self.kernel.body)
+
+    # -- text -------------------------------------------------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        self.lines.append(INDENT * self._depth + text)
+
+    @contextmanager
+    def braces(self, head: str, tail: str = "}") -> Iterator[None]:
+        self.line(f"{head} {{".lstrip())
+        self._depth += 1
+        yield
+        self._depth -= 1
+        self.line(tail)
+
+    # -- statements -------------------------------------------------------------------------------------------------------------------------
+
+    def block(self, stmts: tuple[Stmt, ...]) -> None:
+        """A list of statements; a scalar local takes the value of the assignment that follows it as its initial value."""
+        skip = False
+        for n, stmt in enumerate(stmts):
+            if skip:
+                skip = False
+                continue
+            self._locate(stmt)
+            match stmt:
+                case For():
+                    self._loop(stmt)
+                case If():
+                    self._branch(stmt)
+                case Let(name=name, type=dtype, value=value):
+                    if name in self._read:
+                        self.line(f"const {self._let_type(stmt)} {self.expressions.names.of(name)} = {self.expressions.text(value)};")
+                        self._declare_vector(name, value, dtype)
+                case Local():
+                    following = stmts[n + 1] if n + 1 < len(stmts) else None
+                    first = following.value if isinstance(following, Setf) and not stmt.shape and following.ref is Aref(stmt.name, (), stmt.type) else None
+                    skip = first is not None
+                    self._local(stmt, first)
+                case Setf(ref=ref, value=value):
+                    self.line(self._assign(ref, value))
+                case Incf(ref=ref, value=value, fn=fn):
+                    self.line(self._combine(ref, value, fn))
+                case Prefetch(ref=ref):
+                    if not self.expressions.register(ref):
+                        self.line(f"__builtin_prefetch({self.expressions.pointer(ref).text});")
+                case Fail(row=row):
+                    self._fail(row)
+                case Barrier():
+                    raise error("E612", "(barrier) needs a runtime with thread groups", hint="schedule for a GPU runtime, or leave it out")
+
+    def _locate(self, stmt: Stmt) -> None:
+        """`#line` before a statement whose place in the spec is known; the ones after it keep that place."""
+        if not self.file:
+            return
+        candidates: list[Node] = [Var(stmt.name, "i64")] if isinstance(stmt, For) else []
+        candidates += [n for c in stmt.children if isinstance(c, Expr) for n in c.unique()] if not isinstance(stmt, For) else []
+        spelled = [flat(form_of(c)) for c in candidates if isinstance(c, (Var, Ref))]
+        self._position = next((self.places[s] for s in spelled if s in self.places), self._position)
+        if self._position is not None:
+            self.lines.append(f'#line {self._position.line} "{self.file}"')
+
+    def _let_type(self, let: Let) -> str:
+        lanes = self.expressions.lanes(let.value)
+        if let.type == "bool" and lanes > 1:
+            return self.expressions.helpers.mask_type(self.expressions.mask_bits(let.value), lanes)
+        return self.expressions.helpers.type(let.type, lanes)
+
+    def _declare_vector(self, name: str, value: Expr, dtype: str) -> None:
+        lanes = self.expressions.lanes(value)
+        if lanes > 1:
+            self.expressions.vectors[name] = (lanes, self.expressions.mask_bits(value) if dtype == "bool" else 0)
+
+    def _branch(self, stmt: If, head: str = "if") -> None:
+        with self.braces(f"{head} ({self.expressions.text(stmt.cond)})", "}"):
+            self.block(stmt.then)
+        match stmt.otherwise:
+            case ():
+                return
+            case (If() as inner,):
+                self.lines.pop()
+                self._branch(inner, "} else if")
+            case _:
+                self.lines.pop()
+                with self.braces("} else"):
+                    self.block(stmt.otherwise)
+
+    def _fail(self, row: int) -> None:
+        if self._label is None:
+            self.line(f"return {row};")
+        else:
+            self.line(f"{{ __atomic_compare_exchange_n(&ct_failed, &(int32_t){{0}}, {row}, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED); goto {self._label}; }}")
+
+    # -- loops ------------------------------------------------------------------------------------------------------------------------------
+
+    def _loop(self, loop: For) -> None:
+        if loop.mark not in self.marks:
+            raise error("E612", f"loop {loop.name}: this runtime has no loops marked '{loop.mark}'", hint=f"it has {', '.join(self.marks)}")
+        name = self.expressions.names.of(loop.name)
+        if loop.mark != "parallel" and isinstance(loop.lo, Const) and loop.hi is index(loop.lo.value + 1) and loop.step is index(1):
+            with self.braces(""):
+                if loop.name in self._read:
+                    self.line(f"const int64_t {name} = {self.expressions.text(loop.lo)};")
+                self.block(loop.body)
+            return
+        if loop.mark == "parallel" and self.parallel and not self._threaded and (pragma := self._pragma(loop)):
+            self._threads(loop, pragma)
+            return
+        if loop.mark == "unroll" and self.marks["unroll"]:
+            self.line(self.marks["unroll"])
+        with self._header(loop, name):
+            self.block(loop.body)
+
+    @contextmanager
+    def _header(self, loop: For, name: str) -> Iterator[None]:
+        """`for (…) {`, with bounds that could change or are no plain text evaluated before it."""
+        lo, step = self.expressions.text(loop.lo), loop.step
+        limit = self._once(loop.hi, f"ct_{loop.name}_end")
+        if isinstance(step, Const):
+            test = f"{name} {'<' if step.value > 0 else '>'} {limit}"
+            after = _advance(name, step.value)
+        else:
+            by = self._once(step, f"ct_{loop.name}_step")
+            test, after = f"{by} > 0 ? {name} < {limit} : {by} < 0 && {name} > {limit}", f"{name} += {by}"
+        with self.braces(f"for (int64_t {name} = {lo}; {test}; {after})"):
+            yield
+
+    def _once(self, bound: Expr, name: str) -> str:
+        if any(isinstance(n, Ref) for n in bound.unique()):
+            self.line(f"const int64_t {name} = {self.expressions.text(bound)};")
+            return name
+        return self.expressions.value(bound).at(12)
+
+    def _pragma(self, loop: For) -> str:
+        """The runtime's spelling of a parallel loop, with a condition on its work; empty where the work is known to be little."""
+        work = times(trips(loop), operations(loop.body))
+        pragma = self.marks["parallel"]
+        declared = {d.declares()[0] for d in self.kernel.unique() if isinstance(d, (For, Let, Local))}
+        if isinstance(work, Const):
+            return pragma if work.value > THRESHOLD else ""
+        if free_names(work) & declared or any(isinstance(n, Ref) for n in work.unique()):    # type: ignore[operator]   # it is a set
+            return pragma
+        return f"{pragma} if ({self.expressions.text(in_float64(work))} > {THRESHOLD})"
+
+    def _threads(self, loop: For, pragma: str) -> None:
+        name, fails = self.expressions.names.of(loop.name), any(isinstance(n, Fail) for n in loop.unique())
+        limit = self._once(loop.hi, f"ct_{loop.name}_end")
+        if not isinstance(loop.step, Const):
+            raise error("E612", f"loop {loop.name}: a parallel loop needs a constant step", hint="mark it serial")
+        self._threaded = True
+        sign = "<" if loop.step.value > 0 else ">"
+        self.line(pragma)
+        with self.braces(f"for (int64_t {name} = {self.expressions.text(loop.lo)}; {name} {sign} {limit}; {_advance(name, loop.step.value)})"):
+            if any(isinstance(n, Local) and in_block(n) for n in loop.unique()):
+                self.line("const int64_t ct_thread = omp_get_thread_num();")
+            if fails:
+                self._label = f"ct_next_{name}"
+                self.line("if (__atomic_load_n(&ct_failed, __ATOMIC_RELAXED)) continue;")
+            self.block(loop.body)
+            if fails:
+                self.line(f"{self._label}: ;")
+        if fails:
+            self.line("if (ct_failed) return ct_failed;")
+        self._label, self._threaded = None, False
+
+    @property
+    def threads_fail(self) -> bool:
+        """Does a loop on several threads hold a `fail`? Then the kernel declares ct_failed."""
+        return any("ct_failed" in line for line in self.lines)
+
+    # -- locals and assignments -------------------------------------------------------------------------------------------------------------
+
+    def _local(self, local: Local, first: Expr | None) -> None:
+        ex = self.expressions
+        if local.name not in self._read and first is None and not self._written(local.name):
+            return
+        width = self._widths.get(local.name, 0)
+        axes = tuple(range(len(local.shape)))
+        ex.views[local.name] = View(local.name, local.type, local.shape, axes, width=0 if in_block(local) and local.shape else width)
+        kind, name = ex.helpers.type(local.type, max(1, width)), ex.names.of(local.name)
+        if width and not (in_block(local) and local.shape):
+            if first is not None:
+                self.line(f"{kind} {name} = {ex.text(first)};")
+            else:
+                zero = " = {0}" if width > 1 or DTYPES[local.type].kind == "complex" else " = 0"
+                names = [ex.names.of(v) for v in registers.variables(local, width)]
+                for at in range(0, len(names), 8):
+                    self.line(f"{kind} {', '.join([v + zero for v in names[at:at + 8]])};")
+            if local.name not in self._read:
+                for v in registers.variables(local, width):
+                    self.line(f"(void){ex.names.of(v)};")
+        elif in_block(local):
+            self.line(self.scratch_pointer(local))
+        else:
+            elements = product(local.shape)
+            assert isinstance(elements, Const)
+            self.line(f"_Alignas({ALIGNMENT}) {ex.helpers.type(local.type)} {name}[{max(1, elements.value)}];")
+
+    def scratch_pointer(self, local: Local) -> str:
+        """The declaration of a local that lies in the scratch block."""
+        ex, slot = self.expressions, self.layout.slots[local.name]
+        at = Code("ct_scratch")
+        ex.used["ct_scratch"] = None
+        if slot.offset is not index(0):
+            at = Code(f"{at.text} + {ex.value(slot.offset).at(13)}", 13)
+        if self._threaded and slot.step is not index(0):
+            at = Code(f"{at.text} + ct_thread * {ex.value(slot.step).at(15)}", 13)
+        return f"{ex.helpers.type(local.type)} *restrict {ex.names.of(local.name)} = __builtin_assume_aligned({at.text}, {ALIGNMENT});"
+
+    def _written(self, name: str) -> bool:
+        return any(isinstance(n, (Setf, Incf)) and getattr(n.ref, "buffer", None) == name for n in self.kernel.unique())
+
+    def _stored(self, ref: Ref, value: Expr) -> Code:
+        """The value in the form in which the place holds it."""
+        ex = self.expressions
+        if isinstance(ref, Vref):
+            if ref.dtype == "bool":
+                return ex.truth(value)
+            return ex.value(value) if ex.lanes(value) > 1 else ex._splat(value, ref.count)
+        return ex.value(value)
+
+    def _assign(self, ref: Ref, value: Expr) -> str:
+        ex = self.expressions
+        stored = self._stored(ref, value)
+        if isinstance(ref, Aref):
+            return f"{ex.place(ref).text} = {stored.text};"
+        assert isinstance(ref, Vref)
+        named = ex.register(ref)
+        return f"{named.text} = {stored.text};" if named else ex.access("store", ref, stored).text + ";"
+
+    def _combine(self, ref: Ref, value: Expr, fn: str) -> str:
+        ex = self.expressions
+        spelling, kind = ex.helpers.ops[fn], DTYPES[ref.dtype].kind
+        target = ex.place(ref) if isinstance(ref, Aref) else ex.register(ref)
+        plain = isinstance(spelling, Infix) and kind not in ("complex", "bool") and fn not in COMPARISONS
+        if target is not None and plain and isinstance(spelling, Infix):
+            if isinstance(value, Const) and value.value == 1 and fn == "add" and kind in ("int", "uint"):
+                return f"{target.text}++;"
+            return f"{target.text} {spelling.symbol}= {self._stored(ref, value).text};"
+        if ref.dtype == "bool" and isinstance(ref, Vref):
+            raise error("E613", "conditions are not accumulated in vectors", hint="do not vectorize this loop")
+        return self._assign_code(ref, ex.helpers.apply(fn, ref.dtype, ref.lanes, (ex.value(ref), self._stored(ref, value))))
+
+    def _assign_code(self, ref: Ref, code: Code) -> str:
+        ex = self.expressions
+        if isinstance(ref, Aref):
+            return f"{ex.place(ref).text} = {code.text};"
+        assert isinstance(ref, Vref)
+        named = ex.register(ref)
+        return f"{named.text} = {code.text};" if named else ex.access("store", ref, code).text + ";"
+
+
+
+
+def _advance(name: str, by: int) -> str:
+    return f"{name}++" if by == 1 else f"{name} += {by}" if by > 0 else f"{name} -= {-by}"

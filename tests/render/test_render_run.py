@@ -1,0 +1,249 @@
+"""Rendered C, compiled by every host compiler that is here with all warnings as errors, against expected numbers."""
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cffi
+import numpy as np
+import pytest
+
+from caten.core.program import Buffer, Scalar, resolve
+from caten.core.text import read
+from caten.render.cstyle import CStyle
+from caten.render.entry import arguments
+from caten.render.names import symbol
+
+STRICT = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-ffp-contract=off", "-fwrapv", "-fPIC", "-shared"]
+COMPILERS = {
+    "gcc": ["gcc", "-march=x86-64-v3", "-Wno-psabi"],
+    "zig": [sys.executable, "-m", "ziglang", "cc", "-march=x86_64_v3", "-fno-sanitize=undefined"],
+}
+
+
+class Threads(CStyle):
+    settings = {"OMP": True}
+
+
+def program(text: str) -> Any:
+    return resolve(read(text)[0])
+
+
+def build(text: str, folder: Path, compiler: str, renderer: CStyle, *flags: str) -> Any:
+    """A function that calls the program with numpy arrays and numbers, in the order of the C interface."""
+    if compiler == "gcc" and shutil.which("gcc") is None:
+        pytest.skip("no gcc")
+    if compiler == "zig":
+        pytest.importorskip("ziglang")
+    prog = program(text)
+    source = renderer.render(prog)
+    (folder / "k.c").write_text(source)
+    done = subprocess.run([*COMPILERS[compiler], *STRICT, *flags, "k.c", "-o", "k.so", "-lm"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + source
+    ffi = cffi.FFI()
+    kinds = {"bool": "uint8_t", "f32": "float", "f64": "double"} | {f"{s}{b}": f"{u}int{b}_t" for s, u in (("i", ""), ("u", "u")) for b in (8, 16, 32, 64)}
+    params = [("void *" if isinstance(p, Buffer) else kinds[p.type] if isinstance(p, Scalar) else "int64_t") for p in arguments(prog)]
+    name = symbol(prog.name)
+    ffi.cdef(f"int32_t {name}({', '.join(params) or 'void'}); const char *{name}_check(int32_t);")
+    lib = ffi.dlopen(str(folder / "k.so"))
+
+    def run(*args: Any) -> int:
+        return int(getattr(lib, name)(*[ffi.cast("void *", a.ctypes.data) if isinstance(a, np.ndarray) else a for a in args]))
+    run.source = source                                                  # type: ignore[attr-defined]
+    run.check = lambda n: ffi.string(getattr(lib, f"{name}_check")(n)).decode()   # type: ignore[attr-defined]
+    return run
+
+
+@pytest.fixture(params=list(COMPILERS))
+def compiled(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return lambda text, renderer=CStyle(), *flags: build(text, tmp_path, request.param, renderer, *flags)
+
+
+GEMM = """(loop Gemm (buffer A f32 (M K) (0 1) in) (buffer B f32 (K N) (0 1) in) (buffer C f32 (M N) (0 1) inout) (size M) (size K) (size N)
+  (doc "C <- A @ B + C */ and ??/ more") (check 1 "M is at most \\"8\\"??") (ensure 1 (<= M 8))
+  (kernel main (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))))"""
+
+
+def test_a_naive_gemm_and_its_entry_checks(compiled: Any) -> None:
+    run, rng = compiled(GEMM), np.random.default_rng(0)
+    a, b, c = (rng.random(s, dtype=np.float32) for s in ((5, 7), (7, 3), (5, 3)))
+    expected = a @ b + c
+    assert run(a, b, c, 5, 7, 3) == 0
+    assert np.allclose(c, expected)
+    assert run(a, b, c, 9, 7, 3) == 1
+    assert run.check(1) == 'M is at most "8"??'
+    assert run.check(-1) == "out of memory"
+
+
+TILED = """(loop Tile (buffer A f32 (K 4) (0 1) in) (buffer B f32 (K 16) (0 1) in) (buffer C f32 (4 16) (0 1) inout) (size K)
+  (kernel main (local T f32 (4 16) register)
+    (for a 0 4 1 unroll (for b 0 2 1 unroll (setf (vref T 8 (a (* b 8))) (splat 8 0.0))))
+    (for p 0 K 1 serial (for i 0 4 1 unroll (for j 0 2 1 unroll
+      (setf (vref T 8 (i (* j 8))) (fma (splat 8 (aref A p i)) (vref B 8 (p (* j 8))) (vref T 8 (i (* j 8))))))))
+    (for c 0 4 1 unroll (for d 0 2 1 unroll (incf (vref C 8 (c (* d 8))) (vref T 8 (c (* d 8))))))))"""
+
+
+def test_a_register_tile_becomes_named_vectors(compiled: Any) -> None:
+    run, rng = compiled(TILED), np.random.default_rng(0)
+    assert "ct_f32x8 T_0_0 = {0}, T_0_1 = {0}" in run.source
+    assert "T[" not in run.source
+    a, b, c = (rng.random(s, dtype=np.float32) for s in ((9, 4), (9, 16), (4, 16)))
+    expected = a.T @ b + c
+    assert run(a, b, c, 9) == 0
+    assert np.allclose(c, expected)
+
+
+def test_vectors_with_masked_tail_gather_and_transposed_store(compiled: Any) -> None:
+    run = compiled("""(loop V (buffer X f32 (N) (0) in) (buffer Y f32 (N) (0) out) (buffer Z f32 (8 N) (0 1) out) (size N)
+      (kernel main (for i 0 N 8 serial
+        (setf (vref Y 8 (i) -1 (< (ramp 8 i 1) (splat 8 N)))
+          (where (< (vref X 8 (i) -1 (< (ramp 8 i 1) (splat 8 N))) (splat 8 0.5)) (splat 8 1.0) (vref X 8 (i) -1 (< (ramp 8 i 1) (splat 8 N))))))
+        (for j 0 N 1 serial (setf (vref Z 8 (0 j) 0) (splat 8 (aref X j))))))""")
+    x = np.random.default_rng(0).random(13, dtype=np.float32)
+    y, z = np.full(13, 9, np.float32), np.zeros((8, 13), np.float32)
+    assert run(x, y, z, 13) == 0
+    assert (y == np.where(x < 0.5, np.float32(1), x)).all()
+    assert (z == x).all()
+
+
+def test_folds_shuffles_and_bool_vectors(compiled: Any) -> None:
+    run = compiled("""(loop F (buffer X f32 (8) (0) in) (buffer B bool (8) (0) in) (buffer S f32 (3) (0) out) (buffer R f32 (8) (0) out)
+      (buffer Q bool (8) (0) out)
+      (kernel main
+        (setf (aref S 0) (fold add (vref X 8 (0)))) (setf (aref S 1) (fold max (vref X 8 (0)))) (setf (aref S 2) (fold min (vref X 8 (0))))
+        (setf (vref R 8 (0)) (where (and (vref B 8 (0)) (< (splat 8 0.0) (vref X 8 (0)))) (shuffle (vref X 8 (0)) 7 6 5 4 3 2 1 0) (cast f32 (vref B 8 (0)))))
+        (setf (vref Q 8 (0)) (or (not (vref B 8 (0))) (isnan (vref X 8 (0)))))))""")
+    x = np.array([1, -2, 3, -4, 5, -6, 7, -8], np.float32)
+    b = np.array([1, 2, 0, 255, 1, 0, 0, 1], np.uint8)
+    s, r, q = np.zeros(3, np.float32), np.zeros(8, np.float32), np.full(8, 7, np.uint8)
+    assert run(x, b, s, r, q) == 0
+    assert s.tolist() == [-4, 7, -8]
+    assert r.tolist() == np.where((b != 0) & (x > 0), x[::-1], b != 0).tolist()
+    assert q.tolist() == (b == 0).astype(int).tolist()
+
+
+def test_gather_with_a_failing_check(compiled: Any) -> None:
+    for renderer, flags in ((CStyle(), ()), (Threads(), ("-fopenmp",))):
+        if flags and "zig" in str(compiled.__closure__[0].cell_contents if compiled.__closure__ else ""):
+            continue
+        try:
+            run = compiled("""(loop Take (buffer I i32 (N) (0) in) (buffer X f64 (M) (0) in) (buffer Y f64 (N) (0) out) (size N) (size M)
+              (check 2 "index") (kernel main (for n 0 N 1 parallel (let k i64 (cast i64 (aref I n))) (if (or (< k 0) (>= k M)) ((fail 2)))
+                (for again 0 4000 1 serial (setf (aref Y n) (aref X k))))))""", renderer, *flags)
+        except AssertionError:
+            if not flags:
+                raise
+            continue                                                     # the embedded compiler brings no OpenMP library
+        i, x, y = np.array([2, 0, 1] * 20, np.int32), np.array([1.0, 2.0, 3.0]), np.zeros(60)
+        assert run(i, x, y, 60, 3) == 0
+        assert y[:3].tolist() == [3, 1, 2]
+        i[40] = 3
+        assert run(i, x, y, 60, 3) == 2
+
+
+def test_locals_on_the_stack_and_in_scratch(compiled: Any) -> None:
+    run = compiled("""(loop L (buffer X f32 (M N) (0 1) in) (buffer Y f32 (M N) (0 1) out) (size M) (size N)
+      (local G f32 (M) global)
+      (kernel sums (for i 0 M 1 serial (local s f32 () register) (setf (aref s) 0.0) (for j 0 N 1 serial (incf (aref s) (aref X i j)))
+        (setf (aref G i) (aref s))))
+      (kernel scale (local T f32 (N) scratch) (local U f32 (4) stack)
+        (for i_2 0 M 1 serial (for k 0 4 1 serial (setf (aref U k) (cast f32 k)))
+          (for j_2 0 N 1 serial (setf (aref T j_2) (/ (aref X i_2 j_2) (aref G i_2))))
+          (for j_3 (- N 1) -1 -1 serial (setf (aref Y i_2 j_3) (+ (aref T j_3) (aref U (mod j_3 4))))))))""")
+    x = np.random.default_rng(0).random((3, 6), dtype=np.float32) + 1
+    y = np.zeros_like(x)
+    assert run(x, y, 3, 6) == 0
+    assert np.allclose(y, x / x.sum(1, keepdims=True) + np.arange(6) % 4)
+    assert "float s = 0.0f;" in run.source
+
+
+def test_an_impossible_scratch_size_is_out_of_memory(compiled: Any) -> None:
+    run = compiled("""(loop Big (buffer Y f32 () () inout) (size N)
+      (kernel main (local T f32 (N N N) scratch) (setf (aref T 0 0 0) (aref Y)) (setf (aref Y) (aref T 0 0 0))))""")
+    y = np.array(3, np.float32)
+    assert run(y, 1 << 40) == -1
+    assert run(y, 1) == 0
+
+
+SCALARS = {
+    # (type, expression over x y): pairs of operands -> results
+    ("i32", "(floordiv x y)"): {(7, 2): 3, (-7, 2): -4, (7, -2): -4, (-7, -2): 3, (5, 0): 0, (-(2**31), -1): -(2**31)},
+    ("i32", "(mod x y)"): {(7, 3): 1, (-7, 3): 2, (7, -3): -2, (-7, -3): -1, (5, 0): 0, (-(2**31), -1): 0},
+    ("i32", "(truncdiv x y)"): {(7, 2): 3, (-7, 2): -3, (5, 0): 0, (-(2**31), -1): -(2**31)},
+    ("i32", "(truncmod x y)"): {(-7, 3): -1, (7, -3): 1, (5, 0): 0, (-(2**31), -1): 0},
+    ("i64", "(floordiv x 8)"): {(-1, 0): -1, (17, 0): 2},
+    ("i64", "(mod x 8)"): {(-1, 0): 7, (17, 0): 1},
+    ("i64", "(+ 2000000000 2000000000)"): {(0, 0): 4000000000},
+    ("i8", "(+ x y)"): {(127, 1): -128, (-128, -1): 127},
+    ("i8", "(shr (+ x y) 1:i8)"): {(127, 1): -64},
+    ("i8", "(neg x)"): {(-128, 0): -128},
+    ("i8", "(abs x)"): {(-128, 0): -128, (-3, 0): 3},
+    ("u8", "(- x y)"): {(0, 1): 255},
+    ("u8", "(not x)"): {(1, 0): 254},
+    ("u16", "(* x y)"): {(65535, 65535): 1},
+    ("i32", "(shl x y)"): {(1, 31): -(2**31), (1, 32): 0, (1, -1): 0, (3, 2): 12},
+    ("i32", "(shr x y)"): {(-8, 1): -4, (-8, 40): -1, (8, 40): 0, (-8, -1): -1},
+    ("u32", "(shr x y)"): {(2**32 - 1, 31): 1, (2**32 - 1, 32): 0},
+    ("f32", "(max x y)"): {(1.0, np.nan): np.nan, (np.nan, 1.0): np.nan, (1.0, 2.0): 2.0},
+    ("f32", "(min x y)"): {(1.0, np.nan): np.nan, (np.nan, 1.0): np.nan, (1.0, 2.0): 1.0},
+    ("f32", "(fmax x y)"): {(1.0, np.nan): 1.0, (np.nan, 1.0): 1.0},
+    ("f64", "(floordiv x y)"): {(-7.0, 2.0): -4.0, (7.0, 0.0): np.inf, (-1.0, np.inf): -1.0},
+    ("f64", "(mod x y)"): {(-7.0, 3.0): 2.0, (7.0, -3.0): -2.0, (1.0, 0.0): np.nan},
+    ("f32", "(round x)"): {(0.5, 0): 0.0, (1.5, 0): 2.0, (-2.5, 0): -2.0},
+    ("f32", "(cast f32 (cast i32 x))"): {(np.nan, 0): 0.0, (1e20, 0): 2.0**31, (-1e20, 0): -(2.0**31), (-2.7, 0): -2.0},
+    ("f32", "(cast f32 (cast u8 x))"): {(300.0, 0): 255.0, (-3.0, 0): 0.0},
+    ("f64", "(cast f64 (cast i64 x))"): {(1e300, 0): 2.0**63},
+    ("i32", "(cast i32 (cast i8 x))"): {(200, 0): -56},
+    ("i32", "(cast i32 (cast bool x))"): {(200, 0): 1, (0, 0): 0},
+    ("f32", "(bitcast f32 (+ (bitcast i32 x) 1:i32))"): {(1.0, 0): np.nextafter(np.float32(1), np.float32(2))},
+    ("f32", "(+ (* x 0.1) 16777217.0)"): {(0.0, 0): 16777216.0},
+    ("f32", "(where (< x y) inf nan)"): {(0.0, 1.0): np.inf, (1.0, 0.0): np.nan},
+    ("i32", "(where (and (< x y) (or (= x 1:i32) (not (< y 3:i32)))) 1:i32 -1:i32)"): {(0, 2): -1, (1, 2): 1, (0, 5): 1},
+    ("i32", "(- x (- y (neg x)))"): {(5, 2): -2},
+    ("i32", "(xor (and x 12:i32) (or y 1:i32))"): {(15, 2): 15},
+}
+
+
+def _programs(dtype: str, expr: str) -> str:
+    vector = expr
+    lanes = "8"
+    for name in "xy":
+        vector = vector.replace(f" {name}", f" (vref {name.upper()} 8 (0))")
+    vector = " ".join([f"(splat {lanes} {t.rstrip(')')}){')' * (len(t) - len(t.rstrip(')')))}" if t.rstrip(")").split(":")[0] in ("inf", "nan")
+                       or t.rstrip(")")[:1].isdigit() and ":" in t or t.rstrip(")") in ("0.1", "16777217.0", "2000000000") or t.rstrip(")") == "-1:i32" else t
+                       for t in vector.split(" ")])
+    return f"""(loop S (buffer X {dtype} (8) (0) in) (buffer Y {dtype} (8) (0) in) (buffer R {dtype} (8) (0) out) (buffer V {dtype} (8) (0) out)
+      (kernel main (for i 0 8 1 serial (let x {dtype} (aref X i)) (let y {dtype} (aref Y i)) (setf (aref R i) {expr}))
+        (setf (vref V 8 (0)) {vector})))"""
+
+
+@pytest.mark.parametrize("compiler", list(COMPILERS))
+def test_operators_mean_exactly_what_the_table_says(compiler: str, tmp_path: Path) -> None:
+    """Scalars and vectors, one library with a program per row."""
+    names = {"i": "int", "u": "uint", "f": "float"}
+    programs = []
+    for n, (dtype, expr) in enumerate(SCALARS):
+        text = _programs(dtype, expr).replace("(loop S", f"(loop S{n}")
+        if "8)" in expr and "x 8" in expr:
+            text = text.replace("(floordiv (vref X 8 (0)) 8)", "(floordiv (vref X 8 (0)) (splat 8 8))").replace("(mod (vref X 8 (0)) 8)", "(mod (vref X 8 (0)) (splat 8 8))")
+        programs.append(program(text))
+    source = CStyle().render(*programs)
+    (tmp_path / "k.c").write_text(source)
+    if compiler == "gcc" and shutil.which("gcc") is None:
+        pytest.skip("no gcc")
+    done = subprocess.run([*COMPILERS[compiler], *STRICT, "k.c", "-o", "k.so", "-lm"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + source
+    ffi = cffi.FFI()
+    ffi.cdef("".join(f"int32_t ct_s{n}(void *, void *, void *, void *);" for n in range(len(SCALARS))))
+    lib = ffi.dlopen(str(tmp_path / "k.so"))
+    for n, ((dtype, expr), rows) in enumerate(SCALARS.items()):
+        numpy_type = names[dtype[0]] + dtype[1:]
+        x, y = (np.array([k[side] for k in rows] + [1] * (8 - len(rows)), numpy_type) for side in (0, 1))
+        r, v = np.zeros(8, numpy_type), np.zeros(8, numpy_type)
+        assert getattr(lib, f"ct_s{n}")(*[ffi.cast("void *", a.ctypes.data) for a in (x, y, r, v)]) == 0
+        expected = np.array(list(rows.values()), numpy_type)
+        assert np.array_equal(r[:len(rows)], expected, equal_nan=dtype[0] == "f"), (expr, r, expected)
+        assert np.array_equal(v, r, equal_nan=dtype[0] == "f"), ("vector", expr, v, r)
