@@ -1,7 +1,7 @@
 """What a runtime is: tables of spellings and capabilities, options, and the few methods the driver calls.
 
-A runtime file defines one subclass of `Runtime`. `discover.find` makes an instance; `configure` returns another with the user's options applied. Instances
-never change after that, and nothing here reads the environment: what comes from it arrives in `Host`.
+A runtime file defines one subclass of `Runtime`. `discover.find` makes an instance; `configure` returns another with the user's options applied.
+Instances never change after that, and nothing here reads the environment: what comes from it arrives in `Host`.
 """
 from __future__ import annotations
 
@@ -182,14 +182,14 @@ class Runtime(ABC):
 
     @abstractmethod
     def available(self) -> None:
-        """Returns when kernels can be compiled and run here; raises `Unavailable` or another ToolError otherwise. May be asked without need of `render`."""
+        """Returns when kernels can be compiled and run here; raises `Unavailable` or another ToolError otherwise."""
 
     @abstractmethod
     def render(self, *programs: LoopProgram) -> str:
         """The source text of one program, or of a library of several. Pure: same programs and options, same text."""
 
     def commands(self, source: Path, out: Path, kind: str) -> list[list[str]]:
-        """The commands that `compile` would run to make `out` (`kind` is a key of `suffixes`) from a source file, as argument vectors. Runs nothing."""
+        """The commands (argument vectors) that `compile` would run to make `out` from a source file; `kind` is a key of `suffixes`. Runs nothing."""
         return []
 
     @abstractmethod
