@@ -19,14 +19,10 @@ def _library() -> Any:
 def is_empty(constraints: Sequence[Constraint]) -> bool:
     """Is there no integer point? Every monomial is a variable of its own."""
     isl = _library()
-    names: dict[Monomial, int] = {}
+    names: dict[Monomial, str] = {}
     for c in constraints:
         for m in c.linear.terms:
-            names.setdefault(m, len(names))
-    space = isl.Space.create_from_names(isl.DEFAULT_CONTEXT, set=[f"v{i}" for i in range(len(names))])
-    points = isl.BasicSet.universe(space)
-    for c in constraints:
-        terms: dict[Any, int] = {f"v{names[m]}": k for m, k in c.linear.terms.items()}
-        make = isl.Constraint.eq_from_names if c.equal else isl.Constraint.ineq_from_names
-        points = points.add_constraint(make(space, {**terms, 1: c.linear.constant}))
-    return bool(points.is_empty())
+            names.setdefault(m, f"v{len(names)}")
+    rows = [" + ".join([*[f"{k} {names[m]}" for m, k in c.linear.terms.items()], str(c.linear.constant)]) + (" = 0" if c.equal else " >= 0")
+            for c in constraints]
+    return bool(isl.BasicSet("{ [" + ", ".join(names.values()) + "] : " + " and ".join(rows or ["0 = 0"]) + " }").is_empty())

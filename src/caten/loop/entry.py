@@ -1,0 +1,123 @@
+"""What every call is checked for at entry: sizes and scalars in range, bindings, conditions, arrays that fit in memory.
+
+Index arithmetic is proven from these, so they must not themselves be fooled by wrap-around: products are compared by division.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..core.dtypes import DTYPES, is_integer
+from ..core.expr import Const, Expr, Op, Var, index, number
+from ..core.program import Bind, Buffer, Program, Require, Scalar, Size
+from .affine import Linear, canonical, expression, linear, text_of
+from .context import GREATEST_BYTES, GREATEST_SIZE, Context
+from .statements import Aref, For, Let, Local, Setf, Stmt, Vref
+
+Row = tuple[Expr, str]              # a condition, and what to say where it does not hold
+GREATEST_SCALAR = (1 << 31) - 1
+
+
+def entry_rows(program: Program, stmts: tuple[Stmt, ...]) -> Iterator[Row]:
+    """The conditions, in the order in which they are checked: each may rely on those before it."""
+    bound = {b.name for b in program.all(Bind)}
+    for size in program.all(Size):
+        if size.name not in bound:
+            var = Var(size.name, "i64")
+            yield (index(0) <= var) & (var <= index(GREATEST_SIZE)), f"the size {size.name} is outside [0, 2^40]"
+    for bind in program.all(Bind):
+        yield Op("eq", (Var(bind.name, "i64"), index(bind.value))), f"the size {bind.name} is not {bind.value}, for which this was compiled"
+    reaching = scalars_in_indices(stmts)
+    for scalar in program.all(Scalar):
+        if scalar.name in reaching and is_integer(scalar.type) and DTYPES[scalar.type].bits >= 32 and scalar.type != "i32":
+            var = Var(scalar.name, scalar.type)
+            least = [number(-GREATEST_SCALAR - 1, scalar.type) <= var] if scalar.type == "i64" else []
+            conds = [*least, var <= number(GREATEST_SCALAR, scalar.type)]
+            yield (conds[0] if len(conds) == 1 else conds[0] & conds[1],
+                   f"the argument {scalar.name}, which an index depends on, is outside [-2^31, 2^31)")
+    context = Context({s.name: (0, GREATEST_SIZE) for s in program.all(Size)} | {b.name: (b.value, b.value) for b in program.all(Bind)})
+    for required in program.all(Require):
+        for product in overflowing(context, required.cond):
+            yield product, f"the condition {text_of(required.cond)} is not computable: a product is too large"
+        yield required.cond, f"the condition {text_of(required.cond)} does not hold"
+        context = context.given(required.cond)
+    for buffer in program.all(Buffer):
+        yield from array_rows(context, buffer)
+        context = context.holding_array(buffer)
+
+
+def array_rows(context: Context, buffer: Buffer) -> Iterator[Row]:
+    """No extent is negative, and the byte size is at most 2^62."""
+    factors: list[Expr] = []
+    count = Linear({}, DTYPES[buffer.type].bytes)
+    for extent in buffer.shape:
+        form = linear(extent)
+        for product in overflowing(context, extent):
+            yield product, f"the array {buffer.name} is too large"
+        if not context.is_nonnegative(form):
+            yield index(0) <= extent, f"the array {buffer.name} has the negative extent {text_of(extent)}"
+        count = count.times(form)
+        factors.append(canonical(extent))
+    if context.interval(count)[1] > GREATEST_BYTES and not context.is_nonnegative(Linear({}, GREATEST_BYTES) - count):
+        yield at_most(factors, GREATEST_BYTES // DTYPES[buffer.type].bytes), f"the array {buffer.name} is too large"
+
+
+def at_most(factors: list[Expr], limit: int) -> Expr:
+    """The product of what is not negative is at most `limit`, computed without multiplying. Where one factor is 0, the others must fit."""
+    varying = [f for f in factors if not isinstance(f, Const)]
+    for f in factors:
+        if isinstance(f, Const):
+            limit //= max(f.value, 1)
+    room: Expr = index(limit)
+    for f in varying[:-1]:
+        room = room // Op("max", (f, index(1)))
+    return varying[-1] <= room
+
+
+def overflowing(context: Context, expr: Expr) -> list[Expr]:
+    """Conditions under which the products in an expression over sizes cannot overflow; those that are known to hold are left out."""
+    found: dict[Expr, None] = {}
+    for node in expr.unique():
+        if isinstance(node, Op) and node.fn == "mul" and node.dtype == "i64":
+            for m in linear(node).terms:
+                form = Linear({m: 1})
+                if len(m) > 1 and context.interval(form)[1] > GREATEST_BYTES and min(context.atom_range(a)[0] for a in m) >= 0:
+                    cond = at_most([*m], GREATEST_BYTES >> 2)
+                    if not context.proves(cond):
+                        found[cond] = None
+    return list(found)
+
+
+def scalars_in_indices(stmts: tuple[Stmt, ...]) -> set[str]:
+    """The names that an index, a bound, a step, or an integer that such a thing may be computed from, depends on."""
+    names: set[str] = set()
+
+    def visit(stmt: Stmt) -> None:
+        roots: list[Expr] = []
+        for node in stmt.children:
+            if isinstance(node, Stmt):
+                visit(node)
+            else:
+                roots.extend(i for e in node.unique() if isinstance(e, Aref | Vref) for i in e.index)
+        match stmt:
+            case For(_, lo, hi, step):
+                roots.extend((lo, hi, step))
+            case Let(_, dtype, value) if is_integer(dtype):
+                roots.append(value)
+            case Local(_, _, shape):
+                roots.extend(shape)
+            case Setf(Aref(_, ()), value) if is_integer(value.dtype):
+                roots.append(value)
+        names.update(n.name for r in roots for n in r.unique() if isinstance(n, Var))
+
+    for stmt in stmts:
+        visit(stmt)
+    return names
+
+
+def comparison(form: Linear) -> Expr:
+    """form ≥ 0 as `smaller <= greater`, without negative coefficients."""
+    more = Linear({m: c for m, c in form.terms.items() if c > 0}, max(form.constant, 0))
+    less = Linear({m: -c for m, c in form.terms.items() if c < 0}, max(-form.constant, 0))
+    if less.constant == 1 and more.terms:
+        return expression(less.shifted(-1)) < expression(more)
+    return expression(less) <= expression(more)
