@@ -1,0 +1,70 @@
+"""Compares a computed array with the reference and its rounding bound."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import DTYPES
+from ..core.program import Buffer, Program
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`ratio`: the greatest (|error| - 1 ulp) ÷ bound; `worst`: the index where; `loose`: how many elements lie at an edge, where any
+    value passes."""
+
+    ratio: float
+    worst: tuple[int, ...] | None
+    passed: bool
+    loose: int
+
+
+def widened(program: Program, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that `oracle.bounded(program)` takes, from those of `program`: outputs copied to float64, bounds and marks zero."""
+    given = dict(arguments)
+    for buffer in program.all(Buffer):
+        if buffer.access != "in":
+            array = np.asarray(arguments[buffer.name])
+            kind = DTYPES[buffer.type].kind
+            given[buffer.name] = array.astype({"float": "float64", "complex": "complex128"}.get(kind, array.dtype))
+            given[f"{buffer.name}__loose"] = np.zeros(array.shape, np.uint8)
+            if kind in ("float", "complex"):
+                given[f"{buffer.name}__bound"] = np.zeros(array.shape)
+    return given
+
+
+def check(result: Any, reference: Any, bound: Any, loose: Any, dtype: str) -> Comparison:
+    """Does `result`, an array of element type `dtype`, agree with the float64 (or exact integer) `reference`?
+
+    An element passes if its error is within 2 · bound + 1 ulp; integers must be equal, NaN and infinities must match. An element marked `loose`, or
+    whose bound is not a number, passes and is counted. `bound` may be None (0).
+    """
+    got, expected = np.asarray(result), np.asarray(reference)
+    free = np.zeros(expected.shape, bool) if loose is None else np.asarray(loose) != 0
+    if DTYPES[dtype].kind not in ("float", "complex"):
+        return _comparison(np.where(got == expected, 0.0, np.inf), free)
+    like = np.dtype(DTYPES[dtype].numpy)
+    real = np.dtype({"c64": "float32", "c128": "float64"}.get(dtype, DTYPES[dtype].numpy))
+    limit = np.zeros(expected.shape) if bound is None else np.asarray(bound, np.float64)
+    with np.errstate(all="ignore"):
+        rounded = expected.astype(like)
+        same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+        one_ulp = np.spacing(np.minimum(np.abs(expected), np.finfo(real).max).astype(real)).astype(np.float64)
+        error = np.abs(got.astype(expected.dtype) - expected)
+        beyond = np.maximum(error - one_ulp, 0.0)
+        ratio = np.where(beyond == 0, 0.0, beyond / limit)
+        edge = np.isinf(got) & np.isfinite(expected) & (np.abs(expected) + 2 * limit + one_ulp > np.finfo(real).max)
+        ratio = np.where(same | edge, 0.0, np.where(np.isnan(ratio) | ~np.isfinite(got) | ~np.isfinite(expected), np.inf, ratio))
+    return _comparison(ratio, free | ~np.isfinite(limit))
+
+
+def _comparison(ratio: Any, free: Any) -> Comparison:
+    counted = np.where(free, 0.0, ratio)
+    if counted.size == 0:
+        return Comparison(0.0, None, True, 0)
+    worst = np.unravel_index(int(np.argmax(counted)), counted.shape)
+    greatest = float(counted[worst])
+    return Comparison(greatest, tuple(int(i) for i in worst) if greatest > 0 else None, greatest <= 2, int(np.count_nonzero(free)))
