@@ -23,17 +23,17 @@ def gemm(draft: Draft, c: Contraction, machine: Machine) -> tuple[str, ...]:
     io, ii = draft.take("split", i, tile.panel, "min")
     iio, iii = draft.take("split", ii, tile.rows, "pad")
     draft.take("reorder", *outside, io, *sums, ko, jo, iio, ki, iii, ji)
-    packed = [
+    panels = [
         *draft.take("stage", jo, c.left.buffer, "read", "scratch", iio, ki, iii),
         *draft.take("stage", iio, c.right.buffer, "read", "scratch", ki, ji),
-        *draft.take("stage", ki, c.out.buffer, "accumulate", "register", iii, ji),
     ]
-    columns = [name for name in packed if _is_copy(name, ji)]
-    for name in (ji, *columns):
+    visits = draft.take("stage", ki, c.out.buffer, "accumulate", "register", iii, ji)
+    made = [name for name in panels if _is_whole(name)] + list(visits)       # a panel's edge stays scalar, a tile in registers must not
+    for name in (ji, *[name for name in made if name.startswith(f"{ji}_")]):
         _vectors(draft, name, tile.columns // 2)
     if machine.has_fma and is_float(c.out.dtype):
         draft.take("contract", ki)
-    for name in (iii, *[name for name in packed if _is_copy(name, iii)]):
+    for name in (iii, *[name for name in made if name.startswith(f"{iii}_")]):
         draft.tries(("unroll", name, "full"))
     return (*outside, io)
 
@@ -45,7 +45,6 @@ def _vectors(draft: Draft, name: str, lanes: int) -> None:
     draft.take("unroll", outer, "full")
 
 
-def _is_copy(name: str, loop: str) -> bool:
-    """Is it the loop's copy in a load or store of whole tiles (`ji_r`, `ji_w_2`; not `ji_re`, which is at the edge)?"""
-    suffix = name.removeprefix(f"{loop}_")
-    return suffix != name and suffix.split("_")[0] in ("r", "w")
+def _is_whole(name: str) -> bool:
+    """Is it a loop over whole tiles (`ji_r`, `ji_r_2`; not `ji_re`, which is at the edge)?"""
+    return "_re" not in name

@@ -166,7 +166,8 @@ class _Widening:
                 return self.flip(place, flipped)
             case Op(fn="where", args=(cond, yes, no)):
                 test = self.vector(cond, mask)
-                return Op("where", (test, self.vector(yes, both(mask, test)), self.vector(no, both(mask, Op("not", (test,))))))
+                chosen, other = self.vector(yes, both(mask, test)), self.vector(no, both(mask, Op("not", (test,))))
+                return chosen if _is_zero_elsewhere(chosen, test) and _is_zero(other) else Op("where", (test, chosen, other))
             case Op(fn=fn, args=args):
                 return Op(fn, tuple([self.vector(a, mask) for a in args]))
             case Cast(type=dtype, arg=arg):
@@ -230,3 +231,19 @@ class _Widening:
 
 def both(mask: Expr | None, cond: Expr) -> Expr:
     return cond if mask is None else Op("and", (mask, cond))
+
+
+def _is_zero_elsewhere(vector: Expr, test: Expr) -> bool:
+    """Is it a masked read, and so 0, where `test` fails?"""
+    return isinstance(vector, Vref) and vector.mask is not None and test in _conjuncts(vector.mask)
+
+
+def _is_zero(vector: Expr) -> bool:
+    return isinstance(vector, Splat) and isinstance(vector.arg, Const) and repr(vector.arg.value) in ("0", "0.0", "False")
+
+
+def _conjuncts(mask: Expr) -> tuple[Expr, ...]:
+    match mask:
+        case Op(fn="and", args=(a, b)):
+            return (*_conjuncts(a), *_conjuncts(b))
+    return (mask,)
