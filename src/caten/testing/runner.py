@@ -17,7 +17,7 @@ from ..core.program import Case, Outputs, Program, Reference, Scalar, Source
 from ..errors import CatenError, Diagnostic, NothingMatched, Place, did_you_mean, error
 from ..frontend.lambdas import reference_program
 from ..frontend.op import OpProgram
-from ..loop import interpret, oracle
+from ..loop import comparison, interpret, oracle
 from ..loop.statements import LoopProgram
 from ..options import Options
 from ..runtime import work
@@ -297,13 +297,7 @@ def _checked(op: OpProgram, arrays: Mapping[str, np.ndarray], arguments: Mapping
 def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> _Expected:
     """Values in float64 with their rounding bounds, from the nest as written: interpreted, or as C where that would take long."""
     program = oracle.bounded(op)
-    run: dict[str, Any] = {}
-    for b in program.buffers.values():
-        shape = arguments[b.name].shape if b.name in arguments else arguments[b.name.removesuffix("__bound").removesuffix("__loose")].shape
-        array = data.laid_out(b, shape)
-        array[...] = arguments[b.name] if b.name in arguments else 0
-        run[b.name] = array
-    run |= {k: v for k, v in arguments.items() if k not in run}
+    run = comparison.widened(op, arguments)
     sizes = _numbers(op, arguments) | {n: int(arguments[n]) for n in op.sizes}
     if int(evaluate(work.flops(op), sizes)) + int(evaluate(work.bytes_moved(op), sizes)) // 4 <= INTERPRETED_STEPS:
         outcome = isolate.run(lambda: ({"code": interpret.run(program, run)}, _results(program, run)), TEST_TIMEOUT)
@@ -326,7 +320,7 @@ def _results(program: LoopProgram, run: Mapping[str, Any]) -> dict[str, np.ndarr
 
 
 def _compare(op: OpProgram, name: str, got: np.ndarray, expected: _Expected) -> OutputReport:
-    c = oracle.check(got, expected.values[name], expected.bounds[name], expected.loose[name], op.buffers[name].type)
+    c = comparison.check(got, expected.values[name], expected.bounds[name], expected.loose[name], op.buffers[name].type)
     detail = f"at {list(c.worst)}: {got[c.worst]!r}, the reference says {expected.values[name][c.worst]!r}" if not c.passed and got.size else ""
     edge = f"{c.loose} elements lie on an edge, where either side passes" if c.loose else ""
     return OutputReport(name, c.passed, c.ratio, tuple(c.worst), c.loose, "; ".join(p for p in (detail, edge) if p))

@@ -1,0 +1,161 @@
+"""From programs to a library: render, add the manifest, compile through the cache."""
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from . import pipeline
+from .core.program import Program, Target
+from .errors import CatenError, Diagnostic, NothingMatched, ToolError
+from .frontend.op import OpProgram
+from .frontend.spec import SpecText
+from .loop.statements import LoopProgram
+from .options import Options
+from .runtime import cache
+from .runtime.manifest import Provenance, manifest, manifest_c
+from .runtime.protocol import CompileRecord, Runtime
+
+RECORD = "record.json"                  # in a cache entry: how the artifact was made
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build made. `ops` are the programs as written (empty where the build began at a later level), `source` the text as rendered, `artifact` the
+    library in the cache (or a temporary folder) with the manifest inside, `record` how it was compiled."""
+
+    ops: tuple[OpProgram, ...]
+    programs: tuple[LoopProgram, ...]
+    source: str
+    manifest: dict[str, Any]
+    artifact: Path
+    record: CompileRecord
+    runtime: Runtime
+    from_cache: bool
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A build up to the source text: what the host compiler is given is `source` and then `trailer`."""
+
+    ops: tuple[OpProgram, ...]
+    programs: tuple[LoopProgram, ...]
+    source: str
+    trailer: str
+    manifest: dict[str, Any]
+    runtime: Runtime
+
+
+def ignore(warning: Diagnostic) -> None:
+    """Does nothing with a warning."""
+
+
+def prepare(sources: Sequence[SpecText], options: Options) -> Rendered:
+    """The programs of specs (or of texts of earlier stages), rendered as one library."""
+    programs: list[Program] = []
+    problems: list[Diagnostic] = []
+    for source in sources:
+        try:
+            programs += pipeline.load_programs(source, options)
+        except CatenError as problem:
+            if problem.exit_code != 1:
+                raise
+            problems += problem.diagnostics
+    if problems:
+        raise CatenError(*problems)
+    if not programs:
+        raise NothingMatched(Diagnostic("E920", "there is no composite to compile"))
+    digest = hashlib.sha256("\0".join([s.text for s in sources]).encode()).hexdigest()
+    return render_programs(programs, options, digest)
+
+
+def render_programs(programs: Sequence[Program], options: Options, spec_sha256: str = "") -> Rendered:
+    """Programs at any level, rendered as one library with its manifest."""
+    ops = tuple([p for p in programs if isinstance(p, OpProgram)])
+    loops: list[LoopProgram] = []
+    problems: list[Diagnostic] = []
+    for p in programs:
+        try:
+            loop = pipeline.advance(p, "loop", options)
+        except CatenError as problem:
+            if problem.exit_code != 1:
+                raise
+            problems += problem.diagnostics
+            continue
+        assert isinstance(loop, LoopProgram)
+        loops.append(loop)
+    if problems:
+        raise CatenError(*problems)
+    runtime = pipeline.runtime_for(loops, options)
+    source = pipeline.render(loops, options)
+    about = provenance(runtime, loops[0].first(Target), spec_sha256)
+    described = manifest(loops, runtime, about, ops if len(ops) == len(loops) else ())
+    return Rendered(ops if len(ops) == len(loops) else (), tuple(loops), source, manifest_c(described) if "c" in runtime.suffixes else "", described, runtime)
+
+
+def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Provenance:
+    """Where the library will come from, found without starting a process: the compiler by its name, the flags without file names."""
+    try:
+        commands = runtime.commands(Path("source.c"), Path("library.so"), "so")
+    except ToolError:
+        commands = []                     # rendering needs no compiler; compiling will say that there is none
+    words = commands[-1] if commands else []
+    flags = tuple([w for w in words[1:] if w not in ("source.c", "library.so", "-o")])
+    return Provenance(
+        target=target.machine.arch if target else "", compiler=Path(words[0]).name if words else runtime.name, flags=flags,
+        libraries=tuple([w.removeprefix("-l") for w in flags if w.startswith("-l")]), spec_sha256=spec_sha256,
+        runtime_sha256=hashlib.sha256(runtime.file.read_bytes()).hexdigest() if runtime.file else "")
+
+
+def build(sources: Sequence[SpecText], options: Options, warn: Callable[[Diagnostic], None] = ignore) -> Built:
+    """Specs to a library, through the cache."""
+    return compile_rendered(prepare(sources, options), options, warn)
+
+
+def build_programs(ops: Sequence[OpProgram], programs: Sequence[Program], options: Options, warn: Callable[[Diagnostic], None] = ignore) -> Built:
+    """Programs at any level to a library; `ops` are the same as written."""
+    return compile_rendered(replace(render_programs(programs, options), ops=tuple(ops)), options, warn)
+
+
+def open_cache(options: Options, warn: Callable[[Diagnostic], None] = ignore) -> cache.Cache:
+    """The cache that the options ask for."""
+    return cache.Cache(cache.default_directory(options.cache_dir) if options.use_cache else None, warn)
+
+
+def compile_rendered(rendered: Rendered, options: Options, warn: Callable[[Diagnostic], None] = ignore, kind: str = "so") -> Built:
+    """Compile what was rendered to one kind of artifact (`so o s a …`), unless the cache has it. A source that a compiler refuses is kept and named."""
+    store = open_cache(options, warn)
+    runtime = rendered.runtime.hosted(cache=store.directory)
+    text = rendered.source + rendered.trailer
+    name = cache.key(kind, text, runtime.identity(), rendered.manifest["runtime_sha256"])
+    file = "library" + runtime.suffixes[kind]
+    fresh = False
+
+    def make(folder: Path) -> None:
+        nonlocal fresh
+        fresh = True
+        with pipeline.timed("compile", options):
+            record = runtime.compile(text, folder / file, kind)
+        (folder / RECORD).write_text(json.dumps(asdict(record)))
+
+    try:
+        entry = store.fetch(name, make)
+    except ToolError as problem:
+        raise _with_kept_source(problem, store, name, text, runtime, kind) from None
+    facts = json.loads((entry / RECORD).read_text())
+    record = CompileRecord(facts["compiler"], facts["version"], tuple(tuple(c) for c in facts["commands"]), tuple(facts["flags"]), tuple(facts["libraries"]))
+    return Built(rendered.ops, rendered.programs, rendered.source, rendered.manifest, entry / file, record, runtime, not fresh)
+
+
+def _with_kept_source(problem: ToolError, store: cache.Cache, name: str, text: str, runtime: Runtime, kind: str) -> ToolError:
+    """The compiler's complaint, with where its input was kept. A missing compiler has refused nothing: there is nothing to keep."""
+    if problem.diagnostics[0].code == "E610":
+        return problem
+    kept = store.keep_failed(name, {"source.c": text})
+    commands = runtime.commands(kept / "source.c", kept / ("library" + runtime.suffixes[kind]), kind)
+    first, *rest = problem.diagnostics
+    notes = (*first.notes, (f"the source is kept in {kept / 'source.c'}", None), *[(" ".join(c), None) for c in commands])
+    return ToolError(replace(first, notes=notes), *rest)

@@ -1,0 +1,63 @@
+"""Every pass keeps the meaning: the interpreter gives the same before and after, on every sample and on small sizes."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from caten import pipeline
+from caten.core.program import Case, Program, resolve
+from caten.core.text import read, show
+from caten.frontend.op import OpProgram
+from caten.frontend.spec import SpecText
+from caten.loop import comparison, interpret, oracle
+from caten.loop.statements import LoopProgram
+from caten.options import Options
+from caten.tensor.lower import lower
+from caten.tensor.values import TensorProgram
+from caten.testing import data
+
+SAMPLES = sorted((Path(__file__).resolve().parent.parent / "samples").glob("*.toml"))
+OPTIONS = Options(config=(("MARCH", "x86_64_v3"),), verify=True)
+
+
+def results(program: Program, arguments: dict[str, Any]) -> dict[str, np.ndarray]:
+    run = {k: v.copy(order="K") if isinstance(v, np.ndarray) else v for k, v in arguments.items()}
+    runnable = lower(program) if isinstance(program, TensorProgram) else program
+    assert isinstance(runnable, (OpProgram, LoopProgram))
+    assert interpret.run(runnable, run) == 0
+    return {b.name: run[b.name] for b in program.buffers.values() if b.access != "in"}
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
+def test_every_pass_on_every_sample(path: Path) -> None:
+    for op in pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), OPTIONS):
+        assert isinstance(op, OpProgram)
+        stages: list[Program] = [op]
+        for step in pipeline.PASSES:
+            stages.append(step.run(stages[-1]))
+            assert resolve(read(show(stages[-1]))[0]) is stages[-1], f"the text after {step.name} does not read back"
+            pipeline.VERIFIERS[pipeline.level_of(stages[-1])](stages[-1])
+        smallest = sorted(op.all(Case), key=lambda c: sum(int(float(s.value)) for s in c.sizes))[:2]
+        assert smallest, f"{path.name} has no test case"
+        for case in smallest:
+            values = data.settings_of(op, {s.name: s.value for s in case.sizes})
+            arguments = data.arguments(op, values, seed=3)
+            expected = exact(op, arguments)
+            for step, program in zip(pipeline.PASSES, stages[1:], strict=True):
+                if program is op:
+                    continue
+                for name, got in results(program, arguments).items():
+                    want, bound, loose = expected[name]
+                    verdict = comparison.check(got, want, bound, loose, op.buffers[name].type)
+                    assert verdict.passed, f"{path.stem} {case.name}: {step.name} changed {name}: {verdict}"
+
+
+def exact(op: OpProgram, arguments: dict[str, Any]) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    program = oracle.bounded(op)
+    run = comparison.widened(op, arguments)
+    assert interpret.run(program, run) == 0
+    names = [b.name for b in op.buffers.values() if b.access != "in"]
+    return {n: (run[n], run.get(f"{n}__bound", np.zeros(())), run.get(f"{n}__loose", np.zeros((), np.uint8))) for n in names}
