@@ -128,7 +128,7 @@ def _entry(ffi: Any, handle: Any, op: Mapping[str, Any], path: Path) -> Entry:
         if row in texts:
             return str(texts[row])
         found = check(row)
-        return ffi.string(found).decode() if found else f"check {row}"
+        return (ffi.string(found).decode() if found else "") or f"check {row}"
     return Entry(call, text)
 
 

@@ -14,10 +14,12 @@ from typing import Any
 
 from ..core.expr import Cast, Const, Expr, Op, Var
 from ..core.formula import names, spell
-from ..core.program import Bind, Buffer, Check, Doc, Program, Require, Scalar, Schedule, Signature
+from ..core.program import Bind, Buffer, Check, Doc, Program, Require, Scalar, Schedule, Signature, Size
 from ..core.text import show
 from ..errors import error
 from ..loop.statements import LoopProgram
+from ..render import entry
+from ..render.names import symbol
 from ..render.scratch import scratch_bytes
 from . import work
 from .protocol import Runtime
@@ -39,11 +41,6 @@ class Provenance:
     libraries: tuple[str, ...] = ()
     spec_sha256: str = ""
     runtime_sha256: str = ""
-
-
-def symbol(name: str) -> str:
-    """The C symbol of an operator: `ct_` and its name in lower case, every other character as `_`."""
-    return "ct_" + "".join([c if c.isascii() and c.isalnum() else "_" for c in name.lower()])
 
 
 def manifest(programs: Sequence[LoopProgram], runtime: Runtime, record: Provenance, written: Sequence[Program] = ()) -> Manifest:
@@ -97,26 +94,18 @@ def operator(program: LoopProgram, written: Program) -> Manifest:
     }
 
 
-def arguments(program: Program) -> Iterator[Manifest]:
-    """The arguments of the C function in order: tensors, sizes, then the strides of strided arrays, array by array."""
-    stride_names = stride_arguments(program)
-    for param in program.params:
+def arguments(program: LoopProgram) -> Iterator[Manifest]:
+    """The arguments of the C function in order."""
+    strides = {s.name for b in program.all(Buffer) for s in b.strides if isinstance(s, Var)}
+    for param in entry.arguments(program):
         match param:
             case Buffer(name=name, type=dtype, shape=shape, order=order, access=access):
                 yield {"name": name, "kind": "tensor", "dtype": dtype, "shape": [spell(e) for e in shape], "order": list(order),
                        "strides": [spell(e) for e in param.strides] or None, "direction": access}
-            case Scalar(name=name, type=dtype) if name not in stride_names:
-                yield {"name": name, "kind": "scalar", "dtype": dtype, "shape": [], "order": [], "strides": None, "direction": "in"}
-    for size in program.sizes:
-        if size not in stride_names:
-            yield {"name": size, "kind": "size", "dtype": "i64", "shape": [], "order": [], "strides": None, "direction": "in"}
-    for name in stride_names:
-        yield {"name": name, "kind": "stride", "dtype": "i64", "shape": [], "order": [], "strides": None, "direction": "in"}
-
-
-def stride_arguments(program: Program) -> tuple[str, ...]:
-    """The names of the stride arguments, array by array, by axis."""
-    return tuple([s.name for b in program.all(Buffer) for s in b.strides if isinstance(s, Var)])
+            case Scalar() | Size():
+                name, dtype = param.declares()
+                kind = "stride" if name in strides else "size" if isinstance(param, Size) else "scalar"
+                yield {"name": name, "kind": kind, "dtype": dtype, "shape": [], "order": [], "strides": None, "direction": "in"}
 
 
 def _over_sizes(expr: Expr, program: Program) -> str | int | None:

@@ -5,6 +5,7 @@ taken for useful work. A branch counts as taken; where a range depends on outer 
 """
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 from ..core.dtypes import DTYPES, is_complex, is_float
@@ -15,6 +16,9 @@ from ..loop.statements import Aref, For, If, Incf, Kernel, Let, Setf, Stmt, Vref
 
 # Operations that one operator counts as; any other one on floats counts as one.
 COUNTS: dict[str, int] = {"fma": 2, "where": 0, "conj": 0, "real": 0, "imag": 0}
+
+
+MOST = 6                       # the degree of the greatest polynomial: loops of which each one's range depends on the one outside
 
 
 def flops(program: Program) -> Expr:
@@ -91,14 +95,23 @@ def _sum(name: str, lo: Expr, hi: Expr, step: Expr, each: Expr) -> Expr:
     degree = _degree(each, var)
     if degree is None:
         return times(count, first)
-    # Newton's forward differences: Σ_{k<n} f(k) = n·f(0) + n(n-1)/2·Δf(0) + n(n-1)(n-2)/6·Δ²f(0) for a polynomial of degree 2
+    # Newton's forward differences: Σ_{k<n} f(k) = Σ_d C(n, d + 1)·Δᵈf(0) for a polynomial f
     values = [substitute(each, {var: plus(lo, times(index(k), step))}) for k in range(degree + 1)]
-    total, choose = times(count, values[0]), count
-    for k in range(1, degree + 1):
+    total: Expr = index(0)
+    for d in range(degree + 1):
+        total = plus(total, times(_choose(count, d + 1), values[0]))
         values = [minus(b, a) for a, b in pairwise(values)]
-        choose = Op("floordiv", (times(choose, minus(count, index(k))), index(k + 1)))
-        total = plus(total, times(choose, values[0]))
     return total
+
+
+def _choose(n: Expr, k: int) -> Expr:
+    """The binomial coefficient C(n, k) = n (n - 1) … (n - k + 1) / k!, spelled so that `_degree` knows it again."""
+    if k == 1:
+        return n
+    product: Expr = n
+    for j in range(1, k):
+        product = Op("mul", (product, Op("sub", (n, index(j)))))
+    return Op("floordiv", (product, index(math.factorial(k))))
 
 
 def _trips(lo: Expr, hi: Expr, step: Expr) -> Expr:
@@ -112,7 +125,7 @@ def _trips(lo: Expr, hi: Expr, step: Expr) -> Expr:
 
 
 def _degree(expr: Expr, var: Expr) -> int | None:
-    """The degree of a polynomial in `var`, at most 2; None where it is none."""
+    """The degree of a polynomial in `var`, at most MOST; None where it is none."""
     if expr is var:
         return 1
     if not contains(expr, var):
@@ -123,7 +136,15 @@ def _degree(expr: Expr, var: Expr) -> int | None:
             return None if x is None or y is None else max(x, y)
         case Op(fn="mul", args=(a, b)):
             x, y = _degree(a, var), _degree(b, var)
-            return None if x is None or y is None or x + y > 2 else x + y
+            return None if x is None or y is None or x + y > MOST else x + y
+        case Op(fn="floordiv", args=(product, _)):          # a polynomial only as a binomial coefficient
+            for k in range(2, MOST + 1):
+                n: Expr = product
+                for _ in range(k - 1):
+                    n = n.args[0] if isinstance(n, Op) else n
+                if expr is _choose(n, k):
+                    x = _degree(n, var)
+                    return None if x is None or x * k > MOST else x * k
     return None
 
 
