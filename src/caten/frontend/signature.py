@@ -78,10 +78,11 @@ class _Reader:
         dtype, grad = self.element_type(cursor, name)
         shape = self.shape(cursor, name)
         order = self.order(cursor, len(shape))
+        opened = cursor.place
         if cursor.accept("("):
             cursor.accept("where")
             self.pending.append((cursor, cursor.i))
-            skip_to_close(cursor)
+            skip_to_close(cursor, opened)
         if cursor.token.text in ("{", "[", "<", "("):
             raise error("E101", f"{cursor.here()} stands in the wrong place", cursor.place, hint="the order is NAME{type}[shape]<order>(where …)")
         text = written.text[start.start:cursor.tokens[cursor.i - 1].end]
@@ -120,7 +121,7 @@ class _Reader:
             if cursor.token.text == "~":
                 raise error("E111", "'~', any number of axes, is not supported yet", place, hint="name the axes")
             if len(dims) == MAX_RANK:
-                raise error("E121", f"'{name}' has more than {MAX_RANK} axes", place)
+                raise error("E120", f"'{name}' has more than {MAX_RANK} axes", place)
             dims.append(dimension(cursor.operand(), place))
             cursor.accept(",")
         self.conditions.extend(Op("ge", (d, index(0))) for d in dims if may_be_negative(d))
@@ -212,7 +213,7 @@ class _Reader:
 
 
 def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements: Sequence[Written] = (), place: Place | None = None) -> Signature:
-    """The signature that these declarations make. Raises CatenError with all that is wrong (E101…E121); `place` is where the outputs stand."""
+    """The signature that these declarations make. Raises CatenError with all that is wrong (E101…E120); `place` is where the outputs stand."""
     reader = _Reader()
     given = [t for written in inputs for t in reader.sequence(written, "in")]
     complete = not reader.problems
@@ -287,9 +288,9 @@ def may_be_negative(extent: Expr) -> bool:
     return True
 
 
-def skip_to_close(cursor: Arithmetic) -> None:
-    """Past the `)` that matches the `(` just read."""
-    opened, depth = cursor.where(cursor.tokens[cursor.i - 1].start), 1
+def skip_to_close(cursor: Arithmetic, opened: Place) -> None:
+    """Past the `)` that matches the `(` at `opened`."""
+    depth = 1
     while depth:
         token = cursor.token
         if token.kind == "end":

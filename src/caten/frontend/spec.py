@@ -11,7 +11,6 @@ import tomli
 from ..core.node import Node
 from ..core.program import Buffer, Doc, Outputs, Require, Scalar, Signature, Size, Source
 from ..errors import CatenError, Diagnostic, Place, error
-from ..loop.statements import Aref, Incf, Setf, Stmt
 from ..options import Options
 from . import form, schema, sections
 from .body import lower_body
@@ -189,7 +188,6 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
 def _program(composite: Composite, lookup: Callable[[str], Composite | None]) -> OpProgram:
     """The op program of a composite."""
     lowered = lower_body(composite, lookup)
-    check_writes(composite, lowered.stmts)
     clauses: list[Node] = [Doc(composite.doc)] if composite.doc else []
     clauses += [Source(composite.file), Signature(tuple(t.text for t in composite.tensors)), Outputs(composite.outputs)]
     clauses += [parameter(t) for t in composite.tensors]
@@ -203,12 +201,3 @@ def parameter(tensor: Declared) -> Node:
     if tensor.scalar:
         return Scalar(tensor.name, tensor.dtype)
     return Buffer(tensor.name, tensor.dtype, tensor.shape, tensor.order, tensor.access)
-
-
-def check_writes(composite: Composite, body: tuple[Stmt, ...]) -> None:
-    """An input that is listed among the outputs is written (frontend.body asks the same of the other outputs)."""
-    written = {n.ref.buffer for s in body for n in s.unique() if isinstance(n, (Setf, Incf)) and isinstance(n.ref, Aref)}
-    problems = [Diagnostic("E120", f"the output '{t.name}' is never written", t.place, "write it in the body, or remove it from the outputs")
-                for t in composite.tensors if t.access == "inout" and t.name not in written]
-    if problems:
-        raise CatenError(*problems)
