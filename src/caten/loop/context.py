@@ -104,6 +104,7 @@ class Context:
         for part in _conjuncts(cond, holds):
             if part[1] and (bound := _product_bound(part[0])) is not None:
                 context = context._assuming(((Constraint(bound),),))
+                continue
             alternatives = context.alternatives(*part)
             if alternatives is not None:
                 context = context._assuming(alternatives)
@@ -275,8 +276,17 @@ class Context:
         """Is the value of `form` sure to be one of the type?"""
         row = DTYPES[dtype]
         lo, hi = self.interval(form)
-        return ((lo >= row.least or (form.degree > 1 and self.excludes((Constraint(constant(row.least - 1) - form),), widely=True)))
-                and (hi <= row.greatest or (form.degree > 1 and self.excludes((Constraint(form.shifted(-row.greatest - 1)),), widely=True))))
+        if row.least <= lo and hi <= row.greatest:
+            return True
+        return (self._products_are_bounded(form)
+                and (lo >= row.least or self.excludes((Constraint(constant(row.least - 1) - form),), widely=True))
+                and (hi <= row.greatest or self.excludes((Constraint(form.shifted(-row.greatest - 1)),), widely=True)))
+
+    def _products_are_bounded(self, form: Linear) -> bool:
+        """Could facts about products bound this form at all? Each of its large products must share all but one factor with one."""
+        bounds = [set(m) for c in self.clauses if c.is_wide for k in c.alternatives[0] for m in k.linear.terms]
+        large = [m for m in form.terms if max(map(abs, self.interval(Linear({m: 1})))) >= GREATEST_BYTES]
+        return all(len(m) > 1 and any(len(b.intersection(m)) >= len(m) - 1 for b in bounds) for m in large)
 
     def interval(self, form: Linear) -> Range:
         """The least and the greatest value that the ranges of the atoms allow."""
@@ -451,7 +461,8 @@ def _disproofs(cond: Expr, holds: bool) -> list[tuple[Expr, bool]]:
 
 def _clause(alternatives: tuple[Alternative, ...]) -> Clause:
     atoms = {a: None for alternative in alternatives for c in alternative for a in c.linear.atoms()}
-    return Clause(alternatives, NOTHING.union(*[reads(a) for a in atoms]), frozenset(atoms))
+    wide = all(len(m) > 1 for alternative in alternatives for c in alternative for m in c.linear.terms) and len(alternatives) == 1
+    return Clause(alternatives, NOTHING.union(*[reads(a) for a in atoms]), frozenset(atoms), wide)
 
 
 def _ranged(lo: int, hi: int) -> Range:

@@ -30,6 +30,7 @@ class Clause:
     alternatives: tuple[Alternative, ...]
     buffers: frozenset[str]
     atoms: frozenset[Expr]
+    is_wide: bool = False          # a bound on products alone, which only a proof about overflow needs
 
 
 class Assumptions(Protocol):
@@ -109,7 +110,7 @@ def _system(known: Assumptions, goal: Alternative, widely: bool) -> tuple[list[C
         for law in _laws(known, atom):
             add(law)
         for at, clause in enumerate(known.clauses):
-            if at not in used and atom in clause.atoms:
+            if at not in used and atom in clause.atoms and (widely or not clause.is_wide):
                 used.add(at)
                 add(clause.alternatives)
     return list(rows), list(splits)
