@@ -54,10 +54,11 @@ class CStyle:
     ops: Mapping[str, Spelling] = OPS
     marks: Mapping[str, str] = MARKS
     settings: Mapping[str, Any] = {}
+    vector_functions: Mapping[tuple[str, str, int], str] = {}      # (operator, type, lanes) -> a function of a vector library
 
     def render(self, *programs: LoopProgram) -> str:
         """One translation unit for one program, or for a library of several."""
-        helpers = Helpers(self.types, self.ops)
+        helpers = Helpers(self.types, self.ops, self.vector_functions)
         exported = [symbol(p.name) + end for p in programs for end in ("", "_ws", "_check")]
         parts = [self._program(p, helpers, exported) for p in programs]
         body = "\n".join(parts)

@@ -77,8 +77,8 @@ _VECTOR_ROWS = {(op, kind): text for (op, kinds), text in VECTORS.items() for ki
 class Helpers:
     """The helpers and headers that a text has asked for. `types` and `ops` are the runtime's tables."""
 
-    def __init__(self, types: Mapping[str, str], ops: Mapping[str, Spelling]):
-        self.types, self.ops = types, ops
+    def __init__(self, types: Mapping[str, str], ops: Mapping[str, Spelling], vectors: Mapping[tuple[str, str, int], str] | None = None):
+        self.types, self.ops, self.vectors = types, ops, vectors or {}
         self.texts: dict[str, str] = {}
         self.headers: set[str] = {"stdint.h"}
         self._pending: list[str] = []
@@ -160,6 +160,9 @@ class Helpers:
     def vector_operator(self, fn: str, dtype: str, lanes: int, arity: int) -> str:
         """The helper of an operator on vectors."""
         row, name = DTYPES[dtype], f"ct_{fn}_{dtype}x{lanes}"
+        if (ready := self.vectors.get((fn, dtype, lanes))) is not None:
+            vector = self.type(dtype, lanes)
+            return self.define(ready, lambda: f"extern {vector} {ready}({', '.join([vector] * arity)});\n")
         form = _VECTOR_ROWS.get((fn, row.kind))
         if form is not None:
             def make() -> str:

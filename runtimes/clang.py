@@ -1,0 +1,90 @@
+"""The reference runtime: C with GNU vector types and OpenMP, by the newest clang that is here, or else gcc.
+
+Tables of spellings come from CStyle; what is here is how the C compiler is chosen and what it is told.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from caten.core.program import Machine
+from caten.core.scalars import OPERATORS
+from caten.render.cstyle import CStyle
+from caten.runtime import cpu, toolchain
+from caten.runtime.call import callables
+from caten.runtime.library import open_library
+from caten.runtime.protocol import Choice, CompileRecord, Flag, Int, Runtime, Text, Unavailable
+from caten.runtime.toolchain import Compiler
+
+# What SLEEF has in single (suffix f) and double (d), with the error bound in tenths of an ulp that is part of its names.
+SLEEF_BOUNDS = {"hypot": "u05", "erfc": "u15", "sqrt": "u05"}
+SLEEF = ("exp log sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp2 expm1 log2 log10 log1p pow cbrt hypot erf erfc lgamma").split()
+
+
+class Clang(CStyle, Runtime):
+    api_version, name = 1, "clang"
+    description = "C with SIMD and OpenMP, by clang (or gcc where there is no clang)"
+    compilers = ("clang", "zig", "gcc")          # families, in the order of preference
+    suffixes = toolchain.SUFFIXES
+    config = {
+        "OMP": Flag(False, "run parallel loops on several threads, with OpenMP"),
+        "MARCH": Text("native", "the CPU to compile for, as -march"),
+        "OPT": Choice(3, "the C compiler's optimisation level", of=(0, 1, 2, 3)),
+        "CC": Text(None, "the C compiler"),
+        "SIMD_LEN": Int(None, "float32 lanes of a vector (a power of two; 1: none)", least=1, greatest=64),
+        "SLEEF": Flag(False, "take vector math functions from the SLEEF library"),
+    }
+
+    def machine(self) -> Machine:
+        machine = cpu.machine(cpu.resolve(self.settings["MARCH"]))
+        lanes = self.settings["SIMD_LEN"]
+        return machine if lanes is None else machine.replace(vector_bytes=4 << (lanes.bit_length() - 1))
+
+    def available(self) -> None:
+        self.compiler()
+
+    def compiler(self) -> Compiler:
+        """The one to use; with OMP=1 the first that passes the OpenMP probe."""
+        fits = (lambda c: toolchain.has_openmp(c, self.host)) if self.settings["OMP"] else None
+        chosen = toolchain.choose(self.settings["CC"], self.compilers, self.host, fits)
+        if self.settings["SLEEF"] and not toolchain.has_library(chosen, self.host, "sleef"):
+            raise Unavailable("SLEEF=1 needs the SLEEF library, and -lsleef cannot be linked", "apt install libsleef-dev, or leave SLEEF out")
+        return chosen
+
+    def flags(self, compiler: Compiler) -> list[str]:
+        """What the C compiler is told, whatever it makes."""
+        omp = toolchain.openmp_flags(compiler)[:1] if self.settings["OMP"] else []
+        return [f"-O{self.settings['OPT']}", "-std=c11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fPIC",
+                "-fvisibility=hidden", *compiler.march(self.settings["MARCH"]), *(["-fno-sanitize=undefined"] if compiler.family == "zig" else []),
+                *(["-Wno-psabi"] if compiler.family == "gcc" else []), "-g" if self.host.debug else "-g0", *omp, *self.host.cflags]
+
+    def libraries(self, compiler: Compiler) -> list[str]:
+        """What a library is linked with."""
+        omp = toolchain.openmp_flags(compiler)[1:] if self.settings["OMP"] else []
+        return [*omp, *(["-lsleef"] if self.settings["SLEEF"] else []), *self.host.ldflags, "-lm"]
+
+    @property
+    def vector_functions(self) -> Mapping[tuple[str, str, int], str]:      # type: ignore[override]
+        """(operator, type, lanes) -> the function of a vector library."""
+        if not self.settings["SLEEF"]:
+            return {}
+        widths = [("f32", "f", n) for n in (4, 8, 16)] + [("f64", "d", n) for n in (2, 4, 8)]
+        return {(fn, dtype, n): f"Sleef_{OPERATORS[fn].libm}{letter}{n}_{SLEEF_BOUNDS.get(fn, 'u10')}" for fn in SLEEF for dtype, letter, n in widths
+                if n * (4 if letter == "f" else 8) <= max(16, self.machine().vector_bytes)}
+
+    def commands(self, source: Path, out: Path, kind: str) -> list[list[str]]:
+        compiler = self.compiler()
+        return toolchain.commands(compiler, self.flags(compiler), self.libraries(compiler), str(source), str(out), kind)
+
+    def compile(self, source: str, out: Path, kind: str) -> CompileRecord:
+        compiler = self.compiler()
+        return toolchain.compile_c(compiler, self.flags(compiler), self.libraries(compiler), source, out, kind, self.host)
+
+    def identity(self) -> str:
+        compiler = self.compiler()
+        words = [*compiler.words, *self.flags(compiler), *self.libraries(compiler)]
+        return "\n".join([self.name, compiler.identity(), cpu.fingerprint(self.settings["MARCH"]), *words])
+
+    def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
+        return callables(open_library(artifact, manifest))

@@ -1,0 +1,22 @@
+"""C by gcc, with its sanitizers as an option: `--config SANITIZE=undefined` makes a library that reports undefined behaviour."""
+from __future__ import annotations
+
+from caten.runtime.discover import base
+from caten.runtime.protocol import Choice
+from caten.runtime.toolchain import Compiler
+
+Clang = base("clang")
+
+
+class Gcc(Clang):
+    name = "gcc"
+    description = "C with SIMD and OpenMP, by gcc"
+    compilers = ("gcc",)
+    config = Clang.config | {
+        "SANITIZE": Choice("", "check generated code while it runs (a library with `address` needs libasan preloaded)",
+                           of=("", "address", "undefined", "address,undefined")),
+    }
+
+    def flags(self, compiler: Compiler) -> list[str]:
+        kinds = self.settings["SANITIZE"]
+        return super().flags(compiler) + ([f"-fsanitize={kinds}", "-fno-sanitize-recover=undefined"] if kinds else [])

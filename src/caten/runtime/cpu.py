@@ -1,0 +1,84 @@
+"""What a CPU name stands for: the feature level behind `native`, and the machine that the recipes may assume."""
+from __future__ import annotations
+
+import hashlib
+import platform
+from functools import cache
+from pathlib import Path
+
+from ..core.program import Machine
+
+# The x86-64 levels from the highest: what /proc/cpuinfo must show for each.
+LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("x86_64_v4", frozenset("avx512f avx512bw avx512cd avx512dq avx512vl avx2 fma bmi1 bmi2 f16c movbe".split())),
+    ("x86_64_v3", frozenset("avx avx2 fma bmi1 bmi2 f16c movbe".split())),
+    ("x86_64_v2", frozenset("sse4_1 sse4_2 ssse3 popcnt cx16".split())),
+)
+# Vector bytes, registers, caches of a core, fused multiply-add. Typical of the level, not of one model: the same for every machine of that level.
+MACHINES: dict[str, Machine] = {m.arch: m for m in (
+    Machine("x86_64", 16, 16, (32 << 10, 256 << 10), False),
+    Machine("x86_64_v2", 16, 16, (32 << 10, 256 << 10), False),
+    Machine("x86_64_v3", 32, 16, (32 << 10, 512 << 10), True),
+    Machine("x86_64_v4", 64, 32, (32 << 10, 1 << 20), True),
+    Machine("aarch64", 16, 32, (64 << 10, 512 << 10), True),
+    Machine("riscv64", 16, 32, (32 << 10, 256 << 10), True),
+    Machine("wasm32", 16, 16, (32 << 10, 256 << 10), False),
+)}
+# CPU names by the level they have.
+CPUS: dict[str, str] = {
+    **dict.fromkeys("core2 nocona k8 athlon64 opteron".split(), "x86_64"),
+    **dict.fromkeys("nehalem westmere sandybridge ivybridge silvermont goldmont tremont bdver1 btver2 corei7 corei7-avx".split(), "x86_64_v2"),
+    **dict.fromkeys("haswell broadwell skylake alderlake raptorlake meteorlake arrowlake znver1 znver2 znver3 core-avx2 bdver4".split(), "x86_64_v3"),
+    **dict.fromkeys("skylake-avx512 cascadelake cooperlake cannonlake icelake-client icelake-server tigerlake rocketlake sapphirerapids "
+                    "graniterapids znver4 znver5".split(), "x86_64_v4"),
+}
+
+
+@cache
+def features() -> frozenset[str]:
+    """The feature flags of this machine's CPU; empty where the system does not list them."""
+    try:
+        text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
+    except OSError:
+        return frozenset()
+    line = next((row for row in text.splitlines() if row.lower().startswith(("flags", "features"))), "")
+    return frozenset(line.partition(":")[2].split())
+
+
+def family() -> str:
+    """The kind of CPU that this machine has: `x86_64`, `aarch64`, …"""
+    name = platform.machine().lower()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
+
+
+def level_of(flags: frozenset[str]) -> str:
+    """The highest x86-64 level whose features are all there."""
+    return next((name for name, needed in LEVELS if needed <= flags), "x86_64")
+
+
+def resolve(march: str) -> str:
+    """The architecture that a -march word stands for: `native` by this machine's features, a CPU name by its level; `-` and `_` are the same."""
+    word = march.strip().lower()
+    if word == "native":
+        return level_of(features()) if family() == "x86_64" else family()
+    if word in CPUS:
+        return CPUS[word]
+    plain = word.replace("-", "_")
+    if plain in MACHINES:
+        return plain
+    for prefix in ("armv8", "armv9", "apple", "cortex", "neoverse"):
+        if plain.startswith(prefix):
+            return "aarch64"
+    return "riscv64" if plain.startswith("rv64") else family() if family() in MACHINES else "x86_64"
+
+
+def machine(arch: str) -> Machine:
+    """What the recipes may assume of a resolved architecture; the least of its kind where it is not in the table."""
+    return MACHINES.get(arch) or MACHINES["x86_64"].replace(arch=arch)
+
+
+def fingerprint(march: str) -> str:
+    """What `-march=` means here: the word, and for `native` a hash of the features that the compiler will find."""
+    if march != "native":
+        return march
+    return "native " + hashlib.sha256(" ".join(sorted(features())).encode()).hexdigest()[:16]

@@ -1,0 +1,147 @@
+"""Finding a runtime: by path, on CATEN_RUNTIME_PATH, among those that come with caten, among installed plugins; loading only the one that is named."""
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from ..errors import CatenError, Diagnostic, UsageError, did_you_mean
+from .protocol import API_VERSION, Runtime
+
+GROUP = "caten.runtimes"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A runtime that can be named: where it is, and the runtime itself or what is wrong with it."""
+
+    name: str
+    origin: str
+    runtime: Runtime | None
+    problem: str | None
+
+
+def find(name: str, path: Sequence[str] = ()) -> Runtime:
+    """The runtime of a name, or of a file that is given by its path. `path`: the folders of CATEN_RUNTIME_PATH. UsageError E602 (unknown), E603
+    (broken), E604 (another version of the protocol)."""
+    if name.endswith(".py") or "/" in name or "\\" in name:
+        if not Path(name).is_file():
+            raise UsageError(Diagnostic("E602", f"there is no runtime file {name}", hint="a name without .py means a runtime that is installed"))
+        return _instance(_load(Path(name)), name)
+    places = _places(path)
+    if name not in places:
+        known = list(places)
+        hint = did_you_mean(name, known)
+        raise UsageError(Diagnostic("E602", f"there is no runtime called '{name}'", hint=hint or "name one of these, or a runtime file: my.py",
+                                    notes=((f"the runtimes are {', '.join(known) or 'none'}", None),)))
+    _, load = places[name]
+    return _instance(load(), name)
+
+
+def listing(path: Sequence[str] = ()) -> list[Listed]:
+    """Every runtime, each loaded by itself: a broken one is listed as broken and harms no other."""
+    found = []
+    for name, (origin, _) in _places(path).items():
+        try:
+            found.append(Listed(name, origin, find(name, path), None))
+        except CatenError as problem:
+            found.append(Listed(name, origin, None, problem.diagnostics[0].message))
+    return found
+
+
+def base(name: str) -> type[Runtime]:
+    """The class of a runtime that comes with caten, to derive another one from: `class Mine(base("clang"))`."""
+    return type(find(name))
+
+
+def builtin_folder() -> Path:
+    """Where the runtimes that come with caten are: inside the installed package, or beside `src` in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "_runtimes"
+    return inside if inside.is_dir() else package.parents[1] / "runtimes"
+
+
+def _places(path: Sequence[str]) -> dict[str, tuple[str, Callable[[], type[Runtime]]]]:
+    """Name -> where it is and how to load it; the first place that has a name wins."""
+    places: dict[str, tuple[str, Callable[[], type[Runtime]]]] = {}
+    for folder in [*map(Path, path), builtin_folder()]:
+        if str(folder) in ("", ".") or not folder.is_dir():      # nothing is loaded from the current directory unasked
+            continue
+        for file in sorted(folder.glob("*.py")):
+            if not file.name.startswith("_"):
+                places.setdefault(file.stem, (str(file), lambda file=file: _load(file)))     # type: ignore[misc]   # mypy cannot infer it
+    for entry in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda e: e.name):
+        places.setdefault(entry.name, (entry.value, lambda entry=entry: _from_plugin(entry)))   # type: ignore[misc]
+    return places
+
+
+def _load(file: Path) -> type[Runtime]:
+    try:
+        stat = file.stat()
+    except OSError as problem:
+        raise UsageError(Diagnostic("E603", f"the runtime file {file} cannot be read: {problem.strerror}")) from None
+    return _load_file(str(file.resolve()), stat.st_mtime_ns)
+
+
+@cache
+def _load_file(file: str, changed: int) -> type[Runtime]:
+    """The runtime class that a file defines. A module of the same file is loaded once (again when it changed)."""
+    name = f"caten_runtime_{Path(file).stem}_{hashlib.sha256(f'{file} {changed}'.encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except CatenError:
+        raise
+    except Exception as problem:        # a plugin may fail in any way; the message says how
+        del sys.modules[name]
+        raise _broken(file, problem) from None
+    return _class_in(module, Path(file))
+
+
+def _from_plugin(entry: importlib.metadata.EntryPoint) -> type[Runtime]:
+    try:
+        loaded = entry.load()
+    except Exception as problem:        # as above
+        raise _broken(entry.value, problem) from None
+    if isinstance(loaded, ModuleType):
+        return _class_in(loaded, Path(loaded.__file__ or entry.value))
+    if not (inspect.isclass(loaded) and issubclass(loaded, Runtime)):
+        raise UsageError(Diagnostic("E603", f"the plugin {entry.value} is no runtime", hint="the entry point must name a subclass of caten.runtime.protocol.Runtime"))
+    return loaded
+
+
+def _broken(origin: str, problem: Exception) -> UsageError:
+    frames = [f for f in traceback.extract_tb(problem.__traceback__) if f.filename == origin]
+    line = f", line {problem.lineno}" if isinstance(problem, SyntaxError) else f", line {frames[-1].lineno}" if frames else ""
+    return UsageError(Diagnostic("E603", f"the runtime {origin} is broken{line}: {type(problem).__name__}: {problem}"))
+
+
+def _class_in(module: ModuleType, file: Path) -> type[Runtime]:
+    """The one runtime that a module defines itself (what it imports does not count)."""
+    classes = [c for c in vars(module).values() if inspect.isclass(c) and issubclass(c, Runtime) and c.__module__ == module.__name__ and c.name]
+    named = [c for c in classes if c.name == file.stem] or classes
+    if not named:
+        raise UsageError(Diagnostic("E603", f"the runtime file {file} defines no runtime",
+                                    hint="it needs a class that derives from caten.runtime.protocol.Runtime and has a name"))
+    named[-1].file = file
+    return named[-1]
+
+
+def _instance(cls: type[Runtime], name: str) -> Runtime:
+    if cls.api_version != API_VERSION:
+        raise UsageError(Diagnostic("E604", f"the runtime '{name}' speaks version {cls.api_version} of the runtime protocol, this caten version {API_VERSION}"))
+    if missing := sorted(getattr(cls, "__abstractmethods__", ())):
+        raise UsageError(Diagnostic("E603", f"the runtime '{name}' lacks {', '.join(missing)}", hint="every runtime must have these methods"))
+    return cls()

@@ -1,0 +1,267 @@
+"""The host C compilers: which there are, how each wants its flags spelled, and compiling with one."""
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import Diagnostic, ToolError
+from .cache import file_identity
+from .process import run
+from .protocol import UNSAFE, CompileRecord, Host, Unavailable
+
+SUFFIXES = {"c": ".c", "s": ".s", "o": ".o", "a": ".a", "so": ".so"}
+INSTALL = "install one: apt install clang (or gcc), or pip install 'caten[toolchain]'"
+SOURCE = "library.c"                     # the name inside the temporary folder: the same for every compilation, so that equal input gives equal bytes
+PROBE_SECONDS = 60.0
+ZIG_LLVM = {"0.13": 18, "0.14": 19, "0.15": 20, "0.16": 21, "0.17": 22}      # the clang inside each version of the ziglang wheel
+OPENMP_PROBE = """int omp_get_num_threads(void);
+__attribute__((visibility("default"))) int ct_probe(void)
+{
+    int n = 0;
+    #pragma omp parallel num_threads(2)
+    {
+        #pragma omp single
+        n = omp_get_num_threads();
+    }
+    return n;
+}
+"""
+_LOAD_PROBE = "import ctypes, sys; sys.exit(0 if ctypes.CDLL(sys.argv[1]).ct_probe() == 2 else 1)"
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler: the words that start it, its family (`clang`, `zig`: clang in the ziglang wheel, `gcc`), the file that it is."""
+
+    words: tuple[str, ...]
+    family: str
+    file: str
+
+    @property
+    def name(self) -> str:
+        return "zig cc" if self.family == "zig" else Path(self.words[-1] if len(self.words) == 1 else self.words[0]).name
+
+    def identity(self) -> str:
+        """Changes whenever another compiler sits in its place; starts no process."""
+        return file_identity(self.file)
+
+    def march(self, word: str) -> list[str]:
+        """`-march=` in this compiler's spelling."""
+        if not word:
+            return []
+        if self.family == "zig" or not word.startswith("x86_64"):
+            return ["-march=" + (word.replace("-", "_") if self.family == "zig" else word)]
+        return ["-march=" + word.replace("_", "-")]
+
+    def archiver(self) -> list[str]:
+        """The words that start `ar`."""
+        return [self.words[0], "ar"] if self.family == "zig" else ["ar"]
+
+
+# -- finding them ---------------------------------------------------------------------------------------------------------------------------
+
+def split_words(text: str, origin: str) -> tuple[str, ...]:
+    """A compiler with arguments as argument vector, `ccache gcc`; ToolError E621 on shell metacharacters."""
+    if bad := sorted(UNSAFE & set(text)):
+        raise ToolError(Diagnostic("E621", f"{origin} holds {bad[0]!r}, which a compiler's name does not", hint="give a name or a path, and arguments"))
+    return tuple(shlex.split(text))
+
+
+def named(text: str, origin: str, host: Host) -> Compiler:
+    """The compiler that the user asked for."""
+    words = split_words(text, origin)
+    found = shutil.which(words[0], path=host.path) if words else None
+    if found is None:
+        raise Unavailable(f"{origin} is '{text}', and there is no such program", INSTALL)
+    if "ziglang" in words or Path(found).name == "zig":
+        return Compiler((found, *words[1:]), "zig", found)
+    real = Path(os.path.realpath(shutil.which(words[-1], path=host.path) or found)).name
+    return Compiler((found, *words[1:]), "clang" if "clang" in Path(words[-1]).name or "clang" in real else "gcc", found)
+
+
+def candidates(kinds: Sequence[str], host: Host) -> list[Compiler]:
+    """The compilers that are here: those of clang's kind (`clang`, `zig`) newest first, then gcc. `kinds` limits the families."""
+    clangs: list[tuple[int, int, Compiler]] = []
+    if "clang" in kinds:
+        for name in ["clang", *[f"clang-{n}" for n in range(40, 9, -1)]]:
+            if (found := shutil.which(name, path=host.path)) is not None:
+                version = re.search(r"(?:clang-|llvm-?)(\d+)", os.path.realpath(found))
+                clangs.append((-int(version[1]) if version else 0, len(clangs), Compiler((found,), "clang", found)))
+    if "zig" in kinds and (zig := embedded()) is not None:
+        clangs.append((-_zig_llvm(), len(clangs), zig))
+    gcc = shutil.which("gcc", path=host.path) or shutil.which("cc", path=host.path)
+    ordered = [c for _, _, c in sorted(clangs, key=lambda c: c[:2])]
+    return ordered + ([Compiler((gcc,), "gcc", gcc)] if gcc is not None and "gcc" in kinds else [])
+
+
+def embedded() -> Compiler | None:
+    """The clang inside the ziglang wheel."""
+    spec = importlib.util.find_spec("ziglang")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        file = Path(folder) / ("zig.exe" if sys.platform == "win32" else "zig")
+        if file.is_file():
+            return Compiler((str(file), "cc"), "zig", str(file))
+    return None
+
+
+def _zig_llvm() -> int:
+    try:
+        version = importlib.metadata.version("ziglang")
+    except importlib.metadata.PackageNotFoundError:
+        return 0
+    return ZIG_LLVM.get(".".join(version.split(".")[:2]), max(ZIG_LLVM.values()))
+
+
+def choose(cc: str | None, kinds: Sequence[str], host: Host, fits: Callable[[Compiler], bool] | None = None) -> Compiler:
+    """`--config CC=`, else $CC, else the first of `candidates` that `fits`. Unavailable E610 says what was tried."""
+    if cc or host.cc:
+        chosen = named(cc or host.cc or "", "--config CC" if cc else "$CC", host)
+        if fits is None or fits(chosen):
+            return chosen
+        tried = [chosen]
+    else:
+        tried = candidates(kinds, host)
+        for compiler in tried:
+            if fits is None or fits(compiler):
+                return compiler
+    looked = ", ".join([c.name for c in tried]) or f"no {' or '.join(kinds)} found"
+    if fits is not None and tried:
+        raise Unavailable(f"no C compiler here compiles, links and loads OpenMP (tried {looked})",
+                          "apt install libomp-dev (clang) or gcc, or pip install 'caten[toolchain,openmp]'; OMP=0 does without")
+    raise Unavailable(f"there is no C compiler ({looked})", INSTALL)
+
+
+# -- OpenMP and other libraries -------------------------------------------------------------------------------------------------------------
+
+def openmp_flags(compiler: Compiler) -> list[str]:
+    """What turns `#pragma omp` on and links its library; the embedded clang brings none and takes the one of the intel-openmp wheel."""
+    if compiler.family != "zig":
+        return ["-fopenmp"]
+    library = openmp_library()
+    return ["-fopenmp"] if library is None else ["-fopenmp", str(library), f"-Wl,-rpath,{library.parent}"]
+
+
+def openmp_library() -> Path | None:
+    """libiomp5 of the intel-openmp wheel."""
+    places = [Path(sys.prefix) / "lib" / "libiomp5.so", Path(sys.prefix) / "lib" / "libiomp5.dylib"]
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        files = importlib.metadata.files("intel-openmp") or []
+        places += [Path(str(f.locate())).resolve() for f in files if f.name in ("libiomp5.so", "libiomp5.dylib")]
+    return next((p for p in places if p.is_file()), None)
+
+
+def has_openmp(compiler: Compiler, host: Host) -> bool:
+    """Does a program with a parallel region compile, link, load, and run on two threads? Asked once and remembered in the cache."""
+    flags = openmp_flags(compiler)
+    return remembered(host, f"openmp {compiler.identity()} {flags}", lambda: _probe(compiler, host, OPENMP_PROBE, flags, True))
+
+
+def has_library(compiler: Compiler, host: Host, library: str) -> bool:
+    """Can `-lLIBRARY` be linked?"""
+    return remembered(host, f"library {library} {compiler.identity()}", lambda: _probe(compiler, host, "int ct_probe(void) { return 2; }\n", [f"-l{library}"], False))
+
+
+def _probe(compiler: Compiler, host: Host, text: str, flags: Sequence[str], load: bool) -> bool:
+    with temporary(host) as folder:
+        (folder / SOURCE).write_text(text)
+        extra = ["-fno-sanitize=undefined"] if compiler.family == "zig" else []
+        try:
+            done = run([*compiler.words, "-O1", "-fPIC", *extra, "-shared", SOURCE, "-o", "probe.so", *flags], min(host.timeout, PROBE_SECONDS), folder)
+            return done.status == 0 and (not load or run([sys.executable, "-c", _LOAD_PROBE, str(folder / "probe.so")], PROBE_SECONDS).status == 0)
+        except ToolError:
+            return False
+
+
+def remembered(host: Host, question: str, ask: Callable[[], bool]) -> bool:
+    """The answer to a question about a tool, kept in the cache's folder `probes` under everything that the answer depends on."""
+    file = None if host.cache is None else host.cache / "probes" / (hashlib.sha256(question.encode()).hexdigest()[:32] + ".json")
+    if file is not None:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            return bool(json.loads(file.read_text("utf-8"))["answer"])
+    answer = ask()
+    if file is not None:
+        with contextlib.suppress(OSError):
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=file.parent)
+            with os.fdopen(handle, "w") as out:
+                json.dump({"question": question, "answer": answer}, out)
+            os.replace(name, file)
+    return answer
+
+
+# -- compiling ------------------------------------------------------------------------------------------------------------------------------
+
+@contextlib.contextmanager
+def temporary(host: Host) -> Iterator[Path]:
+    """A private folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="caten-", dir=host.temp, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def commands(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str], source: str, out: str, kind: str) -> list[list[str]]:
+    """The commands that make `out` of a kind (`s o a so`) from a source file."""
+    match kind:
+        case "so":
+            return [[*compiler.words, *flags, "-shared", source, "-o", out, *libraries]]
+        case "o":
+            return [[*compiler.words, *flags, "-c", source, "-o", out]]
+        case "s":
+            return [[*compiler.words, *flags, "-S", source, "-o", out]]
+        case "a":
+            inner = str(Path(out).with_suffix(".o"))
+            return [[*compiler.words, *flags, "-c", source, "-o", inner], [*compiler.archiver(), "rcsD", out, inner]]
+    raise ToolError(Diagnostic("E624", f"a C compiler makes {', '.join(SUFFIXES)}, not '{kind}'"))
+
+
+def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str], text: str, out: Path, kind: str, host: Host) -> CompileRecord:
+    """Compile C text. The work happens in a folder of its own under fixed names, and the result is moved into place when it is whole.
+    ToolError E620, E622, E623 (the compiler refuses or crashes), E625 (it wrote nothing, or the result cannot be stored)."""
+    made = "library" + SUFFIXES[kind]
+    with temporary(host) as folder:
+        (folder / SOURCE).write_text(text, encoding="utf-8")
+        steps = commands(compiler, flags, libraries, SOURCE, made, kind)
+        for step in steps:
+            done = run(step, host.timeout, folder)
+            if done.status != 0:
+                complaint = "\n".join(done.errors.strip().splitlines()[:20])
+                raise ToolError(Diagnostic("E623", f"{compiler.name} {done.reason}" + (f":\n{complaint}" if complaint else ""),
+                                           hint="a complaint about generated C is a fault of caten: please report it, with the source"))
+        result = folder / made
+        if not result.is_file() or result.stat().st_size == 0:
+            raise ToolError(Diagnostic("E625", f"{compiler.name} reported success and wrote no output", hint="is this really a C compiler?"))
+        _store(result, out)
+    return CompileRecord(compiler.words[0], version(compiler, host), tuple([tuple(s) for s in steps]), tuple(flags),
+                         tuple([w for w in libraries if w.startswith("-l") or w.endswith((".so", ".dylib"))]))
+
+
+def _store(result: Path, out: Path) -> None:
+    """Move a file to where it belongs, whole or not at all."""
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    try:
+        shutil.copyfile(result, part)
+        os.replace(part, out)
+    except OSError as problem:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise ToolError(Diagnostic("E625", f"cannot write {out}: {problem.strerror}")) from None
+
+
+def version(compiler: Compiler, host: Host) -> str:
+    """The first line of `--version`."""
+    try:
+        lines = run([*compiler.words, "--version"], PROBE_SECONDS).output.strip().splitlines()
+    except ToolError:
+        return "unknown"
+    return lines[0] if lines else "unknown"
