@@ -24,29 +24,29 @@ class Access:
     is_write: bool = False
     guards: tuple[Expr, ...] = ()
 
-    def positions(self) -> tuple[Context, tuple[Expr, ...]]:
+    def positions(self, lane: Var = LANE) -> tuple[Context, tuple[Expr, ...]]:
         """The index of any one element touched, and what is known then; for a vector, of any lane that its mask lets through."""
         if isinstance(self.ref, Aref):
             return self.context, self.ref.index
         context = self.context.given(index(0) <= LANE).given(index(self.ref.count) > LANE)
         for guard in (*self.guards, *((self.ref.mask,) if self.ref.mask is not None else ())):
-            cond = lane_of(guard)
+            cond = lane_of(guard, lane)
             context = context if cond is None else context.given(cond)
         at = self.ref.axis % max(len(self.ref.index), 1)
-        return context, tuple([i + LANE if k == at else i for k, i in enumerate(self.ref.index)])
+        return context, tuple([i + lane if k == at else i for k, i in enumerate(self.ref.index)])
 
 
-def lane_of(value: Expr) -> Expr | None:
-    """A vector's value in lane `LANE`, as a scalar; None where it is not a simple function of the lane."""
+def lane_of(value: Expr, lane: Var = LANE) -> Expr | None:
+    """A vector's value in one lane, as a scalar; None where it is not a simple function of the lane."""
     if value.lanes == 1:
         return value
     match value:
         case Splat(_, arg):
             return arg
         case Ramp(_, base, step):
-            return base + step * LANE
+            return base + step * lane
         case Op(fn, args):
-            lanes = [lane_of(a) for a in args]
+            lanes = [lane_of(a, lane) for a in args]
             return None if None in lanes else Op(fn, tuple([a for a in lanes if a is not None]))
     return None
 

@@ -157,7 +157,8 @@ class _Checks:
             return
         cond = Op("ne", (loop.step, index(0)))
         if not site.known().proves(cond):
-            site.check(cond, None, (), f"{self.spot(loop.name)}the step {text_of(loop.step)} of the loop over {loop.name} is 0")
+            text = f"the step {text_of(loop.step)} of the loop over {loop.name} is 0"
+            site.check([(cond, None)], (), self.spot(loop.name) + text, text, loop.name)
 
     # naming things
 
@@ -280,33 +281,39 @@ class _Site:
                 checks.ensure(product, f"{checks.spot(written)}{written}: index {axis + 1} (= {text_of(position)}) is too large to compute")
             checks.again = True
             return
-        for form in below(known, position, extent):
-            if not known.is_nonnegative(form):
-                self.check(comparison(form), form, conditions, f"{checks.spot(written)}{written}: {outside}", (written, axis, position, extent))
+        forms = [form for form in below(known, position, extent) if not known.is_nonnegative(form)]
+        self.check([(comparison(form), form) for form in forms], conditions, f"{checks.spot(written)}{written}: {outside}",
+                   f"{written}: index {axis + 1} (= {text_of(position)}) leaves [0, {text_of(extent)})", written)
 
     def at_entry(self, cond: Expr) -> bool:
         return all(n.name in self.checks.entry_names for n in cond.unique() if isinstance(n, Var)) and not reads(cond)
 
-    def check(self, cond: Expr, form: Linear | None, conditions: Conditions, text: str, about: tuple[str, int, Expr, Expr] | None = None) -> None:
-        """See to it that the call fails unless `cond` (form ≥ 0) holds whenever this statement runs, as far out as that can be said exactly."""
-        for depth in range(self.outermost(conditions), len(self.frames) + 1):
-            worst = self.at_depth(cond, form, depth)
-            if worst is None:
-                continue
-            runs, holds = worst
-            if about is not None and self.known(depth).given(runs).refutes(holds):
-                written, axis, position, extent = about
-                raise self.checks.error(
-                    "E400", written, f"{written}: index {axis + 1} (= {text_of(position)}) leaves [0, {text_of(extent)}): it stays inside only if "
-                    f"{text_of(holds)}, which never holds when this runs", _REMEDY)
-            needed = _implied(self.known(depth), runs, holds)
-            if depth == 0 and self.at_entry(needed):
+    def check(self, needs: list[tuple[Expr, Linear | None]], conditions: Conditions, text: str, leaves: str, written: str) -> None:
+        """See to it that the call fails unless the conditions (form ≥ 0, where there is a form) hold whenever this statement runs, each as
+        far out as that can be said exactly; those that land at one place share a row."""
+        placed: dict[int, Expr] = {}
+        for cond, form in needs:
+            depth, needed = next(found for depth in range(self.outermost(conditions), len(self.frames) + 1)
+                                 if (found := self.placed(cond, form, depth, leaves, written)) is not None)
+            placed[depth] = needed if depth not in placed else placed[depth] & needed
+        for depth, needed in placed.items():
+            if depth < 0:
                 self.checks.ensure(needed, text)
-                return
-            test = _implication(conditions, needed)
-            self.checks.rows.append((None, text))
-            self.insert(depth, If(Op("not", (test,)), (Fail(len(self.checks.rows)),)))
-            return
+            else:
+                self.checks.rows.append((None, text))
+                self.insert(depth, If(Op("not", (_implication(conditions, needed),)), (Fail(len(self.checks.rows)),)))
+
+    def placed(self, cond: Expr, form: Linear | None, depth: int, leaves: str, written: str) -> tuple[int, Expr] | None:
+        """The condition to check before the frame at `depth` (-1: at entry), or None. Raises E400 where it fails whenever it matters."""
+        worst = self.at_depth(cond, form, depth)
+        if worst is None:
+            return None
+        runs, holds = worst
+        if self.known(depth).given(runs).refutes(holds):
+            message = f"{leaves}: it stays inside only if {text_of(holds)}, which never holds when this runs"
+            raise self.checks.error("E400", written, message, _REMEDY)
+        needed = _implied(self.known(depth), runs, holds)
+        return (-1 if depth == 0 and self.at_entry(needed) else depth), needed
 
     def outermost(self, conditions: Conditions) -> int:
         """The outermost frame that only loops separate from the statement, whose body always runs."""

@@ -165,6 +165,12 @@ class Context:
             return self
         return self._with(clauses=kept, values=values, conditions=conditions)
 
+    def together(self, other: Context) -> Context:
+        """What holds where both do: two points of a program whose variables differ."""
+        known = {id(c) for c in self.clauses}
+        return self._with(ranges={**other.ranges, **self.ranges}, clauses=(*self.clauses, *[c for c in other.clauses if id(c) not in known]),
+                          values={}, conditions={}, unreachable=self.unreachable or other.unreachable)
+
     # asking
 
     def proves(self, cond: Expr) -> bool:

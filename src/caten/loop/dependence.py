@@ -1,0 +1,247 @@
+"""May a loop be run in parallel, in lockstep, in another order, in two halves, together with the next? If not, which two accesses forbid it.
+
+A dependence is a pair of accesses to one element, at least one of them a write, in two different iterations. Whether it exists is a question
+of integer feasibility: a copy of the loop with its own variables is put beside the loop, and the context of both is asked to exclude the pair.
+Accumulations by the same operator commute with each other.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from ..core.expr import Var, index
+from ..core.node import Node, substitute
+from ..core.program import Program
+from ..errors import error
+from .accesses import LANE, Access, accesses
+from .affine import Linear, canonical, of_atom, text_of
+from .context import Context
+from .effects import reads, writes
+from .integer_sets import Constraint
+from .simplify import statement_field
+from .statements import Fail, For, If, Incf, Let, Local, Stmt
+
+OTHER = "'"                          # the copy's variables: i and i'
+
+
+@dataclass(frozen=True)
+class Touch:
+    """An access as dependences see it. `place`: its index as linear forms, None for an axis that is not known; `fn`: the operator of an
+    accumulation; `at`: the position of its statement in the loop's body."""
+
+    buffer: str
+    text: str
+    is_write: bool
+    fn: str
+    place: tuple[Linear | None, ...]
+    context: Context
+    at: int
+
+
+def obstacle_to_parallel(program: Program, loop_name: str) -> str | None:
+    """Why iterations may not run at once, in any order; None where they may."""
+    return _obstacle_to_any_order(program, loop_name)
+
+
+def obstacle_to_vectorize(program: Program, loop_name: str) -> str | None:
+    """Why iterations may not run in lockstep; None where they may."""
+    return _obstacle_to_any_order(program, loop_name)
+
+
+def _obstacle_to_any_order(program: Program, loop_name: str) -> str | None:
+    loop, context = find_loop(program, loop_name)
+    if any(isinstance(n, Fail) for n in loop.unique()):
+        return f"the loop over {loop_name} contains a check that may end the call"
+    strict, commuting = _carried(loop, context)
+    if strict is not None:
+        return _clash(strict, loop_name)
+    if commuting is not None:
+        return f"the loop over {loop_name} is a reduction: every iteration accumulates into {commuting[0].text}"
+    return None
+
+
+def is_reduction_over(program: Program, loop_name: str) -> bool:
+    """Is all that its iterations share an accumulation by one operator?"""
+    loop, context = find_loop(program, loop_name)
+    strict, commuting = _carried(loop, context)
+    return strict is None and commuting is not None
+
+
+def obstacle_to_reorder(program: Program, outer: str, inner: str) -> str | None:
+    """Why the perfectly nested loops `outer` and `inner` may not change places; None where they may."""
+    loop, context = find_loop(program, outer)
+    chain = [loop]
+    while chain[-1].name != inner:
+        body = chain[-1].body
+        if len(body) != 1 or not isinstance(body[0], For):
+            return f"the loop over {inner} is not perfectly nested in the loop over {outer}: the loop over {chain[-1].name} holds other statements"
+        chain.append(body[0])
+    return obstacle_to_permutation(loop, context, [c.name for c in chain], [inner, *[c.name for c in chain[1:-1]], outer])
+
+
+def obstacle_to_permutation(loop: For, context: Context, old: list[str], new: list[str]) -> str | None:
+    """Why the perfect nest that starts at `loop` may not have its loops in the order `new`."""
+    nest: list[For] = [loop]
+    while len(nest) < len(old):
+        inner = nest[-1].body[0]
+        assert isinstance(inner, For)
+        nest.append(inner)
+    for at, name in enumerate(new):
+        bounds = nest[old.index(name)]
+        needed = {v.name for e in (bounds.lo, bounds.hi, bounds.step) for v in e.unique() if isinstance(v, Var)}
+        for late in new[at + 1:]:
+            if late in needed:
+                return f"the bounds of the loop over {name} depend on {late}"
+    sign = {n.name: -1 if context.proves(n.step < index(0)) else 1 for n in nest}
+    for a, b, both in _pairs(loop, context):
+        if a.fn and a.fn == b.fn:
+            continue
+        for first, moved in product(range(len(old)), repeat=2):
+            order = _precedes(old, first, sign, 1) + _precedes(new, moved, sign, -1)
+            if not both.excludes((*_same_place(a, b), *order)):
+                return _clash((a, b), f"{old[0]} and {old[-1]}", "would change places")
+    return None
+
+
+def obstacle_to_fission(program: Program, loop_name: str, at: int) -> str | None:
+    """Why the loop may not be split into one over the first `at` statements of its body and one over the rest; None where it may."""
+    loop, context = find_loop(program, loop_name)
+    first, second = loop.body[:at], loop.body[at:]
+    if any(isinstance(n, Fail) for s in first for n in s.unique()):
+        return f"a check in the first part of the loop over {loop_name} guards the second part"
+    declared = {s.name for s in first if isinstance(s, Let | Local)}
+    for stmt in second:
+        used = {n.name for n in stmt.unique() if isinstance(n, Var)} | reads(stmt) | writes(stmt)
+        for s in first:
+            if isinstance(s, Let | Local) and s.name in used & declared:
+                return f"'{s.name}' of the first part of the loop over {loop_name} is used in the second part"
+    for a, b, both in _pairs(loop, context):
+        if a.at >= at > b.at and not (a.fn and a.fn == b.fn) and not both.excludes((*_same_place(a, b), *_before(loop, context))):
+            return _clash((a, b), loop_name)
+    return None
+
+
+def obstacle_to_fuse(program: Program, first: str, second: str) -> str | None:
+    """Why the loop over `second`, which follows the loop over `first`, may not share its iterations; None where it may."""
+    one, context = find_loop(program, first)
+    two, _ = find_loop(program, second)
+    renamed: For = substitute(two, {Var(two.name, "i64"): Var(one.name, "i64")}).replace(name=one.name)
+    if any(canonical(x) is not canonical(y) for x, y in ((one.lo, renamed.lo), (one.hi, renamed.hi), (one.step, renamed.step))):
+        return f"the loops over {first} and {second} have different bounds"
+    fused = one.replace(body=(*one.body, *renamed.body))
+    at = len(one.body)
+    for a, b, both in _pairs(fused, context):
+        if a.at >= at > b.at and not (a.fn and a.fn == b.fn) and not both.excludes((*_same_place(a, b), *_before(fused, context))):
+            return _clash((a, b), f"{first} and {second}")
+    return None
+
+
+def find_loop(program: Program, name: str) -> tuple[For, Context]:
+    """The loop of that name and what is known before it. Raises CatenError E410 where there is none."""
+    context = Context.of(program)
+    for clause in program.clauses:
+        if (field := statement_field(clause)) and (found := _find(getattr(clause, field), name, context)):
+            return found
+    raise error("E410", f"there is no loop over '{name}'")
+
+
+def _find(stmts: tuple[Stmt, ...], name: str, context: Context) -> tuple[For, Context] | None:
+    for stmt in stmts:
+        if any(isinstance(n, For) and n.name == name for n in stmt.unique()):
+            match stmt:
+                case For() if stmt.name == name:
+                    return stmt, context
+                case For():
+                    return _find(stmt.body, name, context.inside(stmt))
+                case If(cond, then, otherwise):
+                    return _find(then, name, context.given(cond)) or _find(otherwise, name, context.given(cond, False))
+        context = context.after(stmt)
+    return None
+
+
+def _carried(loop: For, context: Context) -> tuple[tuple[Touch, Touch] | None, tuple[Touch, Touch] | None]:
+    """A pair that forbids other orders of the iterations, and a pair that only accumulates; None where there is none."""
+    commuting: tuple[Touch, Touch] | None = None
+    for a, b, both in _pairs(loop, context):
+        if not both.excludes((*_same_place(a, b), *_before(loop, context))):
+            if not (a.fn and a.fn == b.fn):
+                return (a, b), commuting
+            commuting = commuting or (a, b)
+    return None, commuting
+
+
+def _pairs(loop: For, context: Context) -> Iterator[tuple[Touch, Touch, Context]]:
+    """Every access with every one of a second iteration that may touch the same memory, and what is known of both."""
+    private = {n.name for n in loop.unique() if isinstance(n, Local)}
+    changed = writes(loop)
+    copy = renamed_copy(loop)
+    ones = [t for t in _touches(loop.body, context.inside(loop), changed, LANE) if t.buffer not in private]
+    others = [t for t in _touches(copy.body, context.inside(copy), changed, Var(LANE.name + OTHER, "i64")) if t.buffer not in private]
+    for a in ones:
+        for b in others:
+            if a.buffer == b.buffer and (a.is_write or b.is_write):
+                yield a, b, a.context.together(b.context).forgetting(changed)
+
+
+def _touches(stmts: tuple[Stmt, ...], context: Context, changed: frozenset[str], lane: Var, at: int | None = None) -> list[Touch]:
+    found: list[Touch] = []
+    for k, stmt in enumerate(stmts):
+        where = k if at is None else at
+        for access in accesses(stmt, context):
+            found.append(_touch(access, stmt.fn if isinstance(stmt, Incf) and access.is_write else "", changed, lane, where))
+        match stmt:
+            case For():
+                found += _touches(stmt.body, context.inside(stmt), changed, lane, where)
+            case If(cond, then, otherwise):
+                found += _touches(then, context.given(cond), changed, lane, where)
+                found += _touches(otherwise, context.given(cond, False), changed, lane, where)
+        context = context.after(stmt)
+    return found
+
+
+def _touch(access: Access, fn: str, changed: frozenset[str], lane: Var, at: int) -> Touch:
+    context, positions = access.positions(lane)
+    forms = [context.linear(p) for p in positions]
+    place = tuple([None if any(not reads(a).isdisjoint(changed) for a in f.atoms()) else f for f in forms])
+    return Touch(access.ref.buffer, text_of(access.ref).replace(OTHER, ""), access.is_write, fn, place, context, at)
+
+
+def renamed_copy(loop: For) -> For:
+    """The loop with every name that it binds followed by a prime."""
+    bound = {n.name for n in loop.unique() if isinstance(n, For | Let)}
+    memo: dict[Node, Any] = {}
+
+    def go(node: Node) -> Any:
+        if node not in memo:
+            new = node.map(go)
+            if isinstance(new, Var | For | Let) and new.name in bound:
+                new = new.replace(name=new.name + OTHER)
+            memo[node] = new
+        return memo[node]
+
+    renamed: For = go(loop)
+    return renamed
+
+
+def _same_place(a: Touch, b: Touch) -> tuple[Constraint, ...]:
+    return tuple([Constraint(x - y, equal=True) for x, y in zip(a.place, b.place, strict=True) if x is not None and y is not None])
+
+
+def _before(loop: For, context: Context) -> tuple[Constraint, ...]:
+    """The loop's iteration comes before the copy's."""
+    return _precedes([loop.name], 0, {loop.name: -1 if context.proves(loop.step < index(0)) else 1}, 1)
+
+
+def _precedes(order: list[str], at: int, sign: dict[str, int], towards: int) -> tuple[Constraint, ...]:
+    """In this order of loops, the first variable that differs is the one at `at`, and the loop comes before (1) or after (-1) its copy."""
+    gaps = [of_atom(Var(n + OTHER, "i64")) - of_atom(Var(n, "i64")) for n in order[:at + 1]]
+    return (*[Constraint(g, equal=True) for g in gaps[:-1]], Constraint(gaps[-1].scaled(sign[order[at]] * towards).shifted(-1)))
+
+
+def _clash(pair: tuple[Touch, Touch], loops: str, what: str = "") -> str:
+    a, b = pair
+    verbs = ["writes" if t.is_write else "reads" for t in (a, b)]
+    end = f": they {what}" if what else ""
+    return f"one iteration of {loops} {verbs[0]} {a.text}, and a later one {verbs[1]} {b.text}, which may be the same element{end}"
