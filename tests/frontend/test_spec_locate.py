@@ -102,3 +102,7 @@ def test_the_scanner_leaves_syntax_errors_to_the_parser(text):
     locate(text, "f")
     with pytest.raises(tomli.TOMLDecodeError):
         tomli.loads(text)
+
+
+def test_very_long_lines_are_not_quoted():
+    assert locate("x = '" + "a" * 5000 + "'", "f").inside("x")(4000).text == ""

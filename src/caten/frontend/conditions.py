@@ -23,6 +23,7 @@ from .files import shown
 
 LARGEST = 1 << 62              # of a number in a signature; sums and products of sizes stay far below 2^63
 MAX_DEPTH = 64                 # nesting of parentheses
+MAX_TEXT = 1 << 16             # characters of one declaration or condition
 
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "floordiv": "floordiv", "//": "floordiv", "mod": "mod", "%": "mod", "max": "max", "min": "min"}
 COMPARE = {"=": "eq", "==": "eq", "/=": "ne", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
@@ -44,6 +45,8 @@ class Token:
 
 def tokens(text: str, where: Callable[[int], Place]) -> list[Token]:
     """The tokens of tensor notation and of conditions; the last one is of kind `end`."""
+    if len(text) > MAX_TEXT:
+        raise error("E004", f"a declaration or condition of more than {MAX_TEXT} characters", where(0))
     found: list[Token] = []
     pos = 0
     while pos < len(text):

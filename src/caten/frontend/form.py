@@ -8,6 +8,7 @@ from ..core.text import Atom, Form, Sexp, read_forms
 from ..errors import CatenError, Diagnostic, Place, error
 from .composite import Composite
 from .files import SpecText, shown
+from .locate import Locations
 from .signature import Written, declare, identifier
 
 SHAPE = "(composite [Name] ((A{float}[M]) -> (B{float}[M]) [where …]) body…)"
@@ -17,12 +18,13 @@ def composites(source: SpecText) -> list[Composite]:
     """The operators of a text of `(composite …)` forms. Raises CatenError with all that is wrong."""
     found: list[Composite] = []
     problems: list[Diagnostic] = []
-    forms = read_forms(source.text, source.at)
+    places = Locations(source.text, source.name)
+    forms = read_forms(source.text, places.at)
     if not forms:
         raise error("E019", "there is no composite here", Place(source.name, 1, 1), hint=f"write {SHAPE}")
     for form in forms:
         try:
-            found.append(_composite(form, source))
+            found.append(_composite(form, places))
         except CatenError as refusal:
             problems.extend(refusal.diagnostics)
     if problems:
@@ -30,7 +32,7 @@ def composites(source: SpecText) -> list[Composite]:
     return found
 
 
-def _composite(form: Sexp, source: SpecText) -> Composite:
+def _composite(form: Sexp, source: Locations) -> Composite:
     if not isinstance(form, Form) or not form or not isinstance(form[0], Atom) or form[0].lower() != "composite":
         raise error("E023", "expected (composite …)", source.at(form.pos), hint=f"write {SHAPE}")
     named = len(form) > 1 and isinstance(form[1], Atom)
@@ -43,10 +45,10 @@ def _composite(form: Sexp, source: SpecText) -> Composite:
     signature = declare([inputs] if inputs.text.strip() else [], [outputs] if outputs.text.strip() else [], requirements, source.at(parts[0].pos))
     start, end = parts[1].pos if len(parts) > 1 else form.end, form.end
     return Composite(name, signature.tensors, signature.inputs, signature.outputs, signature.sizes, signature.conditions,
-                     source.text[start:end], "lisp", lambda offset: source.at(start + offset), name_place, source.name)
+                     source.text[start:end], "lisp", lambda offset: source.at(start + offset), name_place, source.file)
 
 
-def _signature(form: Form, source: SpecText) -> tuple[Written, Written, list[Written]]:
+def _signature(form: Form, source: Locations) -> tuple[Written, Written, list[Written]]:
     """The texts of the inputs, of the outputs, and of the conditions."""
     if len(form) < 3 or not isinstance(form[0], Form) or form[1] != "->" or not isinstance(form[2], Form):
         raise error("E023", "a signature is ((input…) -> (output…) [where …])", source.at(form.pos), hint=f"write {SHAPE}")
@@ -64,10 +66,10 @@ def _signature(form: Form, source: SpecText) -> tuple[Written, Written, list[Wri
     return _within(form[0], source), _within(form[2], source), [_slice(source, start, end)]
 
 
-def _within(form: Form, source: SpecText) -> Written:
+def _within(form: Form, source: Locations) -> Written:
     """The text between a form's parentheses."""
     return _slice(source, form.pos + 1, form.end)
 
 
-def _slice(source: SpecText, start: int, end: int) -> Written:
+def _slice(source: Locations, start: int, end: int) -> Written:
     return Written(source.text[start:end], lambda offset: source.at(start + offset))

@@ -18,6 +18,7 @@ Path = tuple[str | int, ...]
 MAX_DEPTH = 256                # arrays and inline tables inside each other
 MAX_KEY_PARTS = 64             # parts of one dotted key
 MAX_KEYS = 100_000             # keys and array elements of one document
+MAX_LINE = 4096                # characters of a line that a place still quotes
 
 _BLANK = re.compile(r"(?:[ \t\n]+|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
@@ -50,8 +51,8 @@ class Locations:
         """Line and column of an offset in the document."""
         line = bisect_right(self._lines, offset)
         start = self._lines[line - 1]
-        end = self.text.find("\n", start)
-        return Place(self.file, line, offset - start + 1, self.text[start:end if end >= 0 else len(self.text)])
+        end = self._lines[line] - 1 if line < len(self._lines) else len(self.text)
+        return Place(self.file, line, offset - start + 1, self.text[start:end] if end - start <= MAX_LINE else "")
 
     def key(self, *path: str | int) -> Place:
         """Where a key or array element stands; the nearest enclosing one for what has no place of its own."""

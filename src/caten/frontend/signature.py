@@ -19,6 +19,7 @@ from .conditions import Arithmetic, Token, parse_conditions, tokens
 from .files import shown
 
 MAX_RANK = 32
+MAX_TENSORS = 256
 MAX_SIZE = 1 << 40
 MAX_NAME = 64                  # characters: names become parts of symbols and file names
 CONSTANTS = ("inf", "nan", "true", "false", "nil", "pi")
@@ -59,7 +60,7 @@ class _Reader:
 
     def sequence(self, written: Written, access: str) -> list[Declared]:
         """Declarations one after the other (usually a single one)."""
-        found = []
+        found: list[Declared] = []
         try:
             cursor = Arithmetic(tokens(written.text, written.where), written.where, self.size)
             while cursor.token.kind != "end":
@@ -74,6 +75,8 @@ class _Reader:
         if start.kind != "name":
             raise error("E101", f"expected the name of a tensor, not {cursor.here()}", place, hint="write A{float}[M N]")
         cursor.i += 1
+        if len(self.tensors) >= MAX_TENSORS:
+            raise error("E120", f"more than {MAX_TENSORS} tensors", place)
         name = identifier(start.text, place)
         dtype, grad = self.element_type(cursor, name)
         shape = self.shape(cursor, name)
@@ -214,9 +217,11 @@ class _Reader:
 
 def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements: Sequence[Written] = (), place: Place | None = None) -> Signature:
     """The signature that these declarations make. Raises CatenError with all that is wrong (E101…E120); `place` is where the outputs stand."""
+    if len(inputs) + len(outputs) > 2 * MAX_TENSORS:
+        raise error("E120", f"more than {MAX_TENSORS} tensors", inputs[MAX_TENSORS].place if len(inputs) > MAX_TENSORS else place)
     reader = _Reader()
     given = [t for written in inputs for t in reader.sequence(written, "in")]
-    complete = not reader.problems
+    complete = not reader.problems                  # else what follows would repeat the same faults
     results: list[Declared] = []
     for written in outputs:
         found = reader.output(written, given) if complete or "{" in written.text else None
