@@ -54,10 +54,8 @@ def lower_forms(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, sco
     else:
         raise error("E317", "the types of the locals depend on each other in too long a chain", composite.where(forms[0].pos),
                     hint="cast some of them explicitly")
-    if not work.diagnostics:
-        work.diagnostics.extend(unset_outputs(composite, work))
-    if work.diagnostics:
-        raise CatenError(*work.diagnostics)
+    if problems := list(work.diagnostics) or unset_outputs(composite, work):
+        raise CatenError(*problems)
     return Lowered(stmts, tuple(work.positions.values()), tuple(work.requirements))
 
 

@@ -106,7 +106,7 @@ def _pass_array(f: Frame, callee: Composite, formal: Declared, actual: Sexp, sco
                 f.fail("E314", f"{what} is {spell(formal.dtype)}, but '{actual}' is {spell(f.place(binding).dtype)}", actual.pos)
             return binding
         case Number() | Variable():
-            f.fail("E234", f"{what} is a tensor that the call writes or reads whole, but '{actual}' is a number", actual.pos)
+            f.fail("E234", f"{what} is a tensor, but '{actual}' is a number", actual.pos, "name a tensor or a local array")
     assert isinstance(binding, Array)
     for mine, theirs, noun in ((spell(formal.dtype), spell(binding.dtype), "type"), (len(formal.shape), len(binding.shape), "number of axes"),
                                (_order(formal.order), _order(binding.order), "axis order")):
@@ -176,5 +176,8 @@ def _solve_conditions(callee: Composite, sizes: dict[Expr, Expr]) -> None:
 
 
 def _require(f: Frame, condition: Expr) -> None:
+    match condition:
+        case Op("eq", (a, b)) if a is b:
+            return
     if condition not in f.work.requirements:
         f.work.requirements.append(condition)

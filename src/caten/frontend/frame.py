@@ -37,7 +37,7 @@ class Work:
     file: str
     statements: Mapping[str, Handler]
     positions: dict[Node, At] = field(default_factory=dict)
-    diagnostics: list[Diagnostic] = field(default_factory=list)
+    diagnostics: dict[Diagnostic, None] = field(default_factory=dict)
     requirements: list[Expr] = field(default_factory=list)
     assigned: set[str] = field(default_factory=set)
     written: set[str] = field(default_factory=set)
@@ -68,7 +68,7 @@ class Frame:
 
     def report(self, problem: CatenError) -> None:
         """Keep a refusal, to go on with the next statement."""
-        self.work.diagnostics.extend(d for d in problem.diagnostics if d not in self.work.diagnostics)
+        self.work.diagnostics.update(dict.fromkeys(problem.diagnostics))
 
     def mark(self, node: Node, pos: int) -> None:
         """Remember where this was written; a callee's text in another file counts as its call."""
