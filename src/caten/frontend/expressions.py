@@ -4,17 +4,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from functools import reduce
-from itertools import combinations, pairwise
 from typing import NoReturn
 
 from ..core.dtypes import DTYPES, SPELLINGS
-from ..core.expr import FALSE, TRUE, Bitcast, Expr, Op
+from ..core.expr import FALSE, TRUE, Bitcast, Expr
 from ..core.scalars import OPERATORS
 from ..core.text import Atom, Form, Quoted, Sexp
 from ..errors import CatenError, did_you_mean
 from ..loop.statements import Aref
 from .frame import Frame, same_name
+from .functions import apply_function
 from .scope import Array, Broken, Number, Scope, Variable
 from .typing import MAX_DEPTH, WEAK_FLOAT, WEAK_INT, Literal, Term, Value, spell
 from .vocabulary import COMPARISONS, CONSTANTS, FUNCTIONS, HABITS, UNBOUNDED, VARIADIC
@@ -39,10 +38,23 @@ def infer(f: Frame, form: Sexp, scope: Scope) -> Term:
     if head in EXPRESSIONS:
         return EXPRESSIONS[head](f, form, scope)
     if head in FUNCTIONS:
-        return _function(f, form, scope)
+        check_arity(f, form)
+        return apply_function(f.typing, FUNCTIONS[head], [infer(f, part, scope) for part in form[1:]], form.pos)
     if head in f.work.statements:
         f.fail("E224", f"({form[0]} …) is a statement, not a value", form.pos)
     unknown(f, form)
+
+
+def check_arity(f: Frame, form: Form) -> None:
+    """E222 where a function has too few or too many operands: the associative ones take any number, comparisons form chains."""
+    fn = FUNCTIONS[form[0].lower()]
+    arity = OPERATORS[fn].arity
+    if fn in COMPARISONS:
+        f.arity(form, 2, MAX_DEPTH, f"({form[0]} a b)")
+    elif fn in VARIADIC:
+        f.arity(form, 1, MAX_DEPTH, f"({form[0]} a b …)")
+    else:
+        f.arity(form, arity, arity, f"({form[0]} {' '.join('abc'[:arity])})")
 
 
 def unknown(f: Frame, form: Form) -> NoReturn:
@@ -278,63 +290,3 @@ def _plus_one(f: Frame, form: Form, scope: Scope) -> Term:
 EXPRESSIONS: dict[str, Reader] = {
     "aref": _aref, "where": _where, "if": _where, "cond": _cond, "cast": _cast, "bitcast": _bitcast,
     "let": _let, "let*": _let, "progn": _progn, "1+": _plus_one, "1-": _plus_one}
-
-
-# -- functions ----------------------------------------------------------------------------------------------------------------------
-
-
-def _function(f: Frame, form: Form, scope: Scope) -> Term:
-    """`(f x …)` by the operator table; the associative ones take any number of operands, comparisons form chains."""
-    fn = FUNCTIONS[form[0].lower()]
-    if fn in COMPARISONS:
-        f.arity(form, 2, MAX_DEPTH, f"({form[0]} a b)")
-        return _compare(f, fn, [infer(f, part, scope) for part in form[1:]], form.pos)
-    if fn in VARIADIC:
-        f.arity(form, 1, MAX_DEPTH, f"({form[0]} a b …)")
-        args = [infer(f, part, scope) for part in form[1:]]
-        if fn in ("and", "or") and args[0].kind == "bool":
-            return _logic(f, fn, args, form.pos)
-        if len(args) == 1:
-            return _single(f, fn, args[0], form.pos)
-        value = args[0]
-        for arg in args[1:]:
-            value = f.typing.apply(fn, [value, arg], form.pos)
-        return value
-    arity = OPERATORS[fn].arity
-    f.arity(form, arity, arity, f"({form[0]} {' '.join('abc'[:arity])})")
-    return f.typing.apply(fn, [infer(f, part, scope) for part in form[1:]], form.pos)
-
-
-def _single(f: Frame, fn: str, arg: Term, pos: int) -> Term:
-    """`(- x)` negates, `(/ x)` is the reciprocal; the others give back their operand, if it has a right type for them."""
-    if fn == "sub":
-        return f.typing.apply("neg", [arg], pos)
-    if fn == "div":
-        return f.typing.apply("div", [Literal(WEAK_INT, pos, value=1), arg], pos)
-    f.typing.apply(fn, [arg, arg], pos)
-    return arg
-
-
-def _compare(f: Frame, fn: str, args: list[Term], pos: int) -> Term:
-    """`(< a b c)` is a < b and b < c; `(/= a b c)` says that all differ."""
-    pairs = combinations(args, 2) if fn == "ne" else pairwise(args)
-    return reduce(lambda a, b: f.typing.apply("and", [a, b], pos), [f.typing.apply(fn, pair, pos) for pair in pairs])
-
-
-def _logic(f: Frame, fn: str, args: list[Term], pos: int) -> Term:
-    """Logical `and` and `or`. An operand that reads memory is only evaluated where those before it leave the question open, as in
-    `(and (< i N) (< 0 (aref A i)))`."""
-    value = args[0]
-    for arg in args[1:]:
-        joined = f.typing.apply(fn, [value, arg], pos)
-        match value, arg:
-            case Value(expr=Expr() as first), Value(expr=Expr() as second) if reads_memory(second):
-                arms = (second, FALSE) if fn == "and" else (TRUE, second)
-                joined = Value("bool", pos, joined.depth, joined.size, Op("where", (first, *arms)))
-        value = joined
-    return value
-
-
-def reads_memory(expr: Expr) -> bool:
-    """Is an element of a tensor read in it?"""
-    return any(isinstance(n, Aref) and n.index for n in expr.unique())

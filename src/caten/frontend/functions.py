@@ -1,0 +1,54 @@
+"""Functions of the Lisp body language on any number of operands: chains, reciprocals, and the lazy `and` and `or`."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import combinations, pairwise
+
+from ..core.expr import FALSE, TRUE, Expr, Op
+from ..loop.statements import Aref
+from .typing import WEAK_INT, Literal, Term, Typing, Value
+from .vocabulary import COMPARISONS, VARIADIC
+
+
+def apply_function(typing: Typing, fn: str, args: Sequence[Term], pos: int) -> Term:
+    """An operator on as many operands as the body gives it."""
+    if fn in COMPARISONS:
+        return _compare(typing, fn, args, pos)
+    if fn in ("and", "or") and args[0].kind == "bool":
+        return reduce(lambda a, b: _logic(typing, fn, a, b, pos), args)
+    if fn in VARIADIC:
+        return reduce(lambda a, b: typing.apply(fn, [a, b], pos), args) if len(args) > 1 else _single(typing, fn, args[0], pos)
+    return typing.apply(fn, args, pos)
+
+
+def _single(typing: Typing, fn: str, arg: Term, pos: int) -> Term:
+    """`(- x)` negates, `(/ x)` is the reciprocal; the others give back their operand, if it has a right type for them."""
+    if fn == "sub":
+        return typing.apply("neg", [arg], pos)
+    if fn == "div":
+        return typing.apply("div", [Literal(WEAK_INT, pos, value=1), arg], pos)
+    typing.apply(fn, [arg, arg], pos)
+    return arg
+
+
+def _compare(typing: Typing, fn: str, args: Sequence[Term], pos: int) -> Term:
+    """`(< a b c)` is a < b and b < c; `(/= a b c)` says that all differ."""
+    pairs = combinations(args, 2) if fn == "ne" else pairwise(args)
+    return reduce(lambda a, b: typing.apply("and", [a, b], pos), [typing.apply(fn, pair, pos) for pair in pairs])
+
+
+def _logic(typing: Typing, fn: str, a: Term, b: Term, pos: int) -> Term:
+    """Logical `and` and `or`. An operand that reads memory is only evaluated where those before it leave the question open, as in
+    `(and (< i N) (< 0 (aref A i)))`."""
+    joined = typing.apply(fn, [a, b], pos)
+    match a, b:
+        case Value(expr=Expr() as first), Value(expr=Expr() as second) if reads_memory(second):
+            arms = (second, FALSE) if fn == "and" else (TRUE, second)
+            return Value("bool", pos, joined.depth, joined.size, Op("where", (first, *arms)))
+    return joined
+
+
+def reads_memory(expr: Expr) -> bool:
+    """Is an element of a tensor read in it?"""
+    return any(isinstance(n, Aref) and n.index for n in expr.unique())
