@@ -28,7 +28,7 @@ class Access:
         """The index of any one element touched, and what is known then; for a vector, of any lane that its mask lets through."""
         if isinstance(self.ref, Aref):
             return self.context, self.ref.index
-        context = self.context.given(index(0) <= LANE).given(index(self.ref.count) > LANE)
+        context = self.context.given(index(0) <= lane).given(index(self.ref.count) > lane)
         for guard in (*self.guards, *((self.ref.mask,) if self.ref.mask is not None else ())):
             cond = lane_of(guard, lane)
             context = context if cond is None else context.given(cond)

@@ -16,7 +16,7 @@ from ..core.node import Node, substitute
 from ..core.program import At, Buffer, Check, Ensure, Param, Program, Source, Unchecked
 from ..errors import CatenError, Place, error
 from .accesses import below, is_inside, is_outside
-from .affine import Linear, expression, text_of
+from .affine import Linear, constant, expression, text_of
 from .context import Context
 from .effects import reads, writes
 from .entry import comparison, entry_rows, overflowing
@@ -25,6 +25,8 @@ from .statements import Aref, Fail, For, If, Incf, Let, Local, Setf, Stmt
 
 _REMEDY = "correct the bounds of the loops, the index, or the shape"
 
+# A condition, the form that is ≥ 0 exactly when it holds, and what the index is there: the form itself (0), or this minus the form.
+Need = tuple[Expr, Linear | None, Linear]
 Conditions = tuple[tuple[Expr, bool], ...]      # of the `where`s around an access
 
 
@@ -158,7 +160,7 @@ class _Checks:
         cond = Op("ne", (loop.step, index(0)))
         if not site.known().proves(cond):
             text = f"the step {text_of(loop.step)} of the loop over {loop.name} is 0"
-            site.check([(cond, None)], (), self.spot(loop.name) + text, text, loop.name)
+            site.check([(cond, None, constant(0))], (), self.spot(loop.name) + text, text, loop.step, loop.name)
 
     # naming things
 
@@ -228,7 +230,8 @@ class _Site:
         for axis, (position, extent) in enumerate(zip(ref.index, shape, strict=True)):
             if is_inside(self.known(None, conditions), position, extent):
                 continue
-            position = self.steady(position, conditions)
+            if any(reads(a) for a in self.known(None, conditions).linear(position).atoms()):
+                position = self.steady(position, conditions)
             ref = ref.replace(index=(*ref.index[:axis], position, *ref.index[axis + 1:]))
             self.index(written, axis, position, extent, conditions)
         return ref
@@ -281,20 +284,21 @@ class _Site:
                 checks.ensure(product, f"{checks.spot(written)}{written}: index {axis + 1} (= {text_of(position)}) is too large to compute")
             checks.again = True
             return
-        forms = [form for form in below(known, position, extent) if not known.is_nonnegative(form)]
-        self.check([(comparison(form), form) for form in forms], conditions, f"{checks.spot(written)}{written}: {outside}",
-                   f"{written}: index {axis + 1} (= {text_of(position)}) leaves [0, {text_of(extent)})", written)
+        low, high = below(known, position, extent)
+        sides = ((index(0) <= position, low, constant(0)), (position < extent, high, known.linear(extent).shifted(-1)))
+        self.check([(cond, form, end) for cond, form, end in sides if not known.is_nonnegative(form)], conditions,
+                   f"{checks.spot(written)}{written}: {outside}", f"{written}: index {axis + 1} (= {text_of(position)})", extent, written)
 
     def at_entry(self, cond: Expr) -> bool:
         return all(n.name in self.checks.entry_names for n in cond.unique() if isinstance(n, Var)) and not reads(cond)
 
-    def check(self, needs: list[tuple[Expr, Linear | None]], conditions: Conditions, text: str, leaves: str, written: str) -> None:
-        """See to it that the call fails unless the conditions (form ≥ 0, where there is a form) hold whenever this statement runs, each as
-        far out as that can be said exactly; those that land at one place share a row."""
+    def check(self, needs: list[Need], conditions: Conditions, text: str, what: str, extent: Expr, written: str) -> None:
+        """See to it that the call fails unless the needs are met whenever this statement runs, each as far out as that can be said exactly;
+        those that land at one place share a row."""
         placed: dict[int, Expr] = {}
-        for cond, form in needs:
+        for need in needs:
             depth, needed = next(found for depth in range(self.outermost(conditions), len(self.frames) + 1)
-                                 if (found := self.placed(cond, form, depth, leaves, written)) is not None)
+                                 if (found := self.placed(need, depth, what, extent, written)) is not None)
             placed[depth] = needed if depth not in placed else placed[depth] & needed
         for depth, needed in placed.items():
             if depth < 0:
@@ -303,15 +307,15 @@ class _Site:
                 self.checks.rows.append((None, text))
                 self.insert(depth, If(Op("not", (_implication(conditions, needed),)), (Fail(len(self.checks.rows)),)))
 
-    def placed(self, cond: Expr, form: Linear | None, depth: int, leaves: str, written: str) -> tuple[int, Expr] | None:
+    def placed(self, need: Need, depth: int, what: str, extent: Expr, written: str) -> tuple[int, Expr] | None:
         """The condition to check before the frame at `depth` (-1: at entry), or None. Raises E400 where it fails whenever it matters."""
-        worst = self.at_depth(cond, form, depth)
+        worst = self.at_depth(need[0], need[1], depth)
         if worst is None:
             return None
-        runs, holds = worst
-        if self.known(depth).given(runs).refutes(holds):
-            message = f"{leaves}: it stays inside only if {text_of(holds)}, which never holds when this runs"
-            raise self.checks.error("E400", written, message, _REMEDY)
+        runs, holds, value = worst
+        if value is not None and self.known(depth).given(runs).refutes(holds):
+            reached = expression(need[2] - value if need[2].terms or need[2].constant else value)
+            raise self.checks.error("E400", written, f"{what} reaches {text_of(reached)}, outside [0, {text_of(extent)})", _REMEDY)
         needed = _implied(self.known(depth), runs, holds)
         return (-1 if depth == 0 and self.at_entry(needed) else depth), needed
 
@@ -322,12 +326,12 @@ class _Site:
             depth -= 1
         return depth
 
-    def at_depth(self, cond: Expr, form: Linear | None, depth: int) -> tuple[Expr, Expr] | None:
-        """Conditions before the frame at `depth`: that the statement runs at its worst iteration, and that `cond` holds there; None where this
-        cannot be said exactly."""
+    def at_depth(self, cond: Expr, form: Linear | None, depth: int) -> tuple[Expr, Expr, Linear | None] | None:
+        """Conditions before the frame at `depth`: that the statement runs at its worst iteration, and that `cond` holds there, and the least
+        value of `form`; None where this cannot be said exactly."""
         loops = [(f.stmt, f.context) for f in self.frames[depth:] if isinstance(f.stmt, For)]
         if not loops:
-            return TRUE, cond
+            return TRUE, cond, form
         found = self.worst(form, loops)
         runs = None if found is None else self.reached(found[0], loops)
         if found is None or runs is None:
@@ -343,7 +347,7 @@ class _Site:
         for part in runs:
             if not known.given(total).proves(part):
                 total = part if total is TRUE else total & part
-        return total, holds
+        return total, holds, value
 
     def worst(self, form: Linear | None, loops: list[tuple[For, Context]]) -> tuple[dict[Expr, Linear], Linear | None] | None:
         """The iteration at which `form` is least, and its value there, from the innermost loop outwards."""
@@ -420,11 +424,17 @@ def _implied(context: Context, runs: Expr, holds: Expr) -> Expr:
     needed = holds
     for part in reversed(_parts(runs)):
         if not context.given(part, False).proves(needed):
-            needed = Op(_OPPOSITE[part.fn], part.args) | needed if isinstance(part, Op) and part.fn in _OPPOSITE else Op("not", (part,)) | needed
+            needed = _negated(part) | needed
     return needed
 
 
-_OPPOSITE = {"le": "gt", "lt": "ge"}
+def _negated(cond: Expr) -> Expr:
+    match cond:
+        case Op("lt", (a, b)):
+            return b <= a
+        case Op("le", (a, b)):
+            return b < a
+    return Op("not", (cond,))
 
 
 def _parts(cond: Expr) -> list[Expr]:

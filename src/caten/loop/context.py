@@ -64,16 +64,14 @@ class Context:
 
     def inside(self, loop: For) -> Context:
         """In the body of a loop, at any iteration."""
-        values = dict(self.values)
         changed = writes(loop)
         var = Var(loop.name, "i64")
-        for name in [n for n in values if n in changed]:
+        counted: dict[str, Expr] = {}                        # locals that every iteration changes by the same amount
+        for name in [n for n in self.values if n in changed]:
             gain = self._gain(loop.body, name) if loop.step is index(1) else None
-            if gain is None:
-                del values[name]
-            else:
+            if gain is not None and not reads(self.values[name]):
                 passed = gain.times(of_atom(var) - self.linear(loop.lo))
-                values[name] = expression(self.linear(values[name]) + passed, values[name].dtype)
+                counted[name] = expression(self.linear(self.values[name]) + passed, self.values[name].dtype)
         lo, hi, step = self.linear(loop.lo), self.linear(loop.hi), self.linear(loop.step)
         least, most = self.interval(lo), self.interval(hi)
         up = _ranged(least[0], most[1] - 1)
@@ -86,7 +84,7 @@ class Context:
             rising = True
         ranges = dict(self.ranges)
         ranges[loop.name] = up if rising else down if falling else _ranged(min(up[0], down[0]), max(up[1], down[1]))
-        context = self._with(ranges=ranges, values=values)
+        context = self._with(ranges=ranges)
         if rising or falling:
             for c in upward if rising else downward:
                 context = context._assuming(((c,),))
@@ -96,7 +94,8 @@ class Context:
                 context = context._assuming(((Constraint(i - lo - of_atom(count).scaled(step.constant), equal=True),),))
         else:
             context = context._assuming((upward, downward))
-        return context.forgetting(changed)
+        context = context.forgetting(changed)
+        return context._with(values={**context.values, **counted}) if counted else context
 
     def given(self, cond: Expr, holds: bool = True) -> Context:
         """Where a condition holds (or does not)."""
@@ -467,7 +466,7 @@ def _disproofs(cond: Expr, holds: bool) -> list[tuple[Expr, bool]]:
 
 def _clause(alternatives: tuple[Alternative, ...]) -> Clause:
     atoms = {a: None for alternative in alternatives for c in alternative for a in c.linear.atoms()}
-    wide = all(len(m) > 1 for alternative in alternatives for c in alternative for m in c.linear.terms) and len(alternatives) == 1
+    wide = len(alternatives) == 1 and all(c.linear.constant > GREATEST_SIZE and all(len(m) > 1 for m in c.linear.terms) for c in alternatives[0])
     return Clause(alternatives, NOTHING.union(*[reads(a) for a in atoms]), frozenset(atoms), wide)
 
 
