@@ -38,9 +38,10 @@ class Draft:
             return False
         return True
 
+    def thread(self, *names: str) -> bool:
+        """Make the first of these loops that may be parallel so. Asked early, while the body is small, the question is cheap."""
+        return any(self.tries(("parallel", name)) for name in names)
+
     def loop(self, name: str) -> For:
         """The loop of this name, which exists."""
         return next(loop for loop in loops_in(self.program) if loop.name == name)
-
-    def has(self, name: str) -> bool:
-        return any(loop.name == name for loop in loops_in(self.program))

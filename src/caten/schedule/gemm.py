@@ -12,8 +12,8 @@ from .draft import Draft
 from .tiles import gemm_tile
 
 
-def gemm(draft: Draft, c: Contraction, machine: Machine) -> tuple[str, ...]:
-    """Tile, pack and vectorise; the loops that are left outside."""
+def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
+    """Tile, pack and vectorise, on several threads if `threads`."""
     tile, i, j, k = gemm_tile(machine, c.out.dtype), c.rows[-1], c.columns[-1], c.sums[-1]
     outside = (*c.batch, *c.rows[:-1], *c.columns[:-1])
     sums = c.sums[:-1]
@@ -23,6 +23,8 @@ def gemm(draft: Draft, c: Contraction, machine: Machine) -> tuple[str, ...]:
     io, ii = draft.take("split", i, tile.panel, "min")
     iio, iii = draft.take("split", ii, tile.rows, "pad")
     draft.take("reorder", *outside, io, *sums, ko, jo, iio, ki, iii, ji)
+    if threads:
+        draft.thread(*outside, io)
     panels = [
         *draft.take("stage", jo, c.left.buffer, "read", "scratch", iio, ki, iii),
         *draft.take("stage", iio, c.right.buffer, "read", "scratch", ki, ji),
@@ -35,7 +37,6 @@ def gemm(draft: Draft, c: Contraction, machine: Machine) -> tuple[str, ...]:
         draft.take("contract", ki)
     for name in (iii, *[name for name in made if name.startswith(f"{iii}_")]):
         draft.tries(("unroll", name, "full"))
-    return (*outside, io)
 
 
 def _vectors(draft: Draft, name: str, lanes: int) -> None:

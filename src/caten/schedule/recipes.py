@@ -5,6 +5,7 @@ A recipe never rewrites by itself: it takes steps of the schedule language, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from ..core.dtypes import is_complex
 from ..core.program import Machine, Schedule, Target
@@ -56,31 +57,19 @@ def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
     """The recipe for one nest: as a whole where it is perfect, else thread by its outer loops and nest by nest inside them."""
     chain = chain_of(draft.loop(name))
     if chain.is_leaf:
-        outer = next((found for recipe in _recipes(draft.program, chain, machine) if (found := _run(draft, recipe)) is not None), chain.names)
-        if threads:
-            _thread(draft, outer)
+        if not any(draft.attempts(recipe) for recipe in _recipes(draft.program, chain, machine, threads)) and threads:
+            draft.thread(*chain.names)
         return
     inner = [loop.name for loop in outermost(chain.body)]
-    threaded = threads and _thread(draft, chain.names)
+    threaded = threads and draft.thread(*chain.names)
     for loop in inner:
         _nest(draft, loop, machine, threads and not threaded)
 
 
-def _run(draft: Draft, recipe: Recipe) -> tuple[str, ...] | None:
-    """The loops that a recipe left outside, outermost first; None where it was refused."""
-    outer: list[tuple[str, ...]] = []
-    return outer[0] if draft.attempts(lambda d: outer.append(recipe(d))) else None
+Recipe = Callable[[Draft], None]
 
 
-def _thread(draft: Draft, outer: tuple[str, ...]) -> bool:
-    """Make the outermost loop that may be parallel so."""
-    return any(draft.has(name) and draft.tries(("parallel", name)) for name in outer)
-
-
-Recipe = Callable[[Draft], tuple[str, ...]]
-
-
-def _recipes(program: LoopProgram, chain: Chain, machine: Machine) -> Iterator[Recipe]:
+def _recipes(program: LoopProgram, chain: Chain, machine: Machine, threads: bool) -> Iterator[Recipe]:
     """What fits a perfect nest, the best first."""
     types = [n.dtype for s in chain.body for n in s.unique() if isinstance(n, Aref)]
     lanes = lanes_of(machine, types)
@@ -88,8 +77,8 @@ def _recipes(program: LoopProgram, chain: Chain, machine: Machine) -> Iterator[R
         return
     product, total = contraction(program, chain), reduction(chain)
     if product is not None:
-        yield lambda draft: gemm(draft, product, machine)
+        yield partial(gemm, c=product, machine=machine, threads=threads)
     if total is not None:
         for sums in (sums_along, sums_across) if along_memory(program, chain, total) else (sums_across, sums_along):
-            yield lambda draft, sums=sums: sums(draft, chain, total, lanes)
-    yield lambda draft: maps(draft, chain, lanes)
+            yield partial(sums, chain=chain, total=total, lanes=lanes, threads=threads)
+    yield partial(maps, chain=chain, lanes=lanes, threads=threads)

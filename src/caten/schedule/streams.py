@@ -10,23 +10,26 @@ SUMS_AT_ONCE = 4                # vectors that a sum along memory is spread over
 COLUMNS_AT_ONCE = 4             # vectors of results that a sum across memory keeps in registers
 
 
-def maps(draft: Draft, chain: Chain, lanes: int) -> tuple[str, ...]:
+def maps(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
     """Vectors along the loop that is contiguous in what is stored."""
     loop = _contiguous_in_stores(draft.program, chain)
     rest = [name for name in chain.names if name != loop]
     if rest and chain.names[-1] != loop:
         draft.take("reorder", *rest, loop)
     outer, inner, *_ = draft.take("split", loop, lanes)
+    if threads:
+        draft.thread(*rest, outer)
     draft.take("vectorize", inner)
-    return (*rest, outer)
 
 
-def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int) -> tuple[str, ...]:
+def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads: bool) -> None:
     """Several vectors of partial sums along the innermost summed loop, added up by a fixed tree at its end."""
     loop = total.summed[-1]
     order = (*total.kept, *total.summed)
     if order != chain.names:
         draft.take("reorder", *order)
+    if threads:
+        draft.thread(*total.kept)
     outer, inner, *_ = draft.take("split", loop, lanes * SUMS_AT_ONCE)
     group, lane = draft.take("split", inner, lanes)
     made = draft.take("stage", outer, total.out.buffer, "partial", "register", group, lane)
@@ -34,10 +37,9 @@ def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int) -> tupl
         draft.take("vectorize", name)
     for name in (group, *[n for n in made if n.startswith(f"{group}_")]):
         draft.take("unroll", name, "full")
-    return total.kept
 
 
-def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int) -> tuple[str, ...]:
+def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads: bool) -> None:
     """Several vectors of neighbouring results in registers while the summed loops run."""
     loop = contiguous_loop(draft.program, total.out, total.kept)
     if loop is None:
@@ -48,19 +50,19 @@ def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int) -> tup
         draft.take("reorder", *order)
     outer, inner, *_ = draft.take("split", loop, lanes * COLUMNS_AT_ONCE)
     draft.take("reorder", outer, *total.summed, inner)
+    if threads:
+        draft.thread(*rest, outer)
     group, lane = draft.take("split", inner, lanes)
     made = draft.take("stage", total.summed[0], total.out.buffer, "accumulate", "register", group, lane)
     for name in (lane, *[n for n in made if n.startswith(f"{lane}_")]):
         draft.take("vectorize", name)
     for name in (group, *[n for n in made if n.startswith(f"{group}_")]):
         draft.take("unroll", name, "full")
-    return (*rest, outer)
 
 
 def _contiguous_in_stores(program: LoopProgram, chain: Chain) -> str:
     """The loop along which every store goes to neighbouring elements."""
-    found = {contiguous_loop(program, store.ref, chain.names) for store in stores_in(chain.body)}  # type: ignore[arg-type]
-    loop = found.pop() if len(found) == 1 else None
-    if loop is None:
+    found = {contiguous_loop(program, store.ref, chain.names) for store in stores_in(chain.body)}  # type: ignore[arg-type]   # stores_in gives Arefs
+    if len(found) != 1:
         raise error("E513", "the stores have no contiguous loop in common")
-    return loop
+    return found.pop() or chain.names[-1]              # None where an index is a named value, which vectorize sees through

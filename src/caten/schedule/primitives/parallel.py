@@ -14,6 +14,8 @@ def parallel(program: LoopProgram, loop: str) -> LoopProgram:
     """
     step = f"parallel {loop}"
     found = find(program, loop, step)
+    if found.mark == "parallel":
+        raise refusal("E514", step, "it is parallel already")
     others = [other.name for other in (*enclosing(program, found), *loops_in(found.body)) if other.mark == "parallel"]
     if others:
         raise refusal("E514", step, f"'{others[0]}' is parallel already, and one level is all there is")

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from ...core.expr import Expr
-from ...loop.dependence import obstacle_to_reorder
+from ...loop.dependence import obstacle_to_permutation
 from ...loop.statements import For, If, LoopProgram, Stmt
 from ..guards import wrapped
-from ..nests import find, loops_in, mentions, reads_memory, refusal, replaced
+from ..nests import context_at, find, loops_in, reads_memory, refusal, replaced
 
 
 def reorder(program: LoopProgram, *order: str) -> LoopProgram:
@@ -24,28 +24,15 @@ def reorder(program: LoopProgram, *order: str) -> LoopProgram:
     if top is None:
         raise refusal("E511", step, "the loops are not nested in each other")
     nest, conds, body = _peel(top, set(order), step)
-    program = replaced(program, top, _build(nest, conds, body))
-    between = [loop.name for loop in nest if loop.name not in order]
+    names = [loop.name for loop in nest]
+    between = [name for name in names if name not in order]
     if between:
         raise refusal("E511", step, f"'{between[0]}' lies between them; name it too")
-    return _sorted(program, nest, conds, body, order, step)
-
-
-def _sorted(program: LoopProgram, nest: list[For], conds: tuple[Expr, ...], body: tuple[Stmt, ...], order: tuple[str, ...], step: str) -> LoopProgram:
-    """Neighbours swapped until the order is right, each swap checked on the program as it is then."""
-    for target in range(len(order)):
-        position = next(n for n, loop in enumerate(nest) if loop.name == order[target])
-        for n in range(position, target, -1):
-            outer, inner = nest[n - 1], nest[n]
-            if mentions((inner.lo, inner.hi, inner.step), (outer.name,)):
-                raise refusal("E511", step, f"the range of '{inner.name}' depends on '{outer.name}'")
-            reason = obstacle_to_reorder(program, outer.name, inner.name)
-            if reason is not None:
-                raise refusal("E511", step, reason)
-            old = find(program, nest[0].name, step)
-            nest[n - 1], nest[n] = inner, outer
-            program = replaced(program, old, _build(nest, conds, body))
-    return program
+    perfect = _build(nest, conds, body)
+    reason = obstacle_to_permutation(perfect, context_at(program, top), names, list(order))
+    if reason is not None:
+        raise refusal("E511", step, reason)
+    return replaced(program, top, _build([nest[names.index(name)] for name in order], conds, body))
 
 
 def _peel(top: For, names: set[str], step: str) -> tuple[list[For], tuple[Expr, ...], tuple[Stmt, ...]]:
@@ -70,8 +57,10 @@ def _peel(top: For, names: set[str], step: str) -> tuple[list[For], tuple[Expr, 
     return nest, tuple(conds), body
 
 
-def _build(nest: list[For], conds: tuple[Expr, ...], body: tuple[Stmt, ...]) -> Stmt:
+def _build(nest: list[For], conds: tuple[Expr, ...], body: tuple[Stmt, ...]) -> For:
     stmts = (wrapped(body, conds),) if conds else body
-    for loop in reversed(nest):
-        stmts = (loop.replace(body=stmts),)
-    return stmts[0]
+    *outer, last = nest
+    built = last.replace(body=stmts)
+    for loop in reversed(outer):
+        built = loop.replace(body=(built,))
+    return built

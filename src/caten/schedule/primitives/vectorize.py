@@ -7,7 +7,7 @@ from ...core.monoids import identity, is_monoid
 from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.context import Context
-from ...loop.dependence import obstacle_to_vectorize
+from ...loop.dependence import is_reduction_over, obstacle_to_vectorize
 from ...loop.statements import (
     ZERO,
     Aref,
@@ -57,7 +57,7 @@ def vectorize(program: LoopProgram, loop: str) -> LoopProgram:
     if found.mark == "parallel":
         raise refusal("E513", step, "the loop is parallel")
     reason = obstacle_to_vectorize(program, loop)
-    if reason is not None:
+    if reason is not None and not is_reduction_over(program, loop):
         raise refusal("E513", step, reason)
     context = context_at(program, found)
     body = _Widening(program, found, lanes, context.inside(found), step).list_of(found.body, None)
