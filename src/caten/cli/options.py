@@ -117,6 +117,9 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
     _flag(REPORT, "-w", "no_warnings", help="No warnings."),
     _option(REPORT, "--diagnostics-format", "diagnostics_format", type=click.Choice(FORMATS), default="text", show_default=True,
             help="How diagnostics are written to stderr."),
+)
+
+RUNS: tuple[Callable[[Any], Any], ...] = (
     _option(REPORT, "--seed", type=click.IntRange(min=0, max=(1 << 63) - 1), default=0, show_default=True, metavar="N",
             help="The seed of the random inputs of test runs."),
 )
@@ -138,15 +141,20 @@ PRODUCT: tuple[Callable[[Any], Any], ...] = (
 )
 
 
-def compiles(*, products: bool = False) -> Callable[[Callable[[Request], Any]], Callable[..., Any]]:
-    """Give a command the shared options (and those that choose products) and hand it one `Request`."""
-    def decorate(command: Callable[[Request], Any]) -> Callable[..., Any]:
+def compiles(*, products: bool = False, runs: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the shared options (those that choose products, those of test runs) and hand it one `Request`, beside its own options."""
+    shared = (*SHARED, *(PRODUCT if products else ()), *(RUNS if products or runs else ()))
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def wrapped(**values: Any) -> Any:
-            return command(request_from(values, click.get_current_context().find_object(Reporter) or Reporter()))
+            own = {name: values.pop(name) for name in list(values) if name not in names}
+            return command(request_from(values, click.get_current_context().find_object(Reporter) or Reporter()), **own)
+        before = len(getattr(command, "__click_params__", []))
         decorated: Callable[..., Any] = wrapped
-        for option in reversed((*SHARED, *(PRODUCT if products else ()))):
+        for option in reversed(shared):
             decorated = option(decorated)
+        names = {param.name for param in decorated.__click_params__[before:]}      # type: ignore[attr-defined]   # click keeps them there
         return decorated
     return decorate
 
@@ -159,7 +167,7 @@ def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
         runtime=given["runtime"], config=_config(given), opt=int(given["opt"]), binds=read_binds(given["binds"]),
         strided=tuple([name for text in given["strided"] for name in text.split(",") if name]), unchecked=not given["bounds_check"],
         lines=given["lines"], include_dirs=tuple(given["include_dirs"]), only=tuple(given["only"]), schedule=_schedule(given["schedule_file"]),
-        verify=given["verify"], seed=given["seed"], debug=given["debug"], cc_timeout=given["cc_timeout"], use_cache=not given["no_cache"],
+        verify=given["verify"], seed=given.get("seed", 0), debug=given["debug"], cc_timeout=given["cc_timeout"], use_cache=not given["no_cache"],
         schedule_file=given["schedule_file"] or "<schedule>", given=_explicit(), **environment(link))
     emits = [Emit(kind) for kind in ("spec", "asm", "obj") if given.get(f"emit_{kind}")]
     emits += [emit for text in given.get("emit", ()) for emit in read_emit(text)]

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ..core.program import Bind, Program, Scalar
 from ..errors import CatenError, Diagnostic, UsageError, did_you_mean
@@ -58,7 +58,8 @@ def fold(name: str) -> str:
 
 
 def match_settings(given: Sequence[tuple[str, int | float]], programs: Sequence[Program], option: str = "--test") -> dict[str, int | float]:
-    """The settings under the names that the programs declare, with what -D fixed added. Every size and scalar gets a value, or it is a UsageError."""
+    """The settings under the names that the programs declare, with what -D fixed added. Every size gets a value, or it is a
+    UsageError; scalars without one are drawn."""
     sizes = dict.fromkeys([name for p in programs for name in p.sizes])
     scalars = {s.name: s.type for p in programs for s in p.all(Scalar)}
     known = (*sizes, *scalars)
@@ -79,20 +80,13 @@ def match_settings(given: Sequence[tuple[str, int | float]], programs: Sequence[
     for bind in [b for p in programs for b in p.all(Bind)]:
         if values.setdefault(bind.name, bind.value) != bind.value:
             problems.append(Diagnostic("E905", f"{option}: {bind.name} is {values[bind.name]}, but -D{bind.name}={bind.value} fixed it"))
-    if missing := [name for name in known if name not in values and not problems]:
-        example = ",".join([f"{name}={values.get(name, 100 if name in sizes else 1)}" for name in known])
-        problems.append(Diagnostic("E906", f"{option}: {_are_missing(missing, sizes)}", hint=f'{option} "{example}"'))
+    if missing := [name for name in sizes if name not in values and not problems]:
+        example = ",".join([f"{name}={values.get(name, 100)}" for name in sizes])
+        problems.append(Diagnostic("E906", f"{option}: the size{'s' if len(missing) > 1 else ''} {', '.join(missing)} "
+                                           f"{'are' if len(missing) > 1 else 'is'} missing", hint=f'{option} "{example}"'))
     if problems:
         raise UsageError(*problems)
     return values
-
-
-def _are_missing(names: Sequence[str], sizes: Collection[str]) -> str:
-    """`the size N is missing`, `the values of N, a are missing`."""
-    several = len(names) > 1
-    what = "size" if all(name in sizes for name in names) else "value"
-    of = " of" if what == "value" else ""
-    return f"the {what}{'s' if several else ''}{of} {', '.join(names)} {'are' if several else 'is'} missing"
 
 
 def read_config(text: str, known: Callable[[], Sequence[str]]) -> list[tuple[str, str]]:

@@ -1,0 +1,85 @@
+"""`caten doctor`: what is installed here, what is missing, what to install."""
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from .. import __version__
+from ..errors import CatenError
+from ..runtime import cpu
+from ..runtime.cache import Cache, default_directory, obstacle
+from ..runtime.protocol import Host
+from ..runtime.toolchain import Compiler, candidates, choose, has_openmp, version
+from .cache import size
+from .diagnostics import escape
+from .files import STDOUT, write
+from .options import environment
+
+PACKAGES = ("numpy", "islpy", "cffi", "click", "rich", "tomli", "platformdirs", "ziglang", "intel-openmp")
+OPTIONAL = {"ziglang": "an embedded clang: pip install 'caten[toolchain]'",
+            "intel-openmp": "OpenMP for the embedded clang: pip install 'caten[openmp]'"}
+KINDS = ("clang", "zig", "gcc")
+
+EXAMPLES = """\b
+Examples:
+  caten doctor
+  CC=clang-19 caten doctor"""
+
+
+@click.command("doctor", epilog=EXAMPLES)
+def command() -> int:
+    """Show the compilers, OpenMP, the cache and the packages that are here, and what to install. Exit code 3 without a usable compiler."""
+    found = environment()
+    cache = default_directory(found["cache_dir"])
+    host = Host(cc=found["cc"], cflags=found["cflags"], ldflags=found["ldflags"], temp=Path(found["temp_dir"]) if found["temp_dir"] else None,
+                cache=cache if obstacle(cache) is None else None)
+    compilers = candidates(KINDS, host)
+    advice: list[str] = []
+    usable = True
+    lines = [f"caten {__version__}, Python {platform.python_version()}, {sys.platform} {platform.machine()}, CPU {cpu.resolve('native')}",
+             "", "compilers"]
+    lines += [f"  {c.name:12}{' '.join(c.words)}, {version(c, host)}" for c in compilers] or ["  none"]
+    try:
+        chosen = choose(None, KINDS, host)
+        lines.append(f"  used        {' '.join(chosen.words)}" + (" (from $CC)" if host.cc else ""))
+        lines += _openmp(chosen, compilers, host, advice)
+    except CatenError as problem:
+        usable = False
+        lines.append(f"  used        none: {problem.diagnostics[0].message}")
+        advice += [problem.diagnostics[0].hint or ""]
+    lines += ["", "cache", *_cache(cache)]
+    lines += ["", "packages", *_packages(advice)]
+    lines += ["", "to install", *[f"  {a}" for a in advice if a]] if any(advice) else ["", "nothing is missing"]
+    write(STDOUT, "".join([escape(line).rstrip() + "\n" for line in lines]))
+    return 0 if usable else 3
+
+
+def _openmp(chosen: Compiler, compilers: list[Compiler], host: Host, advice: list[str]) -> Iterator[str]:
+    """Which compiler OMP=1 would take."""
+    tried = [chosen, *([] if host.cc else [c for c in compilers if c != chosen])]
+    works = next((c for c in tried if has_openmp(c, host)), None)
+    yield "  OpenMP      " + ("none: --config OMP=1 will not work" if works is None else f"works with {' '.join(works.words)}")
+    if works is None:
+        advice.append("OpenMP: apt install libomp-dev (clang) or gcc, or pip install 'caten[openmp]'")
+
+
+def _cache(folder: Path) -> Iterator[str]:
+    reason = obstacle(folder)
+    yield f"  {folder}" + (f": not used, {reason}" if reason else "")
+    if reason is None:
+        stats = Cache(folder, lambda _: None).stats()
+        yield f"  {stats.entries} libraries, {size(stats.bytes)}; {stats.failed} kept failures"
+
+
+def _packages(advice: list[str]) -> Iterator[str]:
+    for name in PACKAGES:
+        try:
+            yield f"  {name:14}{importlib.metadata.version(name)}"
+        except importlib.metadata.PackageNotFoundError:
+            yield f"  {name:14}not installed" + (", optional" if name in OPTIONAL else "")
+            advice.append(OPTIONAL.get(name, f"pip install {name}"))

@@ -1,0 +1,63 @@
+"""What `--print=` answers: facts about this installation, one per line, for people and scripts."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .. import pipeline
+from ..core.dtypes import DTYPES, SPELLINGS
+from ..core.scalars import OPERATORS, STRUCTURAL
+from ..options import Options
+from ..runtime import cpu, discover
+from ..runtime.cache import default_directory
+from ..runtime.toolchain import candidates, named
+from .files import STDOUT, write
+from .options import Request
+
+
+def answer(request: Request) -> int:
+    """Print everything that was asked for."""
+    write(STDOUT, "".join([line + "\n" for what in request.prints for line in PRINTERS[what](request.options)]))
+    return 0
+
+
+def runtimes(options: Options) -> list[str]:
+    return [listed.name for listed in discover.listing(options.runtime_path)]
+
+
+def ops(_: Options) -> list[str]:
+    """Operator, spelling in a body, meaning; the principal ones marked."""
+    rows = [f"{row.spelling:10} {'*' if row.principal else ' '} {row.meaning}" for row in OPERATORS.values()]
+    return [*rows, *[f"{name:10} * {meaning}" for name, meaning in STRUCTURAL.items()]]
+
+
+def dtypes(_: Options) -> list[str]:
+    """Type, bytes, and how a spec may spell it."""
+    spelled = {name: [s for s, target in SPELLINGS.items() if target == name] for name in DTYPES}
+    return [f"{name:6} {dtype.bytes:3} {' '.join(spelled[name])}" for name, dtype in DTYPES.items() if spelled[name]]
+
+
+def config(options: Options) -> list[str]:
+    """The keys of the runtime's --config: default, what may be given, help."""
+    runtime = discover.find(options.runtime, options.runtime_path)
+    return [f"{key}={'' if option.default is None else int(option.default) if isinstance(option.default, bool) else option.default}"
+            f"  ({option.describe()}) {option.help}".rstrip() for key, option in runtime.config.items()]
+
+
+def compilers(options: Options) -> list[str]:
+    """The host compilers in the order in which they are tried."""
+    host = pipeline.runtime_of(options).host
+    chosen = dict(options.config).get("CC") or host.cc
+    if chosen:
+        return [named(chosen, "$CC", host).file]
+    return [" ".join(c.words) for c in candidates(("clang", "zig", "gcc"), host)]
+
+
+PRINTERS: dict[str, Callable[[Options], list[str]]] = {
+    "runtimes": runtimes,
+    "ops": ops,
+    "dtypes": dtypes,
+    "config": config,
+    "cache-dir": lambda options: [str(default_directory(options.cache_dir))],
+    "cc": compilers,
+    "cpu": lambda options: [cpu.resolve(dict(options.config).get("MARCH", "native"))],
+}

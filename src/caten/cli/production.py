@@ -1,0 +1,103 @@
+"""Making the products of one command line: each kind from what it needs, nothing twice."""
+from __future__ import annotations
+
+import hashlib
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from .. import build, pipeline
+from ..core.program import Opt, Program
+from ..core.text import show
+from ..errors import Diagnostic, UsageError
+from ..frontend.spec import SpecText
+from ..render.example import as_reference, example
+from ..render.header import header
+from ..render.wrapper import wrapper
+from ..runtime.manifest import to_json
+from .inputs import load
+from .options import Request
+
+# Product -> the kind of artifact that the runtime makes.
+ARTIFACTS = {"so": "so", "a": "a", "obj": "o", "asm": "s"}
+
+
+class Production:
+    """The stages of one command line, each run when something needs it."""
+
+    def __init__(self, request: Request, texts: Sequence[SpecText]):
+        self.request = request
+        self.texts = texts
+        self.name = "library"                # what the files are called; the plan says
+        self._built: dict[str, build.Built] = {}
+
+    @cached_property
+    def programs(self) -> list[Program]:
+        """As loaded, at the level that the inputs are on."""
+        return load(self.request, self.texts)
+
+    @cached_property
+    def rendered(self) -> build.Rendered:
+        digest = hashlib.sha256("\0".join([t.text for t in self.texts]).encode()).hexdigest()
+        return build.render_programs(self.programs, self.request.options, digest)
+
+    def at(self, level: str) -> str:
+        """The text of a level."""
+        return "".join([show(pipeline.advance(p, level, self.request.options)) + "\n" for p in self.programs])
+
+    def built(self, product: str) -> build.Built:
+        """The artifact of a product, compiled or from the cache."""
+        if product not in self._built:
+            kind = self._kind(product)
+            made = build.compile_rendered(self.rendered, self.request.options, lambda warning: self.request.reporter.show([warning]), kind)
+            self._built[product] = made
+            if self.request.verbose:
+                _say(made.record.commands, "from the cache; it was made with" if made.from_cache else "compiled with")
+        return self._built[product]
+
+    def example(self) -> str:
+        """A program that calls the library and checks itself, under the name that the library will have."""
+        if not self.rendered.ops:
+            raise UsageError(Diagnostic("E915", "an example compares with the spec as written, and the input is a later stage's text",
+                                        hint="start from the spec"))
+        written = [as_reference(p.without(Opt).adding(Opt(0))) for p in self.rendered.ops]
+        loops = [pipeline.advance(p, "loop", self.request.options) for p in written]
+        return example(self.rendered.manifest, pipeline.render(loops, self.request.options), self.name)
+
+    def commands(self, product: str, out: str) -> list[list[str]]:
+        """What the compiler would be called with."""
+        return self.rendered.runtime.commands(Path(out).with_suffix(".c"), Path(out), self._kind(product))
+
+    def _kind(self, product: str) -> str:
+        runtime = self.rendered.runtime
+        kind = ARTIFACTS[product]
+        if kind not in runtime.suffixes:
+            makes = [p for p, k in ARTIFACTS.items() if k in runtime.suffixes]
+            raise UsageError(Diagnostic("E914", f"runtime {runtime.name} makes no {product}", hint=f"it makes {', '.join(makes)}"))
+        return kind
+
+
+def _say(commands: Sequence[Sequence[str]], what: str) -> None:
+    for command in commands:
+        print(f"caten: {what}: {shlex.join(command)}", file=sys.stderr)
+
+
+TEXTS: dict[str, Callable[[Production], str]] = {
+    "spec": lambda p: p.at("op"),
+    "ir": lambda p: p.at("tensor"),
+    "schedule": lambda p: p.at("loop"),
+    "c": lambda p: p.rendered.source,
+    "header": lambda p: header(p.rendered.programs, p.rendered.manifest),
+    "manifest": lambda p: to_json(p.rendered.manifest),
+    "example": lambda p: p.example(),
+    "python": lambda p: wrapper(p.rendered.manifest, f"{p.name}.so"),
+}
+
+
+def content(production: Production, product: str) -> bytes:
+    """The bytes of a product."""
+    if product in TEXTS:
+        return TEXTS[product](production).encode()
+    return production.built(product).artifact.read_bytes()

@@ -1,0 +1,34 @@
+"""`caten test`: the tests that specs carry."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from ..testing import runner
+from .files import STDOUT, write
+from .inputs import sources
+from .options import GroupedCommand, Request, compiles
+from .production import Production
+
+EXAMPLES = """\b
+Examples:
+  caten test gemm.toml
+  caten test samples/*.toml
+  caten test gemm.toml --only small --runtime gcc -O0"""
+
+
+@click.command("test", cls=GroupedCommand, epilog=EXAMPLES)
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only the cases with this tag.")
+@compiles(runs=True)
+def command(request: Request, tags: tuple[str, ...] = ()) -> int:
+    """Compile every spec and run its [test] and [[test.case]]s in a process of their own; exit code 1 when one fails, 5 when none matches."""
+    unselected = replace(request, options=replace(request.options, only=()))     # --only names composites or cases here
+    production = Production(unselected, sources(request))
+    reports = runner.test_cases(production.built("so"), unselected.options, tags, request.options.only)
+    passed = sum([report.passed for report in reports])
+    lines = [*[line for report in reports for line in report.lines()], f"{passed} of {len(reports)} passed"]
+    write(request.output or STDOUT, "".join([f"{line}\n" for line in lines]))
+    for report in reports:
+        request.reporter.show(report.diagnostics)
+    return 0 if passed == len(reports) else 1

@@ -1,0 +1,56 @@
+"""The report of `--test`: what came out, what it was compiled with, where it is and how to call it."""
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from ..build import Built
+from ..render.header import parameter_names, parameters
+from ..runtime.manifest import Manifest, operators
+from ..testing import runner
+from .diagnostics import escape
+from .files import STDOUT, write
+from .production import Production
+from .products import Plan
+
+
+def run_test(production: Production, todo: Plan, settings: Mapping[str, int | float]) -> int:
+    """Run every operator at the settings that concern it, and print the report; the exit code is 1 when one does not pass."""
+    built, options = production.built("so"), production.request.options
+    reports = []
+    for program in built.ops:
+        known = {*program.sizes, *[p.declares()[0] for p in program.params if hasattr(p, "declares")]}
+        own = {name: str(value) for name, value in settings.items() if name in known}
+        reports += runner.test_run(built, own, options, program.name)
+    lines = [line for report in reports for line in report.lines()]
+    write(STDOUT, "".join([f"{line}\n" for line in (*lines, *about(built, todo))]))
+    for report in reports:
+        production.request.reporter.show(report.diagnostics)
+    return 0 if all(report.passed for report in reports) else 1
+
+
+def about(built: Built, todo: Plan) -> list[str]:
+    """What the library was compiled with, where it is, how it is called."""
+    record, library = built.record, todo.path("so")
+    lines = [f"compiled by {escape(record.compiler)} {escape(record.version)}".rstrip(), f"  {escape(shlex.join(record.flags))}"]
+    if library is None:
+        return lines
+    header = todo.path("header")
+    lines.append(f"library {escape(library)}" + (f", header {escape(header)}" if header else ""))
+    ops = operators(built.manifest)
+    for op in ops:
+        lines += [f"  C       {prototype(op)};", f"  Python  {call(op, library, len(ops) > 1)}"]
+    return lines
+
+
+def prototype(op: Manifest) -> str:
+    """The C declaration of an operator."""
+    return f"int32_t {op['symbols']['call']}({', '.join(parameters(op, parameter_names(op))) or 'void'})"
+
+
+def call(op: Manifest, library: str, several: bool) -> str:
+    """How Python calls it: outputs are returned, sizes come from the shapes; one of several operators is an attribute of the library."""
+    given = [a["name"] for a in op["arguments"] if a["kind"] == "scalar" or (a["kind"] == "tensor" and a["direction"] != "out")]
+    outs = [a["name"] for a in op["arguments"] if a["kind"] == "tensor" and a["direction"] != "in"]
+    attribute = f".{op['op']}" if several else ""
+    return f"{', '.join(outs)} = caten.load({library!r}){attribute}({', '.join(given)})"
