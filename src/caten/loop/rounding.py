@@ -26,7 +26,8 @@ STEPS = frozenset(("floor", "ceil", "trunc", "round", "sign", "lgamma"))
 EDGES: dict[str, str] = {
     **dict.fromkeys(("sqrt", "rsqrt", "log", "log2", "log10", "pow"), "x"),
     **dict.fromkeys(("div", "floordiv", "mod", "truncdiv", "truncmod"), "y"),
-    "log1p": "(+ 1 x)", **dict.fromkeys(("asin", "acos", "atanh"), "(- 1 (abs x))"), "acosh": "(- x 1)", "lgamma": "(where (< x 0.5) (- x (round x)) x)",
+    "log1p": "(+ 1 x)", "lgamma": "(where (< x 0.5) (- x (round x)) x)",
+    **dict.fromkeys(("asin", "acos", "atanh"), "(- 1 (abs x))"), "acosh": "(- x 1)",
 }
 X, Y, Z = Var("x"), Var("y"), Var("z")
 
