@@ -14,10 +14,11 @@ PAIRS = composite("(dotimes (i M) (setf (aref O i) (aref A i 0)))", "A{float}[M 
 COLUMN = composite("(setf (aref A 0 0) 0)", "A{float}[M N]<1 0>", "A", "Column")
 LOST = composite("(setf (aref A 0) M)", "A{float}[(* 2 M)]", "A", "Lost")
 GIVEN = composite("(setf (aref A 0 0) M)", "A{float}[K (* 2 M)]", "A", "Given", where="M = (* 3 K)")
+LARGE = composite("(setf (aref A 0) M)", "A{float}[M]", "A", "Large", where="10 < M")
 TWICE = composite("(call Relu X Y) (call Relu X Y)", "X{float}[P]", "Y{float}[P]", "Twice")
 LOOP = composite("(call Again X Y)", "X{float}[N]", "Y{float}[N]", "Again")
 WRONG = composite("\n(setf (aref Y 0) zz)", "X{float}[N]", "Y{float}[N]", "Wrong")
-LIB = library(RELU, AXPY, DOT, FIXED, PAIRS, COLUMN, LOST, GIVEN, TWICE, LOOP, WRONG)
+LIB = library(RELU, AXPY, DOT, FIXED, PAIRS, COLUMN, LOST, GIVEN, LARGE, TWICE, LOOP, WRONG)
 
 
 @pytest.mark.parametrize(("code", "expected"), [
@@ -45,7 +46,7 @@ def test_inlined(code: str, expected: str) -> None:
     ("(call Relu X Y)", "X{float}[M]", "Y{float}[4]", ["(= M 4)"]),
     ("(call Fixed X Y)", "X{float}[M]", "Y{float}[3]", ["(= 3 M)"]),
     ("(call Pairs X Y)", "X{float}[K N]", "Y{float}[K]", ["(= (* 2 K) N)"]),
-    ("(call Given Y)", "Y{float}[N P]", "Y", ["(= (* 2 (* 3 N)) P)"]),
+    ("(call Given Y)", "Y{float}[N P]", "Y", ["(= (* 6 N) P)"]),
 ])
 def test_shapes_that_must_agree_are_requirements(code: str, inputs: str, outputs: str, expected: list[str]) -> None:
     assert [show(r) for r in lowered(code, inputs, outputs, LIB).requirements] == expected
@@ -66,6 +67,9 @@ def test_shapes_that_must_agree_are_requirements(code: str, inputs: str, outputs
     ("(call Axpy 2 Y Y)", "X{float}[N]",
      "E241 1:16 'Y' is passed both as 'O', which Axpy writes, and as 'A' | pass a local array, (array T float (…)), and copy it"),
     ("(call Fixed X Y)", "X{float}[4]", "E315 1:13 'X' has 4 elements along an axis where 'A' of Fixed has 3"),
+    ("(array T float (3 5)) (array R float (3)) (call Pairs T R)", "X{float}[N]",
+     "E315 1:55 'T' has 5 elements along an axis where 'A' of Pairs has 6"),
+    ("(array T float (3)) (call Large T)", "X{float}[N]", "E315 1:21 this call contradicts a condition of Large, (< 10 3)"),
     ("(call Lost Y)", "X{float}[N]",
      "E242 1:1 the size 'M' of Lost does not follow from the arguments of this call | declare a tensor of Lost with an axis that is 'M' alone"),
     ("(call Again X Y)", "X{float}[N]", "E233 1:7 Main calls Again calls Again: recursion is not possible | write a loop"),

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..core.dtypes import DTYPES
-from ..core.expr import Const, Expr, Op, Var
+from ..core.expr import FALSE, TRUE, Const, Expr, Op, Var
 from ..core.node import contains, substitute
 from ..core.text import Atom, Form, Sexp, read_forms
 from ..errors import CatenError
+from ..loop.affine import canonical
+from ..loop.simplify import simplify
 from ..loop.statements import Let, Stmt
 from .composite import Composite, Declared
 from .expressions import infer, must_be_set, read_number, undefined
@@ -154,13 +156,11 @@ def unify_sizes(f: Frame, callee: Composite, passed: Sequence[tuple[Declared, Ar
                f"declare a tensor of {callee.name} with an axis that is '{missing[0]}' alone")
     for mine, theirs, formal, actual in pairs:
         expected = substitute(mine, sizes)
-        if isinstance(expected, Const) and isinstance(theirs, Const) and expected is not theirs:
-            f.fail("E315", f"'{actual}' has {theirs.value} elements along an axis where '{formal.name}' of {callee.name} has {expected.value}",
-                   actual.pos)
-        if expected is not theirs:
-            _require(f, Op("eq", (expected, theirs)))
+        _require(f, Op("eq", (expected, theirs)), actual.pos, f"'{actual}' has {theirs!r} elements along an axis where '{formal.name}' of "
+                                                              f"{callee.name} has {canonical(expected)!r}")
     for condition in callee.conditions:
-        _require(f, substitute(condition, sizes))
+        required = substitute(condition, sizes)
+        _require(f, required, form.pos, f"this call contradicts a condition of {callee.name}, {required!r}")
     return {name: sizes[Var(name, "i64")] for name in callee.sizes}
 
 
@@ -175,9 +175,10 @@ def _solve_conditions(callee: Composite, sizes: dict[Expr, Expr]) -> None:
                         sizes[size] = substitute(other, sizes)
 
 
-def _require(f: Frame, condition: Expr) -> None:
-    match condition:
-        case Op("eq", (a, b)) if a is b:
-            return
-    if condition not in f.work.requirements:
-        f.work.requirements.append(condition)
+def _require(f: Frame, condition: Expr, pos: int, contradiction: str) -> None:
+    """What must hold at every call: nothing where it always does, E315 where it never can."""
+    required = simplify(condition)
+    if required is FALSE:
+        f.fail("E315", contradiction, pos)
+    if required is not TRUE and required not in f.work.requirements:
+        f.work.requirements.append(required)
