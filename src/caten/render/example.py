@@ -1,0 +1,171 @@
+"""A program that calls a library and checks itself: the answer to "how do I call what was generated?", as C that compiles.
+
+It carries the operators once more as they were written, unscheduled, under the names `NAME_reference`, and compares.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.dtypes import DTYPES
+from ..core.expr import index
+from ..core.formula import evaluate, formula, names
+from ..core.program import Program
+from ..errors import error
+from .cstyle import TYPES
+from .header import parameter_names
+from .names import symbol
+
+# What sizes of an example are taken from, in order of preference.
+CANDIDATES = (5, 7, 6, 8, 4, 3, 12, 2, 16, 1, 9, 10, 0)
+TOLERANCE = {"f32": "1e-4", "c64": "1e-4", "f64": "1e-10", "c128": "1e-10"}
+
+_FILL = """\
+/* Numbers that look random and are the same every time: in (-1, 1), small for integers, which may be indices. */
+static uint32_t state;
+static double next_number(void)
+{
+    state = state * 1664525u + 1013904223u;
+    return (double)(state >> 8) / 8388608.0 - 1.0;
+}
+"""
+_CLOSE = """\
+static int is_close(double got, double want, double tolerance)
+{
+    if (want != want || got != got) return want != want && got != got;
+    return got == want || fabs(got - want) <= tolerance * (1.0 + fabs(want));
+}
+"""
+
+
+def as_reference(program: Program) -> Program:
+    """The program under the name that the example's reference bears."""
+    return program.replace(name=program.name + "_reference")
+
+
+def example(manifest: Mapping[str, Any], reference: str, name: str = "gemm") -> str:
+    """The text of a main.c for a library `name`.so with the header `name`.h. `reference`: the C text of `as_reference` of each of its programs,
+    rendered without a schedule."""
+    ops = manifest.get("ops") or [manifest]
+    mains = [_check(op) for op in ops]
+    libraries = "".join([f" -l{library}" for library in dict.fromkeys(["m", *manifest["libraries"]])])
+    used = {a["dtype"] for op in ops for a in op["arguments"]}
+    defined = [f"#define CT_{t.upper()}_DEFINED   /* by the reference above */" for t in ("c64", "c128") if t in used]
+    head = [f"/* cc -O1 -std=c11 {name}_main.c -L. -l:{name}.so -Wl,-rpath,'$ORIGIN'{libraries} -o {name}_main && ./{name}_main */", "",
+            "#include <math.h>", "#include <stdint.h>", "#include <stdio.h>", "#include <stdlib.h>", "",
+            "/* ---- the reference: the same operators as they were written */", "", reference.strip(), "",
+            "/* ---- calling and comparing */", "", *defined, f'#include "{name}.h"', "", _FILL, _CLOSE]
+    calls = [f"    failures += check_{op['symbol']}();" for op in ops]
+    main = ["int main(void)", "{", "    int failures = 0;", *calls, '    puts(failures ? "FAILED" : "ok");', "    return failures != 0;", "}", ""]
+    return "\n".join([*head, *mains, *main])
+
+
+def example_sizes(op: Mapping[str, Any]) -> dict[str, int]:
+    """Small sizes that satisfy the conditions; different ones for different sizes where that can be."""
+    sizes = [a["name"] for a in op["arguments"] if a["kind"] == "size"]
+    asked = [formula(c) for c in op["conditions"]] + [index(-1) < formula(e) for a in op["arguments"] for e in a["shape"]]
+
+    def search(known: dict[str, int], left: list[str]) -> dict[str, int] | None:
+        if not all(evaluate(c, known) for c in asked if set(names(c)) <= known.keys()):
+            return None
+        if not left:
+            return known
+        for value in sorted(CANDIDATES, key=lambda v: v in known.values()):        # a stable sort: values that no other size has come first
+            if (found := search(known | {left[0]: value}, left[1:])) is not None:
+                return found
+        return None
+
+    found = search(dict(op["binds"]), [s for s in sizes if s not in op["binds"]])
+    if found is None:
+        raise error("E667", f"{op['op']}: no small sizes satisfy the conditions {', '.join(op['conditions'])}", hint="fix some of the sizes with -D")
+    return {s: found[s] for s in sizes}
+
+
+def _check(op: Mapping[str, Any]) -> str:
+    """The C function that calls one operator twice and compares: the library's and the reference."""
+    sizes, spelled = example_sizes(op), parameter_names(op)
+    call, reference = op["symbols"]["call"], symbol(op["op"] + "_reference")
+    lines = [f"static int check_{op['symbol']}(void)", "{"]
+    lines += [f"    const int64_t {spelled[s]} = {v};" for s, v in sizes.items()]
+    extents = {a["name"]: [evaluate(formula(e), sizes) for e in a["shape"]] for a in op["arguments"]}
+    first: list[str] = []
+    second: list[str] = []
+    filled: list[str] = []
+    compared: list[str] = []
+    for a in op["arguments"]:
+        name, kind, ctype = spelled[a["name"]], a["kind"], TYPES[a["dtype"]]
+        count = 1
+        for extent in extents[a["name"]]:
+            count *= extent
+        match kind:
+            case "tensor":
+                other = name if a["direction"] == "in" else f"{name}_want"
+                shape = "".join([f"[{e}]" for e in extents[a["name"]]]) or " one element"
+                lines += [f"    static {ctype} {name}[{max(count, 1)}];   /* {shape.strip()} */"]
+                lines += [f"    static {ctype} {other}[{max(count, 1)}];"] if other != name else []
+                filled += [f"    for (int64_t e = 0; e < {count}; e++) {_fill(f'{name}[e]', a['dtype'])}",
+                           *([f"    for (int64_t e = 0; e < {count}; e++) {other}[e] = {name}[e];"] if other != name else [])]
+                compared += _compare(name, other, count, a) if other != name else []
+                first, second = [*first, name], [*second, other]
+            case "scalar":
+                filled += [f"    {ctype} {name};", f"    {_fill(name, a['dtype'])}"]
+                first, second = [*first, name], [*second, name]
+            case "size":
+                first, second = [*first, name], [*second, name]
+            case _:                                              # a stride: the arrays here are dense
+                lines += [f"    const int64_t {name} = {_dense_stride(a['name'], op, extents)};"]
+                first, second = [*first, name], [*second, name]
+    lines += ["    state = 1;", *filled]
+    lines += [f"    const int32_t result = {call}({', '.join(first)});", f"    const int32_t expected = {reference}({', '.join(second)});",
+              "    if (result != expected) {", f'        printf("{op["op"]}: result %d instead of %d: %s\\n", (int)result, (int)expected,'
+              f' result ? {op["symbols"]["check"]}(result) : "");', "        return 1;", "    }",
+              "    if (result) {",
+              f'        printf("{op["op"]}: refuses these numbers, and so does the reference: %s\\n",'
+              f' {op["symbols"]["check"]}(result));',
+              "        return 0;", "    }", *compared, "    return 0;", "}", ""]
+    return "\n".join(lines)
+
+
+def _fill(place: str, dtype: str) -> str:
+    """The statement that gives a place its number."""
+    match DTYPES[dtype].kind:
+        case "float":
+            return f"{place} = ({TYPES[dtype]})next_number();"
+        case "complex":
+            return f"{{ {place}.re = ({_part(dtype)})next_number(); {place}.im = ({_part(dtype)})next_number(); }}"
+        case "bool":
+            return f"{place} = next_number() > 0;"
+        case _:
+            return f"{place} = ({TYPES[dtype]})((next_number() + 1) * 1.5);"
+
+
+def _part(dtype: str) -> str:
+    return "float" if dtype == "c64" else "double"
+
+
+def _compare(name: str, want: str, count: int, a: Mapping[str, Any]) -> list[str]:
+    dtype = a["dtype"]
+    match DTYPES[dtype].kind:
+        case "float":
+            close = f"is_close({name}[e], {want}[e], {TOLERANCE[dtype]})"
+            shown = f"(double){name}[e], (double){want}[e]"
+        case "complex":
+            close = f"is_close({name}[e].re, {want}[e].re, {TOLERANCE[dtype]}) && is_close({name}[e].im, {want}[e].im, {TOLERANCE[dtype]})"
+            shown = f"(double){name}[e].re, (double){want}[e].re"
+        case _:
+            close, shown = f"{name}[e] == {want}[e]", f"(double){name}[e], (double){want}[e]"
+    return [f"    for (int64_t e = 0; e < {count}; e++)", f"        if (!({close})) {{",
+            f'            printf("{a["name"]}: element %lld is %g instead of %g\\n", (long long)e, {shown});', "            return 1;", "        }"]
+
+
+def _dense_stride(stride: str, op: Mapping[str, Any], extents: Mapping[str, Sequence[int]]) -> int:
+    """The stride in elements that a dense array has along the axis that a stride argument is of."""
+    for a in op["arguments"]:
+        for axis, spelled in enumerate(a["strides"] or ()):
+            if spelled == stride:
+                faster = a["order"][a["order"].index(axis) + 1:]
+                product = 1
+                for f in faster:
+                    product *= extents[a["name"]][f]
+                return product
+    return 1

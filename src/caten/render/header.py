@@ -1,0 +1,104 @@
+"""The header of a library: C99 and C++, with a comment that says how to call each function."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.dtypes import DTYPES
+from ..core.program import Source
+from ..loop.statements import LoopProgram
+from .cstyle import TYPES
+from .names import Names
+
+INTERFACE = """\
+ * Every function returns 0, or a number that says what went wrong:
+ *   n > 0   check n failed; the text is what the function's _check gives for n. Outputs are unspecified then, nothing else was written to.
+ *   -1      out of memory.
+ * Arrays are dense in the order that is given, aligned to one element, and may not overlap where one of them is written. Sizes are counts of
+ * elements; a size of 0 is fine. The function allocates the scratch memory that it needs; its twin with _ws uses the caller's instead.
+ * There is no global state: any number of threads may call any of these functions at once, on different outputs."""
+
+
+def header(programs: Sequence[LoopProgram], manifest: Mapping[str, Any]) -> str:
+    """The header's text for the library of `programs` that `manifest` describes."""
+    files = dict.fromkeys([fact.file for p in programs if (fact := p.first(Source))])
+    ops = manifest.get("ops") or [manifest]
+    guard = "CT_" + "_".join([op["symbol"].removeprefix("ct_").upper() for op in ops]) + "_H"
+    used = {a["dtype"] for op in ops for a in op["arguments"]}
+    title = ", ".join([op["op"] for op in ops]) + (f" from {', '.join(files)}" if files else "") + f" for {manifest['target'] or 'any target'}."
+    lines = [f"/* {_comment(title)}", " *", INTERFACE, f" * {_threads(manifest, ops)}", " */", f"#ifndef {guard}", f"#define {guard}", "",
+             "#include <stdint.h>", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    for name, part in (("c64", "float"), ("c128", "double")):
+        if name in used:
+            lines += [f"#ifndef CT_{name.upper()}_DEFINED", f"#define CT_{name.upper()}_DEFINED",
+                      f"typedef struct {{ {part} re, im; }} ct_{name};   /* as a C complex number lies in memory */", "#endif", ""]
+    for op in ops:
+        lines += [*_comment_of(op), *_declarations(op, parameter_names(op)), ""]
+    lines += ["/* The manifest of this library, as JSON. */", "extern const char ct_manifest[];",
+              *[f"extern const char *const {op['symbol']}_manifest;" for op in ops], "",
+              "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
+    return "\n".join(lines)
+
+
+def parameter_names(op: Mapping[str, Any]) -> dict[str, str]:
+    """Argument -> its C identifier: the name in the spec, unless C needs that one."""
+    names = Names([a["name"] for a in op["arguments"]])
+    return {a["name"]: names.of(a["name"]) for a in op["arguments"]}
+
+
+def parameters(op: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
+    """The parameters as C declares them."""
+    found = []
+    for a in op["arguments"]:
+        const = "const " if a["kind"] == "tensor" and a["direction"] == "in" else ""
+        found.append(f"{const}{TYPES[a['dtype']]} {'*' if a['kind'] == 'tensor' else ''}{names[a['name']]}")
+    return found
+
+
+def _declarations(op: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
+    given, symbols = parameters(op, names), op["symbols"]
+    return [f"int32_t {symbols['call']}({', '.join(given) or 'void'});",
+            f"int32_t {symbols['workspace']}({', '.join([*given, 'void *ct_scratch'])});",
+            f"const char *{symbols['check']}(int32_t row);"]
+
+
+def _comment_of(op: Mapping[str, Any]) -> list[str]:
+    """The comment above one operator's functions."""
+    lines = [f"{op['op']}: {op['documentation'].strip()}" if op["documentation"].strip() else op["op"], ""]
+    lines += [f"  {_argument(a)}" for a in op["arguments"]]
+    if op["binds"]:
+        lines += ["", "Compiled for " + ", ".join([f"{n} = {v}" for n, v in op["binds"].items()]) + "; the arguments must agree."]
+    if op["conditions"]:
+        lines += ["", "Required: " + ", ".join(op["conditions"])]
+    lines += ["", f"Scratch memory of {op['symbols']['workspace']}: {op['scratch_bytes']} bytes, aligned to 64."]
+    if op["checks"]:
+        lines += ["", "Checks:"] + [f"  {row['row']}  {row['text']}" for row in op["checks"]]
+    clean = [_comment(line).rstrip() for line in "\n".join(lines).split("\n")]
+    return ["/* " + clean[0], *[f" * {line}".rstrip() for line in clean[1:]], " */"]
+
+
+def _argument(a: Mapping[str, Any]) -> str:
+    match a["kind"]:
+        case "tensor":
+            shape = " ".join([str(e) for e in a["shape"]])
+            order = f", axes from slowest to fastest {' '.join([str(i) for i in a['order']])}" if a["order"] != sorted(a["order"]) else ""
+            strides = f", strides in elements {' '.join([str(s) for s in a['strides']])}" if a["strides"] else ""
+            what = {"in": "read", "out": "written", "inout": "read and written"}[a["direction"]]
+            return f"{a['name']}: {DTYPES[a['dtype']].numpy} [{shape}]{order}{strides}, {what}"
+        case "scalar":
+            return f"{a['name']}: {DTYPES[a['dtype']].numpy}"
+        case kind:
+            return f"{a['name']}: {kind}"
+
+
+def _threads(manifest: Mapping[str, Any], ops: Sequence[Mapping[str, Any]]) -> str:
+    threaded = any("omp" in flag for flag in manifest["flags"])
+    if threaded and any(k["launch"] for op in ops for k in op["kernels"]):
+        return "Parallel loops run on as many threads as OMP_NUM_THREADS says, else as the process may use; small ones on the calling thread."
+    return "Each call runs on the calling thread alone."
+
+
+def _comment(text: str) -> str:
+    """Text that cannot end a comment, nor continue a line."""
+    clean = "".join([c if c.isprintable() or c == "\n" else " " for c in text])
+    return clean.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").replace("\\\n", "\\ \n")
