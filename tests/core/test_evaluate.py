@@ -146,8 +146,8 @@ def test_function_edges(fn: str, x: float, expected: float) -> None:
 def test_lgamma_is_accurate_around_its_zeros() -> None:
     assert evaluate.apply("lgamma", (1 + 2.0**-40,), "f64") == pytest.approx(-0.5772156649015329 * 2.0**-40, rel=1e-12)
     assert evaluate.apply("lgamma", (2 + 2.0**-40,), "f64") == pytest.approx(0.42278433509846713 * 2.0**-40, rel=1e-12)
-    for x in np.linspace(0.4, 2.6, 23):
-        assert evaluate.apply("lgamma", (x,), "f64") == pytest.approx(math.lgamma(x), abs=1e-15)
+    for x in np.linspace(0.4, 9, 40):
+        assert evaluate.apply("lgamma", (x,), "f64") == pytest.approx(math.lgamma(x), abs=1e-14)
 
 
 def test_two_operand_poles() -> None:

@@ -16,6 +16,7 @@ from . import functions
 from .dtypes import DTYPES, is_complex, is_float
 from .expr import TRUE, Cast, Const, Expr, Op, Var, number
 from .functions import FUNCTIONS, isolated_sign, op, where
+from .node import Node
 from .rewrite import Rules, holes, rewrite
 from .scalars import OPERATORS
 
@@ -59,11 +60,12 @@ def _differ_in_sign(x: Expr, y: Expr) -> Expr:
 
 
 def _truncdiv(x: Expr, y: Expr) -> Expr:
+    if is_float(x.dtype):
+        return op("trunc", x / y)
     quotient = op("floordiv", x, y)
     if _kind(x) == "uint":
         return quotient
-    remainder = op("mod", x, y)
-    inexact = op("or", remainder < 0, number(0, x.dtype) < remainder)         # false for NaN
+    inexact = op("ne", op("mod", x, y), number(0, x.dtype))
     return where(op("and", inexact, _differ_in_sign(x, y)), quotient + 1, quotient)
 
 
@@ -166,6 +168,28 @@ class Definition:
     lets: tuple[tuple[Var, Expr], ...]
     result: Expr
 
+    @classmethod
+    def of(cls, params: tuple[Var, ...], result: Expr) -> Definition:
+        """A function that returns `result`, with a name for every part that is used more than once."""
+        uses: dict[Expr, int] = {}
+        for node in result.unique():
+            for child in node.children:
+                uses[child] = uses.get(child, 0) + 1
+        lets: list[tuple[Var, Expr]] = []
+        named: dict[Expr, Expr] = {}
+
+        def go(node: Expr) -> Expr:
+            if node not in named:
+                new: Expr = node.map(go)
+                if uses.get(node, 0) > 1 and not isinstance(node, (Const, Var)):
+                    var = Var(f"t{len(lets) + 1}", new.dtype)
+                    lets.append((var, new))
+                    new = var
+                named[node] = new
+            return named[node]
+        body = go(result)
+        return cls(params, tuple(lets), body)
+
 
 def definition(fn: str, dtype: str, native: frozenset[str]) -> Definition | None:
     """The body of a helper function for an operator on operands of an element type; None where it has no rule (so that it must be native).
@@ -177,21 +201,4 @@ def definition(fn: str, dtype: str, native: frozenset[str]) -> Definition | None
     result = decompose(whole, frozenset(native) - {fn})
     if result is whole:
         return None
-    uses: dict[Expr, int] = {}
-    for node in result.unique():
-        for child in node.children:
-            uses[child] = uses.get(child, 0) + 1
-    lets: list[tuple[Var, Expr]] = []
-    named: dict[Expr, Expr] = {}
-
-    def go(node: Expr) -> Expr:
-        if node not in named:
-            new: Expr = node.map(go)
-            if uses.get(node, 0) > 1 and not isinstance(node, (Const, Var)):
-                var = Var(f"t{len(lets) + 1}", new.dtype)
-                lets.append((var, new))
-                new = var
-            named[node] = new
-        return named[node]
-    body = go(result)
-    return Definition(params, tuple(lets), body)
+    return Definition.of(params, result)

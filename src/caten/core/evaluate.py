@@ -155,12 +155,16 @@ def _total(name: str) -> Callable[..., float]:
 
 
 def _lgamma(x: float) -> float:
-    """Python's is accurate in the absolute sense only around its zeros, 1 and 2: there the Taylor series at 2, and Γ(x) = Γ(x + 1) / x."""
-    if not 0.5 < x < 2.5:
+    """Python's is accurate in the absolute sense only where the result is small: there the Taylor series at 2, and Γ(x + 1) = x Γ(x)."""
+    if not 0.5 < x < 8:
         return _total("lgamma")(x)
+    factors = 1.0
+    while x >= 2.5:
+        x -= 1
+        factors *= x
     z = x - 2 if x >= 1.5 else x - 1
     terms = [c * z**k for k, c in enumerate(LGAMMA_AT_2)]
-    return math.fsum(terms if x >= 1.5 else [*terms, -math.log1p(z)])
+    return math.fsum([*terms, math.log(factors) if x >= 1.5 else -math.log1p(z)])
 
 
 def _sigmoid(x: float) -> float:
@@ -188,15 +192,9 @@ def _rounded(function64: Function) -> Function:
     return narrow
 
 
-def _float_truncdiv(x: Any, y: Any) -> Any:
-    quotient = np.floor_divide(x, y)
-    remainder = np.remainder(x, y)
-    return choose((remainder != 0) & (remainder == remainder) & ((x < 0) != (y < 0)), quotient + x.dtype.type(1), quotient)
-
-
 _FLOAT: dict[str, Function] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
-    "floordiv": np.floor_divide, "mod": np.remainder, "truncdiv": _float_truncdiv, "truncmod": np.fmod,
+    "floordiv": np.floor_divide, "mod": np.remainder, "truncdiv": lambda x, y: np.trunc(x / y), "truncmod": np.fmod,
     "max": np.maximum, "min": np.minimum, "fmax": np.fmax, "fmin": np.fmin,
     "where": choose, **COMPARISONS, "neg": operator.neg, "abs": np.absolute, "sign": np.sign, "clip": _clip, "relu": _relu,
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "sqrt": np.sqrt,
