@@ -465,7 +465,7 @@ def _disproofs(cond: Expr, holds: bool) -> list[tuple[Expr, bool]]:
 
 
 def _clause(alternatives: tuple[Alternative, ...]) -> Clause:
-    atoms = {a: None for alternative in alternatives for c in alternative for a in c.linear.atoms()}
+    atoms = {n for alternative in alternatives for c in alternative for a in c.linear.atoms() for n in a.unique() if isinstance(n, Expr)}
     wide = len(alternatives) == 1 and all(c.linear.constant > GREATEST_SIZE and all(len(m) > 1 for m in c.linear.terms) for c in alternatives[0])
     return Clause(alternatives, NOTHING.union(*[reads(a) for a in atoms]), frozenset(atoms), wide)
 

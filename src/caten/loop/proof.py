@@ -25,7 +25,7 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class Clause:
-    """At least one alternative holds; each is a conjunction. `buffers`: the memory it speaks of."""
+    """At least one alternative holds; each is a conjunction. `buffers`: the memory it speaks of; `atoms`: its atoms, and what is inside them."""
 
     alternatives: tuple[Alternative, ...]
     buffers: frozenset[str]
