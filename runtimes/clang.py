@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from caten.core.program import Machine
 from caten.core.scalars import OPERATORS
@@ -14,12 +14,13 @@ from caten.render.cstyle import CStyle
 from caten.runtime import cpu, toolchain
 from caten.runtime.call import callables
 from caten.runtime.library import open_library
-from caten.runtime.protocol import Choice, CompileRecord, Flag, Int, Runtime, Text, Unavailable
+from caten.runtime.protocol import Choice, CompileRecord, Flag, Int, Option, Runtime, Text, Unavailable
 from caten.runtime.toolchain import Compiler
 
 # What SLEEF has in single (suffix f) and double (d), with the error bound in tenths of an ulp that is part of its names.
-SLEEF_BOUNDS = {"hypot": "u05", "erfc": "u15", "sqrt": "u05"}
-SLEEF = ("exp log sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh exp2 expm1 log2 log10 log1p pow cbrt hypot erf erfc lgamma").split()
+SLEEF_BOUNDS = {"hypot": "u05", "erfc": "u15"}
+SLEEF = ("exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "exp2", "expm1",
+         "log2", "log10", "log1p", "pow", "cbrt", "hypot", "erf", "erfc", "lgamma")
 
 
 class Clang(CStyle, Runtime):
@@ -27,7 +28,7 @@ class Clang(CStyle, Runtime):
     description = "C with SIMD and OpenMP, by clang (or gcc where there is no clang)"
     compilers = ("clang", "zig", "gcc")          # families, in the order of preference
     suffixes = toolchain.SUFFIXES
-    config = {
+    config: ClassVar[Mapping[str, Option]] = {
         "OMP": Flag(False, "run parallel loops on several threads, with OpenMP"),
         "MARCH": Text("native", "the CPU to compile for, as -march"),
         "OPT": Choice(3, "the C compiler's optimisation level", of=(0, 1, 2, 3)),
@@ -72,6 +73,10 @@ class Clang(CStyle, Runtime):
         widths = [("f32", "f", n) for n in (4, 8, 16)] + [("f64", "d", n) for n in (2, 4, 8)]
         return {(fn, dtype, n): f"Sleef_{OPERATORS[fn].libm}{letter}{n}_{SLEEF_BOUNDS.get(fn, 'u10')}" for fn in SLEEF for dtype, letter, n in widths
                 if n * (4 if letter == "f" else 8) <= max(16, self.machine().vector_bytes)}
+
+    @property
+    def fused(self) -> bool:      # type: ignore[override]
+        return self.machine().has_fma
 
     def commands(self, source: Path, out: Path, kind: str) -> list[list[str]]:
         compiler = self.compiler()

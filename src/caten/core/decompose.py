@@ -16,7 +16,6 @@ from . import functions
 from .dtypes import DTYPES, is_complex, is_float
 from .expr import TRUE, Cast, Const, Expr, Op, Var, number
 from .functions import FUNCTIONS, isolated_sign, op, where
-from .node import Node
 from .rewrite import Rules, holes, rewrite
 from .scalars import OPERATORS
 
@@ -171,7 +170,7 @@ class Definition:
     @classmethod
     def of(cls, params: tuple[Var, ...], result: Expr) -> Definition:
         """A function that returns `result`, with a name for every part that is used more than once."""
-        uses: dict[Expr, int] = {}
+        uses: dict[Any, int] = {}
         for node in result.unique():
             for child in node.children:
                 uses[child] = uses.get(child, 0) + 1

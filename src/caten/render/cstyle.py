@@ -14,6 +14,7 @@ from ..core.scalars import OPERATORS
 from ..core.text import show
 from ..errors import error
 from ..loop.statements import Local, LoopProgram
+from . import definitions
 from .code import ADD, BITAND, BITOR, BITXOR, EQUALITY, MUL, RELATION, Helper, Infix, Libm, Prefix, Spelling
 from .entry import EntryPoints, escaped
 from .expressions import Expressions, View
@@ -55,15 +56,17 @@ class CStyle:
     marks: Mapping[str, str] = MARKS
     settings: Mapping[str, Any] = {}
     vector_functions: Mapping[tuple[str, str, int], str] = {}      # (operator, type, lanes) -> a function of a vector library
+    fused: bool = False                                             # has the machine a fused multiply-add?
 
     def render(self, *programs: LoopProgram) -> str:
         """One translation unit for one program, or for a library of several."""
-        helpers = Helpers(self.types, self.ops, self.vector_functions)
+        helpers = Helpers(self.types, self.ops, self.vector_functions, definitions.write, self.fused)
         exported = [symbol(p.name) + end for p in programs for end in ("", "_ws", "_check")]
         parts = [self._program(p, helpers, exported) for p in programs]
         body = "\n".join(parts)
         head = [f"#include <{h}>" for h in sorted(helpers.headers)]
-        pieces = ["\n".join(head) + "\n", _EXPORT, _UNROLL if "CT_UNROLL" in body else "", _THREADS if "omp_get_" in body else "", helpers.text(), body]
+        pieces = ["\n".join(head) + "\n", _EXPORT, _UNROLL if "CT_UNROLL" in body else "", _THREADS if "omp_get_" in body else "",
+                  helpers.text(), body]
         return "\n".join([_title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])
 
     def _program(self, program: LoopProgram, helpers: Helpers, taken: list[str]) -> str:
@@ -112,4 +115,6 @@ def _title(program: LoopProgram) -> str:
     for old, new in (("*/", "* /"), ("/*", "/ *"), ("??", "? ?"), ("\\\n", "\\ \n")):
         text = text.replace(old, new)
     clean = "".join([c if c.isprintable() or c == "\n" else " " for c in text])
+    if "\n" not in clean:
+        return f"/* {clean} */"
     return "/* " + "\n * ".join([line.rstrip() for line in clean.split("\n")]).replace("* \n", "*\n") + "\n */"

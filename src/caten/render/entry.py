@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import re
 
-from ..core.expr import Expr, Var, index
+from ..core.expr import Var, index
 from ..core.program import Buffer, Check, Ensure, Param, Scalar, Size
 from ..loop.statements import Local, LoopProgram
 from .estimate import in_float64
@@ -67,7 +67,9 @@ class EntryPoints:
         scratch = self.layout.total is not index(0)
         checks, enter = "", ensures
         if scratch and ensures:
-            checks = f"static int32_t {name}_entry({', '.join(parameters)})\n{{\n{self._unused(ensures)}" + "\n".join(ensures) + f"\n{INDENT}return 0;\n}}\n\n"
+            head = f"static int32_t {name}_entry({', '.join(parameters)})"
+            lines = [head, "{", *self._void(ensures, passed), *ensures, INDENT + "return 0;", "}", ""]
+            checks = "\n".join(lines) + "\n"
             enter = [f"{INDENT}int32_t ct_status = {name}_entry({', '.join(passed)});", f"{INDENT}if (ct_status) return ct_status;"]
         run = [*enter, *self._kernels(bool(scratch and ensures))]
         ws = [f"CT_API int32_t {name}_ws({', '.join([*parameters, 'void *ct_scratch'])})", "{", *self._void(run, [*passed, "ct_scratch"]), *run, "}"]
@@ -114,9 +116,6 @@ class EntryPoints:
         mentioned = set(re.findall(r"\w+", " ".join(lines)))
         unused = [n for n in names if n not in mentioned]
         return [INDENT + " ".join([f"(void){n};" for n in unused])] if unused else []
-
-    def _unused(self, lines: list[str]) -> str:
-        return "".join([line + "\n" for line in self._void(lines, [self.names.of(p.declares()[0]) for p in self.params])])   # type: ignore[attr-defined]
 
     def _texts(self, name: str) -> list[str]:
         """`ct_NAME_check`: the text of a failure."""

@@ -102,7 +102,7 @@ class Expressions:
                 steps = Code(f"({self.helpers.type(base.dtype, count)}){{{', '.join(map(str, range(count)))}}}")
                 if not (isinstance(step, Const) and step.value == 1):
                     steps = infix("*", MUL, steps, self._splat(step, count))
-                return infix("+", ADD, self._splat(base, count), steps)
+                return infix("+", ADD, self.value(base) if DTYPES[base.dtype].bits >= 32 else self._splat(base, count), steps)
             case Shuffle(arg=arg, picks=picks):
                 v = self.text(arg)
                 return Code(f"__builtin_shufflevector({v}, {v}, {', '.join(map(str, picks))})")
@@ -123,10 +123,13 @@ class Expressions:
         return code
 
     def _splat(self, arg: Expr, count: int) -> Code:
-        if isinstance(arg, Const):
-            item = self._constant(arg.value, arg.dtype).text
-            return Code(f"({self.helpers.type(arg.dtype, count)}){{{', '.join([item] * count)}}}")
         return call(self.helpers.splat(arg.dtype, count), self.value(arg))
+
+    def _operands(self, fn: str, args: tuple[Expr, ...], lanes: int) -> tuple[Code, ...]:
+        """The operands of a vector operator. C's own operators take a scalar beside a vector, so there a splat is left out."""
+        scalars = [a.arg if isinstance(a, Splat) else a for a in args]
+        plain = isinstance(self.helpers.ops.get(fn), Infix) and DTYPES[args[0].dtype].bits >= 32 and any(self.lanes(a) > 1 for a in scalars)
+        return tuple([self.value(a) if plain else self._vector(a, lanes) for a in (scalars if plain else args)])
 
     def _vector(self, arg: Expr, count: int) -> Code:
         return self.value(arg) if self.lanes(arg) > 1 else self._splat(arg, count)
@@ -141,7 +144,7 @@ class Expressions:
                 raise error("E613", "complex numbers have no vector form", hint="do not vectorize this loop")
             if fn in ("shl", "shr") and (shift := self._plain_shift(op, lanes)) is not None:
                 return shift
-            return self.helpers.apply(fn, dtype, lanes, tuple([self._vector(a, lanes) for a in args]))
+            return self.helpers.apply(fn, dtype, lanes, self._operands(fn, args, lanes))
         if (simple := self._simplified(op)) is not None:
             return simple
         codes = [self.value(a) for a in args]
@@ -170,7 +173,8 @@ class Expressions:
         if op.fn not in ("shl", "shr") or not isinstance(by, Const) or not 0 <= by.value < row.bits or isinstance(left, Const):
             return None
         if lanes > 1:
-            return infix("<<" if op.fn == "shl" else ">>", SHIFT, self._vector(left, lanes), self._splat(by, lanes))
+            amount = Code(str(by.value)) if row.bits >= 32 and self.lanes(left) > 1 else self._splat(by, lanes)
+            return infix("<<" if op.fn == "shl" else ">>", SHIFT, self._vector(left, lanes), amount)
         return infix("<<" if op.fn == "shl" else ">>", SHIFT, self.value(left), Code(str(by.value)))
 
     def _where(self, args: tuple[Expr, ...], lanes: int) -> Code:
@@ -228,7 +232,7 @@ class Expressions:
         match expr:
             case Op(fn=fn, args=args) if fn in (*COMPARISONS, "isnan", "isinf") and args[0].dtype != "bool":
                 own = DTYPES[args[0].dtype].bits
-                sides = [self._vector(a, lanes) for a in args]
+                sides = self._operands(fn, args, lanes)
                 if fn == "isnan":
                     done = infix("!=", EQUALITY, sides[0], sides[0])
                 elif fn == "isinf":
@@ -243,9 +247,10 @@ class Expressions:
             case Op(fn="not", args=(arg,)):
                 return prefix("~", self.condition(arg, bits, lanes))
             case Op(fn="where", args=(cond, yes, no)):
+                arms = self.condition(yes, bits, lanes), self.condition(no, bits, lanes)
                 if self.lanes(cond) == 1:
-                    return Code(f"{self.value(cond).at(OR)} ? {self.condition(yes, bits, lanes).at(OR)} : {self.condition(no, bits, lanes).at(OR)}", CHOICE)
-                return call(h.select(f"i{bits}", lanes), self.mask(cond, bits), self.condition(yes, bits, lanes), self.condition(no, bits, lanes))
+                    return Code(f"{self.value(cond).at(OR)} ? {arms[0].at(OR)} : {arms[1].at(OR)}", CHOICE)
+                return call(h.select(f"i{bits}", lanes), self.mask(cond, bits), *arms)
             case Op(fn=fn, args=args):                          # logic, and the comparison of conditions
                 left, right = [self.condition(a, bits, lanes) for a in args]
                 match fn:

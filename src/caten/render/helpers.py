@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..core.dtypes import DTYPES
-from .code import AND, EQUALITY, OR, UNARY, Code, Helper, Infix, Libm, Prefix, Spelling, call, infix, prefix
+from .code import AND, EQUALITY, OR, UNARY, Code, Infix, Libm, Prefix, Spelling, call, infix, prefix
 from .literals import literal
+from .polynomials import FORMS
 
 # (operator, kinds) -> the body of its scalar helper. T: the type, U: the unsigned type of its width, P: the real type of a complex one,
 # BITS: its width, F: the `f` of float32 functions. Arguments are a, b, c.
@@ -75,10 +76,13 @@ _VECTOR_ROWS = {(op, kind): text for (op, kinds), text in VECTORS.items() for ki
 
 
 class Helpers:
-    """The helpers and headers that a text has asked for. `types` and `ops` are the runtime's tables."""
+    """The helpers and headers that a text has asked for. `types`, `ops` and `vectors` are the runtime's tables; `define` writes the function of an
+    operator that they lack (render.definitions), `fused`: has the machine a fused multiply-add?"""
 
-    def __init__(self, types: Mapping[str, str], ops: Mapping[str, Spelling], vectors: Mapping[tuple[str, str, int], str] | None = None):
-        self.types, self.ops, self.vectors = types, ops, vectors or {}
+    def __init__(self, types: Mapping[str, str], ops: Mapping[str, Spelling], vectors: Mapping[tuple[str, str, int], str],
+                 define: Callable[[Helpers, str, str, int, str], str], fused: bool = False):
+        self.types, self.ops, self.vectors, self._define = types, ops, vectors, define
+        self.fused = fused
         self.texts: dict[str, str] = {}
         self.headers: set[str] = {"stdint.h"}
         self._pending: list[str] = []
@@ -129,7 +133,9 @@ class Helpers:
         """The helper of an operator on scalars of one type."""
         row = DTYPES[dtype]
         arity = 3 if fn == "fma" else 1 if fn in ("abs", "isnan", "isinf", "real", "imag", "conj", "neg") else 2
-        result = self.types["bool"] if fn in ("isnan", "isinf", "eq", "ne") else self.type(PART.get(dtype, dtype)) if fn in ("abs", "real", "imag") else self.type(dtype)
+        part = PART.get(dtype, dtype)
+        gives = "bool" if fn in ("isnan", "isinf", "eq", "ne") else part if fn in ("abs", "real", "imag") else dtype
+        result = self.type(gives)
 
         def make() -> str:
             single = dtype in ("f32", "c64")
@@ -153,8 +159,10 @@ class Helpers:
         """A vector function that applies a scalar one to every lane; C compilers turn it back into a vector instruction where there is one."""
         def make() -> str:
             vector, out = self.type(dtype, lanes), self.type(result, lanes)
-            calls = ", ".join([f"{scalar}({', '.join([f'{v}[{k}]' for v in 'abc'[:arity]])})" for k in range(lanes)])
-            return self.function(name, out, ", ".join([f"{vector} {v}" for v in "abc"[:arity]]), f"return ({out}){{{calls}}};")
+            calls = [f"{scalar}({', '.join([f'{v}[{k}]' for v in 'abc'[:arity]])})" for k in range(lanes)]
+            rows = [", ".join(calls[k:k + 4]) for k in range(0, lanes, 4)]
+            items = rows[0] if len(rows) == 1 else "\n    " + ",\n    ".join(rows) + ",\n"
+            return self.function(name, out, ", ".join([f"{vector} {v}" for v in "abc"[:arity]]), f"return ({out}){{{items}}};")
         return self.define(name, make)
 
     def vector_operator(self, fn: str, dtype: str, lanes: int, arity: int) -> str:
@@ -171,9 +179,18 @@ class Helpers:
                 body = "return " + form.replace("SELECT", select) + ";"
                 return self.function(name, vector, ", ".join([f"{vector} {v}" for v in "abc"[:arity]]), body)
             return self.define(name, make)
-        spelling = self.ops[fn]
-        scalar = self.libm(spelling.name, dtype) if isinstance(spelling, Libm) else self.operator(fn, dtype) if isinstance(spelling, Helper) else str(spelling)
-        return self.lanewise(scalar, name, dtype, dtype, lanes, arity)
+        if (fn, dtype) in FORMS:
+            return self.defined(fn, dtype, lanes)
+        return self.lanewise(self.scalar_function(fn, dtype), name, dtype, dtype, lanes, arity)
+
+    def scalar_function(self, fn: str, dtype: str) -> str:
+        """The name of the C function that an operator is on scalars."""
+        match self.ops[fn]:
+            case Libm(name=name):
+                return self.libm(name, dtype)
+            case str(name):
+                return name
+        return self.operator(fn, dtype)
 
     def select(self, dtype: str, lanes: int) -> str:
         """`select(mask, x, y)`: x in the lanes where the mask is set, y elsewhere."""
@@ -218,7 +235,9 @@ class Helpers:
 
     def apply(self, fn: str, dtype: str, lanes: int, args: tuple[Code, ...]) -> Code:
         """An operator applied to texts of one element type. Comparisons of vectors are not for here: they give masks."""
-        kind, spelling = DTYPES[dtype].kind, self.ops[fn]
+        kind, spelling = DTYPES[dtype].kind, self.ops.get(fn)
+        if spelling is None:
+            return call(self.defined(fn, dtype, lanes), *args)
         if kind == "bool" and lanes == 1 and fn in LOGICAL:
             spelling = LOGICAL[fn]
         if kind == "complex" and not isinstance(spelling, str):
@@ -233,6 +252,11 @@ class Helpers:
             return call(self.libm(spelling.name, dtype), *args)
         return call(spelling if isinstance(spelling, str) else self.operator(fn, dtype), *args)
 
+    def defined(self, fn: str, dtype: str, lanes: int) -> str:
+        """The function of an operator that the runtime's table lacks."""
+        name = f"ct_{fn}_{dtype}" + (f"x{lanes}" if lanes > 1 else "")
+        return self.define(name, lambda: self._define(self, fn, dtype, lanes, name))
+
     # -- conversions ------------------------------------------------------------------------------------------------------------------------
 
     def saturate(self, to: str, of: str) -> str:
@@ -243,8 +267,8 @@ class Helpers:
             limit = f"{2.0 ** (row.bits - (row.kind == 'int')):.1f}" + "f" * (of == "f32")
             least, greatest = literal(row.least, to).text, literal(row.greatest, to).text
             below = f"a <= -{limit}" if row.kind == "int" else "a <= 0"
-            return self.function(name, self.types[to], f"{self.types[of]} a",
-                                 f"if (a != a) return 0;\nif ({below}) return {least};\nif (a >= {limit}) return {greatest};\nreturn ({self.types[to]})a;")
+            body = f"if (a != a) return 0;\nif ({below}) return {least};\nif (a >= {limit}) return {greatest};\nreturn ({self.types[to]})a;"
+            return self.function(name, self.types[to], f"{self.types[of]} a", body)
         return self.define(name, make)
 
     def bits(self, to: str, of: str) -> str:
@@ -271,7 +295,8 @@ class Helpers:
                 loose = self.loose_type(base, lanes)
                 body = f"return *(const {loose} *)p;" if loads else f"*({loose} *)p = v;"
             elif loads:
-                body = f"return ({vector}){{" + ", ".join([(f"m[{k}] ? p[{k} * stride] : 0" if masked else f"p[{k} * stride]") for k in range(lanes)]) + "};"
+                items = [(f"m[{k}] ? p[{k} * stride] : 0" if masked else f"p[{k} * stride]") for k in range(lanes)]
+                body = f"return ({vector}){{{', '.join(items)}}};"
             else:
                 body = "\n".join([("" if not masked else f"if (m[{k}]) ") + f"p[{k} * stride] = v[{k}];" for k in range(lanes)])
             return self.function(name, vector if loads else "void", f"{pointer}{stride}{mask}{value}", body)

@@ -42,7 +42,8 @@ def _width(local: Local, accesses: list[Aref | Vref]) -> int | None:
     for access in accesses:
         if not all(isinstance(i, Const) for i in access.index):
             return None
-        if isinstance(access, Vref) and (access.mask is not None or access.axis not in (-1, len(local.shape) - 1) or _number(access.index[-1]) % width):
+        along_last = not isinstance(access, Vref) or access.axis in (-1, len(local.shape) - 1)
+        if isinstance(access, Vref) and (access.mask is not None or not along_last or _number(access.index[-1]) % width):
             return None
     return width
 

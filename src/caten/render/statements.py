@@ -86,8 +86,7 @@ class KernelBody:
                         self.line(f"const {self._let_type(stmt)} {self.expressions.names.of(name)} = {self.expressions.text(value)};")
                         self._declare_vector(name, value, dtype)
                 case Local():
-                    following = stmts[n + 1] if n + 1 < len(stmts) else None
-                    first = following.value if isinstance(following, Setf) and not stmt.shape and following.ref is Aref(stmt.name, (), stmt.type) else None
+                    first = self._initial(stmt, stmts[n + 1:n + 2])
                     skip = first is not None
                     self._local(stmt, first)
                 case Setf(ref=ref, value=value):
@@ -101,6 +100,13 @@ class KernelBody:
                     self._fail(row)
                 case Barrier():
                     raise error("E612", "(barrier) needs a runtime with thread groups", hint="schedule for a GPU runtime, or leave it out")
+
+    def _initial(self, local: Local, following: tuple[Stmt, ...]) -> Expr | None:
+        """What the next statement assigns to a scalar local, if it does."""
+        match following:
+            case (Setf(ref=ref, value=value),) if not local.shape and ref is Aref(local.name, (), local.type):
+                return value
+        return None
 
     def _locate(self, stmt: Stmt) -> None:
         """`#line` before a statement whose place in the spec is known; the ones after it keep that place."""
@@ -142,7 +148,9 @@ class KernelBody:
         if self._label is None:
             self.line(f"return {row};")
         else:
-            self.line(f"{{ __atomic_compare_exchange_n(&ct_failed, &(int32_t){{0}}, {row}, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED); goto {self._label}; }}")
+            self.line("int32_t ct_none = 0;")
+            self.line(f"__atomic_compare_exchange_n(&ct_failed, &ct_none, {row}, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);")
+            self.line(f"goto {self._label};")
 
     # -- loops ------------------------------------------------------------------------------------------------------------------------------
 
@@ -283,7 +291,7 @@ class KernelBody:
 
     def _combine(self, ref: Ref, value: Expr, fn: str) -> str:
         ex = self.expressions
-        spelling, kind = ex.helpers.ops[fn], DTYPES[ref.dtype].kind
+        spelling, kind = ex.helpers.ops.get(fn), DTYPES[ref.dtype].kind
         target = ex.place(ref) if isinstance(ref, Aref) else ex.register(ref)
         plain = isinstance(spelling, Infix) and kind not in ("complex", "bool") and fn not in COMPARISONS
         if target is not None and plain and isinstance(spelling, Infix):

@@ -10,9 +10,9 @@ from ..core.program import Machine
 
 # The x86-64 levels from the highest: what /proc/cpuinfo must show for each.
 LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
-    ("x86_64_v4", frozenset("avx512f avx512bw avx512cd avx512dq avx512vl avx2 fma bmi1 bmi2 f16c movbe".split())),
-    ("x86_64_v3", frozenset("avx avx2 fma bmi1 bmi2 f16c movbe".split())),
-    ("x86_64_v2", frozenset("sse4_1 sse4_2 ssse3 popcnt cx16".split())),
+    ("x86_64_v4", frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"])),
+    ("x86_64_v3", frozenset(["avx", "avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"])),
+    ("x86_64_v2", frozenset(["sse4_1", "sse4_2", "ssse3", "popcnt", "cx16"])),
 )
 # Vector bytes, registers, caches of a core, fused multiply-add. Typical of the level, not of one model: the same for every machine of that level.
 MACHINES: dict[str, Machine] = {m.arch: m for m in (
@@ -25,13 +25,13 @@ MACHINES: dict[str, Machine] = {m.arch: m for m in (
     Machine("wasm32", 16, 16, (32 << 10, 256 << 10), False),
 )}
 # CPU names by the level they have.
-CPUS: dict[str, str] = {
-    **dict.fromkeys("core2 nocona k8 athlon64 opteron".split(), "x86_64"),
-    **dict.fromkeys("nehalem westmere sandybridge ivybridge silvermont goldmont tremont bdver1 btver2 corei7 corei7-avx".split(), "x86_64_v2"),
-    **dict.fromkeys("haswell broadwell skylake alderlake raptorlake meteorlake arrowlake znver1 znver2 znver3 core-avx2 bdver4".split(), "x86_64_v3"),
-    **dict.fromkeys("skylake-avx512 cascadelake cooperlake cannonlake icelake-client icelake-server tigerlake rocketlake sapphirerapids "
-                    "graniterapids znver4 znver5".split(), "x86_64_v4"),
-}
+CPUS: dict[str, str] = {name: level for level, names in (
+    ("x86_64", "core2 nocona k8 athlon64 opteron"),
+    ("x86_64_v2", "nehalem westmere sandybridge ivybridge silvermont goldmont tremont bdver1 btver2 corei7 corei7-avx"),
+    ("x86_64_v3", "haswell broadwell skylake alderlake raptorlake meteorlake arrowlake znver1 znver2 znver3 core-avx2 bdver4"),
+    ("x86_64_v4", "skylake-avx512 cascadelake cooperlake cannonlake icelake-client icelake-server tigerlake rocketlake sapphirerapids graniterapids "
+                  "znver4 znver5"),
+) for name in names.split()}
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Finding a runtime: by path, on CATEN_RUNTIME_PATH, among those that come with caten, among installed plugins; loading only the one that is named."""
+"""Finding a runtime: by path, on CATEN_RUNTIME_PATH, among those that come with caten, among plugins. Only the one that is named is loaded."""
 from __future__ import annotations
 
 import hashlib
@@ -118,7 +118,7 @@ def _from_plugin(entry: importlib.metadata.EntryPoint) -> type[Runtime]:
     if isinstance(loaded, ModuleType):
         return _class_in(loaded, Path(loaded.__file__ or entry.value))
     if not (inspect.isclass(loaded) and issubclass(loaded, Runtime)):
-        raise UsageError(Diagnostic("E603", f"the plugin {entry.value} is no runtime", hint="the entry point must name a subclass of caten.runtime.protocol.Runtime"))
+        raise UsageError(Diagnostic("E603", f"the plugin {entry.value} is no runtime", hint="the entry point must name a subclass of Runtime"))
     return loaded
 
 
@@ -141,7 +141,8 @@ def _class_in(module: ModuleType, file: Path) -> type[Runtime]:
 
 def _instance(cls: type[Runtime], name: str) -> Runtime:
     if cls.api_version != API_VERSION:
-        raise UsageError(Diagnostic("E604", f"the runtime '{name}' speaks version {cls.api_version} of the runtime protocol, this caten version {API_VERSION}"))
+        raise UsageError(Diagnostic("E604", f"the runtime '{name}' is written for version {cls.api_version} of the runtime protocol",
+                                    hint=f"this caten has version {API_VERSION}"))
     if missing := sorted(getattr(cls, "__abstractmethods__", ())):
         raise UsageError(Diagnostic("E603", f"the runtime '{name}' lacks {', '.join(missing)}", hint="every runtime must have these methods"))
     return cls()

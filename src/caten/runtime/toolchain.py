@@ -75,7 +75,7 @@ class Compiler:
 def split_words(text: str, origin: str) -> tuple[str, ...]:
     """A compiler with arguments as argument vector, `ccache gcc`; ToolError E621 on shell metacharacters."""
     if bad := sorted(UNSAFE & set(text)):
-        raise ToolError(Diagnostic("E621", f"{origin} holds {bad[0]!r}, which a compiler's name does not", hint="give a name or a path, and arguments"))
+        raise ToolError(Diagnostic("E621", f"{origin} holds {bad[0]!r}, which no compiler's name does", hint="give a name or a path, and arguments"))
     return tuple(shlex.split(text))
 
 
@@ -170,7 +170,8 @@ def has_openmp(compiler: Compiler, host: Host) -> bool:
 
 def has_library(compiler: Compiler, host: Host, library: str) -> bool:
     """Can `-lLIBRARY` be linked?"""
-    return remembered(host, f"library {library} {compiler.identity()}", lambda: _probe(compiler, host, "int ct_probe(void) { return 2; }\n", [f"-l{library}"], False))
+    text = "int ct_probe(void) { return 2; }\n"
+    return remembered(host, f"library {library} {compiler.identity()}", lambda: _probe(compiler, host, text, [f"-l{library}"], False))
 
 
 def _probe(compiler: Compiler, host: Host, text: str, flags: Sequence[str], load: bool) -> bool:
@@ -178,7 +179,8 @@ def _probe(compiler: Compiler, host: Host, text: str, flags: Sequence[str], load
         (folder / SOURCE).write_text(text)
         extra = ["-fno-sanitize=undefined"] if compiler.family == "zig" else []
         try:
-            done = run([*compiler.words, "-O1", "-fPIC", *extra, "-shared", SOURCE, "-o", "probe.so", *flags], min(host.timeout, PROBE_SECONDS), folder)
+            words = [*compiler.words, "-O1", "-fPIC", *extra, "-shared", SOURCE, "-o", "probe.so", *flags]
+            done = run(words, min(host.timeout, PROBE_SECONDS), folder)
             return done.status == 0 and (not load or run([sys.executable, "-c", _LOAD_PROBE, str(folder / "probe.so")], PROBE_SECONDS).status == 0)
         except ToolError:
             return False
