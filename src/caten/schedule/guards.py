@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ..core.expr import Expr, Op
 from ..loop.context import Context
-from ..loop.statements import For, If, Incf, Let, Local, Ref, Setf, Stmt
+from ..loop.statements import For, If, Let, Local, Ref, Stmt
 from .nests import reads_memory
 
 
@@ -44,21 +44,23 @@ def wrapped(stmts: tuple[Stmt, ...], conds: tuple[Expr, ...]) -> Stmt:
 
 
 def guards_of(stmts: tuple[Stmt, ...], ref: Ref) -> tuple[Expr, ...]:
-    """The conditions under which `ref` is used, outermost first, where it is first used."""
+    """The conditions under which `ref` is always used, outermost first."""
+    first, *others = _guards(stmts, ref, ()) or [()]
+    return tuple([cond for cond in first if all(cond in other for other in others)])
+
+
+def _guards(stmts: tuple[Stmt, ...], ref: Ref, around: tuple[Expr, ...]) -> list[tuple[Expr, ...]]:
+    """The conditions around each use."""
+    found: list[tuple[Expr, ...]] = []
     for stmt in stmts:
-        if not any(n is ref for n in stmt.unique()):
-            continue
         match stmt:
-            case For():
-                return guards_of(stmt.body, ref)
+            case For(lo=lo, hi=hi, step=step, body=body):
+                parts: tuple[Expr, ...] = (lo, hi, step)
+                found += _guards(body, ref, around)
             case If(cond=cond, then=then, otherwise=otherwise):
-                if any(n is ref for s in then for n in s.unique()):
-                    return (cond, *guards_of(then, ref))
-                return (Op("not", (cond,)), *guards_of(otherwise, ref)) if not any(n is ref for n in cond.unique()) else ()
-        return ()
-    return ()
-
-
-def uses(stmts: tuple[Stmt, ...], ref: Ref) -> int:
-    """How many stores use a place."""
-    return sum(1 for s in stmts for n in s.walk() if isinstance(n, Setf | Incf) and any(m is ref for m in n.unique()))
+                parts = (cond,)
+                found += _guards(then, ref, (*around, cond)) + _guards(otherwise, ref, (*around, Op("not", (cond,))))
+            case _:
+                parts = tuple([c for c in stmt.children if isinstance(c, Expr)])
+        found += [around for part in parts if any(n is ref for n in part.unique())]
+    return found

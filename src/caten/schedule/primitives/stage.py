@@ -73,6 +73,7 @@ class _Tile:
             raise self.refuse(f"the index of {self.ref} reads memory")
         conds = guards_of((found,), self.ref)
         self.guards = tuple([c for c in conds if not mentions(c, unused) and not reads_memory(c)])
+        self.is_conditional = len(self.guards) < sum(1 for n in found.walk() if isinstance(n, If))
         self.extents = [self._extent(loop, n) for n, loop in enumerate(self.axes)]
         if space == "stack" and _bytes(self.ref.dtype, self.extents) > MAX_STACK_BYTES:
             raise self.refuse(f"its {_bytes(self.ref.dtype, self.extents)} bytes do not fit on the stack ({MAX_STACK_BYTES}); use scratch")
@@ -90,6 +91,10 @@ class _Tile:
         if not any(w.ref is self.ref for w in writes(self.found)):
             raise self.refuse(f"{self.ref} is only read inside '{self.found.name}', use read")
         self._check_one_to_one()
+        threads = [loop.name for loop in enclosing(self.program, self.found) if loop.mark == "parallel"]
+        ranges = [e for loop in self.inner if loop not in self.axes for e in (loop.lo, loop.hi)]
+        if threads and (self.is_conditional or mentions(tuple(ranges), threads)):
+            raise self.refuse(f"what is not written under its conditions would be stored back while other iterations of '{threads[0]}' write it")
         self._check_inside()
         local, tile = self._local("tile")
         load = self._either((Setf(tile, self.ref),), (Setf(tile, self._load()),), "_r")

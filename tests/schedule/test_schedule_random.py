@@ -1,0 +1,100 @@
+"""Random schedules: whatever steps are accepted, the program means the same, prints and reads back, and passes the verifier."""
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from schedule_nets import assert_same, assert_sound, pick, program
+
+from caten.errors import CatenError
+from caten.loop.statements import Aref, LoopProgram
+from caten.schedule import guards, script
+from caten.schedule.nests import loops_in
+
+PROGRAMS = {
+    "map": "(for j 0 N 1 serial (setf (aref v j) (* x (aref u j))))",
+    "map of two": "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref X i j) (+ (aref A i j) (aref u j)))))",
+    "transpose": "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref T j i) (aref A i j))))",
+    "rows": "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref w i) (aref A i j))))",
+    "greatest of columns": "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref v j) (aref A i j) max)))",
+    "total": "(for j 0 N 1 serial (incf (aref s) (aref u j)))",
+    "product": "(for i 0 M 1 serial (for j 0 K 1 serial (for p 0 N 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))",
+    "triangle": "(for i 0 M 1 serial (for j 0 (min (+ i 1) N) 1 serial (incf (aref X i j) (aref A i j))))",
+    "shift": "(for j 0 N 1 serial (setf (aref v j) (where (< 0 j) (aref u (- j 1)) x)))",
+    "choice": "(for j 0 N 1 serial (if (< (aref u j) 0.0) ((setf (aref v j) 0.0)) ((incf (aref v j) (aref u j)))))",
+    "local": "(for i 0 M 1 serial (local t f32 () register) (setf (aref t) 0.0) (for j 0 N 1 serial (incf (aref t) (aref A i j))) (setf (aref w i) (aref t)))",
+    "recurrence": "(for j 1 N 1 serial (setf (aref v j) (+ (aref v (- j 1)) (aref u j))))",
+    "downwards": "(for j 0 N 1 serial (setf (aref v (- (- N j) 1)) (aref u j)))",
+    "constant": "(for i 0 8 1 serial (for j 0 6 1 serial (setf (aref R i j) (* x (cast f32 (+ i j))))))",
+    "named values": "(for j 0 N 1 serial (let y f32 (aref u j)) (let k i64 (- (- N j) 1)) (setf (aref v k) (* y y)))",
+    "gather": "(for j 0 N 1 serial (if (and (<= 0:i32 (aref I j)) (< (cast i64 (aref I j)) N)) ((setf (aref v j) (aref u (cast i64 (aref I j)))))))",
+}
+SIZES = ((0, 0, 0), (1, 1, 1), (3, 5, 2), (9, 17, 8))
+STEPS = 7
+
+
+def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
+    loops = [loop.name for loop in loops_in(node)] or ["i"]
+    buffers = sorted({n.buffer for k in node.kernels for n in k.unique() if isinstance(n, Aref)})
+    loop = pick(rng, loops)
+    match pick(rng, ["split", "split", "split", "reorder", "unroll", "vectorize", "vectorize", "parallel", "stage", "stage"]):
+        case "split":
+            return "split", loop, str(pick(rng, [1, 2, 3, 4, 8])), pick(rng, ["cut", "min", "pad"])
+        case "reorder":
+            return "reorder", *rng.sample(loops, min(len(loops), rng.randrange(2, 4)))
+        case "unroll":
+            return "unroll", loop, pick(rng, ["mark", "full"])
+        case "stage":
+            axes = rng.sample(loops, min(len(loops), rng.randrange(3)))
+            return ("stage", loop, pick(rng, buffers), pick(rng, ["read", "accumulate", "partial"]), pick(rng, ["register", "stack", "scratch"]), *axes)
+        case name:
+            return name, loop
+
+
+def random_schedule(name: str, seed: int, counts: Counter[str]) -> tuple[LoopProgram, LoopProgram, list[tuple[str, ...]]]:
+    """A program, the same after the random steps that it accepts, and these."""
+    rng = random.Random(f"{name} {seed}")
+    before = after = program(PROGRAMS[name])
+    taken: list[tuple[str, ...]] = []
+    for _ in range(STEPS):
+        step = random_step(rng, after)
+        try:
+            after = script.apply(after, [step])
+        except CatenError as refused:
+            assert {d.code for d in refused.diagnostics} <= {f"E{n}" for n in range(501, 517)}, (name, seed, taken, step, refused)
+            counts[f"{step[0]} refused"] += 1
+            continue
+        taken.append(step)
+        counts[step[0]] += 1
+        if step[0] == "stage":
+            counts[step[3]] += 1
+    return before, after, taken
+
+
+def check(name: str, seed: int, counts: Counter[str]) -> None:
+    before, after, taken = random_schedule(name, seed, counts)
+    try:
+        assert_sound(after)
+        assert_same(before, after, SIZES, seed)
+    except (AssertionError, CatenError) as problem:
+        raise AssertionError(f"{name}, seed {seed}: {taken}: {problem}") from problem
+
+
+def test_random_schedules_keep_the_meaning(nightly: bool) -> None:
+    counts: Counter[str] = Counter()
+    for name in PROGRAMS:
+        for seed in range(64 if nightly else 8):
+            check(name, seed, counts)
+    print(sorted(counts.items()))
+    kinds = ("split", "reorder", "unroll", "vectorize", "parallel", "stage", "read", "accumulate", "partial")
+    assert all(counts[kind] > 0 for kind in kinds), counts
+
+
+def test_the_net_catches_a_planted_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the conditions that `pad` puts around stores, something must fail."""
+    monkeypatch.setattr("caten.schedule.primitives.split.guarded", lambda stmts, conds: stmts)
+    assert guards.guarded is not None
+    with pytest.raises(AssertionError):
+        for seed in range(8):
+            check("map", seed, Counter())

@@ -1,0 +1,140 @@
+"""Every reason for which a step is refused, with its message."""
+from __future__ import annotations
+
+import pytest
+from schedule_nets import program
+
+from caten.errors import CatenError
+from caten.schedule import script
+
+MATMUL = "(for i 0 M 1 serial (for j 0 K 1 serial (for p 0 N 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))"
+ROWS = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref w i) (aref A i j))))"
+ONE = "(for j 0 N 1 serial (setf (aref v j) (aref u j)))"
+EIGHT = "(for j 0 8 1 serial (setf (aref R j 0) x))"
+
+REFUSALS = (
+    # steps that are malformed
+    ("E501", "(split q 4)", ONE, "split q: there is no loop 'q'; the loops are: j"),
+    ("E501", "(vectorize j) (vectorize j)", EIGHT, "vectorize j: there is no loop 'j'; the loops are: none"),
+    ("E502", "(vectorise j)", ONE, "there is no schedule step 'vectorise'"),
+    ("E502", "()", ONE, "there is no schedule step ''"),
+    ("E503", "(split j)", ONE, "(split j): 1 words do not fit (split LOOP COUNT [cut|min|pad] [NAME] [NAME])"),
+    ("E503", "(split j four)", ONE, "(split j four): expected a number, not 'four'"),
+    ("E503", "(split j 4 cat)", ONE, "(split j 4 cat): expected one of cut, min, pad, not 'cat'"),
+    ("E503", "(split j 4 cut a)", ONE, "(split j 4 cut a): name both loops, the outer and the inner one"),
+    ("E503", "(split 7 4)", ONE, "(split 7 4): expected the name of a loop, not '7'"),
+    ("E503", "(parallel j j)", ONE, "(parallel j j): 2 words do not fit (parallel LOOP)"),
+    ("E503", "(stage j u read pocket)", ONE, "expected one of register, stack, scratch, not 'pocket'"),
+    ("E503", "(reorder j)", ONE, "(reorder j): 1 words do not fit (reorder LOOP LOOP LOOP…)"),
+    # split
+    ("E510", "(split j 0)", ONE, "split j: a tile has at least one iteration, not 0"),
+    ("E510", "(split j 4)", "(for j 0 N 2 serial (setf (aref v j) x))", "split j: its step is 2, not 1"),
+    ("E510", "(split j 16)", EIGHT, "split j: it has 8 iterations, not one full tile of 16"),
+    ("E510", "(split j 4 cut j q)", ONE, "split j: the names j and q must differ and be new to the program"),
+    ("E510", "(split j 4 cut q q)", ONE, "split j: the names q and q must differ and be new to the program"),
+    ("E510", "(split j 4)", "(for j 0 (cast i64 (aref Q 0)) 1 serial (if (< j N) ((setf (aref Q j) 1:i32))))",
+     "split j: its bounds read Q, which its body writes"),
+    # reorder
+    ("E511", "(reorder i i)", ROWS, "reorder i i: name two or more different loops"),
+    ("E511", "(reorder i j)", "(for i 0 M 1 serial (setf (aref w i) x)) (for j 0 N 1 serial (setf (aref v j) x))",
+     "reorder i j: the loops are not nested in each other"),
+    ("E511", "(reorder p i)", MATMUL, "reorder p i: 'j' lies between them; name it too"),
+    ("E511", "(reorder j i)", "(for i 0 M 1 serial (setf (aref w i) 0.0) (for j 0 N 1 serial (incf (aref w i) (aref A i j))))",
+     "reorder j i: 'i' holds more than one statement, so the nest is not perfect"),
+    ("E511", "(reorder j i)", "(for i 0 M 1 serial (for j i M 1 serial (incf (aref w j) x)))", "reorder j i: the bounds of the loop over j depend on i"),
+    ("E511", "(reorder j i)", "(for i 0 N 1 serial (if (< (aref u i) 0.0) ((for j 0 M 1 serial (incf (aref w j) x)))))",
+     "reorder j i: the condition (< (aref u i) 0.0) between the loops reads memory"),
+    ("E511", "(reorder j i)", "(for i 0 N 1 serial (for j 0 (cast i64 (aref I i)) 1 serial (incf (aref s) x)))",
+     "reorder j i: the range of 'j' reads memory"),
+    ("E511", "(reorder j i)", "(for i 0 (- M 1) 1 serial (for j 1 N 1 serial (setf (aref X (+ i 1) (- j 1)) (aref X i j))))",
+     "which may be the same element"),
+    # unroll
+    ("E512", "(unroll j)", ONE, "unroll j: its range from 0 to N by 1 is not constant"),
+    ("E512", "(unroll j full)", "(for j 0 65 1 serial (incf (aref s) x))", "unroll j: 65 copies of its body are too much text"),
+    ("E512", "(parallel j) (unroll j)", EIGHT, "unroll j: the loop is parallel"),
+    # vectorize
+    ("E513", "(vectorize j)", ONE, "vectorize j: its range from 0 to N by 1 has no constant length; split it first"),
+    ("E513", "(vectorize j)", "(for j 0 6 1 serial (setf (aref R 0 j) x))", "vectorize j: 6 iterations are not 2, 4, 8 … 64 lanes"),
+    ("E513", "(parallel j) (vectorize j)", EIGHT, "vectorize j: the loop is parallel"),
+    ("E513", "(vectorize j)", "(for j 0 4 1 serial (setf (aref R (* 2 j) 0) x))", "vectorize j: (aref R (* 2 j) 0) is not contiguous in j"),
+    ("E513", "(vectorize j)", "(for j 0 4 1 serial (setf (aref R j j) x))", "vectorize j: (aref R j j) is not contiguous in j"),
+    ("E513", "(vectorize j)", "(for j 1 5 1 serial (setf (aref R j 0) (aref R (- j 1) 0)))", "which may be the same element"),
+    ("E513", "(vectorize j)", "(for j 0 4 1 serial (setf (aref R j 0) (aref R (mod (* j j) 8) 1)))",
+     "gathers: an index is not a linear function of j"),
+    ("E513", "(vectorize j)", "(for j 0 4 1 serial (for i 0 (+ j 1) 1 serial (incf (aref R j 0) x)))", "vectorize j: the range of 'i' depends on it"),
+    ("E513", "(split j 4) (vectorize ji) (vectorize i)", "(for i 0 2 1 serial (for j 0 4 1 serial (setf (aref R i j) x)))", "is a vector already"),
+    ("E513", "(vectorize j)", "(for j 0 4 1 serial (if (< j M) ((incf (aref w j) (aref w 0)))))", "may be the same element"),
+    ("E513", "(vectorize j)", "(for j 0 4 1 serial (if (< j M) ((incf (aref R j 0) (aref A 0 0)))))",
+     "vectorize j: (aref A 0 0) is read only where the conditions of some lane hold"),
+    # parallel
+    ("E514", "(parallel i) (parallel j)", ROWS.replace("(aref w i)", "(aref X i j)"), "parallel j: 'i' is parallel already, and one level is all there is"),
+    ("E514", "(parallel j) (parallel j)", ONE, "parallel j: it is parallel already"),
+    ("E514", "(parallel j)", ROWS, "parallel j: the loop over j is a reduction: every iteration accumulates into (aref w i)"),
+    ("E514", "(parallel j)", "(for j 1 N 1 serial (setf (aref v j) (aref v (- j 1))))", "which may be the same element"),
+    # stage
+    ("E515", "(stage i u read stack)", ROWS, "stage i u: 'i' does not use it"),
+    ("E515", "(stage j v read register j)", "(for j 1 8 1 serial (incf (aref s) (+ (aref R j 0) (aref R (- j 1) 0))))", "stage j v: 'j' does not use it"),
+    ("E515", "(stage j R read register j)", "(for j 1 8 1 serial (incf (aref s) (+ (aref R j 0) (aref R (- j 1) 0))))",
+     "stage j R: it is used in more than one way: "),
+    ("E515", "(stage j w read register)", ROWS, "stage j w: (aref w i) is written inside 'j', use accumulate"),
+    ("E515", "(stage j A accumulate scratch j)", ROWS, "stage j A: (aref A i j) is only read inside 'j', use read"),
+    ("E515", "(stage j A read register q)", ROWS, "stage j A: 'q' is no loop inside 'j'"),
+    ("E515", "(stage i A read scratch j)", ROWS, "stage i A: (aref A i j) moves with 'i', which is no axis of the tile"),
+    ("E515", "(stage j A read register j)", ROWS, "stage j A: the length N of 'j' has no constant bound, which a tile in register needs"),
+    ("E515", "(stage i s partial stack j i)", "(for i 0 64 1 serial (for j 0 128 1 serial (incf (aref s) x)))",
+     "stage i s: its 32768 bytes do not fit on the stack (16384); use scratch"),
+    ("E515", "(stage i A read scratch j)", "(for i 0 M 1 serial (for j i N 1 serial (incf (aref w i) (aref A 0 j))))",
+     "stage i A: the range of 'j' depends on a loop that is no axis of the tile before it"),
+    ("E515", "(stage j A read scratch j)", "(for i 0 M 1 serial (if (<= i N) ((for j i N 1 serial (incf (aref w i) (aref A 0 j))))))",
+     "stage j A: the length (- N i) of 'j' changes from iteration to iteration"),
+    ("E515", "(stage j R read stack j)", "(for j 0 8 2 serial (incf (aref s) (aref R j 0)))", "stage j R: the step of 'j' is 2, not 1"),
+    ("E515", "(stage j R accumulate stack j i)", "(for j 0 4 1 serial (for i 0 4 1 serial (incf (aref R (+ i j) 0) x)))",
+     "stage j R: two iterations meet in one element of (aref R (+ i j) 0)"),
+    ("E515", "(stage j R accumulate stack j i)", "(for j 0 4 1 serial (for i 0 4 1 serial (incf (aref R i 0) x)))",
+     "stage j R: two iterations of 'j' meet in one element of (aref R i 0); use partial"),
+    ("E515", "(stage j R partial stack j)", "(for j 0 8 1 serial (setf (aref R 0 0) x))", "stage j R: (aref R 0 0) is not only added to, with one operator, inside 'j'"),
+    ("E515", "(stage j R read stack j)", "(for j 0 8 1 serial (incf (aref s) (where (< j M) (aref A j 0) 0.0)))", "stage j R: 'j' does not use it"),
+    ("E515", "(stage j A read stack j)", "(for j 0 8 1 serial (incf (aref s) (where (< j M) (where (< 0 N) (aref A j 0) 0.0) 0.0)))",
+     "stage j A: (aref A j 0) is not proven to stay inside A for the whole tile"),
+    ("E515", "(stage i A read stack i)", "(for i 0 8 1 serial (if (< (aref s) 0.0) ((if (and (< i M) (< 0 (cast i64 (aref I 0)))) ((incf (aref R i 0) (aref A i 0)))))))",
+     "stage i A: (aref A i 0) is not proven to stay inside A for the whole tile"),
+    ("E515", "(vectorize j) (stage i R read stack i)", "(for i 0 8 1 serial (for j 0 4 1 serial (incf (aref s) (aref R i j))))",
+     "is a vector already; stage before vectorize"),
+    ("E515", "(stage j u read scratch)", "(for j 0 N 1 serial (incf (aref s) (aref u (cast i64 (aref I j)))))", "the index of (aref u (cast i64 (aref I j))) reads memory"),
+    ("E515", "(parallel i) (stage j R accumulate stack j)", "(for i 0 8 1 serial (for j 0 8 1 serial (for p 0 1 1 serial (if (= i (+ j p)) ((incf (aref R j 0) x))))))",
+     "would be stored back while other iterations of 'i' write it"),
+    # contract
+    ("E516", "(contract j)", ONE, "contract j: there is no product of floats that is added to something"),
+)
+
+
+@pytest.mark.parametrize(("code", "steps", "statements", "message"), REFUSALS, ids=[f"{r[0]} {r[1]} {n}" for n, r in enumerate(REFUSALS)])
+def test_refusal(code: str, steps: str, statements: str, message: str) -> None:
+    with pytest.raises(CatenError) as caught:
+        script.apply(program(statements), script.parse_schedule(f"(schedule {steps})").steps)
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.code, message in diagnostic.message) == (code, True), diagnostic.message
+
+
+def test_a_misspelt_name_gets_a_hint() -> None:
+    with pytest.raises(CatenError) as caught:
+        script.apply(program("(for column 0 N 1 serial (setf (aref v column) x))"), [("split", "colum", "4")])
+    assert caught.value.diagnostics[0].hint == "did you mean 'column'?"
+    with pytest.raises(CatenError) as caught:
+        script.parse_schedule("(schedule (vectorise j))")
+    assert caught.value.diagnostics[0].hint == "did you mean 'vectorize'?"
+
+
+@pytest.mark.parametrize("text", ["", "(split i 4)", "(schedule) (schedule)", "schedule", "(schedule split)", "(schedule ((split) i 4))", "()"])
+def test_texts_that_are_no_schedule(text: str) -> None:
+    with pytest.raises(CatenError) as caught:
+        script.parse_schedule(text)
+    assert caught.value.diagnostics[0].code == "E504"
+
+
+def test_a_wrong_step_in_a_text_has_a_place() -> None:
+    with pytest.raises(CatenError) as caught:
+        script.parse_schedule("(schedule\n  (split i 4)\n  (split i))", "mine.txt")
+    place = caught.value.diagnostics[0].place
+    assert place is not None
+    assert (place.file, place.line, place.column) == ("mine.txt", 3, 3)
