@@ -45,7 +45,7 @@ def run(work: Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]], timeou
     pid = os.fork()
     if pid == 0:
         os.close(reader)
-        _child(work, writer, memory, cpu, no_files)
+        _child(work, writer, memory, cpu, no_files)          # never returns
     CHILDREN.add(pid)
     os.close(writer)
     try:
@@ -94,8 +94,6 @@ def _child(work: Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]], wri
         while view:
             view = view[os.write(writer, view):]
         code = 0
-    except BaseException:
-        traceback.print_exc()
     finally:
         os._exit(code)
 
@@ -119,6 +117,8 @@ def _worked(work: Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]], me
         return _pack({"diagnostics": [_as_json(d) for d in problem.diagnostics]}, {})
     except MemoryError:
         return _pack({"diagnostics": [_as_json(Diagnostic("E834", "the test run needs more memory than there is", hint="use smaller sizes"))]}, {})
+    except Exception:
+        return _pack({"internal": traceback.format_exc()}, {})
     return _pack({"facts": facts}, arrays)
 
 
@@ -137,6 +137,8 @@ def _pack(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
 def _unpack(data: bytes) -> Outcome:
     length = int.from_bytes(data[:8], "little")
     facts = json.loads(data[8:8 + length])
+    if "internal" in facts:
+        raise RuntimeError(f"in a test run's process: {facts['internal']}")
     if "diagnostics" in facts:
         return Outcome("error", diagnostics=tuple(Diagnostic(d["code"], d["message"], Place(*d["place"]) if d["place"] else None, d["hint"])
                                                   for d in facts["diagnostics"]))

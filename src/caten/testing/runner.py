@@ -13,7 +13,7 @@ import numpy as np
 
 from ..build import Built, build_programs
 from ..core.formula import evaluate
-from ..core.program import Case, Outputs, Program, Reference, Scalar, Source
+from ..core.program import Buffer, Case, Outputs, Program, Reference, Scalar, Source
 from ..errors import CatenError, Diagnostic, NothingMatched, Place, did_you_mean, error
 from ..frontend.lambdas import reference_program
 from ..frontend.op import OpProgram
@@ -211,7 +211,7 @@ def _kernel(built: Built, op: OpProgram, arguments: Mapping[str, Any], timed: bo
 def _caller(op: OpProgram, function: Any, run: Mapping[str, Any]) -> Any:
     """A call without arguments on fixed arrays."""
     pure = [b.name for b in op.buffers.values() if b.access == "out"]
-    leading = [run[p.name] for p in op.params if (isinstance(p, Scalar) or p.name in op.buffers) and p.name not in pure]  # type: ignore[attr-defined]
+    leading = [run[p.name] for p in op.params if isinstance(p, (Scalar, Buffer)) and p.name not in pure]
     keywords = {n: run[n] for n in getattr(function, "keywords", op.sizes)}
     if pure:
         keywords["out"] = run[pure[0]] if len(pure) == 1 else tuple(run[n] for n in pure)
@@ -321,8 +321,9 @@ def _results(program: LoopProgram, run: Mapping[str, Any]) -> dict[str, np.ndarr
 
 def _compare(op: OpProgram, name: str, got: np.ndarray, expected: _Expected) -> OutputReport:
     c = comparison.check(got, expected.values[name], expected.bounds[name], expected.loose[name], op.buffers[name].type)
-    detail = f"at {list(c.worst)}: {got[c.worst]!r}, the reference says {expected.values[name][c.worst]!r}" if not c.passed and got.size else ""
+    worst = c.worst or ()
+    detail = f"at {list(worst)}: {got[worst]!r}, the reference says {expected.values[name][worst]!r}" if not c.passed and got.size else ""
     edge = f"{c.loose} elements lie on an edge, where either side passes" if c.loose else ""
-    return OutputReport(name, c.passed, c.ratio, tuple(c.worst), c.loose, "; ".join(p for p in (detail, edge) if p))
+    return OutputReport(name, c.passed, c.ratio, worst, c.loose, "; ".join(p for p in (detail, edge) if p))
 
 
