@@ -1,3 +1,22 @@
 """caten: a gcc-style compiler for tensor operators."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .api import CatenError, CatenWarning, compile, load
 
 __version__ = "0.1.0"
+__all__ = ["CatenError", "CatenWarning", "__version__", "compile", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, imported when they are first used: the command line must start fast."""
+    if name in __all__:
+        from . import api
+        return getattr(api, name)
+    raise AttributeError(f"module 'caten' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

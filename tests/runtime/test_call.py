@@ -55,7 +55,7 @@ int32_t ct_copy(const float *A, float *B, int64_t M, int64_t N, int64_t sA) {
   return 0;
 }
 """
-SWAP = "(loop Swap (size N) (buffer P i32 (N) (0) inout) (buffer Q i32 (N) (0) inout) (kernel s))"
+SWAP = "(loop Swap (outputs Q P) (size N) (buffer P i32 (N) (0) inout) (buffer Q i32 (N) (0) inout) (kernel s))"
 SWAP_C = "int32_t ct_swap(int32_t *P, int32_t *Q, int64_t N) { for (int64_t i = 0; i < N; i++) { int32_t t = P[i]; P[i] = Q[i]; Q[i] = t; } return 0; }\n"
 TAKE = "(loop Shifted (size N) (buffer X i32 (N) (0) in) (buffer Y i32 (N) (0) inout) (kernel s))"
 TAKE_C = "int32_t ct_shifted(const int32_t *X, int32_t *Y, int64_t N) { for (int64_t i = 0; i < N; i++) Y[i] = (i ? X[i-1] : 0) + 1; return 0; }\n"
@@ -153,7 +153,7 @@ def test_an_input_that_overlaps_an_output_is_copied(native: Native) -> None:
 def test_outputs_may_not_share_memory(native: Native) -> None:
     swap = one(native, SWAP_C, SWAP)
     memory = np.arange(8, dtype=np.int32)
-    p, q = swap(memory[:4], memory[4:])
+    q, p = swap(memory[:4], memory[4:])                                      # in the order of the spec's outputs
     np.testing.assert_array_equal(memory, [4, 5, 6, 7, 0, 1, 2, 3])
     assert p.base is memory
     assert q.base is memory

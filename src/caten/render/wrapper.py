@@ -119,7 +119,7 @@ def _function(op: Mapping[str, Any]) -> str:
     passed = [_passed(a, op, spelled) for a in op["arguments"]]
     text.append(f"    code = _library.{op['symbols']['call']}({', '.join(passed)})")
     text.append(f"    _done({name!r}, _library.{op['symbols']['check']}, code)")
-    returned = [spelled[a["name"]] for a in tensors if a["direction"] != "in"]
+    returned = [spelled[n] for n in op["outputs"]]
     text.append(f"    return {', '.join(returned)}")
     return "\n".join(text) + "\n"
 

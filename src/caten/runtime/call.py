@@ -43,7 +43,7 @@ class Callable:
 
     Arrays and scalars are given in the order of the spec's `inputs`, by position or by name; sizes that no shape determines by name. Outputs among
     the inputs are updated in place; other outputs may be given as `out=` (one array, or a tuple) and are allocated otherwise. The outputs are
-    returned: one array, or a tuple in the order of the C function's arguments. Raises CatenError E70x for arguments that do not fit, E711 for a
+    returned: one array, or a tuple in the order of the spec's `outputs`. Raises CatenError E70x for arguments that do not fit, E711 for a
     failed check, and OutOfMemory. May be called from many threads at once.
     """
 
@@ -70,6 +70,7 @@ class Callable:
         self._convert = {i: arrays.scalar(a, self.name) for i, a in enumerate(self._inputs) if a["kind"] == "scalar"}
         self._arrays_at = [i for i, a in enumerate(self._leading) if a["kind"] == "tensor"]
         self._written = [i for i in self._arrays_at if self._leading[i]["direction"] != "in"]
+        self._returns = [i for n in op["outputs"] for i in self._written if self._leading[i]["name"] == n]
         self._plans: dict[Any, _Plan] = {}
         self._count = len(self._inputs)
         self._run, self._take = self._entry.call, library.ffi.from_buffer
@@ -82,7 +83,7 @@ class Callable:
     @property
     def signature(self) -> str:
         """The declarations as the spec has them, and what is returned."""
-        returned = [a["name"] for a in self._tensors if a["direction"] != "in"]
+        returned = self.manifest["outputs"]
         declared = self.manifest.get("signature") or [f"{a['name']}: {arrays.describe(a)}" for a in self._leading]
         return f"{self.name}({', '.join(declared)}) -> {', '.join(returned)}"
 
@@ -167,8 +168,8 @@ class Callable:
         return pointers
 
     def _returned(self, work: Sequence[Any]) -> Any:
-        written = self._written
-        return work[written[0]] if len(written) == 1 else tuple([work[i] for i in written])
+        returns = self._returns
+        return work[returns[0]] if len(returns) == 1 else tuple([work[i] for i in returns])
 
     # ---- the long way
 

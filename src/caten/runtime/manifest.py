@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.expr import Cast, Const, Expr, Op, Var
 from ..core.formula import names, spell
-from ..core.program import Bind, Buffer, Check, Doc, Program, Require, Scalar, Schedule, Signature, Size
+from ..core.program import Bind, Buffer, Check, Doc, Outputs, Program, Require, Scalar, Schedule, Signature, Size
 from ..core.text import show
 from ..errors import error
 from ..loop.statements import LoopProgram
@@ -82,6 +82,7 @@ def operator(program: LoopProgram, written: Program) -> Manifest:
         "documentation": doc.text if doc else "",
         "signature": list(declared.tensors) if declared else [],
         "arguments": list(arguments(program)),
+        "outputs": outputs(program),
         "binds": {b.name: b.value for b in program.all(Bind)},
         "conditions": [show(r.cond, 1 << 30) for r in program.all(Require)],
         "checks": [{"row": c.row, "text": c.text} for c in sorted(program.all(Check), key=lambda c: c.row)],
@@ -92,6 +93,12 @@ def operator(program: LoopProgram, written: Program) -> Manifest:
                     for name, extents in work.parallel_extents(program).items()],
         "schedule": show(schedule, 1 << 30) if schedule else "(schedule)",
     }
+
+
+def outputs(program: LoopProgram) -> list[str]:
+    """The names of the outputs in the order of the spec; those that a program without that fact writes, in the order of its arguments."""
+    fact = program.first(Outputs)
+    return list(fact.names) if fact else [b.name for b in program.all(Buffer) if b.access != "in"]
 
 
 def arguments(program: LoopProgram) -> Iterator[Manifest]:

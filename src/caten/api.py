@@ -1,0 +1,99 @@
+"""caten from Python: compile a spec or load a library, and call it with arrays."""
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import build
+from .errors import CatenError, Diagnostic, UsageError
+from .frontend.spec import SpecText, decode, read_file
+from .options import Options
+from .runtime.call import Callable, Operators, callables
+from .runtime.library import open_library
+
+__all__ = ["CatenError", "CatenWarning", "compile", "load"]
+
+STRING = "<string>"
+
+
+class CatenWarning(UserWarning):
+    """Something that costs time but not the result, such as a cache that cannot be used."""
+
+
+def compile(spec: str | Path | Sequence[str | Path], runtime: str = "clang", config: Mapping[str, Any] | None = None, opt: int = 2,
+            sizes: Mapping[str, int] | None = None, *, strided: Sequence[str] = (), bounds_check: bool = True, only: Sequence[str] = (),
+            schedule: str | None = None, include_dirs: Sequence[str | Path] = (), cache: bool = True, verify: bool = False) -> Any:
+    """A spec, compiled: what calls its operator, or for several operators an object with one attribute for each.
+
+    `spec`: a file, a text (it has several lines, or starts with a parenthesis), or a list of these for one library of all. `runtime`: a
+    name or a runtime file; `config`: its options, as --config. `opt`: 0 the nest as written, 1 simplified, 2 scheduled by the recipes, 3 by tuned
+    records too. `sizes`: sizes that are fixed at compile time, as -D; calls must agree. `strided`: arrays that pass strides, as -fstrided.
+    `schedule`: the text of a schedule to replay. `cache=False` compiles anew. `verify` checks the program after every pass.
+
+    Raises CatenError with everything that is wrong with the spec; its subclass ToolError where the host compiler is missing or fails.
+    """
+    if opt not in (0, 1, 2, 3):
+        raise UsageError(Diagnostic("E668", f"opt is 0, 1, 2 or 3, not {opt!r}"))
+    options = Options(
+        runtime=os.fspath(runtime), config=tuple([(k, _word(v)) for k, v in (config or {}).items()]), opt=opt, binds=_binds(sizes or {}),
+        strided=tuple(strided), unchecked=not bounds_check, only=tuple(only), schedule=schedule,
+        include_dirs=tuple([os.fspath(d) for d in include_dirs]), use_cache=cache, verify=verify, **environment())
+    sources = [read(s) for s in ([spec] if isinstance(spec, str | Path) else spec)]
+    built = build.build(sources, options, warn)
+    found = built.runtime.load(built.artifact, built.manifest)
+    for operator in found.values() if isinstance(found, Operators) else [found]:
+        operator.source = built.source
+    return found
+
+
+def load(path: str | Path) -> Callable | Operators:
+    """What calls a library that was compiled before: its operator, or for several an object with one attribute for each.
+
+    Raises CatenError E66x where the file is missing, torn, or no library of caten's. `.source` is the text of the .c file beside it, if there is
+    one."""
+    library = Path(path)
+    beside = library.with_suffix(".c")
+    source = beside.read_text("utf-8", "replace") if beside.is_file() else ""
+    return callables(open_library(library), source)
+
+
+def read(spec: str | Path) -> SpecText:
+    """A spec from its file, or from its text."""
+    if isinstance(spec, str) and ("\n" in spec or spec.lstrip().startswith("(")):
+        return decode(STRING, spec.encode("utf-8", "surrogatepass"))
+    return read_file(spec)
+
+
+def warn(diagnostic: Diagnostic) -> None:
+    """A warning, at the line of the user's call."""
+    hint = f" ({diagnostic.hint})" if diagnostic.hint else ""
+    own, level = os.path.dirname(__file__), 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename).startswith(own):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(f"{diagnostic.code}: {diagnostic.message}{hint}", CatenWarning, stacklevel=level + 1)
+
+
+def environment() -> dict[str, Any]:
+    """The fields of Options that come from the environment."""
+    get = os.environ.get
+    return {"cc": get("CC") or None, "cflags": tuple(shlex.split(get("CFLAGS", ""))), "ldflags": tuple(shlex.split(get("LDFLAGS", ""))),
+            "temp_dir": get("TMPDIR") or None, "cache_dir": get("CATEN_CACHE_DIR") or None,
+            "runtime_path": tuple([d for d in get("CATEN_RUNTIME_PATH", "").split(os.pathsep) if d])}
+
+
+def _word(value: Any) -> str:
+    """A value of `config` as --config spells it."""
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _binds(sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    for name, value in sizes.items():
+        if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 0:
+            raise UsageError(Diagnostic("E668", f"sizes: {name} must be an integer from 0 on, not {value!r}"))
+    return tuple([(name, value.__index__()) for name, value in sizes.items()])

@@ -1,0 +1,198 @@
+"""caten from Python: compile, load, call."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caten
+from caten.errors import CatenError
+from caten.runtime.call import Operators
+
+GEMM = '''
+[composite]
+documentation = "C <- A @ B + C"
+name = "Gemm"
+inputs  = ["A{float}[M K]<0 1>()", "B{float}[K N]<0 1>()", "C{float}[M N]<0 1>()"]
+outputs = ["C"]
+
+[implementation]
+code = """
+(dotimes (i M)
+  (dotimes (j N)
+    (dotimes (p K)
+      (incf (aref C i j) (* (aref A i p) (aref B p j))))))
+"""
+'''
+SCALE = '''
+[composite]
+name = "Scale"
+inputs  = ["X{double}[N]", "a{double}[]"]
+outputs = ["Y{double}[N]"]
+
+[implementation]
+code = "(dotimes (i N) (setf (aref Y i) (* a (aref X i))))"
+'''
+TAKE = '''
+[composite]
+name = "Take"
+inputs  = ["X{float}[N]", "I{int64}[M]"]
+outputs = ["Y{float}[M]"]
+
+[implementation]
+code = "(dotimes (i M) (setf (aref Y i) (aref X (aref I i))))"
+'''
+
+
+@pytest.fixture(autouse=True)
+def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CATEN_CACHE_DIR", str(tmp_path / "cache"))
+    for name in ("CC", "CFLAGS", "LDFLAGS", "CATEN_RUNTIME_PATH"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def compiled(spec: Any, *args: Any, **options: Any) -> Any:
+    return caten.compile(spec, *args, **{"runtime": "gcc", "opt": 0, **options})
+
+
+def refused(code: str, text: str, call: Any) -> None:
+    with pytest.raises(CatenError) as caught:
+        call()
+    assert [d.code for d in caught.value.diagnostics] == [code], caught.value
+    assert text in str(caught.value)
+
+
+def matrices() -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(3)
+    return tuple(rng.integers(-4, 5, s).astype(np.float32) for s in ((5, 4), (4, 3), (5, 3)))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("opt", [0, 1, 2, 3])
+def test_a_spec_is_compiled_and_called(opt: int) -> None:
+    gemm = compiled(GEMM, opt=opt)
+    a, b, c = matrices()
+    want = a @ b + c
+    assert gemm(a, b, c) is c
+    np.testing.assert_array_equal(c, want)
+    assert gemm.name == "Gemm"
+    assert "C <- A @ B + C" in gemm.__doc__
+    assert "int32_t ct_gemm(" in gemm.source
+    assert gemm.schedule.startswith("(schedule")
+    assert gemm.manifest["runtime"] == "gcc"
+    assert gemm.signature == "Gemm(A{float}[M K]<0 1>(), B{float}[K N]<0 1>(), C{float}[M N]<0 1>()) -> C"
+
+
+def test_a_file_is_compiled(tmp_path: Path) -> None:
+    (tmp_path / "scale.toml").write_text(SCALE)
+    for name in (tmp_path / "scale.toml", str(tmp_path / "scale.toml")):
+        np.testing.assert_array_equal(compiled(name)(np.arange(3.0), 2), [0, 2, 4])
+
+
+def test_the_one_line_form_is_compiled() -> None:
+    double = compiled("(composite Double ((X{float}[N]) -> (Y{float}[N])) (setf Y (+ X X)) (return Y))")
+    np.testing.assert_array_equal(double(np.arange(3, dtype=np.float32)), [0, 2, 4])
+
+
+def test_several_specs_make_one_library() -> None:
+    ops = compiled([GEMM, SCALE])
+    assert isinstance(ops, Operators)
+    assert list(ops) == ["Gemm", "Scale"]
+    np.testing.assert_array_equal(ops.Scale(np.ones(2), a=3), [3, 3])
+    assert "ct_gemm" in ops.Scale.source
+    assert compiled([GEMM, SCALE], only=["Scale"]).name == "Scale"
+
+
+def test_sizes_are_fixed() -> None:
+    gemm = compiled(GEMM, sizes={"K": np.int64(4)})
+    a, b, c = matrices()
+    np.testing.assert_array_equal(gemm(a, b, c.copy()), a @ b + c)
+    refused("E705", "the size K is 4 as compiled, and 3 by axis 1 of A", lambda: gemm(a[:, :3].copy(), b[:3], c))
+
+
+def test_strided_arrays() -> None:
+    scale = compiled(GEMM, strided=["A"])
+    a, b, c = matrices()
+    np.testing.assert_array_equal(scale(a[:, 1:3], b[:2], c.copy()), a[:, 1:3] @ b[:2] + c)
+
+
+def test_accesses_are_checked() -> None:
+    take = compiled(TAKE)
+    x = np.arange(5, dtype=np.float32)
+    np.testing.assert_array_equal(take(x, np.array([4, 0])), [4, 0])
+    refused("E711", "Take: ", lambda: take(x, np.array([1, 5])))
+    refused("E711", "Take: ", lambda: take(x, np.array([-1])))
+    assert len(compiled(TAKE, bounds_check=False).manifest["checks"]) < len(take.manifest["checks"])
+
+
+def test_the_second_compilation_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled(SCALE)
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("a process was started")
+    for where, what in ((subprocess, "Popen"), (os, "fork"), (os, "posix_spawn")):
+        monkeypatch.setattr(where, what, refuse)
+    np.testing.assert_array_equal(compiled(SCALE)(np.ones(2), 3), [3, 3])
+    with pytest.raises(AssertionError):
+        compiled(SCALE, cache=False)
+
+
+def test_a_damaged_cache_is_repaired(tmp_path: Path) -> None:
+    compiled(SCALE)
+    [library] = (tmp_path / "cache").glob("*/*.so")
+    library.write_bytes(library.read_bytes()[:1000])
+    with pytest.warns(caten.CatenWarning, match="E651") as told:
+        scale = compiled(SCALE)
+    assert told[0].filename == __file__
+    np.testing.assert_array_equal(scale(np.ones(2), 3), [3, 3])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled(SCALE)
+
+
+def test_a_cache_that_is_not_trusted_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(0o777)
+    with pytest.warns(caten.CatenWarning, match="E650.*others may write"):
+        scale = compiled(SCALE)
+    np.testing.assert_array_equal(scale(np.ones(2), 3), [3, 3])
+
+
+def test_a_library_is_loaded(tmp_path: Path) -> None:
+    compiled(SCALE)
+    [library] = (tmp_path / "cache").glob("*/*.so")
+    (tmp_path / "scale.so").write_bytes(library.read_bytes())
+    scale = caten.load(tmp_path / "scale.so")
+    np.testing.assert_array_equal(scale(np.ones(2), 3), [3, 3])  # type: ignore[operator]
+    assert scale.source == ""  # type: ignore[union-attr]
+    (tmp_path / "scale.c").write_text("int x;")
+    assert caten.load(str(tmp_path / "scale.so")).source == "int x;"  # type: ignore[union-attr]
+    (tmp_path / "torn.so").write_bytes(library.read_bytes()[:-1])
+    refused("E660", "incomplete", lambda: caten.load(tmp_path / "torn.so"))
+    refused("E661", "No such file", lambda: caten.load(tmp_path / "nowhere.so"))
+
+
+def test_wrong_options_are_refused() -> None:
+    refused("E668", "opt is 0, 1, 2 or 3, not 9", lambda: compiled(SCALE, opt=9))
+    refused("E668", "N must be an integer from 0 on, not -1", lambda: compiled(SCALE, sizes={"N": -1}))
+    refused("E668", "N must be an integer", lambda: compiled(SCALE, sizes={"N": 1.5}))
+    refused("E921", "no size called 'Q'", lambda: compiled(SCALE, sizes={"Q": 1}))
+    refused("E602", "nowhere", lambda: compiled(SCALE, runtime="nowhere"))
+    refused("E600", "MARSH", lambda: compiled(SCALE, config={"MARSH": "native"}))
+    refused("E001", "nowhere.toml", lambda: compiled("nowhere.toml"))
+
+
+def test_the_second_argument_is_the_runtime() -> None:
+    assert caten.compile(SCALE, "gcc", {"OPT": 1}, 0).manifest["runtime"] == "gcc"
+
+
+def test_import_is_light() -> None:
+    code = "import sys, caten; bad = {'numpy', 'cffi', 'islpy', 'click'} & set(sys.modules); assert not bad, bad; caten.compile; caten.CatenError; dir(caten)\n" \
+           "bad = {'numpy', 'cffi', 'islpy', 'click'} & set(sys.modules); assert not bad, bad\ncaten.nothing"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.endswith("AttributeError: module 'caten' has no attribute 'nothing'\n")
