@@ -30,10 +30,19 @@ class Access:
             return self.context, self.ref.index
         context = self.context.given(index(0) <= lane).given(index(self.ref.count) > lane)
         for guard in (*self.guards, *((self.ref.mask,) if self.ref.mask is not None else ())):
-            cond = lane_of(guard, lane)
-            context = context if cond is None else context.given(cond)
+            for part in conjuncts(guard):
+                cond = lane_of(part, lane)
+                context = context if cond is None else context.given(cond)
         at = self.ref.axis % max(len(self.ref.index), 1)
         return context, tuple([i + lane if k == at else i for k, i in enumerate(self.ref.index)])
+
+
+def conjuncts(mask: Expr) -> tuple[Expr, ...]:
+    """The conditions that a mask joins by `and`."""
+    match mask:
+        case Op("and", (a, b)):
+            return (*conjuncts(a), *conjuncts(b))
+    return (mask,)
 
 
 def lane_of(value: Expr, lane: Var = LANE) -> Expr | None:
