@@ -74,3 +74,16 @@ def caten(folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.M
         out, err = capfd.readouterr()
         return Result(code, out, err)
     return run
+
+
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def building(caten: Caten, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Caten:
+    """`caten` for tests that compile: they share one cache, so that each library is compiled once, by gcc."""
+    monkeypatch.setenv("CATEN_CACHE_DIR", str(shared_cache))
+    monkeypatch.setenv("CC", "gcc")
+    return caten

@@ -18,11 +18,12 @@ _ARGUMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.+)\Z", re.DOTALL)
 
 def split(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
     """Specs and `NAME=VALUE` arguments. A file whose name looks like an argument is a spec."""
-    matches = {w: m for w in words if (m := _ARGUMENT.match(w)) and not Path(w).is_file()}
-    names = [m["name"] for m in matches.values()]
+    matches = [(w, m) for w in words if (m := _ARGUMENT.match(w)) and not Path(w).is_file()]
+    names = [m["name"] for _, m in matches]
     if (twice := next((n for n in names if names.count(n) > 1), None)) is not None:
         raise UsageError(Diagnostic("E913", f"{twice} is given twice"))
-    return tuple([w for w in words if w not in matches]), {m["name"]: m["value"] for m in matches.values()}
+    data = {m["name"]: m["value"] for _, m in matches}
+    return tuple([w for w in words if w not in [word for word, _ in matches]]), data
 
 
 def load(given: Mapping[str, str]) -> dict[str, Any]:

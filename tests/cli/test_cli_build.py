@@ -1,0 +1,288 @@
+"""Building: what is written, where, with which streams and exit codes."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from caten.cli.app import COMMANDS
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+
+
+def made(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir() if p.suffix != ".toml")
+
+
+def test_a_library_comes_with_header_and_manifest_in_the_current_directory(building: Any, folder: Path) -> None:
+    (folder / "specs").mkdir()
+    (folder / "axpy.toml").rename(folder / "specs" / "axpy.toml")
+    result = building("specs/axpy.toml")
+    assert (result.code, result.out, result.err) == (0, "", "")
+    assert made(folder) == ["axpy.h", "axpy.json", "axpy.so", "specs"]
+    assert made(folder / "specs") == []
+    assert os.access(folder / "axpy.so", os.X_OK)
+    assert json.loads((folder / "axpy.json").read_text())["symbol"] == "ct_axpy"
+    assert "ct_axpy(" in (folder / "axpy.h").read_text()
+
+
+def test_several_specs_make_one_library(building: Any, folder: Path) -> None:
+    (folder / "out").mkdir()
+    assert building("axpy.toml", "gemm.toml", "-O0", "-o", "out/libops.so").code == 0
+    assert made(folder / "out") == ["libops.h", "libops.json", "libops.so"]
+    assert [op["op"] for op in json.loads((folder / "out/libops.json").read_text())["ops"]] == ["Axpy", "Gemm"]
+    refused = building("axpy.toml", "gemm.toml")
+    assert refused.code == 2
+    assert "-o libops.so" in refused.err
+
+
+@pytest.mark.parametrize(("options", "files"), [
+    (["-S"], ["axpy.s"]), (["-c"], ["axpy.o"]), (["-o", "x.c"], ["x.c"]), (["-o", "x.a"], ["x.a", "x.h", "x.json"]), (["-o", "x.h"], ["x.h"]),
+    (["-o", "x.json"], ["x.json"]), (["-o", "x.py"], ["x.py"]), (["-E", "-o", "x.op"], ["x.op"]), (["--emit=ir=a,schedule=b"], ["a", "b"]),
+    (["--emit=example,depfile"], ["axpy.d", "axpy_main.c"]),
+])
+def test_each_kind_of_output(building: Any, folder: Path, options: list[str], files: list[str]) -> None:
+    result = building("axpy.toml", "-O0", *options)
+    assert (result.code, result.out, result.err) == (0, "", "")
+    assert made(folder) == files
+    for name in files:
+        assert (folder / name).stat().st_size > 0
+
+
+def test_what_goes_to_stdout_is_the_product_alone(building: Any, folder: Path) -> None:
+    assert building("-E", "axpy.toml").out == building("parse", "axpy.toml").out
+    assert ".globl\tct_axpy" in building("-S", "axpy.toml", "-O0", "-o", "-").out
+    assert building("--emit=c=-", "axpy.toml").out == building("render", "axpy.toml").out
+    assert made(folder) == []
+    for words in (["-o", "-"], ["-c", "-o", "-"], ["--emit=so=-"]):
+        assert building("axpy.toml", *words).code == 2
+
+
+def test_the_example_builds_with_its_first_line_and_checks_itself(building: Any, folder: Path) -> None:
+    assert building("axpy.toml", "-O0", "--emit=so,example").code == 0
+    line = (folder / "axpy_main.c").read_text().split("\n", 1)[0].removeprefix("/* ").removesuffix(" */")
+    done = subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "ok" in done.stdout
+
+
+def test_save_temps_keeps_every_stage(building: Any, folder: Path) -> None:
+    assert building("axpy.toml", "-O0", "--save-temps").code == 0
+    assert made(folder) == ["axpy.c", "axpy.h", "axpy.ir.lisp", "axpy.json", "axpy.s", "axpy.schedule.lisp", "axpy.so", "axpy.spec.lisp"]
+    assert (folder / "axpy.spec.lisp").read_text() == building("parse", "axpy.toml", "-O0").out
+
+
+def test_the_same_bytes_every_time_and_from_every_stage(building: Any, folder: Path) -> None:
+    assert building("axpy.toml", "-O0", "-o", "a.so").code == 0
+    assert building("axpy.toml", "-O0", "-o", "b.so", "--no-cache").code == 0
+    assert (folder / "a.so").read_bytes() == (folder / "b.so").read_bytes()
+    assert building("compile", "-", "-o", "c.so", stdin=building("schedule", "axpy.toml", "-O0").out).code == 0
+    assert (folder / "c.h").read_text() == (folder / "a.h").read_text()
+
+
+def test_dry_run_prints_the_commands_and_does_nothing(building: Any, folder: Path) -> None:
+    result = building("axpy.toml", "-###", "-lfoo", "-L/bar", "-O0")
+    assert result.code == 0
+    assert result.out == ""
+    assert "gcc" in result.err
+    assert "-L/bar -lfoo" in result.err
+    assert "-shared axpy.c -o axpy.so" in result.err
+    assert made(folder) == []
+
+
+def test_v_shows_the_commands(building: Any) -> None:
+    result = building("axpy.toml", "-O0", "-v", "--no-cache")
+    assert result.out == ""
+    assert "compiled with: " in result.err
+    building("axpy.toml", "-O0")
+    assert "from the cache" in building("axpy.toml", "-O0", "-v").err
+
+
+def test_cflags_and_config_reach_the_compiler(building: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CFLAGS", "-DSOMETHING=1 -funroll-loops")
+    shown = building("axpy.toml", "-###", "--config", "OPT=1", "-march=x86-64", "-g").err
+    for word in ("-DSOMETHING=1", "-funroll-loops", "-O1", "-march=x86-64", " -g "):
+        assert word in shown
+    assert "clang-of-mine" in building("axpy.toml", "--config", "CC=clang-of-mine").err     # the command line wins over $CC
+
+
+def test_dependencies_for_make(building: Any, folder: Path) -> None:
+    (folder / "lib").mkdir()
+    (folder / "lib" / "axpy.toml").write_text((folder / "axpy.toml").read_text())
+    (folder / "user.toml").write_text('include = ["lib/axpy.toml"]\n' + (folder / "gemm.toml").read_text())
+    assert building("user.toml", "-O0", "-MD", "-MP", "-o", "lib/u.so").code == 0
+    text = (folder / "lib/u.d").read_text()
+    assert text.startswith("lib/u.so:")
+    for name in ("user.toml", "lib/axpy.toml", "clang.py"):
+        assert name in text
+    assert "\n\nlib/axpy.toml:\n" in text
+    assert building("user.toml", "-O0", "-c", "-MF", "x.d", "-MT", "target").code == 0
+    assert (folder / "x.d").read_text().startswith("target: \\\n  user.toml")
+
+
+def test_options_from_a_file(building: Any, folder: Path) -> None:
+    (folder / "args").write_text("-O0 axpy.toml\n-o 'my lib.so'\n")
+    assert building("@args").code == 0
+    assert made(folder) == ["args", "my lib.h", "my lib.json", "my lib.so"]
+
+
+def test_outputs_that_cannot_be_written(building: Any, folder: Path) -> None:
+    for path in ("no/x.so", "/dev/full/x.so"):
+        result = building("axpy.toml", "-O0", "-o", path)
+        assert result.code == 1
+        assert "E909" in result.err
+    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        if os.geteuid() != 0:
+            assert building("axpy.toml", "-O0").code == 1
+    finally:
+        folder.chmod(0o700)
+    assert made(folder) == []
+
+
+@pytest.mark.parametrize(("cc", "code"), [("nothing-of-that-name", "E610"), ("false", "E623"), ("true", "E625"), ("gcc;rm", "E621")])
+def test_a_compiler_that_is_missing_or_fails_is_exit_3(building: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, cc: str, code: str) -> None:
+    monkeypatch.setenv("CC", cc)
+    result = building("axpy.toml", "-O0")
+    assert result.code == 3
+    assert code in result.err
+    assert made(folder) == []
+
+
+def test_a_compiler_that_hangs_is_stopped(building: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "slow").write_text("#!/bin/sh\nsleep 60\n")
+    (folder / "slow").chmod(0o755)
+    monkeypatch.setenv("CC", str(folder / "slow"))
+    result = building("axpy.toml", "-O0", "--cc-timeout", "0.3")
+    assert result.code == 3
+    assert "E622" in result.err
+
+
+# -- running
+
+def test_the_test_report_is_the_product(building: Any, folder: Path) -> None:
+    result = building("axpy.toml", "-O0", "--test", "n = 100, A=2.0")
+    assert result.code == 0, result.err
+    assert result.err == ""
+    for word in ("Axpy(", "ok", "N=100", "GFLOP/s", "compiled by", "library axpy.so", "int32_t ct_axpy(", "caten.load('axpy.so')"):
+        assert word in result.out
+    assert (folder / "axpy.so").exists()
+
+
+def test_several_operators_take_their_own_sizes(building: Any) -> None:
+    result = building("axpy.toml", "gemm.toml", "-O0", "-o", "libops.so", "--test", "M=2,N=3,K=4")
+    assert result.code == 0, result.err
+    assert result.out.count(": ok") == 2
+
+
+@pytest.mark.parametrize(("text", "code"), [("M=2,N=3", "E906"), ("M=2,N=3,K=-1", "E905"), ("M=2,N=3,K=4,Q=1", "E904"), ("M", "E904")])
+def test_settings_are_checked_before_anything_is_compiled(building: Any, folder: Path, text: str, code: str) -> None:
+    result = building("gemm.toml", "--test", text)
+    assert result.code == 2
+    assert code in result.err
+    assert made(folder) == []
+
+
+def test_a_wrong_kernel_is_exit_1(building: Any, folder: Path) -> None:
+    (folder / "axpy.toml").write_text((folder / "axpy.toml").read_text() + '\n[test]\ncode = "lambda a, X, Y: a * X - Y"\n')
+    result = building("axpy.toml", "-O0", "--test", "N=10")
+    assert result.code == 1
+    assert "WRONG" in result.out
+
+
+def test_the_tests_of_a_spec(building: Any, folder: Path) -> None:
+    result = building("test", "axpy.toml", "gemm.toml", "-O0")
+    assert result.code == 0, result.err + result.out
+    assert result.out.endswith("2 of 2 passed\n")
+    nothing = building("test", "axpy.toml", "-O0", "--only", "nothing")
+    assert nothing.code == 5
+    (folder / "gemm.toml").write_text((folder / "gemm.toml").read_text().replace("A @ B + C", "A @ B - C"))
+    assert building("test", "gemm.toml", "-O0").code == 1
+
+
+def test_run_on_arrays(building: Any, folder: Path) -> None:
+    x, y = np.arange(5, dtype=np.float32), np.ones(5, np.float32)
+    np.save("x.npy", x)
+    np.savez("data.npz", Y=y, other=x)
+    result = building("run", "axpy.toml", "-O0", "a=2.0", "X=x.npy", "Y=data.npz", "-o", "out.npz")
+    assert result.code == 0, result.err
+    with np.load("out.npz") as out:
+        np.testing.assert_array_equal(out["Y"], 2 * x + y)
+    assert building("run", "axpy.toml", "-O0", "a=2.0", "X=data.npz:other", "Y=data.npz:Y", "-o", "y.npy").code == 0
+    np.testing.assert_array_equal(np.load("y.npy"), 2 * x + y)
+    assert building("run", "axpy.toml", "-O0", "a=2.0", "X=x.npy", "Y=data.npz").out == "Y float32[5]\n[1. 3. 5. 7. 9.]\n"
+
+
+@pytest.mark.parametrize(("arguments", "code", "word"), [
+    (["X=x.npy", "Y=x.npy", "a=2", "-o", "x.txt"], 2, "E903"), (["X=none.npy"], 2, "E913"), (["X=axpy.toml"], 2, "E913"), (["X=x.npz:q"], 2, "E913"),
+    (["Q=1"], 2, "no argument 'Q'"), (["X=x.npy", "X=x.npy"], 2, "given twice"), (["X=x.npy", "a=2", "Y=y64.npy"], 1, "E70"),
+    (["X=x.npy", "a=2"], 1, "Y"), (["X=pickled.npy"], 2, "cannot be read"),
+])
+def test_run_refuses(building: Any, folder: Path, arguments: list[str], code: int, word: str) -> None:
+    np.save("x.npy", np.ones(3, np.float32))
+    np.save("y64.npy", np.ones(3))
+    np.savez("x.npz", X=np.ones(3, np.float32))
+    np.save("pickled.npy", np.array([{}], dtype=object), allow_pickle=True)
+    result = building("run", "axpy.toml", "-O0", *arguments)
+    assert result.code == code, result.err
+    assert word in result.err
+    assert "Traceback" not in result.err
+
+
+# -- about the installation
+
+def test_runtimes_shows_broken_plugins_and_goes_on(building: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "plugins").mkdir()
+    (folder / "plugins" / "bad.py").write_text("1 / 0\n")
+    monkeypatch.setenv("CATEN_RUNTIME_PATH", str(folder / "plugins"))
+    result = building("runtimes")
+    assert result.code == 0
+    lines = result.out.splitlines()
+    assert any(line.startswith("bad ") and "broken" in line and "ZeroDivisionError" in line for line in lines)
+    assert any(line.startswith("gcc ") and "ready" in line for line in lines)
+    assert building("parse", "axpy.toml").code == 0
+    assert building("parse", "axpy.toml", "-r", "bad").code == 2
+
+
+def test_doctor(building: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = building("doctor")
+    assert result.code == 0
+    for word in ("compilers", "OpenMP", "cache", "numpy", "islpy", "from $CC"):
+        assert word in result.out
+    monkeypatch.setenv("CC", "no-such-compiler")
+    broken = building("doctor")
+    assert broken.code == 3
+    assert "to install" in broken.out
+
+
+@pytest.mark.parametrize(("what", "word"), [
+    ("runtimes", "clang\n"), ("ops", "sigmoid"), ("dtypes", "f32      4 float"), ("config", "MARCH=native"), ("cache-dir", "cache"),
+    ("cc", "gcc"), ("cpu", ""),
+])
+def test_print(building: Any, what: str, word: str) -> None:
+    result = building(f"--print={what}")
+    assert (result.code, result.err) == (0, "")
+    assert word in result.out
+    assert result.out.strip()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(building: Any, command: str) -> None:
+    result = building(command, "--help")
+    assert result.code == 0
+    assert "Examples:" in result.out
+    assert f"caten {command}" in result.out or command == "build"
+
+
+def test_help_lists_every_command(building: Any) -> None:
+    out = building("--help").out
+    for command in COMMANDS:
+        assert f"  {command} " in out
+    assert building("-h").out == out

@@ -1,0 +1,141 @@
+"""The stage commands: each prints its level, takes any earlier one, and they pipe."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+STAGES = ("parse", "ir", "schedule", "render")
+
+
+@pytest.mark.parametrize(("stage", "head"), [("parse", "(op Gemm"), ("ir", "(tensor Gemm"), ("schedule", "(loop Gemm")])
+def test_each_stage_prints_its_level(caten: Any, stage: str, head: str) -> None:
+    result = caten(stage, "gemm.toml")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(head)
+
+
+def test_they_pipe_from_any_stage_to_any_later_one(caten: Any) -> None:
+    direct = {stage: caten(stage, "gemm.toml", "-march=x86_64_v3").out for stage in STAGES}
+    for n, first in enumerate(STAGES[:3]):
+        for later in STAGES[n + 1:]:
+            piped = caten(later, "-", stdin=direct[first])
+            assert (piped.code, piped.err) == (0, "")
+            assert piped.out == direct[later], f"{first} | {later}"
+
+
+def test_several_specs_are_several_programs(caten: Any) -> None:
+    out = caten("parse", "gemm.toml", "axpy.toml").out
+    assert out.index("(op Gemm") < out.index("(op Axpy")
+    assert caten("render", "-", stdin=out).out == caten("render", "gemm.toml", "axpy.toml").out
+    assert "(op Gemm" not in caten("parse", "gemm.toml", "axpy.toml", "--only", "Axpy").out
+
+
+def test_o_names_the_output(caten: Any, folder: Path) -> None:
+    assert caten("parse", "gemm.toml", "-o", "gemm.op").out == ""
+    assert (folder / "gemm.op").read_text() == caten("parse", "gemm.toml", "-o", "-").out
+    assert caten("ir", "gemm.op").out.startswith("(tensor Gemm")
+
+
+def test_a_program_on_stdin_or_as_an_argument(caten: Any) -> None:
+    text = "(composite Twice ((A{float}[N]) -> (B{float}[N])) (dotimes (i N) (setf (aref B i) (* 2.0 (aref A i)))))"
+    as_argument = caten("parse", text)
+    assert as_argument.code == 0, as_argument.err
+    assert "(op Twice" in as_argument.out
+    assert "(op Twice" in caten("parse", "-x", "lisp", "-", stdin=text).out
+    assert "(op Gemm" in caten("parse", "-x", "toml", "-", stdin=Path("gemm.toml").read_text()).out
+
+
+@pytest.mark.parametrize(("options", "shows"), [
+    (["-O0"], "(opt 0)"), (["-DM=100"], "(bind M 100)"), (["-fno-bounds-check"], "(unchecked)"), (["-g"], "(lines)"),
+    (["-march=x86_64_v3"], "x86_64_v3"), (["-fopenmp"], '(config OMP "1")'), (["--config", "OMP=1"], '(config OMP "1")'),
+    (["-r", "gcc"], "(target \"gcc\""),
+    (["-fstrided=A"], "A_stride0"),
+])
+def test_parse_takes_every_option(caten: Any, options: list[str], shows: str) -> None:
+    assert shows in caten("parse", "gemm.toml", *options).out
+    assert shows not in caten("parse", "gemm.toml").out
+
+
+def test_a_later_option_applies_or_is_a_contradiction(caten: Any) -> None:
+    op = caten("parse", "gemm.toml").out
+    assert caten("render", "-", "-O0", stdin=op).out == caten("render", "gemm.toml", "-O0").out
+    loop = caten("schedule", "gemm.toml", "-O2").out
+    refused = caten("render", "-", "-O0", stdin=loop)
+    assert refused.code == 2
+    assert "E923" in refused.err
+    assert caten("ir", "-", stdin=loop).code == 2
+
+
+def test_g_gives_line_directives(caten: Any) -> None:
+    assert '#line 12 "gemm.toml"' in caten("render", "gemm.toml", "-g", "-O0").out
+    assert "#line" not in caten("render", "gemm.toml", "-O0").out
+
+
+def test_a_schedule_is_replayed(caten: Any, folder: Path) -> None:
+    (folder / "s.lisp").write_text("(schedule (reorder p j))")
+    result = caten("schedule", "axpy.toml", "-s", "s.lisp")
+    assert result.code == 1
+    assert "there is no loop 'p'" in result.err
+    (folder / "s.lisp").write_text("(schedule (split i 4 cut))")
+    assert "(split i 4 cut)" in caten("schedule", "axpy.toml", "-s", "s.lisp").out
+
+
+def test_debug_goes_to_stderr(caten: Any) -> None:
+    assert "ms" in caten("render", "gemm.toml", "--debug", "1").err
+    quiet, loud = caten("render", "gemm.toml"), caten("render", "gemm.toml", "--debug", "4")
+    assert loud.out == quiet.out
+    assert "(tensor Gemm" in loud.err
+    assert quiet.out in loud.err
+
+
+def test_verify_changes_nothing(caten: Any) -> None:
+    assert caten("schedule", "gemm.toml", "--verify").out == caten("schedule", "gemm.toml").out
+
+
+def test_check_reports_and_writes_nothing(caten: Any, folder: Path) -> None:
+    before = sorted(p.name for p in folder.iterdir())
+    result = caten("check", "gemm.toml", "axpy.toml")
+    assert result.code == 0
+    assert "Gemm: ok" in result.out
+    assert "0 inside the loops" in result.out
+    assert sorted(p.name for p in folder.iterdir()) == before
+
+
+def test_the_errors_of_every_file_are_reported(caten: Any, folder: Path) -> None:
+    for name, wrong in (("one.toml", "qq"), ("two.toml", "zz")):
+        (folder / name).write_text((folder / "gemm.toml").read_text().replace("(aref B p j)", f"(aref B {wrong} j)"))
+    result = caten("check", "one.toml", "gemm.toml", "two.toml")
+    assert result.code == 1
+    assert "one.toml:12:" in result.err
+    assert "two.toml:12:" in result.err
+    line = next(row for row in result.err.splitlines() if "(aref B qq j)" in row)
+    caret = result.err.splitlines()[result.err.splitlines().index(line) + 1]
+    assert line[caret.index("^"):].startswith("qq")
+    shown = json.loads(caten("check", "one.toml", "two.toml", "--diagnostics-format=json").err)
+    assert [(d["file"], d["line"]) for d in shown] == [("one.toml", 12), ("two.toml", 12)]
+    assert json.loads(caten("check", "gemm.toml", "--diagnostics-format=json").err) == []
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), [
+    ([], 2, ["E902", "no input files"]), (["gem.toml"], 2, ["E902", "did you mean 'gemm.toml'?"]),
+    (["pasre", "gemm.toml"], 2, ["E901", "did you mean 'parse'?"]),
+    (["tune", "gemm.toml"], 2, ["E901", "no command and no file 'tune'"]),
+    (["-O1", "parse", "gemm.toml"], 2, ["E902", "the command comes first: caten parse"]),
+    (["parse", "."], 2, ["E902", "folder"]), (["parse", "-", "-"], 2, ["E902", "only once"]), (["parse", "a\0b"], 2, ["E902"]),
+    (["parse", "gemm.toml", "--only", "gem"], 5, ["E920", "did you mean 'Gemm'?"]), (["parse", "gemm.toml", "-DQ=1"], 2, ["E921"]),
+    (["parse", "gemm.toml", "-DM=-1"], 2, ["E905"]), (["parse", "gemm.toml", "-fstrided=Q"], 2, ["E922"]),
+    (["parse", "gemm.toml", "-Wshadow"], 2, ["E911"]), (["parse", "gemm.toml", "--config", "OMQ=1"], 2, ["E600", "did you mean 'OMP'?"]),
+    (["parse", "gemm.toml", "-r", "clan"], 2, ["E602", "did you mean 'clang'?"]), (["parse", "gemm.toml", "-r", "./no.py"], 2, ["E602"]),
+    (["parse", "gemm.toml", "-o", "no/x"], 1, ["E909"]), (["parse", "gemm.toml", "-s", "none"], 2, ["E902"]),
+    (["parse", "gemm.toml", "-S"], 2, ["E901"]),
+])
+def test_refusals(caten: Any, arguments: list[str], code: int, words: list[str]) -> None:
+    result = caten(*arguments)
+    assert result.code == code, result.err
+    assert result.out == ""
+    for word in words:
+        assert word in result.err
+    assert "Traceback" not in result.err
