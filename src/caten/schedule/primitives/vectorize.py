@@ -5,6 +5,7 @@ from ...core.dtypes import DTYPES
 from ...core.expr import Bitcast, Cast, Const, Expr, Op, Var, index
 from ...core.monoids import identity, is_monoid
 from ...core.node import substitute
+from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.dependence import is_reduction_over, obstacle_to_vectorize
@@ -213,7 +214,7 @@ class _Widening:
         return Vref(name, self.lanes, (ZERO,), -1, None, dtype)
 
     def flip(self, vector: Expr, flipped: bool) -> Expr:
-        return Shuffle(vector, tuple(range(self.lanes - 1, -1, -1))) if flipped else vector
+        return backwards(vector) if flipped else vector
 
     def is_inside(self, ref: Ref) -> bool:
         shape = self.shapes.get(ref.buffer)  # type: ignore[attr-defined]   # every place names its buffer
@@ -229,21 +230,26 @@ class _Widening:
         return refusal("E513", self.step, reason)
 
 
+def backwards(vector: Expr) -> Expr:
+    """The lanes from the last to the first."""
+    match vector:
+        case Splat():
+            return vector
+        case Ramp(count=count, base=base, step=step):
+            return Ramp(count, canonical(base + step * (count - 1)), canonical(-step))
+        case Op(fn=fn, args=args):
+            return Op(fn, tuple([backwards(a) for a in args]))
+    return Shuffle(vector, tuple(range(vector.lanes - 1, -1, -1)))
+
+
 def both(mask: Expr | None, cond: Expr) -> Expr:
     return cond if mask is None else Op("and", (mask, cond))
 
 
 def _is_zero_elsewhere(vector: Expr, test: Expr) -> bool:
     """Is it a masked read, and so 0, where `test` fails?"""
-    return isinstance(vector, Vref) and vector.mask is not None and test in _conjuncts(vector.mask)
+    return isinstance(vector, Vref) and vector.mask is not None and test in conjuncts(vector.mask)
 
 
 def _is_zero(vector: Expr) -> bool:
     return isinstance(vector, Splat) and isinstance(vector.arg, Const) and repr(vector.arg.value) in ("0", "0.0", "False")
-
-
-def _conjuncts(mask: Expr) -> tuple[Expr, ...]:
-    match mask:
-        case Op(fn="and", args=(a, b)):
-            return (*_conjuncts(a), *_conjuncts(b))
-    return (mask,)
