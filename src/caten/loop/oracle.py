@@ -85,11 +85,11 @@ class _Translation:
             if not isinstance(param, Buffer) or param.name not in self.outputs:
                 params.append(param)
                 continue
-            plain = param.replace(strides=())
+            plain = param.replace(strides=(), access="inout")         # one kind for all three: an `out` buffer would be passed after the others
             params.append(plain.replace(type=WIDE.get(param.type, param.type)))
             if param.type in WIDE:
-                extra.append(plain.replace(name=f"{param.name}__bound", type="f64", access="inout"))
-            extra.append(plain.replace(name=f"{param.name}__loose", type="u8", access="inout"))
+                extra.append(plain.replace(name=f"{param.name}__bound", type="f64"))
+            extra.append(plain.replace(name=f"{param.name}__loose", type="u8"))
             if param.name in self.sums:
                 prologue += [Local(f"{param.name}__sum", "f64", param.shape, "scratch"), self.initial_sum(param)]
         facts = [f for f in self.source.facts if not isinstance(f, (At, Case, Reference, Schedule, Signature, Opt))]
