@@ -42,7 +42,7 @@ def test_one_operator(describe: Describe) -> None:
     assert found["arguments"][4] == {"name": "T", "kind": "tensor", "dtype": "f64", "shape": ["(* 2 M)"], "order": [0], "strides": None, "direction": "out"}
     assert found["conditions"] == ["(< M N)"]
     assert found["checks"] == [{"row": 1, "text": 'first "quoted"'}, {"row": 2, "text": "second"}]
-    assert found["flops"] == "(* 3 (* M (* N K)))"
+    assert found["flops"] == "(* 3 (* (* K M) N))"
     assert found["kernels"] == [{"name": "gemm", "launch": ["M"]}]
     assert found["schedule"] == "(schedule (split i 6 pad))"
     assert found["binds"] == {"K": 4}

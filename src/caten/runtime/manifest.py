@@ -17,6 +17,7 @@ from ..core.formula import names, spell
 from ..core.program import Bind, Buffer, Check, Doc, Outputs, Program, Require, Scalar, Schedule, Signature, Size
 from ..core.text import show
 from ..errors import error
+from ..loop.affine import canonical
 from ..loop.statements import LoopProgram
 from ..render import entry
 from ..render.names import symbol
@@ -119,7 +120,7 @@ def _over_sizes(expr: Expr, program: Program) -> str | int | None:
     """The formula's text, or None where it depends on more than the sizes of the call (a range that is read from an array, say)."""
     known = {*program.sizes, *[s.name for s in program.all(Scalar)]}
     if all(isinstance(n, Op | Cast | Var | Const) for n in expr.unique()) and set(names(expr)) <= known:
-        return spell(expr)
+        return spell(canonical(expr))
     return None
 
 
