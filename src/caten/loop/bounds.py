@@ -317,6 +317,8 @@ class _Site:
             reached = expression(need[2] - value if need[2].terms or need[2].constant else value)
             raise self.checks.error("E400", written, f"{what} reaches {text_of(reached)}, outside [0, {text_of(extent)})", _REMEDY)
         needed = _implied(self.known(depth), runs, holds)
+        if depth < len(self.frames) and need[1] is not None and not self.known().given(needed).is_nonnegative(need[1]):
+            return None                                         # true, but the verifier would not see it: check closer to the access
         return (-1 if depth == 0 and self.at_entry(needed) else depth), needed
 
     def outermost(self, conditions: Conditions) -> int:

@@ -35,6 +35,8 @@ LOGIC: dict[str, Callable[..., bool]] = {"and": operator.and_, "or": operator.or
 def fold(expr: Expr) -> Expr:
     """The constant that an operator or conversion of constants equals; otherwise the expression."""
     match expr:
+        case Op("where", (Const(value=chosen), a, b)):
+            return a if chosen else b
         case Op(fn, args) if all(isinstance(a, Const) for a in args):
             values = [a.value for a in args if isinstance(a, Const)]
             dtype = args[0].dtype
@@ -48,8 +50,6 @@ def fold(expr: Expr) -> Expr:
                     return Const(wrap(INTEGER[fn](*values), dtype), dtype)
                 if fn in ("shl", "shr"):
                     return Const(_shifted(fn, values[0], values[1], dtype), dtype)
-        case Op("where", (Const(value=chosen), a, b)):
-            return a if chosen else b
         case Cast(dtype, arg) if dtype == arg.dtype:
             return arg
         case Cast(dtype, Const(value=int() as value)):
