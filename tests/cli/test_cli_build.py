@@ -165,6 +165,17 @@ def test_a_compiler_that_hangs_is_stopped(building: Any, folder: Path, monkeypat
     assert "E622" in result.err
 
 
+def test_a_runtime_without_a_compiler(caten: Any, folder: Path) -> None:
+    result = caten("axpy.toml", "-r", "numpy", "--test", "N=5")
+    assert result.code == 0, result.err
+    assert "library axpy.numpy.json" in result.out
+    assert made(folder) == ["axpy.json", "axpy.numpy.json"]
+    for words in (["-S"], ["-o", "x.so"], ["-o", "x.h"], ["--emit=example"]):
+        refused = caten("axpy.toml", "-r", "numpy", *words)
+        assert refused.code == 2
+        assert "E914" in refused.err
+
+
 # -- running
 
 def test_the_test_report_is_the_product(building: Any, folder: Path) -> None:

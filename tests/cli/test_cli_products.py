@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from caten.cli.products import KINDS, Emit, Plan, plan, read_emit, stem_of
+from caten.cli.products import KINDS, Emit, Makes, Plan, plan, read_emit, stem_of
 from caten.errors import UsageError
 
 LIBRARY = (("so", "gemm.so"), ("header", "gemm.h"), ("manifest", "gemm.json"))
@@ -31,6 +31,15 @@ def test_save_temps_adds_the_text_of_every_stage() -> None:
     made = plan(None, [], "gemm", save_temps=True)
     assert made.files == (*LIBRARY, ("spec", "gemm.spec.lisp"), ("ir", "gemm.ir.lisp"), ("schedule", "gemm.schedule.lisp"), ("c", "gemm.c"),
     ("asm", "gemm.s"))
+
+
+def test_a_runtime_without_c_names_its_own_artifact() -> None:
+    numpy = Makes("numpy", ".json", c=False)
+    assert plan(None, [], "gemm", makes=numpy).files == (("so", "gemm.numpy.json"), ("manifest", "gemm.json"))
+    assert plan(None, [Emit("so", "x.json")], "gemm", makes=numpy).files == (("so", "x.json"), ("manifest", "gemm.json"))
+    assert plan(None, [], "gemm", makes=Makes("wasm", ".wasm", c=False)).files[0] == ("so", "gemm.wasm")
+    with pytest.raises(UsageError, match="E914"):
+        plan("gemm.so", [], "gemm", makes=numpy)
 
 
 @pytest.mark.parametrize(("output", "emits", "message"), [

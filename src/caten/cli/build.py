@@ -47,7 +47,8 @@ def make(request: Request) -> int:
     texts = sources(request, tuple(COMMANDS))
     production = Production(request, texts)
     names = [p.name for p in production.programs]
-    todo = plan(request.output, request.emits, stem_of(request.inputs, names, request.output), save_temps=request.save_temps)
+    todo = plan(request.output, request.emits, stem_of(request.inputs, names, request.output), save_temps=request.save_temps,
+                makes=production.makes)
     production.name = Path(todo.stem).name
     settings = None if request.test is None else match_settings(request.test, production.programs)
     if settings is not None and STDOUT in [path for _, path in todo.files]:

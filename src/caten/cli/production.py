@@ -19,6 +19,7 @@ from ..render.wrapper import wrapper
 from ..runtime.manifest import to_json
 from .inputs import load
 from .options import Request
+from .products import OF_C, Makes
 
 # Product -> the kind of artifact that the runtime makes.
 ARTIFACTS = {"so": "so", "a": "a", "obj": "o", "asm": "s"}
@@ -37,6 +38,12 @@ class Production:
     def programs(self) -> list[Program]:
         """As loaded, at the level that the inputs are on."""
         return load(self.request, self.texts)
+
+    @cached_property
+    def makes(self) -> Makes:
+        """What the runtime makes, as far as names of files depend on it."""
+        runtime = pipeline.runtime_for(self.programs, self.request.options)
+        return Makes(runtime.name, runtime.suffixes.get("so", ".so"), "c" in runtime.suffixes)
 
     @cached_property
     def rendered(self) -> build.Rendered:
@@ -98,6 +105,8 @@ TEXTS: dict[str, Callable[[Production], str]] = {
 
 def content(production: Production, product: str) -> bytes:
     """The bytes of a product."""
+    if product in OF_C and not production.makes.c:
+        raise UsageError(Diagnostic("E914", f"runtime {production.makes.runtime} makes no C, so there is no {product} for it"))
     if product in TEXTS:
         return TEXTS[product](production).encode()
     return production.built(product).artifact.read_bytes()

@@ -37,6 +37,7 @@ KINDS: dict[str, Kind] = {k.name: k for k in (
 )}
 LIBRARIES = ("so", "a")                            # these come with a header and a manifest
 COMPANIONS = ("header", "manifest")
+OF_C = ("header", "example", "python")             # these are about the C interface
 _BY_SUFFIX = {".c": "c", ".h": "header", ".s": "asm", ".o": "obj", ".so": "so", ".a": "a", ".json": "manifest", ".py": "python", ".d": "depfile"}
 _SONAME = re.compile(r"\.so(\.\d+)+\Z")            # libfoo.so.1.2
 
@@ -94,12 +95,28 @@ def kind_of(path: str) -> str:
     return _BY_SUFFIX[suffix]
 
 
-def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bool = False) -> Plan:
+@dataclass(frozen=True)
+class Makes:
+    """What bears on the plan of what the runtime makes: its name, the suffix of its library, and whether that has a C interface."""
+
+    runtime: str = "clang"
+    library: str = ".so"
+    c: bool = True
+
+    def suffix(self, kind: str) -> str:
+        """A library that is JSON must not be taken for its manifest."""
+        if kind != "so":
+            return KINDS[kind].suffix
+        return f".{self.runtime}{self.library}" if self.library in _BY_SUFFIX and self.library != ".so" else self.library
+
+
+def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bool = False, makes: Makes | None = None) -> Plan:
     """What to write. -o names the only product, or adds one by its suffix; the others are named after it, else after the spec, in the
     current directory.
 
     A library brings its header and its manifest. Without any wish it is a shared library.
     """
+    makes = makes or Makes()
     wishes = list(dict.fromkeys(emits))
     open_wishes = [w for w in wishes if w.path is None]
     if output == "":
@@ -110,6 +127,9 @@ def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bo
         raise UsageError(Diagnostic("E903", "-o - does not say what to print", hint="add one of -E, -S, --emit=c, or use caten render FILE"))
     elif output is not None:
         kind = kind_of(output)
+        if kind == "so" and makes.library != ".so":
+            raise UsageError(Diagnostic("E914", f"-o {output}: runtime {makes.runtime} makes no .so",
+                                        hint=f"--emit=so={_without_suffix(output)}{makes.library}"))
         wishes = [w for w in wishes if w != Emit(kind)] + [Emit(kind, output)]
     elif not wishes:
         wishes = [Emit("so")]
@@ -117,15 +137,17 @@ def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bo
         stem = _without_suffix(output)
     files: dict[tuple[str, str], None] = {}
     for wish in wishes:
-        default = STDOUT if wish.kind == "spec" and output is None and len(wishes) == 1 and not save_temps else stem + KINDS[wish.kind].suffix
+        default = STDOUT if wish.kind == "spec" and output is None and len(wishes) == 1 and not save_temps else stem + makes.suffix(wish.kind)
         path = wish.path or default
         files[wish.kind, path] = None
         if wish.kind in LIBRARIES and path != STDOUT:
+            beside = stem if wish.path is None else _without_suffix(path)
             for companion in COMPANIONS:
-                if companion not in [w.kind for w in wishes]:
-                    files[companion, _without_suffix(path) + KINDS[companion].suffix] = None
+                if companion not in [w.kind for w in wishes] and (makes.c or companion not in OF_C):
+                    name = beside + KINDS[companion].suffix
+                    files[companion, name if name != path else stem + KINDS[companion].suffix] = None
     if save_temps:
-        for kind in ("spec", "ir", "schedule", "c", "asm"):
+        for kind in ("spec", "ir", "schedule", *(("c", "asm") if makes.c else ())):
             if kind not in [k for k, _ in files]:
                 files[kind, stem + KINDS[kind].suffix] = None
     return Plan(_checked(tuple(files)), stem)

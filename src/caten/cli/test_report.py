@@ -32,12 +32,13 @@ def run_test(production: Production, todo: Plan, settings: Mapping[str, int | fl
 def about(built: Built, todo: Plan) -> list[str]:
     """What the library was compiled with, where it is, how it is called."""
     record, library = built.record, todo.path("so")
-    lines = [f"compiled by {escape(record.compiler)} {escape(record.version)}".rstrip(), f"  {escape(shlex.join(record.flags))}"]
+    lines = [f"compiled by {escape(record.compiler)} {escape(record.version)}".rstrip()]
+    lines += [f"  {escape(shlex.join(record.flags))}"] if record.flags else []
     if library is None:
         return lines
     header = todo.path("header")
     lines.append(f"library {escape(library)}" + (f", header {escape(header)}" if header else ""))
-    ops = operators(built.manifest)
+    ops = operators(built.manifest) if header else []
     for op in ops:
         lines += [f"  C       {prototype(op)};", f"  Python  {call(op, library, len(ops) > 1)}"]
     return lines
