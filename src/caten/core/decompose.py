@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from . import functions
 from .dtypes import DTYPES, is_complex, is_float
 from .expr import TRUE, Cast, Const, Expr, Op, Var, number
-from .functions import FUNCTIONS, isolated_sign, op, where
+from .formulas import FMA, isolated_sign, op, where
+from .functions import FUNCTIONS
 from .rewrite import Rules, holes, rewrite
 from .scalars import OPERATORS
 
@@ -99,7 +99,7 @@ def _isinf(x: Expr) -> Expr:
 
 
 def _fma(x: Expr, y: Expr, z: Expr) -> Expr:
-    return functions.FMA[x.dtype](x, y, z) if x.dtype in functions.FMA else x * y + z
+    return FMA[x.dtype](x, y, z) if x.dtype in FMA else x * y + z
 
 
 # Sign, order, logic; exact.

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from .dtypes import DTYPES
-from .functions import LGAMMA_AT_2
 from .scalars import OPERATORS
+from .special import LGAMMA_AT_2
 
 Function = Callable[..., Any]
 

@@ -1,170 +1,34 @@
-"""Elementary and special functions on float64 expressions, from +, ×, ÷, √, exp, log, sin, comparisons and bits.
+"""Elementary functions on float64 expressions, from +, ×, ÷, √, exp, log, sin, comparisons and bits, and the table of all functions.
 
-Each formula names its source. Coefficients of series are exact; rational approximations are the published ones. `a` is |x| throughout.
+Each formula names its source; coefficients of series are exact. `a` is |x| throughout.
 """
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from .expr import Bitcast, Cast, Expr, Op, number
-
-INF = float("inf")
-BITS = {"f32": ("u32", 0x7FFFFFFF), "f64": ("u64", 0x7FFFFFFFFFFFFFFF)}
-
-
-def op(fn: str, *args: Expr) -> Expr:
-    """An operator applied."""
-    return Op(fn, args)
-
-
-def where(cond: Expr, then: Expr | float, otherwise: Expr | float) -> Expr:
-    """then if cond else otherwise; one of them may be a plain number, or both: then of float64."""
-    like = then.dtype if isinstance(then, Expr) else otherwise.dtype if isinstance(otherwise, Expr) else "f64"
-    return Op("where", (cond, *[arm if isinstance(arm, Expr) else number(arm, like) for arm in (then, otherwise)]))
-
-
-def isolated_sign(x: Expr) -> Expr:
-    """|x|: the sign bit cleared."""
-    bits, mask = BITS[x.dtype]
-    return Bitcast(x.dtype, op("and", Bitcast(bits, x), number(mask, bits)))
-
-
-def is_negative(x: Expr) -> Expr:
-    """Is the sign bit set? True for -0 too."""
-    return Bitcast({"f32": "i32", "f64": "i64"}[x.dtype], x) < 0
-
-
-def signed(x: Expr, magnitude: Expr) -> Expr:
-    """An odd function from its values for |x|."""
-    return where(x < 0, magnitude * -1, magnitude)
-
-
-def sqrt(x: Expr) -> Expr:
-    return op("sqrt", x)
-
-
-def exp(x: Expr) -> Expr:
-    return op("exp", x)
-
-
-def log(x: Expr) -> Expr:
-    return op("log", x)
-
-
-def sin(x: Expr) -> Expr:
-    return op("sin", x)
-
-
-def least(x: Expr, bound: float) -> Expr:
-    """min(x, bound); NaN stays."""
-    return op("min", x, number(bound, x.dtype))
-
-
-def horner(coefficients: Sequence[float], x: Expr) -> Expr:
-    """c₀ + c₁ x + c₂ x² + … by Horner's scheme."""
-    total: Expr = number(coefficients[-1], x.dtype)
-    for c in reversed(coefficients[:-1]):
-        total = total * x + c
-    return total
-
-
-# Rounding. Any operand of 2^52 (2^23 in float32) or more is a whole number already, and so is what `where` keeps of NaN and infinity.
-
-def _whole(x: Expr) -> float:
-    return {"f32": 2.0**23, "f64": 2.0**52}[x.dtype]
-
-
-def _small(x: Expr, form: Expr) -> Expr:
-    return where(isolated_sign(x) < _whole(x), form, x)
-
-
-def _through_integer(x: Expr) -> Expr:
-    return Cast(x.dtype, Cast({"f32": "i32", "f64": "i64"}[x.dtype], x))
-
-
-def trunc(x: Expr) -> Expr:
-    """A conversion to integer rounds towards zero."""
-    return _small(x, _through_integer(x))
-
-
-def floor(x: Expr) -> Expr:
-    """trunc, one less where that is above x."""
-    t = _through_integer(x)
-    return _small(x, where(x < t, t - 1, t))
-
-
-def ceil(x: Expr) -> Expr:
-    """trunc, one more where that is below x."""
-    t = _through_integer(x)
-    return _small(x, where(t < x, t + 1, t))
-
-
-def nearest(x: Expr) -> Expr:
-    """At 2^52 the distance of neighbours is 1: adding and subtracting it rounds half to even."""
-    big = _whole(x)
-    return _small(x, where(x < 0, (x - big) + big, (x + big) - big))
-
-
-# Exact sums and products.
-
-def two_sum(x: Expr, y: Expr) -> tuple[Expr, Expr]:
-    """x + y and its rounding error (Knuth, The Art of Computer Programming 2, 4.2.2)."""
-    total = x + y
-    part = total - x
-    return total, (x - (total - part)) + (y - part)
-
-
-def two_product(x: Expr, y: Expr) -> tuple[Expr, Expr]:
-    """x · y and its rounding error."""
-    product = x * y
-    return product, op("fma", x, y, product * -1)
-
-
-def _split(x: Expr) -> tuple[Expr, Expr]:
-    """The upper 26 bits and the rest (Veltkamp, 1968)."""
-    c = x * 134217729.0
-    high = c - (c - x)
-    return high, x - high
-
-
-def _dekker(x: Expr, y: Expr) -> tuple[Expr, Expr]:
-    """x · y and its rounding error without fma (Dekker, 1971)."""
-    product = x * y
-    (xh, xl), (yh, yl) = _split(x), _split(y)
-    return product, ((xh * yh - product) + xh * yl + xl * yh) + xl * yl
-
-
-def _to_odd(total: Expr, error: Expr) -> Expr:
-    """total + error rounded to odd, so that a further rounding errs once (Boldo, Melquiond: Emulation of FMA and correctly rounded sums, 2008)."""
-    bits = Bitcast("i64", total)
-    even = op("eq", op("and", bits, number(1, "i64")), number(0, "i64"))
-    towards = where(op("xor", error < 0, total < 0), number(-1, "i64"), number(1, "i64"))
-    inexact = op("or", error < 0, number(0.0, "f64") < error)
-    return where(op("and", even, inexact), Bitcast("f64", bits + towards), total)
-
-
-def _fma32(x: Expr, y: Expr, z: Expr) -> Expr:
-    """The product of two float32 is exact in float64."""
-    return Cast("f32", _to_odd(*two_sum(Cast("f64", x) * Cast("f64", y), Cast("f64", z))))
-
-
-def _fma64(x: Expr, y: Expr, z: Expr) -> Expr:
-    """Boldo and Melquiond's algorithm; outside 2^±480, where a part may overflow or vanish, x · y + z."""
-    plain = x * y + z
-    low, high = 2.0**-480, 2.0**480
-    fits: Expr = number(True, "bool")
-    for operand in (x, y, z):
-        a = isolated_sign(operand)
-        fits = op("and", fits, op("and", number(low, "f64") < a, a < high))
-    uh, ul = _dekker(x, y)
-    th, tl = two_sum(z, ul)
-    vh, vl = two_sum(uh, th)
-    return where(fits, vh + _to_odd(*two_sum(tl, vl)), plain)
-
-
-FMA: dict[str, Callable[[Expr, Expr, Expr], Expr]] = {"f32": _fma32, "f64": _fma64}
-
+from .expr import Bitcast, Cast, Expr, number
+from .formulas import (
+    INF,
+    ceil,
+    exp,
+    floor,
+    horner,
+    is_negative,
+    isolated_sign,
+    least,
+    log,
+    nearest,
+    op,
+    signed,
+    sin,
+    sqrt,
+    trunc,
+    two_product,
+    two_sum,
+    where,
+)
+from .special import erf, erfc, lgamma
 
 # Powers and logarithms.
 
@@ -402,89 +266,6 @@ def atanh(x: Expr) -> Expr:
     """log((1 + a) / (1 - a)) / 2 = log1p(2a / (1 - a)) / 2"""
     a = isolated_sign(x)
     return signed(x, op("log1p", a * 2 / (number(1.0, "f64") - a)) * 0.5)
-
-
-# Special functions.
-
-# W. J. Cody: Rational Chebyshev approximations for the error function, Mathematics of Computation 23 (1969): erf(x)/x in x² up to 0.46875;
-# e^(x²) erfc(x) in x up to 4; x² (e^(x²) x erfc(x) - 1/√π) in 1/x² beyond. Lowest power first.
-_ERF_P = (3.20937758913846947e03, 3.77485237685302021e02, 1.13864154151050156e02, 3.16112374387056560e00, 1.85777706184603153e-1)
-_ERF_Q = (2.84423683343917062e03, 1.28261652607737228e03, 2.44024637934444173e02, 2.36012909523441209e01, 1.0)
-_ERFC_P = (1.23033935479799725e03, 2.05107837782607147e03, 1.71204761263407058e03, 8.81952221241769090e02, 2.98635138197400131e02,
-           6.61191906371416295e01, 8.88314979438837594e00, 5.64188496988670089e-1, 2.15311535474403846e-8)
-_ERFC_Q = (1.23033935480374942e03, 3.43936767414372164e03, 4.36261909014324716e03, 3.29079923573345963e03, 1.62138957456669019e03,
-           5.37181101862009858e02, 1.17693950891312499e02, 1.57449261107098347e01, 1.0)
-_TAIL_P = (6.58749161529837803e-4, 1.60837851487422766e-2, 1.25781726111229246e-1, 3.60344899949804439e-1, 3.05326634961232344e-1,
-           1.63153871373020978e-2)
-_TAIL_Q = (2.33520497626869185e-3, 6.05183413124413191e-2, 5.27905102951428412e-1, 1.87295284992346725e00, 2.56852019228982242e00, 1.0)
-_ERF_EDGE = 0.46875
-
-
-def _erfc_of_positive(a: Expr) -> Expr:
-    """erfc(a) for a ≥ 0.46875; e^-a² as a product, one factor of an exact square."""
-    c = least(a, 30.0)
-    coarse = op("trunc", c * 16) * (1 / 16)
-    gauss = exp(coarse * coarse * -1) * exp((coarse - c) * (c + coarse))
-    inverse = number(1.0, "f64") / (c * c)
-    tail = (number(1 / math.sqrt(math.pi), "f64") - inverse * horner(_TAIL_P, inverse) / horner(_TAIL_Q, inverse)) / c
-    return gauss * where(c < 4.0, horner(_ERFC_P, c) / horner(_ERFC_Q, c), tail)
-
-
-def _erf_near_zero(x: Expr) -> Expr:
-    return x * horner(_ERF_P, x * x) / horner(_ERF_Q, x * x)
-
-
-def erf(x: Expr) -> Expr:
-    """Cody's approximation near 0, else 1 - erfc"""
-    a = isolated_sign(x)
-    return where(a < _ERF_EDGE, _erf_near_zero(x), signed(x, number(1.0, "f64") - _erfc_of_positive(a)))
-
-
-def erfc(x: Expr) -> Expr:
-    """1 - erf near 0, 2 - erfc(-x) below"""
-    a = isolated_sign(x)
-    far = _erfc_of_positive(a)
-    return where(a < _ERF_EDGE, number(1.0, "f64") - _erf_near_zero(x), where(x < 0, number(2.0, "f64") - far, far))
-
-
-def _zeta_minus_one(k: int) -> float:
-    """ζ(k) - 1 by the Euler–Maclaurin formula."""
-    n = 200.0
-    tail = (n ** (1 - k) / (k - 1), n**-k / 2, k * n ** (-k - 1) / 12, -k * (k + 1) * (k + 2) * n ** (-k - 3) / 720)
-    return math.fsum([*[float(i) ** -k for i in range(2, 200)], *tail])
-
-
-EULER = 0.57721566490153286061
-LGAMMA_AT_2 = [0.0, 1 - EULER, *[(-1) ** k * _zeta_minus_one(k) / k for k in range(2, 28)]]
-_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
-
-
-def _lgamma_of_positive(a: Expr) -> Expr:
-    """Around 2 the Taylor series, (1-γ) z + Σ (-1)^k (ζ(k) - 1) z^k / k with z = a - 2; up to 8 brought there by Γ(a+1) = a Γ(a); then Stirling's
-    series."""
-    def at_two(w: Expr) -> Expr:
-        return horner(LGAMMA_AT_2, w)
-    z, product = a - 2, number(1.0, "f64")
-    down: Expr = product
-    for k in range(1, 7):                           # a in [k + 1.5, 8): one more factor
-        above = op("le", number(k + 1.5, "f64"), a)
-        down = where(above, down * (a - k), down)
-        z = where(above, a - (k + 2), z)
-    middle = at_two(z) + where(op("le", number(2.5, "f64"), a), log(down), 0.0)
-    inverse = number(1.0, "f64") / (a * a)
-    large = a * (log(a) - 1) + (number(math.log(2 * math.pi) / 2, "f64") - log(a) * 0.5 + horner(_STIRLING, inverse) / a)
-    near_one = at_two(a - 1) - op("log1p", a - 1)
-    near_zero = at_two(a) - op("log1p", a) - log(a)
-    return where(a < 0.5, near_zero, where(a < 1.5, near_one, where(a < 8.0, middle, where(a < 1e306, large, a * INF))))
-
-
-def lgamma(x: Expr) -> Expr:
-    """Below 0 by reflection, |Γ(x) Γ(-x)| = π / |x sin πx|"""
-    a = isolated_sign(x)
-    positive = _lgamma_of_positive(a)
-    s = isolated_sign(sin((a - op("round", a)) * PI))
-    reflected = number(math.log(math.pi), "f64") - log(a) - log(s) - positive
-    return where(op("eq", a, number(INF, "f64")), INF, where(is_negative(x), where(op("eq", a, number(0.0, "f64")), INF, reflected), positive))
 
 
 def sigmoid(x: Expr) -> Expr:
