@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from ..core.dtypes import DTYPES
 from .code import AND, EQUALITY, OR, UNARY, Code, Infix, Libm, Prefix, Spelling, call, infix, prefix
 from .literals import literal
-from .polynomials import FORMS
+from .polynomials import FORMS, LIMITS, NEED_FMA
 
 # (operator, kinds) -> the body of its scalar helper. T: the type, U: the unsigned type of its width, P: the real type of a complex one,
 # BITS: its width, F: the `f` of float32 functions. Arguments are a, b, c.
@@ -179,9 +179,23 @@ class Helpers:
                 body = "return " + form.replace("SELECT", select) + ";"
                 return self.function(name, vector, ", ".join([f"{vector} {v}" for v in "abc"[:arity]]), body)
             return self.define(name, make)
-        if (fn, dtype) in FORMS:
-            return self.defined(fn, dtype, lanes)
+        if (fn, dtype) in FORMS and (self.fused or fn not in NEED_FMA):
+            return self.limited(fn, dtype, lanes) if fn in LIMITS else self.defined(fn, dtype, lanes)
         return self.lanewise(self.scalar_function(fn, dtype), name, dtype, dtype, lanes, arity)
+
+    def limited(self, fn: str, dtype: str, lanes: int) -> str:
+        """A vector function by its polynomial, and lane by lane where one of its arguments is beyond the polynomial's limit."""
+        name = f"ct_{fn}_{dtype}x{lanes}"
+
+        def make() -> str:
+            vector = self.type(dtype, lanes)
+            near = self.define(f"{name}_near", lambda: self._define(self, fn, dtype, lanes, f"{name}_near"))
+            far = self.lanewise(self.scalar_function(fn, dtype), f"{name}_far", dtype, dtype, lanes, 1)
+            limit = literal(LIMITS[fn], dtype).text
+            beyond = f"(x > {limit}) | (x < -{limit})"
+            return self.function(name, vector, f"{vector} x",
+                                 f"if ({self.fold('or', f'i{DTYPES[dtype].bits}', lanes)}({beyond})) return {far}(x);\nreturn {near}(x);")
+        return self.define(name, make)
 
     def scalar_function(self, fn: str, dtype: str) -> str:
         """The name of the C function that an operator is on scalars."""

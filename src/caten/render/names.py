@@ -8,9 +8,9 @@ _KEYWORDS = """auto break case char const continue default do double else enum e
 signed sizeof static struct switch typedef union unsigned void volatile while asm typeof class new delete this template namespace operator private
 public protected friend virtual using try catch throw explicit export mutable typename and or not xor bitand bitor compl true false bool main
 nullptr constexpr alignas alignof static_assert thread_local linux unix i386"""
-_LIBM = """acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax fmin fmod frexp hypot
-ilogb j0 j1 jn y0 y1 yn ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter nexttoward pow remainder remquo rint
-round scalbln scalbn sin sinh sqrt tan tanh tgamma trunc gamma exp10 pow10 significand drem scalb finite"""
+_LIBM = """acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax fmin fmod frexp
+hypot ilogb j0 j1 jn y0 y1 yn ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter nexttoward pow remainder
+remquo rint round scalbln scalbn sin sinh sqrt tan tanh tgamma trunc gamma exp10 pow10 significand drem scalb finite"""
 _MACROS = """NULL EOF INFINITY NAN HUGE_VAL HUGE_VALF HUGE_VALL isnan isinf isfinite isnormal signbit fpclassify isgreater isgreaterequal isless
 islessequal islessgreater isunordered math_errhandling MATH_ERRNO MATH_ERREXCEPT FP_NAN FP_INFINITE FP_ZERO FP_SUBNORMAL FP_NORMAL FP_FAST_FMA
 FP_FAST_FMAF FP_FAST_FMAL FP_ILOGB0 FP_ILOGBNAN EXIT_SUCCESS EXIT_FAILURE RAND_MAX MB_CUR_MAX SIZE_MAX PTRDIFF_MAX PTRDIFF_MIN WCHAR_MAX WCHAR_MIN

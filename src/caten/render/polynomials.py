@@ -39,7 +39,8 @@ def exp(x: Expr, mad: Mad) -> Expr:
     shifted = mad(clamped, f32(1.44269504088896341), f32(12582912.0))
     n = shifted - 12582912.0
     r = mad(n, f32(2.12194440e-4), mad(n, f32(-0.693359375), clamped))
-    power = mad(horner(mad, r, (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)), r * r, r) + 1.0
+    tail = horner(mad, r, (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1))
+    power = mad(tail, r * r, r) + 1.0
     whole = Bitcast("i32", shifted) - 0x4B400000
     half = Op("shr", (whole, i32(1)))
     return power * _power_of_two(half) * _power_of_two(whole - half)
@@ -93,6 +94,32 @@ def erf(x: Expr, mad: Mad) -> Expr:
     return where(t > 0.927734375, _with_sign(far, x), near)
 
 
+def sin(x: Expr, mad: Mad) -> Expr:
+    """sin x for |x| up to `LIMITS`: x - n · π/2 in three steps (Cody and Waite) with what is lost kept beside it, then the polynomial of the
+    quadrant n mod 4 (N. Juffa)."""
+    return _trigonometric(x, mad, 0)
+
+
+def cos(x: Expr, mad: Mad) -> Expr:
+    """cos x = sin of one quadrant further."""
+    return _trigonometric(x, mad, 1)
+
+
+def _trigonometric(x: Expr, mad: Mad, quadrants: int) -> Expr:
+    shifted = mad(x, f32(0.636619747), f32(12582912.0))
+    n, quadrant = shifted - 12582912.0, Bitcast("i32", shifted) + quadrants
+    high, middle, low = [f32(float.fromhex(c)) for c in ("-0x1.921fb0p+00", "-0x1.5110b4p-22", "-0x1.846988p-48")]
+    first = mad(n, high, x)
+    r = mad(n, middle, first)
+    rest = mad(n, low, mad(n, middle, first - r))                 # what rounding took from r
+    s = r * r
+    odd = r + mad(horner(mad, s, (2.86567956e-6, -1.98559923e-4, 8.33338592e-3, -1.66666672e-1)), r * s, rest)
+    even = mad(horner(mad, s, (2.44677067e-5, -1.38877297e-3, 4.16666567e-2, -0.5)), s, f32(0.0) - r * rest) + 1.0
+    value = where(Op("eq", (Op("and", (quadrant, i32(1))), i32(0))), odd, even)
+    flipped = Op("shl", (Op("and", (quadrant, i32(2))), i32(30)))
+    return Bitcast("f32", Op("xor", (Bitcast("i32", value), flipped)))
+
+
 def _magnitude(x: Expr) -> Expr:
     return Bitcast("f32", Op("and", (Bitcast("i32", x), i32(0x7FFFFFFF))))
 
@@ -101,13 +128,16 @@ def _with_sign(magnitude: Expr, x: Expr) -> Expr:
     return Bitcast("f32", Op("or", (Bitcast("i32", magnitude), Op("and", (Bitcast("i32", x), i32(-0x80000000))))))
 
 
-FORMS: dict[tuple[str, str], Callable[[Expr, Mad], Expr]] = {("exp", "f32"): exp, ("log", "f32"): log, ("tanh", "f32"): tanh, ("erf", "f32"): erf}
+FORMS: dict[tuple[str, str], Callable[[Expr, Mad], Expr]] = {("exp", "f32"): exp, ("log", "f32"): log, ("tanh", "f32"): tanh, ("erf", "f32"): erf,
+                                                            ("sin", "f32"): sin, ("cos", "f32"): cos}
+LIMITS = {"sin": 32768.0, "cos": 32768.0}      # arguments beyond which a polynomial does not hold: there the C library is asked, lane by lane
+NEED_FMA = frozenset(LIMITS)                   # those whose reduction is only exact with a fused multiply-add
 
 
 def polynomial(fn: str, dtype: str, fused: bool) -> Definition | None:
     """The function of a vector operator, or None where there is none."""
     form = FORMS.get((fn, dtype))
-    if form is None:
+    if form is None or (fn in NEED_FMA and not fused):
         return None
     x = Var("x", dtype)
     return Definition.of((x,), form(x, _fused if fused else _separate))

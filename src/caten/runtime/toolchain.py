@@ -146,11 +146,11 @@ def choose(cc: str | None, kinds: Sequence[str], host: Host, fits: Callable[[Com
 # -- OpenMP and other libraries -------------------------------------------------------------------------------------------------------------
 
 def openmp_flags(compiler: Compiler) -> list[str]:
-    """What turns `#pragma omp` on and links its library; the embedded clang brings none and takes the one of the intel-openmp wheel."""
-    if compiler.family != "zig":
-        return ["-fopenmp"]
-    library = openmp_library()
-    return ["-fopenmp"] if library is None else ["-fopenmp", str(library), f"-Wl,-rpath,{library.parent}"]
+    """What turns `#pragma omp` on, then what links its library; the embedded clang brings none and takes the one of the intel-openmp wheel.
+    The result must stay loaded: unloading it would unmap the code that OpenMP's waiting threads are in."""
+    stay = [] if sys.platform == "darwin" else ["-Wl,-z,nodelete"]
+    library = openmp_library() if compiler.family == "zig" else None
+    return ["-fopenmp", *stay, *([str(library), f"-Wl,-rpath,{library.parent}"] if library is not None else [])]
 
 
 def openmp_library() -> Path | None:

@@ -1,0 +1,161 @@
+"""What the C text looks like: names, literals, comments, positions, indices; and what is refused."""
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+
+from caten.core.expr import Const
+from caten.core.program import resolve
+from caten.core.text import read
+from caten.errors import CatenError
+from caten.render.cstyle import CStyle
+from caten.render.literals import literal
+from caten.render.names import Names, symbol
+from caten.render.scratch import layout, scratch_bytes
+from caten.render.unroll import unroll
+
+
+class Threads(CStyle):
+    settings: ClassVar = {"OMP": True}
+
+
+def program(text: str) -> Any:
+    return resolve(read(text)[0])
+
+
+def rendered(body: str, params: str = "(buffer X f32 (M N) (0 1) in) (buffer Y f32 (M N) (0 1) out) (size M) (size N)", renderer: CStyle | None = None) -> str:
+    return (renderer or CStyle()).render(program(f"(loop Op {params} (kernel main {body}))"))
+
+
+@pytest.mark.parametrize(("name", "expected"), [
+    ("A", "A"), ("int", "int_"), ("exp", "exp_"), ("expf", "expf_"), ("ct_x", "x_ct_x"), ("_A", "x_A"), ("size_t", "x_size_t_"), ("NULL", "NULL_"),
+    ("INT32_MAX", "x_INT32_MAX"), ("free", "free_"), ("restrict", "restrict_"), ("a-b", "a_b"),
+])
+def test_names_are_kept_or_made_harmless(name: str, expected: str) -> None:
+    assert Names().of(name) == expected
+
+
+def test_names_never_collide() -> None:
+    names = Names(["int_", "int", "a_b", "a-b"])
+    assert [names.of(n) for n in ("int_", "int", "a_b", "a-b")] == ["int_", "int__", "a_b", "a_b_"]
+    assert symbol("My-Op.2") == "ct_my_op_2"
+
+
+@pytest.mark.parametrize(("value", "dtype", "expected"), [
+    (0.1, "f32", "0.1f"), (0.1, "f64", "0.1"), (1.0, "f32", "1.0f"), (1e30, "f32", "1e+30f"), (16777217.0, "f32", "16777216.0f"), (1e39, "f32", "INFINITY"),
+    (float("-inf"), "f64", "-INFINITY"), (float("nan"), "f32", "NAN"), (-0.0, "f32", "-0.0f"), (-(2**31), "i32", "(-2147483647 - 1)"),
+    (-(2**63), "i64", "(-9223372036854775807 - 1)"), (5, "u32", "5u"), (300, "u8", "44"), (True, "bool", "1"), (1e-45, "f32", "1e-45f"),
+])
+def test_literals(value: Any, dtype: str, expected: str) -> None:
+    assert literal(value, dtype).text == expected
+
+
+def test_the_comment_on_top_cannot_end_early() -> None:
+    text = CStyle().render(program('(loop Op (doc "a */ b /* c ??/ d \u202e") (signature "X{float}[N]") (buffer X f32 (N) (0) inout) (size N) (kernel main))'))
+    head = text.split("*/")[0]
+    assert "a * / b / * c ? ?/ d" in head
+    assert "X{float}[N]" in head
+    assert "\u202e" not in text
+
+
+def test_indices_follow_order_and_strides() -> None:
+    body = "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref Y i j) (aref X i j))))"
+    assert "Y[i * N + j] = X[i * N + j];" in rendered(body)
+    assert "Y[i * N + j] = X[j * M + i];" in rendered(body, "(buffer X f32 (M N) (1 0) in) (buffer Y f32 (M N) (0 1) out) (size M) (size N)")
+    strided = "(buffer X f32 (M N) (0 1) in s 1) (buffer Y f32 (M N) (0 1) out) (size M) (size N) (size s)"
+    text = rendered(body, strided)
+    assert "X[i * s + j]" in text
+    assert "float *restrict Y, int64_t M, int64_t N, int64_t s)" in text
+
+
+def test_bounds_that_could_change_are_evaluated_once() -> None:
+    text = rendered("(for i 0 (aref L) 1 serial (setf (aref L) 0))", "(buffer L i64 () () inout)")
+    assert "const int64_t ct_i_end = L[0];" in text
+    assert "i < ct_i_end; i++" in text
+
+
+def test_a_dynamic_step_runs_either_way() -> None:
+    assert "s > 0 ? i < N : s < 0 && i > N; i += s" in rendered("(for i 0 N s serial (setf (aref Y i) 0.0))", "(buffer Y f32 (N) (0) out) (size N) (scalar s i64)")
+
+
+def test_unrolled_loops_are_written_out() -> None:
+    text = rendered("(for i 0 3 1 unroll (setf (aref Y i) (cast f32 (* i 2))))", "(buffer Y f32 (3) (0) out)")
+    assert all(f"Y[{i}] = (float){2 * i};" in text for i in range(3))
+    big = program("(loop Op (buffer Y f32 (N) (0) out) (size N) (kernel main (for i 0 N 1 unroll (setf (aref Y i) 0.0))))")
+    assert unroll(big) is big
+    assert "CT_UNROLL\n    for (int64_t i" in CStyle().render(big)
+
+
+def test_positions_in_the_spec() -> None:
+    text = CStyle().render(program("""(loop Op (buffer Y f32 (N) (0) out) (size N) (source "a\\"b.toml") (lines) (at 7 3 "i") (at 8 5 "(aref Y i)")
+      (kernel main (for i 0 N 1 serial (setf (aref Y i) 0.0))))"""))
+    assert '#line 7 "a\\"b.toml"\n    for' in text
+    assert '#line 8 "a\\"b.toml"\n        Y[i] = 0.0f;' in text
+
+
+def test_parallel_loops_only_with_threads_and_only_when_there_is_work() -> None:
+    body = "(for i 0 M 1 parallel (for j 0 N 1 serial (setf (aref Y i j) 0.0)))"
+    assert "omp" not in rendered(body)
+    assert "#pragma omp parallel for schedule(static) if ((double)M * " in rendered(body, renderer=Threads())
+    assert "omp" not in rendered("(for i 0 8 1 parallel (setf (aref Y i) 0.0))", "(buffer Y f32 (8) (0) out)", Threads())
+    nested = "(for i 0 M 1 parallel (for j 0 N 1 parallel (setf (aref Y i j) 0.0)))"
+    assert rendered(nested, renderer=Threads()).count("#pragma") == 1
+
+
+def test_a_failing_parallel_loop_skips_the_rest() -> None:
+    text = rendered("(for i 0 M 1 parallel (if (< (aref X i 0) 0.0) ((fail 3))) (for j 0 N 1 serial (setf (aref Y i j) 0.0)))", renderer=Threads())
+    assert "if (__atomic_load_n(&ct_failed, __ATOMIC_RELAXED)) continue;" in text
+    assert "goto ct_next_i;" in text
+    assert "if (ct_failed) return ct_failed;" in text
+
+
+SCRATCH = """(loop Op (buffer Y f32 (M) (0) inout) (size M)
+  (kernel main (local A f32 (M) scratch) (for i 0 M 1 parallel (local B f64 (10) scratch) (setf (aref B 0) 1.0:f64) (setf (aref A i) (cast f32 (aref B 0)))
+    (setf (aref Y i) (aref A i)))))"""
+
+
+def test_scratch_is_sliced_per_thread() -> None:
+    op = program(SCRATCH)
+    assert repr(scratch_bytes(op, parallel=True)) == "(+ (* (floordiv (+ (* M 4) 63) 64) 64) (* 128 ct_threads))"
+    assert repr(scratch_bytes(op)) == "(+ 128 (* (floordiv (+ (* M 4) 63) 64) 64))"
+    assert repr(layout(op, parallel=True).slots["B"].step) == "128"
+    text = Threads().render(op)
+    assert "+ ct_thread * 128, 64)" in text
+    assert "const int64_t ct_threads = omp_get_max_threads();" in text
+
+
+def test_operators_without_a_spelling_become_functions() -> None:
+    text = rendered("(for i 0 M 1 serial (setf (aref Y i 0) (sigmoid (clip (aref X i 0) 0.0 1.0))))")
+    assert "ct_sigmoid_f32(ct_clip_f32(X[i * N], 0.0f, 1.0f))" in text
+    assert text.index("static inline float ct_sigmoid_f32(float x)") < text.index("ct_op_main")
+
+
+class NoComplex(CStyle):
+    types: ClassVar = {k: v for k, v in CStyle.types.items() if not k.startswith("c")}
+    ops: ClassVar = {k: v for k, v in CStyle.ops.items() if k != "conj"}
+
+
+@pytest.mark.parametrize(("code", "text"), [
+    ("E611", "(loop Op (buffer Y c64 (1) (0) inout) (kernel main))"),
+    ("E612", "(loop Op (buffer Y f32 (8) (0) inout) (kernel main (for i 0 8 1 grid (setf (aref Y i) 0.0))))"),
+    ("E612", "(loop Op (kernel main (barrier)))"),
+    ("E615", "(loop Op (size N) (kernel main (for i 0 N 1 serial (local T f32 (i) scratch))))"),
+    ("E616", "(loop Op (buffer Y f32 (8) (0) inout) (kernel main (setf (aref Y 0) (conj (aref Y 1)))))"),
+])
+def test_refusals(code: str, text: str) -> None:
+    with pytest.raises(CatenError) as info:
+        NoComplex().render(program(text))
+    assert info.value.diagnostics[0].code == code
+    assert info.value.diagnostics[0].hint
+
+
+def test_complex_numbers_have_no_vectors() -> None:
+    with pytest.raises(CatenError) as info:
+        CStyle().render(program("(loop Op (buffer Y c64 (8) (0) inout) (kernel main (setf (vref Y 4 (0)) (+ (vref Y 4 (0)) (vref Y 4 (4))))))"))
+    assert info.value.diagnostics[0].code == "E613"
+
+
+def test_the_same_text_twice() -> None:
+    assert CStyle().render(program(SCRATCH)) == CStyle().render(program(SCRATCH))
+    assert Const(1, "i64") is Const(1, "i64")

@@ -1,0 +1,152 @@
+"""Host compilers: which is chosen, what it is told, and what happens when it is missing, refuses, hangs or writes nothing."""
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from caten.errors import CatenError, ToolError
+from caten.runtime import cpu, toolchain
+from caten.runtime.protocol import Host, Unavailable
+from caten.runtime.toolchain import Compiler
+
+
+def script(folder: Path, name: str, text: str = "exit 0") -> Path:
+    file = folder / name
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return file
+
+
+def code(info: pytest.ExceptionInfo[CatenError]) -> str:
+    return info.value.diagnostics[0].code
+
+
+def test_the_order_of_candidates(tmp_path: Path) -> None:
+    for name in ("clang-14", "clang-19", "gcc"):
+        script(tmp_path, name)
+    (tmp_path / "clang").symlink_to("clang-14")
+    host = Host(path=str(tmp_path))
+    assert [c.name for c in toolchain.candidates(("clang", "gcc"), host)] == ["clang-19", "clang", "clang-14", "gcc"]
+    assert toolchain.choose(None, ("clang", "gcc"), host).name == "clang-19"
+    assert toolchain.choose("gcc", ("clang",), host).family == "gcc"
+    assert toolchain.choose(None, ("clang",), Host(path=str(tmp_path), cc="clang-14")).name == "clang-14"
+    assert toolchain.choose("clang-19", ("clang",), Host(path=str(tmp_path), cc="clang-14")).name == "clang-19"
+
+
+def test_no_compiler_says_what_was_tried_and_what_to_install(tmp_path: Path) -> None:
+    host = Host(path=str(tmp_path))
+    with pytest.raises(Unavailable) as info:
+        toolchain.choose(None, ("clang", "gcc"), host)
+    assert info.value.exit_code == 3
+    assert code(info) == "E610"
+    assert "apt install" in (info.value.diagnostics[0].hint or "")
+    with pytest.raises(Unavailable, match="--config CC is 'nocc'"):
+        toolchain.choose("nocc", ("clang",), host)
+    script(tmp_path, "gcc")
+    with pytest.raises(Unavailable, match=r"OpenMP \(tried gcc\)"):
+        toolchain.choose(None, ("gcc",), host, lambda c: False)
+
+
+def test_arguments_in_cc_are_split_and_metacharacters_refused(tmp_path: Path) -> None:
+    script(tmp_path, "ccache")
+    script(tmp_path, "gcc")
+    assert toolchain.choose("ccache gcc", ("clang",), Host(path=str(tmp_path))).words == (str(tmp_path / "ccache"), "gcc")
+    for bad in ("gcc; rm", "gcc $X", "gcc `x`", "gcc | tee", "'gcc'"):
+        with pytest.raises(ToolError) as info:
+            toolchain.choose(bad, ("clang",), Host(path=str(tmp_path)))
+        assert code(info) == "E621"
+
+
+def test_march_in_each_spelling() -> None:
+    zig, gcc = Compiler(("zig", "cc"), "zig", "zig"), Compiler(("gcc",), "gcc", "gcc")
+    assert zig.march("x86-64-v3") == ["-march=x86_64_v3"]
+    assert gcc.march("x86_64_v3") == ["-march=x86-64-v3"]
+    assert gcc.march("native") == zig.march("native") == ["-march=native"]
+    assert gcc.march("skylake-avx512") == ["-march=skylake-avx512"]
+
+
+def test_cpu_names_resolve_to_levels() -> None:
+    assert cpu.resolve("znver3") == cpu.resolve("x86-64-v3") == "x86_64_v3"
+    assert cpu.resolve("skylake-avx512") == "x86_64_v4"
+    assert cpu.resolve("armv8.2-a") == "aarch64"
+    assert cpu.level_of(frozenset(("avx", "avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "sse4_2"))) == "x86_64_v3"
+    assert cpu.level_of(frozenset(["avx"])) == "x86_64"
+    assert cpu.machine("x86_64_v3").vector_bytes == 32
+    assert cpu.machine("x86_64").has_fma is False
+    assert cpu.fingerprint("znver3") == "znver3"
+
+
+def test_identity_changes_with_the_file(tmp_path: Path) -> None:
+    file = script(tmp_path, "cc1")
+    compiler = Compiler((str(file),), "gcc", str(file))
+    before = compiler.identity()
+    assert before == compiler.identity()
+    os.utime(file, (1, 1))
+    assert compiler.identity() != before
+
+
+def compile_with(tmp_path: Path, text: str, timeout: float = 20.0, out: Path | None = None) -> None:
+    fake = script(tmp_path, "fakecc", text)
+    toolchain.compile_c(Compiler((str(fake),), "gcc", str(fake)), ["-O1"], [], "int x;", out or tmp_path / "x.so", "so", Host(timeout=timeout, temp=tmp_path))
+
+
+def test_a_compiler_that_refuses_crashes_or_writes_nothing(tmp_path: Path) -> None:
+    for text, expected, said in (("echo 'k.c:1: oh no' >&2; exit 1", "E623", "oh no"), ("kill -SEGV $$", "E623", "SIGSEGV"), ("exit 0", "E625", "wrote no output")):
+        with pytest.raises(ToolError) as info:
+            compile_with(tmp_path, text)
+        assert (code(info), info.value.exit_code) == (expected, 3)
+        assert said in info.value.diagnostics[0].message
+        assert [p.name for p in tmp_path.iterdir()] == ["fakecc"]
+
+
+def test_a_compiler_that_hangs_is_stopped_with_its_children(tmp_path: Path) -> None:
+    start = time.monotonic()
+    with pytest.raises(ToolError) as info:
+        compile_with(tmp_path, f"sleep 60 & echo $! > {tmp_path}/child; wait", timeout=0.5)
+    assert code(info) == "E622"
+    assert time.monotonic() - start < 20
+    child = int((tmp_path / "child").read_text())
+    for _ in range(100):
+        status = Path(f"/proc/{child}/stat")
+        if not status.exists() or status.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return
+        time.sleep(0.05)
+    pytest.fail("the compiler's child is still running")
+
+
+def test_a_result_that_cannot_be_stored(tmp_path: Path) -> None:
+    with pytest.raises(ToolError) as info:
+        compile_with(tmp_path, "echo x > library.so", out=tmp_path / "missing" / "x.so")
+    assert code(info) == "E625"
+    with pytest.raises(ToolError) as info:
+        toolchain.commands(Compiler(("cc",), "gcc", "cc"), [], [], "x.c", "x.ptx", "ptx")
+    assert code(info) == "E624"
+
+
+def test_answers_about_tools_are_remembered(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def ask() -> bool:
+        asked.append(1)
+        return True
+    host = Host(cache=tmp_path / "cache")
+    assert toolchain.remembered(host, "q", ask)
+    assert toolchain.remembered(host, "q", ask)
+    assert len(asked) == 1
+    for file in (tmp_path / "cache" / "probes").iterdir():
+        file.write_text("garbage")
+    assert toolchain.remembered(host, "q", ask)
+    assert toolchain.remembered(Host(), "q", ask)
+    assert len(asked) == 3
+
+
+def test_the_embedded_clang_needs_the_wheels_openmp_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    zig = Compiler(("zig", "cc"), "zig", sys.executable)
+    monkeypatch.setattr(toolchain, "openmp_library", lambda: tmp_path / "libiomp5.so")
+    assert toolchain.openmp_flags(zig) == ["-fopenmp", "-Wl,-z,nodelete", str(tmp_path / "libiomp5.so"), f"-Wl,-rpath,{tmp_path}"]
+    assert toolchain.openmp_flags(Compiler(("gcc",), "gcc", "gcc")) == ["-fopenmp", "-Wl,-z,nodelete"]
