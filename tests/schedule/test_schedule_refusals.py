@@ -84,7 +84,7 @@ REFUSALS = (
     ("E515", "(stage i s partial stack j i)", "(for i 0 64 1 serial (for j 0 128 1 serial (incf (aref s) x)))",
      "stage i s: its 32768 bytes do not fit on the stack (16384); use scratch"),
     ("E515", "(stage i A read scratch j)", "(for i 0 M 1 serial (for j i N 1 serial (incf (aref w i) (aref A 0 j))))",
-     "stage i A: the range of 'j' depends on a loop that is no axis of the tile before it"),
+     "stage i A: the range of 'j' depends on what is no axis of the tile before it"),
     ("E515", "(stage j A read scratch j)", "(for i 0 M 1 serial (if (<= i N) ((for j i N 1 serial (incf (aref w i) (aref A 0 j))))))",
      "stage j A: the length (- N i) of 'j' changes from iteration to iteration"),
     ("E515", "(stage j R read stack j)", "(for j 0 8 2 serial (incf (aref s) (aref R j 0)))", "stage j R: the step of 'j' is 2, not 1"),
@@ -103,6 +103,10 @@ REFUSALS = (
     ("E515", "(stage j u read scratch)", "(for j 0 N 1 serial (incf (aref s) (aref u (cast i64 (aref I j)))))", "the index of (aref u (cast i64 (aref I j))) reads memory"),
     ("E515", "(parallel i) (stage j R accumulate stack j)", "(for i 0 8 1 serial (for j 0 8 1 serial (for p 0 1 1 serial (if (= i (+ j p)) ((incf (aref R j 0) x))))))",
      "would be stored back while other iterations of 'i' write it"),
+    ("E515", "(stage i t accumulate register)", "(for i 0 M 1 serial (local t f32 () register) (setf (aref t) x) (setf (aref w i) (aref t)))",
+     "stage i t: it is declared inside 'i'"),
+    ("E515", "(stage j u read stack j)", "(for j 0 8 1 serial (let k i64 (mod j N)) (if (< k N) ((incf (aref s) (aref u k)))))",
+     "stage j u: (aref u k) moves with 'k', which is no axis of the tile"),
     # contract
     ("E516", "(contract j)", ONE, "contract j: there is no product of floats that is added to something"),
 )

@@ -7,7 +7,7 @@ from ...core.monoids import identity, is_monoid
 from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.context import Context
-from ...loop.statements import SPACES, Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt, Vref, is_const
+from ...loop.statements import SPACES, Aref, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, Vref, is_const
 from ..guards import guards_of, wrapped
 from ..names import Names, renamed
 from ..nests import accesses, context_at, enclosing, find, largest, loops_in, mentions, reads_memory, refusal, replaced, stride_in, writes
@@ -65,10 +65,11 @@ class _Tile:
         self.axes = [known[n] for n in loops] if loops else [loop for loop in self.inner if mentions(self.ref, (loop.name,))]
         self.names, self.context = Names(program), context_at(program, found)
         self.shape = shapes(program)[buffer]
-        unused = [loop.name for loop in self.inner if loop not in self.axes]
-        if mentions(self.ref, unused):
-            name = next(n for n in unused if mentions(self.ref, (n,)))
-            raise self.refuse(f"{self.ref} moves with '{name}', which is no axis of the tile")
+        lets = [n.name for n in found.unique() if isinstance(n, Let)]
+        unused = [*[loop.name for loop in self.inner if loop not in self.axes], *lets]
+        for name in unused:
+            if mentions(self.ref, (name,)):
+                raise self.refuse(f"{self.ref} moves with '{name}', which is no axis of the tile")
         if any(reads_memory(i) for i in self.ref.index):
             raise self.refuse(f"the index of {self.ref} reads memory")
         conds = guards_of((found,), self.ref)
@@ -174,6 +175,8 @@ class _Tile:
     # checks ----------------------------------------------------------------------------------------------------------------------
     def _access(self) -> Aref:
         refs = accesses(self.found, self.buffer)
+        if any(isinstance(n, Local) and n.name == self.buffer for n in self.found.unique()):
+            raise self.refuse(f"it is declared inside '{self.found.name}'")
         if not refs:
             raise self.refuse(f"'{self.found.name}' does not use it")
         if len(refs) > 1:
@@ -188,8 +191,9 @@ class _Tile:
         if not is_const(loop.step, 1):
             raise self.refuse(f"the step of '{loop.name}' is {loop.step}, not 1")
         later = [other.name for other in self.inner if other not in self.axes[:position]]
+        later += [n.name for n in self.found.unique() if isinstance(n, Let)]
         if mentions((loop.lo, loop.hi), later):
-            raise self.refuse(f"the range of '{loop.name}' depends on a loop that is no axis of the tile before it")
+            raise self.refuse(f"the range of '{loop.name}' depends on what is no axis of the tile before it")
         if any(reads_memory(e) for e in (loop.lo, loop.hi)):
             raise self.refuse(f"the range of '{loop.name}' reads memory")
         extent = canonical(loop.hi - loop.lo)
@@ -200,7 +204,7 @@ class _Tile:
             raise self.refuse(f"the length {extent} of '{loop.name}' has no constant bound, which a tile in {self.space} needs")
         if mentions(extent, [outer.name for outer in (*enclosing(self.program, self.found), *self.inner)]):
             raise self.refuse(f"the length {extent} of '{loop.name}' changes from iteration to iteration")
-        return extent
+        return extent if self.context.interval(self.context.linear(extent))[0] >= 0 else Op("max", (extent, index(0)))
 
     def _check_inside(self) -> None:
         context = self.context

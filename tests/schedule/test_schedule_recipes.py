@@ -1,0 +1,222 @@
+"""What the recipes choose: by structure, never by name; verified, of the same meaning, and replayable."""
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+
+import pytest
+from schedule_nets import assert_same, assert_sound, program
+
+from caten.core.program import Schedule
+from caten.core.text import show
+from caten.loop.interpret import run
+from caten.loop.statements import Fold, For, If, Incf, Local, LoopProgram, Setf, Vref
+from caten.schedule import recipes, script
+from caten.schedule.nests import loops_in
+
+AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
+AVX512 = '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))'
+NEON = '(opt 2) (target "clang" (machine aarch64 16 32 (65536 524288) false))'
+SMALL = ((0, 0, 0), (1, 1, 1), (2, 3, 5), (9, 7, 33), (3, 70, 18), (17, 19, 40))
+
+
+def scheduled(before: LoopProgram) -> LoopProgram:
+    """By the recipes, with every net."""
+    after = recipes.schedule(before)
+    assert_sound(after)
+    fact = after.first(Schedule)
+    assert fact is not None
+    assert recipes.schedule(after) is after                                      # what is scheduled stays
+    replayed = script.apply(before, script.parse_schedule(show(fact)).steps)
+    assert replayed is after
+    return after
+
+
+def steps(node: LoopProgram) -> list[str]:
+    fact = node.first(Schedule)
+    return [] if fact is None else [step[0] for step in fact.steps]
+
+
+def vectors(node: LoopProgram) -> list[Vref]:
+    return [n for k in node.kernels for n in k.unique() if isinstance(n, Vref)]
+
+
+def parallel_loops(node: LoopProgram) -> list[str]:
+    return [loop.name for loop in loops_in(node) if loop.mark == "parallel"]
+
+
+def test_a_map_is_vectors_and_threads() -> None:
+    before = program("(for j 0 N 1 serial (setf (aref v j) (* x (aref u j))))", facts=AVX2)
+    after = scheduled(before)
+    assert [v.count for v in vectors(after)] == [8, 8]
+    assert parallel_loops(after) == ["jo"]
+    assert_same(before, after, SMALL)
+
+
+def test_a_map_of_two_axes_has_its_threads_outside_and_its_vectors_inside() -> None:
+    before = program("(for j 0 N 1 serial (for i 0 M 1 serial (setf (aref X i j) (+ (aref A i j) (aref u j)))))", facts=AVX2)
+    after = scheduled(before)
+    assert parallel_loops(after) == ["i"]
+    assert all(v.axis == -1 for v in vectors(after))
+    assert_same(before, after, SMALL)
+
+
+def test_a_sum_along_memory_keeps_several_vectors_of_partial_sums() -> None:
+    before = program("(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref w i) (aref A i j))))", facts=AVX2)
+    after = scheduled(before)
+    (part,) = [n for k in after.kernels for n in k.unique() if isinstance(n, Local)]
+    assert [e.value for e in part.shape] == [4, 8]  # type: ignore[attr-defined]   # constant extents
+    assert sum(1 for k in after.kernels for n in k.walk() if isinstance(n, Fold)) == 4
+    assert parallel_loops(after) == ["i"]
+    assert_same(before, after, SMALL)
+
+
+def test_a_sum_across_memory_keeps_results_in_registers() -> None:
+    before = program("(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref v j) (aref A i j) max)))", facts=AVX2)
+    after = scheduled(before)
+    assert not any(isinstance(n, Fold) for k in after.kernels for n in k.unique())
+    assert parallel_loops(after) == ["jo"]
+    assert_same(before, after, SMALL)
+
+
+def test_a_whole_sum_stays_on_one_thread() -> None:
+    before = program("(for j 0 N 1 serial (incf (aref s) (* (aref u j) (aref u j))))", facts=AVX2)
+    after = scheduled(before)
+    assert parallel_loops(after) == []
+    assert vectors(after)
+    assert_same(before, after, SMALL)
+
+
+def test_softmax_threads_over_rows_and_vectorises_each_pass() -> None:
+    before = program("""(for i 0 M 1 serial (local m f32 () register) (setf (aref m) -inf) (for j 0 N 1 serial (incf (aref m) (aref A i j) max))
+      (local t f32 () register) (setf (aref t) 0.0) (for j_2 0 N 1 serial (setf (aref X i j_2) (- (aref A i j_2) (aref m))))
+      (for j_3 0 N 1 serial (incf (aref t) (aref X i j_3))) (for j_4 0 N 1 serial (setf (aref X i j_4) (+ (aref X i j_4) (aref t)))))""", facts=AVX2)
+    after = scheduled(before)
+    assert parallel_loops(after) == ["i"]
+    assert steps(after).count("stage") == 2
+    assert_same(before, after, SMALL)
+
+
+EXTENTS = {"i": "M", "j": "N", "p": "K"}
+OPERANDS = {"A[i p] B[p j]": ("M K", "K N", "i p", "p j"), "A[p i] B[p j]": ("K M", "K N", "p i", "p j"),
+            "A[i p] B[j p]": ("M K", "N K", "i p", "j p"), "A[p i] B[j p]": ("K M", "N K", "p i", "j p")}
+
+
+def product(order: str, operands: str, machine: str = AVX2, dtype: str = "f32") -> LoopProgram:
+    a, b, at_a, at_b = OPERANDS[operands]
+    text = f"(incf (aref C i j) (* (aref A {at_a}) (aref B {at_b})))"
+    for name in reversed(order):
+        text = f"(for {name} 0 {EXTENTS[name]} 1 serial {text})"
+    params = "(size M) (size N) (size K) " + " ".join(
+        [f"(buffer {n} {dtype} ({s}) (0 1) {access})" for n, s, access in (("A", a, "in"), ("B", b, "in"), ("C", "M N", "inout"))])
+    return program(text, params, machine)
+
+
+@pytest.mark.parametrize("order", ["".join(o) for o in itertools.permutations("ijp")])
+@pytest.mark.parametrize("operands", OPERANDS)
+def test_every_order_and_transposition_of_a_product_is_tiled(order: str, operands: str) -> None:
+    after = scheduled(product(order, operands))
+    assert steps(after).count("stage") == 3
+    assert parallel_loops(after) == ["io"]
+    fused = [n for k in after.kernels for n in k.walk() if isinstance(n, Setf) and "fma" in show(n.value)]
+    assert len(fused) == 12                                       # 6 rows of 2 vectors in registers
+    assert not any(isinstance(n, Incf) for k in after.kernels for n in k.unique())
+
+
+@pytest.mark.parametrize("operands", OPERANDS)
+def test_a_tiled_product_means_the_same(operands: str) -> None:
+    before = product("ijp", operands)
+    assert_same(before, scheduled(before), ((0, 3, 2), (3, 0, 2), (2, 3, 0), (1, 1, 1), (7, 17, 5), (13, 33, 3)))
+
+
+@pytest.mark.parametrize(("machine", "dtype", "count"), [(AVX512, "f32", 24), (NEON, "f32", 24), (AVX2, "f64", 12), (AVX2, "i32", 12)])
+def test_tiles_follow_the_machine_and_the_type(machine: str, dtype: str, count: int) -> None:
+    before = product("ijp", "A[i p] B[p j]", machine, dtype)
+    after = scheduled(before)
+    inner = next(loop for loop in loops_in(after) if loop.name == "pi")
+    assert len(inner.body) == count
+    assert_same(before, after, ((5, 9, 4), (14, 35, 3)))
+
+
+def test_sums_longer_than_a_panel() -> None:
+    before = product("ijp", "A[i p] B[p j]")
+    assert_same(before, scheduled(before), ((2, 5, 259),))
+
+
+def test_a_batched_product_threads_over_the_batch() -> None:
+    before = program("""(for b 0 L 1 serial (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial
+      (incf (aref C b i j) (* (aref A b i p) (aref B b p j)))))))""", """(size L) (size M) (size N) (size K)
+      (buffer A f32 (L M K) (0 1 2) in) (buffer B f32 (L K N) (0 1 2) in) (buffer C f32 (L M N) (0 1 2) inout)""", AVX2)
+    after = scheduled(before)
+    assert parallel_loops(after) == ["b"]
+    assert steps(after).count("stage") == 3
+    assert_same(before, after, ((2, 7, 17, 3), (0, 1, 1, 1)))
+
+
+def test_constant_sizes_smaller_than_a_tile() -> None:
+    before = program("(for i 0 5 1 serial (for j 0 3 1 serial (for p 0 4 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))",
+                     "(buffer A f32 (5 4) (0 1) in) (buffer B f32 (4 3) (0 1) in) (buffer C f32 (5 3) (0 1) inout)", AVX2)
+    assert_same(before, scheduled(before), ((),))
+
+
+@pytest.mark.parametrize("statements", [
+    "(for j 1 N 1 serial (setf (aref v j) (+ (aref v (- j 1)) (aref u j))))",
+    "(for j 0 N 1 serial (if (< 0:i32 (aref I j)) ((fail 1))))",
+    "(setf (aref s) x)",
+    "(for j 0 N 1 serial (for i 0 M 1 serial (setf (aref w i) (+ (aref w i) (aref u j)))))",
+])
+def test_what_is_not_understood_stays_serial(statements: str) -> None:
+    before = program(statements, facts=AVX2)
+    after = scheduled(before)
+    assert_same(before, after, SMALL) if "fail" not in statements else None
+    assert not vectors(after) or "aref w i" in statements
+
+
+def test_levels() -> None:
+    text = "(for j 0 N 1 serial (setf (aref v (+ j 0)) x))"
+    zero = program(text, facts=AVX2.replace("(opt 2)", "(opt 0)"))
+    assert recipes.schedule(zero) is zero
+    one = recipes.schedule(program(text, facts=AVX2.replace("(opt 2)", "(opt 1)")))
+    assert one.first(Schedule) is None
+    assert "(aref v j)" in show(one)
+    assert vectors(recipes.schedule(program(text, facts=AVX2)))
+
+
+def test_a_schedule_that_is_given_replaces_the_recipe() -> None:
+    after = recipes.schedule(program("(for j 0 N 1 serial (setf (aref v j) x))", facts=AVX2 + " (schedule (split j 4 min))"))
+    assert [loop.name for loop in loops_in(after)] == ["jo", "ji"]
+    assert steps(after) == ["split", "applied"]
+    assert recipes.schedule(after) is after
+
+
+def test_results_do_not_depend_on_names() -> None:
+    one = scheduled(product("ijp", "A[i p] B[p j]"))
+    other = recipes.schedule(product("ijp", "A[i p] B[p j]").replace(name="other"))
+    assert one.kernels == other.kernels
+
+
+def test_conditions_between_the_loops_are_kept() -> None:
+    before = program("(for i 0 M 1 serial (if (< 1 i) ((for j 0 N 1 serial (setf (aref X i j) (aref A i j))))))", facts=AVX2)
+    after = scheduled(before)
+    assert any(isinstance(n, If) for k in after.kernels for n in k.unique())
+    assert_same(before, after, SMALL)
+    assert any(isinstance(n, For) for k in after.kernels for n in k.unique())
+    assert run(after, {"M": 0, "N": 0, "K": 0, "x": 0.0, **_empty(after)}) == 0
+
+
+def _empty(node: LoopProgram) -> dict[str, object]:
+    from schedule_nets import arguments
+    return {k: v for k, v in arguments(node, {"M": 0, "N": 0, "K": 0}, 0).items() if k in node.buffers}
+
+
+def test_a_plain_product_needs_no_islpy() -> None:
+    text = show(product("ijp", "A[i p] B[p j]"))
+    code = f"""import sys
+from caten.core.program import resolve
+from caten.core.text import read
+from caten.loop import level, statements
+from caten.schedule import recipes
+level.verify(recipes.schedule(resolve(read({text!r})[0])))
+sys.exit(3 if "islpy" in sys.modules or "numpy" in sys.modules else 0)"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
