@@ -5,7 +5,10 @@ import inspect
 import textwrap
 from pathlib import Path
 
+from click.testing import CliRunner
+
 from caten import pipeline
+from caten.cli.app import COMMANDS, cli
 from caten.core import dtypes, expr, program, scalars
 from caten.core.monoids import MONOIDS
 from caten.core.node import Node
@@ -181,7 +184,15 @@ def codes_page() -> str:
 """
 
 
-PAGES = {"op.md": op_page, "tensor.md": tensor_page, "loop.md": loop_page, "operators.md": operators_page, "diagnostics.md": codes_page}
+def commands_page() -> str:
+    def text(*words: str) -> str:
+        done = CliRunner().invoke(cli, [*words, "--help"], prog_name="caten", terminal_width=120)
+        return f"```\n{done.output.rstrip()}\n```\n"
+    pages = "\n".join(f"## `caten {name}`\n\n{text(name)}" for name in COMMANDS)
+    return f"{GENERATED}\n# The command line\n\n{text()}\n{pages}"
+
+
+PAGES = {"commands.md": commands_page, "op.md": op_page, "tensor.md": tensor_page, "loop.md": loop_page, "operators.md": operators_page, "diagnostics.md": codes_page}
 
 
 def tidy(text: str) -> str:

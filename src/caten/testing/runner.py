@@ -17,7 +17,7 @@ from ..core.program import Buffer, Case, Outputs, Program, Reference, Scalar, So
 from ..errors import CatenError, Diagnostic, NothingMatched, Place, did_you_mean, error
 from ..frontend.lambdas import reference_program
 from ..frontend.op import OpProgram
-from ..loop import comparison, interpret, oracle
+from ..loop import bounds, comparison, interpret, oracle
 from ..loop.statements import LoopProgram
 from ..options import Options
 from ..runtime import work
@@ -296,7 +296,7 @@ def _checked(op: OpProgram, arrays: Mapping[str, np.ndarray], arguments: Mapping
 
 def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> _Expected:
     """Values in float64 with their rounding bounds, from the nest as written: interpreted, or as C where that would take long."""
-    program = oracle.bounded(op)
+    program = oracle.bounded(bounds.add_checks(op))
     run = comparison.widened(op, arguments)
     sizes = _numbers(op, arguments) | {n: int(arguments[n]) for n in op.sizes}
     if int(evaluate(work.flops(op), sizes)) + int(evaluate(work.bytes_moved(op), sizes)) // 4 <= INTERPRETED_STEPS:
