@@ -64,12 +64,12 @@ def _impossible(rows: list[Constraint], splits: list[tuple[Alternative, ...]], b
     answer = decide(rows)
     if isinstance(answer, Empty):
         return True
-    if isinstance(answer, Point):
-        splits = [s for s in splits if not any(_holds_at(alternative, answer) for alternative in s)]
-    if not splits:
+    chosen = next((s for s in splits if not (isinstance(answer, Point) and any(_holds_at(a, answer) for a in s))), None)
+    if chosen is None:
         return isinstance(answer, Unknown) and isl.is_empty(rows)
-    budget[0] -= len(splits[0])
-    return budget[0] >= 0 and all(_impossible([*rows, *alternative], splits[1:], budget) for alternative in splits[0])
+    budget[0] -= len(chosen)
+    rest = [s for s in splits if s is not chosen]
+    return budget[0] >= 0 and all(_impossible([*rows, *alternative], rest, budget) for alternative in chosen)
 
 
 def _holds_at(alternative: Alternative, point: Point) -> bool:
