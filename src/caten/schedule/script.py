@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.program import Schedule
+from ..core.program import At, Schedule, Source
 from ..core.text import Form, flat, place_in, read_forms
-from ..errors import Place, did_you_mean, error
+from ..errors import CatenError, Place, did_you_mean, error
 from ..loop.level import verify as verify_program
 from ..loop.statements import LoopProgram
 from .primitives.contract import contract
@@ -64,12 +64,21 @@ def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> L
         words = tuple([str(word) for word in step])
         if words == APPLIED:
             continue
-        values = check(words)
-        program = PRIMITIVES[words[0]].run(program, *values)
+        try:
+            values = check(words)
+            program = PRIMITIVES[words[0]].run(program, *values)
+        except CatenError as problem:
+            raise CatenError(*[d.at(written(program, words)) for d in problem.diagnostics]) from None
         done.append(words)
         if verify:
             verify_program(recorded(program, done))
     return recorded(program, done)
+
+
+def written(program: LoopProgram, step: Step) -> Place | None:
+    """Where a spec wrote this step."""
+    at, source = next((a for a in program.all(At) if a.what == flat(step)), None), program.first(Source)
+    return Place(source.file, at.line, at.column) if at is not None and source is not None else None
 
 
 def recorded(program: LoopProgram, steps: Iterable[Step]) -> LoopProgram:

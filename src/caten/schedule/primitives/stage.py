@@ -92,10 +92,7 @@ class _Tile:
         if not any(w.ref is self.ref for w in writes(self.found)):
             raise self.refuse(f"{self.ref} is only read inside '{self.found.name}', use read")
         self._check_one_to_one()
-        threads = [loop.name for loop in enclosing(self.program, self.found) if loop.mark == "parallel"]
-        ranges = [e for loop in self.inner if loop not in self.axes for e in (loop.lo, loop.hi)]
-        if threads and (self.is_conditional or mentions(tuple(ranges), threads)):
-            raise self.refuse(f"what is not written under its conditions would be stored back while other iterations of '{threads[0]}' write it")
+        self._check_threads()
         self._check_inside()
         local, tile = self._local("tile")
         load = self._either((Setf(tile, self.ref),), (Setf(tile, self._load()),), "_r")
@@ -214,6 +211,19 @@ class _Tile:
             context = context.given(cond)
         if not is_inside(self.ref, self.shape, context):
             raise self.refuse(f"{self.ref} is not proven to stay inside {self.buffer} for the whole tile")
+
+    def _check_threads(self) -> None:
+        """Storing back what no iteration wrote is harmless on one thread; on several, the tiles of two threads must not meet."""
+        around = enclosing(self.program, self.found)
+        wide = next((n for n, loop in enumerate(around) if loop.mark == "parallel"), None)
+        if wide is None:
+            return
+        thread, within = around[wide], [loop.name for loop in (*around[wide + 1:], *self.inner)]
+        ranges = [e for loop in self.inner if loop not in self.axes for e in (loop.lo, loop.hi)]
+        if not self.is_conditional and not mentions(tuple(ranges), (thread.name,)):
+            return
+        if not any(stride_in(i, thread.name) and not mentions(i, within) for i in self.ref.index):
+            raise self.refuse(f"what is not written under its conditions would be stored back while other iterations of '{thread.name}' write it")
 
     def _check_one_to_one(self) -> None:
         """Different cells of the tile must stand for different elements: each axis moves one index, by more than the faster ones together."""
