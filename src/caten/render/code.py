@@ -50,14 +50,15 @@ class Libm:
 Spelling = Infix | Prefix | Helper | Libm | str    # a plain string is the name of a function
 
 
-def infix(symbol: str, level: int, left: Code, right: Code) -> Code:
-    """`left symbol right` with the parentheses that C and its compilers' warnings ask for."""
+def infix(symbol: str, level: int, left: Code, right: Code, associative: bool = False) -> Code:
+    """`left symbol right` with the parentheses that C and its compilers' warnings ask for; a right operand of the same level goes without where the
+    operator is `associative`."""
     if level in _MIXED or level in (RELATION, EQUALITY):
         inner = UNARY if level in _MIXED else SHIFT + 1
         return Code(f"{left.at(inner)} {symbol} {right.at(inner)}", level)
     if level == OR:
         return Code(" || ".join([c.text if c.level == OR else c.at(AND + 1) for c in (left, right)]), OR)
-    return Code(f"{left.at(level)} {symbol} {right.at(level if level == AND else level + 1)}", level)
+    return Code(f"{left.at(level)} {symbol} {right.at(level if associative or level == AND else level + 1)}", level)
 
 
 def prefix(symbol: str, arg: Code) -> Code:

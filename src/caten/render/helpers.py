@@ -160,9 +160,7 @@ class Helpers:
         def make() -> str:
             vector, out = self.type(dtype, lanes), self.type(result, lanes)
             calls = [f"{scalar}({', '.join([f'{v}[{k}]' for v in 'abc'[:arity]])})" for k in range(lanes)]
-            rows = [", ".join(calls[k:k + 4]) for k in range(0, lanes, 4)]
-            items = rows[0] if len(rows) == 1 else "\n    " + ",\n    ".join(rows) + ",\n"
-            return self.function(name, out, ", ".join([f"{vector} {v}" for v in "abc"[:arity]]), f"return ({out}){{{items}}};")
+            return self.function(name, out, ", ".join([f"{vector} {v}" for v in "abc"[:arity]]), _listed(out, calls))
         return self.define(name, make)
 
     def vector_operator(self, fn: str, dtype: str, lanes: int, arity: int) -> str:
@@ -257,7 +255,8 @@ class Helpers:
         if kind == "complex" and not isinstance(spelling, str):
             return call(self.operator(fn, dtype), *args)
         if isinstance(spelling, (Infix, Prefix)):
-            done = infix(spelling.symbol, spelling.level, *args) if isinstance(spelling, Infix) else prefix(spelling.symbol, *args)
+            exact = fn == "add" and kind in ("int", "uint")          # any order of additions and subtractions gives the same bits
+            done = infix(spelling.symbol, spelling.level, *args, exact) if isinstance(spelling, Infix) else prefix(spelling.symbol, *args)
             promoted = lanes == 1 and kind in ("int", "uint") and DTYPES[dtype].bits < 32 and fn not in COMPARISONS
             return Code(f"({self.types[dtype]}){done.at(UNARY)}", UNARY) if promoted else done
         if lanes > 1:
@@ -309,12 +308,17 @@ class Helpers:
                 loose = self.loose_type(base, lanes)
                 body = f"return *(const {loose} *)p;" if loads else f"*({loose} *)p = v;"
             elif loads:
-                items = [(f"m[{k}] ? p[{k} * stride] : 0" if masked else f"p[{k} * stride]") for k in range(lanes)]
-                body = f"return ({vector}){{{', '.join(items)}}};"
+                body = _listed(vector, [(f"m[{k}] ? p[{k} * stride] : 0" if masked else f"p[{k} * stride]") for k in range(lanes)])
             else:
                 body = "\n".join([("" if not masked else f"if (m[{k}]) ") + f"p[{k} * stride] = v[{k}];" for k in range(lanes)])
             return self.function(name, vector if loads else "void", f"{pointer}{stride}{mask}{value}", body)
         return self.define(name, make)
+
+
+def _listed(vector: str, items: list[str]) -> str:
+    """`return (vector){…};` with four items to a line."""
+    rows = [", ".join(items[k:k + 4]) for k in range(0, len(items), 4)]
+    return f"return ({vector}){{{rows[0]}}};" if len(rows) == 1 else f"return ({vector}){{\n    " + ",\n    ".join(rows) + ",\n};"
 
 
 COMPARISONS = ("lt", "gt", "le", "ge", "eq", "ne")
