@@ -17,14 +17,14 @@ from caten.loop.context import Context
 from caten.loop.statements import LoopProgram, dotimes
 
 SEEN: Counter[str] = Counter()
-I, J, N = Var("i", "i64"), Var("j", "i64"), Var("N", "i64")          # 0 <= i < N, 0 <= j < 4
+VAR_I, VAR_J, N = Var("i", "i64"), Var("j", "i64"), Var("N", "i64")          # 0 <= i < N, 0 <= j < 4
 PARTS = ("add", "add", "sub", "mul", "floordiv", "mod", "min", "max", "where", "neg", "narrow", "shl", "shr", "and")
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 def random_expression(rng: random.Random, depth: int) -> Expr:
     if depth == 0 or rng.random() < 0.15:
-        return rng.choice((I, J, N, index(rng.randint(-4, 9)), index(rng.choice((0, 1, 4, 8)))))
+        return rng.choice((VAR_I, VAR_J, N, index(rng.randint(-4, 9)), index(rng.choice((0, 1, 4, 8)))))
     fn = rng.choice(PARTS)
     SEEN[fn] += 1
     a = random_expression(rng, depth - 1)
@@ -90,10 +90,14 @@ def compare(seed: int) -> None:
             assert not len(wrong), f"seed {seed} at N, i, j = {GRID[wrong[0]]}: {expr!r} -> {found!r}, which was {wanted[wrong[0]]}"
 
 
+def compare_all(count: int) -> None:
+    for seed in range(count):
+        compare(seed)
+
+
 def test_simplified_expressions_have_the_same_values(nightly: bool) -> None:
     SEEN.clear()
-    for seed in range(25_000 if nightly else 500):
-        compare(seed)
+    compare_all(25_000 if nightly else 500)
     print(dict(SEEN))
     for feature in (*PARTS, *COMPARISONS, "cond and", "cond or", "cond not", "shorter", "same"):
         assert SEEN[feature], f"no random expression had: {feature}"
@@ -103,8 +107,7 @@ def test_the_net_catches_a_wrong_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: `<=` is taken for `<`."""
     monkeypatch.setitem(simplifier.Context.alternatives.__globals__["_FORMS"], "le", ((1, 1, False),))
     with pytest.raises(AssertionError):
-        for seed in range(300):
-            compare(seed)
+        compare_all(300)
 
 
 def test_the_net_catches_division_that_truncates(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,5 +115,4 @@ def test_the_net_catches_division_that_truncates(monkeypatch: pytest.MonkeyPatch
     true_interval = Context.interval
     monkeypatch.setattr(Context, "interval", lambda self, form: (max(true_interval(self, form)[0], 0), true_interval(self, form)[1]))
     with pytest.raises(AssertionError):
-        for seed in range(500):
-            compare(seed)
+        compare_all(500)

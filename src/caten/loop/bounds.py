@@ -153,8 +153,9 @@ class _Checks:
 
     def step(self, loop: For, site: _Site) -> None:
         """A step of 0 never ends: an error where it is written, a failing call where it is computed."""
-        if isinstance(loop.step, Const):
-            if loop.step.value == 0:
+        step = site.known().linear(loop.step)
+        if step.is_constant:
+            if step.constant == 0:
                 raise self.error("E401", loop.name, f"the step of the loop over {loop.name} is 0", "a step is positive or negative")
             return
         cond = Op("ne", (loop.step, index(0)))

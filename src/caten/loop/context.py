@@ -31,6 +31,7 @@ class Context:
     clauses: tuple[Clause, ...] = ()
     values: Mapping[str, Expr] = field(default_factory=dict)           # of rank-0 locals, over variables
     conditions: Mapping[str, Expr] = field(default_factory=dict)       # of bool `let`s
+    bound: frozenset[str] = NOTHING                                    # sizes that are known at compile time
     unreachable: bool = False
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -41,7 +42,7 @@ class Context:
         """What holds at entry: sizes in range, bindings, arrays that fit in memory, the conditions that are checked."""
         ranges: dict[str, Range] = {s.name: (0, GREATEST_SIZE) for s in program.all(Size)}
         ranges |= {b.name: (b.value, b.value) for b in program.all(Bind)}
-        context = cls(ranges)
+        context = cls(ranges, bound=frozenset([b.name for b in program.all(Bind)]))
         for buffer in program.all(Buffer):
             context = context.holding_array(buffer)
         for ensured in program.all(Ensure):
@@ -218,8 +219,7 @@ class Context:
             case Const(value=int() as value):
                 return constant(int(value))
             case Var(name):
-                lo, hi = self.ranges.get(name, (0, 1))
-                return constant(lo) if lo == hi else of_atom(expr)
+                return constant(self.ranges[name][0]) if name in self.bound else of_atom(expr)
             case Aref(name, ()) if name in self.values:
                 return self.linear(self.values[name])
             case Op(fn="add" | "sub" | "mul" | "neg" | "shl", args=args) if is_integer(expr.dtype) and expr.lanes == 1:
@@ -360,7 +360,8 @@ class Context:
     # details
 
     def _with(self, **changes: Any) -> Context:
-        own = {"ranges": self.ranges, "clauses": self.clauses, "values": self.values, "conditions": self.conditions, "unreachable": self.unreachable}
+        own = {"ranges": self.ranges, "clauses": self.clauses, "values": self.values, "conditions": self.conditions, "bound": self.bound,
+               "unreachable": self.unreachable}
         return Context(**{**own, **changes})
 
     def _valued(self, name: str, form: Linear, dtype: str) -> Context:

@@ -62,6 +62,13 @@ def _obstacle_to_any_order(program: Program, loop_name: str) -> str | None:
     return None
 
 
+def carried_dependence(loop: For, context: Context) -> str | None:
+    """Two accesses of different iterations that share an element, accumulations included; None where there are none."""
+    strict, commuting = _carried(loop, context)
+    pair = strict or commuting
+    return None if pair is None else _clash(pair, loop.name)
+
+
 def is_reduction_over(program: Program, loop_name: str) -> bool:
     """Is all that its iterations share an accumulation by one operator?"""
     loop, context = find_loop(program, loop_name)

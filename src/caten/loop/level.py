@@ -16,6 +16,7 @@ from ..errors import CatenError, error
 from .accesses import accesses, is_inside
 from .affine import text_of
 from .context import Context
+from .dependence import carried_dependence
 from .simplify import statement_field
 from .statements import MARKS, SPACES, Aref, Fold, For, If, Incf, Let, Local, Ramp, Setf, Shuffle, Splat, Stmt, Vref
 
@@ -79,6 +80,8 @@ def _statement(stmt: Stmt, scope: Scope, context: Context, checked: bool) -> Non
                 raise _fault("E484", stmt, f"'{mark}' is not a mark; the marks are {', '.join(MARKS)}")
             if isinstance(step, Const) and step.value == 0:
                 raise _fault("E484", stmt, "the step is 0")
+            if mark == "parallel" and (shared := carried_dependence(stmt, context)) is not None:
+                raise _fault("E484", stmt, f"the parallel loop carries a dependence: {shared}")
             for bound in (lo, hi, step):
                 _is_scalar(bound, "i64", stmt, "a bound")
         case If(cond):
@@ -116,7 +119,7 @@ def _shape(declaration: Node) -> tuple[Expr, ...]:
 
 
 def _expression(expr: Expr, scope: Scope, stmt: Stmt) -> None:
-    for node in expr.unique():
+    for node in reversed(list(expr.unique())):          # operands before what uses them
         match node:
             case Var(name, dtype):
                 declared = _declaration(name, scope, stmt)

@@ -1,0 +1,132 @@
+"""What becomes of an access: nothing, an error, a condition at entry, or a guard in the body."""
+from __future__ import annotations
+
+import pytest
+
+from caten.core.program import Check, Ensure, resolve
+from caten.core.text import flat, form_of, read, show
+from caten.errors import CatenError
+from caten.frontend.op import OpProgram
+from caten.loop.bounds import add_checks
+from caten.loop.level import verify
+
+PARAMS = "(size M) (size N) (size K) (buffer A f32 (M K) (0 1) in) (buffer X f32 (N) (0) inout) (buffer I i32 (N) (0) in)"
+
+
+def program(body: str, params: str = PARAMS, facts: str = "") -> OpProgram:
+    return resolve(read(f'(op t (source "specs/t.toml") {params} {facts} (body {body}))')[0])   # type: ignore[no-any-return]
+
+
+def index_checks(checked: OpProgram) -> list[str]:
+    """The conditions about indices, as `text: condition`."""
+    conditions = {e.row: flat(form_of(e.cond)) for e in checked.all(Ensure)}
+    return [f"{c.text}: {conditions.get(c.row, 'in the body')}" for c in checked.all(Check) if "index" in c.text or "step" in c.text]
+
+
+@pytest.mark.parametrize(("body", "cond"), [
+    ("(for i 0 256 1 serial (setf (aref X i) 0.0))", "(<= 256 N)"),
+    ("(for i 0 M 1 serial (setf (aref X i) 0.0))", "(<= M N)"),
+    ("(for i 0 M 1 serial (for p 0 K 1 serial (setf (aref X i) (aref A i p))))", "(or (<= K 0) (<= M N))"),
+    ("(for i 0 M 1 serial (setf (aref X (+ i 3)) 0.0))", "(or (<= M 0) (<= (+ M 3) N))"),
+    ("(for i 0 N 2 serial (setf (aref X (+ i 1)) 0.0))", "(<= (* 2 (floordiv (+ N 1) 2)) N)"),
+    ("(for i (- M 1) -1 -1 serial (setf (aref X i) 0.0))", "(<= M N)"),
+    ("(for i 0 M 1 serial (for j 0 i 1 serial (setf (aref X j) 0.0)))", "(<= M (+ N 1))"),
+    ("(for i 0 M 1 serial (for j 0 K 1 serial (setf (aref X (+ (* i K) j)) 0.0)))", "(<= (* K M) N)"),
+    ("(local c i64 () register) (setf (aref c) 0) (for i 0 M 1 serial (setf (aref X (aref c)) 0.0) (incf (aref c) 1))", "(<= M N)"),
+    ("(setf (aref X 0) 1.0)", "(< 0 N)"),
+    ("(for i 0 N M serial (setf (aref X i) 0.0))", "(/= M 0)"),
+])
+def test_affine_accesses_are_checked_at_entry(body: str, cond: str) -> None:
+    checked = add_checks(program(body))
+    verify(checked)
+    assert [c.rsplit(": ", 1)[1] for c in index_checks(checked)] == [cond]
+    assert "fail" not in show(checked)
+
+
+@pytest.mark.parametrize(("body", "checked_body"), [
+    ("(for i 0 N 1 serial (setf (aref X (cast i64 (aref I i))) 0.0))",
+     "(body (for i 0 N 1 serial (let ix i64 (cast i64 (aref I i))) (if (not (and (<= 0 ix) (< ix N))) ((fail 5))) (setf (aref X ix) 0.0)))"),
+    ("(for i 0 N 1 serial (for p 0 K 1 serial (incf (aref X (cast i64 (aref I i))) 1.0)))",
+     "(body (for i 0 N 1 serial (let ix i64 (cast i64 (aref I i))) (if (not (and (or (<= K 0) (<= 0 ix)) (or (<= K 0) (< ix N)))) ((fail 5)))"
+     " (for p 0 K 1 serial (incf (aref X ix) 1.0))))"),
+    ("(for i 0 M 1 serial (if (< i 5) ((setf (aref X i) 0.0))))",
+     "(body (for i 0 M 1 serial (if (< i 5) ((if (not (< i N)) ((fail 5))) (setf (aref X i) 0.0)))))"),
+    ("(for i 0 N 1 serial (setf (aref X i) (where (< i M) (aref X (cast i64 (aref I i))) 0.0)))",
+     "(body (for i 0 N 1 serial (let ix i64 (where (< i M) (cast i64 (aref I i)) 0)) (if (not (or (not (< i M)) (and (<= 0 ix) (< ix N)))) ((fail 5)))"
+     " (setf (aref X i) (where (< i M) (aref X ix) 0.0))))"),
+    ("(for i 0 M 1 serial (for j i K 1 serial (setf (aref X (+ j i)) 0.0)))",
+     "(body (for i 0 M 1 serial (if (not (or (<= K i) (<= (+ K i) N))) ((fail 5))) (for j i K 1 serial (setf (aref X (+ j i)) 0.0))))"),
+])
+def test_other_accesses_are_checked_where_they_run(body: str, checked_body: str) -> None:
+    checked = add_checks(program(body))
+    verify(checked)
+    assert flat(form_of(checked.clauses[-1])) == checked_body
+    assert [c.rsplit(": ", 1)[1] for c in index_checks(checked)] == ["in the body"]
+
+
+def test_what_is_proven_gets_no_check() -> None:
+    body = "(for i 0 M 1 serial (for p 0 K 1 serial (if (< i N) ((incf (aref X i) (aref A i p))))))"
+    checked = add_checks(program(body))
+    assert not index_checks(checked)
+    assert checked.body == program(body).body
+
+
+@pytest.mark.parametrize(("body", "message"), [
+    ("(for i 0 N 1 serial (setf (aref X (+ i 1)) 0.0))", "(aref X (+ i 1)): index 1 (= (+ i 1)) reaches N, outside [0, N)"),
+    ("(for i 0 N 1 serial (setf (aref X (- i 1)) 0.0))", "(aref X (- i 1)): index 1 (= (- i 1)) reaches -1, outside [0, N)"),
+    ("(for i 0 N 1 serial (if (< (aref X i) 0.0) ((setf (aref X (+ i N)) 0.0))))",
+     "(aref X (+ i N)): index 1 (= (+ i N)) is outside [0, N) whenever it runs"),
+])
+def test_what_is_outside_at_every_size_is_refused_at_its_place(body: str, message: str) -> None:
+    access = message.split(": ")[0]
+    with pytest.raises(CatenError) as refused:
+        add_checks(program(body, facts=f'(at 7 12 "{access}")'))
+    found = refused.value.diagnostics[0]
+    assert (found.code, found.message) == ("E400", message)
+    assert found.place is not None
+    assert (found.place.file, found.place.line, found.place.column) == ("specs/t.toml", 7, 12)
+
+
+def test_a_check_names_its_place() -> None:
+    checked = add_checks(program("(for i 0 M 1 serial (setf (aref X i) 0.0))", facts='(at 8 17 "(aref X i)")'))
+    assert index_checks(checked) == ["t.toml:8:17: (aref X i): index 1 (= i) is outside [0, N): (<= M N)"]
+
+
+def test_a_literal_step_of_0_and_contradicting_sizes_are_refused() -> None:
+    with pytest.raises(CatenError, match="E401: the step of the loop over i is 0"):
+        add_checks(program("(for i 0 N 0 serial (setf (aref X i) 0.0))"))
+    with pytest.raises(CatenError, match=r"E402: every call would fail: the condition \(< N 50\) does not hold"):
+        add_checks(program("", facts="(bind N 100) (require (< N 50))"))
+
+
+def test_entry_conditions_come_in_a_fixed_order_and_only_where_needed() -> None:
+    params = "(size M) (size N) (scalar s i64) (scalar t i32) (buffer A f32 (M N) (0 1) in) (buffer X f32 ((- M N)) (0) inout)"
+    checked = add_checks(program("(for i 0 (- M N) s serial (setf (aref X i) (cast f32 t)))", params, "(bind N 3) (require (> M 7))"))
+    assert [flat(form_of(e)) for e in checked.all(Ensure)] == [
+        "(ensure 1 (and (<= 0 M) (<= M 1099511627776)))",
+        "(ensure 2 (= N 3))",
+        "(ensure 3 (and (<= -2147483648 s) (<= s 2147483647)))",
+        "(ensure 4 (> M 7))",
+        "(ensure 5 (/= s 0))",
+    ]
+
+
+def test_products_are_compared_without_overflow() -> None:
+    params = "(size M) (size N) (size K) (buffer X f64 (M N K) (0 1 2) inout)"
+    checked = add_checks(program("", params))
+    assert flat(form_of(checked.all(Ensure)[-1])) == (
+        "(ensure 4 (<= K (floordiv (floordiv 576460752303423488 (max M 1)) (max N 1))))")
+
+
+def test_unchecked_programs_keep_what_is_not_about_indices() -> None:
+    checked = add_checks(program("(for i 0 M 1 serial (setf (aref X (cast i64 (aref I i))) 0.0))", facts="(unchecked)"))
+    assert not index_checks(checked)
+    assert "fail" not in show(checked)
+    assert len(checked.all(Ensure)) == 4
+
+
+def test_adding_checks_is_deterministic_and_survives_text() -> None:
+    body = "(for i 0 M 1 serial (setf (aref X (cast i64 (aref I i))) 0.0))"
+    checked = add_checks(program(body))
+    assert checked is add_checks(program(body))
+    assert resolve(read(show(checked))[0]) is checked

@@ -1,0 +1,133 @@
+"""Dependence: answers by hand, and a net against running loops backwards."""
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from caten.core.program import resolve
+from caten.core.text import read
+from caten.loop import dependence
+from caten.loop.dependence import (
+    is_reduction_over,
+    obstacle_to_fission,
+    obstacle_to_fuse,
+    obstacle_to_parallel,
+    obstacle_to_reorder,
+    obstacle_to_vectorize,
+)
+
+PARAMS = """(size M) (size N) (size K) (buffer A f32 (M K) (0 1) in) (buffer B f32 (K N) (0 1) in) (buffer C f32 (M N) (0 1) inout)
+  (buffer X f32 (N) (0) inout) (buffer I i64 (N) (0) in)"""
+
+
+def program(body: str):
+    return resolve(read(f"(loop t {PARAMS} (kernel t {body}))")[0])
+
+
+GEMM = program("(for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))")
+
+
+def test_gemm() -> None:
+    assert obstacle_to_parallel(GEMM, "i") is None
+    assert obstacle_to_vectorize(GEMM, "j") is None
+    assert obstacle_to_parallel(GEMM, "p") == "the loop over p is a reduction: every iteration accumulates into (aref C i j)"
+    assert is_reduction_over(GEMM, "p")
+    assert not is_reduction_over(GEMM, "i")
+    assert [obstacle_to_reorder(GEMM, *pair) for pair in (("i", "j"), ("j", "p"), ("i", "p"))] == [None] * 3
+
+
+@pytest.mark.parametrize(("body", "obstacle"), [
+    ("(for i 1 N 1 serial (setf (aref X i) (aref X (- i 1))))",
+     "one iteration of i writes (aref X i), and a later one reads (aref X (- i 1)), which may be the same element"),
+    ("(for i 0 N 1 serial (setf (aref X i) (+ (aref X i) 1.0)))", None),
+    ("(for i 0 (floordiv N 2) 1 serial (setf (aref X (* 2 i)) (aref X (+ (* 2 i) 1))))", None),
+    ("(for i 0 N 2 serial (setf (aref X i) (aref X (+ i 1))))", None),
+    ("(for i (- N 2) -1 -1 serial (setf (aref X i) (aref X (+ i 1))))",
+     "one iteration of i writes (aref X i), and a later one reads (aref X (+ i 1)), which may be the same element"),
+    ("(for i 0 N 1 serial (setf (aref X (aref I i)) 0.0))",
+     "one iteration of i writes (aref X (aref I i)), and a later one writes (aref X (aref I i)), which may be the same element"),
+    ("(for i 0 N 1 serial (incf (aref X (aref I i)) 1.0))", "the loop over i is a reduction: every iteration accumulates into (aref X (aref I i))"),
+    ("(for i 0 N 1 serial (incf (aref X 0) 1.0) (incf (aref X 0) 2.0 max))",
+     "one iteration of i writes (aref X 0), and a later one writes (aref X 0), which may be the same element"),
+    ("(for i 0 N 1 serial (local t f32 () register) (setf (aref t) 0.0) (for j 0 M 1 serial (incf (aref t) (aref C j i))) (setf (aref X i) (aref t)))", None),
+    ("(local t f32 () register) (for i 0 N 1 serial (setf (aref t) 0.0) (setf (aref X i) (aref t)))",
+     "one iteration of i writes (aref t), and a later one writes (aref t), which may be the same element"),
+    ("(for i 0 (floordiv N 8) 1 serial (setf (vref X 8 ((* 8 i))) (splat 8 0.0)))", None),
+    ("(for i 0 (floordiv N 8) 1 serial (setf (vref X 8 ((* 4 i))) (splat 8 0.0)))",
+     "one iteration of i writes (vref X 8 ((* 4 i))), and a later one writes (vref X 8 ((* 4 i))), which may be the same element"),
+    ("(for i 0 N 1 serial (if (< (aref X i) 0.0) ((fail 1))))", "the loop over i contains a check that may end the call"),
+])
+def test_parallel_loops(body: str, obstacle: str | None) -> None:
+    assert obstacle_to_parallel(program(body), "i") == obstacle
+
+
+def test_reordering_is_refused_where_a_later_value_would_be_read_early() -> None:
+    skewed = program("(for i 1 M 1 serial (for j 0 (- N 1) 1 serial (setf (aref C i j) (aref C (- i 1) (+ j 1)))))")
+    assert obstacle_to_reorder(skewed, "i", "j") == (
+        "one iteration of i and j writes (aref C i j), and a later one reads (aref C (- i 1) (+ j 1)), which may be the same element: they would change places")
+    straight = program("(for i 1 M 1 serial (for j 1 N 1 serial (setf (aref C i j) (aref C (- i 1) (- j 1)))))")
+    assert obstacle_to_reorder(straight, "i", "j") is None
+    triangular = program("(for i 0 M 1 serial (for j 0 i 1 serial (setf (aref C i 0) 0.0)))")
+    assert obstacle_to_reorder(triangular, "i", "j") == "the bounds of the loop over j depend on i"
+    imperfect = program("(for i 0 M 1 serial (setf (aref C i 0) 0.0) (for j 0 N 1 serial (setf (aref C i j) 1.0)))")
+    assert obstacle_to_reorder(imperfect, "i", "j") == (
+        "the loop over j is not perfectly nested in the loop over i: the loop over i holds other statements")
+
+
+def test_fission_and_fusion() -> None:
+    fine = program("(for i 0 N 1 serial (setf (aref X i) 1.0) (incf (aref C 0 i) (aref X i)))")
+    assert obstacle_to_fission(fine, "i", 1) is None
+    ahead = program("(for i 0 (- N 1) 1 serial (setf (aref X i) 1.0) (setf (aref C 0 i) (aref X (+ i 1))))")
+    assert obstacle_to_fission(ahead, "i", 1) == (
+        "one iteration of i reads (aref X (+ i 1)), and a later one writes (aref X i), which may be the same element")
+    named = program("(for i 0 N 1 serial (let t f32 (aref X i)) (setf (aref C 0 i) t))")
+    assert obstacle_to_fission(named, "i", 1) == "'t' of the first part of the loop over i is used in the second part"
+    guarded = program("(for i 0 N 1 serial (if (< N 3) ((fail 1))) (setf (aref X i) 1.0))")
+    assert obstacle_to_fission(guarded, "i", 1) == "a check in the first part of the loop over i guards the second part"
+    twice = "(for i 0 N 1 serial (setf (aref X i) 1.0)) (for j 0 N 1 serial (incf (aref C 0 j) (aref X {})))"
+    assert obstacle_to_fuse(program(twice.format("j")), "i", "j") is None
+    assert "may be the same element" in str(obstacle_to_fuse(program(twice.format("(- (- N 1) j)")), "i", "j"))
+    other = program("(for i 0 N 1 serial (setf (aref X i) 1.0)) (for j 1 N 1 serial (incf (aref C 0 j) (aref X j)))")
+    assert obstacle_to_fuse(other, "i", "j") == "the loops over i and j have different bounds"
+
+
+def random_loop(rng: random.Random) -> tuple[str, list[tuple[int, int, str]]]:
+    """A loop over i in [0, 6), its text and its subscripts a·i + b with what they do."""
+    uses = [(rng.choice((-2, -1, 0, 1, 1, 2, 3)), rng.randint(0, 6), rng.choice(("w", "r", "+"))) for _ in range(rng.randint(1, 3))]
+    spell = {"w": "(setf (aref Y (+ 12 (+ (* {a} i) {b}))) 0.0)", "+": "(incf (aref Y (+ 12 (+ (* {a} i) {b}))) 1.0)",
+             "r": "(setf (aref Z i) (aref Y (+ 12 (+ (* {a} i) {b}))))"}
+    return " ".join(spell[kind].format(a=a, b=b) for a, b, kind in uses), uses
+
+
+def compare(seed: int) -> str:
+    body, uses = random_loop(random.Random(seed))
+    text = f"(loop t (buffer Y f32 (64) (0) inout) (buffer Z f32 (6) (0) inout) (kernel t (for i 0 6 1 serial {body})))"
+    p = resolve(read(text)[0])
+    strict = any(a * i + b == c * k + d and (kind != "r" or other != "r") and not kind == other == "+"
+                 for a, b, kind in uses for c, d, other in uses for i in range(6) for k in range(6) if i != k)
+    commuting = any(a * i + b == c * k + d and kind == other == "+" for a, b, kind in uses for c, d, other in uses for i in range(6) for k in range(6) if i != k)
+    found = obstacle_to_parallel(p, "i")
+    assert (found is not None) == (strict or commuting), f"seed {seed}: {body}: {found}"
+    assert is_reduction_over(p, "i") == (commuting and not strict), f"seed {seed}: {body}"
+    return "strict" if strict else "commuting" if commuting else "free"
+
+
+def compare_all(count: int) -> Counter[str]:
+    return Counter(compare(seed) for seed in range(count))
+
+
+def test_every_conflict_of_two_iterations_is_found_and_no_other(nightly: bool) -> None:
+    seen = compare_all(10_000 if nightly else 400)
+    print(dict(seen))
+    assert set(seen) == {"strict", "commuting", "free"}
+
+
+def test_the_net_catches_a_lost_direction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted fault: a later iteration is taken to be at least two later."""
+    true_before = dependence._before
+    monkeypatch.setattr(dependence, "_before", lambda loop, context: tuple(
+        [dependence.Constraint(c.linear.shifted(-1), c.equal) for c in true_before(loop, context)]))
+    with pytest.raises(AssertionError):
+        compare_all(400)

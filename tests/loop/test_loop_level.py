@@ -1,0 +1,95 @@
+"""The verifier: one program per refusal, and programs that must pass."""
+from __future__ import annotations
+
+import pytest
+
+from caten.core.program import resolve
+from caten.core.text import read
+from caten.errors import CatenError
+from caten.loop.level import verify
+
+PARAMS = """(size M) (size N) (buffer A f32 (M N) (0 1) in) (buffer X f32 (N) (0) inout) (buffer I i64 (N) (0) in)
+  (buffer F f32 ((* M N)) (0) inout)"""
+
+
+def program(body: str, params: str = PARAMS):
+    return resolve(read(f"(loop t {params} (kernel t {body}))")[0])
+
+
+@pytest.mark.parametrize("body", [
+    "(for i 0 N 1 serial (setf (aref X i) 0.0))",
+    "(for i (- N 1) -1 -1 serial (setf (aref X i) 0.0))",
+    "(for io 0 N 8 serial (for i io (min (+ io 8) N) 1 serial (setf (aref X i) 0.0)))",
+    "(for io 0 (floordiv (+ N 7) 8) 1 serial (for ii 0 8 1 serial (if (< (+ (* 8 io) ii) N) ((setf (aref X (+ (* 8 io) ii)) 0.0)))))",
+    "(for i 0 (floordiv N 8) 1 parallel (setf (vref X 8 ((* 8 i))) (splat 8 0.0)))",
+    "(for i 0 N 8 parallel (setf (vref X 8 (i) -1 (< (ramp 8 i 1) (splat 8 N))) (splat 8 0.0)))",
+    "(for i 0 N 8 serial (setf (vref X 8 (i) -1 (< (ramp 8 i 1) (splat 8 N)))"
+    " (where (< (ramp 8 i 1) (splat 8 (- N 1))) (vref X 8 ((+ i 1))) (splat 8 0.0))))",
+    "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref F (+ (* i N) j)) (aref A i j))))",
+    "(for t 0 (* M N) 1 serial (setf (aref F t) (aref A (floordiv t N) (mod t N))))",
+    "(for i 0 N 1 serial (setf (aref X i) (where (and (<= 1 i) (< (- i 1) M)) (aref A (- i 1) i) 0.0)))",
+    "(for i 0 N 1 serial (let k i64 (aref I i)) (if (not (and (<= 0 k) (< k N))) ((fail 1))) (setf (aref X k) 0.0))",
+    "(local T f32 (8) stack) (for i 0 8 1 serial (setf (aref T i) 0.0))",
+    "(local c i64 () register) (setf (aref c) 0) (for i 0 N 1 serial (setf (aref X (aref c)) 0.0) (incf (aref c) 1))",
+    "(for i 0 N 1 serial (if (<= N 0) ((setf (aref X 7) 0.0))))",
+])
+def test_these_pass(body: str) -> None:
+    verify(program(body))
+
+
+@pytest.mark.parametrize(("code", "message", "body"), [
+    ("E480", "the name 'i' is declared twice", "(for i 0 N 1 serial (for i 0 N 1 serial (setf (aref X i) 0.0)))"),
+    ("E480", "'i' is not declared before this use", "(setf (aref X i) 0.0)"),
+    ("E480", "'T' is not declared before this use", "(setf (aref T 0) 0.0) (local T f32 (4) stack)"),
+    ("E489", "(aref A i): 'A' has 2 axes", "(for i 0 N 1 serial (setf (aref X i) (aref A i)))"),
+    ("E482", "a i64 is stored in a f32", "(for i 0 N 1 serial (setf (aref X i) 1))"),
+    ("E482", "operands of type f32, i64", "(for i 0 N 1 serial (setf (aref X i) (+ (aref X i) 1)))"),
+    ("E482", "a condition is a i64, not bool", "(if 1 ((setf (aref F 0) 0.0)))"),
+    ("E482", "an index is a f32, not i64", "(for i 0 N 1 serial (setf (aref X (aref X i)) 0.0))"),
+    ("E482", "a i64 cannot be named as f32", "(let x f32 N)"),
+    ("E482", "'sqrt' does not combine two values", "(for i 0 N 1 serial (incf (aref X i) 1.0 sqrt))"),
+    ("E483", "(aref X (+ i 1)): index 1 is not shown to be inside [0, N)", "(for i 0 N 1 serial (setf (aref X (+ i 1)) 0.0))"),
+    ("E483", "(aref X (- i 1))", "(for i 0 N 1 serial (setf (aref X i) (aref X (- i 1))))"),
+    ("E483", "(aref A i i): index 1", "(for i 0 N 1 serial (setf (aref X i) (aref A i i)))"),
+    ("E483", "(vref X 8 (i)): index 1", "(for i 0 N 8 serial (setf (vref X 8 (i)) (splat 8 0.0)))"),
+    ("E483", "(aref X (aref I i)): index 1", "(for i 0 N 1 serial (setf (aref X (aref I i)) 0.0))"),
+    ("E483", "(aref X (aref c)): index 1", "(local c i64 () register) (setf (aref c) 0) (for i 0 N 1 serial (incf (aref c) 1) (setf (aref X (aref c)) 0.0))"),
+    ("E484", "'often' is not a mark", "(for i 0 N 1 often (setf (aref X i) 0.0))"),
+    ("E484", "the step is 0", "(for i 0 N 0 serial (setf (aref X i) 0.0))"),
+    ("E484", "carries a dependence", "(for i 1 N 1 parallel (setf (aref X i) (aref X (- i 1))))"),
+    ("E487", "vectors of different lengths", "(for i 0 (floordiv N 8) 1 serial (setf (vref X 8 ((* 8 i))) (+ (splat 8 0.0) (splat 4 1.0))))"),
+    ("E487", "do not fold by halves", "(for i 0 N 1 serial (setf (aref X i) (fold add (splat 6 0.0))))"),
+    ("E487", "the mask is a bool", "(for i 0 N 8 serial (setf (vref X 8 (i) -1 true) (splat 8 0.0)))"),
+    ("E488", "the shape of a local in 'stack' must be constant", "(local T f32 (N) stack)"),
+    ("E488", "'A' is only read", "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref A i j) 0.0)))"),
+    ("E488", "in 'heap'", "(local T f32 (4) heap)"),
+])
+def test_these_are_refused(code: str, message: str, body: str) -> None:
+    with pytest.raises(CatenError) as refused:
+        verify(program(body))
+    assert refused.value.diagnostics[0].code == code
+    assert message in refused.value.diagnostics[0].message
+
+
+def test_memory_that_may_have_changed_is_not_trusted() -> None:
+    guarded = "(if (not (and (<= 0 (aref I 0)) (< (aref I 0) N))) ((fail 1))) {} (setf (aref X (aref I 0)) 0.0)"
+    params = PARAMS.replace("(0) in)\n", "(0) inout)\n") + " (require (> N 0))"
+    verify(program(guarded.format(""), params))
+    with pytest.raises(CatenError, match="E483"):
+        verify(program(guarded.format("(setf (aref I 0) 9)"), params))
+    with pytest.raises(CatenError, match="E483"):
+        verify(program(guarded.format("(for i 0 N 1 serial (setf (aref I i) 9))"), params))
+
+
+def test_arithmetic_that_may_wrap_proves_nothing() -> None:
+    params = "(scalar a i64) (size N) (buffer X f32 (N) (0) inout)"
+    body = "(if (and (<= 0 a) (< (+ a 1) N)) ((setf (aref X a) 0.0)))"
+    with pytest.raises(CatenError, match="E483"):                    # a + 1 wraps to the least integer, which is below N
+        verify(program(body, params))
+    verify(program(body, params + " (ensure 1 (<= a 2147483647))"))
+
+
+def test_unchecked_programs_skip_bounds_alone() -> None:
+    verify(program("(for i 0 N 1 serial (setf (aref X (+ i 1)) 0.0))", PARAMS + " (unchecked)"))
+    with pytest.raises(CatenError, match="E482"):
+        verify(program("(for i 0 N 1 serial (setf (aref X (+ i 1)) 0))", PARAMS + " (unchecked)"))
