@@ -30,7 +30,8 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
         *draft.take("stage", iio, c.right.buffer, "read", "scratch", ki, ji),
     ]
     visits = draft.take("stage", ki, c.out.buffer, "accumulate", "register", iii, ji)
-    made = [name for name in panels if _is_whole(name)] + list(visits)       # a panel's edge stays scalar, a tile in registers must not
+    edges = tuple([f"{loop}_re" for loop in (iio, iii, ki, ji)])             # a panel's edge stays scalar, a tile in registers must not
+    made = [*[name for name in panels if not name.startswith(edges)], *visits]
     for name in (ji, *[name for name in made if name.startswith(f"{ji}_")]):
         _vectors(draft, name, tile.columns // 2)
     if machine.has_fma and is_float(c.out.dtype):
@@ -44,8 +45,3 @@ def _vectors(draft: Draft, name: str, lanes: int) -> None:
     outer, inner = draft.take("split", name, lanes)
     draft.take("vectorize", inner)
     draft.take("unroll", outer, "full")
-
-
-def _is_whole(name: str) -> bool:
-    """Is it a loop over whole tiles (`ji_r`, `ji_r_2`; not `ji_re`, which is at the edge)?"""
-    return "_re" not in name
