@@ -50,7 +50,7 @@ class Libm:
 Spelling = Infix | Prefix | Helper | Libm | str    # a plain string is the name of a function
 
 
-def infix(symbol: str, level: int, left: Code, right: Code, associative: bool = False) -> Code:
+def infix(symbol: str, level: int, left: Code, right: Code, *, associative: bool = False) -> Code:
     """`left symbol right` with the parentheses that C and its compilers' warnings ask for; a right operand of the same level goes without where the
     operator is `associative`."""
     if level in _MIXED or level in (RELATION, EQUALITY):

@@ -256,7 +256,7 @@ class Helpers:
             return call(self.operator(fn, dtype), *args)
         if isinstance(spelling, (Infix, Prefix)):
             exact = fn == "add" and kind in ("int", "uint")          # any order of additions and subtractions gives the same bits
-            done = infix(spelling.symbol, spelling.level, *args, exact) if isinstance(spelling, Infix) else prefix(spelling.symbol, *args)
+            done = infix(spelling.symbol, spelling.level, *args, associative=exact) if isinstance(spelling, Infix) else prefix(spelling.symbol, *args)
             promoted = lanes == 1 and kind in ("int", "uint") and DTYPES[dtype].bits < 32 and fn not in COMPARISONS
             return Code(f"({self.types[dtype]}){done.at(UNARY)}", UNARY) if promoted else done
         if lanes > 1:
