@@ -4,9 +4,10 @@
 """
 from __future__ import annotations
 
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,9 +15,9 @@ from typing import Any
 
 from .core.expr import Var, index
 from .core.node import substitute
-from .core.program import Bind, Config, Lines, Opt, Program, Scalar, Schedule, Size, Target, Unchecked, resolve
-from .core.text import read, show
-from .errors import Diagnostic, NothingMatched, UsageError, did_you_mean, error
+from .core.program import At, Bind, Config, Lines, Opt, Program, Scalar, Schedule, Size, Target, Unchecked, resolve
+from .core.text import flat, form_of, parse, place_in, read, read_forms, show
+from .errors import CatenError, Diagnostic, NothingMatched, Place, UsageError, did_you_mean, error
 from .frontend import spec
 from .frontend.op import OpProgram
 from .frontend.spec import SpecText
@@ -24,7 +25,7 @@ from .loop import bounds, simplify
 from .loop import level as loop_level
 from .loop.statements import Kernel, LoopProgram
 from .options import Options
-from .runtime import discover
+from .runtime import cache, discover
 from .runtime.protocol import Host, Runtime
 from .schedule import recipes, script
 from .tensor import level as tensor_level
@@ -32,6 +33,7 @@ from .tensor.lower import lower
 from .tensor.raising import raise_op
 from .tensor.values import TensorProgram
 
+_HEAD = re.compile(r"(?:\s|;[^\n]*\n)*\(\s*([^\s()]+)")      # the first word of a text of the stages, after comments
 LEVELS: dict[str, type[Program]] = {"op": OpProgram, "tensor": TensorProgram, "loop": LoopProgram}
 
 
@@ -70,19 +72,42 @@ def level_of(program: Program) -> str:
 
 def load_programs(source: SpecText, options: Options) -> list[Program]:
     """A spec, or the text that an earlier stage printed, as programs with the options attached."""
-    text = source.text.lstrip()
-    head = text[1:].split(None, 1)[0].rstrip("()") if text.startswith("(") and len(text) > 1 else ""
-    programs: list[Program]
-    if head in LEVELS:
-        programs = []
-        for node in read(source.text, source.name):
-            if not isinstance(node, Program):
-                raise error("E214", f"a text of the stages holds programs, not ({node.head} …)", hint="each starts with (op …), (tensor …) or (loop …)")
-            programs.append(resolve(node))
-        programs = [reconcile(p, options) for p in programs]
+    head = _HEAD.match(source.text)
+    if head is not None and head[1] in LEVELS:
+        programs = [reconcile(p, options) for p in read_programs(source)]
     else:
         programs = [attach(p, options) for p in spec.load(source, options)]
     return _selected(programs, options.only)
+
+
+def read_programs(source: SpecText) -> list[Program]:
+    """The programs of a text of the stages, verified: a person may have edited it. Raises CatenError with everything that is wrong."""
+    def spot(pos: int) -> Place:
+        return place_in(source.text, pos, source.name)
+    programs: list[Program] = []
+    problems: list[Diagnostic] = []
+    for form in read_forms(source.text, spot):
+        try:
+            node = parse(form, spot)
+            if not isinstance(node, Program):
+                raise error("E214", f"a text of the stages holds programs, not {flat(form_of(node))[:60]}",
+                            hint="each starts with (op …), (tensor …) or (loop …)")
+            program = resolve(node)
+            # the accesses of an op are looked at by its first pass, which adds the checks
+            VERIFIERS[level_of(program)](program.adding(Unchecked()) if isinstance(program, OpProgram) else program)
+            programs.append(program)
+        except CatenError as problem:
+            problems += [_of_text(d, spot(form.pos)) for d in problem.diagnostics]
+    if problems:
+        raise CatenError(*problems)
+    return programs
+
+
+def _of_text(d: Diagnostic, place: Place) -> Diagnostic:
+    """What a verifier says of a program that a person gave: not our fault, and the place is the program."""
+    if d.code.startswith(("E47", "E48")):
+        d = replace(d, code="E215", hint="correct the text, or make it again from the spec")
+    return d.at(place)
 
 
 def _selected(programs: list[Program], only: tuple[str, ...]) -> list[Program]:
@@ -96,7 +121,8 @@ def _selected(programs: list[Program], only: tuple[str, ...]) -> list[Program]:
 def runtime_of(options: Options) -> Runtime:
     """The configured runtime that the options name."""
     host = Host(cc=options.cc, cflags=options.cflags, ldflags=options.ldflags, temp=Path(options.temp_dir) if options.temp_dir else None,
-                timeout=options.cc_timeout, debug=options.lines)
+                timeout=options.cc_timeout, debug=options.lines,
+                cache=cache.default_directory(options.cache_dir) if options.use_cache else None)
     return discover.find(options.runtime, options.runtime_path).configure(options.config, host)
 
 
@@ -126,7 +152,10 @@ def attach(op: OpProgram, options: Options) -> Program:
 def _with_schedule(program: Program, options: Options) -> Program:
     if options.schedule is None:
         return program
-    return program.without(Schedule).adding(script.parse_schedule(options.schedule, options.schedule_file))
+    before = program.first(Schedule)
+    steps = {flat(form_of(step)) for step in before.steps} if before is not None else set()
+    rest = program.replace(clauses=tuple([c for c in program.clauses if c is not before and not (isinstance(c, At) and c.what in steps)]))
+    return rest.adding(script.parse_schedule(options.schedule, options.schedule_file))
 
 
 def _strided(program: Program, name: str) -> Program:
@@ -213,9 +242,9 @@ def timed(what: str, options: Options) -> Iterator[None]:
         print(f"caten: {what}: {(time.perf_counter() - start) * 1e3:.1f} ms", file=sys.stderr)
 
 
-def render(programs: list[Program], options: Options) -> str:
+def render(programs: Sequence[Program], options: Options) -> str:
     """The source text of programs at any level, as one library."""
-    loops = [advance(p, "loop", options) for p in programs]
+    loops = [loop for p in programs if isinstance(loop := advance(p, "loop", options), LoopProgram)]
     runtime = runtime_for(loops, options)
     with timed("render", options):
         text = runtime.render(*loops)
@@ -224,7 +253,7 @@ def render(programs: list[Program], options: Options) -> str:
     return text
 
 
-def runtime_for(programs: list[Program], options: Options) -> Runtime:
+def runtime_for(programs: Sequence[Program], options: Options) -> Runtime:
     """The runtime that the programs were made for, with the surroundings of this call."""
     target = programs[0].first(Target)
     if target is None:

@@ -84,7 +84,7 @@ STATEMENTS = [
 VALUES = [
     ("(sine s)", "E221 1:33 there is no function or statement 'sine' | did you mean 'sin'?"),
     ("(** s 2)", "E221 1:33 there is no function or statement '**' | write (pow …)"),
-    ("(sqrt s s)", "E222 1:33 (sqrt …) takes 1 parts, not 2 | write (sqrt a)"),
+    ("(sqrt s s)", "E222 1:33 (sqrt …) takes 1 part, not 2 | write (sqrt a)"),
     ("(< 1)", "E222 1:33 (< …) takes 2 to 100 parts, not 1 | write (< a b)"),
     ("(if (< i 3) 1)", "E222 1:33 (if …) takes 3 parts, not 2 | write (if condition a b)"),
     ("(cond ((< i 3) 1))", "E222 1:33 this (cond …) has no value when no clause holds | end it with (t value)"),

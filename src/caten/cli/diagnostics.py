@@ -7,12 +7,15 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import IO, Any
 
 from ..errors import CatenError, Diagnostic, Place
 
 FORMATS = ("text", "json")
 MAX_LINE = 150                    # characters of a source line that are shown
+MAX_KEPT = 4096                   # characters of one that is read again from its file
+MAX_READ = 1 << 24                # bytes of that file
 COLOURS = {"error": "bold red", "warning": "bold magenta", "note": "bold cyan", "hint": "bold green", "place": "bold", "code": "dim"}
 
 Pieces = list[tuple[str, str]]    # one line: (style, text) pairs
@@ -97,9 +100,10 @@ def _prefix(place: Place | None) -> Pieces:
 
 def _excerpt(place: Place | None) -> list[Pieces]:
     """The source line with a caret under the column."""
-    if place is None or not place.text.strip():
+    text = place and (place.text or line_of(place))
+    if place is None or not text or not text.strip():
         return []
-    line, column = place.text.rstrip("\r\n"), max(0, place.column - 1)
+    line, column = text.rstrip("\r\n"), max(0, place.column - 1)
     start = max(0, column - MAX_LINE // 2) if len(line) > MAX_LINE else 0
     before = escape(line[start:column]).replace("\t", "    ")
     after = escape(line[column:start + MAX_LINE]).replace("\t", "    ")
@@ -108,6 +112,17 @@ def _excerpt(place: Place | None) -> list[Pieces]:
     width = sum(2 if unicodedata.east_asian_width(c) in "WF" else 0 if unicodedata.combining(c) else 1 for c in lead + before)
     return [[("", number + lead + before + after + ("…" if start + MAX_LINE < len(line) else ""))],
             [("", " " * (len(number) - 2) + "| " + " " * width), ("hint", "^")]]
+
+
+def line_of(place: Place) -> str:
+    """The line in the file, for a place that was carried through a text as line and column alone; nothing where it cannot be read."""
+    try:
+        if not os.path.isfile(place.file) or os.path.getsize(place.file) > MAX_READ:      # the name comes from the text: it may be a device
+            return ""
+        with open(place.file, encoding="utf-8", errors="replace") as stream:
+            return next(islice(stream, place.line - 1, place.line), "")[:MAX_KEPT]
+    except (OSError, ValueError):
+        return ""
 
 
 def wants_colour(stream: IO[str]) -> bool:

@@ -31,6 +31,7 @@ SUMS, PRODUCTS = ("+", "-"), ("*", "floordiv", "//", "mod", "%")
 
 _TOKEN = re.compile(r"""(?P<skip>(?:\s+|;[^\n]*)+)|(?P<number>\d[A-Za-z0-9_.]*)|(?P<name>[A-Za-z_][A-Za-z0-9_-]*)"""
                     r"""|(?P<mark>->|//|==|/=|!=|<=|>=|[-+*/%=<>(){}\[\],~])""")
+_LOST = re.compile(r";[ \t]*[A-Za-z_][A-Za-z0-9_-]*[ \t]*\{")        # a declaration after a semicolon, which would be a comment
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ def tokens(text: str, where: Callable[[int], Place]) -> list[Token]:
         m = _TOKEN.match(text, pos)
         if m is None:
             raise stray(text[pos], where(pos))
+        if m.lastgroup == "skip" and (lost := _LOST.search(m[0])) is not None:
+            raise stray(";", where(pos + lost.start()))
         if m.lastgroup != "skip":
             found.append(Token(str(m.lastgroup), m[0], pos, m.end()))
         pos = m.end()
@@ -62,7 +65,8 @@ def tokens(text: str, where: Callable[[int], Place]) -> list[Token]:
 def stray(char: str, place: Place) -> CatenError:
     """The refusal of a character that no name and no operator has."""
     if ord(char) < 128:
-        return error("E101", f"{shown(char)} has no meaning here", place)
+        hint = "; begins a comment: separate declarations with commas" if char == ";" else None
+        return error("E101", f"{shown(char)} has no meaning here", place, hint=hint)
     return error("E106", f"names are ASCII letters, digits, _ and -: this is {unicodedata.name(char, f'U+{ord(char):04X}')}", place,
                  hint="some letters of other alphabets look like ASCII ones")
 

@@ -62,8 +62,13 @@ def _signature(form: Form, source: Locations) -> tuple[Written, Written, list[Wr
     elif more[0] == "where":
         start, end = more[0].pos + len("where"), form.end
     else:
-        raise error("E023", f"expected 'where' after the outputs, not {shown(source.text[more[0].pos:more[0].pos + 20])}", source.at(more[0].pos))
+        raise error("E023", f"expected 'where' after the outputs, not {_written(more[0])}", source.at(more[0].pos))
     return _within(form[0], source), _within(form[2], source), [_slice(source, start, end)]
+
+
+def _written(form: Sexp) -> str:
+    """A form, for a message."""
+    return "(…)" if isinstance(form, Form) else shown(str(form))
 
 
 def _within(form: Form, source: Locations) -> Written:

@@ -86,7 +86,7 @@ class Frame:
         given = len(form) - 1
         if given < low or (high is not None and given > high):
             wanted = str(low) if high == low else f"at least {low}" if high is None else f"{low} to {high}"
-            self.fail("E222", f"({form[0]} …) takes {wanted} parts, not {given}", form.pos, f"write {usage}")
+            self.fail("E222", f"({form[0]} …) takes {wanted} {'part' if wanted == '1' else 'parts'}, not {given}", form.pos, f"write {usage}")
 
     def identifier(self, form: Sexp, usage: str) -> str:
         """A name that is being declared."""

@@ -43,6 +43,7 @@ class Locations:
     file: str
     keys: dict[Path, int] = field(default_factory=dict)
     values: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    unclosed: int | None = None        # the offset of a string that never ends
 
     def __post_init__(self) -> None:
         self._lines = [0, *[m.end() for m in re.finditer("\n", self.text)]]
@@ -190,6 +191,11 @@ class _Scanner:
         self.found.values[path] = (start, self.pos)
 
     def string(self) -> None:
+        self.found.unclosed = self.pos
+        self.quoted()
+        self.found.unclosed = None
+
+    def quoted(self) -> None:
         if self.text.startswith("'''", self.pos):
             m = _ML_LITERAL_END.search(self.text, self.pos + 3)
             if m is None:

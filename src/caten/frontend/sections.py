@@ -8,13 +8,14 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ..core.dtypes import DTYPES
-from ..core.program import Case, Fact, Reference, Schedule, Setting
-from ..core.text import Form, Quoted, read_forms
+from ..core.program import At, Case, Fact, Reference, Schedule, Setting
+from ..core.text import Atom, Form, Quoted, flat, read_forms
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 from .composite import fold
 from .files import language_of, shown
 from .locate import Locations, Path
 from .signature import Signature
+from .typing import spell
 
 Section = tuple[dict[str, Any], Path]      # a table of the document and its path; both empty where the spec has none
 
@@ -101,7 +102,7 @@ def _settings(table: dict[str, Any], path: Path, signature: Signature, places: L
         elif name in scalars:
             dtype = DTYPES[scalars[name].dtype]
             if dtype.kind in ("int", "uint") and not (type(value) is int and dtype.least <= value <= dtype.greatest):
-                yield Diagnostic("E020", f"'{key}' is {dtype.name}, which {value} does not fit", place)
+                yield Diagnostic("E020", f"'{key}' is {spell(dtype.name)}, from {dtype.least} to {dtype.greatest}: {value} does not fit", place)
             else:
                 yield Setting(scalars[name].name, str(value).lower())
         else:
@@ -127,23 +128,30 @@ def _schedule(table: dict[str, Any], path: Path, places: Locations, runtime: str
         yield from refusal.diagnostics
         return
     if table.get("runtime", FilePath(runtime).stem) == FilePath(runtime).stem:
-        yield Schedule(steps)
+        yield Schedule(tuple([_plain(step, where) for step in steps]))
+        for step in steps:
+            place = where(step.pos)
+            yield At(place.line, place.column, flat(step))
 
 
-def steps_of(code: str, where: Callable[[int], Place]) -> tuple[Any, ...]:
-    """`(schedule (split i 6 pad) …)` as steps of words and tuples."""
+def steps_of(code: str, where: Callable[[int], Place]) -> list[Form]:
+    """The steps of `(schedule (split i 6 pad) …)`."""
     forms = read_forms(code, where)
     if len(forms) != 1 or not isinstance(forms[0], Form) or not forms[0] or forms[0][0] != "schedule":
-        raise error("E021", "a [schedule] holds one (schedule step…)", where(getattr(forms[0], "pos", 0) if forms else 0))
+        stray = forms[1] if len(forms) > 1 else forms[0] if forms else None
+        raise error("E021", "a [schedule] holds one (schedule step…)", where(stray.pos if stray is not None else 0),
+                    hint="for example (schedule (split i 8) (vectorize ii))")
+    steps: list[Form] = []
     for step in forms[0][1:]:
-        if not isinstance(step, Form) or not step or not isinstance(step[0], str):
+        if not isinstance(step, Form) or not step or not isinstance(step[0], Atom):
             raise error("E021", "a step of a schedule is (PRIMITIVE argument…)", where(step.pos), hint="for example (split i 6 pad)")
-    return tuple(_plain(step, where) for step in forms[0][1:])
+        steps.append(step)
+    return steps
 
 
 def _plain(form: Any, where: Callable[[int], Place]) -> Any:
     if isinstance(form, Quoted):
-        raise error("E021", "a schedule has no strings", where(form.pos))
+        raise error("E021", "a schedule has no strings", where(form.pos), hint="write the name without quotes")
     return str(form) if isinstance(form, str) else tuple(_plain(f, where) for f in form)
 
 

@@ -15,7 +15,7 @@ from ..core.dtypes import LATER, SPELLINGS, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var, index
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 from .composite import Declared, fold
-from .conditions import Arithmetic, Token, parse_conditions, tokens
+from .conditions import Arithmetic, Token, parse_conditions, stray, tokens
 from .files import shown
 
 MAX_RANK = 32
@@ -145,7 +145,7 @@ class _Reader:
             axes.append(int(token.text))
             cursor.accept(",")
         if sorted(axes) != list(range(rank)):
-            wanted = f"each of 0…{rank - 1} once" if rank > 1 else "0" if rank else "nothing"
+            wanted = f"each of 0…{rank - 1} once" if rank > 1 else "0 alone" if rank else "nothing"
             raise error("E110", f"the order <{' '.join(map(str, axes))}> must list {wanted}", place,
                         hint=f"the tensor has {rank} {'axis' if rank == 1 else 'axes'}; from slowest to fastest, <0 1> is row major")
         return tuple(axes)
@@ -245,6 +245,8 @@ def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements:
 def identifier(written: str, place: Place) -> str:
     """A declared name as a C identifier."""
     name = written.replace("-", "_")
+    if (foreign := next((c for c in written if ord(c) > 127), None)) is not None:
+        raise stray(foreign, place)
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or written.endswith("-"):
         raise error("E106", f"{shown(written)} is not a name", place, hint="a name is ASCII letters, digits, _ and -, and starts with a letter")
     if len(name) > MAX_NAME:

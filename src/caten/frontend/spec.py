@@ -121,14 +121,37 @@ def parse(source: SpecText) -> tuple[dict[str, Any], Locations]:
     try:
         document = tomli.loads(source.text)
     except tomli.TOMLDecodeError as problem:
-        raise error("E005", f"not TOML: {shown(problem.msg, 200)[1:-1]}",
-                    places.at(_offset(source.text, problem.lineno, problem.colno))) from None
-    except (ValueError, RecursionError) as problem:     # numbers beyond what Python converts
-        raise error("E004", f"a value is too large: {shown(str(problem), 120)[1:-1]}", Place(source.name, 1, 1)) from None
+        raise _not_toml(problem, source, places) from None
+    except (ValueError, RecursionError):     # numbers beyond what Python converts
+        number = max(re.finditer(r"\d[\d_]*", source.text), key=lambda m: m.end() - m.start())
+        raise error("E004", f"a number of {len(number[0])} digits", places.at(number.start())) from None
     found = schema.problems(document, places)
     if found:
         raise CatenError(*found)
     return document, places
+
+
+# What tomli says -> what that means here, and what to do.
+_NOT_TOML: dict[str, tuple[str, str | None]] = {
+    "Cannot overwrite": ("this key is given twice", "keep one of the two"),
+    "Cannot declare": ("this section is there twice", "several operators are [[composite]], each with its own [composite.implementation]"),
+    "Unescaped '\\' in a string": ("a backslash that escapes nothing", "write \\\\, or the string in single quotes"),
+    "Invalid statement": ("expected [section] or key = value", None),
+}
+
+
+def _not_toml(problem: tomli.TOMLDecodeError, source: SpecText, places: Locations) -> CatenError:
+    """The parser's refusal in our words, where the fault begins."""
+    offset = _offset(source.text, problem.lineno, problem.colno)
+    if places.unclosed is not None and (problem.msg.startswith("Unterminated") or "\\n" in problem.msg):
+        return error("E005", "not TOML: this string is never closed", places.at(places.unclosed),
+                     hint='end it with the quotes it begins with; """ may span lines')
+    known = next((row for start, row in _NOT_TOML.items() if problem.msg.startswith(start)), None)
+    if known is not None and known[0].startswith("this"):
+        line = source.text.rfind("\n", 0, offset) + 1
+        offset = line + len(source.text[line:offset]) - len(source.text[line:offset].lstrip())
+    message, hint = known or (shown(problem.msg, 200)[1:-1], None)
+    return error("E005", f"not TOML: {message}", places.at(offset), hint=hint)
 
 
 def _offset(text: str, line: int, column: int) -> int:

@@ -115,7 +115,7 @@ class Typing:
         if dtype == "bool":
             self.fail("E301", f"{what} has a number where a bool is expected", pos, "compare it, (/= x 0), or write t or nil")
         if weak == WEAK_FLOAT and not (is_float(dtype) or is_complex(dtype)):
-            self.fail("E302", f"{what}: a decimal number cannot become an {spell(dtype)}", pos,
+            self.fail("E302", f"{what}: a decimal number cannot become {_a(dtype)}", pos,
                       f"convert the integer, (cast float …), or round the decimal, (cast {spell(dtype)} …)")
 
     # -- settling -----------------------------------------------------------------------------------------------------------------

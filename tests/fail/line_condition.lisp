@@ -1,0 +1,1 @@
+(composite ((A{float}[N]) -> (C{float}[N]) where N > Q) (dotimes (i N) (setf (aref C i) (aref A i))))

@@ -1,0 +1,1 @@
+(composite Add)
