@@ -64,3 +64,9 @@ def test_words_of_a_response_file(text: str, words: list[str]) -> None:
 def test_an_open_quote_is_refused() -> None:
     with pytest.raises(UsageError, match="quote"):
         split_words("'a")
+
+
+def test_a_response_file_with_a_nul_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "nul").write_bytes(b"gemm.toml -o x\0y")
+    with pytest.raises(UsageError, match="NUL"):
+        normalise([f"@{tmp_path}/nul"])

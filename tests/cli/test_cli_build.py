@@ -4,9 +4,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
+import sys
+import time
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,6 +18,7 @@ import pytest
 
 from caten.cli.app import COMMANDS
 
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 
 
@@ -297,3 +302,49 @@ def test_help_lists_every_command(building: Any) -> None:
     for command in COMMANDS:
         assert f"  {command} " in out
     assert building("-h").out == out
+
+
+# -- interrupted
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_build_leaves_nothing(folder: Path, number: signal.Signals, code: int) -> None:
+    (folder / "slow").write_text(f"#!/bin/sh\necho $$ > {folder}/pid\nsleep 60 & wait\n")
+    (folder / "slow").chmod(0o755)
+    (folder / "temporary").mkdir()
+    running = subprocess.Popen([sys.executable, "-m", "caten", "axpy.toml", "-O0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "CC": str(folder / "slow"), "TMPDIR": str(folder / "temporary")})
+    deadline = time.monotonic() + 20
+    while not (folder / "pid").exists() or not (folder / "pid").read_text().strip():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    start = time.monotonic()
+    running.send_signal(number)
+    out, err = running.communicate(timeout=10)
+    assert running.returncode == code
+    assert time.monotonic() - start < 1
+    assert out == ""
+    assert "Traceback" not in err
+    assert made(folder) == ["pid", "slow", "temporary"]
+    assert list((folder / "temporary").iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((folder / "pid").read_text()), 0)
+
+
+def test_random_command_lines_end_with_a_message(caten: Any, folder: Path) -> None:
+    """Exit codes of the table, no traceback, whatever is typed."""
+    words = ["gemm.toml", "axpy.toml", "-", "(", "()", "(op X)", "-O9", "-o", "x.c", "-E", "-D", "-DM", "-DM=", "-DM=x", "-D=", "--config", "OMP", "=",
+             "-march=", "-march", "-fstrided=", "-fstrided=A", "-s", "--only", "Gemm", "", "@gemm.toml", "--debug", "4", "--seed", "-1", "--test", "M", "-W",
+             "error", "--emit", "c=", "spec,ir", ",", "--diagnostics-format=json", "--", "-x", "lisp", "-g", "-###", "-I", "/dev/null", "/", "a" * 300, "-MD",
+             "-MF", "é", "\ud800", "-r", "numpy", "./x.py", "-fno-bounds-check", "cache", "runtimes"]
+    starts = [["-O0"], ["parse", "gemm.toml"], ["render", "-O0", "-"], ["check", "-O0", "axpy.toml"], ["build", "-E", "gemm.toml"],
+              ["gemm.toml", "-O0", "-###"]]
+    texts = ["", "(", "(op X)", "x=1", "(tensor X) (loop Y)", "(composite)"]
+    random = Random(7)
+    codes = set()
+    for _ in range(60):
+        line = [*random.choice(starts), *random.choices(words, k=random.randint(0, 3))]
+        result = caten(*line, stdin=random.choice(texts))
+        codes.add(result.code)
+        assert result.code in (0, 1, 2, 3, 5), (line, result.err)
+        assert "Traceback" not in result.err
+    assert {0, 1, 2} <= codes

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 
@@ -102,3 +103,10 @@ def test_colour_does_not_change_the_text(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "\x1b[" in shown
     import re
     assert re.sub(r"\x1b\[[0-9;]*m", "", shown).rstrip("\n") == text(d)
+
+
+def test_a_line_that_was_not_carried_along_is_read_from_its_file(tmp_path: Path) -> None:
+    (tmp_path / "f.toml").write_text("one\ntwo words\n")
+    assert "    2 | two words\n      |     ^" in text(Diagnostic("E1", "m", Place(str(tmp_path / "f.toml"), 2, 5)))
+    for name in (str(tmp_path / "none"), "/dev/zero", str(tmp_path), "a\0b"):
+        assert "|" not in text(Diagnostic("E1", "m", Place(name, 1, 1)))

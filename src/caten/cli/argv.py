@@ -21,7 +21,7 @@ MAX_RESPONSE_BYTES = 1 << 24
 def normalise(argv: Iterable[str]) -> list[str]:
     """The command line with every single-dash option either one that click knows or split from its value. Nothing after `--` is touched."""
     out: list[str] = []
-    words = _expand(argv, 0)
+    words = _expand(argv, 0)                                  # as an iterator: an option takes its value from it
     for word in words:
         if word == "--":
             return [*out, word, *words]
@@ -78,6 +78,8 @@ def _expand(argv: Iterable[str], depth: int) -> Iterator[str]:
             text = Path(word[1:]).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
             raise UsageError(Diagnostic("E908", f"cannot read {word}: {problem}")) from None
+        if "\0" in text:                                      # no argument of a process holds one, and no file name
+            raise UsageError(Diagnostic("E908", f"{word} holds a NUL character"))
         yield from _expand(split_words(text), depth + 1)
 
 

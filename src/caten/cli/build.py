@@ -89,7 +89,7 @@ def _write_depfile(request: Request, production: Production, todo: Plan, texts: 
 def _dependencies(request: Request, production: Production, texts: Sequence[SpecText]) -> list[str]:
     files = [name for name in request.inputs if name != STDOUT and not name.lstrip().startswith("(")]
     for text in texts:
-        if text.lang == "toml":
+        if text.lang == "toml" or text.text.lstrip().startswith("(composite"):
             files += [_short(path) for path in spec.dependencies(text, request.options)]
     if request.options.schedule is not None and request.options.schedule_file != STDOUT:
         files.append(request.options.schedule_file)

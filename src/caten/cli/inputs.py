@@ -72,6 +72,8 @@ def load(request: Request, texts: Sequence[SpecText]) -> list[Program]:
             problems.append(problem)
     if problems:
         raise combined(problems)
+    if not programs:
+        raise NothingMatched(Diagnostic("E920", "there is no composite in the input"))
     return selected(programs, request.options.only)
 
 
