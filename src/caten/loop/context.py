@@ -315,9 +315,9 @@ class Context:
                 return lo // d, hi // d
             case Op(fn="floordiv", args=(a, b)):
                 lo, hi = self.interval(self.linear(a))
-                return min(lo, 0, -hi), max(hi, 0, -lo)
-            case Op(fn="mod", args=(_, b)) if self.interval(self.linear(b))[0] >= 1:
-                return 0, self.interval(self.linear(b))[1] - 1
+                return (min(lo, 0), max(hi, 0)) if self.interval(self.linear(b))[0] >= 0 else (min(lo, 0, -hi), max(hi, 0, -lo))
+            case Op(fn="mod", args=(_, b)) if self.interval(self.linear(b))[0] >= 0:
+                return 0, max(self.interval(self.linear(b))[1] - 1, 0)               # modulo 0 is 0
             case Op(fn="min" | "max", args=(a, b)) if is_integer(atom.dtype):
                 (alo, ahi), (blo, bhi) = self.interval(self.linear(a)), self.interval(self.linear(b))
                 return (min(alo, blo), min(ahi, bhi)) if atom.fn == "min" else (max(alo, blo), max(ahi, bhi))
