@@ -354,6 +354,10 @@ class Context:
                 left_form, right_form = (self.linear(b), self.linear(a)) if swap else (self.linear(a), self.linear(b))
                 room = right_form - left_form                  # left < right is room ≥ 1
                 return tuple([(Constraint(room.scaled(sign).shifted(-gap), equal),) for sign, gap, equal in _FORMS[kind]])
+            case Op(fn="ne", args=operands):                   # of floats: one question, however it is asked
+                return self.alternatives(Op("eq", operands), not holds)
+            case Op(fn="gt" | "ge" as fn, args=(a, b)):
+                return self.alternatives(Op({"gt": "lt", "ge": "le"}[fn], (b, a)), holds)
             case _:
                 return ((Constraint(self.linear(cond).shifted(-1 if holds else 0), equal=True),),)
 

@@ -9,6 +9,7 @@ from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.dependence import is_reduction_over, obstacle_to_vectorize
+from ...loop.effects import reads, written
 from ...loop.statements import (
     ZERO,
     Aref,
@@ -77,7 +78,7 @@ class _Widening:
     def list_of(self, stmts: tuple[Stmt, ...], mask: Expr | None) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
         for n, stmt in enumerate(stmts):
-            if isinstance(stmt, Let) and stride_in(stmt.value, self.var.name) not in (None, 0):      # an index: its uses see through it
+            if isinstance(stmt, Let) and self.is_index(stmt.value, stmts[n + 1:]):                   # its uses see through it
                 rest = substitute(stmts[n + 1:], {Var(stmt.name, stmt.type): stmt.value})
                 return (*out, *self.list_of(rest, mask))
             out.extend(self.statement(stmt, mask))
@@ -157,7 +158,7 @@ class _Widening:
             return expr
         if expr.dtype == "i64":
             stride = stride_in(expr, self.var.name)
-            if stride is not None and not any(mentions(expr, (name,)) for name in sorted(self.wide)):
+            if stride is not None and not self.holds_wide(expr):
                 return Ramp(self.lanes, canonical(substitute(expr, {self.var: self.lo})), index(stride))
         match expr:
             case Var(name=name, type=dtype):
@@ -207,8 +208,17 @@ class _Widening:
     # questions -------------------------------------------------------------------------------------------------------------------
     def varies(self, expr: Expr) -> bool:
         """Can it differ from lane to lane?"""
-        return any((isinstance(n, Var) and (n is self.var or n.name in self.wide)) or (isinstance(n, Aref | Vref) and n.buffer in self.wide)
-                   for n in expr.unique())
+        return mentions(expr, (self.var.name,)) or self.holds_wide(expr)
+
+    def holds_wide(self, expr: Expr) -> bool:
+        """Is a local read that has one value for each lane?"""
+        return any((isinstance(n, Var) and n.name in self.wide) or (isinstance(n, Aref | Vref) and n.buffer in self.wide) for n in expr.unique())
+
+    def is_index(self, value: Expr, rest: tuple[Stmt, ...]) -> bool:
+        """Does it grow by a constant from lane to lane, and mean the same in the statements that follow?"""
+        if stride_in(value, self.var.name) in (None, 0) or self.holds_wide(value):
+            return False
+        return reads(value).isdisjoint(written(rest))
 
     def own(self, name: str, dtype: str) -> Vref:
         return Vref(name, self.lanes, (ZERO,), -1, None, dtype)
