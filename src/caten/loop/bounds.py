@@ -7,6 +7,7 @@ was checked.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -160,7 +161,7 @@ class _Checks:
             return
         cond = Op("ne", (loop.step, index(0)))
         if not site.known().proves(cond):
-            text = f"the step {text_of(loop.step)} of the loop over {loop.name} is 0"
+            text = f"the step {told(loop.step)} of the loop over {loop.name} is 0"
             site.check([(cond, None, constant(0))], (), self.spot(loop.name) + text, text, loop.step, loop.name)
 
     # naming things
@@ -225,7 +226,7 @@ class _Site:
         return expr.map(lambda child: self.expr(child, conditions))
 
     def place(self, ref: Any, conditions: Conditions = ()) -> Any:
-        written = text_of(ref)
+        written, as_written = text_of(ref), [told(i) for i in ref.index]
         ref = ref.map(lambda child: self.expr(child, conditions))
         shape = self.checks.shapes[ref.buffer]
         for axis, (position, extent) in enumerate(zip(ref.index, shape, strict=True)):
@@ -234,7 +235,7 @@ class _Site:
             if any(reads(a) for a in self.known(None, conditions).linear(position).atoms()):
                 position = self.steady(position, conditions)
             ref = ref.replace(index=(*ref.index[:axis], position, *ref.index[axis + 1:]))
-            self.index(written, axis, position, extent, conditions)
+            self.index(written, axis, as_written[axis], position, extent, conditions)
         return ref
 
     def steady(self, position: Expr, conditions: Conditions) -> Expr:
@@ -272,23 +273,24 @@ class _Site:
     def insert(self, depth: int, stmt: Stmt) -> None:
         (self.before if depth == len(self.frames) else self.frames[depth].before).append(stmt)
 
-    def index(self, written: str, axis: int, position: Expr, extent: Expr, conditions: Conditions) -> None:
-        """Refuse an index that is outside whenever it is used, check one that may be."""
+    def index(self, written: str, axis: int, said: str, position: Expr, extent: Expr, conditions: Conditions) -> None:
+        """Refuse an index that is outside whenever it is used, check one that may be; `said`: the index as the body has it."""
         checks, known = self.checks, self.known(None, conditions)
-        outside = f"index {axis + 1} (= {text_of(position)}) is outside [0, {text_of(extent)})"
+        name, spot = told(written), checks.spot(written)
+        what = f"{name}: index {axis + 1} (= {said})"
         if is_outside(known, position, extent):
-            raise checks.error("E400", written, f"{written}: {outside} whenever it runs", _REMEDY)
+            raise checks.error("E400", written, f"{what} is outside [0, {told(extent)}) whenever it runs", _REMEDY)
         if not checks.guards_indices:
             return
         if products := [p for p in overflowing(known, position) if self.at_entry(p)]:
             for product in products:
-                checks.ensure(product, f"{checks.spot(written)}{written}: index {axis + 1} (= {text_of(position)}) is too large to compute")
+                checks.ensure(product, f"{spot}{what} is too large to compute")
             checks.again = True
             return
         low, high = below(known, position, extent)
         sides = ((index(0) <= position, low, constant(0)), (position < extent, high, known.linear(extent).shifted(-1)))
         self.check([(cond, form, end) for cond, form, end in sides if not known.is_nonnegative(form)], conditions,
-                   f"{checks.spot(written)}{written}: {outside}", f"{written}: index {axis + 1} (= {text_of(position)})", extent, written)
+                   f"{spot}{what} is outside [0, {told(extent)})", what, extent, written)
 
     def at_entry(self, cond: Expr) -> bool:
         return all(n.name in self.checks.entry_names for n in cond.unique() if isinstance(n, Var)) and not reads(cond)
@@ -316,7 +318,7 @@ class _Site:
         runs, holds, value = worst
         if value is not None and self.known(depth).given(runs).refutes(holds):
             reached = expression(need[2] - value if need[2].terms or need[2].constant else value)
-            raise self.checks.error("E400", written, f"{what} reaches {text_of(reached)}, outside [0, {text_of(extent)})", _REMEDY)
+            raise self.checks.error("E400", written, f"{what} reaches {told(reached)}, outside [0, {told(extent)})", _REMEDY)
         needed = _implied(self.known(depth), runs, holds)
         if depth < len(self.frames) and need[1] is not None and not self.known().given(needed).is_nonnegative(need[1]):
             return None                                         # true, but the verifier would not see it: check closer to the access
@@ -422,6 +424,12 @@ def _ends(loop: For, context: Context) -> tuple[Linear, Linear] | None:
     return (lo, last) if s > 0 else (last, lo)
 
 
+def told(what: Node | str) -> str:
+    """An expression as a body spells it: scalars by their names alone, `(- x)` for the negation."""
+    text = what if isinstance(what, str) else text_of(what)
+    return re.sub(r"\(aref (\w+)\)", r"\1", text).replace("(neg ", "(- ")
+
+
 def _implied(context: Context, runs: Expr, holds: Expr) -> Expr:
     """runs → holds, without the parts of `runs` that change nothing: where they fail, `holds` does hold."""
     needed = holds
@@ -458,8 +466,12 @@ def _guarded(read: Expr, conditions: Conditions) -> Expr:
 
 
 def _implication(conditions: Conditions, cond: Expr) -> Expr:
+    """The conditions imply `cond`; one that reads memory is only looked at where those before it hold."""
     for given, holds in reversed(conditions):
-        cond = (Op("not", (given,)) if holds else given) | cond
+        if reads(cond):
+            cond = Op("where", (given, cond, TRUE) if holds else (given, TRUE, cond))
+        else:
+            cond = (Op("not", (given,)) if holds else given) | cond
     return cond
 
 

@@ -18,7 +18,7 @@ WINT_MAX WINT_MIN SIG_ATOMIC_MAX SIG_ATOMIC_MIN aligned_alloc malloc calloc real
 omp_get_max_threads omp_get_thread_num signgam"""
 RESERVED = frozenset(_KEYWORDS.split()) | frozenset(_MACROS.split()) | frozenset(n + s for n in _LIBM.split() for s in ("", "f", "l"))
 # Families that headers and this compiler name things in: types, limits, constant macros, what is printed beside the user's names.
-_FAMILY = re.compile(r"ct_|_|.*_t\Z|U?INT[A-Z0-9_]*_(MAX|MIN|C)\Z|U?INT(8|16|32|64|MAX)_C\Z|M_|Sleef_|omp_|[A-Z]+_MATH_")
+_FAMILY = re.compile(r"ct_|CT_|_|.*_t\Z|U?INT[A-Z0-9_]*_(MAX|MIN|C)\Z|U?INT(8|16|32|64|MAX)_C\Z|M_|Sleef_|omp_|[A-Z]+_MATH_")
 
 
 def symbol(name: str) -> str:
