@@ -45,6 +45,11 @@ _UNROLL = """#if defined(__clang__)
 #endif
 """
 _EXPORT = '#define CT_API __attribute__((visibility("default")))\n'
+# Wide vectors pass between the functions of one file alone: that a machine without them passes them otherwise is no news.
+_VECTORS = """#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi"
+#endif
+"""
 _THREADS = "extern int omp_get_max_threads(void);\nextern int omp_get_thread_num(void);\n"
 
 
@@ -65,8 +70,9 @@ class CStyle:
         parts = [self._program(p, helpers, exported) for p in programs]
         body = "\n".join(parts)
         head = [f"#include <{h}>" for h in sorted(helpers.headers)]
+        types = helpers.text()
         pieces = ["\n".join(head) + "\n", _EXPORT, _UNROLL if "CT_UNROLL" in body else "", _THREADS if "omp_get_" in body else "",
-                  helpers.text(), body]
+                  _VECTORS if "vector_size" in types else "", types, body]
         return "\n".join([_title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])
 
     def _program(self, program: LoopProgram, helpers: Helpers, taken: list[str]) -> str:
