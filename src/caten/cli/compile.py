@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import click
 
-from .build import make
+from .build import build
 from .options import GroupedCommand, Request, compiles
 
 EXAMPLES = """\b
@@ -17,4 +17,4 @@ Examples:
 @compiles(products=True)
 def command(request: Request) -> int:
     """Compile specs, or the text of any stage, to a library: the same as build."""
-    return make(request)
+    return build(request)

@@ -15,7 +15,6 @@ from click.core import ParameterSource
 
 from ..errors import Diagnostic, UsageError
 from ..options import Options
-from ..runtime import discover
 from .diagnostics import FORMATS, Reporter
 from .products import Emit, read_emit
 from .settings import read_binds, read_config, read_settings
@@ -215,8 +214,15 @@ def _config(given: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     if given["openmp"] is not None:
         pairs.append(("OMP", "1" if given["openmp"] else "0"))
     for text in given["config"]:
-        pairs += read_config(text, lambda: tuple(discover.find(given["runtime"], environment()["runtime_path"]).config))
+        pairs += read_config(text, lambda: _keys(given["runtime"]))
     return tuple({key.upper(): (key, value) for key, value in pairs}.values())
+
+
+def _keys(runtime: str) -> tuple[str, ...]:
+    """The options that a runtime knows. Asked only for a text without '=', so finding runtimes is imported
+    only then: a remembered build loads none."""
+    from ..runtime import discover
+    return tuple(discover.find(runtime, environment()["runtime_path"]).config)
 
 
 def _schedule(path: str | None) -> str | None:

@@ -136,6 +136,11 @@ class Cache:
             os.utime(entry)                                                  # the least recently used entry goes first
         return entry
 
+    def forget(self, name: str) -> None:
+        """Remove an entry, if it is there."""
+        if self.directory is not None:
+            self._remove(self.directory / name)
+
     def keep_failed(self, name: str, files: Mapping[str, str]) -> Path:
         """Keep the source (and whatever else explains it) of a compilation that failed; the folder that holds it."""
         target = None if self.directory is None else self.directory / "failed" / name[:16]

@@ -1,0 +1,105 @@
+"""Builds that were done before: the same command line on the same files gives the same products, without running a stage.
+
+A build is remembered under everything that it can depend on: the options, the bytes of its inputs, this installation of caten, the runtime file,
+the processor's features, and the folders in which a compiler could have been added or replaced. What is remembered lives in the cache
+beside the libraries, with hashes like theirs. Importing the stages costs more than a build from the cache may take, so nothing here imports them.
+"""
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..runtime import cache
+from .files import STDOUT
+from .options import Request
+
+LISTING = "products.json"
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+class Remembered:
+    """One command line and what it made last time."""
+
+    def __init__(self, request: Request):
+        self.request = request
+        self.store = cache.Cache(cache.default_directory(request.options.cache_dir) if request.options.use_cache else None, lambda warning: None)
+        self.name = self._name() if self.applies() else None
+
+    def applies(self) -> bool:
+        """Only plain builds of files: nothing printed, run, or read from stdin."""
+        r = self.request
+        plain = r.test is None and r.depfile is None and r.options.debug == 0 and not (r.verbose or r.dry_run or r.prints)
+        return plain and r.options.use_cache and bool(r.inputs) and all(name != STDOUT and Path(name).is_file() for name in r.inputs)
+
+    def find(self) -> dict[str, tuple[bytes, int]] | None:
+        """Path -> (content, mode) of every product; None where this build is new."""
+        if self.name is None or (entry := self.store.find(self.name)) is None:
+            return None
+        listing: dict[str, Any] = json.loads((entry / LISTING).read_text())
+        if any(_hash(path) != expected for path, expected in listing["dependencies"].items()):
+            self.store.forget(self.name)
+            return None
+        return {path: ((entry / file).read_bytes(), mode) for file, path, mode in listing["products"]}
+
+    def keep(self, products: Mapping[str, tuple[bytes, int]], dependencies: Iterable[str]) -> None:
+        """Remember what was made from these files, unless some of it went elsewhere than into files."""
+        if self.name is None or self.store.directory is None or any(path == STDOUT for path in products):
+            return
+
+        def make(folder: Path) -> None:
+            listing = []
+            for n, (path, (content, mode)) in enumerate(products.items()):
+                (folder / str(n)).write_bytes(content)
+                listing.append([str(n), path, mode])
+            (folder / LISTING).write_text(json.dumps({"products": listing, "dependencies": {path: _hash(path) for path in dependencies}}))
+        self.store.fetch(self.name, make)
+
+    def _name(self) -> str:
+        asked = {f.name: getattr(self.request, f.name) for f in dataclasses.fields(self.request) if f.name not in ("options", "reporter")}
+        options = {f.name: getattr(self.request.options, f.name) for f in dataclasses.fields(self.request.options) if f.name != "given"}
+        contents = [Path(name).read_bytes() for name in self.request.inputs]
+        surroundings = _surroundings(self.request.options.runtime, self.request.options.runtime_path)
+        return cache.key("command line", repr(asked), repr(options), os.getcwd(), surroundings,
+                         *[f"{len(c)}" for c in contents], *contents)
+
+
+def _hash(path: str) -> str:
+    """Of a file's content; of nothing where it cannot be read."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _surroundings(runtime: str, runtime_path: tuple[str, ...]) -> str:
+    """What a build depends on beside its command line and inputs."""
+    installed = [p for p in sys.path if p.endswith("-packages")]               # where an embedded compiler would be
+    folders = [*os.environ.get("PATH", "").split(os.pathsep), *installed, *runtime_path]
+    files = [p for folder in (PACKAGE, PACKAGE / "_runtimes", PACKAGE.parent.parent / "runtimes") for p in sorted(folder.rglob("*.py"))]
+    stamps = [f"{p} {_stamp(p)}" for p in [*map(Path, dict.fromkeys(folders)), *files, Path(runtime)]]
+    return "\n".join([sys.version, *stamps, _processor()])
+
+
+def _stamp(path: Path) -> str:
+    """Changes when a file is written, or when something is added to, removed from or replaced in a folder."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return "-"
+    return f"{found.st_size} {found.st_mtime_ns}"
+
+
+def _processor() -> str:
+    """The lines of the first processor that say what it can do."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as text:
+            first = text.read().split("\n\n", 1)[0].splitlines()
+    except OSError:
+        return ""
+    return "\n".join([line for line in first if line.startswith(("model name", "flags", "Features"))])
