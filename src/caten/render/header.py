@@ -6,9 +6,11 @@ from typing import Any
 
 from ..core.dtypes import DTYPES
 from ..core.program import Source
-from ..loop.statements import LoopProgram
+from ..loop.statements import For, LoopProgram
 from .cstyle import TYPES
+from .estimate import THRESHOLD
 from .names import Names
+from .scratch import runs_threads
 
 INTERFACE = """\
  * Every function returns 0, or a number that says what went wrong:
@@ -26,8 +28,8 @@ def header(programs: Sequence[LoopProgram], manifest: Mapping[str, Any]) -> str:
     guard = "CT_" + "_".join([op["symbol"].removeprefix("ct_").upper() for op in ops]) + "_H"
     used = {a["dtype"] for op in ops for a in op["arguments"]}
     title = ", ".join([op["op"] for op in ops]) + (f" from {', '.join(files)}" if files else "") + f" for {manifest['target'] or 'any target'}."
-    lines = [f"/* {_comment(title)}", " *", INTERFACE, f" * {_threads(manifest, ops)}", " */", f"#ifndef {guard}", f"#define {guard}", "",
-             "#include <stdint.h>", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    lines = [f"/* {_comment(title)}", " *", INTERFACE, *[f" * {_comment(line)}" for line in _threads(programs)], " */",
+             f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     for name, part in (("c64", "float"), ("c128", "double")):
         if name in used:
             lines += [f"#ifndef CT_{name.upper()}_DEFINED", f"#define CT_{name.upper()}_DEFINED",
@@ -91,11 +93,16 @@ def _argument(a: Mapping[str, Any]) -> str:
             return f"{a['name']}: {kind}"
 
 
-def _threads(manifest: Mapping[str, Any], ops: Sequence[Mapping[str, Any]]) -> str:
-    threaded = any("omp" in flag for flag in manifest["flags"])
-    if threaded and any(k["launch"] for op in ops for k in op["kernels"]):
-        return "Parallel loops run on as many threads as OMP_NUM_THREADS says, else as the process may use; small ones on the calling thread."
-    return "Each call runs on the calling thread alone."
+def _threads(programs: Sequence[LoopProgram]) -> list[str]:
+    """What is true of threads inside a call."""
+    threaded = [p for p in programs if runs_threads(p) and any(isinstance(n, For) and n.mark == "parallel" for k in p.kernels for n in k.unique())]
+    if not threaded:
+        return ["Each call runs on the calling thread alone."]
+    which = "" if len(threaded) == len(programs) else f" of {', '.join([p.name for p in threaded])}"
+    others = "less work" if not which else "less work, and every other function,"
+    return [f"Loops{which} with more than about {THRESHOLD} operations run on several threads, by OpenMP: as many as the environment variable",
+            f"OMP_NUM_THREADS says, else one for each processor that the process may use; {others} stays on the calling thread.",
+            "The results are the same for any number of threads."]
 
 
 def _comment(text: str) -> str:
