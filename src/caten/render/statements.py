@@ -12,7 +12,7 @@ from ..core.program import At
 from ..core.rewrite import free_names
 from ..core.text import flat, form_of
 from ..errors import error
-from ..loop.statements import Aref, Barrier, Fail, For, If, Incf, Kernel, Let, Local, Prefetch, Ref, Setf, Stmt, Vref
+from ..loop.statements import Aref, Barrier, Fail, For, If, Incf, Kernel, Let, Local, Prefetch, Ref, Setf, Splat, Stmt, Vref
 from . import registers
 from .code import Code, Infix
 from .estimate import THRESHOLD, in_float64, operations, trips
@@ -69,12 +69,16 @@ class KernelBody:
     # -- statements -------------------------------------------------------------------------------------------------------------------------
 
     def block(self, stmts: tuple[Stmt, ...]) -> None:
-        """A list of statements; a scalar local takes the value of the assignment that follows it as its initial value."""
-        skip = False
+        """A list of statements; a scalar local takes the value of the assignment that follows it as its initial value, and what is declared as
+        zero is not set to zero again."""
+        skip, zero = False, ""
         for n, stmt in enumerate(stmts):
             if skip:
                 skip = False
                 continue
+            if zero and _is_zeroing(stmt, zero):
+                continue
+            zero = ""
             self._locate(stmt)
             match stmt:
                 case For():
@@ -88,7 +92,7 @@ class KernelBody:
                 case Local():
                     first = self._initial(stmt, stmts[n + 1:n + 2])
                     skip = first is not None
-                    self._local(stmt, first)
+                    zero = stmt.name if self._local(stmt, first) else ""
                 case Setf(ref=ref, value=value):
                     self.line(self._assign(ref, value))
                 case Incf(ref=ref, value=value, fn=fn):
@@ -231,10 +235,11 @@ class KernelBody:
 
     # -- locals and assignments -------------------------------------------------------------------------------------------------------------
 
-    def _local(self, local: Local, first: Expr | None) -> None:
+    def _local(self, local: Local, first: Expr | None) -> bool:
+        """Declare a local; is it zero now?"""
         ex = self.expressions
         if local.name not in self._read and first is None and not self._written(local.name):
-            return
+            return False
         width = self._widths.get(local.name, 0)
         axes = tuple(range(len(local.shape)))
         ex.views[local.name] = View(local.name, local.type, local.shape, axes, width=0 if in_block(local) and local.shape else width)
@@ -250,12 +255,14 @@ class KernelBody:
             if local.name not in self._read:
                 for v in registers.variables(local, width):
                     self.line(f"(void){ex.names.of(v)};")
-        elif in_block(local):
+            return first is None
+        if in_block(local):
             self.line(self.scratch_pointer(local))
         else:
             elements = product(local.shape)
             assert isinstance(elements, Const)
             self.line(f"_Alignas({ALIGNMENT}) {ex.helpers.type(local.type)} {name}[{max(1, elements.value)}];")
+        return False
 
     def scratch_pointer(self, local: Local) -> str:
         """The declaration of a local that lies in the scratch block."""
@@ -311,7 +318,13 @@ class KernelBody:
         return f"{named.text} = {code.text};" if named else ex.access("store", ref, code).text + ";"
 
 
-
-
 def _advance(name: str, by: int) -> str:
     return f"{name}++" if by == 1 else f"{name} += {by}" if by > 0 else f"{name} -= {-by}"
+
+
+def _is_zeroing(stmt: Stmt, name: str) -> bool:
+    """Does it set part of a local to (positive) zero?"""
+    match stmt:
+        case Setf(ref=Aref(buffer=buffer) | Vref(buffer=buffer), value=Splat(arg=Const() as value) | (Const() as value)):
+            return buffer == name and repr(value.value) in ("0", "0.0", "False")
+    return False
