@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..core.dtypes import is_float
 from ..core.program import Machine
+from ..loop.statements import Aref, Local, Vref
 from .classify import Contraction
 from .draft import Draft
 from .tiles import gemm_tile
@@ -29,15 +30,16 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
         *draft.take("stage", jo, c.left.buffer, "read", "scratch", iio, ki, iii),
         *draft.take("stage", iio, c.right.buffer, "read", "scratch", ki, ji),
     ]
-    visits = draft.take("stage", ki, c.out.buffer, "accumulate", "register", iii, ji)
-    edges = tuple([f"{loop}_re" for loop in (iio, iii, ki, ji)])             # a panel's edge stays scalar, a tile in registers must not
-    made = [*[name for name in panels if not name.startswith(edges)], *visits]
+    visits = draft.take("stage", ki, c.out.buffer, "partial", "register", iii, ji)
+    edges = tuple([f"{loop}_{edge}" for loop in (iio, iii, ki, ji) for edge in ("re", "we")])             # these loops stay scalar
+    made = [name for name in (*panels, *visits) if not name.startswith(edges)]
     for name in (ji, *[name for name in made if name.startswith(f"{ji}_")]):
         _vectors(draft, name, tile.columns // 2)
     if machine.has_fma and is_float(c.out.dtype):
         draft.take("contract", ki)
     for name in (iii, *[name for name in made if name.startswith(f"{iii}_")]):
-        draft.tries(("unroll", name, "full"))
+        if _in_registers(draft, name):
+            draft.take("unroll", name, "full")
 
 
 def _vectors(draft: Draft, name: str, lanes: int) -> None:
@@ -45,3 +47,9 @@ def _vectors(draft: Draft, name: str, lanes: int) -> None:
     outer, inner = draft.take("split", name, lanes)
     draft.take("vectorize", inner)
     draft.take("unroll", outer, "full")
+
+
+def _in_registers(draft: Draft, name: str) -> bool:
+    """Does a loop use an array in registers, which its text must address by numbers?"""
+    registers = {n.name for n in draft.program.unique() if isinstance(n, Local) and n.space == "register" and n.shape}
+    return any(isinstance(n, Aref | Vref) and n.buffer in registers for n in draft.loop(name).unique())

@@ -1,10 +1,12 @@
-"""Conditions around stores: putting them at the leaves of a nest, which leaves it perfect, and finding them again."""
+"""Conditions around stores: putting them at the leaves of a nest, which leaves it perfect, finding them again, and doing without them."""
 from __future__ import annotations
 
-from ..core.expr import Expr, Op
+from ..core.expr import Expr, Op, Var
+from ..core.node import substitute
+from ..loop.affine import canonical
 from ..loop.context import Context
 from ..loop.statements import For, If, Let, Local, Ref, Stmt
-from .nests import reads_memory
+from .nests import mentions, reads_memory, stride_in
 
 
 def below(index: Expr, bound: Expr, context: Context) -> tuple[Expr, ...]:
@@ -64,3 +66,38 @@ def _guards(stmts: tuple[Stmt, ...], ref: Ref, around: tuple[Expr, ...]) -> list
                 parts = tuple([c for c in stmt.children if isinstance(c, Expr)])
         found += [around for part in parts if any(n is ref for n in part.unique())]
     return found
+
+
+def throughout(conds: tuple[Expr, ...], loops: list[For]) -> Expr | None:
+    """The condition that all of `conds` hold in every iteration of nested loops: each is asked for the iteration that is the hardest on it.
+    None where that one is not known."""
+    asked: list[Expr] = []
+    for cond in conds:
+        if not isinstance(cond, Op) or cond.fn not in ("lt", "le"):
+            return None
+        for loop in reversed(loops):
+            stride = stride_in(cond.args[0] - cond.args[1], loop.name)
+            if stride is None:
+                return None
+            if stride:
+                cond = substitute(cond, {Var(loop.name, "i64"): canonical(loop.hi - 1) if stride > 0 else loop.lo})
+        asked.append(cond)
+    whole = asked[0]
+    for cond in asked[1:]:
+        whole = Op("and", (whole, cond))
+    return whole
+
+
+def shortened(loops: list[For], conds: tuple[Expr, ...], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """`body` in nested loops that stop where `conds` cease to hold; what no end of a loop expresses is asked around the body."""
+    ends, rest = {loop.name: loop.hi for loop in loops}, []
+    for cond in conds:
+        match cond, next((loop.name for loop in reversed(loops) if mentions(cond, (loop.name,))), ""):
+            case Op(fn="lt" | "le" as fn, args=(a, b)), name if name and stride_in(a - b, name) == 1:
+                ends[name] = Op("min", (ends[name], canonical(b - a + Var(name, "i64") + (fn == "le"))))
+            case _:
+                rest.append(cond)
+    body = (wrapped(body, tuple(rest)),) if rest else body
+    for loop in reversed(loops):
+        body = (For(loop.name, loop.lo, ends[loop.name], loop.step, "serial", body),)
+    return body

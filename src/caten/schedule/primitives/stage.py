@@ -1,6 +1,8 @@
 """stage: keep what a loop uses of a buffer in a local tile."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...core.dtypes import DTYPES
 from ...core.expr import Const, Expr, Op, Var, index, number
 from ...core.monoids import identity, is_monoid
@@ -8,11 +10,13 @@ from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.statements import SPACES, Aref, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, Vref, is_const
-from ..guards import guards_of, wrapped
+from ..guards import guards_of, shortened, throughout, wrapped
 from ..names import Names, renamed
 from ..nests import accesses, context_at, enclosing, find, largest, loops_in, mentions, reads_memory, refusal, replaced, stride_in, writes
 from ..shapes import is_inside, shapes
 from ..tidy import tidied
+
+Edge = Callable[[list[For]], tuple[Stmt, ...]]        # what is done over the last axes of a tile that goes beyond the edge
 
 HOWS = ("read", "accumulate", "partial")
 MAX_STACK_BYTES = 16384
@@ -33,7 +37,8 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
           (incf (aref C i) (aref A i p)))                 (setf (aref C_tile) (aref C i))
                                                     ->    (for p 0 K 1 serial (incf (aref C_tile) (aref A i p)))
                                                           (setf (aref C i) (aref C_tile))
-    partial: every iteration of `loops`, which the access does not use, sums on its own; the parts are added up after the loop.
+    partial: the tile sums from nothing, and is added to the buffer after the loop: the parts of `loops` that the access does not use one by
+    one, and of a tile that goes beyond the edge only what is inside.
         (stage po s partial register pi)
         (for po 0 K 1 serial                              (local s_part f32 (4) register)
           (for pi 0 4 1 serial                            (for pi_z 0 4 1 serial (setf (aref s_part pi_z) 0.0))
@@ -85,7 +90,7 @@ class _Tile:
             raise self.refuse(f"{self.ref} is written inside '{self.found.name}', use accumulate")
         local, tile = self._local("tile")
         self._check_inside()
-        fill = self._either((Setf(tile, self.ref),), (Setf(tile, self._load()),), "_r")
+        fill = self._either((Setf(tile, self.ref),), self._each((Setf(tile, self._load()),), "_re"), "_r")
         return (local, *fill, *substitute((self.found,), {self.ref: tile}))
 
     def accumulate(self) -> tuple[Stmt, ...]:
@@ -95,14 +100,9 @@ class _Tile:
         self._check_threads()
         self._check_inside()
         local, tile = self._local("tile")
-        load = self._either((Setf(tile, self.ref),), (Setf(tile, self._load()),), "_r")
-        store = self._either((Setf(self.ref, tile),), (wrapped((Setf(self.ref, tile),), self.guards),) if self.guards else (), "_w")
-        (loop,) = substitute((self.found,), {self.ref: tile})
-        if self.guards:
-            context = context_at(self.program, self.found)
-            known = shapes(self.program) | {local.name: local.shape}
-            (loop,) = _without_guards((loop,), set(self.guards), local.name, known, context)
-        return (local, *load, loop, *store)
+        load = self._either((Setf(tile, self.ref),), self._each((Setf(tile, self._load()),), "_re"), "_r")
+        store = self._either((Setf(self.ref, tile),), self._each(self._guarded(Setf(self.ref, tile)), "_we"), "_w")
+        return (local, *load, *self._with(local, tile), *store)
 
     def partial(self) -> tuple[Stmt, ...]:
         stores = [w for w in writes(self.found) if w.ref is self.ref]
@@ -113,12 +113,11 @@ class _Tile:
         (fn,) = fns
         if not is_monoid(fn, self.ref.dtype):
             raise self.refuse(f"'{fn}' has no neutral value on {self.ref.dtype}")
+        self._check_threads()
         self._check_inside()
         local, tile = self._local("part")
         start = self._nest((Setf(tile, identity(fn, self.ref.dtype)),), "_z")
-        add: Stmt = Incf(self.ref, tile, fn)
-        finish = self._nest((wrapped((add,), self.guards) if self.guards else add,), "_w")
-        return (local, *start, *substitute((self.found,), {self.ref: tile}), *finish)
+        return (local, *start, *self._with(local, tile), *self._add(tile, fn))
 
     # parts of them ---------------------------------------------------------------------------------------------------------------
     def _local(self, suffix: str) -> tuple[Local, Aref]:
@@ -126,12 +125,41 @@ class _Tile:
         at = tuple([canonical(Var(loop.name, "i64") - loop.lo) for loop in self.axes])
         return local, Aref(local.name, at, self.ref.dtype)
 
+    def _with(self, local: Local, tile: Aref) -> tuple[Stmt, ...]:
+        """The loop with the tile in the place of the buffer."""
+        loops: tuple[Stmt, ...] = substitute((self.found,), {self.ref: tile})
+        if not self.guards:
+            return loops
+        known = shapes(self.program) | {local.name: local.shape}
+        return _without_guards(loops, set(self.guards), local.name, known, context_at(self.program, self.found))
+
+    def _add(self, tile: Aref, fn: str) -> tuple[Stmt, ...]:
+        """The buffer takes what the tile holds. Where the edge decides how much of it, registers, which have no index that varies, are laid
+        out on the stack before."""
+        if not mentions(self.guards, [loop.name for loop in self.axes]):
+            nest = self._nest((Incf(self.ref, tile, fn),), "_w")
+            return (wrapped(nest, self.guards),) if self.guards else nest
+        laid: tuple[Stmt, ...] = ()
+        if self.space == "register" and _bytes(tile.dtype, self.extents) <= MAX_STACK_BYTES:
+            out = Local(self.names.fresh(f"{self.buffer}_out"), tile.dtype, tuple(self.extents), "stack")
+            place = tile.replace(buffer=out.name)
+            laid, tile = (out, *self._nest((Setf(place, tile),), "_s")), place
+        add = (Incf(self.ref, tile, fn),)
+        return (*laid, *self._either(add, lambda axes: self._copy(shortened(axes, self.guards, add), "_we"), "_w"))
+
     def _load(self) -> Expr:
         """The element, or zero where a condition fails."""
         value: Expr = self.ref
         for cond in reversed(self.guards):
             value = Op("where", (cond, value, number(0, self.ref.dtype)))
         return value
+
+    def _guarded(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        return (wrapped((stmt,), self.guards),) if self.guards else (stmt,)
+
+    def _each(self, body: tuple[Stmt, ...], suffix: str) -> Edge:
+        """`body` for every cell."""
+        return lambda axes: self._copy(self._over(axes, body), suffix)
 
     def _nest(self, body: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
         """`body` in loops over the axes of the tile, with names of their own."""
@@ -145,29 +173,20 @@ class _Tile:
     def _copy(self, stmts: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
         return renamed(stmts, {loop.name: self.names.fresh(loop.name + suffix) for loop in loops_in(stmts)})
 
-    def _either(self, full: tuple[Stmt, ...], edge: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
-        """Without conditions where the whole tile satisfies them, else with them for each element. The question is asked inside the axes of
-        variable length that the conditions speak of, and outside of the others."""
+    def _either(self, full: tuple[Stmt, ...], edge: Edge, suffix: str) -> tuple[Stmt, ...]:
+        """`full` for every cell where the whole tile satisfies the conditions, else `edge`. The question is asked inside the axes of variable
+        length that the conditions speak of, and outside of the others."""
         if not self.guards:
             return self._nest(full, suffix)
         asked = [n for n, loop in enumerate(self.axes) if not is_const(canonical(loop.hi - loop.lo)) and mentions(self.guards, (loop.name,))]
         around = max(asked, default=-1) + 1
         inner = self.axes[around:]
-        ends = {Var(loop.name, "i64"): canonical(loop.hi - 1) for loop in inner}
-        if not all(isinstance(g, Op) and g.fn in ("lt", "le") and self._grows(g, inner) for g in self.guards):
-            return self._nest(edge, suffix)
-        inside: list[Expr] = [substitute(g, ends) for g in self.guards]
-        cond = inside[0]
-        for other in inside[1:]:
-            cond = Op("and", (cond, other))
-        choice = If(cond, self._copy(self._over(inner, full), suffix), self._copy(self._over(inner, edge), suffix + "e"))
+        whole = throughout(self.guards, inner)
+        if whole is None:
+            return edge(self.axes)
+        choice = If(whole, self._copy(self._over(inner, full), suffix), edge(inner))
         outer = {loop.name: self.names.fresh(loop.name + suffix) for loop in self.axes[:around]}
         return renamed(self._over(self.axes[:around], (choice,)), outer)
-
-    def _grows(self, cond: Op, axes: list[For]) -> bool:
-        """Is x < y, once it holds for the last iteration of these axes, true for all of them?"""
-        strides = [stride_in(cond.args[0] - cond.args[1], loop.name) for loop in axes]
-        return all(s is not None and s >= 0 for s in strides)
 
     # checks ----------------------------------------------------------------------------------------------------------------------
     def _access(self) -> Aref:
