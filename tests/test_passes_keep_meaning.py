@@ -17,7 +17,7 @@ from caten.loop.statements import LoopProgram
 from caten.options import Options
 from caten.tensor.lower import lower
 from caten.tensor.values import TensorProgram
-from caten.testing import data
+from caten.testing import data, runner
 
 SAMPLES = sorted((Path(__file__).resolve().parent.parent / "samples").glob("*.toml"))
 OPTIONS = Options(config=(("MARCH", "x86_64_v3"),), verify=True)
@@ -43,8 +43,7 @@ def test_every_pass_on_every_sample(path: Path) -> None:
         smallest = sorted(op.all(Case), key=lambda c: sum(int(float(s.value)) for s in c.sizes))[:2]
         assert smallest, f"{path.name} has no test case"
         for case in smallest:
-            values = data.settings_of(op, {s.name: s.value for s in case.sizes})
-            arguments = data.arguments(op, values, seed=3)
+            arguments = data.arguments(op, runner.case_values(op, case), seed=3)
             expected = exact(op, arguments)
             for step, program in zip(pipeline.PASSES, stages[1:], strict=True):
                 if program is op:

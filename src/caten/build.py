@@ -24,8 +24,8 @@ RECORD = "record.json"                  # in a cache entry: how the artifact was
 
 @dataclass(frozen=True)
 class Built:
-    """What a build made. `ops` are the programs as written (empty where the build began at a later level), `source` the text as rendered, `artifact` the
-    library in the cache (or a temporary folder) with the manifest inside, `record` how it was compiled."""
+    """What a build made. `ops` are the programs as written (empty where the build began at a later level), `source` the text as rendered, `artifact`
+    the library in the cache (or a temporary folder) with the manifest inside, `record` how it was compiled."""
 
     ops: tuple[OpProgram, ...]
     programs: tuple[LoopProgram, ...]
@@ -59,7 +59,7 @@ def prepare(sources: Sequence[SpecText], options: Options) -> Rendered:
     problems: list[Diagnostic] = []
     for source in sources:
         try:
-            programs += pipeline.load_programs(source, options)
+            programs += pipeline.load_programs(source, replace(options, only=()))
         except CatenError as problem:
             if problem.exit_code != 1:
                 raise
@@ -68,8 +68,12 @@ def prepare(sources: Sequence[SpecText], options: Options) -> Rendered:
         raise CatenError(*problems)
     if not programs:
         raise NothingMatched(Diagnostic("E920", "there is no composite to compile"))
-    digest = hashlib.sha256("\0".join([s.text for s in sources]).encode()).hexdigest()
-    return render_programs(programs, options, digest)
+    return render_programs(pipeline.selected(programs, options.only), options, digest(sources))
+
+
+def digest(sources: Sequence[SpecText]) -> str:
+    """The SHA-256 of the specs, as a manifest holds it."""
+    return hashlib.sha256("\0".join([s.text for s in sources]).encode()).hexdigest()
 
 
 def render_programs(programs: Sequence[Program], options: Options, spec_sha256: str = "") -> Rendered:
@@ -93,7 +97,8 @@ def render_programs(programs: Sequence[Program], options: Options, spec_sha256: 
     source = pipeline.render(loops, options)
     about = provenance(runtime, loops[0].first(Target), spec_sha256)
     described = manifest(loops, runtime, about, ops if len(ops) == len(loops) else ())
-    return Rendered(ops if len(ops) == len(loops) else (), tuple(loops), source, manifest_c(described) if "c" in runtime.suffixes else "", described, runtime)
+    trailer = manifest_c(described) if "c" in runtime.suffixes else ""
+    return Rendered(ops if len(ops) == len(loops) else (), tuple(loops), source, trailer, described, runtime)
 
 
 def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Provenance:
@@ -126,7 +131,7 @@ def open_cache(options: Options, warn: Callable[[Diagnostic], None] = ignore) ->
 
 
 def compile_rendered(rendered: Rendered, options: Options, warn: Callable[[Diagnostic], None] = ignore, kind: str = "so") -> Built:
-    """Compile what was rendered to one kind of artifact (`so o s a …`), unless the cache has it. A source that a compiler refuses is kept and named."""
+    """Compile what was rendered to one kind of artifact (`so o s a …`), unless the cache has it. What a compiler refuses is kept and named."""
     store = open_cache(options, warn)
     runtime = rendered.runtime.hosted(cache=store.directory)
     text = rendered.source + rendered.trailer
@@ -146,7 +151,8 @@ def compile_rendered(rendered: Rendered, options: Options, warn: Callable[[Diagn
     except ToolError as problem:
         raise _with_kept_source(problem, store, name, text, runtime, kind) from None
     facts = json.loads((entry / RECORD).read_text())
-    record = CompileRecord(facts["compiler"], facts["version"], tuple(tuple(c) for c in facts["commands"]), tuple(facts["flags"]), tuple(facts["libraries"]))
+    commands = tuple(tuple(c) for c in facts["commands"])
+    record = CompileRecord(facts["compiler"], facts["version"], commands, tuple(facts["flags"]), tuple(facts["libraries"]))
     return Built(rendered.ops, rendered.programs, rendered.source, rendered.manifest, entry / file, record, runtime, not fresh)
 
 

@@ -77,7 +77,7 @@ def load_programs(source: SpecText, options: Options) -> list[Program]:
         programs = [reconcile(p, options) for p in read_programs(source)]
     else:
         programs = [attach(p, options) for p in spec.load(source, options)]
-    return _selected(programs, options.only)
+    return selected(programs, options.only)
 
 
 def read_programs(source: SpecText) -> list[Program]:
@@ -110,11 +110,13 @@ def _of_text(d: Diagnostic, place: Place) -> Diagnostic:
     return d.at(place)
 
 
-def _selected(programs: list[Program], only: tuple[str, ...]) -> list[Program]:
+def selected(programs: list[Program], only: Sequence[str]) -> list[Program]:
+    """The programs that --only names (all without it). NothingMatched where it names none."""
     names = [p.name for p in programs]
     for name in only:
         if name not in names:
-            raise NothingMatched(Diagnostic("E920", f"no composite is called '{name}'", hint=did_you_mean(name, names) or f"there is: {', '.join(names)}"))
+            raise NothingMatched(Diagnostic("E920", f"no composite is called '{name}'",
+                                            hint=did_you_mean(name, names) or f"there is: {', '.join(names)}"))
     return [p for p in programs if not only or p.name in only]
 
 

@@ -74,17 +74,7 @@ def load(request: Request, texts: Sequence[SpecText]) -> list[Program]:
         raise combined(problems)
     if not programs:
         raise NothingMatched(Diagnostic("E920", "there is no composite in the input"))
-    return selected(programs, request.options.only)
-
-
-def selected(programs: list[Program], only: Sequence[str]) -> list[Program]:
-    """The programs that --only names (all without it)."""
-    names = [p.name for p in programs]
-    for name in only:
-        if name not in names:
-            raise NothingMatched(Diagnostic("E920", f"no composite is called '{name}'",
-                                            hint=did_you_mean(name, names) or f"there is: {', '.join(names)}"))
-    return [p for p in programs if not only or p.name in only]
+    return pipeline.selected(programs, request.options.only)
 
 
 def combined(problems: Sequence[CatenError]) -> CatenError:

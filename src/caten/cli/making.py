@@ -10,6 +10,7 @@ from pathlib import Path
 from ..errors import Diagnostic, UsageError
 from ..frontend import spec
 from ..frontend.spec import SpecText
+from ..testing.settings import match_settings
 from .app import COMMANDS
 from .depfile import depfile
 from .files import STDOUT, write
@@ -19,7 +20,6 @@ from .printing import answer
 from .production import ARTIFACTS, Production, content
 from .products import Plan, plan, stem_of
 from .remembered import Remembered
-from .settings import match_settings
 
 
 def make(request: Request, known: Remembered) -> int:

@@ -15,9 +15,10 @@ from click.core import ParameterSource
 
 from ..errors import Diagnostic, UsageError
 from ..options import Options
+from ..testing.settings import read_settings
 from .diagnostics import FORMATS, Reporter
 from .products import Emit, read_emit
-from .settings import read_binds, read_config, read_settings
+from .settings import read_binds, read_config
 from .warning_flags import read_policy
 
 PRINTS = ("runtimes", "ops", "dtypes", "config", "cache-dir", "cc", "cpu")

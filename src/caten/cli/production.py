@@ -1,7 +1,6 @@
 """Making the products of one command line: each kind from what it needs, nothing twice."""
 from __future__ import annotations
 
-import hashlib
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -47,8 +46,7 @@ class Production:
 
     @cached_property
     def rendered(self) -> build.Rendered:
-        digest = hashlib.sha256("\0".join([t.text for t in self.texts]).encode()).hexdigest()
-        return build.render_programs(self.programs, self.request.options, digest)
+        return build.render_programs(self.programs, self.request.options, build.digest(self.texts))
 
     def at(self, level: str) -> str:
         """The text of a level."""

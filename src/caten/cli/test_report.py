@@ -20,8 +20,8 @@ def run_test(production: Production, todo: Plan, settings: Mapping[str, int | fl
     reports = []
     for program in built.ops:
         known = {*program.sizes, *[p.declares()[0] for p in program.params if hasattr(p, "declares")]}
-        own = {name: str(value) for name, value in settings.items() if name in known}
-        reports += runner.test_run(built, own, options, program.name)
+        own = {name: value for name, value in settings.items() if name in known}
+        reports += runner.run_at(built, own, options, program.name)
     lines = [line for report in reports for line in report.lines()]
     write(STDOUT, "".join([f"{line}\n" for line in (*lines, *about(built, todo))]))
     for report in reports:

@@ -118,7 +118,7 @@ def _fma64_one(x: float, y: float, z: float) -> float:
     try:
         return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf
 
 
 def _elementwise(one: Callable[..., float]) -> Function:

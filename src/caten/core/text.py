@@ -126,8 +126,9 @@ def flat(form: Any) -> str:
     return form if isinstance(form, str) else "(" + " ".join([flat(f) for f in form]) + ")"
 
 
-# Heads whose later parts always stand on lines of their own, and how many parts stay on the first line.
+# Heads whose later parts stand on lines of their own, and how many parts stay on the first line; `ALWAYS`, even if one line would do.
 BLOCKS: dict[str, int] = {"for": 6, "op": 2, "tensor": 2, "loop": 2, "kernel": 2, "body": 1, "if": 2, "nest": 1, "define": 2}
+ALWAYS = BLOCKS.keys() - {"if", "define", "nest"}
 
 
 def show(node: Node, width: int = 110) -> str:
@@ -152,8 +153,7 @@ def show(node: Node, width: int = 110) -> str:
 def _has_block(form: Any) -> bool:
     if isinstance(form, str):
         return False
-    return bool(form) and ((isinstance(form[0], str) and form[0] in BLOCKS and form[0] not in ("if", "define", "nest") and len(form) > BLOCKS[form[0]])
-                           or any(_has_block(f) for f in form))
+    return bool(form) and ((isinstance(form[0], str) and form[0] in ALWAYS and len(form) > BLOCKS[form[0]]) or any(_has_block(f) for f in form))
 
 
 def parse(form: Any, spot: Callable[[int], Place] | None = None) -> Any:

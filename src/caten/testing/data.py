@@ -15,46 +15,11 @@ from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Expr, Var
 from ..core.formula import evaluate
 from ..core.node import Node
-from ..core.program import Bind, Buffer, Program, Scalar
-from ..errors import Diagnostic, UsageError, did_you_mean
+from ..core.program import Buffer, Scalar
 from ..frontend.op import OpProgram
 from ..loop.statements import Aref, Let, Setf
 
 POISON = {"float": np.nan, "complex": np.nan, "bool": False}
-
-
-def settings_of(program: Program, given: Mapping[str, str]) -> dict[str, int | float]:
-    """What `--test "M=3, a=2.5"` says, as numbers by parameter name (any case). UsageError naming what is missing, unknown or malformed."""
-    scalars = {s.name: s for s in program.all(Scalar)}
-    known = [*program.sizes, *scalars]
-    folded = {n.lower(): n for n in known}
-    values: dict[str, int | float] = {b.name: b.value for b in program.all(Bind)}
-    problems = []
-    for key, text in given.items():
-        name = key if key in known else folded.get(key.lower(), "")
-        if not name:
-            problems.append(Diagnostic("E831", f"{program.name} has no size or scalar called '{key}'",
-                                       hint=did_you_mean(key, known) or f"there is: {', '.join(known) or 'none'}"))
-            continue
-        try:
-            whole = name in program.sizes or is_integer(scalars[name].type) or scalars[name].type == "bool"
-            value: int | float = int(text) if whole else float(text)
-        except ValueError:
-            problems.append(Diagnostic("E832", f"{name} = {text}: expected {'an integer' if whole else 'a number'}"))
-            continue
-        if name in program.sizes and not 0 <= value <= 1 << 40:
-            problems.append(Diagnostic("E832", f"{name} = {text}: a size is from 0 to 2^40"))
-        elif name in values and name in program.sizes and values[name] != value:
-            problems.append(Diagnostic("E832", f"{name} = {text}: the kernel was compiled for {name} = {values[name]}"))
-        else:
-            values[name] = value
-    missing = [n for n in program.sizes if n not in values]
-    if missing and not problems:
-        example = ", ".join(f"{n}=64" for n in missing)
-        problems.append(Diagnostic("E833", f"{program.name} needs the size{'s' if len(missing) > 1 else ''} {', '.join(missing)}", hint=f'for example --test "{example}"'))
-    if problems:
-        raise UsageError(*problems)
-    return values
 
 
 def arguments(op: OpProgram, values: Mapping[str, int | float], seed: int, given: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import CatenError, Diagnostic, Place
 
+Work = Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]]
 CHILDREN: set[int] = set()             # running now; the command line kills them when it is interrupted
 
 
@@ -32,8 +33,7 @@ class Outcome:
     signal: str = ""
 
 
-def run(work: Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]], timeout: float, memory: int | None = None, cpu: int | None = None,
-        no_files: bool = False) -> Outcome:
+def run(work: Work, timeout: float, memory: int | None = None, cpu: int | None = None, no_files: bool = False) -> Outcome:
     """`work()` in a forked child: (facts, arrays) come back.
 
     `timeout`: seconds of wall time; `cpu`: of processor time; `memory`: bytes that the child may add to its address space; `no_files`: it may open
@@ -85,7 +85,7 @@ def _receive(reader: int, timeout: float) -> tuple[bytes, bool]:
         parts.append(part)
 
 
-def _child(work: Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]], writer: int, memory: int | None, cpu: int | None, no_files: bool) -> None:
+def _child(work: Work, writer: int, memory: int | None, cpu: int | None, no_files: bool) -> None:
     """Never returns, whatever happens: this is a copy of the caller, and must not go on as it."""
     code = 70
     try:
@@ -98,7 +98,7 @@ def _child(work: Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]], wri
         os._exit(code)
 
 
-def _worked(work: Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]], memory: int | None, cpu: int | None, no_files: bool) -> bytes:
+def _worked(work: Work, memory: int | None, cpu: int | None, no_files: bool) -> bytes:
     """The result of the work within its limits, packed."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

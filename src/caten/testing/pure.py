@@ -28,12 +28,12 @@ take_along_axis tensordot tile trace transpose tri tril triu unique var vdot vec
 _TYPES = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"
 _METHODS = """all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot flatten item max mean min nonzero prod
 ravel repeat reshape round sort squeeze std sum swapaxes take trace transpose var view"""
-NUMPY: dict[str, Any] = {n: getattr(np, n) for n in f"{_UFUNCS} {_FUNCTIONS} {_TYPES}".split()} | {"pi": np.pi, "e": np.e, "inf": np.inf, "nan": np.nan, "newaxis": None}
+NUMPY: dict[str, Any] = {n: getattr(np, n) for n in f"{_UFUNCS} {_FUNCTIONS} {_TYPES} pi e inf nan newaxis".split()}
 MATH: dict[str, Any] = {n: getattr(math, n) for n in dir(math) if not n.startswith("_")}
 MODULES: dict[str, dict[str, Any]] = {"np": NUMPY, "numpy": NUMPY, "math": MATH}
-BUILTINS: dict[str, Any] = {f.__name__: f for f in (abs, all, any, bool, complex, divmod, enumerate, float, int, len, list, max, min, pow, range, reversed,
-                                                    round, sorted, sum, tuple, zip)}
-ATTRIBUTES = frozenset("T shape ndim size dtype real imag".split())
+BUILTINS: dict[str, Any] = {f.__name__: f for f in (abs, all, any, bool, complex, divmod, enumerate, float, int, len, list, max, min, pow, range,
+                                                    reversed, round, sorted, sum, tuple, zip)}
+ATTRIBUTES = frozenset(["T", "shape", "ndim", "size", "dtype", "real", "imag"])
 METHODS = frozenset(_METHODS.split())
 STARRED_ARRAYS = (np.ndarray, np.generic)
 BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -41,7 +41,9 @@ BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mod: operator.mod, ast.Pow: operator.pow, ast.MatMult: operator.matmul, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
     ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
 }
-UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_}
+UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_,
+}
 COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
@@ -60,7 +62,8 @@ class Lambda:
             line, column = getattr(problem, "lineno", 1) or 1, getattr(problem, "offset", 1) or 1
             raise self.error("E801", f"the test code is not Python: {getattr(problem, 'msg', None) or problem}", line, column - 1) from None
         if not isinstance(node, ast.Lambda):
-            raise self.error("E802", "the test code is not a lambda", node.lineno, node.col_offset, "write `lambda A, B: …`, naming tensors, scalars and sizes")
+            raise self.error("E802", "the test code is not a lambda", node.lineno, node.col_offset,
+                             "write `lambda A, B: …`, naming tensors, scalars and sizes")
         if node.args.vararg or node.args.kwarg or node.args.defaults or node.args.kwonlyargs or node.args.posonlyargs:
             raise self.error("E802", "a test lambda takes plain names only", node.lineno, node.col_offset, "no defaults, *args or **kwargs")
         self.node, self.lines = node, code.split("\n")

@@ -14,7 +14,7 @@ import numpy as np
 from ..build import Built, build_programs
 from ..core.formula import evaluate
 from ..core.program import Buffer, Case, Outputs, Program, Reference, Scalar, Source
-from ..errors import CatenError, Diagnostic, NothingMatched, Place, did_you_mean, error
+from ..errors import CatenError, Diagnostic, NothingMatched, Place, UsageError, did_you_mean, error
 from ..frontend.lambdas import reference_program
 from ..frontend.op import OpProgram
 from ..loop import bounds, comparison, interpret, oracle
@@ -23,6 +23,7 @@ from ..options import Options
 from ..runtime import work
 from . import data, isolate
 from .pure import Lambda
+from .settings import match_settings, read_setting
 
 INTERPRETED_STEPS = 1_000_000          # above this many operations a reference runs as unscheduled C in float64
 TEST_TIMEOUT = 120.0                   # seconds for one run of a kernel or a reference
@@ -97,13 +98,13 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} us"
 
 
-def test_run(built: Built, settings: Mapping[str, str], options: Options, only: str | None = None) -> list[Report]:
-    """`--test "M=3, a=2.5"`: every operator of a library on data drawn from the seed, timed."""
-    return [_run(built, op, program, "", settings, options, timed=True) for op, program in zip(built.ops, built.programs, strict=True)
+def run_at(built: Built, values: Mapping[str, int | float], options: Options, only: str | None = None) -> list[Report]:
+    """`--test "M=3, a=2.5"`: every operator of a library on data drawn from the seed, timed. `values`: every size, and some scalars."""
+    return [_run(built, op, program, "", values, options, timed=True) for op, program in zip(built.ops, built.programs, strict=True)
             if only is None or op.name == only]
 
 
-def test_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> list[Report]:
+def run_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> list[Report]:
     """`caten test`: the cases of every operator's own [test]; one of small sizes where it has none."""
     reports = []
     known = [c.name for op in built.ops for c in op.all(Case)]
@@ -113,18 +114,26 @@ def test_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names
     for op, program in zip(built.ops, built.programs, strict=True):
         cases = [c for c in op.all(Case) if (not tags or set(tags) & set(c.tags)) and (not names or c.name in names or op.name in names)]
         if not op.all(Case) and not tags:
-            small = {n: str(3 + 2 * i) for i, n in enumerate(op.sizes)}
+            small = {n: 3 + 2 * i for i, n in enumerate(op.sizes)}
             reports.append(_run(built, op, program, "default sizes", small, options, timed=False))
         for case in cases:
-            reports.append(_run(built, op, program, case.name, {s.name: s.value for s in case.sizes}, options, timed=False, case=case))
+            reports.append(_run(built, op, program, case.name, case_values(op, case), options, timed=False, case=case))
     if not reports:
         raise NothingMatched(Diagnostic("E835", "no test case matched", hint=f"the cases are {', '.join(known) or 'none'}"))
     return reports
 
 
-def _run(built: Built, op: OpProgram, program: LoopProgram, name: str, settings: Mapping[str, str], options: Options, timed: bool,
+def case_values(op: OpProgram, case: Case) -> dict[str, int | float]:
+    """The sizes and scalars of a test case. CatenError where they do not fit the operator: it is the spec that is wrong."""
+    where = f"the test case '{case.name}' of {op.name}"
+    try:
+        return match_settings([read_setting(f"{s.name}={s.value}", where) for s in case.sizes], [op], where)
+    except UsageError as problem:
+        raise CatenError(*problem.diagnostics) from None
+
+
+def _run(built: Built, op: OpProgram, program: LoopProgram, name: str, values: Mapping[str, int | float], options: Options, timed: bool,
          case: Case | None = None) -> Report:
-    values = data.settings_of(op, settings)
     given, expected = _files(op, case)
     arguments = data.arguments(op, values, options.seed, given)
     shown = {k: v.item() if isinstance(v, np.generic) else v for k, v in arguments.items() if not isinstance(v, np.ndarray)}
@@ -256,8 +265,9 @@ def _check_parameters(function: Lambda, op: OpProgram, place: Place) -> None:
     known = [*[p.name for p in op.params if hasattr(p, "declares")]]  # type: ignore[attr-defined]
     unknown = [n for n in function.parameters if n not in known]
     if unknown:
+        own = ", ".join(function.parameters) or "none"
         raise error("E807", f"the test lambda of {op.name} asks for {', '.join(unknown)}", place,
-                    notes=((f"the lambda's parameters are {', '.join(function.parameters) or 'none'}", None), (f"the operator has {', '.join(known)}", None)),
+                    notes=((f"the lambda's parameters are {own}", None), (f"the operator has {', '.join(known)}", None)),
                     hint=did_you_mean(unknown[0], known) or "name tensors, scalars and sizes as the signature spells them")
 
 
@@ -311,8 +321,9 @@ def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> _E
     if outcome.status != "ok" or outcome.facts["code"]:
         raise error("E809", f"the reference of {op.name} ended with {outcome.status} {outcome.signal or outcome.facts.get('code', '')}")
     names = _outputs(op)
-    return _Expected("the spec at -O0 in float64", {n: outcome.arrays[n] for n in names},
-                     {n: outcome.arrays.get(f"{n}__bound", np.zeros(())) for n in names}, {n: outcome.arrays.get(f"{n}__loose", np.zeros((), np.uint8)) for n in names})
+    bounds_of = {n: outcome.arrays.get(f"{n}__bound", np.zeros(())) for n in names}
+    loose = {n: outcome.arrays.get(f"{n}__loose", np.zeros((), np.uint8)) for n in names}
+    return _Expected("the spec at -O0 in float64", {n: outcome.arrays[n] for n in names}, bounds_of, loose)
 
 
 def _results(program: LoopProgram, run: Mapping[str, Any]) -> dict[str, np.ndarray]:
