@@ -31,7 +31,7 @@ KINDS: dict[str, Kind] = {k.name: k for k in (
     Kind("a", ".a", text=False, about="a static library"),
     Kind("header", ".h", about="the header"),
     Kind("manifest", ".json", about="the manifest"),
-    Kind("python", ".py", about="a numpy wrapper"),
+    Kind("python", "_numpy.py", about="a numpy wrapper"),
     Kind("example", "_main.c", about="a program that calls the library and checks itself"),
     Kind("depfile", ".d", about="what the output depends on, for make"),
 )}
@@ -133,7 +133,7 @@ def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bo
         wishes = [w for w in wishes if w != Emit(kind)] + [Emit(kind, output)]
     elif not wishes:
         wishes = [Emit("so")]
-    if output not in (None, STDOUT):
+    if output not in (None, STDOUT) and [w.kind for w in wishes] != ["python"]:      # a wrapper alone is for the library of the usual name
         stem = _without_suffix(output)
     files: dict[tuple[str, str], None] = {}
     for wish in wishes:
@@ -150,11 +150,11 @@ def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bo
         for kind in ("spec", "ir", "schedule", *(("c", "asm") if makes.c else ())):
             if kind not in [k for k, _ in files]:
                 files[kind, stem + KINDS[kind].suffix] = None
-    return Plan(_checked(tuple(files)), stem)
+    return Plan(_checked(tuple(files), stem), stem)
 
 
-def _checked(files: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """No binary to stdout, one product at most to stdout, no file twice."""
+def _checked(files: tuple[tuple[str, str], ...], stem: str) -> tuple[tuple[str, str], ...]:
+    """No binary to stdout, one product at most to stdout, no file twice, no wrapper that Python cannot import."""
     seen: dict[str, str] = {}
     for kind, path in files:
         if path == STDOUT and not KINDS[kind].text:
@@ -163,6 +163,9 @@ def _checked(files: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
             what = "stdout" if path == STDOUT else path
             raise UsageError(Diagnostic("E903", f"both {seen[path]} and {kind} would go to {what}",
                                         hint="give them different paths with --emit=KIND=PATH"))
+        if kind == "python" and PurePath(path).with_suffix("").name == PurePath(stem).name:
+            raise UsageError(Diagnostic("E903", f"import {PurePath(stem).name} finds {PurePath(stem).name}.so before {path}",
+                                        hint=f"give the wrapper another name: --emit=python={stem}{KINDS['python'].suffix}"))
         seen[path] = kind
     return files
 

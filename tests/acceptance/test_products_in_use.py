@@ -1,0 +1,195 @@
+"""What a build makes, used as its users do: from C, from Python with caten and without, several operators in one library."""
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import ROOT, caten
+
+import caten as library
+from caten.core.formula import evaluate, formula
+from caten.runtime.manifest import operators
+
+COPY = """[composite]
+name = "Twice"
+inputs = ["A{float}[M N]", "B{float}[M N]"]
+outputs = ["B"]
+[implementation]
+code = "(dotimes (i M) (dotimes (j N) (setf (aref B i j) (* 2.0 (aref A i j)))))"
+"""
+GATHER = """[composite]
+name = "Take"
+inputs = ["X{float}[N](where N = (* 2 H))", "I{int64}[M]", "Y{float}[M]", "k{int64}[]", "Z{float}[H]"]
+outputs = ["Y"]
+[implementation]
+code = "(dotimes (i M) (setf (aref Y i) (+ (aref Z 0) (* (aref X (aref I i)) (aref X k)))))"
+"""
+SCRATCH = """[composite]
+name = "Walk"
+inputs = ["X{float}[M N]", "Y{float}[M N]"]
+outputs = ["Y"]
+[implementation]
+code = \"\"\"
+(dotimes (i M)
+  (array row float (N))
+  (dotimes (j N) (setf (aref row j) (aref X i (- (- N 1) j))))
+  (dotimes (j N) (setf (aref Y i j) (+ (aref row j) (aref row (- (- N 1) j))))))
+\"\"\"
+"""
+ONE = ("softmax", "argmax", "complex_multiply", "transpose", "prefix_sum")
+SEVERAL = ("dot", "layernorm", "histogram", "complex_multiply")
+
+
+def build(*words: str) -> None:
+    result = caten(*words)
+    assert (result.code, result.err) == (0, ""), result.err
+
+
+def sample(name: str) -> str:
+    return str(ROOT / "samples" / f"{name}.toml")
+
+
+@pytest.mark.parametrize("specs", [*[(n,) for n in ONE], SEVERAL], ids="+".join)
+def test_the_example_builds_with_its_first_line_and_agrees(specs: tuple[str, ...], folder: Path, tool: Any) -> None:
+    tool("cc")
+    build(*map(sample, specs), "--emit=so,example", "-o", "lib.so", "-O1")
+    line = Path("lib_main.c").read_text().split("\n", 1)[0].removeprefix("/* ").removesuffix(" */")
+    done = subprocess.run(line.replace("cc ", "cc -Wall -Wextra -Werror -Wno-unused-function ", 1), shell=True, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("ok\n")
+
+
+def test_a_library_of_several_specs(folder: Path, tool: Any) -> None:
+    tool("nm")
+    build(*map(sample, SEVERAL), "-o", "libops.so", "-O1")
+    manifest = json.loads(Path("libops.json").read_text())
+    ops = [op["op"] for op in manifest["ops"]]
+    assert ops == ["Dot", "LayerNorm", "Histogram", "ComplexMultiply"]
+    exported = {line.split()[-1] for line in subprocess.run(["nm", "-D", "--defined-only", "libops.so"], capture_output=True, text=True, check=True).stdout.splitlines()}
+    names = {s for op in operators(manifest) for s in op["symbols"].values()} | {op["symbol"] + "_manifest" for op in operators(manifest)}
+    assert {n for n in exported if not n.startswith("_")} == names | {"ct_manifest"}
+    header = Path("libops.h").read_text()
+    for op in operators(manifest):
+        assert header.count(f"int32_t {op['symbols']['call']}(") == header.count(f"int32_t {op['symbols']['workspace']}(") == 1
+    loaded = library.load("libops.so")
+    assert list(loaded) == ops
+    assert loaded.manifest == manifest
+    x, y = np.arange(9, dtype=np.float32), np.ones(9, np.float32)
+    assert float(loaded.Dot(x, y, np.zeros((), np.float32))) == 36
+    with pytest.raises(AttributeError, match="did you mean 'Dot'"):
+        loaded.Dott  # noqa: B018   the access is what is tested
+
+
+def test_a_wrapper_needs_no_caten(folder: Path) -> None:
+    build(*map(sample, SEVERAL), "--emit=so,python", "-o", "ops.so", "-O1")
+    code = ("import sys, numpy as np; sys.path.insert(0, '.')\nimport ops_numpy as ops\n"
+            "print(float(ops.Dot(np.arange(9, dtype=np.float32), np.ones(9, np.float32), np.zeros((), np.float32))), 'caten' in sys.modules, hasattr(ops, 'LayerNorm'))\n"
+            "try: ops.Dot(np.arange(9.0), np.ones(9), np.zeros(()))\nexcept TypeError as wrong: print(wrong)")
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, cwd=folder)
+    first, *rest = done.stdout.splitlines()
+    assert first == "36.0 False True", done.stderr
+    assert "must have elements of type float32, and has float64" in rest[0]
+    shadowed = caten(sample("dot"), "-o", "dot.py")                       # Python would import dot.so
+    assert (shadowed.code, "dot_numpy.py" in shadowed.err) == (2, True)
+
+
+def test_a_strided_array_from_C_and_Python(folder: Path, tool: Any) -> None:
+    tool("gcc")
+    Path("twice.toml").write_text(COPY)
+    build("twice.toml", "-fstrided=A")
+    (op,) = operators(json.loads(Path("twice.json").read_text()))
+    assert [(a["name"], a["kind"]) for a in op["arguments"]] == [("A", "tensor"), ("B", "tensor"), ("M", "size"), ("N", "size"), ("A_stride0", "stride")]
+    Path("main.c").write_text("""#include "twice.h"
+        float a[3][5] = {{1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}, {11, 12, 13, 14, 15}}, b[2][2];
+        int main(void) { int bad = ct_twice(&a[0][1], &b[0][0], 2, 2, 10);          /* rows 0 and 2, columns 1 and 2 */
+                         return bad || b[0][0] != 4 || b[0][1] != 6 || b[1][0] != 24 || b[1][1] != 26; }\n""")
+    subprocess.run(["gcc", "-Wall", "-Werror", "main.c", "-L.", "-l:twice.so", "-Wl,-rpath,$ORIGIN", "-o", "main"], check=True)
+    assert subprocess.run(["./main"]).returncode == 0
+    a = np.arange(40, dtype=np.float32).reshape(4, 10)
+    view, b = a[::2, 3:7], np.zeros((2, 4), np.float32)
+    np.testing.assert_array_equal(library.load("twice.so")(view, b), 2 * view)
+    np.testing.assert_array_equal(library.load("twice.so")(a[::-1, :4], np.zeros((4, 4), np.float32)), 2 * a[::-1, :4])
+
+
+def test_a_size_that_is_fixed(folder: Path, tool: Any) -> None:
+    tool("gcc")
+    Path("twice.toml").write_text(COPY)
+    build("twice.toml", "-DM=100", "--emit=so,c")
+    (op,) = operators(json.loads(Path("twice.json").read_text()))
+    assert op["binds"] == {"M": 100}
+    assert "i < 100" in Path("twice.c").read_text() or "100" in Path("twice.c").read_text().split("ct_twice_ws")[0]
+    text = next(row["text"] for row in op["checks"] if "M" in row["text"] and "100" in row["text"])
+    assert text in Path("twice.h").read_text()
+    Path("main.c").write_text(f"""#include "twice.h"
+        #include <string.h>
+        float a[101 * 2], b[101 * 2];
+        int main(void) {{ int n = ct_twice(a, b, 101, 2);
+                         return ct_twice(a, b, 100, 2) != 0 || n <= 0 || strcmp(ct_twice_check(n), {json.dumps(text)}); }}\n""")
+    subprocess.run(["gcc", "-Wall", "-Werror", "main.c", "-L.", "-l:twice.so", "-Wl,-rpath,$ORIGIN", "-o", "main"], check=True)
+    assert subprocess.run(["./main"]).returncode == 0
+    twice = library.load("twice.so")
+    right, wrong = np.ones((100, 2), np.float32), np.ones((99, 2), np.float32)
+    np.testing.assert_array_equal(twice(right, np.zeros_like(right)), 2 * right)
+    with pytest.raises(library.CatenError, match="100"):
+        twice(wrong, np.zeros_like(wrong))
+    compiled = library.compile("twice.toml", sizes={"M": 100})
+    with pytest.raises(library.CatenError, match="100"):
+        compiled(wrong, np.zeros_like(wrong))
+
+
+def test_without_bounds_checks_the_index_checks_are_gone_and_no_others(folder: Path) -> None:
+    Path("take.toml").write_text(GATHER)
+    build("take.toml", "--emit=manifest=checked.json,c=checked.c")
+    build("take.toml", "--emit=manifest=free.json,c=free.c", "-fno-bounds-check")
+    checked, free = [[row["text"] for row in json.loads(Path(f"{n}.json").read_text())["checks"]] for n in ("checked", "free")]
+    gone = [text for text in checked if text not in free]
+    assert [text for text in checked if text in free] == free
+    assert len(gone) == 3
+    assert all("aref" in text for text in gone), gone
+    assert [n for n in ("X (aref I i)", "X k", "Z 0") if not any(n in text for text in gone)] == []
+    for text in free:
+        assert "outside" in text or "required" in text.lower() or "=" in text
+        assert text in Path("free.c").read_text()
+    x = np.ones(4, np.float32)
+    with pytest.raises(library.CatenError, match="aref X"):
+        library.compile("take.toml", opt=1)(x, np.array([0, 4]), np.ones(2, np.float32), 0, np.zeros(2, np.float32))
+
+
+@pytest.mark.parametrize("omp", ["0", "1"])
+def test_scratch_memory_of_exactly_the_stated_size(omp: str, folder: Path, tool: Any) -> None:
+    """The twin with `_ws` gets a block that ends where a page begins that may not be touched."""
+    tool("gcc")
+    Path("walk.toml").write_text(SCRATCH)
+    build("walk.toml", "--config", f"OMP={omp}")
+    (op,) = operators(json.loads(Path("walk.json").read_text()))
+    assert ("ct_threads" in str(op["scratch_bytes"])) == (omp == "1")
+    code = f"""import ctypes, json, mmap, sys
+import numpy as np
+library, threads, m, n = ctypes.CDLL("./walk.so"), int(sys.argv[1]), 200, 333
+size = int(sys.argv[2])
+libc = ctypes.CDLL(None)
+page, pages = mmap.PAGESIZE, -(-size // mmap.PAGESIZE) + 1
+block = mmap.mmap(-1, (pages + 1) * page)
+start = ctypes.addressof(ctypes.c_char.from_buffer(block))
+assert libc.mprotect(ctypes.c_void_p(start + pages * page), page, 0) == 0
+scratch = start + pages * page - size
+assert scratch % 64 == 0
+x = np.random.default_rng(1).random((m, n), np.float32)
+y = np.zeros_like(x)
+assert library.{op["symbols"]["workspace"]}(*[ctypes.c_void_p(a.ctypes.data) for a in (x, y)], ctypes.c_int64(m), ctypes.c_int64(n), ctypes.c_void_p(scratch)) == 0
+assert (y == x + x[:, ::-1]).all()
+"""
+    for threads in (1, 2, 4) if omp == "1" else (1,):
+        size = int(evaluate(formula(op["scratch_bytes"]), {"M": 200, "N": 333, "ct_threads": threads}))
+        assert size >= 333 * 4
+        for given, ends_well in ((size, True), (64 * (size // 64) - 64 * (333 * 4 // 64), False)):
+            done = subprocess.run([sys.executable, "-c", code, str(threads), str(given)], capture_output=True, text=True,
+                                  env={"OMP_NUM_THREADS": str(threads), "PATH": "/usr/bin:/bin"})
+            assert (done.returncode == 0) == ends_well, done.stderr
