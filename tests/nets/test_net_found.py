@@ -1,4 +1,4 @@
-"""Programs on which the random nets once found a fault, as they were shrunk: they stay right."""
+"""Specs on which the random nets once found a fault, as they were shrunk: they stay right."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -7,8 +7,11 @@ import pytest
 from random_specs import RandomSpec, Tensor
 from test_net_random_specs import case_of, scheduled
 
+from caten import pipeline
+from caten.frontend.spec import SpecText
 from caten.loop import interpret
 from caten.loop.statements import LoopProgram
+from caten.options import Options
 
 LANES = RandomSpec(
     "ReadsALocalInAnIndex", (), (Tensor("C", "i32", ("N",), (0,)), Tensor("D", "i64", ("N",), (0,))),
@@ -18,7 +21,7 @@ LANES = RandomSpec(
 
 
 @pytest.mark.parametrize("spec", [LANES], ids=lambda s: s.name)
-def test_what_was_found_stays_right(spec: RandomSpec, tmp_path: Path) -> None:
+def test_results_stay_right(spec: RandomSpec, tmp_path: Path) -> None:
     case = case_of(spec, tmp_path)
     program = scheduled(case, 2, tmp_path)
     assert isinstance(program, LoopProgram)
@@ -26,3 +29,30 @@ def test_what_was_found_stays_right(spec: RandomSpec, tmp_path: Path) -> None:
     assert interpret.run(program, run) == case.status
     for name, bits in case.bits.items():
         assert (run[name] == bits).all()
+
+
+# What it was -> inputs, outputs, body. Each was refused by a verifier.
+PROVEN = {
+    "a check that reads what an earlier check guards": (
+        ["A{double}[N N]", "B{double}[M M]", "D{double}[M N]", "I{int64}[5]"], "C{double}[M]",
+        "(loop (i 1 -1 -1) (setf (aref C 1) (cond ((< (aref B i i) (aref B 3 i)) (aref C i)) "
+        "((/= (cast double (aref I 2)) (aref D i (aref I 4))) (aref A (mod i N) (aref I 0))) (t (cast double 3.0)))))"),
+    "a load that was checked under another name": (
+        ["A{int64}[N N]", "I{int16}[17]", "C{int32}[N 33 M]"], "S{int32}[33]",
+        "(dotimes (i 33) (setf (aref S i) (cond ((< (aref A (aref I (mod i 17)) i) 1) (cast int32 3)) ((/= 3 (cast int64 i)) (cast int32 2)) "
+        "(t (aref C (aref I (mod i 17)) 1 i)))))"),
+    "a condition of several lazy parts": (
+        ["I{uint8}[M]"], "C{int32}[7]",
+        "(dotimes (i 7) (setf (aref C i) (cast int32 i))) (loop (i 1 -1 -1) (setf (aref C i) (where (or (and (/= (aref C 3) (aref C 0)) "
+        "(< (aref C i) (aref C i))) (>= (aref C i) 100)) (aref C (cast int (aref I (mod i M)))) (aref C 2))))"),
+}
+
+
+@pytest.mark.parametrize("what", list(PROVEN))
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_every_pass_is_verified(what: str, level: int) -> None:
+    inputs, output, body = PROVEN[what]
+    text = f'[composite]\nname = "Found"\ninputs = {inputs}\noutputs = ["{output}"]\n[implementation]\ncode = """{body}"""\n'.replace("'", '"')
+    options = Options(opt=level, verify=True)
+    program = pipeline.load_programs(SpecText("found.toml", text, "toml"), options)[0]
+    assert isinstance(pipeline.advance(program, "loop", options), LoopProgram)

@@ -230,6 +230,9 @@ class _Site:
         ref = ref.map(lambda child: self.expr(child, conditions))
         shape = self.checks.shapes[ref.buffer]
         for axis, (position, extent) in enumerate(zip(ref.index, shape, strict=True)):
+            if reads(position):
+                position = self.renamed(position, conditions)
+                ref = ref.replace(index=(*ref.index[:axis], position, *ref.index[axis + 1:]))
             if is_inside(self.known(None, conditions), position, extent):
                 continue
             if any(reads(a) for a in self.known(None, conditions).linear(position).atoms()):
@@ -237,6 +240,13 @@ class _Site:
             ref = ref.replace(index=(*ref.index[:axis], position, *ref.index[axis + 1:]))
             self.index(written, axis, as_written[axis], position, extent, conditions)
         return ref
+
+    def renamed(self, position: Expr, conditions: Conditions) -> Expr:
+        """The index with the names that its loads have already."""
+        for (read, under), name in self.named.items():
+            if under == conditions[:len(under)]:
+                position = substitute(position, {read: name})
+        return position
 
     def steady(self, position: Expr, conditions: Conditions) -> Expr:
         """The index with names for the values that it loads, so that nothing is loaded again after the check."""

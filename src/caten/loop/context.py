@@ -348,7 +348,7 @@ class Context:
                     return both if len(both) <= MAX_ALTERNATIVES else None
                 return None if left is None or right is None else left + right
             case Op(fn="where", args=(c, a, b)) if cond.dtype == "bool":
-                return self.alternatives((c & a) | (Op("not", (c,)) & b), holds)
+                return self.alternatives(_chosen(c, a, b), holds)
             case Op(fn=fn, args=(a, b)) if fn in _COMPARISONS and is_integer(a.dtype) and a.lanes == b.lanes == 1:
                 kind, swap = _COMPARISONS[fn if holds else _OPPOSITE[fn]]
                 left_form, right_form = (self.linear(b), self.linear(a)) if swap else (self.linear(a), self.linear(b))
@@ -499,3 +499,13 @@ def _tightened(ranges: dict[str, Range], c: Constraint) -> bool:
         hi = min(hi, c.linear.constant // -k) if k < 0 else min(hi, -c.linear.constant // k)
     ranges[var.name] = (lo, hi)
     return True
+
+
+def _chosen(cond: Expr, a: Expr, b: Expr) -> Expr:
+    """`(where cond a b)` of conditions as a formula; the lazy `and` and `or` of bodies are short ones."""
+    otherwise = Op("not", (cond,))
+    if isinstance(b, Const):
+        return otherwise | a if b.value else cond & a
+    if isinstance(a, Const):
+        return cond | b if a.value else otherwise & b
+    return (cond & a) | (otherwise & b)

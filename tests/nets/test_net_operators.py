@@ -1,0 +1,178 @@
+"""Every operator on every element type it accepts, and every conversion: compiled scalar and vectorised, by clang and gcc, against core.evaluate."""
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from guarded_calls import Job, call_all
+
+from caten import build, pipeline
+from caten.core import evaluate
+from caten.core.dtypes import DTYPES
+from caten.core.expr import Op, Var, number
+from caten.core.program import Bind, Target
+from caten.core.scalars import OPERATORS
+from caten.core.text import show
+from caten.frontend.spec import SpecText
+from caten.options import Options
+
+REAL = tuple(d for d in DTYPES if DTYPES[d].kind != "complex")
+STRICT_ON_COMPLEX = ("add", "sub", "neg", "conj", "real", "imag", "eq", "ne", "where", "isnan", "isinf")
+TINY, HUGE = {"f32": 1e-45, "f64": 5e-324}, {"f32": 3.4028235e38, "f64": 1.7976931348623157e308}
+POINTS = {False: 2000, True: 4_000_000}
+VECTOR_ULP = 4.0                       # what a polynomial over vectors may be off, where the table asks for less
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kernel: an operator or conversion, on operands of these types."""
+
+    name: str
+    fn: str
+    operands: tuple[str, ...]
+    result: str
+
+    def text(self) -> str:
+        names = "XYZ"[: len(self.operands)]
+        elements = [f"(aref {n} i)" for n in names]
+        spelled = OPERATORS[self.fn].spelling if self.fn in OPERATORS else f"{self.fn} {self.result}"
+        buffers = " ".join(f"(buffer {n} {d} (N) (0) in)" for n, d in zip(names, self.operands, strict=True))
+        return (f"(op {self.name} {buffers} (buffer R {self.result} (N) (0) out) (size N)\n"
+                f"  (body (for i 0 N 1 serial (setf (aref R i) ({spelled} {' '.join(elements)})))))")
+
+    def expected(self, args: list[np.ndarray]) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            if self.fn == "cast":
+                return np.asarray(evaluate.cast(args[0], self.operands[0], self.result))
+            if self.fn == "bitcast":
+                return np.asarray(evaluate.bitcast(args[0], self.result))
+            return np.asarray(evaluate.apply(self.fn, args, self.operands[-1])).astype(DTYPES[self.result].numpy)
+
+
+def rows() -> list[Row]:
+    """Everything that a body can say about one to three elements."""
+    found: list[Row] = []
+    for fn, row in OPERATORS.items():
+        for dtype, d in DTYPES.items():
+            if row.accepts(d.kind) and (d.kind != "complex" or fn in evaluate.COMPLEX):
+                operands = ("bool", dtype, dtype) if fn == "where" else (dtype,) * row.arity
+                found.append(Row(f"{fn}_{dtype}_", fn, operands, row.result_type(operands)))
+    for source, target in itertools.product(REAL, REAL):
+        if source != target:
+            found.append(Row(f"cast_{target}_of_{source}_", "cast", (source,), target))
+            if DTYPES[source].bits == DTYPES[target].bits and "bool" not in (source, target):
+                found.append(Row(f"bitcast_{target}_of_{source}_", "bitcast", (source,), target))
+    return found
+
+
+def specials(dtype: str) -> np.ndarray:
+    """The values at which operators go wrong."""
+    d = DTYPES[dtype]
+    if d.kind == "bool":
+        return np.array([False, True])
+    if d.kind == "complex":
+        parts = (0.0, -0.0, 1.5, -2.25)
+        return np.array([complex(a, b) for a in parts for b in parts], d.numpy)
+    if d.kind == "float":
+        edge = [2.0**31, 2.0**63, 2.0**64, 255.5, 65536.0, -129.0, TINY[dtype], -TINY[dtype], HUGE[dtype], -HUGE[dtype], 1e-39]
+        return np.array([0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, 0.1, -7.3, 88.5, 710.0, np.inf, -np.inf, np.nan, *edge], d.numpy)
+    small = [v for v in (0, 1, -1, 2, -2, 3, 7, -8, 9, 31, 32, 33, 63, 64, 65, 100) if d.least <= v <= d.greatest]
+    return np.array([*small, d.least, d.greatest, d.least + 1, d.greatest - 1], d.numpy)
+
+
+def operands_of(row: Row, rng: np.random.Generator) -> list[np.ndarray]:
+    """All pairs of special values and as many random ones; of three operands a sample."""
+    values = [specials(d) for d in row.operands]
+    if len(values) < 3:
+        grid = np.meshgrid(*values, indexing="ij")
+    else:
+        grid = [rng.choice(v, 600) for v in values]
+    return [np.concatenate([g.ravel(), random(d, rng, 101)]) for g, d in zip(grid, row.operands, strict=True)]
+
+
+def random(dtype: str, rng: np.random.Generator, n: int) -> np.ndarray:
+    d = DTYPES[dtype]
+    if d.kind == "bool":
+        return rng.integers(0, 2, n).astype(bool)
+    if d.kind in ("int", "uint"):
+        return rng.integers(d.least, d.greatest, n, dtype=d.numpy, endpoint=True)
+    if d.kind == "complex":
+        return (rng.uniform(-4, 4, n) + 1j * rng.uniform(-4, 4, n)).astype(d.numpy)
+    return (rng.uniform(-1, 1, n) * 10.0 ** rng.integers(-3, 4, n)).astype(d.numpy)
+
+
+def ulps(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """The distance in units in the last place; 0 for equal bits of any NaN, infinite where one is a NaN or the signs of zeros differ."""
+    kind = np.int32 if got.dtype == np.float32 else np.int64
+    same = (got.view(kind) == want.view(kind)) | (np.isnan(got) & np.isnan(want))
+
+    def line(x: np.ndarray) -> np.ndarray:
+        bits = x.view(kind).astype(np.int64)
+        return np.where(bits < 0, np.int64(np.iinfo(kind).min) - bits, bits).astype(np.float64)
+    with np.errstate(all="ignore"):
+        distance = np.abs(line(got) - line(want))
+    return np.where(same, 0.0, np.where(np.isnan(got) | np.isnan(want), np.inf, np.maximum(distance, 1e-9)))
+
+
+def faults(row: Row, args: list[np.ndarray], got: np.ndarray, allowed: float) -> str:
+    """The first element that is wrong."""
+    want = row.expected(args)
+    if DTYPES[row.result].kind == "complex" and row.fn not in STRICT_ON_COMPLEX:
+        with np.errstate(all="ignore"):
+            bad = ~(np.isclose(got, want, rtol=1e-5, atol=1e-6) | ~np.isfinite(want) | ~np.isfinite(got))
+    elif DTYPES[row.result].kind == "float" and allowed > 0.5:
+        bad = ulps(got, want) > allowed
+    elif DTYPES[row.result].kind in ("float", "complex"):
+        a, b = (v.view(v.real.dtype) for v in (np.ascontiguousarray(got), np.ascontiguousarray(want)))
+        kind = np.int32 if a.dtype == np.float32 else np.int64
+        bad = ((a.view(kind) != b.view(kind)) & ~(np.isnan(a) & np.isnan(b)) & ~((a == b) & (row.fn in SIGN_OF_ZERO))).reshape(len(got), -1).any(1)
+    else:
+        bad = got != want
+    if not bad.any():
+        return ""
+    k = int(np.argmax(bad))
+    return f"{row.name}: ({row.fn} {' '.join(repr(a[k]) for a in args)}) gives {got[k]!r}, expected {want[k]!r}; {int(bad.sum())} of {len(got)} wrong"
+
+
+SIGN_OF_ZERO = ("max", "min", "fmax", "fmin", "clip", "relu", "sign")      # which zero of two equal ones is not specified
+
+
+def library(which: list[Row], runtime: str, opt: int, folder: Path, c_level: str = "1") -> build.Built:
+    """All rows as one library."""
+    options = Options(runtime=runtime, config=(("OPT", c_level),), opt=opt, cache_dir=str(folder / "cache"))
+    programs = pipeline.load_programs(SpecText("rows", "\n".join(r.text() for r in which), "lisp"), options)
+    return build.build_programs((), programs, options)
+
+
+def check(which: list[Row], runtime: str, opt: int, folder: Path, seed: int = 0) -> list[str]:
+    """What is wrong with the rows, compiled so."""
+    rng = np.random.default_rng(seed)
+    given = [operands_of(r, rng) for r in which]
+    built = library(which, runtime, opt, folder)
+    jobs = [Job(r.name, {**dict(zip("XYZ", args, strict=False)), "R": np.zeros(len(args[0]), DTYPES[r.result].numpy), "N": len(args[0])})
+            for r, args in zip(which, given, strict=True)]
+    found = []
+    for row, args, called in zip(which, given, call_all(built.artifact, built.manifest, jobs), strict=True):
+        if called.status != 0 or called.wrong:
+            found.append(f"{row.name}: status {called.status}, {called.wrong}")
+            continue
+        exact = OPERATORS[row.fn].ulp if row.fn in OPERATORS else 0.0
+        allowed = exact if exact <= 0.5 else max(exact, VECTOR_ULP if opt >= 2 else 0.0) + 0.5 * (row.result == "f64") * 2
+        if text := faults(row, args, called.results["R"], allowed):
+            found.append(text)
+    return found
+
+
+@pytest.mark.parametrize("runtime", ["clang", "gcc"])
+def test_every_operator_on_every_type_at_its_special_values(runtime: str, tmp_path: Path) -> None:
+    which = rows()
+    seen = Counter(r.fn for r in which) + Counter(d for r in which for d in r.operands)
+    print("seed 0:", dict(sorted(seen.items())))
+    assert not [name for name in (*OPERATORS, *DTYPES, "cast", "bitcast") if not seen[name]]
+    found = check(which, runtime, 0, tmp_path) + check(which, runtime, 2, tmp_path)
+    assert not found, f"{len(found)} of {2 * len(which)} kernels\n" + "\n".join(found[:40])
