@@ -13,8 +13,9 @@ from collections.abc import Callable
 
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.monoids import identity
+from ..core.naming import Names
 from ..core.node import Node, contains, substitute
-from ..loop.statements import ONE, Aref, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
+from ..loop.statements import ONE, Aref, For, If, Incf, Kernel, Let, Local, LoopProgram, Setf, Stmt
 from .values import Axis, Compute, Define, Nest, Read, Reduce, TensorProgram
 
 
@@ -36,8 +37,9 @@ class _Lowering:
     def __init__(self, program: TensorProgram):
         self.bodies = {d.name: d.value for d in program.definitions if isinstance(d.value, Reduce)}
         self.declared = set(program.buffers)
-        self.taken = {c.declares()[0] for c in program.clauses if hasattr(c, "declares") and not isinstance(c, Define)}
-        self.taken |= {n.name for d in program.definitions if isinstance(d.value, Nest) for n in d.walk() if isinstance(n, (For, Local))}
+        taken = {c.declares()[0] for c in program.clauses if hasattr(c, "declares") and not isinstance(c, Define)}
+        taken |= {n.name for d in program.definitions if isinstance(d.value, Nest) for n in d.walk() if isinstance(n, (For, Let, Local))}
+        self.names = Names(taken)
 
     def definition(self, d: Define) -> tuple[Stmt, ...]:
         """The statements of one definition; none for a reduce, which lives in its reader."""
@@ -85,7 +87,7 @@ class _Lowering:
         totals: dict[Node, Node] = {}
         for read in reads:
             reduce = self.bodies[read.buffer]
-            acc = Aref(_fresh(read.buffer, self.taken), (), reduce.type)
+            acc = Aref(self.names.fresh(read.buffer), (), reduce.type)
             totals[read] = acc
             inside = place.extended({a.name: i for a, i in zip(reduce.axes, [place.inside(i) for i in read.index], strict=True)})
             stmts += [Local(acc.buffer, reduce.type, (), "register"), Setf(acc, identity(reduce.fn, reduce.type))]
@@ -108,7 +110,7 @@ class _Lowering:
         if not axes:
             return body(place)
         axis, rest = axes[0], axes[1:]
-        name = _fresh(axis.name, self.taken)
+        name = self.names.fresh(axis.name)
         inner = place.extended({axis.name: Var(name, "i64")})
         return (For(name, place.inside(axis.lo), place.inside(axis.hi), ONE, "serial", self._loops(rest, body, inner)),)
 
@@ -150,12 +152,3 @@ def _is_contraction(reduce: Reduce) -> bool:
             in_a, in_b = ({n.name for n in e.unique() if isinstance(n, Var)} & axes for e in (a, b))
             return bool(in_a - in_b) and bool(in_b - in_a)
     return False
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    candidate, n = name, 1
-    while candidate in taken:
-        n += 1
-        candidate = f"{name}_{n}"
-    taken.add(candidate)
-    return candidate

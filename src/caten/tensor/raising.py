@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.monoids import identity, is_monoid
+from ..core.naming import Names
 from ..core.node import Node
 from ..core.rewrite import free_names
 from ..frontend.op import Body, OpProgram
@@ -29,17 +30,17 @@ class DoesNotFit(Exception):
 
 def raise_op(op: OpProgram) -> TensorProgram:
     """The tensor level of an operator; every statement of the body is in exactly one definition, in order."""
-    taken = {d.declares()[0] for d in op.unique() if hasattr(d, "declares")}
+    names = Names.of(op)
     clauses = tuple(c for c in op.clauses if not isinstance(c, Body))
     definitions: list[Define] = []
     for group in _groups(op.body) if op.opt > 0 else [op.body]:
         try:
             if op.opt == 0:
                 raise DoesNotFit
-            definitions += _Raiser(group, taken).definitions()
+            definitions += _Raiser(group, names).definitions()
         except DoesNotFit:
             outs = _written(group)
-            definitions.append(Define(_fresh(f"{outs[0] if outs else op.name}_nest", taken), Nest(group, outs)))
+            definitions.append(Define(names.fresh(f"{outs[0] if outs else op.name}_nest"), Nest(group, outs)))
     return TensorProgram(op.name, (*clauses, *_without_dead(definitions)))
 
 
@@ -100,26 +101,16 @@ def _written(stmts: tuple[Stmt, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(r.buffer for r in refs if r.buffer not in locals_))  # type: ignore[attr-defined]   # every Ref names a buffer
 
 
-def _fresh(name: str, taken: set[str]) -> str:
-    """`name`, or name_2, name_3, …: the first that is not taken; takes it."""
-    candidate, n = name, 1
-    while candidate in taken:
-        n += 1
-        candidate = f"{name}_{n}"
-    taken.add(candidate)
-    return candidate
-
-
 class _Raiser:
     """Symbolic execution of one nest: what each place holds, as an expression over the arrays from before."""
 
-    def __init__(self, group: tuple[Stmt, ...], taken: set[str]):
+    def __init__(self, group: tuple[Stmt, ...], names: Names):
         if len(group) != 1 or not isinstance(group[0], (For, Setf, Incf)):
             raise DoesNotFit
-        self.taken, self.fixed = taken, set[str]()
+        self.names, self.fixed = names, set[str]()
         self.axes: dict[str, Axis] = {}
         self.locals: dict[str, Expr | None] = {}                   # scalar local -> its value (None: not set yet)
-        self.names: dict[str, Expr] = {}                           # `let` name -> its value
+        self.lets: dict[str, Expr] = {}                            # `let` name -> its value
         self.places: dict[str, tuple[Aref, Expr]] = {}             # array -> the one place touched, and its value now
         self.reduces: list[Define] = []
         self.written = _written(group)
@@ -209,7 +200,7 @@ class _Raiser:
             case Local(name, _, (), _):
                 self.locals[name] = None
             case Let(name, _, value):
-                self.names[name] = self._value(value)
+                self.lets[name] = self._value(value)
             case Setf(Aref() as ref, value):
                 self._assign(ref, self._value(value))
             case Incf(Aref() as ref, value, fn):
@@ -256,7 +247,7 @@ class _Raiser:
         if not is_monoid(fn, ref.dtype) or len(uses) != 1 or ref.buffer in self.fixed:
             raise DoesNotFit                                       # it reads its own total, or is accumulated twice
         axes = tuple(self.axes.values()) if ref.buffer in self.locals else self._axes_of(ref)
-        name = _fresh(f"{ref.buffer}_{fn}", self.taken)
+        name = self.names.fresh(f"{ref.buffer}_{fn}")
         self.reduces.append(Define(name, Reduce(ref.dtype, axes, over, fn, cond, self._value(value))))
         total = Read(name, tuple(Var(a.name, "i64") for a in axes), ref.dtype)
         now = self._now(ref)
@@ -288,8 +279,8 @@ class _Raiser:
 
     def _value(self, e: Expr) -> Expr:
         """An expression with every read replaced by what the place holds."""
-        if isinstance(e, Var) and e.name in self.names:
-            return self.names[e.name]
+        if isinstance(e, Var) and e.name in self.lets:
+            return self.lets[e.name]
         if isinstance(e, Aref):
             if e.buffer in self.locals or e.buffer in self.written:
                 return self._now(e)
