@@ -110,7 +110,9 @@ def _fma32(x: Any, y: Any, z: Any) -> Any:
 
 
 def _fma64_one(x: float, y: float, z: float) -> float:
-    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+    if math.isfinite(x) and math.isfinite(y) and not math.isfinite(z):
+        return z                                                           # however large the product is
+    if not (math.isfinite(x) and math.isfinite(y)):
         return float(np.float64(x) * np.float64(y) + np.float64(z))
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     if exact == 0:
