@@ -18,6 +18,7 @@ from .options import Options
 from .runtime import cache
 from .runtime.manifest import Provenance, manifest, manifest_c
 from .runtime.protocol import CompileRecord, Runtime
+from .runtime.toolchain import unwritable
 
 RECORD = "record.json"                  # in a cache entry: how the artifact was made
 
@@ -150,6 +151,8 @@ def compile_rendered(rendered: Rendered, options: Options, warn: Callable[[Diagn
         entry = store.fetch(name, make)
     except ToolError as problem:
         raise _with_kept_source(problem, store, name, text, runtime, kind) from None
+    except OSError as problem:
+        raise unwritable(problem) from None
     facts = json.loads((entry / RECORD).read_text())
     commands = tuple(tuple(c) for c in facts["commands"])
     record = CompileRecord(facts["compiler"], facts["version"], commands, tuple(facts["flags"]), tuple(facts["libraries"]))
@@ -160,7 +163,10 @@ def _with_kept_source(problem: ToolError, store: cache.Cache, name: str, text: s
     """The compiler's complaint, with where its input was kept. A missing compiler has refused nothing: there is nothing to keep."""
     if problem.diagnostics[0].code == "E610":
         return problem
-    kept = store.keep_failed(name, {"source.c": text})
+    try:
+        kept = store.keep_failed(name, {"source.c": text})
+    except OSError:                       # no room for it either
+        return problem
     commands = runtime.commands(kept / "source.c", kept / ("library" + runtime.suffixes[kind]), kind)
     first, *rest = problem.diagnostics
     notes = (*first.notes, (f"the source is kept in {kept / 'source.c'}", None), *[(" ".join(c), None) for c in commands])

@@ -1,9 +1,7 @@
 """What a build makes, used as its users do: from C, from Python with caten and without, several operators in one library."""
 from __future__ import annotations
 
-import ctypes
 import json
-import mmap
 import subprocess
 import sys
 from pathlib import Path

@@ -6,15 +6,18 @@ beside the libraries, with hashes like theirs. Importing the stages costs more t
 """
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..options import Options
 from ..runtime import cache
 from .files import STDOUT
 from .options import Request
@@ -58,13 +61,14 @@ class Remembered:
                 (folder / str(n)).write_bytes(content)
                 listing.append([str(n), path, mode])
             (folder / LISTING).write_text(json.dumps({"products": listing, "dependencies": {path: _hash(path) for path in dependencies}}))
-        self.store.fetch(self.name, make)
+        with contextlib.suppress(OSError):                                         # no room: then it is made again next time
+            self.store.fetch(self.name, make)
 
     def _name(self) -> str:
         asked = {f.name: getattr(self.request, f.name) for f in dataclasses.fields(self.request) if f.name not in ("options", "reporter")}
         options = {f.name: getattr(self.request.options, f.name) for f in dataclasses.fields(self.request.options) if f.name != "given"}
         contents = [Path(name).read_bytes() for name in self.request.inputs]
-        surroundings = _surroundings(self.request.options.runtime, self.request.options.runtime_path)
+        surroundings = _surroundings(self.request.options)
         return cache.key("command line", repr(asked), repr(options), os.getcwd(), surroundings,
                          *[f"{len(c)}" for c in contents], *contents)
 
@@ -77,12 +81,14 @@ def _hash(path: str) -> str:
         return ""
 
 
-def _surroundings(runtime: str, runtime_path: tuple[str, ...]) -> str:
+def _surroundings(options: Options) -> str:
     """What a build depends on beside its command line and inputs."""
+    named = [word for text in (options.cc, *[value for key, value in options.config if key.upper() == "CC"]) if text for word in text.split()]
+    compilers = [shutil.which(word) or word for word in named]
     installed = [p for p in sys.path if p.endswith("-packages")]               # where an embedded compiler would be
-    folders = [*os.environ.get("PATH", "").split(os.pathsep), *installed, *runtime_path]
+    folders = [*os.environ.get("PATH", "").split(os.pathsep), *installed, *options.runtime_path]
     files = [p for folder in (PACKAGE, PACKAGE / "_runtimes", PACKAGE.parent.parent / "runtimes") for p in sorted(folder.rglob("*.py"))]
-    stamps = [f"{p} {_stamp(p)}" for p in [*map(Path, dict.fromkeys(folders)), *files, Path(runtime)]]
+    stamps = [f"{p} {_stamp(p)}" for p in [*map(Path, dict.fromkeys(folders)), *files, *map(Path, (options.runtime, *compilers))]]
     return "\n".join([sys.version, *stamps, _processor()])
 
 

@@ -207,9 +207,18 @@ def remembered(host: Host, question: str, ask: Callable[[], bool]) -> bool:
 
 @contextlib.contextmanager
 def temporary(host: Host) -> Iterator[Path]:
-    """A private folder that is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="caten-", dir=host.temp, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    """A private folder that is gone afterwards. ToolError E625 where it, or something in it, cannot be written."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="caten-", dir=host.temp, ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
+    except OSError as problem:
+        raise unwritable(problem) from None
+
+
+def unwritable(problem: OSError) -> ToolError:
+    """There is no place for the files that a compiler reads and writes."""
+    return ToolError(Diagnostic("E625", f"cannot write temporary files: {problem.strerror or problem}",
+                                hint="make room, or name other folders with TMPDIR and CATEN_CACHE_DIR"))
 
 
 def commands(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str], source: str, out: str, kind: str) -> list[list[str]]:
