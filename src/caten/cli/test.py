@@ -10,6 +10,7 @@ from .files import STDOUT, write
 from .inputs import sources
 from .options import GroupedCommand, Request, compiles
 from .production import Production
+from .progress import shown
 
 EXAMPLES = """\b
 Examples:
@@ -25,7 +26,8 @@ def command(request: Request, tags: tuple[str, ...] = ()) -> int:
     """Compile every spec and run its [test] and [[test.case]]s in a process of their own; exit code 1 when one fails, 5 when none matches."""
     unselected = replace(request, options=replace(request.options, only=()))     # --only names composites or cases here
     production = Production(unselected, sources(request))
-    reports = runner.run_cases(production.built("so"), unselected.options, tags, request.options.only)
+    with shown("testing") as progress:
+        reports = runner.run_cases(production.built("so"), unselected.options, tags, request.options.only, progress)
     passed = sum([report.passed for report in reports])
     lines = [*[line for report in reports for line in report.lines()], f"{passed} of {len(reports)} passed"]
     write(request.output or STDOUT, "".join([f"{line}\n" for line in lines]))

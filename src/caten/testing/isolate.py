@@ -103,7 +103,7 @@ def _worked(work: Work, memory: int | None, cpu: int | None, no_files: bool) -> 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if cpu is not None:
-        resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))        # first SIGXCPU, which says why; then SIGKILL
     if memory is not None:
         with open("/proc/self/statm") as f:
             used = int(f.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")

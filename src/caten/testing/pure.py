@@ -123,18 +123,23 @@ class Lambda:
 
     def _call(self, node: ast.Call, env: Mapping[str, Any]) -> Any:
         function = self._eval(node.func, env)
-        args: list[Any] = []
-        for a in node.args:
-            if isinstance(a, ast.Starred):
-                args.extend(self._eval(a.value, env))
-            else:
-                args.append(self._eval(a, env))
+        args = self._items(node.args, env)
         keywords = {}
         for k in node.keywords:
             if k.arg is None or k.arg in ("out", "where_out"):
                 raise self.error("E802", "a test lambda cannot use ** or out=", node.lineno, node.col_offset)
             keywords[k.arg] = self._eval(k.value, env)
         return function(*args, **keywords)
+
+    def _items(self, nodes: list[ast.expr], env: Mapping[str, Any]) -> list[Any]:
+        """The values of a list of expressions, `*parts` spread."""
+        items: list[Any] = []
+        for n in nodes:
+            if isinstance(n, ast.Starred):
+                items.extend(self._eval(n.value, env))
+            else:
+                items.append(self._eval(n, env))
+        return items
 
     def _lambda(self, node: ast.Lambda, env: Mapping[str, Any]) -> Any:
         names = [a.arg for a in node.args.args]
@@ -199,8 +204,8 @@ HANDLERS: dict[type[ast.expr], Callable[[Lambda, Any, Mapping[str, Any]], Any]] 
     ast.BinOp: lambda s, n, env: BINARY[type(n.op)](s._eval(n.left, env), s._eval(n.right, env)),
     ast.UnaryOp: lambda s, n, env: UNARY[type(n.op)](s._eval(n.operand, env)),
     ast.IfExp: lambda s, n, env: s._eval(n.body if s._eval(n.test, env) else n.orelse, env),
-    ast.Tuple: lambda s, n, env: tuple(s._eval(e, env) for e in n.elts),
-    ast.List: lambda s, n, env: [s._eval(e, env) for e in n.elts],
+    ast.Tuple: lambda s, n, env: tuple(s._items(n.elts, env)),
+    ast.List: lambda s, n, env: s._items(n.elts, env),
     ast.Subscript: lambda s, n, env: s._eval(n.value, env)[s._eval(n.slice, env)],
     ast.Slice: lambda s, n, env: slice(*(None if e is None else s._eval(e, env) for e in (n.lower, n.upper, n.step))),
 }

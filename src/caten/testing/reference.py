@@ -1,0 +1,151 @@
+"""What an operator should give: the oracle's values and rounding bounds, and the values of the spec's own reference."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..build import build_programs
+from ..core.formula import evaluate
+from ..core.program import Buffer, Outputs, Program, Reference, Scalar, Source
+from ..errors import CatenError, Place, did_you_mean, error
+from ..frontend.lambdas import reference_program
+from ..frontend.op import OpProgram
+from ..loop import bounds, comparison, interpret, oracle
+from ..loop.statements import LoopProgram
+from ..options import Options
+from ..runtime import work
+from . import isolate
+from .pure import Lambda
+
+INTERPRETED_STEPS = 1_000_000          # above this many operations a reference runs as unscheduled C in float64
+TIMEOUT = 120.0                        # seconds for one run of a kernel or a reference
+CPU = 120                              # seconds of processor time that test code may use
+MEMORY = 8 << 30                       # bytes that test code may use
+
+
+def outputs_of(op: Program) -> tuple[str, ...]:
+    """The names of the outputs, in the order of the spec."""
+    fact = op.first(Outputs)
+    return fact.names if fact else tuple(b.name for b in op.buffers.values() if b.access != "in")
+
+
+def numbers_of(op: Program, arguments: Mapping[str, Any]) -> dict[str, int]:
+    """The integer scalars among the arguments: what a formula over sizes may mention besides them."""
+    return {s.name: int(arguments[s.name]) for s in op.all(Scalar) if not isinstance(arguments[s.name], np.floating)}
+
+
+def caller(op: Program, function: Any, run: Mapping[str, Any]) -> Callable[[], Any]:
+    """A call without arguments on fixed arrays."""
+    pure = [b.name for b in op.buffers.values() if b.access == "out"]
+    leading = [run[p.name] for p in op.params if isinstance(p, (Scalar, Buffer)) and p.name not in pure]
+    keywords = {n: run[n] for n in getattr(function, "keywords", op.sizes)}
+    if pure:
+        keywords["out"] = run[pure[0]] if len(pure) == 1 else tuple(run[n] for n in pure)
+    bound: Callable[[], Any] = function.bind(*leading, **keywords)
+    return bound
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What each output should be, the rounding bound of each element, and which elements sit on an edge."""
+
+    what: str
+    values: Mapping[str, np.ndarray]
+    bounds: Mapping[str, np.ndarray]
+    loose: Mapping[str, np.ndarray]
+
+
+def expected_of(op: OpProgram, arguments: Mapping[str, Any], options: Options, expected: Mapping[str, np.ndarray] | None) -> Expected:
+    """The oracle's values and bounds; the values of the spec's own reference where it has one."""
+    exact = _oracle(op, arguments, options)
+    if expected is not None:
+        return replace(exact, what="the case's arrays", values=_checked(op, expected, arguments))
+    reference = op.first(Reference)
+    if reference is None:
+        return replace(exact, what="the spec at -O0 in float64 (it has no [test])")
+    source = op.first(Source)
+    if reference.lang == "lisp":
+        own = _oracle(reference_program(op), arguments, options)
+        return replace(exact, what="the spec's [test]", values=own.values)
+    place = Place(source.file if source else "<spec>", reference.line, reference.column)
+    function = Lambda(reference.code, place)
+    _check_parameters(function, op, place)
+    outcome = isolate.run(lambda: _python(function, op, arguments), TIMEOUT, memory=MEMORY, cpu=CPU, no_files=True)
+    if outcome.status == "error":
+        raise CatenError(*outcome.diagnostics)
+    if outcome.status != "ok":
+        raise error("E806", f"the test code of {op.name} ended with {outcome.status} {outcome.signal}".rstrip(), place,
+                    hint=f"it may use {CPU} s and {MEMORY >> 30} GiB")
+    return replace(exact, what="the spec's [test]", values=_checked(op, outcome.arrays, arguments))
+
+
+def _check_parameters(function: Lambda, op: OpProgram, place: Place) -> None:
+    known = [*[p.name for p in op.params if hasattr(p, "declares")]]  # type: ignore[attr-defined]
+    unknown = [n for n in function.parameters if n not in known]
+    if unknown:
+        own = ", ".join(function.parameters) or "none"
+        raise error("E807", f"the test lambda of {op.name} asks for {', '.join(unknown)}", place,
+                    notes=((f"the lambda's parameters are {own}", None), (f"the operator has {', '.join(known)}", None)),
+                    hint=did_you_mean(unknown[0], known) or "name tensors, scalars and sizes as the signature spells them")
+
+
+def _python(function: Lambda, op: OpProgram, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """In the child: the lambda on float64 copies."""
+    wide: dict[str, Any] = {}
+    for n in function.parameters:
+        value = arguments[n]
+        if isinstance(value, np.ndarray):
+            kind = value.dtype.kind
+            wide[n] = value.astype(np.float64) if kind == "f" else value.astype(np.complex128) if kind == "c" else value.copy()
+        else:
+            wide[n] = value.item() if isinstance(value, np.generic) else value
+    result = function(**wide)
+    names = outputs_of(op)
+    if result is None:
+        return {}, {n: np.asarray(wide.get(n, arguments[n])) for n in names}
+    results = result if isinstance(result, (tuple, list)) and len(names) > 1 else (result,)
+    if len(results) != len(names):
+        raise function.error("E808", f"the test code gives {len(results)} values, {op.name} has {len(names)} outputs: {', '.join(names)}")
+    return {}, {n: np.asarray(r) for n, r in zip(names, results, strict=True)}
+
+
+def _checked(op: OpProgram, arrays: Mapping[str, np.ndarray], arguments: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The arrays of a reference, of the outputs' shapes."""
+    result = {}
+    for n in outputs_of(op):
+        if n not in arrays:
+            raise error("E808", f"the expected arrays of {op.name} lack '{n}'")
+        if arrays[n].shape != arguments[n].shape:
+            raise error("E808", f"the reference's {n} has shape {arrays[n].shape}, the kernel's {arguments[n].shape}",
+                        hint="the test code and the signature disagree")
+        result[n] = arrays[n]
+    return result
+
+
+def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> Expected:
+    """Values in float64 with their rounding bounds, from the nest as written: interpreted, or as C where that would take long."""
+    program = oracle.bounded(bounds.add_checks(op))
+    run = comparison.widened(op, arguments)
+    sizes = numbers_of(op, arguments) | {n: int(arguments[n]) for n in op.sizes}
+    if int(evaluate(work.flops(op), sizes)) + int(evaluate(work.bytes_moved(op), sizes)) // 4 <= INTERPRETED_STEPS:
+        outcome = isolate.run(lambda: ({"code": interpret.run(program, run)}, _results(program, run)), TIMEOUT)
+    else:
+        built = build_programs((op,), (program,), replace(options, runtime="clang", config=(), opt=0, binds=(), strided=()))
+        function = built.runtime.load(built.artifact, built.manifest)
+        call = caller(program, getattr(function, program.name, function), run)
+        outcome = isolate.run(lambda: (call(), ({"code": 0}, _results(program, run)))[1], TIMEOUT)
+    if outcome.status == "error":
+        raise CatenError(*outcome.diagnostics)
+    if outcome.status != "ok" or outcome.facts["code"]:
+        raise error("E809", f"the reference of {op.name} ended with {outcome.status} {outcome.signal or outcome.facts.get('code', '')}")
+    names = outputs_of(op)
+    bounds_of = {n: outcome.arrays.get(f"{n}__bound", np.zeros(())) for n in names}
+    loose = {n: outcome.arrays.get(f"{n}__loose", np.zeros((), np.uint8)) for n in names}
+    return Expected("the spec at -O0 in float64", {n: outcome.arrays[n] for n in names}, bounds_of, loose)
+
+
+def _results(program: LoopProgram, run: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    return {b.name: np.array(run[b.name]) for b in program.buffers.values() if b.access != "in"}

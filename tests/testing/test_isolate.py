@@ -1,0 +1,82 @@
+"""What runs in a child may crash, hang, or run out of memory alone."""
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from caten.errors import Place, error
+from caten.testing import isolate
+
+
+def test_facts_and_arrays_come_back() -> None:
+    outcome = isolate.run(lambda: ({"a": 1}, {"x": np.arange(300_000.0), "empty": np.zeros((0, 3))}), 20)
+    assert (outcome.status, outcome.facts) == ("ok", {"a": 1})
+    assert outcome.arrays["x"].sum() == np.arange(300_000.0).sum()
+    assert outcome.arrays["empty"].shape == (0, 3)
+
+
+def _killed() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    os.kill(os.getpid(), 9)
+    return {}, {}
+
+
+def _sleep() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    time.sleep(30)
+    return {}, {}
+
+
+def _spin() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    while True:
+        pass
+
+
+def test_a_crash_is_told_by_its_signal() -> None:
+    outcome = isolate.run(_killed, 20)
+    assert (outcome.status, outcome.signal) == ("crash", "SIGKILL")
+
+
+def test_a_hang_is_ended() -> None:
+    start = time.monotonic()
+    assert isolate.run(_sleep, 0.2).status == "timeout"
+    assert time.monotonic() - start < 10
+    assert isolate.run(_spin, 20, cpu=1).status == "timeout"
+
+
+def test_memory_is_limited() -> None:
+    outcome = isolate.run(lambda: ({}, {"x": np.ones(1 << 28)}), 20, memory=1 << 28)
+    assert outcome.status == "error"
+    assert outcome.diagnostics[0].code == "E834"
+
+
+def test_files_are_out_of_reach(tmp_path: Path) -> None:
+    def write() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        (tmp_path / "x").write_text("x")
+        return {}, {}
+    with pytest.raises(RuntimeError, match="Too many open files"):
+        isolate.run(write, 20, no_files=True)
+    assert not (tmp_path / "x").exists()
+
+
+def test_diagnostics_keep_their_place() -> None:
+    def fail() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        raise error("E805", "no", Place("a", 1, 2, "text"), hint="do")
+    outcome = isolate.run(fail, 20)
+    assert outcome.status == "error"
+    assert outcome.diagnostics[0].place == Place("a", 1, 2, "text")
+    assert outcome.diagnostics[0].hint == "do"
+
+
+def test_a_fault_of_our_own_is_raised_as_one() -> None:
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        isolate.run(lambda: ({"a": 1 // 0}, {}), 20)
+
+
+def test_no_child_is_left() -> None:
+    isolate.run(_killed, 20)
+    isolate.run(_sleep, 0.1)
+    assert not isolate.CHILDREN

@@ -1,0 +1,155 @@
+"""Test runs: a right kernel passes, a wrong one does not, and the report says why."""
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from caten.build import Built, build
+from caten.core.program import Buffer
+from caten.errors import CatenError, NothingMatched, UsageError
+from caten.frontend.op import OpProgram
+from caten.frontend.spec import SpecText
+from caten.options import Options
+from caten.testing import data, reference, runner
+from caten.testing.settings import match_settings
+
+SPEC = '''
+[composite]
+name = "Scale"
+inputs = ["x{float}[N]", "ix{int32}[R]"]
+outputs = ["y{float}[R]"]
+[implementation]
+code = """
+(dotimes (i R)
+  (setf (aref y i) (* 2.0 (aref x (aref ix i)))))
+"""
+[test]
+code = """REFERENCE"""
+'''
+OPTIONS = Options(runtime="numpy", use_cache=False)
+
+
+def built(code: str = "lambda x, ix: 2 * x[ix]", extra: str = "", folder: Path | None = None) -> Built:
+    text = SPEC.replace("REFERENCE", code) + extra
+    name = str(folder / "scale.toml") if folder else "scale.toml"
+    return build([SpecText(name, text, "toml")], OPTIONS)
+
+
+def run(made: Built) -> runner.Report:
+    return runner.run_at(made, match_settings([("N", 7), ("R", 5)], made.ops), OPTIONS)[0]
+
+
+def test_a_right_kernel_passes_and_is_timed() -> None:
+    report = run(built())
+    assert report.passed
+    assert report.seconds
+    assert "ok, greatest error" in report.lines()[0]
+    assert report.as_json()["status"] == "ok"
+
+
+def test_a_reference_that_differs_is_reported_with_the_worst_element() -> None:
+    report = run(built("lambda x, ix: 2.001 * x[ix]"))
+    assert report.status == "wrong"
+    assert "the reference says" in "\n".join(report.lines())
+
+
+def test_a_lisp_reference() -> None:
+    assert run(built("(lambda (x ix y n r) (dotimes (i R) (setf (aref y i) (+ (aref x (aref ix i)) (aref x (aref ix i))))))")).passed
+
+
+@pytest.mark.parametrize(("code", "expected"), [
+    ("lambda x, q: x", "E807"), ("lambda x: x", "E808"), ("lambda x: (x, x)", "E808"), ("lambda x: np.load(x)", "E804"),
+    ("lambda x: [0 for i in range(10 ** 12)]", "E806"),
+])
+def test_a_reference_that_cannot_be_used(code: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "CPU", 1)
+    monkeypatch.setattr(reference, "MEMORY", 1 << 28)
+    with pytest.raises(CatenError) as caught:
+        run(built(code))
+    assert caught.value.diagnostics[0].code in (expected, "E805")
+
+
+def test_cases_files_tags_and_expected_failures(tmp_path: Path) -> None:
+    x, k = np.array([1.0, 2.0, 3.0], np.float32), np.array([2, 0], np.int32)
+    np.savez(tmp_path / "in.npz", x=x, ix=k)
+    np.savez(tmp_path / "out.npz", y=2 * x[k])
+    extra = """
+[[test.case]]
+name = "files"
+sizes = { N = 3, R = 2 }
+input = "in.npz"
+expect = "out.npz"
+tags = ["quick"]
+[[test.case]]
+name = "inline"
+sizes = { N = 3, R = 2 }
+input = { x = [1.0, 2.0, 3.0], ix = [2, 0] }
+[[test.case]]
+name = "outside"
+sizes = { N = 3, R = 2 }
+input = { x = [1.0, 2.0, 3.0], ix = [3, 0] }
+expect = { error = "outside" }
+"""
+    made = built(extra=extra, folder=tmp_path)
+    assert [(r.case, r.status) for r in runner.run_cases(made, OPTIONS)] == [("files", "ok"), ("inline", "ok"), ("outside", "ok")]
+    assert [r.case for r in runner.run_cases(made, OPTIONS, tags=("quick",))] == ["files"]
+    assert [r.case for r in runner.run_cases(made, OPTIONS, names=("inline",))] == ["inline"]
+    for selection in ({"names": ("nope",)}, {"tags": ("nope",)}):
+        with pytest.raises(NothingMatched):
+            runner.run_cases(made, OPTIONS, **selection)  # type: ignore[arg-type]
+    np.savez(tmp_path / "out.npz", y=3 * x[k])
+    assert [r.status for r in runner.run_cases(made, OPTIONS, names=("files",))] == ["wrong"]
+
+
+def test_a_call_that_should_fail_and_does_not_is_wrong(tmp_path: Path) -> None:
+    extra = '[[test.case]]\nname = "fine"\nsizes = { N = 3, R = 2 }\nexpect = { error = "outside" }\n'
+    report = runner.run_cases(built(extra=extra), OPTIONS)[0]
+    assert report.status == "wrong"
+    assert "succeeded" in "\n".join(report.lines())
+
+
+def test_a_kernel_that_crashes_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+    monkeypatch.setattr(runner, "_kernel", lambda *a: os.kill(os.getpid(), 9))
+    report = run(built())
+    assert report.status == "crash"
+    assert "SIGKILL" in report.lines()[0]
+
+
+def test_settings_are_checked() -> None:
+    op = built().ops[0]
+    for given in ([("N", 7)], [("N", 7), ("R", -1)], [("N", 7), ("R", 1.5)], [("N", 7), ("R", 1), ("Z", 1)]):
+        with pytest.raises(UsageError):
+            match_settings(given, [op])
+    assert match_settings([("n", 7), ("r", 5)], [op])["N"] == 7
+
+
+def test_drawn_data_depends_on_the_seed_and_nothing_else() -> None:
+    op = built().ops[0]
+    assert isinstance(op, OpProgram)
+    a, b, c = (data.arguments(op, {"N": 50, "R": 40}, seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(a["x"], b["x"])
+    assert (a["x"] != c["x"]).any()
+    assert np.abs(a["x"]).max() < 1
+    assert a["ix"].min() >= 0
+    assert a["ix"].max() < 50                                           # it indexes x
+    assert np.isnan(a["y"]).all()                                      # poisoned
+    np.testing.assert_array_equal(data.arguments(op, {"N": 50, "R": 4}, 1)["x"], a["x"])
+
+
+def test_arrays_lie_in_the_declared_order() -> None:
+    column = Buffer("A", "f32", (), (1, 0), "in")
+    assert data.laid_out(column, (3, 5)).flags.f_contiguous
+    assert data.laid_out(replace_order(column), (2, 3, 4)).strides == (4, 8, 24)
+
+
+def replace_order(b: Buffer) -> Buffer:
+    return b.replace(order=(2, 1, 0))
+
+
+def test_a_report_of_a_timed_run_can_be_compared() -> None:
+    report = run(built())
+    assert replace(report, seconds=None).lines() == report.lines()[:1]
