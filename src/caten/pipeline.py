@@ -39,11 +39,12 @@ LEVELS: dict[str, type[Program]] = {"op": OpProgram, "tensor": TensorProgram, "l
 
 @dataclass(frozen=True)
 class Pass:
-    """One step of the pipeline; `to` is the level that the stage it belongs to ends at."""
+    """One step of the pipeline; `to` is the level that the stage it belongs to ends at. `verified`: the same, with checks of its own on the way."""
 
     name: str
     run: Callable[[Any], Any]
     to: str
+    verified: Callable[[Any], Any] | None = None
 
 
 PASSES: tuple[Pass, ...] = (
@@ -52,7 +53,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("lower", lower, "loop"),                                   # index notation to loops
     Pass("bind", lambda p: bind_sizes(p), "loop"),                  # sizes known at compile time become numbers
     Pass("simplify", lambda p: simplify.simplify_program(p) if p.opt > 0 else p, "loop"),
-    Pass("schedule", recipes.schedule, "loop"),                     # the recipe, or the schedule that was given
+    Pass("schedule", recipes.schedule, "loop",                      # the recipe, or the schedule that was given
+         verified=lambda p: recipes.schedule(p, verify=True)),
 )
 VERIFIERS: dict[str, Callable[[Any], None]] = {"op": loop_level.verify, "tensor": tensor_level.verify, "loop": loop_level.verify}
 # The fields of Options that each level has used up when its text is printed.
@@ -216,7 +218,7 @@ def advance(program: Program, to: str, options: Options) -> Program:
     todo = [p for p in PASSES if order.index(here) < order.index(p.to) <= order.index(to)]
     for n, step in enumerate(todo):
         with timed(f"{program.name}: {step.name}", options):
-            program = step.run(program)
+            program = step.verified(program) if options.verify and step.verified else step.run(program)
         if options.debug >= 4 or (options.debug == 3 and (n + 1 == len(todo) or todo[n + 1].to != step.to)):
             print(f"; after {step.name}\n{show(program)}", file=sys.stderr)
         if options.verify or n + 1 == len(todo):

@@ -12,14 +12,15 @@ from .script import Step, apply
 class Draft:
     """Takes steps through `script.apply`, so that they end up in the program's Schedule fact."""
 
-    def __init__(self, program: LoopProgram) -> None:
-        self.program = program
+    def __init__(self, program: LoopProgram, verify: bool = False) -> None:
+        """`verify`: the program is verified after every step."""
+        self.program, self.verify = program, verify
 
     def take(self, *words: object) -> tuple[str, ...]:
         """Take one step; the names of the loops it made, in text order. Raises CatenError E5xx where it is refused."""
         before = {loop.name for loop in loops_in(self.program)}
         step: Step = tuple([str(word) for word in words])
-        self.program = apply(self.program, [step])
+        self.program = apply(self.program, [step], self.verify)
         return tuple([loop.name for loop in loops_in(self.program) if loop.name not in before])
 
     def tries(self, *steps: tuple[object, ...]) -> bool:

@@ -19,26 +19,26 @@ from .streams import maps, sums_across, sums_along
 from .tiles import lanes_of
 
 
-def schedule(program: LoopProgram) -> LoopProgram:
+def schedule(program: LoopProgram, verify: bool = False) -> LoopProgram:
     """The program with a schedule applied and recorded: the one it carries, else the recipes' (from -O2 on); only simplified at -O1, and as
-    it is at -O0. A program whose Schedule fact says that it was applied stays as it is."""
+    it is at -O0. A program whose Schedule fact says that it was applied stays as it is. `verify`: check the program after every step."""
     asked = program.first(Schedule)
     if asked is not None and is_applied(asked):
         return program
     if asked is not None:
-        return apply(program, asked.steps)
+        return apply(program, asked.steps, verify)
     if program.opt == 0:
         return program
     program = simplify_program(program)
-    return recommended(program) if program.opt >= 2 else program
+    return recommended(program, verify) if program.opt >= 2 else program
 
 
-def recommended(program: LoopProgram) -> LoopProgram:
+def recommended(program: LoopProgram, verify: bool = False) -> LoopProgram:
     """The recipes' schedule, applied."""
     target = program.first(Target)
     if target is None:
         return recorded(program, ())
-    draft = Draft(program)
+    draft = Draft(program, verify)
     for name in [loop.name for kernel in program.kernels for loop in outermost(kernel.body)]:
         _nest(draft, name, target.machine, True)
     return recorded(draft.program, ())
