@@ -1,14 +1,16 @@
 """What is known at a point of a program, and what follows from it.
 
 A context holds ranges of variables, facts as constraints, and the values of scalar locals that are known. It is immutable: entering a loop,
-assuming a condition or passing a statement gives a new one. Integers are mathematical here: a sum or product that may not fit its type is an
+assuming a condition or passing a statement gives a new one; what was found once is remembered, from one step of a schedule to the next.
+Integers are mathematical here: a sum or product that may not fit its type is an
 opaque atom, so nothing is concluded from arithmetic that could wrap. A fact about memory is forgotten when the memory may be written.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var, index
@@ -23,6 +25,9 @@ GREATEST_SIZE = 1 << 40        # of an extent
 GREATEST_BYTES = 1 << 62       # of an array
 MAX_ALTERNATIVES = 16          # of one condition in disjunctive form
 
+Answer = TypeVar("Answer")
+
+
 @dataclass(frozen=True)
 class Context:
     """Immutable assumptions."""
@@ -34,12 +39,25 @@ class Context:
     bound: frozenset[str] = NOTHING                                    # sizes that are known at compile time
     unreachable: bool = False
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    asked: dict[Any, bool] = field(default_factory=dict, repr=False, compare=False)      # open questions: was one asked again before its answer?
 
     # making contexts
 
     @classmethod
     def of(cls, program: Program) -> Context:
-        """What holds at entry: sizes in range, bindings, arrays that fit in memory, the conditions that are checked."""
+        """What holds at entry: sizes in range, bindings, arrays that fit in memory, the conditions that are checked. Programs that agree in
+        these share their context while one of them lives."""
+        known: Context | None = program.__dict__.get("_context")
+        if known is None:
+            facts = tuple([c for c in program.clauses if isinstance(c, Size | Bind | Buffer | Ensure | Require)])
+            known = _AT_ENTRY.get(facts)
+            if known is None:
+                known = _AT_ENTRY[facts] = cls._of(program)
+            program.__dict__["_context"] = known
+        return known
+
+    @classmethod
+    def _of(cls, program: Program) -> Context:
         ranges: dict[str, Range] = {s.name: (0, GREATEST_SIZE) for s in program.all(Size)}
         ranges |= {b.name: (b.value, b.value) for b in program.all(Bind)}
         context = cls(ranges, bound=frozenset([b.name for b in program.all(Bind)]))
@@ -66,6 +84,11 @@ class Context:
     def inside(self, loop: For) -> Context:
         """In the body of a loop, at any iteration."""
         changed = writes(loop)
+        if not changed.isdisjoint(self.values):              # what the body does with them matters, too
+            return self._inside(loop, changed)
+        return self._once(("inside", loop.name, loop.lo, loop.hi, loop.step, changed), self, lambda: self._inside(loop, changed))
+
+    def _inside(self, loop: For, changed: frozenset[str]) -> Context:
         var = Var(loop.name, "i64")
         counted: dict[str, Expr] = {}                        # locals that every iteration changes by the same amount
         for name in [n for n in self.values if n in changed]:
@@ -100,6 +123,9 @@ class Context:
 
     def given(self, cond: Expr, holds: bool = True) -> Context:
         """Where a condition holds (or does not)."""
+        return self._once(("given", cond, holds), self, lambda: self._given(cond, holds))
+
+    def _given(self, cond: Expr, holds: bool) -> Context:
         context = self
         for part in _conjuncts(cond, holds):
             if part[1] and (bound := _product_bound(part[0])) is not None:
@@ -182,10 +208,8 @@ class Context:
         return self._shown(cond, False)
 
     def _shown(self, cond: Expr, holds: bool) -> bool:
-        key = (cond, holds)
-        if key not in self.memo:
-            self.memo[key] = self.unreachable or all(self._excludes_all(self.alternatives(*part)) for part in _disproofs(cond, holds))
-        return bool(self.memo[key])
+        return self.unreachable or self._once(
+            (cond, holds), False, lambda: all(self._excludes_all(self.alternatives(*part)) for part in _disproofs(cond, holds)))
 
     def _excludes_all(self, alternatives: tuple[Alternative, ...] | None) -> bool:
         return alternatives is not None and all(self.excludes(a) for a in alternatives)
@@ -198,11 +222,7 @@ class Context:
         """Do the assumptions leave no integer point to a conjunction? `widely`: consider ranges beyond 2^31, too."""
         if self.unreachable:
             return True
-        key = ("excludes", constraints, widely)
-        if key not in self.memo:
-            self.memo[key] = False                          # what the proof itself may not use
-            self.memo[key] = refuted(self, constraints, widely)
-        return bool(self.memo[key])
+        return self._once(("excludes", constraints, widely), False, lambda: refuted(self, constraints, widely))
 
     # linear forms of the values of expressions
 
@@ -210,9 +230,24 @@ class Context:
         """The mathematical value of an integer expression as a linear form; what may wrap is an atom."""
         known: Linear | None = self.memo.get(expr)
         if known is None:
-            self.memo[expr] = of_atom(expr)             # what an overflow proof sees of an expression that it is about
-            known = self.memo[expr] = self._linear(expr)
-        return known
+            known = self._once(expr, None, lambda: self._linear(expr))
+        return known if known is not None else of_atom(expr)          # what an overflow proof sees of an expression that it is about
+
+    def _once(self, question: Any, assumed: Answer, find: Callable[[], Answer]) -> Answer:
+        """The answer, remembered. A search that comes back to its own question is told what is `assumed`, and remembers nothing it concludes."""
+        if question in self.memo:
+            return self.memo[question]  # type: ignore[no-any-return]   # a question has answers of one type
+        if question in self.asked:
+            self.asked[question] = True
+            return assumed
+        self.asked[question] = False
+        try:
+            answer = find()
+        finally:
+            del self.asked[question]
+        if not any(self.asked.values()):
+            self.memo[question] = answer
+        return answer
 
     def _linear(self, expr: Expr) -> Linear:
         match expr:
@@ -415,6 +450,9 @@ class Context:
 
     def _invariant(self, form: Linear) -> bool:
         return all(isinstance(a, Var) and a.name in self.ranges for a in form.atoms())
+
+
+_AT_ENTRY: WeakValueDictionary[tuple[Any, ...], Context] = WeakValueDictionary()       # the facts at entry -> their context
 
 
 def ends_in_failure(stmts: tuple[Stmt, ...]) -> bool:

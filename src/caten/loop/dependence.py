@@ -184,26 +184,32 @@ def _pairs(loop: For, context: Context) -> Iterator[tuple[Touch, Touch, Context]
     private = {n.name for n in loop.unique() if isinstance(n, Local)}
     changed = writes(loop)
     copy = renamed_copy(loop)
-    ones = [t for t in _touches(loop.body, context.inside(loop), changed, LANE) if t.buffer not in private]
-    others = [t for t in _touches(copy.body, context.inside(copy), changed, Var(LANE.name + OTHER, "i64")) if t.buffer not in private]
+    ones = _touches(loop.body, context.inside(loop), changed, private, LANE)
+    others = _touches(copy.body, context.inside(copy), changed, private, Var(LANE.name + OTHER, "i64"))
+    both: dict[tuple[int, int], Context] = {}
     for a in ones:
         for b in others:
             if a.buffer == b.buffer and (a.is_write or b.is_write):
-                yield a, b, a.context.together(b.context).forgetting(changed)
+                known = both.get((id(a.context), id(b.context)))
+                if known is None:
+                    known = both[id(a.context), id(b.context)] = a.context.together(b.context).forgetting(changed)
+                yield a, b, known
 
 
-def _touches(stmts: tuple[Stmt, ...], context: Context, changed: frozenset[str], lane: Var, at: int | None = None) -> list[Touch]:
+def _touches(stmts: tuple[Stmt, ...], context: Context, changed: frozenset[str], private: set[str], lane: Var, at: int | None = None) -> list[Touch]:
+    """The accesses of statements to what is not private to an iteration."""
     found: list[Touch] = []
     for k, stmt in enumerate(stmts):
         where = k if at is None else at
         for access in accesses(stmt, context):
-            found.append(_touch(access, stmt.fn if isinstance(stmt, Incf) and access.is_write else "", changed, lane, where))
+            if access.ref.buffer not in private:
+                found.append(_touch(access, stmt.fn if isinstance(stmt, Incf) and access.is_write else "", changed, lane, where))
         match stmt:
             case For():
-                found += _touches(stmt.body, context.inside(stmt), changed, lane, where)
+                found += _touches(stmt.body, context.inside(stmt), changed, private, lane, where)
             case If(cond, then, otherwise):
-                found += _touches(then, context.given(cond), changed, lane, where)
-                found += _touches(otherwise, context.given(cond, False), changed, lane, where)
+                found += _touches(then, context.given(cond), changed, private, lane, where)
+                found += _touches(otherwise, context.given(cond, False), changed, private, lane, where)
         context = context.after(stmt)
     return found
 
