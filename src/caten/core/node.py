@@ -102,9 +102,15 @@ class Node(metaclass=NodeMeta):
         Where a child sits in a tuple, `fn` may return a tuple, which is spliced in its place (so a statement may become several,
         or none).
         """
-        parts = self.parts
-        new = tuple([_map_part(p, fn) for p in parts])
-        return self if all(a is b for a, b in zip(new, parts, strict=True)) else type(self)(*new)
+        if not self.children:
+            return self
+        own, new, changed = self.__dict__, [], False
+        for field in self._fields:
+            part = own[field]
+            mapped = fn(part) if isinstance(part, Node) else _map_tuple(part, fn) if isinstance(part, tuple) else part
+            changed = changed or mapped is not part
+            new.append(mapped)
+        return type(self)(*new) if changed else self
 
     def walk(self) -> Iterator[Node]:
         """Every node below and this one, parents first, repeated where shared."""
@@ -142,21 +148,21 @@ def _nodes_in(parts: tuple[Any, ...]) -> Iterator[Node]:
             yield from _nodes_in(part)
 
 
-def _map_part(part: Any, fn: Callable[[Any], Any]) -> Any:
-    if isinstance(part, Node):
-        return fn(part)
-    if isinstance(part, tuple) and part:
-        out: list[Any] = []
-        changed = False
-        for p in part:
-            r = _map_part(p, fn)
-            changed = changed or r is not p
-            if isinstance(p, Node) and isinstance(r, tuple):
+def _map_tuple(parts: tuple[Any, ...], fn: Callable[[Any], Any]) -> tuple[Any, ...]:
+    out: list[Any] = []
+    changed = False
+    for p in parts:
+        if isinstance(p, Node):
+            r = fn(p)
+            if isinstance(r, tuple):
                 out.extend(r)
-            else:
-                out.append(r)
-        return tuple(out) if changed else part
-    return part
+                changed = True
+                continue
+        else:
+            r = _map_tuple(p, fn) if isinstance(p, tuple) else p
+        changed = changed or r is not p
+        out.append(r)
+    return tuple(out) if changed else parts
 
 
 def substitute(node: Any, mapping: Mapping[Any, Any]) -> Any:

@@ -37,8 +37,9 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
         _vectors(draft, name, tile.columns // 2)
     if machine.has_fma and is_float(c.out.dtype):
         draft.take("contract", ki)
+    registers = {n.name for n in draft.program.unique() if isinstance(n, Local) and n.space == "register" and n.shape}
     for name in (iii, *[name for name in made if name.startswith(f"{iii}_")]):
-        if _in_registers(draft, name):
+        if any(isinstance(n, Aref | Vref) and n.buffer in registers for n in draft.loop(name).unique()):       # only numbers address registers
             draft.take("unroll", name, "full")
 
 
@@ -47,9 +48,3 @@ def _vectors(draft: Draft, name: str, lanes: int) -> None:
     outer, inner = draft.take("split", name, lanes)
     draft.take("vectorize", inner)
     draft.take("unroll", outer, "full")
-
-
-def _in_registers(draft: Draft, name: str) -> bool:
-    """Does a loop use an array in registers, which its text must address by numbers?"""
-    registers = {n.name for n in draft.program.unique() if isinstance(n, Local) and n.space == "register" and n.shape}
-    return any(isinstance(n, Aref | Vref) and n.buffer in registers for n in draft.loop(name).unique())

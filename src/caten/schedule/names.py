@@ -13,7 +13,7 @@ class Names:
     """The names a program uses; `fresh` adds one."""
 
     def __init__(self, program: LoopProgram) -> None:
-        self.taken = {node.declares()[0] for node in program.unique() if hasattr(node, "declares")}
+        self.taken = {name for clause in program.clauses for name in _declared_names(clause)}
 
     def fresh(self, wanted: str) -> str:
         """`wanted`, or with the first free number behind it: io, io_2, io_3."""
@@ -23,6 +23,15 @@ class Names:
             name = f"{wanted}_{number}"
         self.taken.add(name)
         return name
+
+
+def _declared_names(node: Node) -> frozenset[str]:
+    """What a clause, kernel or statement declares, with what is inside it."""
+    known: frozenset[str] | None = node.__dict__.get("_declared")
+    if known is None:
+        known = frozenset((node.declares()[0],) if hasattr(node, "declares") else ())
+        known = node.__dict__["_declared"] = known.union(*[_declared_names(c) for c in node.children if isinstance(c, Stmt)])
+    return known
 
 
 def declared(stmts: Iterable[Stmt]) -> list[For | Let | Local]:

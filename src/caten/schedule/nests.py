@@ -1,7 +1,7 @@
 """Loops of a program by their names: finding one, what surrounds it, and putting other statements in its place."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from ..core.expr import Const, Expr, Op, Var
@@ -17,22 +17,25 @@ def refusal(code: str, step: str, reason: str) -> CatenError:
     return error(code, f"{step}: {reason}")
 
 
-def loops_in(node: Any) -> Iterator[For]:
+def loops_in(node: Any) -> tuple[For, ...]:
     """Every loop of a program, kernel, statement or list of statements, outermost first, in text order."""
-    match node:
-        case tuple():
-            for part in node:
-                yield from loops_in(part)
-        case For():
-            yield node
-            yield from loops_in(node.body)
-        case If():
-            yield from loops_in(node.then)
-            yield from loops_in(node.otherwise)
-        case Kernel():
-            yield from loops_in(node.body)
-        case LoopProgram():
-            yield from loops_in(node.kernels)
+    if isinstance(node, tuple):
+        return tuple([loop for part in node for loop in loops_in(part)])
+    known: tuple[For, ...] | None = node.__dict__.get("_loops")
+    if known is None:
+        match node:
+            case For():
+                known = loops_in(node.body)               # without the loop: a node that held itself would never be freed by counting references
+            case If():
+                known = loops_in((*node.then, *node.otherwise))
+            case Kernel():
+                known = loops_in(node.body)
+            case LoopProgram():
+                known = loops_in(node.kernels)
+            case _:
+                return ()
+        node.__dict__["_loops"] = known
+    return (node, *known) if isinstance(node, For) else known
 
 
 def find(program: LoopProgram, name: str, step: str) -> For:
