@@ -14,12 +14,10 @@ from guarded_calls import Job, call_all
 from caten import build, pipeline
 from caten.core import evaluate
 from caten.core.dtypes import DTYPES
-from caten.core.expr import Op, Var, number
-from caten.core.program import Bind, Target
 from caten.core.scalars import OPERATORS
-from caten.core.text import show
 from caten.frontend.spec import SpecText
 from caten.options import Options
+from caten.render import helpers
 
 REAL = tuple(d for d in DTYPES if DTYPES[d].kind != "complex")
 STRICT_ON_COMPLEX = ("add", "sub", "neg", "conj", "real", "imag", "eq", "ne", "where", "isnan", "isinf")
@@ -142,37 +140,100 @@ def faults(row: Row, args: list[np.ndarray], got: np.ndarray, allowed: float) ->
 SIGN_OF_ZERO = ("max", "min", "fmax", "fmin", "clip", "relu", "sign")      # which zero of two equal ones is not specified
 
 
-def library(which: list[Row], runtime: str, opt: int, folder: Path, c_level: str = "1") -> build.Built:
+def library(which: list[Row], runtime: str, opt: int, folder: Path, c_level: str) -> build.Built:
     """All rows as one library."""
-    options = Options(runtime=runtime, config=(("OPT", c_level),), opt=opt, cache_dir=str(folder / "cache"))
+    options = Options(runtime=runtime, config=(("OPT", c_level),), opt=opt, cache_dir=str(folder / "cache"),
+                      given=frozenset(("opt", "runtime", "config")))
     programs = pipeline.load_programs(SpecText("rows", "\n".join(r.text() for r in which), "lisp"), options)
     return build.build_programs((), programs, options)
 
 
-def check(which: list[Row], runtime: str, opt: int, folder: Path, seed: int = 0) -> list[str]:
+def job_of(row: Row, args: list[np.ndarray]) -> Job:
+    result = np.zeros(len(args[0]), DTYPES[row.result].numpy)
+    return Job(row.name, {**dict(zip("XYZ", args, strict=False)), "R": result, "N": len(args[0])})
+
+
+def allowed_ulp(row: Row, vector: bool) -> float:
+    """The bound of the table; one more in float64, whose reference is itself computed in float64."""
+    if row.fn not in OPERATORS:
+        return 0.0
+    fn = "hypot" if row.fn == "abs" and DTYPES[row.operands[0]].kind == "complex" else row.fn
+    own = OPERATORS[fn].ulp
+    return own if own <= 0.5 else max(own, VECTOR_ULP if vector else 0.0) + (1.0 if row.operands[0] in ("f64", "c128") else 0.0)
+
+
+def check(which: list[Row], runtime: str, opt: int, folder: Path, c_level: str = "0", seed: int = 0) -> list[str]:
     """What is wrong with the rows, compiled so."""
     rng = np.random.default_rng(seed)
     given = [operands_of(r, rng) for r in which]
-    built = library(which, runtime, opt, folder)
-    jobs = [Job(r.name, {**dict(zip("XYZ", args, strict=False)), "R": np.zeros(len(args[0]), DTYPES[r.result].numpy), "N": len(args[0])})
-            for r, args in zip(which, given, strict=True)]
+    built = library(which, runtime, opt, folder, c_level)
+    assert ("ct_f32x" in built.source) == (opt >= 2), "vectors at -O2, and only there"
     found = []
+    jobs = [job_of(r, args) for r, args in zip(which, given, strict=True)]
     for row, args, called in zip(which, given, call_all(built.artifact, built.manifest, jobs), strict=True):
         if called.status != 0 or called.wrong:
             found.append(f"{row.name}: status {called.status}, {called.wrong}")
-            continue
-        exact = OPERATORS[row.fn].ulp if row.fn in OPERATORS else 0.0
-        allowed = exact if exact <= 0.5 else max(exact, VECTOR_ULP if opt >= 2 else 0.0) + 0.5 * (row.result == "f64") * 2
-        if text := faults(row, args, called.results["R"], allowed):
+        elif text := faults(row, args, called.results["R"], allowed_ulp(row, opt >= 2)):
             found.append(text)
     return found
 
 
-@pytest.mark.parametrize("runtime", ["clang", "gcc"])
-def test_every_operator_on_every_type_at_its_special_values(runtime: str, tmp_path: Path) -> None:
+def slice_of(nightly: bool) -> list[tuple[str, int, str]]:
+    """Runtime, level of optimisation, level of the C compiler."""
+    return [(r, o, c) for r in ("clang", "gcc") for o in (0, 2) for c in ("0", "2")] if nightly else [("clang", 2, "0"), ("gcc", 0, "0")]
+
+
+def test_every_operator_on_every_type_at_its_special_values(nightly: bool, tmp_path: Path) -> None:
     which = rows()
     seen = Counter(r.fn for r in which) + Counter(d for r in which for d in r.operands)
     print("seed 0:", dict(sorted(seen.items())))
     assert not [name for name in (*OPERATORS, *DTYPES, "cast", "bitcast") if not seen[name]]
-    found = check(which, runtime, 0, tmp_path) + check(which, runtime, 2, tmp_path)
-    assert not found, f"{len(found)} of {2 * len(which)} kernels\n" + "\n".join(found[:40])
+    for runtime, opt, c_level in slice_of(nightly):
+        found = check(which, runtime, opt, tmp_path, c_level)
+        assert not found, f"{runtime} -O{opt}, C compiler at -O{c_level}: {len(found)} of {len(which)} kernels\n" + "\n".join(found[:40])
+
+
+# -- functions of float32 over the whole line ---------------------------------------------------------------------------------------------
+
+FUNCTIONS = tuple(fn for fn, row in OPERATORS.items() if row.ulp > 0.5 and row.arity == 1)
+
+
+def strided(points: int) -> np.ndarray:
+    """Every n-th float32, by its bits."""
+    return np.arange(0, 1 << 32, (1 << 32) // points, dtype=np.uint64)[:points].astype(np.uint32).view(np.float32)
+
+
+@pytest.mark.parametrize("opt", [0, 2], ids=["scalar", "vector"])
+def test_functions_stay_within_their_ulp(opt: int, nightly: bool, tmp_path: Path) -> None:
+    x = strided(POINTS[nightly])
+    which = [Row(f"{fn}_f32_", fn, ("f32",), "f32") for fn in FUNCTIONS]
+    built = library(which, "clang", opt, tmp_path, "2" if nightly else "0")
+    worst: dict[str, float] = {}
+    wrong: list[str] = []
+    for start in range(0, len(x), 100_000):
+        part = x[start:start + 100_000]
+        for row, called in zip(which, call_all(built.artifact, built.manifest, [job_of(r, [part]) for r in which], 600), strict=True):
+            assert called.status == 0, called
+            off = ulps(called.results["R"], row.expected([part]))
+            worst[row.fn] = max(worst.get(row.fn, 0.0), float(off.max()))
+            if worst[row.fn] > allowed_ulp(row, opt >= 2) + 0.5:              # the reference is rounded itself
+                k = int(np.argmax(off))
+                wrong.append(f"{row.fn}({part[k]!r}) = {called.results['R'][k]!r}, expected {row.expected([part[k:k + 1]])[0]!r}: {off[k]:.3g} ulp")
+    print(f"{len(x)} points:", {fn: round(u, 2) for fn, u in worst.items()})
+    assert not wrong, "\n".join(wrong[:30])
+
+
+# -- the net catches planted faults -------------------------------------------------------------------------------------------------------
+
+def planted(fn: str, dtype: str, folder: Path, opt: int) -> list[str]:
+    return check([r for r in rows() if r.fn == fn and r.operands[-1] == dtype], "clang", opt, folder)
+
+
+def test_the_net_catches_a_wrong_scalar_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(helpers._ROWS, ("mod", "int"), "return b == 0 || b == -1 ? 0 : (T)(a % b);")
+    assert any("mod_i32_" in text for text in planted("mod", "i32", tmp_path, 0))
+
+
+def test_the_net_catches_a_wrong_vector_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(helpers._VECTOR_ROWS, ("max", "float"), "SELECT(a > b, a, b)")
+    assert any("max_f32_" in text for text in planted("max", "f32", tmp_path, 2))
