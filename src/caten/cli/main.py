@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from .. import __version__
 from .signals import install as install_signals
+from .signals import plain_interrupts
 
 
 def run() -> NoReturn:
@@ -15,6 +16,8 @@ def run() -> NoReturn:
     if "--version" in (arguments[:arguments.index("--")] if "--" in arguments else arguments):
         print(f"caten {__version__}")
         sys.exit(0)
+    with plain_interrupts():
+        from . import boundary  # noqa: F401   imported here, because --version must not pay for it
     install_signals()
     sys.exit(execute(arguments))
 

@@ -27,7 +27,9 @@ C_TYPES: dict[str, str] = {
 }
 _COMPLEX = "typedef struct { float re, im; } ct_c64; typedef struct { double re, im; } ct_c128;\n"
 _opened: dict[str, tuple[int, ...]] = {}          # path -> the identity of the file that this process has loaded under that path
+_pausing: set[int] = set()                        # the OpenMP libraries, by address, whose threads end before a fork
 _lock = threading.Lock()
+OMP_PAUSE_SOFT = 1
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ def open_library(path: Path, manifest: Mapping[str, Any] | None = None, expected
     if manifest.get("abi_version") != ABI_VERSION:
         raise error("E665", f"{path} has the calling convention {manifest.get('abi_version')}; this caten knows {ABI_VERSION}",
                     hint="compile it again")
+    _end_threads_before_forks(ffi, handle)
     ops = operators(manifest)
     ffi.cdef("\n".join([declaration(op) for op in ops]))
     return Library(path, dict(manifest), ffi, {op["op"]: _entry(ffi, handle, op, path) for op in ops})
@@ -130,6 +133,21 @@ def _entry(ffi: Any, handle: Any, op: Mapping[str, Any], path: Path) -> Entry:
         found = check(row)
         return (ffi.string(found).decode() if found else "") or f"check {row}"
     return Entry(call, text)
+
+
+def _end_threads_before_forks(ffi: Any, handle: Any) -> None:
+    """GNU OpenMP keeps its threads waiting between loops. A fork copies none of them, and the child would wait for them for ever; so before a
+    fork they end, and the next loop starts them anew."""
+    ffi.cdef("int omp_pause_resource_all(int);")
+    try:
+        pause = handle.omp_pause_resource_all
+    except AttributeError:                            # a library without OpenMP
+        return
+    address = int(ffi.cast("intptr_t", pause))
+    with _lock:
+        if address not in _pausing and hasattr(os, "register_at_fork"):
+            _pausing.add(address)
+            os.register_at_fork(before=lambda: pause(OMP_PAUSE_SOFT))
 
 
 def _dlopen(ffi: Any, path: Path) -> Any:
