@@ -1,7 +1,9 @@
 """Write the reference pages of this folder from the docstrings and tables of the code: `python docs/generate.py` (a test compares them)."""
 from __future__ import annotations
 
+import importlib
 import inspect
+import itertools
 import textwrap
 from pathlib import Path
 
@@ -13,11 +15,12 @@ from caten.core import dtypes, expr, program, scalars
 from caten.core.monoids import MONOIDS
 from caten.core.node import Node
 from caten.core.text import show
-from caten.frontend import op
+from caten.frontend import op, vocabulary
 from caten.frontend.spec import SpecText
 from caten.loop import level as loop_level
 from caten.loop import statements
 from caten.options import Options
+from caten.schedule import script
 from caten.tensor import level as tensor_level
 from caten.tensor import values
 
@@ -42,6 +45,11 @@ def module_text(module: object) -> str:
     return inspect.cleandoc(module.__doc__ or "")  # type: ignore[attr-defined]
 
 
+def cell(text: str) -> str:
+    """Text inside a table."""
+    return text.replace("|", "\\|")
+
+
 def example(level: str, sample: str) -> str:
     path = HERE.parent / "samples" / f"{sample}.toml"
     loaded = pipeline.load_programs(SpecText(f"samples/{sample}.toml", path.read_text(), "toml"), OPTIONS)[0]
@@ -54,8 +62,8 @@ def op_page() -> str:
 
 {module_text(op)}
 
-`caten parse FILE` prints it. Its statements are those of the [loop level](loop.md); its clauses are parameters and facts, which all later levels carry
-along unchanged.
+`caten parse FILE` prints it. Its statements are those of the [loop level](loop.md); its clauses are parameters and facts, which all later levels
+carry along unchanged.
 
 ## Checks
 
@@ -138,7 +146,7 @@ The operators are in [operators.md](operators.md).
 def operators_page() -> str:
     def row(o: scalars.Operator) -> str:
         kinds = "any" if o.takes == scalars.ANY else o.takes
-        return f"| `{o.name}` | `({o.spelling} {' '.join('xyz'[:o.arity])})` | {kinds} | {'as its operands' if o.gives == 'same' else o.gives} | {o.meaning} | {o.ulp:g} |"
+        return f"| `{o.name}` | `({o.spelling} {' '.join('xyz'[:o.arity])})` | {kinds} | {'as its operands' if o.gives == 'same' else o.gives} | {cell(o.meaning)} | {o.ulp:g} |"
     head = "| name | spelling | defined on | gives | meaning | error, ulp |\n|---|---|---|---|---|---|"
     principal = "\n".join(row(o) for o in scalars.OPERATORS.values() if o.principal)
     structural = "\n".join(f"| `{k}` | {v} |" for k, v in scalars.STRUCTURAL.items())
@@ -171,6 +179,59 @@ def operators_page() -> str:
 """
 
 
+def functions_table() -> str:
+    """The functions of the body language, from its vocabulary and the table of operators."""
+    kinds = {scalars.NUMBER: "numbers", scalars.FLOAT: "floats", scalars.INTEGER: "integers", scalars.BITS: "integers, bool", scalars.ANY: "any"}
+    rows = []
+    for spelling, fn in vocabulary.FUNCTIONS.items():
+        o = scalars.OPERATORS[fn]
+        also = [alias for alias, name in vocabulary.ALIASES.items() if name == fn]
+        if spelling in vocabulary.ALIASES:
+            continue
+        complex_too = ", complex" if o.takes in (scalars.NUMBER, scalars.FLOAT) and not o.ordered else ""
+        of = kinds[o.takes] + (complex_too or (" but complex" if o.takes == scalars.ANY and o.ordered else ""))
+        rows.append(f"| `({spelling} {' '.join('xyz'[:o.arity])})`{''.join(f' `({a} …)`' for a in also)} | {of} | {cell(o.meaning)} |")
+    return "| function | of | meaning |\n|---|---|---|\n" + "\n".join(rows)
+
+
+def language_page() -> str:
+    """The page as it is, with its table of functions made anew."""
+    text = (HERE / "language.md").read_text()
+    head, begin, rest = text.partition("<!-- begin functions")
+    mark, _, tail = rest.partition("-->\n")
+    return f"{head}{begin}{mark}-->\n\n{functions_table()}\n\n<!-- end functions -->{tail.partition('<!-- end functions -->')[2]}"
+
+
+def fenced(doc: str) -> str:
+    """A docstring with its indented lines as blocks of code."""
+    parts: list[str] = []
+    for indented, lines in itertools.groupby(doc.split("\n"), lambda line: line.startswith("    ")):
+        text = "\n".join(lines)
+        parts.append(f"```lisp\n{textwrap.dedent(text)}\n```" if indented else text.strip())
+    return "\n\n".join([part for part in parts if part])
+
+
+def schedule_page() -> str:
+    def entry(name: str) -> str:
+        row = script.PRIMITIVES[name]
+        run = row.run if row.run.__doc__ else getattr(importlib.import_module(f"caten.schedule.primitives.{name}"), name)
+        return f"### `{name}`\n\n`{row.usage(name)}`\n\n{fenced(textwrap.dedent('    ' + (run.__doc__ or '')))}\n"
+    return f"""{GENERATED}
+# The schedule language
+
+A schedule says how loops are run, as a list of steps. Each step is a *primitive*, a small rewrite of the loops that keeps what they compute.
+
+`caten schedule FILE` prints the schedule that the compiler chose, at its end. To try another one, write `(schedule STEP…)` to a file and give it
+with `-s FILE`, or put it into the spec, as `[schedule] code = "(schedule …)"`. A step that would change the result is refused with the reason; so
+is one that names a loop which is not there. Loops have the names of the body's variables; what a step calls the loops that it makes is told with it.
+
+In the usage of a step, words in capitals are names or numbers of yours, `a|b` is one of these words, `[…]` may be left out, `…` may be repeated.
+
+## Steps
+
+{chr(10).join(entry(name) for name in script.PRIMITIVES)}"""
+
+
 def codes_page() -> str:
     rows = "\n".join(f"| [{p.stem}](../src/caten/explanations/{p.name}) | {p.read_text().splitlines()[0].removeprefix('# ')} |" for p in sorted(CODES.glob("E*.md")))
     return f"""{GENERATED}
@@ -192,7 +253,8 @@ def commands_page() -> str:
     return f"{GENERATED}\n# The command line\n\n{text()}\n{pages}"
 
 
-PAGES = {"commands.md": commands_page, "op.md": op_page, "tensor.md": tensor_page, "loop.md": loop_page, "operators.md": operators_page, "diagnostics.md": codes_page}
+PAGES = {"language.md": language_page, "commands.md": commands_page, "op.md": op_page, "tensor.md": tensor_page, "loop.md": loop_page,
+         "schedule.md": schedule_page, "operators.md": operators_page, "diagnostics.md": codes_page}
 
 
 def tidy(text: str) -> str:

@@ -2,16 +2,37 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
+
+from caten import pipeline
+from caten.frontend.spec import SpecText
+from caten.options import Options
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "docs" / "tour.md"]
 BLOCK = re.compile(r"```console\n\$ (?P<command>[^\n]*)\n(?P<output>.*?)```\n", re.DOTALL)
+
+FENCE = re.compile(r"^(?:`(?P<file>[\w./]+)`:\n\n)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+LANGUAGE = ROOT / "docs" / "language.md"
+
+
+def blocks(page: Path, kind: str) -> list[str]:
+    """The blocks of code of one kind on a page."""
+    return [m["text"] for m in FENCE.finditer(page.read_text()) if m["kind"] == kind]
+
+
+def compiled(text: str, lang: str) -> None:
+    """A spec goes through all stages, verified after each pass."""
+    options = Options(verify=True)
+    for program in pipeline.load_programs(SpecText("language.md", text, lang), options):
+        pipeline.advance(program, "loop", options)
 
 
 def run(command: str) -> str:
@@ -51,5 +72,33 @@ def test_reference_pages_are_generated_from_the_code(update_goldens: bool) -> No
 
 def test_links_between_pages_exist() -> None:
     for page in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]:
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        text = re.sub(r"```.*?```|`[^`\n]*`(?!\])", "", page.read_text(), flags=re.DOTALL)
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("text", blocks(LANGUAGE, "toml"), ids=itertools.count())
+def test_every_spec_of_the_language_page_compiles(text: str) -> None:
+    compiled(text, "toml")
+
+
+@pytest.mark.parametrize("text", blocks(LANGUAGE, "lisp"), ids=itertools.count())
+def test_every_body_of_the_language_page_compiles(text: str) -> None:
+    """The page says what its snippets are bodies of: the second list of declarations."""
+    declarations = re.sub(r";.*", "", blocks(LANGUAGE, "tensor")[1])
+    compiled(text if text.startswith("(composite") else f"(composite ((\n{indent(declarations, ' ')}) -> (y))\n{text})", "lisp")
+
+
+def test_every_declaration_of_the_language_page_is_read() -> None:
+    for line in blocks(LANGUAGE, "tensor")[0].splitlines():
+        declared = line.partition(";")[0].strip()
+        name = declared.partition("{")[0]
+        body = f"(setf {name} {name})" if "[]" in declared else f"(setf (aref {name}{' 0' * len(declared.partition('[')[2].partition(']')[0].replace('(* 2 M)', 'M').split())}) 0)"
+        compiled(f"(composite (({declared}) -> ({name})) (when (< 1 0) {body}))", "lisp")
+
+
+def test_specs_of_the_language_page_pass_their_tests(tmp_path: Path) -> None:
+    for n, text in enumerate(blocks(LANGUAGE, "toml")):
+        file = tmp_path / f"{n}.toml"
+        file.write_text(text)
+        assert "passed" in run(f"caten test {file} --runtime numpy")
