@@ -1,0 +1,134 @@
+"""Parallel loops run in parallel and compute the same; kernels are called from many threads and after forks."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import ENVIRONMENT, ROOT, caten
+
+import caten as library
+
+SPECS = ("sin", "softmax", "sum_columns", "sum_rows", "layernorm", "gemv")
+COMPILERS = ("gcc", "zig")
+
+CALLS = """import hashlib, json, os, pathlib, sys
+import numpy as np
+import caten
+def spent():
+    return {t: int(pathlib.Path(f"/proc/self/task/{t}/schedstat").read_text().split()[0]) for t in os.listdir("/proc/self/task")}
+random = np.random.default_rng(7)
+x, v = (random.random(s, np.float32) - np.float32(0.5) for s in ((900, 1100), 1100))
+before = spent()
+library = caten.load("libops.so")
+bits = {}
+for name, op in library.items():
+    given = []
+    for a in op.manifest["arguments"]:
+        if a["kind"] == "tensor" and a["direction"] != "out":
+            shape = {"M": 900, "N": 1100, "K": 1100}
+            given.append((random.random([shape.get(n, 1100) for n in a["shape"]], np.float32) - np.float32(0.5)))
+        elif a["kind"] == "scalar":
+            given.append(0.5)
+    results = op(*given)
+    for _ in range(200 if name == "Sin" else 0):
+        op(*given)
+    bits[name] = hashlib.sha256(b"".join(r.tobytes() for r in (results if isinstance(results, tuple) else (results,)))).hexdigest()
+worked = [t for t, ticks in spent().items() if ticks > before.get(t, 0) + 5_000_000]       # nanoseconds
+print(json.dumps({"bits": bits, "threads": len(worked)}))
+"""
+
+
+@pytest.fixture(params=COMPILERS)
+def parallel(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with libops.so, compiled with OMP=1 by one of the compilers."""
+    if request.param == "gcc" and shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    monkeypatch.setenv("CC", request.param if request.param == "gcc" else f"{sys.executable} -m ziglang cc")
+    made = caten(*[str(ROOT / "samples" / f"{n}.toml") for n in SPECS], "-o", "libops.so", "--config", "OMP=1")
+    if made.code == 3:
+        pytest.skip(f"needs OpenMP for {request.param}")
+    assert (made.code, made.err) == (0, "")
+    return folder
+
+
+def test_several_threads_work_and_the_bits_are_the_same(parallel: Path) -> None:
+    said = {}
+    for threads in (1, 2, 4):
+        settings = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}    # who waits uses no time
+        done = subprocess.run([sys.executable, "-c", CALLS], capture_output=True, text=True, env=os.environ | ENVIRONMENT | settings)
+        assert done.returncode == 0, done.stderr
+        said[threads] = json.loads(done.stdout)
+    assert [said[n]["threads"] for n in (1, 2, 4)] == [1, 2, 4]
+    assert said[1]["bits"] == said[2]["bits"] == said[4]["bits"]
+    assert len(said[1]["bits"]) == len(SPECS)
+
+
+def test_the_header_tells_about_threads(parallel: Path) -> None:
+    header = (parallel / "libops.h").read_text()
+    assert "OMP_NUM_THREADS" in header
+    assert "any number of threads may call" in header
+    assert "on the calling thread alone" not in header
+    assert "omp parallel for" in caten("render", str(ROOT / "samples/sin.toml"), "--config", "OMP=1").out
+    for words in (["sin.toml"], ["prefix_sum.toml", "--config", "OMP=1"]):         # without OpenMP, and with nothing to run in parallel
+        alone = caten(str(ROOT / "samples" / words[0]), *words[1:], "-o", "alone.h")
+        assert alone.code == 0
+        assert "on the calling thread alone" in Path("alone.h").read_text()
+
+
+@pytest.mark.parametrize("omp", [0, 1])
+def test_a_kernel_in_a_forked_child(omp: int, folder: Path, tool: Any) -> None:
+    """After the parent used it, and so has waiting threads; in the child of a child too, and in the parent afterwards."""
+    tool("gcc")
+    assert caten(str(ROOT / "samples" / "sin.toml"), "--config", f"OMP={omp}").code == 0
+    code = """import os, signal, sys
+import numpy as np
+import caten
+sin = caten.load("sin.so")
+x = np.random.default_rng(1).random((500, 700), np.float32)
+right = sin(x, np.zeros_like(x)).copy()
+threads = len(os.listdir("/proc/self/task"))
+def child(depth):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        good = (sin(x, np.zeros_like(x)) == right).all() and (depth == 0 or child(depth - 1) == 0)
+        os._exit(0 if good else 9)
+    return os.waitpid(pid, 0)[1]
+assert child(1) == 0
+assert (sin(x, np.zeros_like(x)) == right).all()
+fresh = caten.compile(sys.argv[1], config={"OMP": int(sys.argv[2])})
+assert child(0) == 0
+print(threads)
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(ROOT / "samples" / "sin.toml"), str(omp)], capture_output=True, text=True, timeout=60,
+                          env=os.environ | ENVIRONMENT | {"OMP_NUM_THREADS": "3", "OPENBLAS_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == (3 if omp else 1)
+
+
+@pytest.mark.parametrize("omp", [0, 1])
+def test_many_threads_call_one_kernel(omp: int, folder: Path, tool: Any) -> None:
+    tool("gcc")
+    softmax = library.compile(ROOT / "samples" / "softmax.toml", config={"OMP": omp})
+    random, wrong, begin = np.random.default_rng(3), [], threading.Barrier(8)
+    inputs = [random.random((60 + n, 500), np.float32) for n in range(8)]
+    expected = [softmax(x) for x in inputs]
+
+    def call(n: int) -> None:
+        begin.wait()
+        wrong.extend([n for _ in range(30) if not (softmax(inputs[n]) == expected[n]).all()])
+    threads = [threading.Thread(target=call, args=(n,)) for n in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+        assert not t.is_alive()
+    assert wrong == []
