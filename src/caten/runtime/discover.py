@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import importlib.util
 import inspect
 import sys
@@ -12,9 +11,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from ..errors import CatenError, Diagnostic, UsageError, did_you_mean
 from .protocol import API_VERSION, Runtime
+
+if TYPE_CHECKING:
+    import importlib.metadata
 
 GROUP = "caten.runtimes"
 
@@ -36,7 +39,9 @@ def find(name: str, path: Sequence[str] = ()) -> Runtime:
         if not Path(name).is_file():
             raise UsageError(Diagnostic("E602", f"there is no runtime file {name}", hint="a name without .py means a runtime that is installed"))
         return _instance(_load(Path(name)), name)
-    places = _places(path)
+    places = _files(path)
+    if name not in places:
+        places |= _plugins(places)
     if name not in places:
         known = list(places)
         hint = did_you_mean(name, known)
@@ -49,7 +54,8 @@ def find(name: str, path: Sequence[str] = ()) -> Runtime:
 def listing(path: Sequence[str] = ()) -> list[Listed]:
     """Every runtime, each loaded by itself: a broken one is listed as broken and harms no other."""
     found = []
-    for name, (origin, _) in _places(path).items():
+    files = _files(path)
+    for name, (origin, _) in {**files, **_plugins(files)}.items():
         try:
             found.append(Listed(name, origin, find(name, path), None))
         except CatenError as problem:
@@ -69,17 +75,28 @@ def builtin_folder() -> Path:
     return inside if inside.is_dir() else package.parents[1] / "runtimes"
 
 
-def _places(path: Sequence[str]) -> dict[str, tuple[str, Callable[[], type[Runtime]]]]:
-    """Name -> where it is and how to load it; the first place that has a name wins."""
-    places: dict[str, tuple[str, Callable[[], type[Runtime]]]] = {}
+Places = dict[str, tuple[str, Callable[[], type[Runtime]]]]              # name -> where it is and how to load it
+
+
+def _files(path: Sequence[str]) -> Places:
+    """The runtime files; the first folder that has a name wins."""
+    places: Places = {}
     for folder in [*map(Path, path), builtin_folder()]:
         if str(folder) in ("", ".") or not folder.is_dir():      # nothing is loaded from the current directory unasked
             continue
         for file in sorted(folder.glob("*.py")):
             if not file.name.startswith("_"):
                 places.setdefault(file.stem, (str(file), lambda file=file: _load(file)))     # type: ignore[misc]   # mypy cannot infer it
+    return places
+
+
+def _plugins(files: Places) -> Places:
+    """The runtimes that other packages bring, but those whose name a file has. Asking every package takes a while: only when it is needed."""
+    import importlib.metadata
+    places: Places = {}
     for entry in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda e: e.name):
-        places.setdefault(entry.name, (entry.value, lambda entry=entry: _from_plugin(entry)))   # type: ignore[misc]
+        if entry.name not in files:
+            places.setdefault(entry.name, (entry.value, lambda entry=entry: _from_plugin(entry)))   # type: ignore[misc]
     return places
 
 

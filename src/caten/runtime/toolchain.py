@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.metadata
 import importlib.util
 import json
 import os
@@ -100,7 +99,7 @@ def candidates(kinds: Sequence[str], host: Host) -> list[Compiler]:
                 version = re.search(r"(?:clang-|llvm-?)(\d+)", os.path.realpath(found))
                 clangs.append((-int(version[1]) if version else 0, len(clangs), Compiler((found,), "clang", found)))
     if "zig" in kinds and (zig := embedded()) is not None:
-        clangs.append((-_zig_llvm(), len(clangs), zig))
+        clangs.append((-_zig_llvm(zig), len(clangs), zig))
     gcc = shutil.which("gcc", path=host.path) or shutil.which("cc", path=host.path)
     ordered = [c for _, _, c in sorted(clangs, key=lambda c: c[:2])]
     return ordered + ([Compiler((gcc,), "gcc", gcc)] if gcc is not None and "gcc" in kinds else [])
@@ -116,12 +115,10 @@ def embedded() -> Compiler | None:
     return None
 
 
-def _zig_llvm() -> int:
-    try:
-        version = importlib.metadata.version("ziglang")
-    except importlib.metadata.PackageNotFoundError:
-        return 0
-    return ZIG_LLVM.get(".".join(version.split(".")[:2]), max(ZIG_LLVM.values()))
+def _zig_llvm(zig: Compiler) -> int:
+    """The version of the clang inside, told by the name of the wheel's metadata: importing what reads it takes longer than many a kernel."""
+    found = [folder.name.split("-")[1] for folder in sorted(Path(zig.file).parents[1].glob("ziglang-*.dist-info"))]
+    return ZIG_LLVM.get(".".join(found[0].split(".")[:2]), max(ZIG_LLVM.values())) if found else 0
 
 
 def choose(cc: str | None, kinds: Sequence[str], host: Host, fits: Callable[[Compiler], bool] | None = None) -> Compiler:
@@ -155,6 +152,7 @@ def openmp_flags(compiler: Compiler) -> list[str]:
 
 def openmp_library() -> Path | None:
     """libiomp5 of the intel-openmp wheel."""
+    import importlib.metadata  # slow to import, and only the embedded clang's OpenMP asks
     places = [Path(sys.prefix) / "lib" / "libiomp5.so", Path(sys.prefix) / "lib" / "libiomp5.dylib"]
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         files = importlib.metadata.files("intel-openmp") or []
