@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import os
 import re
 import subprocess
 import sys
@@ -35,10 +36,10 @@ def compiled(text: str, lang: str) -> None:
         pipeline.advance(program, "loop", options)
 
 
-def run(command: str) -> str:
-    caten = f'"{sys.executable}" -m caten'
-    done = subprocess.run(["bash", "-c", re.sub(r"\bcaten (?=\w|-)", caten.replace("\\", "\\\\") + " ", command)], cwd=ROOT, capture_output=True, text=True,
-                          timeout=120, check=False)
+def run(command: str, folder: Path = ROOT) -> str:
+    python = f'"{sys.executable}"'
+    words = re.sub(r"^python (?=-)", f"{python} ", re.sub(r"(?<![\w./])caten (?=\w|-)", f"{python} -m caten ", command), flags=re.MULTILINE)
+    done = subprocess.run(["bash", "-ec", words], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"{command}\n{done.stderr}"
     return done.stdout
 
@@ -75,6 +76,26 @@ def test_links_between_pages_exist() -> None:
         text = re.sub(r"```.*?```|`[^`\n]*`(?!\])", "", page.read_text(), flags=re.DOTALL)
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("name", ["calling", "runtimes"])
+def test_what_a_page_shows_works(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A page as one story: its files are written, its commands run, its Python executed, in order and in one folder. A `text` block is what the
+    block before it prints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}{os.pathsep}{tmp_path}")
+    names: dict[str, object] = {}
+    printed = ""
+    for m in FENCE.finditer((ROOT / "docs" / f"{name}.md").read_text()):
+        if m["file"]:
+            (tmp_path / m["file"]).write_text(m["text"])
+        elif m["kind"] == "sh":
+            printed = run(m["text"], tmp_path)
+        elif m["kind"] == "python":
+            exec(compile(m["text"], f"{name}.md", "exec"), names)
+            printed = capsys.readouterr().out
+        elif m["kind"] == "text":
+            assert m["text"] == printed
 
 
 @pytest.mark.parametrize("text", blocks(LANGUAGE, "toml"), ids=itertools.count())
