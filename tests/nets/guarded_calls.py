@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ LIBC.mmap.restype = ctypes.c_void_p
 LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 LIBC.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+LIBC.malloc.restype = ctypes.c_void_p
+LIBC.malloc.argtypes = [ctypes.c_size_t]
+LIBC.free.argtypes = [ctypes.c_void_p]
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,26 @@ class Guarded:
         LIBC.munmap(self.base, self.length + 2 * PAGE)
 
 
+class Allocated:
+    """Memory of an array as malloc gives it, no byte longer: a sanitizer watches its ends."""
+
+    def __init__(self, array: np.ndarray, strides: Sequence[int], at_end: bool):
+        reach = [(n - 1) * s for n, s in zip(array.shape, strides, strict=True)]
+        before = -sum(r for r in reach if r < 0)
+        self.length = 0 if array.size == 0 else (before + sum(r for r in reach if r > 0) + 1) * array.itemsize
+        self.base = LIBC.malloc(self.length)
+        self.address = self.base + before * array.itemsize
+        memory = (ctypes.c_uint8 * self.length).from_address(self.base)
+        self.view = np.ndarray(array.shape, array.dtype, memory if array.size else None, before * array.itemsize, [s * array.itemsize for s in strides])
+        self.view[...] = array
+
+    def strays(self) -> bool:
+        return False
+
+    def release(self) -> None:
+        LIBC.free(self.base)
+
+
 def bits_equal(a: np.ndarray, b: np.ndarray) -> bool:
     """Have they the same bits, any NaN counting as any other?"""
     if a.shape != b.shape or a.dtype != b.dtype:
@@ -89,17 +113,17 @@ def dense(shape: Sequence[int], order: Sequence[int]) -> list[int]:
     return strides
 
 
-def call(library: Library, job: Job) -> tuple[int, dict[str, np.ndarray], list[str]]:
+def call(library: Library, job: Job, memory: type[Guarded] | type[Allocated] = Guarded) -> tuple[int, dict[str, np.ndarray], list[str]]:
     """What the kernel returns, the arrays that it may write, and what is wrong with what else it did."""
     op = next(o for o in operators(library.manifest) if o["op"] == job.name)
-    held: dict[str, Guarded] = {}
+    held: dict[str, Guarded | Allocated] = {}
     given: list[Any] = []
     for argument in op["arguments"]:
         name = argument["name"]
         value = job.arguments[name]
         if argument["kind"] == "tensor":
             strides = job.strides.get(name) or dense(value.shape, argument["order"])
-            held[name] = Guarded(value, strides, job.at_end)
+            held[name] = memory(value, strides, job.at_end)
             given.append(library.ffi.cast("void *", held[name].address))
         else:
             given.append(value.item() if isinstance(value, np.generic) else value)
@@ -125,6 +149,7 @@ class Called:
 def call_all(artifact: Path, manifest: Mapping[str, Any], jobs: Sequence[Job], seconds: float = 120.0) -> list[Called]:
     """All jobs in one child; where that dies, one child for each."""
     def work() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        faulthandler.disable()                               # a crash is a result here
         library = open_library(artifact, manifest)
         facts, arrays = [], {}
         for n, job in enumerate(jobs):

@@ -1,28 +1,25 @@
 """Random specs: whatever operator is compiled, however it is scheduled and by whichever compiler, computes what the interpreter says."""
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from guarded_calls import Called, Job, bits_equal, call_all
-from random_specs import ARITY, EXACT, EXTENTS, INEXACT, INTEGRAL, WORDS, RandomSpec, random_spec, shrink, symbols
+from random_specs import EXACT, EXTENTS, INEXACT, INTEGRAL, WORDS, RandomSpec, random_spec, shrink
 
 from caten import build, pipeline
 from caten.core.dtypes import DTYPES
-from caten.core.expr import Op, Var
+from caten.core.expr import Var
 from caten.core.formula import evaluate
 from caten.core.program import Buffer, Program, Scalar, Target
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
 from caten.loop import bounds, comparison, interpret, oracle
-from caten.loop.statements import LoopProgram
 from caten.options import Options
 
 SLICE, NIGHTLY, BATCH = 60, 1500, 60
