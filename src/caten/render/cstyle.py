@@ -20,6 +20,7 @@ from .entry import EntryPoints, escaped
 from .expressions import Expressions, View
 from .helpers import Helpers
 from .names import Names, symbol
+from .places import Places
 from .scratch import THREADS, layout
 from .statements import KernelBody
 from .unroll import unroll
@@ -87,12 +88,12 @@ class CStyle:
         kernels = []
         for kernel in program.kernels:
             ex = self._expressions(program, helpers, names)
-            body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, {a.what: a for a in program.all(At)} if file else {}, file)
+            body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, Places(program.all(At)), file)
             name = f"{symbol(program.name)}_{symbol(kernel.name)[3:]}"
             while name in taken:
                 name += "_"
             taken.append(name)
-            kernels.append(entry.kernel(name, body))
+            kernels.append(entry.kernel(name, body) + ('#line 1 "<generated>"\n' if file else ""))       # what follows is not from the spec
         return "\n".join([*kernels, entry.text()])
 
     def _expressions(self, program: LoopProgram, helpers: Helpers, names: Names) -> Expressions:

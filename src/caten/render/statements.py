@@ -10,7 +10,6 @@ from ..core.expr import Const, Expr, Var, index
 from ..core.node import Node
 from ..core.program import At
 from ..core.rewrite import free_names
-from ..core.text import flat, form_of
 from ..errors import error
 from ..loop.statements import Aref, Barrier, Fail, For, If, Incf, Kernel, Let, Local, Prefetch, Ref, Setf, Splat, Stmt, Vref
 from . import registers
@@ -19,6 +18,7 @@ from .estimate import THRESHOLD, in_float64, operations, trips
 from .expressions import Expressions, View
 from .flatten import product, times
 from .helpers import COMPARISONS
+from .places import Places
 from .scratch import ALIGNMENT, Layout, in_block
 
 INDENT = "    "
@@ -33,7 +33,7 @@ class KernelBody:
     marks: dict[str, str]
     layout: Layout
     parallel: bool
-    places: dict[str, At] = field(default_factory=dict)
+    places: Places = field(default_factory=lambda: Places(()))
     file: str = ""
     lines: list[str] = field(default_factory=list)
     fails: bool = False
@@ -52,6 +52,8 @@ class KernelBody:
                 self._read |= {n.name if isinstance(n, Var) else n.buffer for n in expr.unique() if isinstance(n, (Var, Aref, Vref))}
         self.fails = any(isinstance(n, Fail) for n in self.kernel.unique())
         self.block(self.kernel.body)
+        if self._position is not None:                # what follows is of the last statement still
+            self.lines.append(f'#line {self._position.line} "{self.file}"')
 
     # -- text -------------------------------------------------------------------------------------------------------------------------------
 
@@ -116,10 +118,7 @@ class KernelBody:
         """`#line` before a statement whose place in the spec is known; the ones after it keep that place."""
         if not self.file:
             return
-        candidates: list[Node] = [Var(stmt.name, "i64")] if isinstance(stmt, For) else []
-        candidates += [n for c in stmt.children if isinstance(c, Expr) for n in c.unique()] if not isinstance(stmt, For) else []
-        spelled = [flat(form_of(c)) for c in candidates if isinstance(c, (Var, Ref))]
-        self._position = next((self.places[s] for s in spelled if s in self.places), self._position)
+        self._position = self.places.of(stmt, self._position)
         if self._position is not None:
             self.lines.append(f'#line {self._position.line} "{self.file}"')
 
