@@ -103,6 +103,8 @@ REFUSALS = (
     ("E515", "(stage j u read scratch)", "(for j 0 N 1 serial (incf (aref s) (aref u (cast i64 (aref I j)))))", "the index of (aref u (cast i64 (aref I j))) reads memory"),
     ("E515", "(parallel i) (stage j R accumulate stack j)", "(for i 0 8 1 serial (for j 0 8 1 serial (for p 0 1 1 serial (if (= i (+ j p)) ((incf (aref R j 0) x))))))",
      "would be stored back while other iterations of 'i' write it"),
+    ("E515", "(parallel i) (stage j R partial stack j)", "(for i 0 8 1 serial (for j 0 8 1 serial (for p 0 1 1 serial (if (= i (+ j p)) ((incf (aref R j 0) x))))))",
+     "would be stored back while other iterations of 'i' write it"),
     ("E515", "(stage i t accumulate register)", "(for i 0 M 1 serial (local t f32 () register) (setf (aref t) x) (setf (aref w i) (aref t)))",
      "stage i t: it is declared inside 'i'"),
     ("E515", "(stage j u read stack j)", "(for j 0 8 1 serial (let k i64 (mod j N)) (if (< k N) ((incf (aref s) (aref u k)))))",
