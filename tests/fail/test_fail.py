@@ -115,3 +115,26 @@ def check(d: Diagnostic, path: Path) -> None:
 def goldens() -> Iterator[tuple[Path, str]]:
     for path in SPECS:
         yield path, path.with_suffix(".txt").read_text("utf-8")
+
+
+def test_the_net_is_wide() -> None:
+    codes = {code for _, text in goldens() for code in re.findall(r"^(E\d{3}) ", text, re.MULTILINE)}
+    assert len(SPECS) >= 200
+    assert len(codes) >= 95
+
+
+def test_most_refusals_say_what_to_do() -> None:
+    lines = [text for _, text in goldens()]
+    assert sum("    hint " in text for text in lines) > 0.6 * len(lines)
+
+
+def test_every_golden_has_its_spec() -> None:
+    assert {p.stem for p in HERE.glob("*.txt")} == {p.stem for p in SPECS}
+    assert len({p.stem for p in SPECS}) == len(SPECS)
+
+
+def test_a_spec_that_compiles_is_noticed(tmp_path: Path) -> None:
+    spec = tmp_path / "fine.toml"
+    spec.write_text((HERE.parent / "compat" / "gemm.toml").read_text())
+    with pytest.raises(pytest.fail.Exception):
+        refused(spec)

@@ -11,7 +11,7 @@ from ..loop.statements import ONE, ZERO, Aref, For, If, Let, Local, Setf, Stmt, 
 from .assignments import UPDATES, declare_local, set_local, set_place, update
 from .composite import fold
 from .expressions import EXPRESSIONS, clauses_of, infer, is_otherwise, let_pairs, unknown
-from .frame import Frame, Handler, same_name
+from .frame import MAX_REPORTS, MAX_STATEMENTS, Frame, Handler, same_name
 from .scope import Array, Broken, Number, Scope
 from .typing import WEAK_INT, Literal, Value
 from .vocabulary import FUNCTIONS
@@ -39,7 +39,14 @@ def sequence(f: Frame, forms: Sequence[Sexp], scope: Scope) -> tuple[Stmt, ...]:
     """Statements that share the names of `scope`."""
     stmts: list[Stmt] = []
     for form in forms:
+        if len(f.work.diagnostics) >= MAX_REPORTS:
+            break
         try:
+            f.work.count += 1
+            if f.work.count == MAX_STATEMENTS + 1:
+                f.fail("E239", f"more than {MAX_STATEMENTS} statements in one body", form.pos, "write loops over them, or several composites")
+            if f.work.count > MAX_STATEMENTS:
+                break
             stmts.extend(statement(f, form, scope))
         except CatenError as problem:
             f.report(problem)

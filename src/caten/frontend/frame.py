@@ -19,6 +19,8 @@ Lookup = Callable[[str], Composite | None]
 Handler = Callable[["Frame", Form, Scope], list[Stmt]]
 
 MAX_CALLS = 1000                      # inlined calls in one body
+MAX_REPORTS = 100                     # refusals of one body: what follows is not read
+MAX_STATEMENTS = 2000                 # of one body, those of callees included
 MAX_NESTING = 64                      # statement lists inside each other, those of callees included
 
 
@@ -43,6 +45,7 @@ class Work:
     written: set[str] = field(default_factory=set)
     needed: dict[str, Diagnostic] = field(default_factory=dict)
     calls: int = 0
+    count: int = 0
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,9 @@ from .script import apply, is_applied, recorded
 from .streams import maps, sums_across, sums_along
 from .tiles import lanes_of
 
+# A step walks the whole program and compares all accesses of a nest: what goes beyond these stays as it was written.
+MAX_NESTS, MAX_BODY = 64, 64
+
 
 def schedule(program: LoopProgram, verify: bool = False) -> LoopProgram:
     """The program with a schedule applied and recorded: the one it carries, else the recipes' (from -O2 on); only simplified at -O1, and as
@@ -39,7 +42,7 @@ def recommended(program: LoopProgram, verify: bool = False) -> LoopProgram:
     if target is None:
         return recorded(program, ())
     draft = Draft(program, verify)
-    for name in [loop.name for kernel in program.kernels for loop in outermost(kernel.body)]:
+    for name in [loop.name for kernel in program.kernels for loop in outermost(kernel.body)][:MAX_NESTS]:
         _nest(draft, name, target.machine, True)
     return recorded(draft.program, ())
 
@@ -56,6 +59,8 @@ def outermost(stmts: tuple[Stmt, ...]) -> Iterator[For]:
 def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
     """The recipe for one nest: as a whole where it is perfect, else thread by its outer loops and nest by nest inside them."""
     chain = chain_of(draft.loop(name))
+    if chain.is_leaf and len(chain.body) > MAX_BODY:
+        return
     if chain.is_leaf:
         if not any(draft.attempts(recipe) for recipe in _recipes(draft.program, chain, machine, threads)) and threads:
             draft.thread(*chain.names)

@@ -1,0 +1,99 @@
+"""A net of mutated specs through the whole pipeline: whatever the text, what comes out is C or diagnostics of exit code 1, soon and in little memory."""
+from __future__ import annotations
+
+import random
+import re
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from caten import build
+from caten.errors import CatenError, error
+from caten.frontend.spec import SpecText
+from caten.options import Options
+
+ROOT = Path(__file__).parent.parent
+SAMPLES = [p.read_text("utf-8") for p in sorted((ROOT / "samples").glob("*.toml")) if p.stat().st_size < 2500]
+SAMPLES += [p.read_text("utf-8") for p in sorted((ROOT / "tests" / "compat").glob("*.toml"))]
+OPTIONS = Options(runtime="gcc", config=(("MARCH", "x86-64-v3"),))
+WORDS = ("0", "1", "-1", "3", "7", "2.5", "1e30", "9" * 25, "i", "j", "M", "N", "K", "A", "X", "C", "(+ i 1)", "(- i 1)", "(* i 2)", "(floordiv i 2)", "(mod i 3)",
+         "(aref X i)", "(aref A i j)", "(set a 0)", "(incf a 1)", "(if (< i 2) 1 0)", "(when (< i 3) ", "(loop (i 3 0 -1) ", "(dotimes (z 4) ", "(array T float (4))",
+         "(cast int ", "(schedule (split i 4))", "(where ", "float", "int32", "double", "bool", "int", "nil", "t", "inf", "(exp ", "(sqrt ", "(max ", "(call Gemm ",
+         "<1 0>", "(where M = N)", "setf", "incf", "maxcf", "[]", "[N N]", "[4]", "\n", '"', "=", "[[test.case]]", "~", "é", "\0")
+SECONDS, MEGABYTES = 2.0, 512
+
+
+TOKENS = (re.compile(r"(?<![\w\"])[A-Za-z]\w*"), re.compile(r"\b\d+(?:\.\d+)?\b"), re.compile(r"(?<=\()(?:[-+*/<>=]+|max|min|floordiv|mod|and|or)(?= )"))
+
+
+def mutated(rng: random.Random) -> str:
+    """A sample with one to four random edits, many of them of one name, number or operator into another one, so that some still compile."""
+    text = rng.choice(SAMPLES)
+    for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4))):
+        kind = rng.choice(TOKENS)
+        found = list(kind.finditer(text))
+        start = rng.randrange(len(text) + 1)
+        if rng.random() < 0.5 and found:
+            one, other = rng.choice(found), rng.choice(found)
+            text = text[:one.start()] + other[0] + text[one.end():]
+            continue
+        if rng.random() < 0.6:
+            while start < len(text) and not text[start].isalnum():
+                start += 1
+            end = start
+            while end < len(text) and text[end].isalnum():
+                end += 1
+        else:
+            end = start + rng.choice((0, 0, 1, 1, 2, 5, 30))
+        copied = text[rng.randrange(len(text)):][:rng.randint(1, 40)]
+        text = text[:start] + rng.choice((*WORDS, "", "", copied, copied)) + text[end:]
+    return text
+
+
+def compiled(text: str) -> None:
+    """To C, without a host compiler."""
+    build.prepare([SpecText("f.toml", text)], OPTIONS)
+
+
+def outcomes(seed: int, count: int, make: Callable[[str], None] = compiled) -> tuple[Counter[str], list[str]]:
+    """How often each code came, and what must not happen: other exceptions, other exit codes, too much time or memory."""
+    rng, codes, faults = random.Random(seed), Counter[str](), []
+    for n in range(count):
+        text = mutated(rng)
+        start = time.process_time()
+        try:
+            make(text)
+            codes["ok"] += 1
+        except CatenError as refusal:
+            codes.update({d.code for d in refusal.diagnostics})
+            ours = [d for d in refusal.diagnostics if d.code.startswith("E48")]
+            if refusal.exit_code != 1 or ours:
+                faults.append(f"#{n}: {refusal} (exit {refusal.exit_code})\n{text}")
+        except Exception as problem:       # the net looks for exactly these
+            faults.append(f"#{n}: {type(problem).__name__}: {problem}\n{text}")
+        if (took := time.process_time() - start) > SECONDS:
+            faults.append(f"#{n}: took {took:.1f} s\n{text}")
+    return codes, faults
+
+
+def test_mutated_specs_through_the_pipeline(nightly: bool) -> None:
+    codes, faults = outcomes(seed := 3, 30_000 if nightly else 350)
+    assert not faults, f"seed {seed}, {len(faults)} faults: {faults[0]}"
+    assert codes["ok"] > 50, codes
+    assert len(codes) > 20
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 < MEGABYTES * (1 if "xdist" not in sys.modules else 2)
+
+
+def test_the_net_catches_planted_faults() -> None:
+    def takes_a_key_for_granted(text: str) -> None:
+        text.split("requirements")[1]
+
+    def breaks_a_program(text: str) -> None:
+        raise error("E483", "an access is not shown to be inside")
+    _, faults = outcomes(1, 40, takes_a_key_for_granted)
+    assert any("IndexError" in f for f in faults)
+    _, faults = outcomes(1, 2, breaks_a_program)
+    assert len(faults) == 2

@@ -1,0 +1,112 @@
+"""A net of resource faults: inputs that are large in one way each become C in time, or a limit says so; a traceback never."""
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from caten import build
+from caten.errors import CatenError
+from caten.frontend.spec import SpecText, decode
+from caten.options import Options
+
+OPTIONS = Options(runtime="gcc", config=(("MARCH", "x86-64-v3"),))
+MEGABYTES = 512
+
+
+@contextmanager
+def bounded(seconds: float) -> Iterator[None]:
+    """Stops a test that takes more than it may."""
+    start, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    yield
+    took, grown = time.process_time() - start, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert took < seconds, f"{took:.1f} s"
+    assert grown < MEGABYTES, f"{grown:.0f} MB"
+
+
+def spec(code: str, inputs: str = '"X{float}[N]", "J{int32}[N]"', outputs: str = '"Y{float}[N]"') -> str:
+    return f'[composite]\nname = "Big"\ninputs = [{inputs}]\noutputs = [{outputs}]\n[implementation]\ncode = """\n{code}\n"""\n'
+
+
+def nest(loops: int, body: str) -> str:
+    return "".join(f"(dotimes (i{k} 2) " for k in range(loops)) + body + ")" * loops
+
+
+def text_nest(loops: int) -> str:
+    body = "".join(f"(for i{k} 0 2 1 serial " for k in range(loops)) + "(setf (aref Y 0) 1.0:f32)" + ")" * loops
+    return f"(op Deep (outputs Y) (buffer Y f32 (4) (0) out) (body {body}))"
+
+
+SET = "(dotimes (i N) (setf (aref Y i) 0))"
+LIMITED = {
+    "256 loops": (spec(nest(256, "(setf (aref Y 0) 1)")), "E204"),
+    "65 loops": (spec(nest(65, "(setf (aref Y 0) 1)")), "E239"),
+    "100,000 operators": (spec(f"(dotimes (i N) (setf (aref Y i) (+ {' '.join(['(+ (aref X i) 1)'] * 50_000)})))"), "E222"),
+    "a tree of 2^16 operators": (spec("(dotimes (i N) (let* ((x0 (aref X i)) " + " ".join(f"(x{k + 1} (+ x{k} x{k}))" for k in range(16))
+                                      + ") (setf (aref Y i) (let* ((y0 x16) " + " ".join(f"(y{k + 1} (+ y{k} y{k}))" for k in range(16)) + ") y16))))"), "E239"),
+    "10,000 statements": (spec(SET + "(setf (aref Y 0) 1) " * 10_000), "E239"),
+    "1,000,000 parentheses": (spec("(" * 1_000_000), "E204"),
+    "1,000,000 symbols": (spec("x " * 1_100_000), "E204"),
+    "2,000 tensors": (spec(SET, ", ".join(f'"T{k}{{float}}[N]"' for k in range(2000))), "E120"),
+    "a shape of 10,000 axes": (spec(SET, '"X{float}[' + "N " * 10_000 + ']"'), "E120"),
+    "a declaration of 100,000 characters": (spec(SET, '"X{float}[(+ ' + "N " * 50_000 + ')]"'), "E004"),
+    "a name of 100,000 letters": (spec(SET, f'"{"x" * 60_000}{{float}}[N]"'), "E106"),
+    "200,000 keys": ("[composite]\n" + "".join(f"k{k} = 1\n" for k in range(200_000)), "E004"),
+    "a dotted key of 100,000 parts": (".".join(["a"] * 100_000) + " = 1\n", "E004"),
+    "a section of 100,000 parts": ("[" + ".".join(["a"] * 100_000) + "]\n", "E004"),
+    "10,000 inline tables": ("x = " + "{a=" * 10_000 + "1" + "}" * 10_000, "E004"),
+    "10,000 arrays": ("x = " + "[" * 10_000 + "]" * 10_000, "E004"),
+    "a literal of 1,000,000 digits": (spec(f"(dotimes (i N) (setf (aref Y i) {'9' * 1_000_000}))"), "E308"),
+    "a size of 100,000 digits": (spec(SET, f'"X{{float}}[{"9" * 60_000}]"'), "E109"),
+    "an exponent of 18 digits": (spec("(dotimes (i N) (setf (aref Y i) 1e999999999999999999))"), "E308"),
+    "a text 300 deep": (text_nest(300), "E204"),
+    "calls that double": ("".join(f'''[[composite]]\nname = "F{k}"\ninputs = ["X{{float}}[N]"]\noutputs = ["X"]\n[composite.implementation]
+code = "{SET.replace('Y', 'X') if k == 0 else f'(call F{k - 1} X) (call F{k - 1} X)'}"\n''' for k in range(20)), "E239"),
+}
+WITHIN = {
+    "60 loops": spec(nest(60, "(setf (aref Y 0) 1)"), '"X{float}[2]"', '"Y{float}[2]"'),
+    "300 statements": spec(SET + " ".join(f"(dotimes (i N) (incf (aref Y i) (* {k} (aref X i))))" for k in range(300))),
+    "600 stores in one loop": spec("(dotimes (i N) (setf (aref Y i) 0) " + " ".join(f"(incf (aref Y i) {k})" for k in range(600)) + ")"),
+    "60 checked reads": spec("(dotimes (i N) (setf (aref Y i) 0) " + " ".join(f"(incf (aref Y i) (aref X (mod (* i {k}) N)))" for k in range(60)) + ")"),
+    "40 gathers": spec("(dotimes (i N) (setf (aref Y i) 0) " + " ".join(f"(incf (aref Y i) (aref X (aref J (mod (+ i {k}) N))))" for k in range(40)) + ")"),
+    "60 conditions in each other": spec("(dotimes (i N) (setf (aref Y i) 0) " + " ".join(f"(when (/= i {k}) " for k in range(60)) + "(setf (aref Y i) 1)" + ")" * 61),
+    "90 clauses": spec("(dotimes (i N) (setf (aref Y i) (cond " + " ".join(f"((= i {k}) {k})" for k in range(90)) + " (t 0))))"),
+    "a power as an index": spec("(dotimes (i N) (dotimes (j N) (let* ((a (+ i j 1)) (b (* a a)) (c (* b b)) (d (* c c)) (e (* d d)) (f (* e e)) (g (* f f))) "
+                                "(setf (aref Y (mod g N)) (aref X i)))))"),
+    "32 axes": spec("".join(f"(dotimes (i{k} N) " for k in range(32)) + f"(setf (aref Y {' '.join(f'i{k}' for k in range(32))}) 0)" + ")" * 32,
+                    '"X{float}[N]"', '"Y{float}[' + "N " * 32 + ']"'),
+    "200 tensors": spec("(dotimes (i N) (setf (aref Y i) (+ " + " ".join(f"(aref T{k} i)" for k in range(99)) + ")))",
+                        ", ".join(f'"T{k}{{float}}[N]"' for k in range(200))),
+    "300 composites": "".join(f'[[composite]]\nname = "F{k}"\ninputs = ["X{{float}}[N]"]\noutputs = ["X"]\n[composite.implementation]\ncode = "{SET.replace("Y", "X")}"\n'
+                              for k in range(300)),
+    "a text 200 deep": text_nest(200),
+    "documentation of 10 MB": spec(SET).replace("name =", 'documentation = "' + "doc " * 2_500_000 + '"\nname ='),
+}
+
+
+def prepared(text: str) -> str:
+    return build.prepare([SpecText("big.toml", text, "lisp" if text.startswith("(") else "toml")], OPTIONS).source
+
+
+@pytest.mark.parametrize("what", LIMITED)
+def test_limits(what: str) -> None:
+    text, code = LIMITED[what]
+    with bounded(10), pytest.raises(CatenError) as refused:
+        prepared(text)
+    assert refused.value.diagnostics[0].code == code, str(refused.value)[:300]
+    assert all(d.place is not None and len(d.message) < 500 for d in refused.value.diagnostics)
+
+
+@pytest.mark.parametrize("what", WITHIN)
+def test_within_the_limits(what: str) -> None:
+    with bounded(20):
+        assert "ct_" in prepared(WITHIN[what])
+
+
+def test_a_file_of_more_than_16_mib_is_not_parsed() -> None:
+    with bounded(2), pytest.raises(CatenError) as refused:
+        decode("big.toml", b"# " + b"x" * (16 << 20))
+    assert [d.code for d in refused.value.diagnostics] == ["E002"]
