@@ -5,6 +5,8 @@ that is no input is poisoned, so that an element which is never written shows.
 """
 from __future__ import annotations
 
+import math
+import os
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,6 +18,7 @@ from ..core.expr import Expr, Var
 from ..core.formula import evaluate
 from ..core.node import Node
 from ..core.program import Buffer, Scalar
+from ..errors import error
 from ..frontend.op import OpProgram
 from ..loop.statements import Aref, Let, Setf
 
@@ -25,6 +28,7 @@ POISON = {"float": np.nan, "complex": np.nan, "bool": False}
 def arguments(op: OpProgram, values: Mapping[str, int | float], seed: int, given: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
     """Every tensor, scalar and size by name, in the order of the parameters. Arrays lie in memory as declared. `given` replaces drawn arrays."""
     sizes = {n: int(values[n]) for n in op.sizes}
+    check_memory(op, sizes)
     limits = index_limits(op)
     result: dict[str, Any] = {}
     for param in op.params:
@@ -34,7 +38,8 @@ def arguments(op: OpProgram, values: Mapping[str, int | float], seed: int, given
             shape = tuple(int(evaluate(e, sizes)) for e in param.shape)
             array = laid_out(param, shape)
             if given is not None and param.name in given:
-                array[...] = given[param.name]
+                with np.errstate(all="ignore"):
+                    array[...] = given[param.name]
             elif param.access == "out":
                 kind = DTYPES[param.type].kind
                 array[...] = POISON.get(kind, 0x5A)
@@ -43,6 +48,15 @@ def arguments(op: OpProgram, values: Mapping[str, int | float], seed: int, given
                 array[...] = draw(param.type, shape, rng(seed, param.name), min(extents) if extents else None)
             result[param.name] = array
     return result | sizes
+
+
+def check_memory(op: OpProgram, sizes: Mapping[str, int]) -> None:
+    """E834 where the arrays, which a test run holds twice, are more than the memory of this machine."""
+    total = sum(math.prod(max(0, int(evaluate(e, sizes))) for e in b.shape) * DTYPES[b.type].bytes for b in op.buffers.values())
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if 2 * total > there:
+        raise error("E834", f"the arrays of {op.name} take {total / 2**30:,.1f} GiB at these sizes; this machine has {there / 2**30:,.1f} GiB",
+                    hint="use smaller sizes")
 
 
 def laid_out(param: Buffer, shape: tuple[int, ...]) -> np.ndarray:

@@ -7,21 +7,21 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..build import Built
 from ..core.formula import evaluate
-from ..core.program import Case, Source
-from ..errors import CatenError, Diagnostic, NothingMatched, UsageError, did_you_mean, error
+from ..core.program import Case
+from ..errors import CatenError, Diagnostic, NothingMatched, UsageError, did_you_mean
 from ..frontend.op import OpProgram
 from ..loop import comparison
 from ..loop.statements import LoopProgram
 from ..options import Options
 from ..runtime import work
 from . import data, isolate
+from .given import arrays_of
 from .reference import TIMEOUT, Expected, caller, expected_of, numbers_of, outputs_of
 from .settings import match_settings, read_setting
 
@@ -139,7 +139,7 @@ def case_values(op: OpProgram, case: Case) -> dict[str, int | float]:
 
 def _run(built: Built, op: OpProgram, program: LoopProgram, name: str, values: Mapping[str, int | float], options: Options, timed: bool,
          case: Case | None = None) -> Report:
-    given, expected = _files(op, case)
+    given, expected = arrays_of(op, case, {n: int(values[n]) for n in op.sizes})
     arguments = data.arguments(op, values, options.seed, given)
     shown = {k: v.item() if isinstance(v, np.generic) else v for k, v in arguments.items() if not isinstance(v, np.ndarray)}
     report = Report(op.name, name, shown, "ok", "")
@@ -157,26 +157,6 @@ def _run(built: Built, op: OpProgram, program: LoopProgram, name: str, values: M
     sizes = {n: int(arguments[n]) for n in op.sizes}
     return replace(report, status="ok" if passed else "wrong", reference=reference.what, outputs=outputs, seconds=outcome.facts.get("seconds"),
                    flops=int(evaluate(work.flops(op), numbers_of(op, arguments) | sizes)), bytes=int(evaluate(work.bytes_moved(op), sizes)))
-
-
-def _files(op: OpProgram, case: Case | None) -> tuple[dict[str, np.ndarray] | None, dict[str, np.ndarray] | None]:
-    """The arrays that a case brings along: its input, and what it expects."""
-    if case is None:
-        return None, None
-    source = op.first(Source)
-    folder = Path(source.file).parent if source else Path()
-
-    def arrays(text: str) -> dict[str, np.ndarray] | None:
-        if text in ("random", "reference", "") or text.startswith('{"error"'):
-            return None
-        if text.startswith("{"):
-            return {k: np.asarray(v) for k, v in json.loads(text).items()}
-        try:
-            with np.load(folder / text, allow_pickle=False) as archive:
-                return {k: archive[k] for k in archive.files}
-        except (OSError, ValueError) as problem:
-            raise error("E836", f"cannot read the arrays of case '{case.name}' from {text}: {problem}") from None
-    return arrays(case.input), arrays(case.expect)
 
 
 def _expected_failure(report: Report, outcome: isolate.Outcome, wanted: str) -> Report:

@@ -1,0 +1,84 @@
+"""Arrays that a test case brings along, its input and what it expects, checked against the signature. Files are not trusted."""
+from __future__ import annotations
+
+import json
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from ..core.dtypes import DTYPES
+from ..core.formula import evaluate
+from ..core.program import Buffer, Case, Scalar, Source
+from ..errors import CatenError, did_you_mean, error
+from ..frontend.op import OpProgram
+
+Arrays = dict[str, np.ndarray]
+# What numpy, zipfile and zlib raise for an archive that is torn, or none.
+TORN = (OSError, ValueError, EOFError, MemoryError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error)
+
+
+def arrays_of(op: OpProgram, case: Case | None, sizes: dict[str, int]) -> tuple[Arrays | None, Arrays | None]:
+    """The input of a case and what it expects; None where these are drawn and computed. CatenError E836 where they do not fit the operator."""
+    if case is None:
+        return None, None
+    source = op.first(Source)
+    folder = Path(source.file).parent if source else Path()
+    expected = None if case.expect.startswith('{"error"') else _read(case, case.expect, folder)
+    return _fitting(op, case, _read(case, case.input, folder), sizes), expected
+
+
+def _read(case: Case, text: str, folder: Path) -> Arrays | None:
+    if text in ("random", "reference", ""):
+        return None
+    try:
+        if text.startswith("{"):
+            return {k: np.asarray(v) for k, v in json.loads(text).items()}
+        archive = np.load(folder / text, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError("it is a single array; numpy.savez names its arrays")
+        with archive:
+            return {k: archive[k] for k in archive.files}
+    except TORN as problem:
+        where = "its input" if text.startswith("{") else text
+        raise error("E836", f"cannot read the arrays of case '{case.name}' from {where}: {problem}") from None
+
+
+def _fitting(op: OpProgram, case: Case, given: Arrays | None, sizes: dict[str, int]) -> Arrays | None:
+    """The given arrays in the types of the signature."""
+    for name, array in (given or {}).items():
+        what = f"the case '{case.name}' of {op.name}"
+        param = op.buffers.get(name)
+        if param is None:
+            raise _misfit(op, name, what)
+        shape = tuple([int(evaluate(e, sizes)) for e in param.shape])
+        if array.shape != shape:
+            raise error("E836", f"{what} gives {name} the shape {array.shape}, but with its sizes it is {shape}")
+        if not _holds(param, array):
+            raise error("E836", f"{what} gives {name} elements that are not {param.type}: its array is {array.dtype}",
+                        hint="numbers must lie in the range of the declared type, whole ones for integers")
+    return given
+
+
+def _misfit(op: OpProgram, name: str, what: str) -> CatenError:
+    if name in [*op.sizes, *[s.name for s in op.all(Scalar)]]:
+        return error("E836", f"{what} gives '{name}', a number, among its arrays", hint=f"sizes = {{ {name} = … }} gives numbers")
+    return error("E836", f"{what} gives '{name}', which is no tensor of {op.name}", hint=did_you_mean(name, list(op.buffers)))
+
+
+def _holds(param: Buffer, array: np.ndarray) -> bool:
+    """Can the elements be converted to the declared type? Floats may round, or become infinite; integers keep their value."""
+    dtype = DTYPES[param.type]
+    if array.size == 0:
+        return True
+    match dtype.kind:
+        case "float":
+            return array.dtype.kind in "biuf"
+        case "complex":
+            return array.dtype.kind in "biufc"
+        case "bool":
+            return array.dtype.kind == "b" or (array.dtype.kind in "iu" and bool(((array == 0) | (array == 1)).all()))
+    whole = array.dtype.kind in "biu" or (array.dtype.kind == "f" and bool((np.isfinite(array) & (np.floor(array) == array)).all()))
+    return whole and dtype.least <= int(array.min()) and int(array.max()) <= dtype.greatest
