@@ -23,6 +23,7 @@ from .warning_flags import read_policy
 
 PRINTS = ("runtimes", "ops", "dtypes", "config", "cache-dir", "cc", "cpu")
 LANGUAGES = ("toml", "lisp")
+CC_TIMEOUT = 120.0
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,10 @@ class GroupedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None       # the usage shows the arguments
             if record is not None:
-                groups.setdefault(getattr(param, "group", "Other options"), []).append(record)
+                name, text = record
+                groups.setdefault(getattr(param, "group", "Other options"), []).append((name.replace(" =", "="), text))
         for title, records in groups.items():
             with formatter.section(title):
                 formatter.write_dl(records)
@@ -85,38 +87,41 @@ def _flag(group: str, *names: str, help: str) -> Callable[[Any], Any]:
 INPUT, CODE, MACHINE, OUTPUT, REPORT = "Input", "What the code does", "Machine and runtime", "Output", "Reporting"
 
 SHARED: tuple[Callable[[Any], Any], ...] = (
-    click.argument("files", nargs=-1),
+    click.argument("files", nargs=-1, metavar="FILE…"),
     _option(INPUT, "-i", "--input", "inputs", multiple=True, metavar="FILE", help="A spec; the same as naming it without -i. '-' is stdin."),
     _option(INPUT, "-x", "language", type=click.Choice(LANGUAGES), help="The language of the inputs, where the name does not say it (stdin)."),
     _option(INPUT, "-I", "include_dirs", multiple=True, metavar="DIR", help="Where included and called specs are looked for, too."),
-    _option(INPUT, "--only", multiple=True, metavar="NAME", help="Only the composites (for test: or cases) of this name."),
-    _option(INPUT, "-D", "binds", multiple=True, metavar="M=100", help="Fix a size at compile time."),
+    _option(INPUT, "--only", multiple=True, metavar="NAME", help="Only the composites of this name; for `test` also the cases."),
+    _option(INPUT, "-D", "binds", multiple=True, metavar="M=100", help="Fix a size at compile time. Calls must agree."),
     _option(CODE, "-O", "opt", type=click.Choice(("0", "1", "2", "3")), default="2", show_default=True,
-            help="-O0 the nest as written, -O1 simplified, -O2 the recipes, -O3 tuned records too."),
-    _option(CODE, "-s", "--schedule", "schedule_file", metavar="FILE", help="A schedule to apply instead of the recipe's."),
+            help="-O0 the nest as written, -O1 simplified, -O2 and -O3 scheduled for the machine."),
+    _option(CODE, "-s", "--schedule", "schedule_file", metavar="FILE", help="A schedule, (schedule STEP…), to apply instead of the compiler's own."),
     _option(CODE, "-fstrided", "strided", multiple=True, metavar="=NAME", help="This array comes with a stride for every axis but the fastest."),
     _option(CODE, "-fbounds-check/-fno-bounds-check", "bounds_check", default=True,
             help="Keep the run-time checks of accesses that are not proven to be in bounds."),
-    _flag(CODE, "-g", "lines", help="Line directives into the spec, for debuggers and profilers."),
-    _flag(CODE, "--verify", help="Verify the program after every pass and primitive."),
+    _flag(CODE, "-g", "lines", help="Debug information with the lines of the spec, for debuggers and profilers."),
+    _flag(CODE, "--verify", help="Verify the program after every pass and every step of the schedule."),
     _option(MACHINE, "-r", "--runtime", default="clang", show_default=True, metavar="NAME", help="A runtime's name, or the path of a runtime file."),
     _option(MACHINE, "--config", "config", multiple=True, metavar="K=V,…",
             help="The runtime's own options: OMP=1,MARCH=native. --print=config lists them."),
     _option(MACHINE, "-march", "march", metavar="=NAME", help="The same as --config MARCH=NAME."),
     _option(MACHINE, "-fopenmp/-fno-openmp", "openmp", default=None, help="The same as --config OMP=1."),
-    _option(MACHINE, "-l", "libraries", multiple=True, metavar="NAME", help="Link this library, too."),
-    _option(MACHINE, "-L", "library_dirs", multiple=True, metavar="DIR", help="Where libraries are looked for, too."),
-    _option(MACHINE, "--cc-timeout", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True, metavar="SECONDS",
-            help="The time limit of one run of the host compiler."),
-    _flag(MACHINE, "--no-cache", help="Neither read nor write the cache of compiled libraries."),
     _option(OUTPUT, "-o", "--output", metavar="FILE", help="The output; what it is follows from its suffix. '-' is stdout, for text."),
     _option(REPORT, "-d", "--debug", type=click.IntRange(0, 4), default=0, show_default=True,
             help="1 timings, 2 the source, 3 every stage, 4 every pass; on stderr."),
-    _flag(REPORT, "-v", "verbose", help="Show the commands that are run, on stderr."),
     _option(REPORT, "-W", "warnings", multiple=True, metavar="NAME", help="-WNAME, -Wno-NAME, -Werror, -Werror=NAME, -Wall."),
     _flag(REPORT, "-w", "no_warnings", help="No warnings."),
     _option(REPORT, "--diagnostics-format", "diagnostics_format", type=click.Choice(FORMATS), default="text", show_default=True,
             help="How diagnostics are written to stderr."),
+)
+
+TOOLS: tuple[Callable[[Any], Any], ...] = (
+    _option(MACHINE, "-l", "libraries", multiple=True, metavar="NAME", help="Link this library, too."),
+    _option(MACHINE, "-L", "library_dirs", multiple=True, metavar="DIR", help="Where libraries are looked for, too."),
+    _option(MACHINE, "--cc-timeout", type=click.FloatRange(min=0, min_open=True), default=CC_TIMEOUT, show_default=True, metavar="SECONDS",
+            help="The time limit of one run of the host compiler."),
+    _flag(MACHINE, "--no-cache", help="Neither read nor write the cache of compiled libraries."),
+    _flag(REPORT, "-v", "verbose", help="Show the commands that are run, on stderr."),
 )
 
 RUNS: tuple[Callable[[Any], Any], ...] = (
@@ -131,8 +136,8 @@ PRODUCT: tuple[Callable[[Any], Any], ...] = (
     _option(OUTPUT, "--emit", "emit", multiple=True, metavar="KIND[=PATH],…",
             help="Any of: spec ir schedule c asm obj so a header manifest python example depfile."),
     _flag(OUTPUT, "-MD", "depfile", help="Write a Makefile fragment of what the output depends on."),
-    _option(OUTPUT, "-MF", "depfile_name", metavar="FILE", help="Its name (implies -MD)."),
-    _option(OUTPUT, "-MT", "depfile_targets", multiple=True, metavar="TARGET", help="The target in it."),
+    _option(OUTPUT, "-MF", "depfile_name", metavar="FILE", help="The name of that file (implies -MD)."),
+    _option(OUTPUT, "-MT", "depfile_targets", multiple=True, metavar="TARGET", help="The target in that file; without it, the outputs."),
     _flag(OUTPUT, "-MP", "depfile_phony", help="A phony rule for every dependency but the first."),
     _flag(OUTPUT, "--save-temps", help="Keep what every stage made: spec, ir, schedule, C, assembly."),
     _flag(OUTPUT, "-###", "dry_run", help="Print the commands that would be run, and run none."),
@@ -141,9 +146,11 @@ PRODUCT: tuple[Callable[[Any], Any], ...] = (
 )
 
 
-def compiles(*, products: bool = False, runs: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the shared options (those that choose products, those of test runs) and hand it one `Request`, beside its own options."""
-    shared = (*SHARED, *(PRODUCT if products else ()), *(RUNS if products or runs else ()))
+def compiles(*, products: bool = False, runs: bool = False, tools: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the shared options (those that choose products, those of test runs, those of what calls the host compiler) and hand it one
+    `Request`, beside its own options."""
+    tools |= products or runs
+    shared = (*SHARED, *(TOOLS if tools else ()), *(PRODUCT if products else ()), *(RUNS if products or runs else ()))
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -162,12 +169,13 @@ def compiles(*, products: bool = False, runs: bool = False) -> Callable[[Callabl
 def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
     """What click read -> one Request. The environment is read here and nowhere below."""
     reporter.policy = read_policy(given["warnings"], given["no_warnings"])
-    link = [*[f"-L{d}" for d in given["library_dirs"]], *[f"-l{name}" for name in given["libraries"]]]
+    link = [*[f"-L{d}" for d in given.get("library_dirs", ())], *[f"-l{name}" for name in given.get("libraries", ())]]
     options = Options(
         runtime=given["runtime"], config=_config(given), opt=int(given["opt"]), binds=read_binds(given["binds"]),
         strided=tuple([name for text in given["strided"] for name in text.split(",") if name]), unchecked=not given["bounds_check"],
         lines=given["lines"], include_dirs=tuple(given["include_dirs"]), only=tuple(given["only"]), schedule=_schedule(given["schedule_file"]),
-        verify=given["verify"], seed=given.get("seed", 0), debug=given["debug"], cc_timeout=given["cc_timeout"], use_cache=not given["no_cache"],
+        verify=given["verify"], seed=given.get("seed", 0), debug=given["debug"], cc_timeout=given.get("cc_timeout", CC_TIMEOUT),
+        use_cache=not given.get("no_cache", False),
         schedule_file=given["schedule_file"] or "<schedule>", given=_explicit(), **environment(link))
     emits = [Emit(kind) for kind in ("spec", "asm", "obj") if given.get(f"emit_{kind}")]
     emits += [emit for text in given.get("emit", ()) for emit in read_emit(text)]
@@ -179,7 +187,7 @@ def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
         emits=tuple(emits),
         test=None if given.get("test") is None else read_settings(given["test"], "--test"),
         depfile=Dependencies(given["depfile_name"], tuple(given["depfile_targets"]), given["depfile_phony"]) if wants_depfile else None,
-        verbose=given["verbose"], dry_run=given.get("dry_run", False), save_temps=given.get("save_temps", False),
+        verbose=given.get("verbose", False), dry_run=given.get("dry_run", False), save_temps=given.get("save_temps", False),
         prints=tuple(given.get("prints", ())))
 
 

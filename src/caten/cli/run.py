@@ -22,7 +22,7 @@ Examples:
 
 
 @click.command("run", cls=GroupedCommand, epilog=EXAMPLES)
-@compiles()
+@compiles(tools=True)
 def command(request: Request) -> None:
     """Compile a spec and call it on NAME=FILE.npy, NAME=FILE.npz[:ENTRY] and NAME=NUMBER; the outputs go to -o FILE.npz, or as text to stdout."""
     specs, given = arguments.split(request.inputs)
