@@ -171,8 +171,9 @@ def _find(stmts: tuple[Stmt, ...], name: str, context: Context) -> tuple[For, Co
 def _carried(loop: For, context: Context) -> tuple[tuple[Touch, Touch] | None, tuple[Touch, Touch] | None]:
     """A pair that forbids other orders of the iterations, and a pair that only accumulates; None where there is none."""
     commuting: tuple[Touch, Touch] | None = None
+    order = _before(loop, context)
     for a, b, both in _pairs(loop, context):
-        if not both.excludes((*_same_place(a, b), *_before(loop, context))):
+        if not _apart(loop, a, b, both, order):
             if not (a.fn and a.fn == b.fn):
                 return (a, b), commuting
             commuting = commuting or (a, b)
@@ -240,6 +241,13 @@ def renamed_copy(loop: For) -> For:
 
 def _same_place(a: Touch, b: Touch) -> tuple[Constraint, ...]:
     return tuple([Constraint(x - y, equal=True) for x, y in zip(a.place, b.place, strict=True) if x is not None and y is not None])
+
+
+def _apart(loop: For, a: Touch, b: Touch, both: Context, order: tuple[Constraint, ...]) -> bool:
+    """Are the places different in every two iterations in that order? Mostly one axis that moves with the loop shows it: a smaller question."""
+    axes, var = _same_place(a, b), Var(loop.name, "i64")
+    moving = [c for c in axes if len(axes) > 1 and any(atom is var for atom in c.linear.atoms())]
+    return any(both.excludes((c, *order)) for c in moving) or both.excludes((*axes, *order))
 
 
 def _before(loop: For, context: Context) -> tuple[Constraint, ...]:

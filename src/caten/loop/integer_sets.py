@@ -126,7 +126,7 @@ def _tight_inequalities(rows: list[Row]) -> tuple[list[Row], list[Row]]:
                 raise _Contradiction
             continue
         divisor = gcd(*terms.values())
-        key = tuple(sorted([(v, c // divisor) for v, c in terms.items()]))
+        key = tuple(sorted(terms.items() if divisor == 1 else [(v, c // divisor) for v, c in terms.items()]))
         const //= divisor
         if key not in best or const < best[key]:
             best[key] = const
