@@ -98,6 +98,21 @@ def test_what_a_page_shows_works(name: str, tmp_path: Path, monkeypatch: pytest.
             assert m["text"] == printed
 
 
+def test_the_tour_in_the_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    page = ROOT / "README.md"
+    (tmp_path / "samples").mkdir()
+    for name in ("gemm", "axpy"):
+        (tmp_path / "samples" / f"{name}.toml").write_text((ROOT / "samples" / f"{name}.toml").read_text())
+    commands = [c for c in blocks(page, "sh") if c.startswith("caten ")]
+    assert len(commands) == 1
+    run(commands[0], tmp_path)
+    compiled(blocks(page, "toml")[0], "toml")
+    for block in blocks(page, "python"):
+        exec(compile(block, "README.md", "exec"), {})
+
+
 @pytest.mark.parametrize("text", blocks(LANGUAGE, "toml"), ids=itertools.count())
 def test_every_spec_of_the_language_page_compiles(text: str) -> None:
     compiled(text, "toml")

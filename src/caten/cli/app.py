@@ -9,11 +9,11 @@ import click
 # Command -> its one line in `caten --help`. The command is the object `command` of the module of that name in this package.
 COMMANDS: dict[str, str] = {
     "build": "Specs to a library; what caten does without a command.",
-    "parse": "A spec to the (op …) level: validated and expanded.",
-    "ir": "… to the (tensor …) level: index notation.",
-    "schedule": "… to the (loop …) level: scheduled kernels.",
-    "render": "… to the runtime's source text, C for most.",
-    "compile": "… to a library: build, as a stage.",
+    "parse": "A spec to the (op …) level: checked, its names and types settled.",
+    "ir": "A spec, or what parse printed, to the (tensor …) level: index notation.",
+    "schedule": "A spec, or what ir printed, to the (loop …) level: scheduled kernels.",
+    "render": "A spec, or what schedule printed, to source text: C.",
+    "compile": "A spec, or the text of any stage, to a library: the same as build.",
     "test": "Run the tests that specs carry.",
     "run": "Run an operator on your own arrays.",
     "check": "Report what is wrong with specs; write nothing.",
@@ -57,4 +57,4 @@ class Group(click.Group):
              subcommand_metavar="[COMMAND] [OPTIONS] FILE…", options_metavar="")
 @click.version_option(package_name="caten", message="caten %(version)s")
 def cli() -> None:
-    """caten: a gcc-style compiler for tensor operators. A short spec in, a fast native library out."""
+    """caten: a gcc-style compiler for tensor operators. A spec of an operator in, a native library out."""

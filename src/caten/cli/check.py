@@ -34,8 +34,8 @@ def command(request: Request) -> None:
 
 
 def report(program: Program) -> list[str]:
-    """`Gemm: ok`, and the checks that a call still makes inside its loops (those at entry cost nothing)."""
+    """`Gemm: ok`, and the checks that a call still makes inside its loops (those at entry are a few comparisons)."""
     at_entry = {e.row for e in program.all(Ensure)}
     inside = [c for c in program.all(Check) if c.row not in at_entry]
-    what = f"{len(at_entry)} checks at entry, {len(inside)} inside the loops"
-    return [f"{program.name}: ok, {what}", *[f"  {c.row}: {escape(c.text)}" for c in inside]]
+    what = f"checks: {len(at_entry)} at entry, {len(inside)} inside the loops"
+    return [f"{program.name}: ok; {what}", *[f"  {c.row}: {escape(c.text)}" for c in inside]]

@@ -16,5 +16,5 @@ Examples:
 @click.command("schedule", cls=GroupedCommand, epilog=EXAMPLES)
 @compiles()
 def command(request: Request) -> None:
-    """Print the (loop …) level: kernels, as the recipe, the spec's schedule or -s FILE leave them."""
+    """Print the (loop …) level: kernels, as the compiler's choice, the spec's schedule or -s FILE make them."""
     print_level(request, "loop")
