@@ -47,12 +47,12 @@ def find(program: LoopProgram, name: str, step: str) -> For:
     return known[name]
 
 
-def replaced(program: LoopProgram, old: Stmt, *new: Stmt) -> LoopProgram:
-    """The program with `new` in the place of one statement that holds a loop (so that it occurs once)."""
+def replaced(program: LoopProgram, old: For, *new: Stmt) -> LoopProgram:
+    """The program with `new` in the place of one loop (whose name occurs once)."""
     def go(node: Node) -> Any:
         if node is old:
             return new
-        return node.map(go) if isinstance(node, Stmt | Kernel) else node
+        return node.map(go) if isinstance(node, For | If | Kernel) and old in loops_in(node) else node
     return program.map(go)  # type: ignore[no-any-return]   # Node.map gives a node of its own class
 
 
