@@ -9,6 +9,7 @@ from ..errors import CatenError, Diagnostic, Place, error
 from .composite import Composite
 from .files import SpecText, shown
 from .locate import Locations
+from .sections import positions
 from .signature import Written, declare, identifier
 
 SHAPE = "(composite [Name] ((A{float}[M]) -> (B{float}[M]) [where …]) body…)"
@@ -45,7 +46,7 @@ def _composite(form: Sexp, source: Locations) -> Composite:
     signature = declare([inputs] if inputs.text.strip() else [], [outputs] if outputs.text.strip() else [], requirements, source.at(parts[0].pos))
     start, end = parts[1].pos if len(parts) > 1 else form.end, form.end
     return Composite(name, signature.tensors, signature.inputs, signature.outputs, signature.sizes, signature.conditions,
-                     source.text[start:end], "lisp", lambda offset: source.at(start + offset), name_place, source.file)
+                     source.text[start:end], "lisp", lambda offset: source.at(start + offset), name_place, source.file, facts=positions(signature))
 
 
 def _signature(form: Form, source: Locations) -> tuple[Written, Written, list[Written]]:

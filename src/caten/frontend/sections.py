@@ -36,6 +36,11 @@ def facts(test: Section, bench: Section, schedule: Section, signature: Signature
     return tuple(found)
 
 
+def positions(signature: Signature) -> tuple[Fact, ...]:
+    """Where the conditions were written."""
+    return tuple([At.of(place.line, place.column, condition) for condition, place in signature.positions])
+
+
 def _reference(table: dict[str, Any], path: Path, places: Locations) -> Iterator[Fact]:
     code = table.get("code", "")
     if code.strip():

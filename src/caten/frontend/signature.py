@@ -46,6 +46,7 @@ class Signature:
     outputs: tuple[str, ...]
     sizes: tuple[str, ...]
     conditions: tuple[Expr, ...]
+    positions: tuple[tuple[Expr, Place], ...] = ()       # where the conditions that a person wrote begin
 
 
 @dataclass
@@ -56,6 +57,7 @@ class _Reader:
     tensors: dict[str, Declared] = field(default_factory=dict)                       # folded name: declaration
     pending: list[tuple[Arithmetic, int]] = field(default_factory=list)              # where-clauses: cursor, start
     conditions: list[Expr] = field(default_factory=list)
+    positions: dict[Expr, Place] = field(default_factory=dict)
     problems: list[Diagnostic] = field(default_factory=list)
 
     def sequence(self, written: Written, access: str) -> list[Declared]:
@@ -204,13 +206,15 @@ class _Reader:
     def check_conditions(self, requirements: Sequence[Written]) -> None:
         for cursor, start in self.pending:
             cursor.i, cursor.variable = start, self.value
-            self.attempt(lambda cursor=cursor: cursor.conditions(until=")"))   # type: ignore[misc]   # bound per iteration
+            self.attempt(lambda cursor=cursor: cursor.conditions(until=")"), cursor.place)   # type: ignore[misc]   # bound per iteration
         for written in requirements:
-            self.attempt(lambda written=written: parse_conditions(written.text, written.where, self.value))   # type: ignore[misc]
+            self.attempt(lambda written=written: parse_conditions(written.text, written.where, self.value), written.place)   # type: ignore[misc]
 
-    def attempt(self, conditions: Callable[[], list[Expr]]) -> None:
+    def attempt(self, conditions: Callable[[], list[Expr]], place: Place) -> None:
         try:
-            self.conditions.extend(conditions())
+            found = conditions()
+            self.conditions.extend(found)
+            self.positions = dict.fromkeys(found, place) | self.positions
         except CatenError as refusal:
             self.problems.extend(refusal.diagnostics)
 
@@ -239,7 +243,7 @@ def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements:
     if reader.problems:
         raise CatenError(*reader.problems)
     return Signature(tuple(reader.tensors.values()), tuple(t.name for t in given), tuple(written_to),
-                     tuple(name for name, _ in reader.sizes.values()), tuple(dict.fromkeys(reader.conditions)))
+                     tuple(name for name, _ in reader.sizes.values()), tuple(dict.fromkeys(reader.conditions)), tuple(reader.positions.items()))
 
 
 def identifier(written: str, place: Place) -> str:

@@ -205,7 +205,7 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
     facts = sections.facts((test, test_path), section("bench"), section("schedule"), signature, places, options.runtime)
     return Composite(name, signature.tensors, signature.inputs, signature.outputs, signature.sizes, signature.conditions,
                      implementation["code"], "lisp", places.inside(*code_path, "code"), name_place, source.name,
-                     table.get("documentation", "").strip(), facts)
+                     table.get("documentation", "").strip(), (*facts, *sections.positions(signature)))
 
 
 def _program(composite: Composite, lookup: Callable[[str], Composite | None]) -> OpProgram:

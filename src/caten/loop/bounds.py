@@ -102,7 +102,7 @@ class _Checks:
         for cond, text in self.rows:
             if cond is not None:
                 if context.refutes(cond):
-                    raise error("E402", f"every call would fail: {text}", hint="change the -D binding or the condition")
+                    raise self.error("E402", text_of(cond), f"every call would fail: {text}", "change the -D binding or the condition")
                 context = context.given(cond)
 
     def start(self) -> None:
@@ -478,10 +478,8 @@ def _guarded(read: Expr, conditions: Conditions) -> Expr:
 def _implication(conditions: Conditions, cond: Expr) -> Expr:
     """The conditions imply `cond`; one that reads memory is only looked at where those before it hold."""
     for given, holds in reversed(conditions):
-        if reads(cond):
-            cond = Op("where", (given, cond, TRUE) if holds else (given, TRUE, cond))
-        else:
-            cond = (Op("not", (given,)) if holds else given) | cond
+        chosen = Op("where", (given, cond, TRUE) if holds else (given, TRUE, cond))
+        cond = chosen if reads(cond) else (Op("not", (given,)) if holds else given) | cond
     return cond
 
 
