@@ -10,7 +10,7 @@ from ..loop.statements import For, LoopProgram
 from .cstyle import TYPES
 from .estimate import THRESHOLD
 from .names import Names
-from .scratch import runs_threads
+from .scratch import THREADS, runs_threads
 
 INTERFACE = """\
  * Every function returns 0, or a number that says what went wrong:
@@ -72,7 +72,8 @@ def _comment_of(op: Mapping[str, Any]) -> list[str]:
         lines += ["", "Compiled for " + ", ".join([f"{n} = {v}" for n, v in op["binds"].items()]) + "; the arguments must agree."]
     if op["conditions"]:
         lines += ["", "Required: " + ", ".join(op["conditions"])]
-    lines += ["", f"Scratch memory of {op['symbols']['workspace']}: {op['scratch_bytes']} bytes, aligned to 64."]
+    threads = f", where {THREADS.name} is what omp_get_max_threads() returns" if THREADS.name in str(op["scratch_bytes"]) else ""
+    lines += ["", f"Scratch memory of {op['symbols']['workspace']}: {op['scratch_bytes']} bytes{threads}, aligned to 64."]
     if op["checks"]:
         lines += ["", "Checks:"] + [f"  {row['row']}  {row['text']}" for row in op["checks"]]
     clean = [_comment(line).rstrip() for line in "\n".join(lines).split("\n")]
