@@ -29,6 +29,7 @@ CASES: dict[str, tuple[list[str], bool, float | None]] = {
 def measure(arguments: list[str], cold: bool, runs: int, folder: Path) -> list[float]:
     """Seconds of each run after one that is not counted (which warms the host compiler, and fills the cache)."""
     cache = folder / "cache"
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}     # modules are compiled once, as for everyone
     times = []
     for n in range(runs + 1):
         if cold:
@@ -37,7 +38,7 @@ def measure(arguments: list[str], cold: bool, runs: int, folder: Path) -> list[f
                     shutil.rmtree(entry)                 # the compiled libraries; what is known about the compiler stays
         start = time.perf_counter()
         subprocess.run([a.format(out=folder) for a in arguments], cwd=ROOT, check=True, stdout=subprocess.DEVNULL,
-                       env=os.environ | {"CATEN_CACHE_DIR": str(cache)})
+                       env=environment | {"CATEN_CACHE_DIR": str(cache)})
         if n:
             times.append(time.perf_counter() - start)
     return times

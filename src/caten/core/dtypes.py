@@ -60,6 +60,7 @@ LATER: dict[str, str] = {
 
 
 def is_float(dtype: str) -> bool:
+    """Is it a real floating-point type?"""
     return DTYPES[dtype].kind == "float"
 
 
@@ -69,4 +70,5 @@ def is_integer(dtype: str) -> bool:
 
 
 def is_complex(dtype: str) -> bool:
+    """Is it a pair of floats?"""
     return DTYPES[dtype].kind == "complex"

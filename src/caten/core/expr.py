@@ -5,7 +5,6 @@ literal says its type: `1:i32`, `0.5:f64`, `true`, `inf`, `nan:f64`.
 """
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -204,6 +203,3 @@ def read_atom(atom: str) -> Expr | None:
             return None
     return Var(atom) if _NAME.match(atom) else None
 
-
-def is_finite(value: Any) -> bool:
-    return not isinstance(value, float) or math.isfinite(value)

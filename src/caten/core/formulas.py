@@ -37,18 +37,22 @@ def signed(x: Expr, magnitude: Expr) -> Expr:
 
 
 def sqrt(x: Expr) -> Expr:
+    """√x"""
     return op("sqrt", x)
 
 
 def exp(x: Expr) -> Expr:
+    """e^x"""
     return op("exp", x)
 
 
 def log(x: Expr) -> Expr:
+    """ln x"""
     return op("log", x)
 
 
 def sin(x: Expr) -> Expr:
+    """sin x"""
     return op("sin", x)
 
 

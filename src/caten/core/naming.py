@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from .expr import Expr
 from .node import Node
 
 
@@ -15,7 +16,7 @@ class Names:
     @classmethod
     def of(cls, program: Node) -> Names:
         """The names that a program declares."""
-        return cls(node.declares()[0] for node in program.unique() if hasattr(node, "declares"))
+        return cls(declared_names(program))
 
     def fresh(self, wanted: str) -> str:
         """`wanted`, or with the first free number behind it: io, io_2, io_3."""
@@ -25,3 +26,12 @@ class Names:
             name = f"{wanted}_{number}"
         self.taken.add(name)
         return name
+
+
+def declared_names(node: Node) -> frozenset[str]:
+    """What a program, clause or statement declares, with what is inside it; kept with the node, for most of a program outlives a step."""
+    known: frozenset[str] | None = node.__dict__.get("_declared")
+    if known is None:
+        own = frozenset((node.declares()[0],) if hasattr(node, "declares") else ())
+        known = node.__dict__["_declared"] = own.union(*[declared_names(c) for c in node.children if not isinstance(c, Expr)])
+    return known

@@ -176,7 +176,7 @@ class Reference(Fact, head="reference"):
 
 
 class Case(Fact, head="case"):
-    """`(case "small" "random" "reference" (tag…) (bind M 3)…)`: one test case of the spec: name, input, expected result, tags, sizes and
+    """`(case "small" "random" "reference" (tag…) (set-size M 3)…)`: one test case of the spec: name, input, expected result, tags, sizes and
     scalars. `input` and `expect` are a word, a file, or JSON."""
 
     name: Text
@@ -194,8 +194,8 @@ class Setting(Node, head="set-size"):
 
 
 class Schedule(Fact, head="schedule"):
-    """`(schedule (split i 6 pad) (reorder …) …)`: steps of the schedule language, outermost first; each is a tuple of words and tuples.
-    `runtime` in a spec's section restricts it to that runtime (empty: any)."""
+    """`(schedule (split i 6 pad) (reorder …) …)`: steps of the schedule language, in the order in which they are taken;
+    each is a tuple of words."""
 
     steps: tuple[Any, ...]
 

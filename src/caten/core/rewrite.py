@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import error
-from .expr import Const, Expr, Hole, Op, Var
+from .expr import Expr, Hole, Op, Var
 from .node import Node
 
 Template = Node | Callable[..., Any]
@@ -112,10 +112,6 @@ def rewrite(node: Any, rules: Rules) -> Any:
         return new
 
     return tuple(go(n) for n in node) if isinstance(node, tuple) else go(node)
-
-
-def is_const(node: Any) -> bool:
-    return isinstance(node, Const)
 
 
 def free_names(expr: Expr) -> Iterable[str]:

@@ -157,7 +157,7 @@ def _has_block(form: Any) -> bool:
 
 
 def parse(form: Any, spot: Callable[[int], Place] | None = None) -> Any:
-    """A form -> the node it spells. Types of variables are not known yet: `level.resolve` fills them in."""
+    """A form -> the node it spells. Types of variables are not known yet: `core.program.resolve` fills them in."""
     where = spot or (lambda pos: Place("<text>", 1, pos + 1))
     if isinstance(form, str):
         return parse_atom(form, where)
@@ -180,6 +180,7 @@ def parse(form: Any, spot: Callable[[int], Place] | None = None) -> Any:
 
 
 def parse_atom(atom: str, where: Callable[[int], Place]) -> Any:
+    """A literal, a variable or a hole; E213 where the atom is none of these."""
     node = read_atom(atom)
     if node is None:
         raise error("E213", f"'{atom}' is neither a name nor a number", where(getattr(atom, "pos", 0)))

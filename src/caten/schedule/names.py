@@ -5,33 +5,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core.expr import Var
+from ..core.naming import Names
 from ..core.node import Node, substitute
-from ..loop.statements import Aref, For, Let, Local, LoopProgram, Stmt, Vref
-
-
-class Names:
-    """The names a program uses; `fresh` adds one."""
-
-    def __init__(self, program: LoopProgram) -> None:
-        self.taken = {name for clause in program.clauses for name in _declared_names(clause)}
-
-    def fresh(self, wanted: str) -> str:
-        """`wanted`, or with the first free number behind it: io, io_2, io_3."""
-        name, number = wanted, 1
-        while name in self.taken:
-            number += 1
-            name = f"{wanted}_{number}"
-        self.taken.add(name)
-        return name
-
-
-def _declared_names(node: Node) -> frozenset[str]:
-    """What a clause, kernel or statement declares, with what is inside it."""
-    known: frozenset[str] | None = node.__dict__.get("_declared")
-    if known is None:
-        known = frozenset((node.declares()[0],) if hasattr(node, "declares") else ())
-        known = node.__dict__["_declared"] = known.union(*[_declared_names(c) for c in node.children if isinstance(c, Stmt)])
-    return known
+from ..loop.statements import Aref, For, Let, Local, Stmt, Vref
 
 
 def declared(stmts: Iterable[Stmt]) -> list[For | Let | Local]:

@@ -114,6 +114,7 @@ def writes(node: Any) -> list[Setf | Incf]:
 
 
 def reads_memory(expr: Node) -> bool:
+    """Is a place read in it?"""
     return any(isinstance(n, Ref) for n in expr.unique())
 
 

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from ...core.expr import Expr, Op, Var, index
+from ...core.naming import Names
 from ...core.program import Ensure, Require
 from ...loop.affine import canonical, linear
 from ...loop.context import Context
 from ...loop.statements import ONE, ZERO, For, LoopProgram, Stmt, is_const
 from ..guards import below, guarded
-from ..names import Names, copied, with_value
+from ..names import copied, with_value
 from ..nests import accesses, context_at, find, refusal, replaced, writes
 from ..tidy import normal, tidied
 
@@ -33,7 +34,7 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names
     step = f"split {loop}"
     found = find(program, loop, step)
     _check(found, factor, tail, step)
-    context, new = context_at(program, found), Names(program)
+    context, new = context_at(program, found), Names.of(program)
     outer, inner = (new.fresh(found.name + "o"), new.fresh(found.name + "i")) if names is None else (new.fresh(names[0]), new.fresh(names[1]))
     if names is not None and names != (outer, inner):
         raise refusal("E510", step, f"the names {names[0]} and {names[1]} must differ and be new to the program")

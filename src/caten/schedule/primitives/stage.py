@@ -6,12 +6,13 @@ from collections.abc import Callable
 from ...core.dtypes import DTYPES
 from ...core.expr import Const, Expr, Op, Var, index, number
 from ...core.monoids import identity, is_monoid
+from ...core.naming import Names
 from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.statements import SPACES, Aref, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, Vref, is_const
 from ..guards import guards_of, shortened, throughout, wrapped
-from ..names import Names, renamed
+from ..names import renamed
 from ..nests import accesses, context_at, enclosing, find, largest, loops_in, mentions, reads_memory, refusal, replaced, stride_in, writes
 from ..shapes import is_inside, shapes
 from ..tidy import tidied
@@ -68,7 +69,7 @@ class _Tile:
             if name not in known:
                 raise self.refuse(f"'{name}' is no loop inside '{found.name}'")
         self.axes = [known[n] for n in loops] if loops else [loop for loop in self.inner if mentions(self.ref, (loop.name,))]
-        self.names, self.context = Names(program), context_at(program, found)
+        self.names, self.context = Names.of(program), context_at(program, found)
         self.shape = shapes(program)[buffer]
         lets = [n.name for n in found.unique() if isinstance(n, Let)]
         unused = [*[loop.name for loop in self.inner if loop not in self.axes], *lets]

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from ...core.expr import Const, index
+from ...core.naming import Names
 from ...loop.statements import LoopProgram, Stmt
-from ..names import Names, copied, with_value
+from ..names import copied, with_value
 from ..nests import find, refusal, replaced
 from ..tidy import tidied
 
@@ -30,7 +31,7 @@ def unroll(program: LoopProgram, loop: str, how: str = "mark") -> LoopProgram:
     size = sum(1 for stmt in found.body for _ in stmt.walk())
     if len(values) > MAX_COPIES or len(values) * size > MAX_STATEMENTS * 16:
         raise refusal("E512", step, f"{len(values)} copies of its body are too much text")
-    names = Names(program)
+    names = Names.of(program)
     out: list[Stmt] = []
     for n, value in enumerate(values):
         body = found.body if n == 0 else copied(found.body, f"_{n}", names)

@@ -4,12 +4,13 @@ from __future__ import annotations
 from ...core.dtypes import DTYPES
 from ...core.expr import Bitcast, Cast, Const, Expr, Op, Var, index
 from ...core.monoids import identity, is_monoid
+from ...core.naming import Names
 from ...core.node import substitute
 from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.dependence import is_reduction_over, obstacle_to_vectorize
-from ...loop.effects import reads, written
+from ...loop.effects import reads, writes, written
 from ...loop.statements import (
     ZERO,
     Aref,
@@ -30,7 +31,6 @@ from ...loop.statements import (
     Vref,
     is_const,
 )
-from ..names import Names
 from ..nests import context_at, find, mentions, reads_memory, refusal, replaced, stride_in
 from ..shapes import is_inside, shapes
 from ..tidy import tidied
@@ -71,8 +71,9 @@ class _Widening:
 
     def __init__(self, program: LoopProgram, loop: For, lanes: int, context: Context, step: str) -> None:
         self.var, self.lo, self.lanes, self.step, self.context = Var(loop.name, "i64"), loop.lo, lanes, step, context
-        self.shapes, self.names = shapes(program), Names(program)
+        self.shapes, self.names = shapes(program), Names.of(program)
         self.wide: set[str] = set()                                   # locals that have one value for each lane
+        self.written = writes(loop)
 
     # statements ------------------------------------------------------------------------------------------------------------------
     def list_of(self, stmts: tuple[Stmt, ...], mask: Expr | None) -> tuple[Stmt, ...]:
@@ -153,7 +154,7 @@ class _Widening:
                 raise self.refuse(f"{expr} is a vector already")
             if mask is not None:
                 for ref in expr.unique():
-                    if isinstance(ref, Ref) and not self.is_inside(ref):
+                    if isinstance(ref, Ref) and (ref.buffer in self.written or not self.is_inside(ref)):  # type: ignore[attr-defined]   # as in is_inside
                         raise self.refuse(f"{ref} is read only where the conditions of some lane hold")
             return expr
         if expr.dtype == "i64":
@@ -253,6 +254,7 @@ def backwards(vector: Expr) -> Expr:
 
 
 def both(mask: Expr | None, cond: Expr) -> Expr:
+    """The mask (None: every lane) narrowed by a condition."""
     return cond if mask is None else Op("and", (mask, cond))
 
 
