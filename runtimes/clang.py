@@ -24,6 +24,8 @@ SLEEF = ("exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "si
 
 
 class Clang(CStyle, Runtime):
+    """The reference runtime."""
+
     api_version, name = 1, "clang"
     description = "C with SIMD and OpenMP, by clang (or gcc where there is no clang)"
     compilers = ("clang", "zig", "gcc")          # families, in the order of preference

@@ -9,6 +9,8 @@ Clang = base("clang")
 
 
 class Gcc(Clang):
+    """Clang's tables and methods with another compiler and one more option."""
+
     name = "gcc"
     description = "C with SIMD and OpenMP, by gcc"
     compilers = ("gcc",)

@@ -25,6 +25,8 @@ VERSION = "1"
 
 
 class Numpy(Runtime):
+    """No C: programs are kept as text and interpreted."""
+
     api_version, name = 1, "numpy"
     description = "the reference interpreter, over numpy arrays; needs no compiler"
     suffixes: ClassVar[Mapping[str, str]] = {"so": ".json"}

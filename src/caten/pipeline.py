@@ -64,7 +64,6 @@ USED: dict[str, tuple[str, ...]] = {
 }
 
 
-
 def level_of(program: Program) -> str:
     """`op`, `tensor` or `loop`."""
     return next(name for name, cls in LEVELS.items() if isinstance(program, cls))

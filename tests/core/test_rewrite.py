@@ -2,8 +2,13 @@
 import pytest
 
 from caten.core.expr import Const, Op, Var, index
-from caten.core.rewrite import Rules, fill, free_names, holes, is_const, match, rewrite
+from caten.core.rewrite import Rules, fill, free_names, holes, match, rewrite
 from caten.errors import CatenError
+
+
+def is_const(node: object) -> bool:
+    return isinstance(node, Const)
+
 
 x, y = holes("x y")
 c, = holes("c", is_const)

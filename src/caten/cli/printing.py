@@ -21,6 +21,7 @@ def answer(request: Request) -> int:
 
 
 def runtimes(options: Options) -> list[str]:
+    """The names of the runtimes."""
     return [listed.name for listed in discover.listing(options.runtime_path)]
 
 

@@ -53,6 +53,7 @@ def set_local(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
 
 
 def set_place(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
+    """`(setf place value …)` stores into places, one pair after the other."""
     usage = "(setf place value)"
     f.arity(form, 2, None, usage)
     if len(form) % 2 == 0:
@@ -64,6 +65,7 @@ def set_place(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
 
 
 def store(f: Frame, target: Aref | Variable, form: Sexp, scope: Scope) -> list[Stmt]:
+    """The value of a form into a place, in the type of that place."""
     value = infer(f, form, scope)
     if isinstance(target, Variable):
         f.meet(target, value)

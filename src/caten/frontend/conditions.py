@@ -234,6 +234,7 @@ def whole(text: str, place: Place) -> int:
 
 
 def divided(place: Place) -> CatenError:
+    """The refusal of `/` on sizes."""
     return error("E112", "sizes are whole numbers: '/' could leave a fraction", place, hint="use floordiv, which rounds down")
 
 

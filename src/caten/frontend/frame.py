@@ -122,4 +122,5 @@ class Frame:
 
 
 def same_name(form: object, name: str) -> bool:
+    """Is the form this name, in any spelling of it?"""
     return isinstance(form, Atom) and fold(form) == fold(name)

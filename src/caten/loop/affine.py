@@ -122,6 +122,7 @@ class Linear:
 
 
 def product(m: Monomial, n: Monomial) -> Monomial:
+    """m · n"""
     return m + n if not m or not n else tuple(sorted(m + n, key=text_of))
 
 
@@ -132,10 +133,12 @@ def without(m: Monomial, atom: Expr) -> Monomial:
 
 
 def constant(value: int) -> Linear:
+    """The form of a number."""
     return Linear({}, value)
 
 
 def of_atom(atom: Expr) -> Linear:
+    """The form 1 · atom."""
     return Linear({(atom,): 1})
 
 

@@ -13,10 +13,12 @@ Mad = Callable[[Expr, Expr, Expr], Expr]
 
 
 def f32(value: float) -> Expr:
+    """A float32 constant."""
     return number(value, "f32")
 
 
 def i32(value: int) -> Expr:
+    """An int32 constant."""
     return number(value, "i32")
 
 
@@ -29,6 +31,7 @@ def horner(mad: Mad, x: Expr, coefficients: tuple[float, ...]) -> Expr:
 
 
 def where(cond: Expr, yes: Expr, no: Expr) -> Expr:
+    """yes if cond else no, lane by lane."""
     return Op("where", (cond, yes, no))
 
 

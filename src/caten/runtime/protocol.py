@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from ..core.program import Machine
-from ..core.rewrite import Rules
 from ..errors import Diagnostic, ToolError, UsageError, did_you_mean
 from ..loop.statements import LoopProgram
 
@@ -142,7 +141,6 @@ class Runtime(ABC):
     types: ClassVar[Mapping[str, str]] = {}      # element type -> its spelling; one that is absent is not supported
     ops: ClassVar[Mapping[str, Any]] = {}        # operator -> its spelling; one that is absent is decomposed
     marks: ClassVar[Mapping[str, Any]] = {}      # loop mark -> its spelling; what a schedule may use
-    rules: ClassVar[Rules] = Rules()             # applied to the program before rendering: replacements, instruction selection
     suffixes: ClassVar[Mapping[str, str]] = {}   # product kind (c so o s a …) -> file suffix; what can be made
     file: Path | None = None                     # the runtime file, set by discover
 

@@ -1,6 +1,6 @@
 """How much work a program is: floating-point operations and bytes, as formulas over its sizes.
 
-Counted on the nest as written (`caten.frontend` or an unscheduled loop program), so that padding and packing, which a schedule adds, are not
+Counted on the nest as written (an op program, or a loop program without a schedule), so that padding and packing, which a schedule adds, are not
 taken for useful work. A branch counts as taken; where a range depends on outer loops in a way that has no closed form, its first value counts.
 """
 from __future__ import annotations
