@@ -525,7 +525,9 @@ def smaller(spec: RandomSpec) -> Any:
     """Simpler specs, the boldest changes first. Not all of them are valid."""
     for n in range(len(spec.body)):
         if len(spec.body) > 1:
-            yield replace(spec, body=spec.body[:n] + spec.body[n + 1:])
+            body = spec.body[:n] + spec.body[n + 1:]
+            outputs = tuple(t for t in spec.outputs if writes(list(body), t.name))
+            yield replace(spec, body=body, outputs=outputs or spec.outputs)
     for name, value in spec.sizes:
         for less in [e for e in EXTENTS if e < value]:
             yield replace(spec, sizes=tuple((k, less if k == name else v) for k, v in spec.sizes))

@@ -45,8 +45,8 @@ def test_hash_order_in_the_output_is_seen(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import caten.render.cstyle as c\nold = c._title\n"
         "c._title = lambda p: old(p) + '/* ' + ' '.join({b.name + 'x' * k for b in p.params if hasattr(b, 'name') for k in range(4)}) + ' */'\n")
-    code = ("import sys; sys.path[:0] = [%r, %r]; import sitecustomize; import determinism_run; from pathlib import Path; "
-            "determinism_run.rendered([Path(%r)])" % (str(tmp_path), str(HERE), str(ROOT / "samples" / "gemm.toml")))
+    code = ("import sys; sys.path[:0] = [{!r}, {!r}]; import sitecustomize; import determinism_run; from pathlib import Path; "
+            "determinism_run.rendered([Path({!r})])".format(str(tmp_path), str(HERE), str(ROOT / "samples" / "gemm.toml")))
     texts = set()
     for seed in range(4):
         done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT / 'src'}", "PYTHONHASHSEED": str(seed)},

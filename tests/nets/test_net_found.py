@@ -41,6 +41,9 @@ PROVEN = {
         ["A{int64}[N N]", "I{int16}[17]", "C{int32}[N 33 M]"], "S{int32}[33]",
         "(dotimes (i 33) (setf (aref S i) (cond ((< (aref A (aref I (mod i 17)) i) 1) (cast int32 3)) ((/= 3 (cast int64 i)) (cast int32 2)) "
         "(t (aref C (aref I (mod i 17)) 1 i)))))"),
+    "a read under a condition of one lane, in a parallel loop": (
+        ["A{double}[5]", "I{int64}[M]"], "C{double}[3 M]",
+        "(dotimes (i 3) (dotimes (j M) (setf (aref C i j) (where (/= j 4) (aref A 0) (aref C (mod (aref I j) 3) j)))))"),
     "a condition of several lazy parts": (
         ["I{uint8}[M]"], "C{int32}[7]",
         "(dotimes (i 7) (setf (aref C i) (cast int32 i))) (loop (i 1 -1 -1) (setf (aref C i) (where (or (and (/= (aref C 3) (aref C 0)) "

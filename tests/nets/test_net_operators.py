@@ -85,10 +85,7 @@ def specials(dtype: str) -> np.ndarray:
 def operands_of(row: Row, rng: np.random.Generator) -> list[np.ndarray]:
     """All pairs of special values and as many random ones; of three operands a sample."""
     values = [specials(d) for d in row.operands]
-    if len(values) < 3:
-        grid = np.meshgrid(*values, indexing="ij")
-    else:
-        grid = [rng.choice(v, 600) for v in values]
+    grid = np.meshgrid(*values, indexing="ij") if len(values) < 3 else [rng.choice(v, 600) for v in values]
     return [np.concatenate([g.ravel(), random(d, rng, 101)]) for g, d in zip(grid, row.operands, strict=True)]
 
 

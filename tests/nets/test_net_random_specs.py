@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from guarded_calls import Called, Job, bits_equal, call_all
-from random_specs import EXACT, EXTENTS, INEXACT, INTEGRAL, WORDS, RandomSpec, random_spec, shrink
+from random_specs import EXACT, EXTENTS, INEXACT, INTEGRAL, WORDS, RandomSpec, Tensor, random_spec, shrink
 
 from caten import build, pipeline
 from caten.core.dtypes import DTYPES
@@ -21,8 +22,9 @@ from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
 from caten.loop import bounds, comparison, interpret, oracle
 from caten.options import Options
+from caten.render import helpers
 
-SLICE, NIGHTLY, BATCH = 60, 1500, 60
+SLICE, NIGHTLY, BATCH = 40, 1500, 50
 # Runtime, its options, and the level of optimisation; each library holds all specs of a batch.
 BUILDS: tuple[tuple[str, dict[str, str], int], ...] = (
     ("clang", {"OPT": "1"}, 0), ("clang", {"OMP": "1", "OPT": "2"}, 2), ("gcc", {"OPT": "1", "OMP": "1"}, 0), ("gcc", {"OPT": "2"}, 2),
@@ -255,3 +257,37 @@ def test_random_specs_compute_what_the_interpreter_says(nightly: bool, tmp_path:
     assert not [f for f in wanted if not seen[f]], f"never occurred: {[f for f in wanted if not seen[f]]}"
     assert seen["call succeeds"] > 0.8 * count
     assert seen["loose elements"] < 0.2 * seen["elements"]
+
+
+def test_the_net_catches_a_wrong_spelling_shrinks_and_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted fault: the remainder has the sign of the dividend, as C has it."""
+    monkeypatch.setitem(helpers._ROWS, ("mod", "int"), "return b == 0 || b == -1 ? 0 : (T)(a % b);")
+    inputs = (Tensor("A", "i32", ("N",), (0,)), Tensor("B", "i32", ("N",), (0,)), Tensor("D", "f32", ("N",), (0,)))
+    outputs = (Tensor("C", "i32", ("N",), (0,)), Tensor("E", "f32", ("N",), (0,)))
+    body = (("dotimes", ("i", "N"), ("set", "x", ("aref", "A", "i")), ("setf", ("aref", "C", "i"), ("+", ("mod", "x", ("aref", "B", "i")), "1"))),
+            ("dotimes", ("j", "N"), ("setf", ("aref", "E", "j"), ("*", ("aref", "D", "j"), "2"))))
+    spec = RandomSpec("Planted", inputs, outputs, body, (("N", 33),), 3)
+    found = faults_in([spec], tmp_path, Counter(), (0,))
+    assert [f.spec for f in found] == [spec]
+    message = report(found[0], tmp_path)
+    kept = (tmp_path / "Planted.toml").read_text()
+    assert str(tmp_path / "Planted.toml") in message
+    assert "mod" in kept
+    assert "setf (aref E" not in kept, "the innocent statement is gone"
+
+
+def test_a_wrong_schedule_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted fault: vectors of sums forget their last lane."""
+    monkeypatch.setattr(helpers.Helpers, "fold", wrong_fold(helpers.Helpers.fold))
+    body = (("setf", "s", "0"), ("dotimes", ("i", "N"), ("incf", "s", ("aref", "A", "i"))))
+    spec = RandomSpec("Sum", (Tensor("A", "f32", ("N",), (0,)),), (Tensor("s", "f32", (), ()),), body, (("N", 256),), 3)
+    assert not faults_in([spec], tmp_path, Counter(), (0,))
+    assert faults_in([spec], tmp_path, Counter(), (1,))
+
+
+def wrong_fold(right: Any) -> Any:
+    def fold(self: Any, fn: str, dtype: str, lanes: int) -> Any:
+        name = right(self, fn, dtype, lanes)
+        self.texts[name] = self.texts[name].replace("v[1]", "v[0]")
+        return name
+    return fold
