@@ -95,6 +95,9 @@ def test_a_wrapper_needs_no_caten(folder: Path) -> None:
     first, *rest = done.stdout.splitlines()
     assert first == "36.0 False True", done.stderr
     assert "must have elements of type float32, and has float64" in rest[0]
+    build(sample("axpy"), "--emit=so=other.so,python,example", "-O1")        # the library under a name of its own
+    assert "other.so" in Path("other_numpy.py").read_text()
+    assert "other_main.c -L. -l:other.so" in Path("other_main.c").read_text()
     shadowed = caten(sample("dot"), "-o", "dot.py")                       # Python would import dot.so
     assert (shadowed.code, "dot_numpy.py" in shadowed.err) == (2, True)
 

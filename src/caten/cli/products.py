@@ -111,8 +111,8 @@ class Makes:
 
 
 def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bool = False, makes: Makes | None = None) -> Plan:
-    """What to write. -o names the only product, or adds one by its suffix; the others are named after it, else after the spec, in the
-    current directory.
+    """What to write. -o names the only product, or adds one by its suffix; the others are named after it, else after a library that
+    --emit names, else after the spec, in the current directory.
 
     A library brings its header and its manifest. Without any wish it is a shared library.
     """
@@ -135,6 +135,8 @@ def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bo
         wishes = [Emit("so")]
     if output not in (None, STDOUT) and [w.kind for w in wishes] != ["python"]:      # a wrapper alone is for the library of the usual name
         stem = _without_suffix(output)
+    elif output is None and makes.c:
+        stem = next((_without_suffix(w.path) for w in wishes if w.kind in LIBRARIES and w.path is not None), stem)
     files: dict[tuple[str, str], None] = {}
     for wish in wishes:
         default = STDOUT if wish.kind == "spec" and output is None and len(wishes) == 1 and not save_temps else stem + makes.suffix(wish.kind)
