@@ -74,7 +74,10 @@ carry along unchanged.
 {entries(documented(program, program.Param))}
 ## Facts
 
-{entries(documented(program, program.Fact))}
+{entries([c for c in documented(program, Node) if not issubclass(c, program.Param)])}
+## The body
+
+{entries([op.Body])}
 ## Example
 
 `caten parse samples/sincos.toml`

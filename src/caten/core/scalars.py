@@ -1,9 +1,9 @@
-"""THE table of operators: what each one is called, means, takes, gives, and how exactly.
+"""The table of operators: what each one is called, means, takes, gives, and how exactly.
 
-The 27 principal operators are those a runtime must be able to spell: the rows with `principal=True` here (21 of them), the
-conversions `cast` and `bitcast` (nodes of their own), and the structural ones `load`, `store`, `loop` and `if`. Every other row is
-decomposed into those (core.decompose) unless a runtime's table spells it natively. The interpreter, the error bounds, the documentation
-and the tests read this table; nothing else lists operators.
+The 27 principal operators are those a runtime must be able to spell: 21 rows of this table, the conversions `cast` and `bitcast` (nodes of
+their own), and the structural ones `load`, `store`, `loop` and `if`. Every other row is decomposed into those (core.decompose) unless a
+runtime's table spells it natively. The interpreter, the error bounds, the documentation and the tests read this table. An error of 0.5 ulp
+(unit in the last place) is correct rounding, 0 is exact.
 """
 from __future__ import annotations
 

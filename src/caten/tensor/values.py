@@ -1,8 +1,8 @@
-"""The tensor level: a DAG of values in index notation.
+"""The tensor level: values in index notation, each element given as a formula over its indices, in no particular order.
 
-`(define v (reduce f32 ((i 0 M) (j 0 N)) ((p 0 K)) add true (* (read A i p) (read B p j))))` names a value; a definition that bears the name of a
-parameter is what the caller gets.
-A value is pure: it reads the arrays from before. A `nest` keeps the sequential meaning of a loop nest that does not fit.
+`(define v (reduce f32 ((i 0 M) (j 0 N)) ((p 0 K)) add true (* (read A i p) (read B p j))))` names a value, v[i, j] = Σ A[i, p] · B[p, j]; a
+definition that bears the name of a parameter is what the caller gets. A value reads the arrays as they were before it. A `nest` keeps the
+sequential meaning of a loop nest that does not fit.
 """
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ class Compute(Value, head="compute"):
 
 class Reduce(Value, head="reduce"):
     """`(reduce f32 ((i 0 M)…) ((p 0 K)…) add cond expr)`: element [i…] combines the expression over all p… where the condition holds, in
-    no particular order, starting from the monoid's identity. `fn`: `add mul max min and or`. The reduced ranges may depend on outer axes."""
+    no particular order, starting from what changes nothing (0 for add, 1 for mul). `fn`: `add mul max min and or xor`. The reduced
+    ranges may depend on outer axes."""
 
     type: str
     axes: tuple[Axis, ...]
