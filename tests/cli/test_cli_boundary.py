@@ -74,7 +74,7 @@ def test_json_format_holds_for_errors_of_the_command_line_too(caten: Any) -> Non
 def test_explain(caten: Any) -> None:
     result = caten("explain", "e909", "E902")
     assert result.code == 0
-    assert result.out.startswith("# an output that cannot be written\n")
+    assert result.out.startswith("# An output that cannot be written\n")
     assert "# no input" in result.out
     assert "\x1b" not in result.out
     listing = caten("explain", "--list").out.splitlines()
