@@ -75,7 +75,7 @@ def test_explain(caten: Any) -> None:
     result = caten("explain", "e909", "E902")
     assert result.code == 0
     assert result.out.startswith("# An output that cannot be written\n")
-    assert "# no input" in result.out
+    assert "# No input" in result.out
     assert "\x1b" not in result.out
     listing = caten("explain", "--list").out.splitlines()
     assert [line.split()[0] for line in listing] == sorted(line.split()[0] for line in listing)
