@@ -118,23 +118,16 @@ class Cache:
         if self.directory is None:
             return None
         entry = self.directory / name
-        try:
-            expected = json.loads((entry / HASHES).read_text("utf-8"))
-            whole = sorted(expected) == sorted([p.name for p in entry.iterdir() if p.name != HASHES])
-            whole = whole and all(_hash(entry / file) == expected[file] for file in expected)
-        except FileNotFoundError:
+        for _ in range(2):                                                       # another process may make it between the two questions
+            if _is_whole(entry):
+                with contextlib.suppress(OSError):
+                    os.utime(entry)                                              # the least recently used entry goes first
+                return entry
             if not entry.exists():
                 return None
-            whole = False
-        except (OSError, ValueError, TypeError, AttributeError):
-            whole = False
-        if not whole:
-            self._warn(Diagnostic("E651", f"the cache entry {entry} is damaged and is made again", severity="warning"))
-            self._remove(entry)
-            return None
-        with contextlib.suppress(OSError):
-            os.utime(entry)                                                  # the least recently used entry goes first
-        return entry
+        self._warn(Diagnostic("E651", f"the cache entry {entry} is damaged and is made again", severity="warning"))
+        self._remove(entry)
+        return None
 
     def forget(self, name: str) -> None:
         """Remove an entry, if it is there."""
@@ -240,6 +233,16 @@ class Cache:
             shutil.rmtree(grave, ignore_errors=True)
         except OSError:
             shutil.rmtree(entry, ignore_errors=True)
+
+
+def _is_whole(entry: Path) -> bool:
+    """Does an entry hold exactly the files that it should, with their hashes?"""
+    try:
+        expected = json.loads((entry / HASHES).read_text("utf-8"))
+        names = sorted([p.name for p in entry.iterdir() if p.name != HASHES])
+        return sorted(expected) == names and all(_hash(entry / file) == expected[file] for file in expected)
+    except (OSError, ValueError, TypeError, AttributeError):
+        return False
 
 
 def _is_full(directory: Path, problem: BaseException) -> bool:
