@@ -30,7 +30,7 @@ quick: $(VENV)/.test  ## the tests that do not call a host compiler
 	$(BIN)/python -m pytest tests/core tests/frontend tests/loop tests/tensor tests/schedule $(ARGS)
 
 check: $(VENV)/.test  ## lint, types, import rule
-	$(BIN)/ruff check src tests runtimes
+	$(BIN)/ruff check src tests runtimes docs benchmarks
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_architecture.py
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from caten import pipeline
 from caten.cli.app import COMMANDS, cli
+from caten.cli.products import KINDS
 from caten.core import dtypes, expr, program, scalars
 from caten.core.monoids import MONOIDS
 from caten.core.node import Node
@@ -235,17 +236,38 @@ In the usage of a step, words in capitals are names or numbers of yours, `a|b` i
 {chr(10).join(entry(name) for name in script.PRIMITIVES)}"""
 
 
+# The first digit of a code, or the first two: what its diagnostics are about.
+SUBJECTS = {
+    "E0": "the file: TOML, sections, keys, limits", "E1": "tensor notation and conditions", "E2": "reading a body: syntax and names", "E3": "types and shapes",
+    "E40": "accesses and bounds", "E41": "questions about loops", "E47": "texts of the tensor level", "E48": "the compiler's own checks", "E49": "limits of the compiler",
+    "E5": "schedules", "E6": "runtimes, host compilers, libraries, the cache", "E7": "calling from Python", "E8": "tests of a spec", "E9": "the command line",
+}
+
+
 def codes_page() -> str:
-    rows = "\n".join(f"| [{p.stem}](../src/caten/explanations/{p.name}) | {p.read_text().splitlines()[0].removeprefix('# ')} |" for p in sorted(CODES.glob("E*.md")))
+    def subject(code: str) -> str:
+        return SUBJECTS.get(code[:3]) or SUBJECTS[code[:2]]
+
+    def row(page: Path) -> str:
+        return f"| [{page.stem}](../src/caten/explanations/{page.name}) | {cell(page.read_text().splitlines()[0].removeprefix('# '))} |"
+    parts = [f"## {key}…: {about}\n\n| code | meaning |\n|---|---|\n" + "\n".join(map(row, pages)) + "\n"
+             for key, about in SUBJECTS.items() if (pages := [p for p in sorted(CODES.glob("E*.md")) if subject(p.stem) == about])]
     return f"""{GENERATED}
 # Diagnostics
 
-`caten explain CODE` prints a page.
+A message looks like this, and all that is wrong with a file is reported at once:
 
-| code | meaning |
-|---|---|
-{rows}
-"""
+```
+gemm.toml:8:17: error: 'A' has 2 axes, [M K], but 1 index is given [E307]
+    8 |       (incf (aref C i j) (* (aref A i) (aref B p j))))))
+      |                             ^
+  hint: write one index for each axis, separated by spaces: (aref A i j)
+```
+
+First the file, line and column, also inside the body; then what is wrong and its code; then what to do. `caten explain E307` tells more about a code.
+`--diagnostics-format=json` writes the same for programs.
+
+{chr(10).join(parts)}"""
 
 
 def commands_page() -> str:
@@ -253,7 +275,48 @@ def commands_page() -> str:
         done = CliRunner().invoke(cli, [*words, "--help"], prog_name="caten", terminal_width=120)
         return f"```\n{done.output.rstrip()}\n```\n"
     pages = "\n".join(f"## `caten {name}`\n\n{text(name)}" for name in COMMANDS)
-    return f"{GENERATED}\n# The command line\n\n{text()}\n{pages}"
+    kinds = "\n".join(f"| `{k.name}` | `NAME{k.suffix}` | {k.about} |" for k in KINDS.values())
+    return f"""{GENERATED}
+# The command line
+
+{text()}
+## Products
+
+What `-o` names follows from the suffix of the file; `--emit=KIND,…` asks for several. A library always comes with its header and its manifest.
+Without `-o`, products are written to the current directory.
+
+| kind | file | what it is |
+|---|---|---|
+{kinds}
+
+Standard output carries the product that was asked for (`-o -`) and nothing else; diagnostics and timings go to standard error.
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | done |
+| 1 | something is wrong with a spec, an output cannot be written, or a test failed |
+| 2 | the command line is wrong: an unknown option, name or value, a missing file, a missing size |
+| 3 | the host compiler or another tool is missing or failed |
+| 4 | a fault of caten |
+| 5 | no composite, case or test of that name |
+| 130 | stopped by Ctrl-C |
+
+## Environment
+
+| variable | meaning |
+|---|---|
+| `CC`, `CFLAGS`, `LDFLAGS` | the C compiler, further flags for it, further words for linking |
+| `CATEN_RUNTIME_PATH` | folders with [runtimes](runtimes.md), separated by `:` |
+| `CATEN_CACHE_DIR` | the folder of the cache |
+| `TMPDIR` | where temporary files go |
+| `NO_COLOR` | no colours on a terminal |
+| `OMP_NUM_THREADS` | threads of a kernel that was compiled with `--config OMP=1` |
+
+The command line has the last word.
+
+{pages}"""
 
 
 PAGES = {"language.md": language_page, "commands.md": commands_page, "op.md": op_page, "tensor.md": tensor_page, "loop.md": loop_page,
