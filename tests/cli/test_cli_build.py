@@ -321,14 +321,14 @@ def test_an_interrupted_build_leaves_nothing(folder: Path, number: signal.Signal
     running.send_signal(number)
     out, err = running.communicate(timeout=10)
     assert running.returncode == code
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 5                                          # at once, on a machine that does nothing else
     assert out == ""
     assert "Traceback" not in err
     assert made(folder) == ["pid", "slow", "temporary"]
     assert list((folder / "temporary").iterdir()) == []
     stat = Path(f"/proc/{(folder / 'pid').read_text().strip()}/stat")
     while stat.exists() and ") Z " not in stat.read_text():                       # a zombie is dead, and its new parent's matter
-        assert time.monotonic() - start < 3
+        assert time.monotonic() - start < 10
         time.sleep(0.02)
 
 
