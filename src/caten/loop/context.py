@@ -2,8 +2,9 @@
 
 A context holds ranges of variables, facts as constraints, and the values of scalar locals that are known. It is immutable: entering a loop,
 assuming a condition or passing a statement gives a new one; what was found once is remembered, from one step of a schedule to the next.
-Integers are mathematical here: a sum or product that may not fit its type is an
-opaque atom, so nothing is concluded from arithmetic that could wrap. A fact about memory is forgotten when the memory may be written.
+
+Integers are mathematical here: a sum or product that may not fit its type is an opaque atom, so nothing is concluded from arithmetic that could
+wrap. A fact about memory is forgotten when the memory may be written.
 """
 from __future__ import annotations
 
