@@ -107,6 +107,13 @@ def test_lowering_keeps_a_local_per_element_where_the_total_is_not_a_contraction
     assert "(local s_add f32 () register)" in loops(body)
 
 
+def test_a_value_that_doubles_with_every_name_stays_a_nest() -> None:
+    names = " ".join(f"(let a{k + 1} f32 (* a{k} a{k}))" for k in range(60))
+    raised = definitions(f"(for i 0 N 1 serial (let a0 f32 (aref x i)) {names} (setf (aref y i) a60))")
+    assert len(raised) == 1
+    assert "(nest" in raised[0]
+
+
 @pytest.mark.parametrize(("text", "code"), [
     ("(tensor T (size N) (buffer y f32 (N) (0) out) (define y (compute f32 ((i 0 N)) (read z i))))", "E470"),
     ("(tensor T (size N) (buffer y f32 (N) (0) out) (define y (compute f32 ((i 0 M)) 0.0)))", "E470"),

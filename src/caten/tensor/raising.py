@@ -11,6 +11,7 @@ accumulation over inner loops a `reduce`. What does not fit (sequential meaning,
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain, islice
 
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.monoids import identity, is_monoid
@@ -172,7 +173,8 @@ class _Raiser:
         if not results:
             raise DoesNotFit
         definitions = self.reduces + results
-        if sum(1 for d in definitions for _ in d.walk()) > MAX_TERMS:
+        written_out = chain.from_iterable(d.walk() for d in definitions)
+        if next(islice(written_out, MAX_TERMS, None), None) is not None:     # a value used twice, and that twice, …: too long to count
             raise DoesNotFit
         return definitions
 
