@@ -179,6 +179,7 @@ def test_a_library_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "torn.so").write_bytes(library.read_bytes()[:-1])
     refused("E660", "incomplete", lambda: caten.load(tmp_path / "torn.so"))
     refused("E661", "No such file", lambda: caten.load(tmp_path / "nowhere.so"))
+    refused("E661", "cannot read", lambda: caten.load(""))
 
 
 def test_wrong_options_are_refused() -> None:

@@ -56,10 +56,9 @@ def load(path: str | Path) -> Callable | Operators:
 
     Raises CatenError E66x where the file is missing, torn, or no library of caten's. `.source` is the text of the .c file beside it, if there is
     one."""
-    library = Path(path)
-    beside = library.with_suffix(".c")
-    source = beside.read_text("utf-8", "replace") if beside.is_file() else ""
-    return callables(open_library(library), source)
+    library = open_library(Path(path))
+    beside = Path(path).with_suffix(".c")
+    return callables(library, beside.read_text("utf-8", "replace") if beside.is_file() else "")
 
 
 def read(spec: str | Path) -> SpecText:

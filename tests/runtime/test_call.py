@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from caten.errors import CatenError
+from caten.runtime import arrays
 from caten.runtime.arrays import OutOfMemory
 from caten.runtime.call import Callable, Operators, callables
 from caten.runtime.library import Library
@@ -161,6 +162,16 @@ def test_outputs_may_not_share_memory(native: Native) -> None:
     refused("E713", "P and Q share memory", lambda: swap(memory[:4], memory[:4]))
     swap(memory[::2], memory[1::2])                                          # they lie between each other and share nothing
     np.testing.assert_array_equal(memory, [5, 4, 7, 6, 1, 0, 3, 2])
+    once = np.lib.stride_tricks.as_strided(np.zeros(1, np.int32), (4,), (0,))
+    refused("E713", "elements of the output P share memory with each other", lambda: swap(once, memory[:4]))
+
+
+def test_elements_of_one_array_that_share_memory() -> None:
+    memory = np.zeros(12)
+    apart = [memory[::-2], memory.reshape(3, 4).T, memory.reshape(3, 4)[:, ::2], memory[:0], memory[:1], memory.reshape(2, 3, 2).transpose(2, 0, 1)]
+    assert not any(arrays.folded(a) for a in apart)
+    assert arrays.folded(np.lib.stride_tricks.sliding_window_view(memory, 3))
+    assert arrays.folded(np.broadcast_to(memory, (2, 12)))
 
 
 def test_pure_outputs_are_allocated_or_given(native: Native) -> None:

@@ -130,6 +130,16 @@ def empty(shape: tuple[int, ...], argument: Argument, op: str) -> Array:
     return new.transpose([order.index(axis) for axis in range(len(order))]) if order else new
 
 
+def folded(array: Array) -> bool:
+    """May elements of one array share memory, as those of a window that slides do? Axes that lie between each other count as sharing."""
+    least = array.itemsize if array.size else 0
+    for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        if stride < least:
+            return True
+        least = stride * (extent - 1) + least
+    return False
+
+
 def overlap(a: Array, b: Array) -> bool:
     """May two arrays share an element? Compares the ranges of addresses: columns that lie between each other count as sharing."""
     import numpy as np

@@ -242,6 +242,8 @@ class Callable:
 
     def _outputs_are_apart(self, work: Sequence[Any]) -> None:
         for n, i in enumerate(self._written):
+            if arrays.folded(work[i]):
+                raise error("E713", f"{self.name}: elements of the output {self._leading[i]['name']} share memory with each other")
             for j in self._written[:n]:
                 if arrays.share(work[i], work[j]):
                     raise error("E713", f"{self.name}: the outputs {self._leading[j]['name']} and {self._leading[i]['name']} share memory")
