@@ -39,12 +39,14 @@ LEVELS: dict[str, type[Program]] = {"op": OpProgram, "tensor": TensorProgram, "l
 
 @dataclass(frozen=True)
 class Pass:
-    """One step of the pipeline; `to` is the level that the stage it belongs to ends at. `verified`: the same, with checks of its own on the way."""
+    """One step of the pipeline; `to` is the level that the stage it belongs to ends at. `verified`: the same, with checks of its own on the way.
+    `careful`: the same, without what cannot be shown to be right; it has its turn where the verifier refuses what `run` made."""
 
     name: str
     run: Callable[[Any], Any]
     to: str
     verified: Callable[[Any], Any] | None = None
+    careful: Callable[[Any], Any] | None = None
 
 
 PASSES: tuple[Pass, ...] = (
@@ -54,7 +56,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("bind", lambda p: bind_sizes(p), "loop"),                  # sizes known at compile time become numbers
     Pass("simplify", lambda p: simplify.simplify_program(p) if p.opt > 0 else p, "loop"),
     Pass("schedule", recipes.schedule, "loop",                      # the recipe, or the schedule that was given
-         verified=lambda p: recipes.schedule(p, verify=True)),
+         verified=lambda p: recipes.schedule(p, verify=True), careful=lambda p: recipes.schedule(p, careful=True)),
 )
 VERIFIERS: dict[str, Callable[[Any], None]] = {"op": loop_level.verify, "tensor": tensor_level.verify, "loop": loop_level.verify}
 # The fields of Options that each level has used up when its text is printed.
@@ -216,14 +218,28 @@ def advance(program: Program, to: str, options: Options) -> Program:
                                     hint="give an earlier text, or run the stage that makes the next level"))
     todo = [p for p in PASSES if order.index(here) < order.index(p.to) <= order.index(to)]
     for n, step in enumerate(todo):
+        before, last = program, n + 1 == len(todo)
         with timed(f"{program.name}: {step.name}", options):
-            program = step.verified(program) if options.verify and step.verified else step.run(program)
-        if options.debug >= 4 or (options.debug == 3 and (n + 1 == len(todo) or todo[n + 1].to != step.to)):
+            program = step.verified(before) if options.verify and step.verified else step.run(before)
+        if options.verify or last:
+            program = _verified(program, before, step, options)
+        if options.debug >= 4 or (options.debug == 3 and (last or todo[n + 1].to != step.to)):
             print(f"; after {step.name}\n{show(program)}", file=sys.stderr)
-        if options.verify or n + 1 == len(todo):
-            VERIFIERS[level_of(program)](program)
-            if options.verify and resolve(read(show(program))[0]) is not program:
-                raise error("E481", f"the text printed after {step.name} does not read back to the same program")
+    return program
+
+
+def _verified(program: Program, before: Program, step: Pass, options: Options) -> Program:
+    """What a step made of `before`, verified; where it is refused, what the step makes when it is careful."""
+    try:
+        VERIFIERS[level_of(program)](program)
+    except CatenError:
+        if options.verify or step.careful is None:
+            raise
+        with timed(f"{program.name}: {step.name}, carefully", options):
+            program = step.careful(before)
+        VERIFIERS[level_of(program)](program)
+    if options.verify and resolve(read(show(program))[0]) is not program:
+        raise error("E481", f"the text printed after {step.name} does not read back to the same program")
     return program
 
 

@@ -12,9 +12,11 @@ from .script import Step, apply
 class Draft:
     """Takes steps through `script.apply`, so that they end up in the program's Schedule fact."""
 
-    def __init__(self, program: LoopProgram, verify: bool = False) -> None:
-        """`verify`: the program is verified after every step."""
-        self.program, self.verify = program, verify
+    def __init__(self, program: LoopProgram, verify: bool = False, careful: bool = False) -> None:
+        """`verify`: the program is verified after every step. `careful`: that too, and a step after which it is not shown to be right counts as
+        refused."""
+        self.program, self.verify = program, verify or careful
+        self.refusals = ("E5", "E48") if careful else ("E5",)
 
     def take(self, *words: object) -> tuple[str, ...]:
         """Take one step; the names of the loops it made, in text order. Raises CatenError E5xx where it is refused."""
@@ -33,7 +35,7 @@ class Draft:
         try:
             recipe(self)
         except CatenError as refused:
-            if not all(d.code.startswith("E5") for d in refused.diagnostics):
+            if not all(d.code.startswith(self.refusals) for d in refused.diagnostics):
                 raise
             self.program = before
             return False

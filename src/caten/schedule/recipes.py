@@ -22,9 +22,10 @@ from .tiles import lanes_of
 MAX_NESTS, MAX_BODY = 64, 64
 
 
-def schedule(program: LoopProgram, verify: bool = False) -> LoopProgram:
+def schedule(program: LoopProgram, verify: bool = False, careful: bool = False) -> LoopProgram:
     """The program with a schedule applied and recorded: the one it carries, else the recipes' (from -O2 on); only simplified at -O1, and as
-    it is at -O0. A program whose Schedule fact says that it was applied stays as it is. `verify`: check the program after every step."""
+    it is at -O0. A program whose Schedule fact says that it was applied stays as it is. `verify`: check the program after every step;
+    `careful`: leave out steps of the recipes after which it is not shown to be right (what was asked for is never left out)."""
     asked = program.first(Schedule)
     if asked is not None and is_applied(asked):
         return program
@@ -33,15 +34,15 @@ def schedule(program: LoopProgram, verify: bool = False) -> LoopProgram:
     if program.opt == 0:
         return program
     program = simplify_program(program)
-    return recommended(program, verify) if program.opt >= 2 else program
+    return recommended(program, verify, careful) if program.opt >= 2 else program
 
 
-def recommended(program: LoopProgram, verify: bool = False) -> LoopProgram:
+def recommended(program: LoopProgram, verify: bool = False, careful: bool = False) -> LoopProgram:
     """The recipes' schedule, applied."""
     target = program.first(Target)
     if target is None:
         return recorded(program, ())
-    draft = Draft(program, verify)
+    draft = Draft(program, verify, careful)
     for name in [loop.name for kernel in program.kernels for loop in outermost(kernel.body)][:MAX_NESTS]:
         _nest(draft, name, target.machine, True)
     return recorded(draft.program, ())

@@ -1,0 +1,56 @@
+"""The driver of the stages: what it does when a recipe's program cannot be shown to be right."""
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from caten import pipeline
+from caten.core.program import Program
+from caten.errors import CatenError, error
+from caten.frontend.spec import SpecText
+from caten.loop import level
+from caten.loop.statements import Vref
+from caten.options import Options
+
+AXPY = Path(__file__).resolve().parent.parent / "samples" / "axpy.toml"
+OPTIONS = Options(config=(("MARCH", "x86_64_v3"),))
+
+
+def scheduled(options: Options) -> Program:
+    op = pipeline.load_programs(SpecText("axpy.toml", AXPY.read_text(), "toml"), options)[0]
+    return pipeline.advance(op, "loop", options)
+
+
+def vectors(program: Program) -> int:
+    return sum(isinstance(n, Vref) for n in program.walk())
+
+
+def without_vectors(program: Program) -> None:
+    """A verifier that cannot follow vectors."""
+    level.verify(program)
+    if vectors(program):
+        raise error("E483", "not shown to be inside")
+
+
+def test_a_step_that_cannot_be_shown_right_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert vectors(scheduled(OPTIONS)) > 0
+    monkeypatch.setitem(pipeline.VERIFIERS, "loop", without_vectors)
+    monkeypatch.setattr("caten.schedule.script.verify_program", without_vectors)
+    program = scheduled(OPTIONS)
+    assert vectors(program) == 0
+    assert "parallel" in repr(program)
+
+
+def test_with_verify_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(pipeline.VERIFIERS, "loop", without_vectors)
+    monkeypatch.setattr("caten.schedule.script.verify_program", without_vectors)
+    with pytest.raises(CatenError, match="E483"):
+        scheduled(replace(OPTIONS, verify=True))
+
+
+def test_a_schedule_that_was_asked_for_is_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(pipeline.VERIFIERS, "loop", without_vectors)
+    with pytest.raises(CatenError, match="E483"):
+        scheduled(replace(OPTIONS, schedule="(schedule (split i 8) (vectorize ii))"))
