@@ -415,6 +415,23 @@ def test_a_one_line_form_becomes_what_the_toml_form_becomes():
         "A{float}[M K]<0 1>()", "B{float}[K N]<0 1>()", "C{float}[M N]<0 1>()"])
 
 
+@pytest.mark.parametrize(("signature", "outputs"), [
+    ("(A{float}[M]) -> (A)", ["A"]),
+    ("(A{float}[M]) -> ( A , )", ["A"]),
+    ("(A{float}[M]) -> (B{float}[M], C{float} [M K] <1 0>)", ["B", "C"]),
+    ("(A{float}[M], D{int}[]) -> (A B{float}[(* 2 M)](where M > 0)\n  C-1{int}[])", ["A", "B", "C_1"]),
+])
+def test_outputs_of_a_one_line_form(signature, outputs):
+    one, = composites(lisp(f"(composite ({signature}) (setf (aref {outputs[0]} 0) 1.0))"), Options())
+    assert list(one.outputs) == outputs
+
+
+def test_an_output_declared_like_an_input():
+    with pytest.raises(CatenError) as caught:
+        composites(lisp("(composite ((C{float}[M]) -> (C{float}[M])) 3)"), Options())
+    assert "changed in place" in caught.value.diagnostics[0].hint
+
+
 FORMS = [
     ("E019", "", 1, "no composite"),
     ("E023", "hello", 1, "expected (composite"),

@@ -4,6 +4,8 @@ Its notation is that of TOML specs. The name is `Main` where it is left out.
 """
 from __future__ import annotations
 
+import re
+
 from ..core.text import Atom, Form, Sexp, read_forms
 from ..errors import CatenError, Diagnostic, Place, error
 from .composite import Composite
@@ -12,6 +14,7 @@ from .locate import Locations
 from .sections import positions
 from .signature import Written, declare, identifier
 
+NAME_OR_BRACKET = re.compile(r"[A-Za-z_][\w-]*|[{}()\[\]]")
 SHAPE = "(composite [Name] ((A{float}[M]) -> (B{float}[M]) [where …]) body…)"
 
 
@@ -43,19 +46,19 @@ def _composite(form: Sexp, source: Locations) -> Composite:
     if not parts or not isinstance(parts[0], Form):
         raise error("E023", "expected the signature ((input…) -> (output…))", source.at(parts[0].pos if parts else form.end), hint=f"write {SHAPE}")
     inputs, outputs, requirements = _signature(parts[0], source)
-    signature = declare([inputs] if inputs.text.strip() else [], [outputs] if outputs.text.strip() else [], requirements, source.at(parts[0].pos))
+    signature = declare([inputs] if inputs.text.strip() else [], outputs, requirements, source.at(parts[0].pos))
     start, end = parts[1].pos if len(parts) > 1 else form.end, form.end
     return Composite(name, signature.tensors, signature.inputs, signature.outputs, signature.sizes, signature.conditions,
                      source.text[start:end], "lisp", lambda offset: source.at(start + offset), name_place, source.file, facts=positions(signature))
 
 
-def _signature(form: Form, source: Locations) -> tuple[Written, Written, list[Written]]:
-    """The texts of the inputs, of the outputs, and of the conditions."""
+def _signature(form: Form, source: Locations) -> tuple[Written, list[Written], list[Written]]:
+    """The texts of the inputs, of each output, and of the conditions."""
     if len(form) < 3 or not isinstance(form[0], Form) or form[1] != "->" or not isinstance(form[2], Form):
         raise error("E023", "a signature is ((input…) -> (output…) [where …])", source.at(form.pos), hint=f"write {SHAPE}")
     more = form[3:]
     if not more:
-        return _within(form[0], source), _within(form[2], source), []
+        return _within(form[0], source), _entries(form[2], source), []
     if isinstance(more[0], Form) and more[0] and more[0][0] == "where":
         start, end = more[0][0].pos + len("where"), more[0].end
         if len(more) > 1:
@@ -64,7 +67,7 @@ def _signature(form: Form, source: Locations) -> tuple[Written, Written, list[Wr
         start, end = more[0].pos + len("where"), form.end
     else:
         raise error("E023", f"expected 'where' after the outputs, not {_written(more[0])}", source.at(more[0].pos))
-    return _within(form[0], source), _within(form[2], source), [_slice(source, start, end)]
+    return _within(form[0], source), _entries(form[2], source), [_slice(source, start, end)]
 
 
 def _written(form: Sexp) -> str:
@@ -75,6 +78,19 @@ def _written(form: Sexp) -> str:
 def _within(form: Form, source: Locations) -> Written:
     """The text between a form's parentheses."""
     return _slice(source, form.pos + 1, form.end)
+
+
+def _entries(form: Form, source: Locations) -> list[Written]:
+    """The texts of the declarations, or names alone, between a form's parentheses: each begins with a name outside all brackets."""
+    first, end = form.pos + 1, form.end
+    starts, depth = [first], 0
+    for part in NAME_OR_BRACKET.finditer(source.text, first, end):
+        if part[0] in "{[(}])":
+            depth += 1 if part[0] in "{[(" else -1
+        elif depth == 0 and source.text[starts[-1]:part.start()].strip(" \t\r\n,"):
+            starts.append(part.start())
+    pieces = [source.text[a:b].rstrip(" \t\r\n,") for a, b in zip(starts, [*starts[1:], end], strict=True)]
+    return [_slice(source, a, a + len(text)) for a, text in zip(starts, pieces, strict=True) if text]
 
 
 def _slice(source: Locations, start: int, end: int) -> Written:

@@ -93,8 +93,10 @@ class _Reader:
         text = written.text[start.start:cursor.tokens[cursor.i - 1].end]
         declared = Declared(name, dtype, shape, order, access, text, place, grad)
         if (other := self.tensors.get(fold(name))) is not None:
+            again = access == "out" and other.access == "in" and other.name == name
             raise error("E107", f"'{name}' is declared twice" + ("" if other.name == name else f": it is the same name as '{other.name}'"), place,
-                        hint="upper and lower case, - and _ do not tell names apart", notes=(("first declared here", other.place),))
+                        hint=f"'{name}' alone, without a type, is the input, changed in place; a new tensor takes another name" if again else
+                        "upper and lower case, - and _ do not tell names apart", notes=(("first declared here", other.place),))
         self.tensors[fold(name)] = declared
         return declared
 
