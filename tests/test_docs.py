@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from textwrap import indent
 
+import numpy as np
 import pytest
 
 from caten import pipeline
@@ -111,6 +112,32 @@ def test_the_tour_in_the_readme_works(tmp_path: Path, monkeypatch: pytest.Monkey
     compiled(blocks(page, "toml")[0], "toml")
     for block in blocks(page, "python"):
         exec(compile(block, "README.md", "exec"), {})
+
+
+def examples() -> list[str]:
+    """The examples of every --help, without what stands behind two blanks."""
+    text = (ROOT / "docs" / "commands.md").read_text()
+    lines = [line.strip() for part in re.findall(r"Examples:\n(.*?)(?:\n\n|```)", text, re.DOTALL) for line in part.splitlines()]
+    cut = [re.match(r"""(?:'[^']*'|"[^"]*"|(?!  ).)*""", line) for line in lines]
+    return list(dict.fromkeys([m[0].strip() for m in cut if m is not None and m[0].strip()]))
+
+
+def test_the_examples_of_every_help_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    monkeypatch.setenv("CATEN_CACHE_DIR", str(tmp_path / "cache"))
+    for folder in (tmp_path, tmp_path / "samples"):
+        folder.mkdir(exist_ok=True)
+        for spec in (ROOT / "samples").glob("[gm]e*.toml" if folder.name == "samples" else "*.toml"):
+            (folder / spec.name).write_text(spec.read_text())
+    (tmp_path / "build").mkdir()
+    (tmp_path / "tiles.lisp").write_text("(schedule (parallel i))")
+    (tmp_path / "gemm.lisp").write_text("(composite ((A{float}[N]) -> (B{float}[N])) (dotimes (i N) (setf (aref B i) (* 2 (aref A i)))))")
+    for name, shape in (("a", (3, 4)), ("b", (4, 5)), ("c", (3, 5)), ("x", (2, 3))):
+        np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float32))
+    np.savez(tmp_path / "data.npz", x=np.ones(4, np.float32), y=np.ones(4, np.float32))
+    for command in examples():
+        if "CC=clang-19" not in command:
+            run(command.replace("=512", "=64"), tmp_path)
 
 
 @pytest.mark.parametrize("text", blocks(LANGUAGE, "toml"), ids=itertools.count())

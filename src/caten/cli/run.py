@@ -17,8 +17,8 @@ from .production import Production
 EXAMPLES = """\b
 Examples:
   caten run gemm.toml A=a.npy B=b.npy C=c.npy -o out.npz
-  caten run axpy.toml a=2.0 X=data.npz:x Y=data.npz:y
-  caten run library.toml --only Softmax X=x.npy -o y.npy"""
+  caten run axpy.toml a=2.0 x=data.npz:x y=data.npz:y
+  caten run mlp.toml --only Relu X=x.npy -o y.npy"""
 
 
 @click.command("run", cls=GroupedCommand, epilog=EXAMPLES)
