@@ -27,6 +27,7 @@ def program(body: str, params: str = PARAMS):
     " (where (< (ramp 8 i 1) (splat 8 (- N 1))) (vref X 8 ((+ i 1))) (splat 8 0.0))))",
     "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref F (+ (* i N) j)) (aref A i j))))",
     "(for t 0 (* M N) 1 serial (setf (aref F t) (aref A (floordiv t N) (mod t N))))",
+    "(for to 0 (floordiv (* M N) 16) 1 serial (for ti 0 16 1 serial (setf (aref F (+ (* 16 to) ti)) 0.0)))",
     "(for i 0 N 1 serial (setf (aref X i) (where (and (<= 1 i) (< (- i 1) M)) (aref A (- i 1) i) 0.0)))",
     "(for i 0 N 1 serial (let k i64 (aref I i)) (if (not (and (<= 0 k) (< k N))) ((fail 1))) (setf (aref X k) 0.0))",
     "(local T f32 (8) stack) (for i 0 8 1 serial (setf (aref T i) 0.0))",

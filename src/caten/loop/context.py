@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var, index
 from ..core.program import Bind, Buffer, Ensure, Program, Require, Size
-from .affine import Linear, constant, expression, linear, of_atom, text_of
+from .affine import Linear, Monomial, constant, expression, linear, of_atom, text_of
 from .effects import NOTHING, reads, writes
 from .integer_sets import Constraint
 from .proof import Alternative, Clause, Range, is_false, refuted
@@ -338,8 +338,21 @@ class Context:
                 a, b = self.atom_range(factor)
                 corners = (low * a, low * b, high * a, high * b)
                 low, high = min(corners), max(corners)
+            if len(m) > 1:
+                high = min(high, self._ceilings().get(m, high))
             lo, hi = (lo + c * low, hi + c * high) if c > 0 else (lo + c * high, hi + c * low)
         return lo, hi
+
+    def _ceilings(self) -> dict[Monomial, int]:
+        """The products that are bounded as a whole, as the extents of one array are, and by what."""
+        found: dict[Monomial, int] | None = self.memo.get("ceilings")
+        if found is None:
+            found = self.memo["ceilings"] = {}
+            for form in [c.alternatives[0][0].linear for c in self.clauses if c.is_wide and len(c.alternatives[0]) == 1]:
+                for m, k in form.terms.items() if len(form.terms) == 1 else ():
+                    if k < 0:
+                        found[m] = min(found.get(m, form.constant // -k), form.constant // -k)
+        return found
 
     def atom_range(self, atom: Expr) -> Range:
         """The range of an atom by itself."""
