@@ -2,11 +2,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
-
-MISSING: dict[str, int] = {}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,15 +25,14 @@ def update_goldens(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
-def tool(request: pytest.FixtureRequest) -> Iterator[object]:
+def tool() -> Callable[[str], str]:
     """`tool("gcc")`: the path of a program, or the test is skipped and the program is named at the end of the run."""
     def need(name: str) -> str:
         path = shutil.which(name)
         if path is None:
-            MISSING[name] = MISSING.get(name, 0) + 1
             pytest.skip(f"needs {name}")
         return path
-    yield need
+    return need
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

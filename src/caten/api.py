@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 from . import build
 from .errors import CatenError, Diagnostic, UsageError
 from .frontend.spec import SpecText, decode, read_file
-from .options import Options
+from .options import Options, environment
 from .runtime.call import Callable, Operators, callables
 from .runtime.library import open_library
 
@@ -76,14 +75,6 @@ def warn(diagnostic: Diagnostic) -> None:
     while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename).startswith(own):
         frame, level = frame.f_back, level + 1
     warnings.warn(f"{diagnostic.code}: {diagnostic.message}{hint}", CatenWarning, stacklevel=level + 1)
-
-
-def environment() -> dict[str, Any]:
-    """The fields of Options that come from the environment."""
-    get = os.environ.get
-    return {"cc": get("CC") or None, "cflags": tuple(shlex.split(get("CFLAGS", ""))), "ldflags": tuple(shlex.split(get("LDFLAGS", ""))),
-            "temp_dir": get("TMPDIR") or None, "cache_dir": get("CATEN_CACHE_DIR") or None,
-            "runtime_path": tuple([d for d in get("CATEN_RUNTIME_PATH", "").split(os.pathsep) if d])}
 
 
 def _word(value: Any) -> str:

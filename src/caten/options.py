@@ -1,7 +1,13 @@
 """What the user asked for: the options of one compilation, resolved from the command line, the environment or a Python call."""
 from __future__ import annotations
 
+import os
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from .errors import Diagnostic, UsageError
 
 
 @dataclass(frozen=True)
@@ -34,3 +40,19 @@ class Options:
     ldflags: tuple[str, ...] = ()                        # $LDFLAGS, -L, -l
     temp_dir: str | None = None                          # $TMPDIR
     given: frozenset[str] = frozenset()                  # the fields that were set explicitly
+
+
+def environment(link: Sequence[str] = ()) -> dict[str, Any]:
+    """The fields of Options that come from the environment (an empty variable counts as absent). `link`: further words for the
+    linker. Raises UsageError E910."""
+    get = os.environ.get
+    return {"cc": get("CC") or None, "cflags": _words("CFLAGS"), "ldflags": (*_words("LDFLAGS"), *link),
+            "temp_dir": get("TMPDIR") or None, "cache_dir": get("CATEN_CACHE_DIR") or None,
+            "runtime_path": tuple([d for d in get("CATEN_RUNTIME_PATH", "").split(os.pathsep) if d])}
+
+
+def _words(variable: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(os.environ.get(variable, "")))
+    except ValueError as problem:
+        raise UsageError(Diagnostic("E910", f"${variable} cannot be split into words: {problem}", hint="close the quote")) from None

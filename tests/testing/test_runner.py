@@ -153,3 +153,11 @@ def replace_order(b: Buffer) -> Buffer:
 def test_a_report_of_a_timed_run_can_be_compared() -> None:
     report = run(built())
     assert replace(report, seconds=None).lines() == report.lines()[:1]
+
+
+def test_without_cases_sizes_are_chosen_that_satisfy_the_conditions() -> None:
+    text = SPEC.replace("REFERENCE", "lambda x, ix: 2 * x[ix]").replace("[test]", '[test]\nrequirements = ["N = (* 2 R)"]')
+    made = build([SpecText("scale.toml", text, "toml")], OPTIONS)
+    report = runner.run_cases(made, OPTIONS)[0]
+    assert report.passed
+    assert report.arguments["N"] == 2 * report.arguments["R"]

@@ -11,6 +11,7 @@ import click
 
 from .. import __version__
 from ..errors import CatenError
+from ..options import environment
 from ..runtime import cpu
 from ..runtime.cache import Cache, default_directory, obstacle
 from ..runtime.protocol import Host
@@ -18,7 +19,6 @@ from ..runtime.toolchain import Compiler, candidates, choose, has_openmp, versio
 from .cache import size
 from .diagnostics import escape
 from .files import STDOUT, write
-from .options import environment
 
 PACKAGES = ("numpy", "islpy", "cffi", "click", "rich", "tomli", "platformdirs", "ziglang", "intel-openmp")
 OPTIONAL = {"ziglang": "an embedded clang: pip install 'caten[toolchain]'",
@@ -43,7 +43,7 @@ def command() -> int:
     usable = True
     lines = [f"caten {__version__}, Python {platform.python_version()}, {sys.platform} {platform.machine()}, CPU {cpu.resolve('native')}",
              "", "compilers"]
-    lines += [f"  {c.name:12}{' '.join(c.words)}, {version(c, host)}" for c in compilers] or ["  none"]
+    lines += [f"  {c.name:12}{' '.join(c.words)}, {version(c)}" for c in compilers] or ["  none"]
     try:
         chosen = choose(None, KINDS, host)
         lines.append(f"  used        {' '.join(chosen.words)}" + (" (from $CC)" if host.cc else ""))

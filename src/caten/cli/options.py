@@ -2,8 +2,6 @@
 from __future__ import annotations
 
 import functools
-import os
-import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from ..errors import Diagnostic, UsageError
-from ..options import Options
+from ..options import Options, environment
 from ..testing.settings import read_settings
 from .diagnostics import FORMATS, Reporter
 from .products import Emit, read_emit
@@ -200,21 +198,6 @@ def _explicit() -> frozenset[str]:
     """The fields that the command line sets itself."""
     context = click.get_current_context()
     return frozenset([field for name, field in _FIELDS.items() if context.get_parameter_source(name) is ParameterSource.COMMANDLINE])
-
-
-def environment(link: list[str] | None = None) -> dict[str, Any]:
-    """The fields of Options that come from the environment (an empty variable counts as absent)."""
-    get = os.environ.get
-    return {"cc": get("CC") or None, "cflags": _words("CFLAGS"), "ldflags": (*_words("LDFLAGS"), *(link or ())),
-            "temp_dir": get("TMPDIR") or None, "cache_dir": get("CATEN_CACHE_DIR") or None,
-            "runtime_path": tuple([d for d in get("CATEN_RUNTIME_PATH", "").split(os.pathsep) if d])}
-
-
-def _words(variable: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(os.environ.get(variable, "")))
-    except ValueError as problem:
-        raise UsageError(Diagnostic("E910", f"${variable} cannot be split into words: {problem}", hint="close the quote")) from None
 
 
 def _config(given: dict[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 import click
 
 from ..errors import CatenError
+from ..options import environment
 from ..runtime import discover
 from ..runtime.discover import Listed
 from .diagnostics import escape
 from .files import STDOUT, write
-from .options import environment
 
 EXAMPLES = """\b
 Examples:

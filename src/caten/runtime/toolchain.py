@@ -251,7 +251,7 @@ def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str]
         if not result.is_file() or result.stat().st_size == 0:
             raise ToolError(Diagnostic("E625", f"{compiler.name} reported success and wrote no output", hint="is this really a C compiler?"))
         _store(result, out)
-    return CompileRecord(compiler.words[0], version(compiler, host), tuple([tuple(s) for s in steps]), tuple(flags),
+    return CompileRecord(compiler.words[0], version(compiler), tuple([tuple(s) for s in steps]), tuple(flags),
                          tuple([w for w in libraries if w.startswith("-l") or w.endswith((".so", ".dylib"))]))
 
 
@@ -267,7 +267,7 @@ def _store(result: Path, out: Path) -> None:
         raise ToolError(Diagnostic("E625", f"cannot write {out}: {problem.strerror}")) from None
 
 
-def version(compiler: Compiler, host: Host) -> str:
+def version(compiler: Compiler) -> str:
     """The first line of `--version`."""
     try:
         lines = run([*compiler.words, "--version"], PROBE_SECONDS).output.strip().splitlines()

@@ -19,7 +19,9 @@ from ..frontend.op import OpProgram
 from ..loop import comparison
 from ..loop.statements import LoopProgram
 from ..options import Options
+from ..render.example import example_sizes
 from ..runtime import work
+from ..runtime.manifest import operators
 from . import data, isolate
 from .given import arrays_of
 from .reference import TIMEOUT, Expected, caller, expected_of, numbers_of, outputs_of
@@ -117,8 +119,8 @@ def run_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names:
     for op, program in zip(built.ops, built.programs, strict=True):
         cases = [c for c in op.all(Case) if (not tags or set(tags) & set(c.tags)) and (not names or c.name in names or op.name in names)]
         if not op.all(Case) and not tags:
-            small = {n: 3 + 2 * i for i, n in enumerate(op.sizes)}
-            todo.append(partial(_run, built, op, program, "default sizes", small, options, timed=False))
+            described = next(m for m in operators(built.manifest) if m["op"] == op.name)
+            todo.append(partial(_run, built, op, program, "default sizes", example_sizes(described), options, timed=False))
         todo += [partial(_run, built, op, program, c.name, case_values(op, c), options, timed=False, case=c) for c in cases]
     for n, run in enumerate(todo):
         progress(n, len(todo), run.args[1].name)
