@@ -74,7 +74,7 @@ STATEMENTS = [
     ("(setf (aref Y 0) 0) (incf (aref Y 0) (aref D 0))", "E310 1:38 (incf …) on 'Y' is float, but the value is double | convert it: (cast float …)"),
     ("(array T float (s))", "E306 1:17 this extent is a float, not an integer | (floordiv a b) divides integers; (cast int x) converts"),
     ("(dotimes (i N) (array T float (i)))", "E313 1:32 an extent of a local array may only use sizes and numbers | declare it as large as it can become"),
-    ("(array T double (8796093022209))", "E313 1:17 the local array 'T' takes more than 2^46 bytes"),
+    ("(array T double (1099511627776 9))", "E313 1:17 the local array 'T' takes more than 2^46 bytes"),
     ("(array T float (1099511627776 1099511627776))", "E313 1:16 the local array 'T' takes more than 2^46 bytes"),
     ("(array T float (1099511627776 64 N))", "E313 1:16 the local array 'T' takes more than 2^46 bytes"),
     ("(array T float (-1))", "E313 1:17 an extent of -1 is not between 0 and 2^40"),

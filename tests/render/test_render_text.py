@@ -115,6 +115,11 @@ SCRATCH = """(loop Op (buffer Y f32 (M) (0) inout) (size M)
     (setf (aref Y i) (aref A i)))))"""
 
 
+def test_scratch_of_constant_size_that_no_memory_has_is_asked_for_without_wrapping() -> None:
+    op = program("(loop Op (buffer Y f32 () () out) (kernel main (local T f32 (1099511627776 1099511627776) scratch) (setf (aref T 0 0) 1.0) (setf (aref Y) (aref T 0 0))))")
+    assert "aligned_alloc(64, 4611686018427387904)" in CStyle().render(op)
+
+
 def test_scratch_is_sliced_per_thread() -> None:
     op = program(SCRATCH)
     assert repr(scratch_bytes(op, parallel=True)) == "(+ (* (floordiv (+ (* M 4) 63) 64) 64) (* 128 ct_threads))"

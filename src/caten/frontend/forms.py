@@ -1,6 +1,7 @@
 """Statements of the Lisp body language: forms -> statements of the loop level."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ..core.dtypes import DTYPES
@@ -17,6 +18,7 @@ from .typing import WEAK_INT, Literal, Value
 from .vocabulary import FUNCTIONS
 
 STACK_BYTES = 16 * 1024               # a local array up to this size lives on the stack
+MAX_BYTES = 1 << 46                   # no memory has more; at a call, larger ones fail for lack of it
 
 
 def block(f: Frame, forms: Sequence[Sexp], outer: Scope) -> tuple[Stmt, ...]:
@@ -158,6 +160,8 @@ def _array(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
         f.fail("E223", "expected a type and a list of extents", form.pos, f"write {usage}")
     dtype = f.typing.type_word(form[2], form[2].pos)
     shape = tuple([_extent(f, part, scope) for part in form[3]])
+    if math.prod([e.value if isinstance(e, Const) else 1 for e in shape]) * DTYPES[dtype].bytes > MAX_BYTES:
+        f.fail("E313", f"the local array '{name}' takes more than 2^46 bytes", form[3].pos)
     array = Array(f.work.names.fresh(name), dtype, shape, tuple(range(len(shape))), True)
     scope.declare(name, array)
     axes = [Var(f.work.names.fresh(f"{array.name}_{k}"), "i64") for k in range(len(shape))]

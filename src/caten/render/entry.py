@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import re
 
-from ..core.expr import Var, index
+from ..core.expr import Const, Var, index
 from ..core.program import Buffer, Check, Ensure, Param, Scalar, Size
 from ..loop.statements import Local, LoopProgram
 from .estimate import in_float64
@@ -12,6 +12,8 @@ from .helpers import Helpers
 from .names import Names, symbol
 from .scratch import THREADS, Layout
 from .statements import INDENT, KernelBody
+
+NO_MEMORY = 1 << 62                    # bytes that no machine has, and that an int64 holds
 
 
 def arguments(program: LoopProgram) -> tuple[Param, ...]:
@@ -105,8 +107,8 @@ class EntryPoints:
         if THREADS in total.unique():
             lines.append(f"{INDENT}const int64_t ct_threads = omp_get_max_threads();")
         size = self.expressions.text(total)
-        if size.isdigit():
-            return [f"{INDENT}void *ct_block = aligned_alloc(64, {size});", f"{INDENT}if (!ct_block) return -1;"]
+        if isinstance(total, Const):
+            return [f"{INDENT}void *ct_block = aligned_alloc(64, {min(total.value, NO_MEMORY)});", f"{INDENT}if (!ct_block) return -1;"]
         lines += [f"{INDENT}if ({self.expressions.text(in_float64(total))} > 0x1p46) return -1;", f"{INDENT}const int64_t ct_bytes = {size};",
                   f"{INDENT}void *ct_block = aligned_alloc(64, ct_bytes > 0 ? (size_t)ct_bytes : 64);", f"{INDENT}if (!ct_block) return -1;"]
         return lines
