@@ -178,3 +178,9 @@ def alive(pid: int) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+def test_an_empty_name_is_no_folder(caten: Any) -> None:
+    done = caten("")
+    assert done.code == 2
+    assert "the name of an input is empty" in done.err

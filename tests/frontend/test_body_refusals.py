@@ -19,6 +19,9 @@ STATEMENTS = [
     ("(dotimes (i N)\n (set v 1))\n(setf (aref Y 0) v)", "E220 3:18 there is no 'v' here: it belongs to the inner statement list of line 2 | "
      "(set v …) before that statement"),
     ("(when (< 1 N) (set v 1)) (setf v 0)", "E220 1:32 there is no 'v' here: it belongs to the inner statement list of line 1 | (set v value) declares a local"),
+    ("(setf (aref Y 0) -inf)", "E220 1:18 there is no '-inf' here | (- inf) negates"),
+    ("(dotimes (i N) (setf (aref Y i) -i))", "E220 1:33 there is no '-i' here | (- i) negates"),
+    ("(setf (aref Y 0) _[)", "E220 1:18 there is no '_[' here"),
     ("(setf (aref W 0) 1)", "E220 1:13 there is no 'W' here | a local is declared by (set W …)"),
     ("(set-all Y 0)", "E221 1:1 there is no function or statement 'set-all' | did you mean 'set'?"),
     ("(for (i N) (setf (aref Y i) 0))", "E221 1:1 there is no function or statement 'for' | write (dotimes …)"),

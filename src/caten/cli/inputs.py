@@ -37,6 +37,8 @@ def _missing(name: str, commands: Sequence[str]) -> list[Diagnostic]:
     """Why an input cannot be read, as far as its name tells."""
     if name == "-" or name.lstrip().startswith("("):
         return []
+    if not name:
+        return [Diagnostic("E902", "the name of an input is empty", hint="is a variable of the shell unset?")]
     try:
         path = Path(name)
         if path.is_dir():

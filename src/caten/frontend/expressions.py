@@ -112,7 +112,10 @@ def undefined(f: Frame, atom: Atom, scope: Scope) -> NoReturn:
     if (ended := scope.ended_at(atom)) is not None:
         f.fail("E220", f"there is no '{atom}' here: it belongs to the inner statement list of line {f.spot(ended).line}", atom.pos,
                f"(set {atom} …) before that statement")
-    f.fail("E220", f"there is no '{atom}' here", atom.pos, did_you_mean(atom, scope.names) or f"a local is declared by (set {atom} …)")
+    if atom[0] == "-" and (atom[1:].lower() in CONSTANTS or scope.find(atom[1:]) is not None):
+        f.fail("E220", f"there is no '{atom}' here", atom.pos, f"(- {atom[1:]}) negates")
+    declared = f"a local is declared by (set {atom} …)" if re.fullmatch(r"[A-Za-z_][\w-]*", atom, re.ASCII) else None
+    f.fail("E220", f"there is no '{atom}' here", atom.pos, did_you_mean(atom, scope.names) or declared)
 
 
 def read_number(f: Frame, atom: Atom) -> Literal | None:
