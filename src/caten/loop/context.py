@@ -9,7 +9,7 @@ wrap. A fact about memory is forgotten when the memory may be written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -25,6 +25,7 @@ from .statements import Aref, Fail, For, If, Incf, Let, Setf, Stmt
 GREATEST_SIZE = 1 << 40        # of an extent
 GREATEST_BYTES = 1 << 62       # of an array
 MAX_ALTERNATIVES = 16          # of one condition in disjunctive form
+MAX_DEPTH = 4                  # proofs inside proofs: what a deeper one would have to show is not shown
 
 Answer = TypeVar("Answer")
 
@@ -40,7 +41,7 @@ class Context:
     bound: frozenset[str] = NOTHING                                    # sizes that are known at compile time
     unreachable: bool = False
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
-    asked: dict[Any, bool] = field(default_factory=dict, repr=False, compare=False)      # open questions: was one asked again before its answer?
+    depth: int = MAX_DEPTH                                             # of the proofs that it may make, one inside the other
 
     # making contexts
 
@@ -87,7 +88,7 @@ class Context:
         changed = writes(loop)
         if not changed.isdisjoint(self.values):              # what the body does with them matters, too
             return self._inside(loop, changed)
-        return self._once(("inside", loop.name, loop.lo, loop.hi, loop.step, changed), self, lambda: self._inside(loop, changed))
+        return self._once(("inside", loop.name, loop.lo, loop.hi, loop.step, changed), lambda: self._inside(loop, changed))
 
     def _inside(self, loop: For, changed: frozenset[str]) -> Context:
         var = Var(loop.name, "i64")
@@ -124,7 +125,7 @@ class Context:
 
     def given(self, cond: Expr, holds: bool = True) -> Context:
         """Where a condition holds (or does not)."""
-        return self._once(("given", cond, holds), self, lambda: self._given(cond, holds))
+        return self._once(("given", cond, holds), lambda: self._given(cond, holds))
 
     def _given(self, cond: Expr, holds: bool) -> Context:
         context = self
@@ -210,7 +211,7 @@ class Context:
 
     def _shown(self, cond: Expr, holds: bool) -> bool:
         return self.unreachable or self._once(
-            (cond, holds), False, lambda: all(self._excludes_all(self.alternatives(*part)) for part in _disproofs(cond, holds)))
+            (cond, holds), lambda: all(self._excludes_all(self.alternatives(*part)) for part in _disproofs(cond, holds)))
 
     def _excludes_all(self, alternatives: tuple[Alternative, ...] | None) -> bool:
         return alternatives is not None and all(self.excludes(a) for a in alternatives)
@@ -223,7 +224,13 @@ class Context:
         """Do the assumptions leave no integer point to a conjunction? `widely`: consider ranges beyond 2^31, too."""
         if self.unreachable:
             return True
-        return self._once(("excludes", constraints, widely), False, lambda: refuted(self, constraints, widely))
+        return self.depth > 0 and self._once(("excludes", constraints, widely), lambda: refuted(self._within_proof, constraints, widely))
+
+    @property
+    def _within_proof(self) -> Context:
+        """The same assumptions for the questions of a proof. Their answers are others, remembered apart: so no answer depends on itself, nor on
+        what was asked before, and no search goes on forever."""
+        return self._once("within proof", lambda: replace(self, memo={}, depth=self.depth - 1))
 
     # linear forms of the values of expressions
 
@@ -231,24 +238,14 @@ class Context:
         """The mathematical value of an integer expression as a linear form; what may wrap is an atom."""
         known: Linear | None = self.memo.get(expr)
         if known is None:
-            known = self._once(expr, None, lambda: self._linear(expr))
-        return known if known is not None else of_atom(expr)          # what an overflow proof sees of an expression that it is about
+            known = self.memo[expr] = self._linear(expr)
+        return known
 
-    def _once(self, question: Any, assumed: Answer, find: Callable[[], Answer]) -> Answer:
-        """The answer, remembered. A search that comes back to its own question is told what is `assumed`, and remembers nothing it concludes."""
-        if question in self.memo:
-            return self.memo[question]  # type: ignore[no-any-return]   # a question has answers of one type
-        if question in self.asked:
-            self.asked[question] = True
-            return assumed
-        self.asked[question] = False
-        try:
-            answer = find()
-        finally:
-            del self.asked[question]
-        if not any(self.asked.values()):
-            self.memo[question] = answer
-        return answer
+    def _once(self, question: Any, find: Callable[[], Answer]) -> Answer:
+        """The answer, remembered."""
+        if question not in self.memo:
+            self.memo[question] = find()
+        return self.memo[question]  # type: ignore[no-any-return]       # a question has answers of one type
 
     def _linear(self, expr: Expr) -> Linear:
         match expr:
