@@ -98,7 +98,7 @@ def erf(x: Expr, mad: Mad) -> Expr:
 
 
 def sin(x: Expr, mad: Mad) -> Expr:
-    """sin x for |x| up to `LIMITS`: x - n · π/2 in three steps (Cody and Waite) with what is lost kept beside it, then the polynomial of the
+    """sin x for |x| up to `LIMITS`: x - n · π/2 in three steps (Cody and Waite) with what each loses kept beside it, then the polynomial of the
     quadrant n mod 4 (N. Juffa)."""
     return _trigonometric(x, mad, 0)
 
@@ -112,9 +112,11 @@ def _trigonometric(x: Expr, mad: Mad, quadrants: int) -> Expr:
     shifted = mad(x, f32(0.636619747), f32(12582912.0))
     n, quadrant = shifted - 12582912.0, Bitcast("i32", shifted) + quadrants
     high, middle, low = [f32(float.fromhex(c)) for c in ("-0x1.921fb0p+00", "-0x1.5110b4p-22", "-0x1.846988p-48")]
-    first = mad(n, high, x)
-    r = mad(n, middle, first)
-    rest = mad(n, low, mad(n, middle, first - r))                 # what rounding took from r
+    first, second = mad(n, high, x), n * middle                   # first is exact: x and n · high are close multiples of 2^-20
+    r = first + second
+    back = r - first
+    rest = (first - (r - back)) + (second - back)                 # what rounding took from r (Knuth's two-sum) …
+    rest = rest + mad(n, low, mad(n, middle, f32(0.0) - second))  # … and from the second product
     s = r * r
     odd = r + mad(horner(mad, s, (2.86567956e-6, -1.98559923e-4, 8.33338592e-3, -1.66666672e-1)), r * s, rest)
     even = mad(horner(mad, s, (2.44677067e-5, -1.38877297e-3, 4.16666567e-2, -0.5)), s, f32(0.0) - r * rest) + 1.0
