@@ -103,3 +103,9 @@ def test_reporting_options() -> None:
     assert reporter.policy.all_errors
     assert reporter.policy.all_silenced
     assert "E650" in reporter.policy.silenced
+
+
+def test_strided_without_a_name(caten: Any, folder: Path) -> None:
+    result = caten("-fstrided=", "axpy.toml")
+    assert result.code == 2
+    assert "-fstrided lacks a name" in result.err

@@ -66,6 +66,8 @@ def test_libraries_that_are_not_ours(tmp_path: Path, library: Path, make_library
     refused("E663", lambda: open_library(tmp_path / "x.so"))
     later = make_library(tmp_path / "later.so", ADD_C, describe(ADD) | {"abi_version": 99})
     assert "99" in refused("E665", lambda: open_library(later))
+    other = make_library(tmp_path / "other.so", ADD_C, describe(ADD) | {"schema_version": 98})
+    assert "98" in refused("E665", lambda: open_library(other))
     lying = describe(ADD)
     lying["symbols"] = lying["symbols"] | {"call": "ct_other"}
     refused("E663", lambda: open_library(library, lying))

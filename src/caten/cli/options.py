@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -170,7 +170,7 @@ def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
     link = [*[f"-L{d}" for d in given.get("library_dirs", ())], *[f"-l{name}" for name in given.get("libraries", ())]]
     options = Options(
         runtime=given["runtime"], config=_config(given), opt=int(given["opt"]), binds=read_binds(given["binds"]),
-        strided=tuple([name for text in given["strided"] for name in text.split(",") if name]), unchecked=not given["bounds_check"],
+        strided=_names("-fstrided", given["strided"]), unchecked=not given["bounds_check"],
         lines=given["lines"], include_dirs=tuple(given["include_dirs"]), only=tuple(given["only"]), schedule=_schedule(given["schedule_file"]),
         verify=given["verify"], seed=given.get("seed", 0), debug=given["debug"], cc_timeout=given.get("cc_timeout", CC_TIMEOUT),
         use_cache=not given.get("no_cache", False),
@@ -198,6 +198,14 @@ def _explicit() -> frozenset[str]:
     """The fields that the command line sets itself."""
     context = click.get_current_context()
     return frozenset([field for name, field in _FIELDS.items() if context.get_parameter_source(name) is ParameterSource.COMMANDLINE])
+
+
+def _names(option: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """The names of a comma-separated list, which may be given several times."""
+    names = [name.strip() for text in texts for name in text.split(",")]
+    if "" in names:
+        raise UsageError(Diagnostic("E903", f"{option} lacks a name", hint=f"write {option}=A"))
+    return tuple(names)
 
 
 def _config(given: dict[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import error
-from .manifest import ABI_VERSION, Manifest, operators
+from .manifest import ABI_VERSION, SCHEMA_VERSION, Manifest, operators
 
 # How the C interface passes a scalar.
 C_TYPES: dict[str, str] = {
@@ -100,9 +100,9 @@ def open_library(path: Path, manifest: Mapping[str, Any] | None = None, expected
             manifest = json.loads(text)
         except (AttributeError, ValueError):
             raise error("E663", f"{path} holds no manifest", hint="only libraries that caten compiled can be loaded") from None
-    if manifest.get("abi_version") != ABI_VERSION:
-        raise error("E665", f"{path} has the calling convention {manifest.get('abi_version')}; this caten knows {ABI_VERSION}",
-                    hint="compile it again")
+    for key, what, known in (("abi_version", "the calling convention", ABI_VERSION), ("schema_version", "a manifest of version", SCHEMA_VERSION)):
+        if manifest.get(key) != known:
+            raise error("E665", f"{path} has {what} {manifest.get(key)}; this caten knows {known}", hint="compile it again")
     _end_threads_before_forks(ffi, handle)
     ops = operators(manifest)
     ffi.cdef("\n".join([declaration(op) for op in ops]))
