@@ -3,12 +3,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from caten.core.program import resolve
 from caten.core.text import read
-from caten.loop import dependence
+from caten.loop import context, dependence
 from caten.loop.dependence import (
     is_reduction_over,
     obstacle_to_fission,
@@ -131,3 +133,25 @@ def test_the_net_catches_a_lost_direction(monkeypatch: pytest.MonkeyPatch) -> No
         [dependence.Constraint(c.linear.shifted(-1), c.equal) for c in true_before(loop, context)]))
     with pytest.raises(AssertionError):
         compare_all(400)
+
+
+# Every store asks what the `where` may be, that asks what its bounds may be, and so on in circles.
+NESTED = """(loop t (size L) (size N) (size K) (size M) (buffer A i8 (L N) (0 1) in) (buffer B i32 (K) (0) in) (buffer C i8 (N K M) (0 1 2) out)
+  (kernel t (for i (- N 1) -1 -1 serial (for j 1 K 2 serial (for k 0 M 1 serial
+    (if (> (max (cast i8 j) 100:i8) (where (> (aref A (mod i L) (mod k N)) 0:i8) (cast i8 i) (cast i8 (aref B j)))) ((setf (aref C i j k) (cast i8 i)))))))))"""
+
+
+def test_proofs_inside_proofs_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[context.Context, tuple[Any, ...], bool, bool]] = []
+
+    def counted(known: context.Context, goal: tuple[Any, ...], widely: bool = False) -> bool:
+        answer = refuted(known, goal, widely)
+        asked.append((known, goal, widely, answer))
+        return answer
+    refuted = context.refuted
+    monkeypatch.setattr(context, "refuted", counted)
+    nested = resolve(read(NESTED)[0])
+    assert [obstacle_to_parallel(nested, name) for name in "ijk"] == [None] * 3
+    assert 20 < len(asked) < 200
+    for known, goal, widely, answer in asked[:80:8]:              # and what was asked before changes no answer
+        assert refuted(replace(known, memo={}), goal, widely) == answer
