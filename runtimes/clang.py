@@ -68,7 +68,7 @@ class Clang(CStyle, Runtime):
         return [*omp, *(["-lsleef"] if self.settings["SLEEF"] else []), *self.host.ldflags, "-lm"]
 
     @property
-    def vector_functions(self) -> Mapping[tuple[str, str, int], str]:      # type: ignore[override]
+    def vector_functions(self) -> Mapping[tuple[str, str, int], str]:      # type: ignore[override]   # a constant of the base, here from the settings
         """(operator, type, lanes) -> the function of a vector library."""
         if not self.settings["SLEEF"]:
             return {}
@@ -77,7 +77,7 @@ class Clang(CStyle, Runtime):
                 if n * (4 if letter == "f" else 8) <= max(16, self.machine().vector_bytes)}
 
     @property
-    def fused(self) -> bool:      # type: ignore[override]
+    def fused(self) -> bool:      # type: ignore[override]   # as above
         return self.machine().has_fma
 
     def commands(self, source: Path, out: Path, kind: str) -> list[list[str]]:

@@ -56,6 +56,8 @@ STAYS = {
     "a store under a condition": "(for i 0 N 1 serial (if (< (aref x i) 0.0) ((setf (aref y i) 0.0))))",
     "a diagonal": "(for i 0 (min M N) 1 serial (setf (aref C i i) 0.0))",
     "state of an inner loop": "(for i 0 N 1 serial (local s f32 () register) (setf (aref s) 0.0) (for j 0 N 1 serial (setf (aref s) (sin (+ (aref s) (aref x j))))) (setf (aref y i) (aref s)))",
+    "state of the loop around an accumulation": "(for i 0 N 1 serial (local s f32 () register) (setf (aref s) 0.0) (for j 0 N 1 serial (incf (aref s) (aref x j)) (setf (aref s) (sin (aref s)))) (setf (aref y i) (aref s)))",
+    "a scalar that the inner loop replaces": "(for i 0 M 1 serial (local s f32 () register) (setf (aref s) 0.0) (for j 0 N 1 serial (setf (aref s) (+ (aref s) (aref x j))) (setf (aref C i j) (aref s))))",
     "a transposed self": "(for i 0 (min M N) 1 serial (for j 0 (min M N) 1 serial (setf (aref C i j) (aref C j i))))",
 }
 
@@ -112,6 +114,14 @@ def test_a_value_that_doubles_with_every_name_stays_a_nest() -> None:
     raised = definitions(f"(for i 0 N 1 serial (let a0 f32 (aref x i)) {names} (setf (aref y i) a60))")
     assert len(raised) == 1
     assert "(nest" in raised[0]
+
+
+def test_lowering_keeps_what_an_element_was_until_it_is_read() -> None:
+    body = """(for i 0 M 1 serial (for j 0 N 1 serial (local s f32 () register) (setf (aref s) 0.0)
+      (for p 0 K 1 serial (incf (aref s) (* (aref A i p) (aref B p j)))) (setf (aref C i j) (* (aref C i j) (aref s)))))"""
+    text = loops(body)
+    assert text.count("(setf (aref C i j)") == 1
+    assert "(setf (aref C i j) (* (aref C i j) (aref s_add)))" in text
 
 
 @pytest.mark.parametrize(("text", "code"), [

@@ -107,34 +107,27 @@ class Op(Expr):
         return (scalars.OPERATORS[self.fn].spelling, *self.args)
 
 
-class Cast(Expr, head="cast"):
+class Conversion(Expr):
+    """An expression as another element type, lane by lane."""
+
+    type: str
+    arg: Expr
+
+    @property
+    def dtype(self) -> str:
+        return self.type
+
+    @property
+    def lanes(self) -> int:
+        return self.arg.lanes
+
+
+class Cast(Conversion, head="cast"):
     """Conversion by value: `(cast f32 x)`. Float to integer saturates and maps NaN to 0; to a narrower integer wraps; to bool is x ≠ 0."""
 
-    type: str
-    arg: Expr
 
-    @property
-    def dtype(self) -> str:
-        return self.type
-
-    @property
-    def lanes(self) -> int:
-        return self.arg.lanes
-
-
-class Bitcast(Expr, head="bitcast"):
+class Bitcast(Conversion, head="bitcast"):
     """The same bits read as another type of the same size: `(bitcast i32 x)`."""
-
-    type: str
-    arg: Expr
-
-    @property
-    def dtype(self) -> str:
-        return self.type
-
-    @property
-    def lanes(self) -> int:
-        return self.arg.lanes
 
 
 class Hole(Expr):

@@ -85,7 +85,7 @@ class Rules:
                 continue
             new = template(**env) if not isinstance(template, Node) else fill(template, env)
             if new is not None and new is not node:
-                return new  # type: ignore[no-any-return]
+                return new  # type: ignore[no-any-return]   # a template makes nodes
         return None
 
 

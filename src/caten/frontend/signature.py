@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ..core.dtypes import LATER, SPELLINGS, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var, index
@@ -210,7 +211,7 @@ class _Reader:
             cursor.i, cursor.variable = start, self.value
             self.attempt(lambda cursor=cursor: cursor.conditions(until=")"), cursor.place)   # type: ignore[misc]   # bound per iteration
         for written in requirements:
-            self.attempt(lambda written=written: parse_conditions(written.text, written.where, self.value), written.place)   # type: ignore[misc]
+            self.attempt(partial(parse_conditions, written.text, written.where, self.value), written.place)
 
     def attempt(self, conditions: Callable[[], list[Expr]], place: Place) -> None:
         try:

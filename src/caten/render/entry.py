@@ -51,7 +51,7 @@ class EntryPoints:
         pointers = [INDENT + body.scratch_pointer(c) for c in globals_]
         used = [p for p in self.params if p.declares()[0] in body.expressions.used]       # type: ignore[attr-defined]   # all of them declare
         parameters = [self.declaration(p) for p in used]
-        arguments = [self.names.of(p.declares()[0]) for p in used]                          # type: ignore[attr-defined]
+        arguments = [self.names.of(p.declares()[0]) for p in used]  # type: ignore[attr-defined]   # parameters declare
         if "ct_scratch" in body.expressions.used:
             parameters.append("char *ct_scratch")
             arguments.append("ct_scratch")
@@ -64,7 +64,7 @@ class EntryPoints:
         """The entry points."""
         name = symbol(self.program.name)
         parameters = [self.declaration(p) for p in self.params]
-        passed = [self.names.of(p.declares()[0]) for p in self.params]                      # type: ignore[attr-defined]
+        passed = [self.names.of(p.declares()[0]) for p in self.params]  # type: ignore[attr-defined]   # as above
         ensures = self._checks()
         scratch = self.layout.total is not index(0)
         checks, enter = "", ensures

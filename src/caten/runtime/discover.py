@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -96,7 +96,7 @@ def _plugins(files: Places) -> Places:
     places: Places = {}
     for entry in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda e: e.name):
         if entry.name not in files:
-            places.setdefault(entry.name, (entry.value, lambda entry=entry: _from_plugin(entry)))   # type: ignore[misc]
+            places.setdefault(entry.name, (entry.value, partial(_from_plugin, entry)))
     return places
 
 

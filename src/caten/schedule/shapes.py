@@ -17,4 +17,5 @@ def shapes(program: LoopProgram) -> dict[str, tuple[Expr, ...]]:
 
 def is_inside(ref: Ref, shape: tuple[Expr, ...], context: Context) -> bool:
     """Is every index of the access proven to lie in the array?"""
-    return all(context.proves(Op("le", (ZERO, i))) and context.proves(Op("lt", (i, n))) for i, n in zip(ref.index, shape, strict=True))  # type: ignore[attr-defined]
+    indices: tuple[Expr, ...] = ref.index  # type: ignore[attr-defined]   # every place has one
+    return all(context.proves(Op("le", (ZERO, i))) and context.proves(Op("lt", (i, n))) for i, n in zip(indices, shape, strict=True))

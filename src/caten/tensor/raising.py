@@ -108,7 +108,7 @@ class _Raiser:
     def __init__(self, group: tuple[Stmt, ...], names: Names):
         if len(group) != 1 or not isinstance(group[0], (For, Setf, Incf)):
             raise DoesNotFit
-        self.names, self.fixed = names, set[str]()
+        self.names = names
         self.axes: dict[str, Axis] = {}
         self.locals: dict[str, Expr | None] = {}                   # scalar local -> its value (None: not set yet)
         self.lets: dict[str, Expr] = {}                            # `let` name -> its value
@@ -132,7 +132,6 @@ class _Raiser:
         if any(set(free_names(b)) & reduced for a in self.axes.values() for b in (a.lo, a.hi)):
             raise DoesNotFit
         self.body = body
-        self.fixed = set(self.locals)                              # set outside the innermost loop: constant inside
 
     def _descend(self, body: tuple[Stmt, ...]) -> tuple[list[For], tuple[Stmt, ...]]:
         """The loops down to the innermost body, through scalars and names that are set on the way."""
@@ -246,7 +245,7 @@ class _Raiser:
     def _reduce(self, over: tuple[Axis, ...], cond: Expr, ref: Aref, value: Expr, fn: str, body: tuple[Stmt, ...]) -> None:
         """One accumulation: what the place held, combined with a reduce."""
         uses = [n for s in body for n in s.walk() if isinstance(n, Aref) and n is ref]
-        if not is_monoid(fn, ref.dtype) or len(uses) != 1 or ref.buffer in self.fixed:
+        if not is_monoid(fn, ref.dtype) or len(uses) != 1:
             raise DoesNotFit                                       # it reads its own total, or is accumulated twice
         axes = tuple(self.axes.values()) if ref.buffer in self.locals else self._axes_of(ref)
         name = self.names.fresh(f"{ref.buffer}_{fn}")
@@ -256,8 +255,6 @@ class _Raiser:
         self._assign(ref, total if now is identity(fn, ref.dtype) else Op(fn, (now, total)))
 
     def _assign(self, ref: Aref, value: Expr) -> None:
-        if ref.buffer in self.fixed:
-            raise DoesNotFit                                       # state that one iteration leaves to the next
         if ref.buffer in self.locals:
             self.locals[ref.buffer] = value
         else:

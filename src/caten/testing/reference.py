@@ -83,7 +83,7 @@ def expected_of(op: OpProgram, arguments: Mapping[str, Any], options: Options, e
 
 
 def _check_parameters(function: Lambda, op: OpProgram, place: Place) -> None:
-    known = [*[p.name for p in op.params if hasattr(p, "declares")]]  # type: ignore[attr-defined]
+    known = [p.declares()[0] for p in op.params if hasattr(p, "declares")]
     unknown = [n for n in function.parameters if n not in known]
     if unknown:
         own = ", ".join(function.parameters) or "none"
