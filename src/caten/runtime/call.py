@@ -73,6 +73,7 @@ class Callable:
         self._returns = [i for n in op["outputs"] for i in self._written if self._leading[i]["name"] == n]
         self._plans: dict[Any, _Plan] = {}
         self._count = len(self._inputs)
+        self._inputs_by_name = [a["name"] for a in self._inputs]
         self._run, self._take = self._entry.call, library.ffi.from_buffer
         free = determined([d for d in self._dims if d.array in self._positions], self._equations, self._binds)
         self._keywords = [n for n in self._sizes if n not in free]
@@ -109,9 +110,8 @@ class Callable:
     # ---- calling
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        only_out = len(named) == len(self._outs) == 1 and "out" in named
-        if (only_out or not named) and len(given) == self._count:
-            work: Sequence[Any] = (*given, named["out"]) if named else given
+        work = self._in_order(given, named)
+        if work is not None:
             plan = self._plans.get(self._key(work))
             if plan is not None:
                 if plan.new:
@@ -123,6 +123,18 @@ class Callable:
                         raise self._failure(code, plan.tail)
                     return self._returned(work)
         return self._call(*self._arrange(given, named))
+
+    def _in_order(self, given: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any] | None:
+        """All inputs, then one output where it is given; None where that is not all there is to the call."""
+        if not named:
+            return given if len(given) == self._count else None
+        outs = ("out",) if "out" in named and len(self._outs) == 1 else ()
+        if len(given) + len(named) - len(outs) != self._count:
+            return None
+        try:
+            return [*given, *[named[n] for n in self._inputs_by_name[len(given):]], *[named[n] for n in outs]]
+        except KeyError:
+            return None
 
     def bind(self, *given: Any, **named: Any) -> Function[[], Any]:
         """The call with these arguments, to be repeated: a function without arguments that always works on the same arrays (outputs that are not
