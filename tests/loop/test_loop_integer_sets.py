@@ -85,6 +85,14 @@ def test_a_problem_that_is_too_large_is_left_open(monkeypatch: pytest.MonkeyPatc
     assert isinstance(decide([at_least(0, a=1, b=2), at_least(9, a=-1, b=-3)]), Unknown)
 
 
+def test_what_is_bounded_from_one_side_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(integer_sets, "MAX_WORK", 0)
+    falling = [Constraint(Linear({(Var(f"v{n}", "i64"),): 2, (Var(f"v{n + 1}", "i64"),): 3}, -7)) for n in range(400)]
+    answer = decide(falling)
+    assert isinstance(answer, Point)
+    assert all(holds(c, answer) for c in falling)
+
+
 def test_isl_takes_numbers_of_any_size() -> None:
     assert isl.is_empty([at_least(-(1 << 70), a=1), at_least((1 << 70) - 1, a=-1)])
     assert not isl.is_empty([])

@@ -30,11 +30,12 @@ def text_of(node: Node) -> str:
 class Linear:
     """Σ terms[m] · m + constant, with integer coefficients of any size. Immutable by convention; no coefficient is 0."""
 
-    __slots__ = ("constant", "terms")
+    __slots__ = ("_hash", "constant", "terms")
 
     def __init__(self, terms: dict[Monomial, int], constant: int = 0):
         self.terms = terms
         self.constant = constant
+        self._hash: int | None = None
 
     def __add__(self, other: Linear) -> Linear:
         return self.plus(other, 1)
@@ -115,7 +116,9 @@ class Linear:
         return isinstance(other, Linear) and self.constant == other.constant and self.terms == other.terms
 
     def __hash__(self) -> int:
-        return hash((self.constant, frozenset(self.terms.items())))
+        if self._hash is None:
+            self._hash = hash((self.constant, frozenset(self.terms.items())))
+        return self._hash
 
     def __repr__(self) -> str:
         return text_of(expression(self))

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var, index
 from ..core.program import Bind, Buffer, Ensure, Program, Require, Size
-from .affine import Linear, Monomial, constant, expression, linear, of_atom, text_of
+from .affine import Linear, Monomial, constant, expression, linear, of_atom, text_of, without
 from .effects import NOTHING, reads, writes
 from .integer_sets import Constraint
 from .proof import Alternative, Clause, Range, is_false, refuted
@@ -140,6 +140,11 @@ class Context:
 
     def after(self, stmt: Stmt) -> Context:
         """For the statements that follow `stmt` in its list."""
+        if isinstance(stmt, Let | If):                       # what says something, and is passed again and again
+            return self._once(("after", stmt), lambda: self._after(stmt))
+        return self._after(stmt)
+
+    def _after(self, stmt: Stmt) -> Context:
         match stmt:
             case Let(name, dtype, value):
                 if dtype == "bool":
@@ -321,10 +326,17 @@ class Context:
                 and (hi <= row.greatest or self.excludes((Constraint(form.shifted(-row.greatest - 1)),), widely=True)))
 
     def _products_are_bounded(self, form: Linear) -> bool:
-        """Could facts about products bound this form at all? Each of its large products must share all but one factor with one."""
-        bounds = [set(m) for c in self.clauses if c.is_wide for k in c.alternatives[0] for m in k.linear.terms]
+        """Could facts about products bound this form at all? Each of its large products must be part of one that is bounded, but for a factor
+        that is compared with something else."""
+        bounds = [m for c in self.clauses if c.is_wide for k in c.alternatives[0] for m in k.linear.terms]
         large = [m for m in form.terms if max(map(abs, self.interval(Linear({m: 1})))) >= GREATEST_BYTES]
-        return all(len(m) > 1 and any(len(b.intersection(m)) >= len(m) - 1 for b in bounds) for m in large)
+        return all(len(m) > 1 and any(len(left := _left(m, b)) <= 1 and all(map(self._is_compared, left)) for b in bounds) for m in large)
+
+    def _is_compared(self, atom: Expr) -> bool:
+        """Is more known of the atom than its range?"""
+        return not isinstance(atom, Var) or (atom,) in self._once("compared", lambda: {
+            m for c in self.clauses if len(c.alternatives) == 1 for k in c.alternatives[0] if len(k.linear.terms) > 1 and k.linear.degree == 1
+            for m in k.linear.terms})
 
     def interval(self, form: Linear) -> Range:
         """The least and the greatest value that the ranges of the atoms allow."""
@@ -501,6 +513,15 @@ def _product_bound(cond: Expr) -> Linear | None:
                         return None
             return constant(rest.value) - product if isinstance(rest, Const) else None
     return None
+
+
+def _left(m: Monomial, taken: Monomial) -> Monomial:
+    """The factors of m that are not among those taken."""
+    rest = m
+    for atom in taken:
+        if atom in rest:
+            rest = without(rest, atom)
+    return rest
 
 
 def _conjuncts(cond: Expr, holds: bool) -> list[tuple[Expr, bool]]:

@@ -5,7 +5,7 @@ is `Unknown`. Equalities without a unit coefficient are solved by the change of 
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -43,7 +43,10 @@ class Unknown:
     """Neither was shown."""
 
 
-Row = tuple[dict[int, int], int]       # variable -> coefficient, constant
+Terms = dict[int, int]                         # variable -> coefficient
+Key = tuple[tuple[int, int], ...]              # the same, in order
+Row = tuple[Key, int]                          # and a constant
+Step = tuple[int, Row | None, list[Row]]       # an eliminated variable: its value, or the rows that bound it
 
 
 class _Contradiction(Exception):
@@ -53,112 +56,139 @@ class _Contradiction(Exception):
 def decide(constraints: Sequence[Constraint]) -> Empty | Point | Unknown:
     """Does a conjunction of linear constraints over integers have a solution?"""
     names: dict[Monomial, int] = {}
-    equal: list[Row] = []
-    least: list[Row] = []
-    for c in constraints:
-        row = ({names.setdefault(m, len(names)): k for m, k in c.linear.terms.items()}, c.linear.constant)
-        (equal if c.equal else least).append(row)
-    trail: list[tuple[int, Row | None, list[Row]]] = []
+    system = _System()
     try:
-        decided = _eliminate(equal, least, len(names), trail)
+        for c in constraints:
+            terms = {names.setdefault(m, len(names)): k for m, k in c.linear.terms.items()}
+            if c.equal:
+                system.equal.append((terms, c.linear.constant))
+            else:
+                system.bound(terms, c.linear.constant)
+        decided = system.eliminate(len(names))
     except _Contradiction:
         return Empty()
-    values = _witness(trail) if decided else None
+    values = _witness(system.trail) if decided else None
     if values is None:
         return Unknown()
     return Point({m: values.get(v, 0) for m, v in names.items()})
 
 
-def _eliminate(equal: list[Row], least: list[Row], fresh: int, trail: list[tuple[int, Row | None, list[Row]]]) -> bool:
-    """Eliminate variable after variable; `trail` gets how to find each again. False when the budget is spent."""
-    work = 0
-    while True:
-        while equal:
-            row = _tight_equality(equal.pop())
-            if not row[0]:
-                continue
-            terms, const = row
-            var = min(terms, key=lambda v: (abs(terms[v]), v))
-            if abs(terms[var]) == 1:
-                sign = -terms[var]
-                value: Row = ({v: sign * c for v, c in terms.items() if v != var}, sign * const)
-            else:                       # x = t - Σ floor(aᵢ/a)·xᵢ - floor(c/a) leaves remainders below a
-                a, fresh = terms[var], fresh + 1
-                value = ({fresh: 1, **{v: -(c // a) for v, c in terms.items() if v != var and c // a}}, -(const // a))
-                equal.append(row)
-            trail.append((var, value, []))
-            equal[:] = [_substitute(r, var, value) for r in equal]
-            least[:] = [_substitute(r, var, value) for r in least]
-        least, implied = _tight_inequalities(least)
-        if implied:
-            equal.extend(implied)
-            continue
-        if not least:
-            return True
-        var, lower, upper = _cheapest(least)
-        work += len(lower) * len(upper)
-        trail.append((var, None, lower + upper))
-        least = [r for r in least if var not in r[0]]
-        if work > MAX_WORK or len(least) + len(lower) * len(upper) > MAX_ROWS:
-            return False
-        least.extend(_combine(lo, hi, var) for lo in lower for hi in upper)
+class _System:
+    """Equalities that wait for their turn, and inequalities by the variables that they bound. Every inequality is divided by the gcd of its
+    coefficients (the constant rounded down: only integers count), and of parallel ones only the strongest is kept."""
 
+    def __init__(self) -> None:
+        self.equal: list[tuple[Terms, int]] = []
+        self.rows: dict[Key, int] = {}                           # key + constant ≥ 0
+        self.lower: dict[int, dict[Key, int]] = {}               # variable -> the rows that bound it from below, with its coefficients
+        self.upper: dict[int, dict[Key, int]] = {}
+        self.loose: list[int] = []                               # variables that may be bounded from one side alone
+        self.trail: list[Step] = []                              # how to find the eliminated variables again
 
-def _tight_equality(row: Row) -> Row:
-    terms, const = row
-    divisor = gcd(*terms.values()) if terms else 0
-    if not terms:
-        if const:
-            raise _Contradiction
-        return row
-    if const % divisor:
-        raise _Contradiction
-    return ({v: c // divisor for v, c in terms.items()}, const // divisor) if divisor > 1 else row
-
-
-def _tight_inequalities(rows: list[Row]) -> tuple[list[Row], list[Row]]:
-    """The rows divided by their gcd (constants rounded down: only integers count), the weaker of parallel ones dropped; and the equalities
-    that two opposite rows imply."""
-    best: dict[tuple[tuple[int, int], ...], int] = {}
-    for terms, const in rows:
+    def bound(self, terms: Terms, const: int) -> None:
+        """Add terms + const ≥ 0, and the equality that it makes with the opposite row."""
         if not terms:
             if const < 0:
                 raise _Contradiction
-            continue
+            return
         divisor = gcd(*terms.values())
         key = tuple(sorted(terms.items() if divisor == 1 else [(v, c // divisor) for v, c in terms.items()]))
         const //= divisor
-        if key not in best or const < best[key]:
-            best[key] = const
-    implied: list[Row] = []
-    for key, const in best.items():
-        opposite = best.get(tuple([(v, -c) for v, c in key]))
-        if opposite is not None:
+        known = self.rows.get(key)
+        if known is not None and known <= const:
+            return
+        self.rows[key] = const
+        if known is None:
+            for v, c in key:
+                one, other = (self.lower, self.upper) if c > 0 else (self.upper, self.lower)
+                one.setdefault(v, {})[key] = c
+                if not other.get(v):
+                    self.loose.append(v)
+        opposite = self.rows.get(tuple([(v, -c) for v, c in key]))
+        if opposite is not None and const + opposite <= 0:
             if const + opposite < 0:
                 raise _Contradiction
-            if const + opposite == 0 and key[0][1] > 0:
-                implied.append((dict(key), const))
-    return [(dict(key), const) for key, const in best.items()], implied
+            self.equal.append((dict(key), const))
+
+    def take(self, keys: Iterable[Key]) -> list[Row]:
+        """Rows that leave the system."""
+        taken = [(key, self.rows.pop(key)) for key in keys]
+        for key, _ in taken:
+            for v, c in key:
+                side = (self.lower if c > 0 else self.upper)[v]
+                del side[key]
+                if not side:
+                    self.loose.append(v)
+        return taken
+
+    def eliminate(self, fresh: int) -> bool:
+        """Variable after variable; new ones have numbers above `fresh`. False when the budget is spent."""
+        work = 0
+        while True:
+            while self.equal:
+                fresh = self.solve(*self.equal.pop(), fresh)
+            self.drop_loose()
+            if not self.rows:
+                return True
+            var = self.cheapest()
+            lower, upper = self.lower[var], self.upper[var]
+            work += len(lower) * len(upper)
+            if work > MAX_WORK or len(self.rows) + (len(lower) - 1) * (len(upper) - 1) - 1 > MAX_ROWS:
+                return False
+            bounds = self.take([*lower, *upper])
+            self.trail.append((var, None, bounds))
+            pairs = [(dict(key), const) for key, const in bounds]
+            for lo in pairs:
+                if lo[0][var] > 0:
+                    for hi in pairs:
+                        if hi[0][var] < 0:
+                            self.bound(*_combine(lo, hi, var))
+
+    def solve(self, terms: Terms, const: int, fresh: int) -> int:
+        """Use terms + const = 0 to replace a variable; the greatest number of a variable then."""
+        if not terms:
+            if const:
+                raise _Contradiction
+            return fresh
+        divisor = gcd(*terms.values())
+        if const % divisor:
+            raise _Contradiction
+        if divisor > 1:
+            terms, const = {v: c // divisor for v, c in terms.items()}, const // divisor
+        var = min(terms, key=lambda v: (abs(terms[v]), v))
+        if abs(terms[var]) == 1:
+            sign = -terms[var]
+            value: Terms = {v: sign * c for v, c in terms.items() if v != var}
+            rest = sign * const
+        else:                       # x = t - Σ floor(aᵢ/a)·xᵢ - floor(c/a) leaves remainders below a
+            a, fresh = terms[var], fresh + 1
+            value, rest = {fresh: 1, **{v: -(c // a) for v, c in terms.items() if v != var and c // a}}, -(const // a)
+            self.equal.append((terms, const))
+        self.trail.append((var, (tuple(value.items()), rest), []))
+        self.equal[:] = [_substituted(t, c, var, value, rest) if var in t else (t, c) for t, c in self.equal]
+        for key, at in self.take([*self.lower.get(var, ()), *self.upper.get(var, ())]):
+            self.bound(*_substituted(dict(key), at, var, value, rest))
+        return fresh
+
+    def drop_loose(self) -> None:
+        """Without the rows of variables that are bounded from one side alone: these can always be met."""
+        while self.loose:
+            var = self.loose.pop()
+            lower, upper = self.lower.get(var), self.upper.get(var)
+            if (lower or upper) and not (lower and upper):
+                self.trail.append((var, None, self.take([*(lower or upper or ())])))
+
+    def cheapest(self) -> int:
+        """The variable whose elimination is exact over integers, if there is one, and adds the fewest rows."""
+        growth = sorted([((len(rows) - 1) * (len(self.upper[v]) - 1), v) for v, rows in self.lower.items() if rows])
+        return next((v for _, v in growth if self.is_exact(v)), growth[0][1])
+
+    def is_exact(self, var: int) -> bool:
+        """Is there an integer between its bounds wherever there is a number?"""
+        return set(self.lower[var].values()) == {1} or set(self.upper[var].values()) == {-1}
 
 
-def _cheapest(rows: list[Row]) -> tuple[int, list[Row], list[Row]]:
-    """The variable whose elimination is exact over integers, if there is one, and adds the fewest rows; its lower and upper bounds."""
-    lower: dict[int, list[Row]] = {}
-    upper: dict[int, list[Row]] = {}
-    for row in rows:
-        for v, c in row[0].items():
-            (lower if c > 0 else upper).setdefault(v, []).append(row)
-
-    def cost(v: int) -> tuple[bool, int, int]:
-        lo, hi = lower.get(v, []), upper.get(v, [])
-        exact = all(r[0][v] == 1 for r in lo) or all(r[0][v] == -1 for r in hi)
-        return not exact, len(lo) * len(hi) - len(lo) - len(hi), v
-
-    var = min({**lower, **upper}, key=cost)
-    return var, lower.get(var, []), upper.get(var, [])
-
-
-def _combine(lo: Row, hi: Row, var: int) -> Row:
+def _combine(lo: tuple[Terms, int], hi: tuple[Terms, int], var: int) -> tuple[Terms, int]:
     """What a lower and an upper bound of `var` say without it."""
     a, b = lo[0][var], -hi[0][var]
     g = gcd(a, b)
@@ -174,34 +204,39 @@ def _combine(lo: Row, hi: Row, var: int) -> Row:
     return terms, b * lo[1] + a * hi[1]
 
 
-def _substitute(row: Row, var: int, value: Row) -> Row:
-    terms, const = row
-    factor = terms.get(var)
-    if factor is None:
-        return row
+def _substituted(terms: Terms, const: int, var: int, value: Terms, rest: int) -> tuple[Terms, int]:
+    """terms + const with value + rest for `var`."""
+    factor = terms[var]
     out = {v: c for v, c in terms.items() if v != var}
-    for v, c in value[0].items():
+    for v, c in value.items():
         total = out.get(v, 0) + factor * c
         if total:
             out[v] = total
         else:
             out.pop(v, None)
-    return out, const + factor * value[1]
+    return out, const + factor * rest
 
 
-def _witness(trail: list[tuple[int, Row | None, list[Row]]]) -> dict[int, int] | None:
+def _witness(trail: list[Step]) -> dict[int, int] | None:
     """Values for all variables, last eliminated first; None where rounding leaves no integer between the bounds."""
     values: dict[int, int] = {}
-
-    def at(row: Row, skip: int = -1) -> int:
-        return row[1] + sum([c * values.setdefault(v, 0) for v, c in row[0].items() if v != skip])
-
     for var, value, bounds in reversed(trail):
         if value is not None:
-            values[var] = at(value)
+            values[var] = value[1] + sum([c * values.setdefault(v, 0) for v, c in value[0]])
             continue
-        least = max([-(at(r, var) // r[0][var]) for r in bounds if r[0][var] > 0], default=None)
-        most = min([at(r, var) // -r[0][var] for r in bounds if r[0][var] < 0], default=None)
+        least: int | None = None
+        most: int | None = None
+        for key, total in bounds:
+            factor = 0
+            for v, c in key:
+                if v == var:
+                    factor = c
+                else:
+                    total += c * values.setdefault(v, 0)
+            if factor > 0:
+                least = -(total // factor) if least is None else max(least, -(total // factor))
+            else:
+                most = total // -factor if most is None else min(most, total // -factor)
         if least is not None and most is not None and least > most:
             return None
         values[var] = least if least is not None else most if most is not None else 0
