@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable as Function
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.expr import Expr
 from ..core.formula import evaluate, formula, names
@@ -36,6 +36,14 @@ class _Plan:
     apart: tuple[tuple[int, int, int, int], ...]
     tail: tuple[int, ...]
     new: tuple[tuple[int, ...], ...]
+
+
+class _Recent(NamedTuple):
+    """The last call that took the short way."""
+
+    key: Any
+    plan: _Plan | None
+    pointers: list[Any]
 
 
 class Callable:
@@ -72,6 +80,7 @@ class Callable:
         self._written = [i for i in self._arrays_at if self._leading[i]["direction"] != "in"]
         self._returns = [i for n in op["outputs"] for i in self._written if self._leading[i]["name"] == n]
         self._plans: dict[Any, _Plan] = {}
+        self._recent = _Recent((), None, [])
         self._count = len(self._inputs)
         self._inputs_by_name = [a["name"] for a in self._inputs]
         self._run, self._take = self._entry.call, library.ffi.from_buffer
@@ -112,11 +121,15 @@ class Callable:
     def __call__(self, *given: Any, **named: Any) -> Any:
         work = self._in_order(given, named)
         if work is not None:
-            plan = self._plans.get(self._key(work))
+            key = self._key(work)
+            recent = self._recent
+            plan = recent.plan if key == recent.key else self._plans.get(key)      # the hashes of dtypes take longer than a call
             if plan is not None:
                 if plan.new:
                     work = [*work, *[arrays.empty(shape, a, self.name) for shape, a in zip(plan.new, self._outs, strict=True)]]
                 pointers = self._pointers(plan, work)
+                if pointers is not None and not (plan is recent.plan and pointers == recent.pointers) and not self._lie_apart(plan, pointers, key):
+                    pointers = None
                 if pointers is not None:
                     code = self._run(*pointers, *plan.tail)
                     if code:
@@ -163,7 +176,7 @@ class Callable:
             return None
 
     def _pointers(self, plan: _Plan, work: Sequence[Any]) -> list[Any] | None:
-        """The leading C arguments; None where arrays overlap."""
+        """The leading C arguments; None where one is not what the plan's key promised."""
         take, convert = self._take, self._convert
         try:
             if plan.plain:
@@ -173,11 +186,18 @@ class Callable:
                             for i, (a, view) in enumerate(zip(work, plan.views, strict=True))]
         except (TypeError, ValueError, BufferError):                          # not what the key promised: the long way finds out
             return None
+        return pointers
+
+    def _lie_apart(self, plan: _Plan, pointers: list[Any], key: Any) -> bool:
+        """Do no outputs overlap another array? If so, it is remembered for the next call with the same arrays."""
         for out, other, out_bytes, other_bytes in plan.apart:
             a, b = pointers[out], pointers[other]
             if a + out_bytes > b and b + other_bytes > a:
-                return None
-        return pointers
+                return False
+        at = self._ffi.cast
+        addresses = [p if i in self._convert else at("char *", p) for i, p in enumerate(pointers)]      # plain addresses keep no array alive
+        self._recent = _Recent(key, plan, addresses)
+        return True
 
     def _returned(self, work: Sequence[Any]) -> Any:
         returns = self._returns
