@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from caten.core.program import Machine
 from caten.core.scalars import OPERATORS
+from caten.errors import CatenError
 from caten.render.cstyle import CStyle
 from caten.runtime import cpu, toolchain
 from caten.runtime.call import callables
@@ -79,6 +80,13 @@ class Clang(CStyle, Runtime):
     @property
     def fused(self) -> bool:      # type: ignore[override]   # as above
         return self.machine().has_fma
+
+    @property
+    def unrolls(self) -> bool:      # type: ignore[override]   # as above
+        try:
+            return self.compiler().family != "gcc"
+        except CatenError:                                       # rendered for another machine
+            return True
 
     def commands(self, source: Path, out: Path, kind: str) -> list[list[str]]:
         compiler = self.compiler()

@@ -38,11 +38,12 @@ OPS: dict[str, Spelling] = {
                                "real", "imag", "conj")},
     **{fn: Libm(row.libm) for fn, row in OPERATORS.items() if row.libm and row.takes == "float" and fn != "truncmod"},
 }
-MARKS: dict[str, str] = {"serial": "", "unroll": "CT_UNROLL", "parallel": "#pragma omp parallel for schedule(static)"}
-_UNROLL = """#if defined(__clang__)
-#define CT_UNROLL _Pragma("clang loop unroll_count(4)")
+MARKS: dict[str, str] = {"serial": "", "unroll": "CT_UNROLL({count})", "parallel": "#pragma omp parallel for schedule(static)"}
+_UNROLL = """#define CT_PRAGMA(words) _Pragma(#words)
+#if defined(__clang__)
+#define CT_UNROLL(n) CT_PRAGMA(clang loop unroll_count(n))
 #else
-#define CT_UNROLL _Pragma("GCC unroll 4")
+#define CT_UNROLL(n) CT_PRAGMA(GCC unroll n)
 #endif
 """
 _EXPORT = '#define CT_API __attribute__((visibility("default")))\n'
@@ -63,6 +64,7 @@ class CStyle:
     settings: Mapping[str, Any] = {}
     vector_functions: Mapping[tuple[str, str, int], str] = {}      # (operator, type, lanes) -> a function of a vector library
     fused: bool = False                                             # has the machine a fused multiply-add?
+    unrolls: bool = False          # does the compiler keep arrays in registers whose indices are numbers only after it unrolled a loop?
 
     def render(self, *programs: LoopProgram) -> str:
         """One translation unit for one program, or for a library of several."""
@@ -79,7 +81,8 @@ class CStyle:
     def _program(self, program: LoopProgram, helpers: Helpers, taken: list[str]) -> str:
         self.check_types(program)
         parallel = bool(self.settings.get("OMP"))
-        program = unroll(program)
+        if not self.unrolls:
+            program = unroll(program)
         blocks = layout(program, parallel)
         names = Names([p.declares()[0] for p in program.params if isinstance(p, (Buffer, Scalar, Size))], own=(THREADS.name,))
         entry = EntryPoints(program, names, helpers, blocks)

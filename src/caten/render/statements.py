@@ -11,7 +11,7 @@ from ..core.node import Node
 from ..core.program import At
 from ..core.rewrite import free_names
 from ..errors import error
-from ..loop.statements import Aref, Barrier, Fail, For, If, Incf, Kernel, Let, Local, Prefetch, Ref, Setf, Splat, Stmt, Vref
+from ..loop.statements import Aref, Barrier, Fail, For, If, Incf, Kernel, Let, Local, Prefetch, Ref, Setf, Splat, Stmt, Transpose, Vref
 from . import registers
 from .code import Code, Infix
 from .estimate import THRESHOLD, in_float64, operations, trips
@@ -20,8 +20,10 @@ from .flatten import product, times
 from .helpers import COMPARISONS
 from .places import Places
 from .scratch import ALIGNMENT, Layout, in_block
+from .transposing import transposed
 
 INDENT = "    "
+MOST_COPIES = 64                # of a loop's body that the C compiler is asked for
 
 
 @dataclass
@@ -46,7 +48,7 @@ class KernelBody:
         self._widths = registers.vector_widths(self.kernel)
         self._read: set[str] = set()
         for node in self.kernel.unique():
-            read: list[Node] = [node.value] if isinstance(node, (Setf, Incf)) else []
+            read: list[Node] = [node.value] if isinstance(node, (Setf, Incf, Transpose)) else []
             read += [i for i in node.children if isinstance(i, Expr)] if isinstance(node, (Aref, Vref, For, If, Let, Local)) else []
             for expr in read:
                 self._read |= {n.name if isinstance(n, Var) else n.buffer for n in expr.unique() if isinstance(n, (Var, Aref, Vref))}
@@ -99,6 +101,8 @@ class KernelBody:
                     self.line(self._assign(ref, value))
                 case Incf(ref=ref, value=value, fn=fn):
                     self.line(self._combine(ref, value, fn))
+                case Transpose():
+                    self.line(f"{transposed(stmt, self.expressions)};")
                 case Prefetch(ref=ref):
                     if not self.expressions.register(ref):
                         self.line(f"__builtin_prefetch({self.expressions.pointer(ref).text});")
@@ -171,7 +175,7 @@ class KernelBody:
             self._threads(loop, pragma)
             return
         if loop.mark == "unroll" and self.marks["unroll"]:
-            self.line(self.marks["unroll"])
+            self.line(self.marks["unroll"].format(count=_copies(loop)))
         with self._header(loop, name):
             self.block(loop.body)
 
@@ -275,7 +279,7 @@ class KernelBody:
         return f"{ex.helpers.type(local.type)} *restrict {ex.names.of(local.name)} = __builtin_assume_aligned({at.text}, {ALIGNMENT});"
 
     def _written(self, name: str) -> bool:
-        return any(isinstance(n, (Setf, Incf)) and getattr(n.ref, "buffer", None) == name for n in self.kernel.unique())
+        return any(isinstance(n, (Setf, Incf, Transpose)) and getattr(n.ref, "buffer", None) == name for n in self.kernel.unique())
 
     def _stored(self, ref: Ref, value: Expr) -> Code:
         """The value in the form in which the place holds it."""
@@ -327,3 +331,12 @@ def _is_zeroing(stmt: Stmt, name: str) -> bool:
         case Setf(ref=Aref(buffer=buffer) | Vref(buffer=buffer), value=Splat(arg=Const() as value) | (Const() as value)):
             return buffer == name and repr(value.value) in ("0", "0.0", "False")
     return False
+
+
+def _copies(loop: For) -> int:
+    """How many copies of its body a loop marked `unroll` becomes: all, where they are few."""
+    if isinstance(loop.lo, Const) and isinstance(loop.hi, Const) and isinstance(loop.step, Const) and loop.step.value:
+        count = len(range(loop.lo.value, loop.hi.value, loop.step.value))
+        if count <= MOST_COPIES:
+            return max(1, count)
+    return 4

@@ -5,8 +5,12 @@ that the innermost loops read them in a row; a tile of the result stays in regis
 """
 from __future__ import annotations
 
+from math import prod
+
 from ..core.dtypes import is_float
+from ..core.expr import Const
 from ..core.program import Machine
+from ..loop.affine import canonical
 from ..loop.statements import Aref, Local, Vref
 from .classify import Contraction
 from .draft import Draft
@@ -15,23 +19,23 @@ from .tiles import gemm_tile
 
 def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
     """Tile, pack and vectorise, on several threads if `threads`."""
-    tile, i, j, k = gemm_tile(machine, c.out.dtype), c.rows[-1], c.columns[-1], c.sums[-1]
-    outside = (*c.batch, *c.rows[:-1], *c.columns[:-1])
-    sums = c.sums[:-1]
-    draft.take("reorder", *outside, i, *c.sums, j)
+    i, j, k, *inner = c.rows[-1], c.columns[-1], *c.sums
+    tile = gemm_tile(machine, c.out.dtype, products(draft, inner))
+    outside, beside = (*c.batch, *c.rows[:-1]), c.columns[:-1]
+    draft.take("reorder", *outside, i, k, *beside, j, *inner)
     jo, ji = draft.take("split", j, tile.columns, "pad")
     ko, ki = draft.take("split", k, tile.depth, "min")
     io, ii = draft.take("split", i, tile.panel, "min")
     iio, iii = draft.take("split", ii, tile.rows, "pad")
-    draft.take("reorder", *outside, io, *sums, ko, jo, iio, ki, iii, ji)
-    if threads:
-        draft.thread(*outside, io)
+    draft.take("reorder", *outside, io, ko, *beside, jo, iio, ki, *inner, iii, ji)
     panels = [
-        *draft.take("stage", jo, c.left.buffer, "read", "scratch", iio, ki, iii),
-        *draft.take("stage", iio, c.right.buffer, "read", "scratch", ki, ji),
+        *draft.take("stage", (*beside, jo)[0], c.left.buffer, "read", "scratch", iio, ki, *inner, iii),
+        *draft.take("stage", iio, c.right.buffer, "read", "scratch", ki, *inner, ji),
     ]
+    if threads and not draft.thread(*c.batch) and draft.thread(*beside, jo):
+        draft.thread(panels[0])
     visits = draft.take("stage", ki, c.out.buffer, "partial", "register", iii, ji)
-    edges = tuple([f"{loop}_{edge}" for loop in (iio, iii, ki, ji) for edge in ("re", "we")])             # these loops stay scalar
+    edges = tuple([f"{loop}_{edge}" for loop in (iio, iii, ki, *inner, ji) for edge in ("re", "we")])    # these loops stay scalar
     made = [name for name in (*panels, *visits) if not name.startswith(edges)]
     for name in (ji, *[name for name in made if name.startswith(f"{ji}_")]):
         _vectors(draft, name, tile.columns // 2)
@@ -39,12 +43,18 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
         draft.take("contract", ki)
     registers = {n.name for n in draft.program.unique() if isinstance(n, Local) and n.space == "register" and n.shape}
     for name in (iii, *[name for name in made if name.startswith(f"{iii}_")]):
-        if any(isinstance(n, Aref | Vref) and n.buffer in registers for n in draft.loop(name).unique()):       # only numbers address registers
-            draft.take("unroll", name, "full")
+        if any(isinstance(n, Aref | Vref) and n.buffer in registers for n in draft.loop(name).unique()):
+            draft.take("unroll", name)
 
 
 def _vectors(draft: Draft, name: str, lanes: int) -> None:
     """A loop over the columns of a tile as vectors side by side."""
     outer, inner = draft.take("split", name, lanes)
     draft.take("vectorize", inner)
-    draft.take("unroll", outer, "full")
+    draft.take("unroll", outer)
+
+
+def products(draft: Draft, loops: list[str]) -> int:
+    """How many iterations constant loops have together."""
+    extents = [canonical(loop.hi - loop.lo) for loop in map(draft.loop, loops)]
+    return prod([e.value for e in extents if isinstance(e, Const)])

@@ -7,7 +7,6 @@ from ..core.dtypes import DTYPES
 from ..core.program import Machine
 
 KC = 256                        # products summed between two visits of a tile of the result
-MC = 144                        # rows of the left operand packed at once, about
 
 
 @dataclass(frozen=True)
@@ -26,11 +25,13 @@ def lanes_of(machine: Machine, dtypes: list[str]) -> int:
     return max(1, machine.vector_bytes // widest)
 
 
-def gemm_tile(machine: Machine, dtype: str) -> GemmTile:
-    """The accumulators fill the registers, less two vectors of the right operand and one repeated element of the left.
+def gemm_tile(machine: Machine, dtype: str, inner: int = 1) -> GemmTile:
+    """The accumulators fill the registers, less two vectors of the right operand and one repeated element of the left; the packed panel of the left
+    operand fills half of the last cache of a core. `inner`: products in the constant loops inside the one that `depth` splits.
 
     16 registers: 6 rows of 2 vectors, 12 accumulators. 32 registers: 12 rows, 24 accumulators.
     """
     lanes = lanes_of(machine, [dtype])
     rows = 12 if machine.registers >= 32 else 6 if machine.registers >= 16 else 2
-    return GemmTile(rows, 2 * lanes, MC // rows * rows, KC)
+    panel = machine.cache_bytes[-1] // 2 // (KC * DTYPES[dtype].bytes)
+    return GemmTile(rows, 2 * lanes, max(1, panel // rows) * rows, max(1, KC // inner))
