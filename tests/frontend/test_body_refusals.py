@@ -139,9 +139,9 @@ def test_values(expr: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(("code", "expected"), [
-    ("(dotimes (i N) (incf (aref Y i)))", "E227 1:22 this (incf …) reads the output 'Y', which is no input and is never set | "
+    ("(dotimes (i N) (incf (aref Y i)))", "E227 1:22 this (incf …) reads the output 'Y', which is no input, before anything sets it | "
      "(setf (aref Y i) 0) first, or list it among the inputs too if it comes from the caller"),
-    ("(set x (aref Y 0))", "E227 1:8 this reads the output 'Y', which is no input and is never set | "
+    ("(set x (aref Y 0))", "E227 1:8 this reads the output 'Y', which is no input, before anything sets it | "
      "(setf (aref Y i) 0) first, or list it among the inputs too if it comes from the caller"),
     ("(set x 1)", "E228 1:1 the output 'Y' is never written | write its elements with (setf …), or take it off the outputs"),
 ])

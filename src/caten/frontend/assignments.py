@@ -10,7 +10,7 @@ from ..core.text import Atom, Form, Sexp
 from ..errors import CatenError
 from ..loop.statements import Aref, Incf, Local, Setf, Stmt
 from .composite import fold
-from .expressions import element_of, example, infer, must_be_set
+from .expressions import element_of, example, infer, reads_fresh
 from .frame import Frame, same_name
 from .scope import Array, Broken, Number, Scope, Variable
 from .typing import WEAK_INT, Literal, Term, spell
@@ -92,10 +92,8 @@ def target_of(f: Frame, form: Sexp, scope: Scope, whole: Form) -> Aref | Variabl
     place = Aref(array.name, index, array.dtype)
     f.mark(place, form.pos)
     f.work.written.add(array.name)
-    if setting:
-        f.work.assigned.add(array.name)
-    elif array.fresh:
-        must_be_set(f, array, f"({whole[0]} …) reads", form.pos)
+    if array.fresh and not setting:
+        reads_fresh(f, array, place, f"({whole[0]} …) reads", form.pos)
     return place
 
 

@@ -16,6 +16,7 @@ from .forms import STATEMENTS, sequence
 from .frame import Frame, Lookup, Work
 from .scope import Array, Names, Number, Scope
 from .typing import WEAK_INT, Typing, Value
+from .unset import unset_reads
 
 Key = tuple[int, ...]                 # where a local is declared: the offset, after those of the calls around it
 MAX_PARENTHESES = 160                 # nesting of a body
@@ -54,7 +55,7 @@ def lower_forms(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, sco
     else:
         raise error("E317", "the types of the locals depend on each other in too long a chain", composite.where(forms[0].pos),
                     hint="cast some of them explicitly")
-    if problems := list(work.diagnostics) or unset_outputs(composite, work):
+    if problems := list(work.diagnostics) or unset_outputs(composite, work, stmts):
         raise CatenError(*problems)
     return Lowered(stmts, tuple(work.positions.values()), tuple(work.requirements))
 
@@ -131,18 +132,20 @@ def _returned(f: Frame, composite: Composite, form: Sexp, scope: Scope) -> list[
                    f"set its elements, then write {expected} or leave it out")
         place = Aref(name, (), output.dtype)
         f.mark(place, value.pos)
-        f.work.assigned.add(name)
         f.work.written.add(name)
         stmts.append(Setf(place, f.typing.settle(infer(f, value, scope), output.dtype, f"the output '{name}'")))
     return stmts
 
 
-def unset_outputs(composite: Composite, work: Work) -> list[Diagnostic]:
+def unset_outputs(composite: Composite, work: Work, stmts: Sequence[Stmt]) -> list[Diagnostic]:
     """E227 where an output that is no input is used before anything sets it, E228 where nothing writes an output."""
+    fresh = frozenset([t.name for t in composite.tensors if t.access == "out"])
+    fixed = frozenset([*composite.sizes, *[t.name for t in composite.tensors if t.scalar]])
+    unset = unset_reads(stmts, fresh, fixed) if work.unset else {}
     problems: list[Diagnostic] = []
     for tensor in composite.tensors:
-        if tensor.access == "out" and tensor.name in work.needed and tensor.name not in work.assigned:
-            problems.append(work.needed[tensor.name])
+        if tensor.name in unset:
+            problems.append(work.unset[unset[tensor.name]])
         elif tensor.access != "in" and tensor.name not in work.written:
             problems.append(Diagnostic("E228", f"the output '{tensor.name}' is never written", tensor.place or composite.where(0),
                                        "write its elements with (setf …), or take it off the outputs"))

@@ -13,7 +13,7 @@ from ..loop.affine import canonical
 from ..loop.simplify import simplify
 from ..loop.statements import Let, Stmt
 from .composite import Composite, Declared
-from .expressions import infer, must_be_set, read_number, undefined
+from .expressions import infer, read_number, undefined, unset_output
 from .forms import sequence
 from .frame import MAX_CALLS, Frame
 from .scope import Array, Broken, Number, Scope, Variable
@@ -119,11 +119,11 @@ def _pass_array(f: Frame, callee: Composite, formal: Declared, actual: Sexp, sco
         f.fail("E225", f"{callee.name} writes '{formal.name}', but '{actual}' is an input and no output", actual.pos,
                f'list "{actual}" among the outputs, or pass a local array')
     if writes:
-        f.work.assigned.add(binding.name)
         f.work.written.add(binding.name)
-    elif binding.fresh:
-        must_be_set(f, binding, f"call of {callee.name} reads", actual.pos)
-    return replace(binding, writable=writes, fresh=formal.access == "out")
+    blame = binding.blame
+    if binding.fresh and formal.access != "out":
+        blame = blame or unset_output(f, binding, f"call of {callee.name} reads", actual.pos)
+    return replace(binding, writable=writes, blame=blame)
 
 
 def _order(order: tuple[int, ...]) -> str:

@@ -10,7 +10,7 @@ from ..core.dtypes import DTYPES, SPELLINGS
 from ..core.expr import FALSE, TRUE, Bitcast, Expr
 from ..core.scalars import OPERATORS
 from ..core.text import Atom, Form, Quoted, Sexp
-from ..errors import CatenError, did_you_mean
+from ..errors import CatenError, Diagnostic, did_you_mean
 from ..loop.statements import Aref
 from .frame import Frame, same_name
 from .functions import apply_function
@@ -185,16 +185,20 @@ def _element(f: Frame, array: Array | Variable, index: tuple[Expr, ...], pos: in
     expr = Aref(array.name, index, array.dtype)
     f.mark(expr, pos)
     if array.fresh:
-        must_be_set(f, array, "reads", pos)
+        reads_fresh(f, array, expr, "reads", pos)
     return Value(array.dtype, pos, depth, size, expr)
 
 
-def must_be_set(f: Frame, array: Array, verb: str, pos: int) -> None:
-    """Remember that this use of an output that is no input needs a statement that sets it."""
-    if array.name not in f.work.needed:
-        f.work.needed[array.name] = f.typing.diagnostic(
-            "E227", f"this {verb} the output '{array.name}', which is no input and is never set", pos,
-            f"(setf {example(array.name, array.shape)} 0) first, or list it among the inputs too if it comes from the caller")
+def reads_fresh(f: Frame, array: Array, place: Aref, verb: str, pos: int) -> None:
+    """Remember what to say if nothing can have set this output, which is no input, before."""
+    if place not in f.work.unset:
+        f.work.unset[place] = array.blame or unset_output(f, array, verb, pos)
+
+
+def unset_output(f: Frame, array: Array, verb: str, pos: int) -> Diagnostic:
+    """E227: an output that is no input is read too early."""
+    return f.typing.diagnostic("E227", f"this {verb} the output '{array.name}', which is no input, before anything sets it", pos,
+                               f"(setf {example(array.name, array.shape)} 0) first, or list it among the inputs too if it comes from the caller")
 
 
 def _where(f: Frame, form: Form, scope: Scope) -> Term:

@@ -28,8 +28,8 @@ MAX_NESTING = 64                      # statement lists inside each other, those
 class Work:
     """The results of one pass over a body and the bodies that it calls.
 
-    `kinds`: the type of every local so far, kept from pass to pass; `assigned`: buffers that a statement sets, `written`: or
-    changes; `needed`: the first use of a buffer that must have been set before.
+    `kinds`: the type of every local so far, kept from pass to pass; `written`: buffers that a statement sets or changes;
+    `unset`: for each element of an output that is no input where it is read, the refusal if nothing can have set it before.
     """
 
     names: Names
@@ -41,9 +41,8 @@ class Work:
     positions: dict[Node, At] = field(default_factory=dict)
     diagnostics: dict[Diagnostic, None] = field(default_factory=dict)
     requirements: list[Expr] = field(default_factory=list)
-    assigned: set[str] = field(default_factory=set)
     written: set[str] = field(default_factory=set)
-    needed: dict[str, Diagnostic] = field(default_factory=dict)
+    unset: dict[Aref, Diagnostic] = field(default_factory=dict)
     calls: int = 0
     count: int = 0
 

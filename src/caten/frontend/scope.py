@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..core.expr import Expr
+from ..errors import Diagnostic
 from .composite import fold
 from .typing import Term
 
@@ -34,7 +35,8 @@ class Variable:
 
 @dataclass(frozen=True)
 class Array:
-    """A tensor or a local array: `name` in the program, `order` of its axes in memory; `fresh`: holds nothing until the body sets it."""
+    """A tensor or a local array: `name` in the program, `order` of its axes in memory; `fresh`: holds nothing until the body sets
+    it; `blame`: the refusal if it is read before that, where not the read is at fault but the call that passes it."""
 
     name: str
     dtype: str
@@ -42,6 +44,7 @@ class Array:
     order: tuple[int, ...]
     writable: bool
     fresh: bool = False
+    blame: Diagnostic | None = None
 
 
 @dataclass(frozen=True)
