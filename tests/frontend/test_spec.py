@@ -426,10 +426,15 @@ def test_outputs_of_a_one_line_form(signature, outputs):
     assert list(one.outputs) == outputs
 
 
-def test_an_output_declared_like_an_input():
-    with pytest.raises(CatenError) as caught:
-        composites(lisp("(composite ((C{float}[M]) -> (C{float}[M])) 3)"), Options())
-    assert "changed in place" in caught.value.diagnostics[0].hint
+@pytest.mark.parametrize(("signature", "output"), [
+    ("(C{float}[M]) -> (C{float}[M])", "C_out"),
+    ("(C{float}[M] C_out{float}[M]) -> (C{float}[M])", "C_out_2"),
+    ("(C{float}[C-OUT]) -> (C{float}[C-OUT])", "C_out_2"),
+])
+def test_an_output_declared_like_an_input_is_a_new_tensor(signature, output):
+    one, = composites(lisp(f"(composite ({signature}) (return C))"), Options())
+    assert one.outputs == (output,)
+    assert (one.tensor("C").access, one.tensor(output).access, one.tensor(output).text[:len(output) + 1]) == ("in", "out", output + "{")
 
 
 FORMS = [
@@ -443,7 +448,8 @@ FORMS = [
     ("E023", "(composite ((A{float}[M]) -> (B{float}[M]) (where M > 0) 4) 3)", 58, "expected the end"),
     ("E105", "(composite ((A{T}[M]) -> (B{T}[M])) 3)", 16, "type variables are not supported yet"),
     ("E106", "(composite inf ((A{float}[M]) -> (B{float}[M])) 3)", 12, "constant"),
-    ("E107", "(composite ((C{float}[M]) -> (C{float}[M])) 3)", 31, "declared twice"),
+    ("E107", "(composite ((C{float}[M]) -> (c{float}[M])) 3)", 31, "declared twice"),
+    ("E107", "(composite ((C{float}[M]) -> (D{float}[M] D{float}[M])) 3)", 43, "declared twice"),
     ("E115", "(composite ((A{float}[M]) -> ()) 3)", 12, "no outputs"),
     ("E201", "(composite", 1, "never closed"),
 ]

@@ -88,7 +88,7 @@ def target_of(f: Frame, form: Sexp, scope: Scope, whole: Form) -> Aref | Variabl
         f.mark(f.place(array), form.pos)
         return array
     if not array.writable:
-        f.fail("E225", f"'{name}' is an input and no output: it cannot be changed", form.pos, f'list "{name}" among the outputs')
+        f.fail("E225", f"'{name}' is an input and no output: it cannot be changed", form.pos, _output_instead(name, scope))
     place = Aref(array.name, index, array.dtype)
     f.mark(place, form.pos)
     f.work.written.add(array.name)
@@ -106,7 +106,7 @@ def _named_target(f: Frame, name: Atom, scope: Scope) -> Array | Variable:
             f.fail("E235", f"'{name}' is a whole tensor; statements over whole tensors are not supported yet", name.pos,
                    f"write its elements in loops: (setf {example(name, shape)} …)")
         case Number(what="scalar input"):
-            f.fail("E225", f"'{name}' is an input and no output: it cannot be changed", name.pos, f'list "{name}" among the outputs')
+            f.fail("E225", f"'{name}' is an input and no output: it cannot be changed", name.pos, _output_instead(name, scope))
         case Number(what=what):
             f.fail("E226", f"'{name}' is a {what} and cannot be assigned", name.pos, f"take a local instead: (set x {name})")
         case Broken():
@@ -116,6 +116,14 @@ def _named_target(f: Frame, name: Atom, scope: Scope) -> Array | Variable:
     ended = scope.ended_at(name)
     reason = f": it belongs to the inner statement list of line {f.spot(ended).line}" if ended is not None else ""
     f.fail("E220", f"there is no '{name}' here{reason}", name.pos, f"(set {name} value) declares a local")
+
+
+def _output_instead(name: str, scope: Scope) -> str:
+    """What to write instead of changing an input."""
+    output = f"{name}_out"                        # of a one-line form
+    if isinstance(scope.find_exact(output), Array):
+        return f"the output declared like it is a new tensor, {output}"
+    return f'list "{name}" among the outputs'
 
 
 # Statement -> operator, and whether the operand is negated first (a sum commutes with itself; a difference is a sum of the negated).

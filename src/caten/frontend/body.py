@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from ..core.expr import Expr, Var
 from ..core.program import At
-from ..core.text import Atom, Form, Sexp, read_forms
+from ..core.text import Form, Sexp, read_forms
 from ..errors import CatenError, Diagnostic, error
-from ..loop.statements import Aref, Setf, Stmt
+from ..loop.statements import Stmt
 from .calls import inline_call, weak_float
 from .composite import Composite, fold
-from .expressions import infer
 from .forms import STATEMENTS, sequence
 from .frame import Frame, Lookup, Work
+from .returned import split, store_returned
 from .scope import Array, Names, Number, Scope
 from .typing import WEAK_INT, Typing, Value
 from .unset import unset_reads
@@ -76,11 +76,11 @@ def _read_once(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, scop
     work = Work(Names(composite.names), kinds, frozenset(composite.sizes), lookup, composite.file, STATEMENTS | {"call": inline_call})
     frame = Frame(work, composite.where, Typing(composite.where, weak_float(composite.tensors)), callers=(composite.name,))
     inner = Scope(scope)
-    body, last = (forms[:-1], forms[-1]) if returns(composite, forms[-1]) else (forms, None)
+    body, last = split(composite, forms)
     stmts = sequence(frame, body, inner)
     if last is not None:
         try:
-            stmts += tuple(_returned(frame, composite, last, inner))
+            stmts += tuple(store_returned(frame, composite, last, scope, inner))
         except CatenError as problem:
             frame.report(problem)
     return work, stmts
@@ -102,39 +102,6 @@ def signature_scope(visible: Sequence[str], composite: Composite) -> Scope:
 
 
 # -- outputs ------------------------------------------------------------------------------------------------------------------------
-
-
-def returns(composite: Composite, form: Sexp) -> bool:
-    """Is it a `(return …)`, or an output alone, at the end of a body?"""
-    if isinstance(form, Atom):
-        return any(fold(o) == fold(form) for o in composite.outputs)
-    return isinstance(form, Form) and bool(form) and isinstance(form[0], Atom) and form[0].lower() == "return"
-
-
-def _returned(f: Frame, composite: Composite, form: Sexp, scope: Scope) -> list[Stmt]:
-    """Returned values match the outputs by position; a number is stored into an output of rank 0."""
-    values = form[1:] if isinstance(form, Form) else (form,)
-    expected = f"(return {' '.join(composite.outputs)})"
-    if len(values) == 1 and isinstance(values[0], Form) and values[0] and values[0][0] == "values":
-        values = values[0][1:]
-    if len(values) != len(composite.outputs):
-        f.fail("E229", f"{len(values)} values are returned for {len(composite.outputs)} outputs", form.pos, f"write {expected}, or leave it out")
-    stmts: list[Stmt] = []
-    for value, name in zip(values, composite.outputs, strict=True):
-        binding = scope.find(value) if isinstance(value, Atom) else None
-        output = composite.tensor(name)
-        assert output is not None
-        if isinstance(binding, Array) and binding.name == name:
-            continue
-        if output.shape:
-            code, reason = ("E235", "; expressions over whole tensors are not supported yet") if isinstance(value, Form) else ("E229", "")
-            f.fail(code, f"the returned value is not the output '{name}'{reason}", value.pos,
-                   f"set its elements, then write {expected} or leave it out")
-        place = Aref(name, (), output.dtype)
-        f.mark(place, value.pos)
-        f.work.written.add(name)
-        stmts.append(Setf(place, f.typing.settle(infer(f, value, scope), output.dtype, f"the output '{name}'")))
-    return stmts
 
 
 def unset_outputs(composite: Composite, work: Work, stmts: Sequence[Stmt]) -> list[Diagnostic]:

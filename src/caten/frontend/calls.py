@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..core.dtypes import DTYPES
-from ..core.expr import FALSE, TRUE, Const, Expr, Op, Var
+from ..core.expr import Const, Expr, Op, Var
 from ..core.node import contains, substitute
 from ..core.text import Atom, Form, Sexp, read_forms
 from ..errors import CatenError
 from ..loop.affine import canonical
-from ..loop.simplify import simplify
 from ..loop.statements import Let, Stmt
 from .composite import Composite, Declared
 from .expressions import infer, read_number, undefined, unset_output
 from .forms import sequence
 from .frame import MAX_CALLS, Frame
+from .returned import split, store_returned
 from .scope import Array, Broken, Number, Scope, Variable
 from .typing import WEAK_INT, Typing, Value, spell
 
@@ -45,14 +45,10 @@ def inline_call(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
     spot = callee.where
     frame = replace(f.deeper(form.pos), spot=spot, typing=Typing(spot, weak_float(callee.tensors)), path=(*f.path, form.pos),
                     callers=(*f.callers, callee.name), called_at=f.called_at or f.spot(form.pos))
-    return stmts + list(sequence(frame, statements_of(callee), inner))
-
-
-def statements_of(callee: Composite) -> Sequence[Sexp]:
-    """The body's forms, without a `return` at its end."""
-    forms = read_forms(callee.code, callee.where)
-    last = forms[-1] if forms else None
-    return forms[:-1] if isinstance(last, Form) and last and isinstance(last[0], Atom) and last[0].lower() == "return" else forms
+    names = Scope(inner)
+    body, last = split(callee, read_forms(callee.code, callee.where))
+    stmts += sequence(frame, body, names)
+    return stmts if last is None else stmts + store_returned(frame, callee, last, inner, names)
 
 
 def weak_float(tensors: Sequence[Declared]) -> str:
@@ -156,11 +152,11 @@ def unify_sizes(f: Frame, callee: Composite, passed: Sequence[tuple[Declared, Ar
                f"declare a tensor of {callee.name} with an axis that is '{missing[0]}' alone")
     for mine, theirs, formal, actual in pairs:
         expected = substitute(mine, sizes)
-        _require(f, Op("eq", (expected, theirs)), actual.pos, f"'{actual}' has {theirs!r} elements along an axis where '{formal.name}' of "
-                                                              f"{callee.name} has {canonical(expected)!r}")
+        f.require(Op("eq", (expected, theirs)), actual.pos, f"'{actual}' has {theirs!r} elements along an axis where '{formal.name}' of "
+                                                             f"{callee.name} has {canonical(expected)!r}")
     for condition in callee.conditions:
         required = substitute(condition, sizes)
-        _require(f, required, form.pos, f"this call contradicts a condition of {callee.name}, {required!r}")
+        f.require(required, form.pos, f"this call contradicts a condition of {callee.name}, {required!r}")
     return {name: sizes[Var(name, "i64")] for name in callee.sizes}
 
 
@@ -173,12 +169,3 @@ def _solve_conditions(callee: Composite, sizes: dict[Expr, Expr]) -> None:
                     unknown = [n for n in other.unique() if isinstance(n, Var) and n not in sizes]
                     if not unknown and not contains(other, size):
                         sizes[size] = substitute(other, sizes)
-
-
-def _require(f: Frame, condition: Expr, pos: int, contradiction: str) -> None:
-    """What must hold at every call: nothing where it always does, E315 where it never can."""
-    required = simplify(condition)
-    if required is FALSE:
-        f.fail("E315", contradiction, pos)
-    if required is not TRUE and required not in f.work.requirements:
-        f.work.requirements.append(required)

@@ -1,6 +1,7 @@
 """The one-line form of a spec: `(composite [Name] ((A{float}[M N]) -> (C{float}[M N]) [where M > 0]) body…)`.
 
-Its notation is that of TOML specs. The name is `Main` where it is left out.
+Its notation is that of TOML specs. The name is `Main` where it is left out. An output C that is declared like an input is a new tensor: the body
+may return what it holds, and calls it C_out.
 """
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def _composite(form: Sexp, source: Locations) -> Composite:
     if not parts or not isinstance(parts[0], Form):
         raise error("E023", "expected the signature ((input…) -> (output…))", source.at(parts[0].pos if parts else form.end), hint=f"write {SHAPE}")
     inputs, outputs, requirements = _signature(parts[0], source)
-    signature = declare([inputs] if inputs.text.strip() else [], outputs, requirements, source.at(parts[0].pos))
+    signature = declare([inputs] if inputs.text.strip() else [], outputs, requirements, source.at(parts[0].pos),
+                        renames=True)
     start, end = parts[1].pos if len(parts) > 1 else form.end, form.end
     return Composite(name, signature.tensors, signature.inputs, signature.outputs, signature.sizes, signature.conditions,
                      source.text[start:end], "lisp", lambda offset: source.at(start + offset), name_place, source.file, facts=positions(signature))

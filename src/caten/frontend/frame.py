@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from ..core.expr import Expr
+from ..core.expr import FALSE, TRUE, Expr
 from ..core.node import Node
 from ..core.program import At
 from ..core.text import Atom, Form, Sexp
 from ..errors import CatenError, Diagnostic, Place, error
+from ..loop.simplify import simplify
 from ..loop.statements import Aref, Stmt
 from .composite import Composite, fold
 from .scope import Names, Scope, Variable, is_identifier
@@ -80,6 +81,14 @@ class Frame:
         if place.file != self.work.file and self.called_at is not None:
             place = self.called_at
         self.work.positions[node] = At.of(place.line, place.column, node)
+
+    def require(self, condition: Expr, pos: int, contradiction: str) -> None:
+        """What must hold at every call: nothing where it always does, E315 where it never can."""
+        required = simplify(condition)
+        if required is FALSE:
+            self.fail("E315", contradiction, pos)
+        if required is not TRUE and required not in self.work.requirements:
+            self.work.requirements.append(required)
 
     # -- parts of forms -------------------------------------------------------------------------------------------------------------
 

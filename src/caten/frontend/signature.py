@@ -54,6 +54,7 @@ class Signature:
 class _Reader:
     """Collects the declarations of one operator, and everything that is wrong with them."""
 
+    renames: bool = False                                                            # is an output that is declared like an input a new tensor?
     sizes: dict[str, tuple[str, Place]] = field(default_factory=dict)                # folded name: as declared, where
     tensors: dict[str, Declared] = field(default_factory=dict)                       # folded name: declaration
     pending: list[tuple[Arithmetic, int]] = field(default_factory=list)              # where-clauses: cursor, start
@@ -93,13 +94,22 @@ class _Reader:
             raise error("E101", f"{cursor.here()} stands in the wrong place", cursor.place, hint="the order is NAME{type}[shape]<order>(where …)")
         text = written.text[start.start:cursor.tokens[cursor.i - 1].end]
         declared = Declared(name, dtype, shape, order, access, text, place, grad)
-        if (other := self.tensors.get(fold(name))) is not None:
+        other = self.tensors.get(fold(name))
+        if self.renames and other is not None and access == "out" and other.access == "in" and other.name == name:
+            name, other = self.unused(f"{name}_out"), None
+            declared = replace(declared, name=name, text=name + text[len(start.text):])
+        if other is not None:
             again = access == "out" and other.access == "in" and other.name == name
             raise error("E107", f"'{name}' is declared twice" + ("" if other.name == name else f": it is the same name as '{other.name}'"), place,
                         hint=f"'{name}' alone, without a type, is the input, changed in place; a new tensor takes another name" if again else
                         "upper and lower case, - and _ do not tell names apart", notes=(("first declared here", other.place),))
         self.tensors[fold(name)] = declared
         return declared
+
+    def unused(self, wish: str) -> str:
+        """A name that nothing declared so far has."""
+        candidates = (wish, *[f"{wish}_{n}" for n in range(2, 2 * MAX_TENSORS)])
+        return next(c for c in candidates if fold(c) not in self.tensors and fold(c) not in self.sizes)
 
     def element_type(self, cursor: Arithmetic, name: str) -> tuple[str, bool]:
         if not cursor.accept("{"):
@@ -222,11 +232,13 @@ class _Reader:
             self.problems.extend(refusal.diagnostics)
 
 
-def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements: Sequence[Written] = (), place: Place | None = None) -> Signature:
-    """The signature that these declarations make. Raises CatenError with all that is wrong (E101…E120); `place` is where the outputs stand."""
+def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements: Sequence[Written] = (), place: Place | None = None,
+            renames: bool = False) -> Signature:
+    """The signature that these declarations make. Raises CatenError with all that is wrong (E101…E120); `place` is where the outputs stand.
+    `renames`: an output C that is declared like an input is a new tensor, C_out."""
     if len(inputs) + len(outputs) > 2 * MAX_TENSORS:
         raise error("E120", f"more than {MAX_TENSORS} tensors", inputs[MAX_TENSORS].place if len(inputs) > MAX_TENSORS else place)
-    reader = _Reader()
+    reader = _Reader(renames)
     given = [t for written in inputs for t in reader.sequence(written, "in")]
     complete = not reader.problems                  # else what follows would repeat the same faults
     results: list[Declared] = []
