@@ -6,7 +6,7 @@ from caten.core.program import Bind, Buffer, Case, Doc, Schedule, Setting, Size,
 from caten.core.text import MAX_DEPTH, MAX_FORMS, read, read_forms, show
 from caten.errors import CatenError
 from caten.frontend.op import Body, OpProgram
-from caten.loop.statements import Aref, Fail, Fold, If, Incf, Let, Local, Prefetch, Setf, Shuffle, Splat, Vref, dotimes
+from caten.loop.statements import Aref, Fail, Fold, If, Incf, Let, Local, Prefetch, Setf, Shuffle, Splat, Transpose, Vref, dotimes
 
 i, M = Var("i", "i64"), Var("M", "i64")
 a = Aref("A", (i,), "f32")
@@ -37,7 +37,7 @@ def test_nan_reads_back():
     Setf(a, Cast("f32", i)), Incf(a, Const(1.0, "f32")), Incf(a, Const(1.0, "f32"), "max"), Let("x", "i64", i + 1), Local("t", "f32", (), "register"),
     Local("t", "f32", (M, Const(4)), "scratch"), Prefetch(a), If(i < 3, (Fail(1),)), If(i < 3, (Fail(1),), (Setf(a, a),)), dotimes("k", M),
     Setf(Vref("A", 8, (i,), -1, None, "f32"), Splat(8, a)), Setf(Vref("A", 4, (i,), 0, Splat(4, i < M), "f32"), Shuffle(Splat(4, a), (3, 2, 1, 0))),
-    Setf(a, Fold("add", Splat(8, a))), Setf(a, Op("where", (i < 3, a, Const(0.0, "f32")))),
+    Transpose(Vref("A", 8, (i, i), -1, None, "f32"), 0, Vref("A", 16, (i, i), -1, None, "f32"), 0), Setf(a, Fold("add", Splat(8, a))), Setf(a, Op("where", (i < 3, a, Const(0.0, "f32")))),
 ])
 def test_statements_read_back_with_their_types(statement):
     op = program(dotimes("i", M, statement, statement))

@@ -54,6 +54,24 @@ def test_integers_wrap() -> None:
     assert list(one("(for i 0 5 1 serial (setf (aref Y i) (* (aref X i) 100:i8)))", "i8")) == [100, -56, 44, -112, -12]
 
 
+def test_a_block_is_transposed() -> None:
+    p = program("""(buffer X f32 (5 3 7) (0 1 2) in) (buffer Y f32 (8 6) (1 0) inout)
+      (kernel T (transpose (vref Y 4 (1 2) 0) 1 (vref X 2 (1 1 3)) 0))""")
+    x, y = np.arange(105, dtype=np.float32).reshape(5, 3, 7), np.zeros((8, 6), np.float32)
+    assert run(p, {"X": x, "Y": y}) == 0
+    expected = np.zeros_like(y)
+    expected[1:5, 2:4] = x[1:5, 1, 3:5]
+    assert np.array_equal(y, expected)
+
+
+@pytest.mark.parametrize("at", ["(5 0)", "(-1 0)", "(0 3)"])
+def test_a_block_outside_its_array_is_an_error(at: str) -> None:
+    p = program(f"(buffer X f32 (8 4) (0 1) in) (buffer Y f32 (2 4) (0 1) inout) (kernel T (transpose (vref Y 4 (0 0)) 0 (vref X 2 {at}) 0))")
+    with pytest.raises(CatenError) as caught:
+        run(p, {"X": np.zeros((8, 4), np.float32), "Y": np.zeros((2, 4), np.float32)})
+    assert caught.value.diagnostics[0].code == "E485"
+
+
 def test_loops_count_down_and_skip() -> None:
     assert list(one("(for i 4 0 -2 serial (setf (aref Y i) 7.0)) (for i2 3 3 1 serial (setf (aref Y 0) 9.0))")) == [0, 0, 7, 0, 7]
 

@@ -59,6 +59,9 @@ def test_gemm() -> None:
     ("(for i 0 (floordiv N 8) 1 serial (setf (vref X 8 ((* 8 i))) (splat 8 0.0)))", None),
     ("(for i 0 (floordiv N 8) 1 serial (setf (vref X 8 ((* 4 i))) (splat 8 0.0)))",
      "one iteration of i writes (vref X 8 ((* 4 i))), and a later one writes (vref X 8 ((* 4 i))), which may be the same element"),
+    ("(local t f32 (4 8) stack) (for i 0 (floordiv M 4) 1 serial (transpose (vref C 8 ((* 4 i) 0)) 0 (vref t 4 (0 0)) 0))", None),
+    ("(local t f32 (4 8) stack) (for i 0 (floordiv M 4) 1 serial (transpose (vref C 8 ((* 3 i) 0)) 0 (vref t 4 (0 0)) 0))",
+     "one iteration of i writes (vref C 8 ((* 3 i) 0)), and a later one writes (vref C 8 ((* 3 i) 0)), which may be the same element"),
     ("(for i 0 N 1 serial (if (< (aref X i) 0.0) ((fail 1))))", "the loop over i contains a check that may end the call"),
 ])
 def test_parallel_loops(body: str, obstacle: str | None) -> None:

@@ -18,7 +18,9 @@ from caten.loop.statements import LoopProgram
 PARAMS = """(size M) (size N) (size K) (scalar x f32)
  (buffer A f32 (M N) (0 1) in) (buffer B f32 (N K) (0 1) in) (buffer C f32 (M K) (0 1) inout) (buffer T f32 (N M) (0 1) inout)
  (buffer X f32 (M N) (0 1) inout) (buffer u f32 (N) (0) in) (buffer v f32 (N) (0) inout) (buffer w f32 (M) (0) inout)
- (buffer s f32 () () inout) (buffer I i32 (N) (0) in) (buffer Q i32 (N) (0) inout) (buffer R f32 (8 6) (0 1) inout)"""
+ (buffer s f32 () () inout) (buffer I i32 (N) (0) in) (buffer Q i32 (N) (0) inout) (buffer R f32 (8 6) (0 1) inout)
+ (buffer S f32 (6 8) (0 1) inout) (buffer F f32 (8 6) (1 0) inout) (buffer V f32 (4 N 6) (0 1 2) in) (buffer W f32 (6 N 4) (0 1 2) inout)
+ (buffer D f64 (6 4) (0 1) inout) (buffer E f64 (4 6) (0 1) in)"""
 SIZES = ((0, 0, 0), (1, 1, 1), (2, 3, 5), (5, 0, 2), (4, 8, 4), (7, 9, 8), (3, 17, 6))
 NUMPY = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "bool": "bool"}
 

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from schedule_nets import assert_same, assert_sound, pick, program
 
+from caten.core.expr import Var, index
 from caten.errors import CatenError
 from caten.loop.statements import Aref, LoopProgram
 from caten.schedule import script
@@ -27,6 +28,7 @@ PROGRAMS = {
     "recurrence": "(for j 1 N 1 serial (setf (aref v j) (+ (aref v (- j 1)) (aref u j))))",
     "downwards": "(for j 0 N 1 serial (setf (aref v (- (- N j) 1)) (aref u j)))",
     "constant": "(for i 0 8 1 serial (for j 0 6 1 serial (setf (aref R i j) (* x (cast f32 (+ i j))))))",
+    "constant transpose": "(for i 0 6 1 serial (for j 0 8 1 serial (setf (aref S i j) (aref R j i))))",
     "named values": "(for j 0 N 1 serial (let y f32 (aref u j)) (let k i64 (- (- N j) 1)) (setf (aref v k) (* y y)))",
     "gather": "(for j 0 N 1 serial (if (and (<= 0:i32 (aref I j)) (< (cast i64 (aref I j)) N)) ((setf (aref v j) (aref u (cast i64 (aref I j)))))))",
 }
@@ -40,11 +42,13 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
     if not loops or not buffers:
         return "parallel", "gone"
     loop = pick(rng, loops)
-    match pick(rng, ["split", "split", "split", "reorder", "unroll", "vectorize", "vectorize", "parallel", "stage", "stage"]):
+    match pick(rng, ["split", "split", "split", "reorder", "unroll", "vectorize", "vectorize", "parallel", "stage", "stage", "transpose"]):
         case "split":
             return "split", loop, str(pick(rng, [1, 2, 3, 4, 8])), pick(rng, ["cut", "min", "pad"])
         case "reorder":
             return "reorder", *rng.sample(loops, min(len(loops), rng.randrange(2, 4)))
+        case "transpose":
+            return "transpose", *rng.sample(loops, min(len(loops), 2))
         case "unroll":
             return "unroll", loop, pick(rng, ["mark", "full"])
         case "stage":
@@ -65,7 +69,7 @@ def random_schedule(name: str, seed: int, counts: Counter[str]) -> tuple[LoopPro
             after = script.apply(after, [step])
         except CatenError as refused:
             codes = {d.code for d in refused.diagnostics}
-            if codes - {f"E{n}" for n in range(501, 517)}:
+            if codes - {f"E{n}" for n in range(501, 518)}:
                 raise AssertionError(f"{name}, seed {seed}: {[*taken, step]}: {refused}") from refused
             counts[f"{step[0]} refused"] += 1
             continue
@@ -91,8 +95,16 @@ def test_random_schedules_keep_the_meaning(nightly: bool) -> None:
         for seed in range(64 if nightly else 8):
             check(name, seed, counts)
     print(sorted(counts.items()))
-    kinds = ("split", "reorder", "unroll", "vectorize", "parallel", "stage", "read", "accumulate", "partial")
+    kinds = ("split", "reorder", "unroll", "vectorize", "parallel", "stage", "transpose", "read", "accumulate", "partial")
     assert all(counts[kind] > 0 for kind in kinds), counts
+
+
+def test_the_net_catches_a_block_of_the_wrong_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a block starts is that of the loops: with every range from 0, something must fail."""
+    monkeypatch.setattr("caten.schedule.primitives.transpose.starts", lambda loops: {Var(name, "i64"): index(0) for name in loops})
+    before = program("(for i 2 6 1 serial (for j 1 7 1 serial (setf (aref S (- i 2) j) (aref R j i))))")
+    with pytest.raises((AssertionError, CatenError)):
+        assert_same(before, script.apply(before, [("transpose", "i", "j")]), SIZES)
 
 
 def test_the_net_catches_a_planted_fault(monkeypatch: pytest.MonkeyPatch) -> None:

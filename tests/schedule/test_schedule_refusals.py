@@ -10,6 +10,7 @@ from caten.schedule import script
 MATMUL = "(for i 0 M 1 serial (for j 0 K 1 serial (for p 0 N 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))"
 ROWS = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref w i) (aref A i j))))"
 ONE = "(for j 0 N 1 serial (setf (aref v j) (aref u j)))"
+BLOCK = "(for i 0 6 1 serial (for j 0 8 1 serial (setf (aref S i j) (aref R j i))))"
 EIGHT = "(for j 0 8 1 serial (setf (aref R j 0) x))"
 
 REFUSALS = (
@@ -111,6 +112,25 @@ REFUSALS = (
      "stage j u: (aref u k) moves with 'k', which is no axis of the tile"),
     # contract
     ("E516", "(contract j)", ONE, "contract j: there is no product of floats that is added to something"),
+    # transpose
+    ("E517", "(transpose i j)", "(for i 0 6 1 serial (for j 0 8 1 serial (incf (aref S i j) (aref R j i))))", "'i' does not hold just 'j', and that just a copy"),
+    ("E517", "(transpose j i)", BLOCK, "transpose j i: 'j' does not hold just 'i'"),
+    ("E517", "(transpose i i)", BLOCK, "transpose i i: 'i' does not hold just 'i'"),
+    ("E517", "(transpose i j)", "(for i 0 6 1 parallel (for j 0 8 1 serial (setf (aref S i j) (aref R j i))))", "transpose i j: 'i' is parallel"),
+    ("E517", "(transpose i j)", "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref T j i) (aref A i j))))",
+     "transpose i j: the range of 'i' from 0 to M by 1 has no constant length; split it first"),
+    ("E517", "(transpose i j)", "(for i 0 5 1 serial (for j 0 8 1 serial (setf (aref S i j) (aref R j i))))",
+     "transpose i j: the 5 iterations of 'i' are not 2, 4, 6 … 64"),
+    ("E517", "(transpose i j)", "(for i 0 4 1 serial (for j 0 6 1 serial (setf (aref R i j) (aref R (+ i 4) j))))", "transpose i j: R is copied into itself"),
+    ("E517", "(transpose i j)", "(for i 0 4 1 serial (for j i (+ i 4) 1 serial (setf (aref S i j) (aref R j i))))", "the range of 'j' depends on 'i'"),
+    ("E517", "(transpose i j)", "(for i 0 6 1 serial (for j 0 6 1 serial (setf (aref S i j) (aref R i j))))",
+     "transpose i j: (aref R i j) is not contiguous in one of the loops and (aref S i j) in the other"),
+    ("E517", "(transpose i j)", "(for i 0 4 1 serial (for j 0 4 1 serial (setf (aref S i j) (aref R (+ i j) i))))",
+     "transpose i j: 'i' does not move (aref R (+ i j) i) by one along one axis"),
+    ("E517", "(transpose i j)", "(for i 0 4 1 serial (for j 0 4 1 serial (setf (aref S i (- 3 j)) (aref R j i))))", "'j' does not move (aref S i (- 3 j)) by one"),
+    ("E517", "(transpose i j)", "(for i 0 4 1 serial (for j 0 4 1 serial (if (< (aref I 0) 4:i32) ((setf (aref S i j) (aref R j i))))))", "'i' does not hold just 'j'"),
+    ("E517", "(transpose i j)", "(local c c128 (4 4) stack) (local d c128 (4 4) stack) (for i 0 4 1 serial (for j 0 4 1 serial (setf (aref d i j) (aref c j i))))",
+     "transpose i j: the elements of d have more than 8 bytes"),
 )
 
 

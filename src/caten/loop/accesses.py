@@ -10,19 +10,21 @@ from .affine import Linear
 from .context import Context
 from .effects import reads
 from .integer_sets import Constraint
-from .statements import Aref, For, If, Incf, Let, Local, Ramp, Ref, Setf, Splat, Stmt, Vref
+from .statements import Aref, For, If, Incf, Let, Local, Ramp, Ref, Setf, Splat, Stmt, Transpose, Vref
 
 LANE = Var("lane.", "i64")          # the lane of a vector access; no name of a program has a dot
 
 
 @dataclass(frozen=True)
 class Access:
-    """A read or write of a place. `guards`: the vector conditions under which a lane is touched."""
+    """A read or write of a place. `guards`: the vector conditions under which a lane is touched; `rows`: an axis, and how many vectors that follow
+    each other along it are touched, for a block."""
 
     ref: Aref | Vref
     context: Context
     is_write: bool = False
     guards: tuple[Expr, ...] = ()
+    rows: tuple[int, int] | None = None
 
     def positions(self, lane: Var = LANE) -> tuple[Context, tuple[Expr, ...]]:
         """The index of any one element touched, and what is known then; for a vector, of any lane that its mask lets through."""
@@ -33,8 +35,13 @@ class Access:
             for part in conjuncts(guard):
                 cond = lane_of(part, lane)
                 context = context if cond is None else context.given(cond)
-        at = self.ref.axis % max(len(self.ref.index), 1)
-        return context, tuple([i + lane if k == at else i for k, i in enumerate(self.ref.index)])
+        moves = {self.ref.axis % max(len(self.ref.index), 1): lane}
+        if self.rows is not None:
+            axis, count = self.rows
+            row = Var(lane.name + ".", "i64")
+            context = context.given(index(0) <= row).given(index(count) > row)
+            moves[axis % len(self.ref.index)] = row
+        return context, tuple([i + moves[k] if k in moves else i for k, i in enumerate(self.ref.index)])
 
 
 def conjuncts(mask: Expr) -> tuple[Expr, ...]:
@@ -76,6 +83,12 @@ def accesses(stmt: Stmt, context: Context) -> Iterator[Access]:
                 yield from reading(part, context)
             if isinstance(ref, Aref | Vref):
                 yield Access(ref, context, True)
+            return
+        case Transpose(ref, axis, value, value_axis):
+            for part in (*ref.children, *value.children):
+                yield from reading(part, context)
+            yield Access(value, context, False, (), (value_axis, ref.count))
+            yield Access(ref, context, True, (), (axis, value.count))
             return
         case _:
             return

@@ -14,7 +14,7 @@ from ..core.dtypes import DTYPES
 from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var
 from ..core.node import Node
 from ..errors import CatenError, error
-from .statements import Aref, Fold, Ramp, Ref, Shuffle, Splat, Vref
+from .statements import Aref, Fold, Ramp, Ref, Shuffle, Splat, Transpose, Vref
 
 Value = Callable[[], Any]
 Action = Callable[[], None]
@@ -237,6 +237,26 @@ class Closures:
                 out[touched] = array[at]
             return out
         return lanes
+
+    def transpose(self, stmt: Transpose) -> Action:
+        to, of = self.rows(stmt.ref, stmt.axis, stmt.value.count), self.rows(stmt.value, stmt.value_axis, stmt.ref.count)
+
+        def move() -> None:
+            to()[...] = of().T
+        return move
+
+    def rows(self, ref: Vref, axis: int, count: int) -> Callable[[], Any]:
+        """`count` vectors that follow each other along an axis, as a view: rows by lanes."""
+        env, slot, parts, rank = self.env, self.slot(ref.buffer), [self.value(i) for i in ref.index], len(ref.index)
+        counts = {axis % rank: count, ref.axis % rank: ref.count}
+
+        def view() -> Any:
+            array, at = env[slot], tuple([p() for p in parts])
+            if any(not 0 <= i <= i + counts.get(k, 1) <= extent for k, (i, extent) in enumerate(zip(at, array.shape, strict=True))):
+                raise _outside(ref, at, array.shape)
+            part = array[tuple([slice(i, i + counts[k]) if k in counts else i for k, i in enumerate(at)])]
+            return part if axis % rank < ref.axis % rank else part.T
+        return view
 
     def combine(self, ref: Ref, value: Expr, fn: str) -> Action:
         """place = fn(place, value)"""

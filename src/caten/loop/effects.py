@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..core.node import Node
-from .statements import Aref, Incf, Prefetch, Setf, Stmt, Vref
+from .statements import Aref, Incf, Prefetch, Setf, Stmt, Transpose, Vref
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -15,7 +15,7 @@ def reads(node: Node) -> frozenset[str]:
     if known is None:
         found = NOTHING
         match node:
-            case Setf(ref, value):
+            case Setf(ref, value) | Transpose(ref, value=value):
                 found = _all_reads(ref.children) | reads(value)
             case Prefetch(ref):
                 found = _all_reads(ref.children)
@@ -36,7 +36,7 @@ def writes(node: Stmt) -> frozenset[str]:
     known: frozenset[str] | None = node.__dict__.get("_writes")
     if known is None:
         match node:
-            case Setf(ref) | Incf(ref):
+            case Setf(ref) | Incf(ref) | Transpose(ref):
                 known = frozenset((ref.buffer,)) if isinstance(ref, Aref | Vref) else NOTHING
             case _:
                 known = written([c for c in node.children if isinstance(c, Stmt)])

@@ -14,7 +14,7 @@ from ..core.dtypes import DTYPES
 from ..core.program import Buffer, Ensure, Program, Require, Scalar, Size
 from ..errors import error
 from .closures import Action, Closures, poison, to_scalar
-from .statements import Barrier, Fail, For, If, Incf, Let, Local, LoopProgram, Prefetch, Setf, Stmt
+from .statements import Barrier, Fail, For, If, Incf, Let, Local, LoopProgram, Prefetch, Setf, Stmt, Transpose
 
 
 class WithBody(Protocol):
@@ -117,6 +117,8 @@ class _Code(Closures):
                 return self.write(ref, self.value(value))
             case Incf(ref, value, fn):
                 return self.combine(ref, value, fn)
+            case Transpose():
+                return self.transpose(stmt)
             case Local():
                 return self.local(stmt)
             case Prefetch() | Barrier():

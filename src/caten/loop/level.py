@@ -18,7 +18,7 @@ from .affine import text_of
 from .context import Context
 from .dependence import carried_dependence
 from .simplify import statement_field
-from .statements import MARKS, SPACES, Aref, Fold, For, If, Incf, Let, Local, Ramp, Setf, Shuffle, Splat, Stmt, Vref
+from .statements import MARKS, SPACES, STREAM, WRITE, Aref, Fold, For, If, Incf, Let, Local, Prefetch, Ramp, Setf, Shuffle, Splat, Stmt, Transpose, Vref
 
 Scope = Mapping[str, Node]          # what declares each visible name
 
@@ -94,9 +94,20 @@ def _statement(stmt: Stmt, scope: Scope, context: Context, checked: bool) -> Non
                 raise _fault("E482", stmt, f"a {_kind(value)} is stored in a {_kind(ref)}")
             if isinstance(stmt, Incf) and (OPERATORS.get(stmt.fn) is None or OPERATORS[stmt.fn].arity != 2):
                 raise _fault("E482", stmt, f"'{stmt.fn}' does not combine two values")
-            target = scope.get(ref.buffer) if isinstance(ref, Aref | Vref) else None
-            if isinstance(target, Buffer) and target.access == "in":
-                raise _fault("E488", stmt, f"'{target.name}' is only read by the caller's agreement")
+            if isinstance(stmt, Setf) and stmt.how and (stmt.how != STREAM or not isinstance(ref, Vref) or ref.mask is not None):
+                raise _fault("E488", stmt, f"a {_kind(ref)} is not stored with '{stmt.how}'")
+            _is_written(ref, scope, stmt)
+        case Prefetch(ref, how):
+            if how not in ("", WRITE):
+                raise _fault("E488", stmt, f"nothing is prefetched in order to '{how}'")
+        case Transpose(ref, axis, value, value_axis):
+            if ref.dtype != value.dtype:
+                raise _fault("E482", stmt, f"a {_kind(value)} is stored in a {_kind(ref)}")
+            if ref.buffer == value.buffer:
+                raise _fault("E487", stmt, f"'{ref.buffer}' is transposed into itself")
+            for block, across in ((ref, axis), (value, value_axis)):
+                _check_block(block, across, scope[block.buffer], stmt)
+            _is_written(ref, scope, stmt)
         case Local(_, dtype, shape, space):
             if dtype not in DTYPES or space not in SPACES:
                 raise _fault("E488", stmt, f"a local of type '{dtype}' in '{space}'")
@@ -104,6 +115,22 @@ def _statement(stmt: Stmt, scope: Scope, context: Context, checked: bool) -> Non
                 raise _fault("E488", stmt, f"the shape of a local in '{space}' must be constant")
     if checked and not context.unreachable:
         _accesses_are_in_bounds(stmt, scope, context)
+
+
+def _is_written(ref: Expr, scope: Scope, stmt: Stmt) -> None:
+    target = scope.get(ref.buffer) if isinstance(ref, Aref | Vref) else None
+    if isinstance(target, Buffer) and target.access == "in":
+        raise _fault("E488", stmt, f"'{target.name}' is only read by the caller's agreement")
+
+
+def _check_block(block: Vref, across: int, declared: Node, stmt: Stmt) -> None:
+    """Vectors that follow each other: an even number of lanes of at most 8 bytes, contiguous in memory, along two axes."""
+    rank = len(block.index)
+    fastest = declared.order[-1:] if isinstance(declared, Buffer) else (rank - 1,)
+    if block.count % 2 or DTYPES[block.dtype].bytes > 8 or block.mask is not None:
+        raise _fault("E487", stmt, f"{text_of(block)}: a block has rows of 2, 4, 6 … lanes of at most 8 bytes, all of them touched")
+    if (block.axis % rank,) != fastest or not -rank <= across < rank or across % rank == block.axis % rank:
+        raise _fault("E487", stmt, f"{text_of(block)}: its rows are not contiguous, or follow each other along axis {across}")
 
 
 def _accesses_are_in_bounds(stmt: Stmt, scope: Scope, context: Context) -> None:

@@ -12,6 +12,7 @@ from ..core.program import Program
 
 MARKS = ("serial", "unroll", "parallel")
 SPACES = ("register", "stack", "scratch", "global")
+STREAM, WRITE = "stream", "write"          # how a setf stores, and what a prefetch is for
 
 
 class Stmt(Node):
@@ -160,10 +161,12 @@ class Let(Stmt, head="let"):
 
 
 class Setf(Stmt, head="setf"):
-    """`(setf place x)`: place = x."""
+    """`(setf place x)`: place = x. `(setf place x stream)`: a vector goes to memory past the caches, where the machine has such a store; what is
+    read afterwards is the same."""
 
     ref: Ref
     value: Expr
+    how: str = ""
 
 
 class Incf(Stmt, head="incf"):
@@ -173,6 +176,17 @@ class Incf(Stmt, head="incf"):
     ref: Ref
     value: Expr
     fn: str = "add"
+
+
+class Transpose(Stmt, head="transpose"):
+    """`(transpose (vref T 8 (p i)) 0 (vref A 16 (i p)) 0)`: 8 rows of A, each of 16 neighbours, one after the other along axis 0, become 16 rows
+    of T, each of 8 neighbours, along its axis 0: T[p + b, i + a] = A[i + a, p + b]. Both arrays are contiguous along the axes of their vectors,
+    and differ."""
+
+    ref: Vref
+    axis: int
+    value: Vref
+    value_axis: int
 
 
 class Local(Stmt, head="local"):
@@ -189,9 +203,11 @@ class Local(Stmt, head="local"):
 
 
 class Prefetch(Stmt, head="prefetch"):
-    """`(prefetch place)`: ask for a place's cache line; changes nothing."""
+    """`(prefetch place)`: ask for a place's cache line, with `(prefetch place write)` in order to write it; changes nothing. The place need not
+    exist."""
 
     ref: Ref
+    how: str = ""
 
 
 class Barrier(Stmt, head="barrier"):

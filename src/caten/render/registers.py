@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..core.expr import Const
 from ..core.node import Node
-from ..loop.statements import Aref, Kernel, Local, Vref
+from ..loop.statements import Aref, Kernel, Local, Transpose, Vref
 
 LIMIT = 512           # variables for one array
 
@@ -21,9 +21,10 @@ def vector_widths(kernel: Kernel) -> dict[str, int]:
             accesses.setdefault(node.buffer, []).append(node)
         elif isinstance(node, Local) and (node.space == "register" or not node.shape):
             locals_[node.name] = node
+    blocks = {place.buffer for node in kernel.unique() if isinstance(node, Transpose) for place in (node.ref, node.value)}
     widths = {}
     for name, local in locals_.items():
-        width = _width(local, accesses.get(name, []))
+        width = None if name in blocks else _width(local, accesses.get(name, []))
         if width is not None:
             widths[name] = width
     return widths

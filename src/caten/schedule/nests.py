@@ -9,7 +9,7 @@ from ..core.node import Node
 from ..errors import CatenError, did_you_mean, error
 from ..loop.affine import linear
 from ..loop.context import Context
-from ..loop.statements import Aref, For, If, Incf, Kernel, LoopProgram, Ref, Setf, Stmt, Vref
+from ..loop.statements import Aref, For, If, Incf, Kernel, LoopProgram, Ref, Setf, Stmt, Transpose, Vref
 
 
 def refusal(code: str, step: str, reason: str) -> CatenError:
@@ -107,10 +107,10 @@ def accesses(node: Any, buffer: str) -> list[Ref]:
     return list(found)
 
 
-def writes(node: Any) -> list[Setf | Incf]:
+def writes(node: Any) -> list[Setf | Incf | Transpose]:
     """The stores in a statement or a list of them, in text order."""
     roots: Iterable[Node] = node if isinstance(node, tuple) else (node,)
-    return [n for root in roots for n in root.walk() if isinstance(n, Setf | Incf)]
+    return [n for root in roots for n in root.walk() if isinstance(n, Setf | Incf | Transpose)]
 
 
 def reads_memory(expr: Node) -> bool:

@@ -15,6 +15,7 @@ from .primitives.parallel import parallel
 from .primitives.reorder import reorder
 from .primitives.split import TAILS, split
 from .primitives.stage import HOWS, stage
+from .primitives.transpose import transpose
 from .primitives.unroll import unroll
 from .primitives.vectorize import vectorize
 
@@ -53,6 +54,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "parallel": Primitive(parallel, ("loop",)),
     "stage": Primitive(stage, ("loop", "buffer", HOWS, ("register", "stack", "scratch")), (), "loop"),
     "contract": Primitive(contract, ("loop",)),
+    "transpose": Primitive(transpose, ("loop", "loop")),
 }
 
 
