@@ -170,6 +170,27 @@ def test_arms_stay_lazy() -> None:
     assert result.passed
 
 
+@pytest.mark.parametrize("body", [
+    "(if c ((if (not (< 0 N)) ((fail 1))) (setf (aref Y 0) (aref I 0))))",
+    "(if (not c) () ((if (not (< 0 N)) ((fail 1))) (setf (aref Y 0) (aref I (mod 3 N)))))",
+    "(if c ((for i 0 3 1 serial (setf (aref Y i) (where (< (aref I i) 1:i32) (aref I i) 2:i32)))))",
+    "(if c ((if (= N 0) ((fail 1))) (for i 0 9 N serial (setf (aref Y 0) 1:i32))))",
+    "(if c ((for i 0 9 N serial (setf (aref Y 0) 1:i32))))",
+    "(if c ((let n i64 9) (if (< N n) ((fail 1))) (for i 0 1000000000000 1 serial (setf (aref Y 0) 1:i32))))",
+    "(setf (aref Y 0) (where c (aref I 0) 1:i32))",
+    "(setf (aref Y 0) (where (not c) 1:i32 (aref I (cast i64 (aref I 0)))))",
+    "(setf (aref Y 0) (cast i32 (where c (* 2.0 (cast f32 (aref I 0))) 1.0)))",
+    "(if c ((if (not (< 3 N)) ((fail 1))) (setf (aref Y (+ N 3)) 7:i32) (incf (aref Y (+ N 3)) 7:i32)))",
+    "(if c ((setf (aref Y (+ N 3)) 7:i32) (incf (aref Y (+ N 3)) 7:i32)))",
+    "(if c ((local T f32 (N) scratch) (setf (aref T 0) 1.0) (incf (aref T 0) 2.0) (setf (aref Y 0) (cast i32 (aref T 0)))))",
+])
+def test_the_side_that_is_not_taken_stays_inside_its_arrays(body: str) -> None:
+    p = program("(size N) (buffer X f32 () () in) (buffer I i32 (N) (0) in) (buffer Y i32 (3) (0) inout)"
+                f"(body (let c bool (< (* 1.1 (aref X)) 2.2)) {body})")                      # c is false, but only just
+    result, _ = compare(p, {"N": 0, "X": np.array(2, np.float32), "I": np.zeros(0, np.int32), "Y": np.zeros(3, np.int32)})
+    assert result.passed
+
+
 def test_overflow_of_the_declared_type_is_infinite() -> None:
     result, wide = elementwise("(/ 1.0 (exp x))", [100.0, 1.0, -100.0])
     assert result.passed

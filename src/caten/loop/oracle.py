@@ -5,7 +5,7 @@ may have made, and `C__loose` (uint8; zero-filled) for elements where a decision
 Integers keep their types. A sum by `incf` carries Σ|x| beside it, so its bound holds in any order of summation: after n terms n · u · Σ|x|.
 
 A decision on a float that lies within the bound of its edge is taken both ways: the branch that is not taken widens the bounds of what it would
-write.
+write. No check speaks for what that branch accesses: its indices are looked at one by one, and what is outside reads as 0 and is not written.
 """
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ import struct
 from dataclasses import dataclass, replace
 
 from ..core.dtypes import DTYPES
-from ..core.expr import FALSE, TRUE, Bitcast, Cast, Const, Expr, Op, Var, number
+from ..core.expr import FALSE, TRUE, Bitcast, Cast, Const, Expr, Op, Var, index, number
 from ..core.node import Node
 from ..core.program import At, Buffer, Case, Opt, Program, Reference, Schedule, Signature
 from ..core.scalars import OPERATORS
 from ..errors import error
 from .comparison import Comparison, check, widened
+from .context import ends_in_failure
+from .effects import reads
 from .interpret import statements
 from .rounding import EXACT, LIMITS, apart, both, choose, either, greater, leaves_domain, negated, plus, propagated, reaches, rounding, size
 from .statements import Aref, Fail, For, If, Incf, Kernel, Let, Local, LoopProgram, Setf, Stmt, dotimes
@@ -76,6 +78,8 @@ class _Translation:
         self.count = 0
         self.out: list[Stmt] = []
         self.memo: dict[Expr, Tracked] = {}
+        self.doubtful = False                       # may what is translated be a side that the exact run does not take?
+        self.shapes = {n.name: n.shape for n in source.unique() if isinstance(n, (Buffer, Local))}
 
     def program(self, body: tuple[Stmt, ...]) -> LoopProgram:
         params: list[Node] = []
@@ -99,9 +103,9 @@ class _Translation:
     def initial_sum(self, buffer: Buffer) -> Stmt:
         """Σ|x| starts with what the array holds, where it is an input."""
         names = [f"{buffer.name}__axis{n}" for n in range(len(buffer.shape))]
-        index = tuple(Var(n, "i64") for n in names)
-        start = size(Aref(buffer.name, index, WIDE[buffer.type])) if buffer.access == "inout" else EXACT
-        stmt: Stmt = Setf(Aref(f"{buffer.name}__sum", index, "f64"), start)
+        at = tuple(Var(n, "i64") for n in names)
+        start = size(Aref(buffer.name, at, WIDE[buffer.type])) if buffer.access == "inout" else EXACT
+        stmt: Stmt = Setf(Aref(f"{buffer.name}__sum", at, "f64"), start)
         for name, extent in reversed(list(zip(names, buffer.shape, strict=True))):
             stmt = dotimes(name, extent, stmt)
         return stmt
@@ -120,13 +124,23 @@ class _Translation:
     # Statements.
 
     def block(self, stmts: tuple[Stmt, ...], where: Where) -> tuple[Stmt, ...]:
-        outer, outer_memo = self.out, self.memo
-        self.out = []
-        for stmt in stmts:
+        outer, outer_memo, outer_doubt = self.out, self.memo, self.doubtful
+        self.out, self.doubtful = [], where.unsure is not FALSE
+        for at, stmt in enumerate(stmts, 1):
             self.memo = {}
+            if self.doubtful and isinstance(stmt, If) and ends_in_failure(stmt.then):
+                self.guarded(stmt, stmts[at:], where)
+                break
             self.statement(stmt, where)
-        done, self.out, self.memo = tuple(self.out), outer, outer_memo
+        done, self.out, self.memo, self.doubtful = tuple(self.out), outer, outer_memo, outer_doubt
         return done
+
+    def guarded(self, check: If, rest: tuple[Stmt, ...], where: Where) -> None:
+        """A check, and what relies on it: where a side is not taken, the check does not fail the call but ends the side."""
+        cond = self.value(check.cond)
+        test, loose = self.named(cond.value), self.named(cond.loose)
+        self.branch(Tracked(test, EXACT, loose), check.then, check.otherwise, where)
+        self.out.append(If(either(negated(test), loose), self.block(rest, where)))
 
     def statement(self, stmt: Stmt, where: Where) -> None:
         added = as_sum(stmt)
@@ -139,7 +153,10 @@ class _Translation:
                 bounds = [self.value(e) for e in (lo, hi, step)]
                 loose = self.named(either(either(bounds[0].loose, bounds[1].loose), bounds[2].loose))
                 inner = self.block(body, replace(where, unsure=either(where.unsure, loose)))
-                self.out.append(For(name, bounds[0].value, bounds[1].value, bounds[2].value, mark, inner))
+                lo, hi, step = (b.value for b in bounds)
+                loop = For(name, lo, hi, step, mark, inner)
+                may_not_end = self.doubtful and not isinstance(step, Const)
+                self.out.append(If(Op("ne", (step, index(0))), (loop,)) if may_not_end else loop)
             case If(cond, then, otherwise):
                 self.branch(self.value(cond), then, otherwise, where)
             case Fail():
@@ -184,7 +201,7 @@ class _Translation:
         assert isinstance(stmt.ref, Aref)
         place = self.place(stmt.ref)
         old, x = self.value(stmt.ref), self.value(stmt.value)
-        total = self.named(Aref(f"{stmt.ref.buffer}__sum", place.index, "f64") + size(x.value))
+        total = self.named(self.held(Aref(f"{stmt.ref.buffer}__sum", place.index, "f64"), place) + size(x.value))
         result = self.named(Op(stmt.fn, (old.value, x.value)))
         factor = 4.0 if DTYPES[stmt.ref.dtype].kind == "complex" else 1.0
         bound = plus(plus(old.bound, x.bound), total * (factor * DTYPES[stmt.ref.dtype].unit_roundoff))
@@ -209,20 +226,22 @@ class _Translation:
             loose = either(loose, both(where.unsure, either(old.loose, differs)))
             value = choose(where.taken, value, old.value)
             if name in self.sums:
-                total = choose(where.unsure, Op("max", (total, Aref(f"{name}__sum", place.index, "f64"))), total)
+                total = choose(where.unsure, Op("max", (total, self.held(Aref(f"{name}__sum", place.index, "f64"), place))), total)
         value, bound, loose = self.named(value), self.named(bound), self.named(loose)
         total = self.named(total) if name in self.sums else EXACT
-        self.out.append(Setf(place, value))
         if bound is not EXACT:
             self.inexact.add(name)
         if loose is not FALSE:
             self.unsure.add(name)
+        stored = [Setf(place, value)]
         if is_float and name in self.assumed_inexact:
-            self.out.append(Setf(Aref(f"{name}__bound", place.index, "f64"), bound))
+            stored.append(Setf(Aref(f"{name}__bound", place.index, "f64"), bound))
         if name in self.assumed_unsure:
-            self.out.append(Setf(Aref(f"{name}__loose", place.index, "u8"), Cast("u8", loose)))
+            stored.append(Setf(Aref(f"{name}__loose", place.index, "u8"), Cast("u8", loose)))
         if name in self.sums:
-            self.out.append(Setf(Aref(f"{name}__sum", place.index, "f64"), total))
+            stored.append(Setf(Aref(f"{name}__sum", place.index, "f64"), total))
+        inside = self.inside(place)
+        self.out.extend(stored if inside is TRUE else [If(inside, tuple(stored))])
 
     # Expressions.
 
@@ -238,7 +257,7 @@ class _Translation:
                    for n in expr.unique())
 
     def compute(self, expr: Expr) -> Tracked:
-        if self.is_exact(expr):
+        if self.is_exact(expr) and not (self.doubtful and reads(expr)):
             return Tracked(expr)
         match expr:
             case Const(value, dtype):
@@ -258,19 +277,38 @@ class _Translation:
         raise error("E485", f"the oracle does not know ({expr.head} …)")
 
     def load(self, ref: Aref) -> Tracked:
-        name, index = ref.buffer, tuple(self.value(i) for i in ref.index)
-        at = tuple(i.value for i in index)
+        name, indices = ref.buffer, tuple(self.value(i) for i in ref.index)
+        at = tuple(i.value for i in indices)
         loose: Expr = FALSE
-        for i in index:
+        for i in indices:
             loose = either(loose, i.loose)
         wide = WIDE.get(ref.dtype, ref.dtype)
         held = ref.dtype if name in self.inputs else wide
-        value: Expr = Aref(name, at, held)
+        place = Aref(name, at, held)
+        value = self.held(place, place)
         value = self.named(value if held == wide else Cast(wide, value))
-        bound = self.named(Aref(f"{name}__bound", at, "f64")) if name in self.assumed_inexact and ref.dtype in WIDE else EXACT
+        bound = self.named(self.held(Aref(f"{name}__bound", at, "f64"), place)) if name in self.assumed_inexact and ref.dtype in WIDE else EXACT
         if name in self.assumed_unsure:
-            loose = either(loose, Op("ne", (Aref(f"{name}__loose", at, "u8"), number(0, "u8"))))
+            loose = either(loose, Op("ne", (self.held(Aref(f"{name}__loose", at, "u8"), place), number(0, "u8"))))
         return Tracked(value, bound, self.named(loose))
+
+    def held(self, ref: Aref, place: Aref) -> Expr:
+        """What an array holds at a place; 0 where that is outside. `ref`: the place itself, or the same one in an array beside it."""
+        return choose(self.inside(place), ref, number(0, ref.dtype))
+
+    def inside(self, place: Aref) -> Expr:
+        """Is a place inside its array? Always, where the checks of the program have seen to it."""
+        if not self.doubtful:
+            return TRUE
+        asked = Aref(f"{place.buffer}__inside", place.index, "bool")
+        if asked not in self.memo:
+            within: Expr = TRUE
+            for at, extent in zip(place.index, self.shapes[place.buffer], strict=True):
+                end = self.value(extent).value
+                if not (isinstance(at, Const) and isinstance(end, Const) and 0 <= at.value < end.value):
+                    within = both(within, both(index(0) <= at, at < end))
+            self.memo[asked] = Tracked(self.named(within))
+        return self.memo[asked].value
 
     def operator(self, fn: str, args: tuple[Tracked, ...], dtype: str) -> Tracked:
         """`dtype`: the declared type of the operands."""
@@ -303,8 +341,10 @@ class _Translation:
     def where(self, cond: Tracked, then: Expr, otherwise: Expr) -> Tracked:
         """Only the chosen arm is evaluated; both where the condition is at its edge."""
         test, unsure = self.named(cond.value), self.named(cond.loose)
+        outer, self.doubtful = self.doubtful, self.doubtful or unsure is not FALSE
         x = self.arm(then, either(test, unsure))
         y = self.arm(otherwise, either(negated(test), unsure))
+        self.doubtful = outer
         value = self.named(choose(test, x.value, y.value))
         bound = choose(test, x.bound, y.bound)
         loose = choose(test, x.loose, y.loose)
