@@ -131,6 +131,22 @@ REFUSALS = (
     ("E517", "(transpose i j)", "(for i 0 4 1 serial (for j 0 4 1 serial (if (< (aref I 0) 4:i32) ((setf (aref S i j) (aref R j i))))))", "'i' does not hold just 'j'"),
     ("E517", "(transpose i j)", "(local c c128 (4 4) stack) (local d c128 (4 4) stack) (for i 0 4 1 serial (for j 0 4 1 serial (setf (aref d i j) (aref c j i))))",
      "transpose i j: the elements of d have more than 8 bytes"),
+    # specialize
+    ("E503", "(specialize j)", ONE, "(specialize j): 1 words do not fit (specialize LOOP CONDITION [NAME])"),
+    ("E503", "(split j (4))", ONE, "(split j (4)): expected a word, not (4)"),
+    ("E520", "(specialize j (< N R))", ONE, "specialize j (< N R): 'R' is no size, scalar or loop there; these are: M, N, K, x"),
+    ("E520", "(specialize j (< i 4))", "(for j 0 N 1 serial (for i 0 M 1 serial (incf (aref v j) x)))", "'i' is no size, scalar or loop there"),
+    ("E520", "(specialize j (< j 4))", ONE, "'j' is no size, scalar or loop there"),
+    ("E520", "(specialize j (< N 4.0))", ONE, "specialize j (< N 4.0): (< N 4.0) has operands of different types: i64, f32"),
+    ("E520", "(specialize j (+ N 4))", ONE, "specialize j (+ N 4): (+ N 4) is a value of type i64, not a condition"),
+    ("E520", "(specialize j N)", ONE, "N is a value of type i64, not a condition"),
+    ("E520", "(specialize j (and N M))", ONE, "(and N M) is a value of type i64"),
+    ("E520", "(specialize j (not x))", ONE, "(not x): 'not' is not defined on f32"),
+    ("E520", "(specialize j (< (aref u 0) 0.0))", ONE, "(< (aref u 0) 0.0) is more than operators, numbers and names"),
+    ("E520", "(specialize j (< N))", ONE, "(< …) takes 2 operands, not 1"),
+    ("E520", "(specialize j (smaller N 4))", ONE, "unknown head 'smaller'"),
+    ("E520", "(specialize j (<= 0 N))", ONE, "specialize j (<= 0 N): the condition always holds there"),
+    ("E520", "(specialize j (< N 4)) (specialize js (= N 5))", ONE, "specialize js (= N 5): the condition never holds there"),
 )
 
 

@@ -5,22 +5,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.node import Node
 from ..core.program import At, Schedule, Source
-from ..core.text import Form, flat, place_in, read_forms
+from ..core.text import Form, flat, form_of, place_in, read_forms
 from ..errors import CatenError, Place, did_you_mean, error
 from ..loop.level import verify as verify_program
 from ..loop.statements import LoopProgram
 from .primitives.contract import contract
 from .primitives.parallel import parallel
 from .primitives.reorder import reorder
+from .primitives.specialize import specialize
 from .primitives.split import TAILS, split
 from .primitives.stage import HOWS, stage
 from .primitives.transpose import transpose
 from .primitives.unroll import unroll
 from .primitives.vectorize import vectorize
 
-Step = tuple[str, ...]
-Kind = str | tuple[str, ...]          # of a word: `loop`, `buffer`, `name`, `count`, or one of these words
+Step = tuple[Any, ...]                # of words, and of conditions as nested tuples of them
+Kind = str | tuple[str, ...]          # of a word: `loop`, `buffer`, `name`, `count`, `condition`, or one of these words
 
 APPLIED: Step = ("applied",)          # the last entry of a Schedule whose steps the program has taken
 
@@ -55,6 +57,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "stage": Primitive(stage, ("loop", "buffer", HOWS, ("register", "stack", "scratch")), (), "loop"),
     "contract": Primitive(contract, ("loop",)),
     "transpose": Primitive(transpose, ("loop", "loop")),
+    "specialize": Primitive(specialize, ("loop", "condition"), ("name",)),
 }
 
 
@@ -63,7 +66,7 @@ def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> L
     that is refused; with `verify`, E48x for a step that made a wrong program."""
     done: list[Step] = []
     for step in steps:
-        words = tuple([str(word) for word in step])
+        words = tuple([_plain(word) for word in step])
         if words == APPLIED:
             continue
         try:
@@ -75,6 +78,16 @@ def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> L
         if verify:
             verify_program(recorded(program, done))
     return recorded(program, done)
+
+
+def _plain(word: Any) -> Any:
+    """A word of a step as text, a condition as nested tuples of them, whatever it was given as: an expression, its text, a form."""
+    if isinstance(word, Node):
+        return form_of(word)
+    if isinstance(word, tuple):
+        return tuple([_plain(part) for part in word])
+    text = str(word)
+    return _plain(read_forms(text)[0]) if text.startswith("(") else text
 
 
 def written(program: LoopProgram, step: Step) -> Place | None:
@@ -101,7 +114,7 @@ def is_applied(fact: Schedule) -> bool:
 def check(step: Step, place: Place | None = None) -> tuple[Any, ...]:
     """The arguments that a step gives its primitive. Raises E502 for an unknown primitive and E503 for wrong words."""
     name, *words = step or ("",)
-    row = PRIMITIVES.get(name)
+    row = PRIMITIVES.get(name) if isinstance(name, str) else None
     if row is None:
         known = list(PRIMITIVES)
         raise error("E502", f"there is no schedule step '{name}'; the steps are: {', '.join(known)}", place, hint=did_you_mean(name, known))
@@ -117,8 +130,12 @@ def check(step: Step, place: Place | None = None) -> tuple[Any, ...]:
 def _value(word: str, kind: Kind, step: Step, place: Place | None) -> Any:
     if isinstance(kind, tuple):
         if word not in kind:
-            raise error("E503", f"{flat(step)}: expected one of {', '.join(kind)}, not '{word}'", place, hint=did_you_mean(word, kind))
+            raise error("E503", f"{flat(step)}: expected one of {', '.join(kind)}, not '{flat(word)}'", place, hint=did_you_mean(flat(word), kind))
         return word
+    if kind == "condition":
+        return word
+    if not isinstance(word, str):
+        raise error("E503", f"{flat(step)}: expected a word, not {flat(word)}", place)
     if kind == "count":
         if not word.isascii() or not word.isdigit() or len(word) > 9:
             raise error("E503", f"{flat(step)}: expected a number, not '{word}'", place)
@@ -138,9 +155,9 @@ def parse_schedule(text: str, spot: str | Callable[[int], Place] = "<schedule>")
         raise error("E504", "expected one (schedule step…)", here(0), hint="for example (schedule (split i 8) (vectorize ii))")
     steps: list[Step] = []
     for form in forms[0][1:]:
-        if not isinstance(form, Form) or not all(isinstance(word, str) for word in form):
+        if not isinstance(form, Form) or not all(isinstance(word, str) for word in form[:2]):
             raise error("E504", "expected a step, (NAME word…), here", here(getattr(form, "pos", 0)))
-        step = tuple([str(word) for word in form])
+        step = tuple([_plain(word) for word in form])
         if step != APPLIED:
             check(step, here(form.pos))
             steps.append(step)

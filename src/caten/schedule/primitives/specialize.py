@@ -1,0 +1,51 @@
+"""specialize: a nest of its own for the calls of which something is known."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...core.dtypes import is_integer
+from ...core.expr import Const, Expr, Op, Var
+from ...core.naming import Names
+from ...core.node import substitute
+from ...core.text import flat
+from ...loop.accesses import conjuncts
+from ...loop.statements import If, LoopProgram
+from ..conditions import condition
+from ..names import copied
+from ..nests import context_at, find, refusal, replaced
+from ..tidy import tidied
+
+
+def specialize(program: LoopProgram, loop: str, cond: Any, ending: str = "s") -> LoopProgram:
+    """Where a condition holds, a copy of the loop runs instead of it. What the copy declares has the old names with `s` behind them (or
+    another ending); steps on the copy and on the loop differ from here on, and in each it is known whether the condition holds. It speaks of
+    sizes, scalars, and loops outside; a size that equals a number is that number in the copy.
+
+        (specialize i (< M 8))
+        (for i 0 M 1 serial                         (if (< M 8)
+          (for j 0 N 1 serial                         ((for is 0 M 1 serial
+            (setf (aref A i j) 0.0)))         ->         (for js 0 N 1 serial (setf (aref A is js) 0.0))))
+                                                      ((for i 0 M 1 serial
+                                                         (for j 0 N 1 serial (setf (aref A i j) 0.0)))))
+    """
+    step = f"specialize {loop} {flat(cond)}"
+    found = find(program, loop, step)
+    try:
+        test = condition(program, found, cond)
+    except ValueError as problem:
+        raise refusal("E520", step, str(problem)) from None
+    known = context_at(program, found)
+    for holds, shown in ((known.proves, "always"), (known.refutes, "never")):
+        if holds(test):
+            raise refusal("E520", step, f"the condition {shown} holds there")
+    special = substitute(copied((found,), ending, Names.of(program)), dict(_equalities(test)))
+    return replaced(program, found, If(test, tidied(special), (found,)))
+
+
+def _equalities(cond: Expr) -> Iterator[tuple[Var, Const]]:
+    """The whole numbers that names have where the condition holds."""
+    for part in conjuncts(cond):
+        match part:
+            case Op("eq", (Var() as name, Const() as value)) | Op("eq", (Const() as value, Var() as name)) if is_integer(name.dtype):
+                yield name, value

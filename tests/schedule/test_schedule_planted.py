@@ -1,0 +1,38 @@
+"""Faults planted in the primitives: the nets that every rewriting goes through catch each of them, on the texts of the goldens."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from schedule_nets import SIZES, assert_same, program
+from test_schedule_goldens import FOLDER, cases
+
+from caten.core.expr import index
+from caten.errors import CatenError
+from caten.schedule import script
+from caten.schedule.primitives import specialize
+
+PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
+    "specialize: a size is taken for another": (
+        "specialize", "specialize._equalities", lambda cond, find=specialize._equalities: [(v, index(c.value + 1)) for v, c in find(cond)]),
+}
+
+
+@pytest.mark.parametrize("title", PLANTED)
+def test_a_planted_fault_is_caught(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, target, fault = PLANTED[title]
+    monkeypatch.setattr(f"caten.schedule.primitives.{target}", fault)
+    assert any(is_caught(steps, text) for steps, text, _ in cases(FOLDER / f"{name}.txt").values())
+
+
+def is_caught(steps: str, text: str) -> bool:
+    """Does the verifier or the interpreter tell that something is wrong?"""
+    before = program(text)
+    try:
+        assert_same(before, script.apply(before, script.parse_schedule(f"(schedule {steps})").steps, verify=True), SIZES)
+    except AssertionError:
+        return True
+    except CatenError as problem:
+        return all(d.code.startswith("E48") for d in problem.diagnostics)
+    return False
