@@ -147,7 +147,7 @@ class _Checks:
                 self.depths[name] = len(frames)
                 return stmt
             case Setf(ref, value):
-                return Setf(site.place(ref), site.expr(value))
+                return Setf(site.place(ref), site.expr(value), stmt.how)
             case Incf(ref, value, fn):
                 return Incf(site.place(ref), site.expr(value), fn)
         return stmt

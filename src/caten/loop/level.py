@@ -18,7 +18,27 @@ from .affine import text_of
 from .context import Context
 from .dependence import carried_dependence
 from .simplify import statement_field
-from .statements import MARKS, SPACES, STREAM, WRITE, Aref, Fold, For, If, Incf, Let, Local, Prefetch, Ramp, Setf, Shuffle, Splat, Stmt, Transpose, Vref
+from .statements import (
+    MARKS,
+    SPACES,
+    STREAM,
+    WRITE,
+    Aref,
+    Fold,
+    For,
+    If,
+    Incf,
+    Let,
+    Local,
+    Prefetch,
+    Ramp,
+    Setf,
+    Shuffle,
+    Splat,
+    Stmt,
+    Transpose,
+    Vref,
+)
 
 Scope = Mapping[str, Node]          # what declares each visible name
 

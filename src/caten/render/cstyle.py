@@ -15,6 +15,7 @@ from ..core.text import show
 from ..errors import error
 from ..loop.statements import Local, LoopProgram
 from . import definitions
+from .caches import MACROS
 from .code import ADD, BITAND, BITOR, BITXOR, EQUALITY, MUL, RELATION, Helper, Infix, Libm, Prefix, Spelling
 from .entry import EntryPoints, escaped
 from .expressions import Expressions, View
@@ -39,6 +40,8 @@ OPS: dict[str, Spelling] = {
     **{fn: Libm(row.libm) for fn, row in OPERATORS.items() if row.libm and row.takes == "float" and fn != "truncmod"},
 }
 MARKS: dict[str, str] = {"serial": "", "unroll": "CT_UNROLL({count})", "parallel": "#pragma omp parallel for schedule(static)"}
+# A parallel loop in two parts, for what every thread does once after its share.
+REGION = ("#pragma omp parallel", "#pragma omp for schedule(static) nowait")
 _UNROLL = """#define CT_PRAGMA(words) _Pragma(#words)
 #if defined(__clang__)
 #define CT_UNROLL(n) CT_PRAGMA(clang loop unroll_count(n))
@@ -61,6 +64,7 @@ class CStyle:
     types: Mapping[str, str] = TYPES
     ops: Mapping[str, Spelling] = OPS
     marks: Mapping[str, str] = MARKS
+    region: tuple[str, str] = REGION
     settings: Mapping[str, Any] = {}
     vector_functions: Mapping[tuple[str, str, int], str] = {}      # (operator, type, lanes) -> a function of a vector library
     fused: bool = False                                             # has the machine a fused multiply-add?
@@ -74,8 +78,8 @@ class CStyle:
         body = "\n".join(parts)
         head = [f"#include <{h}>" for h in sorted(helpers.headers)]
         types = helpers.text()
-        pieces = ["\n".join(head) + "\n", _EXPORT, _UNROLL if "CT_UNROLL" in body else "", _THREADS if "omp_get_" in body else "",
-                  _VECTORS if "vector_size" in types else "", types, body]
+        pieces = ["\n".join(head) + "\n", _EXPORT, _UNROLL if "CT_UNROLL" in body else "", MACROS if "CT_STREAMED" in body else "",
+                  _THREADS if "omp_get_" in body else "", _VECTORS if "vector_size" in types else "", types, body]
         return "\n".join([_title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])
 
     def _program(self, program: LoopProgram, helpers: Helpers, taken: list[str]) -> str:
@@ -91,7 +95,7 @@ class CStyle:
         kernels = []
         for kernel in program.kernels:
             ex = self._expressions(program, helpers, names)
-            body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, Places(program.all(At)), file)
+            body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, self.region, Places(program.all(At)), file)
             name = f"{symbol(program.name)}_{symbol(kernel.name)[3:]}"
             while name in taken:
                 name += "_"

@@ -9,21 +9,18 @@ from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Var, index
 from ..core.node import Node
 from ..core.program import At
-from ..core.rewrite import free_names
 from ..errors import error
-from ..loop.statements import Aref, Barrier, Fail, For, If, Incf, Kernel, Let, Local, Prefetch, Ref, Setf, Splat, Stmt, Transpose, Vref
-from . import registers
-from .code import Code, Infix
-from .estimate import THRESHOLD, in_float64, operations, trips
+from ..loop.statements import STREAM, Aref, Barrier, Fail, For, If, Incf, Kernel, Let, Local, Prefetch, Ref, Setf, Splat, Stmt, Transpose, Vref
+from . import caches, heads, registers
+from .code import Code, Infix, call
 from .expressions import Expressions, View
-from .flatten import product, times
+from .flatten import product
 from .helpers import COMPARISONS
 from .places import Places
 from .scratch import ALIGNMENT, Layout, in_block
 from .transposing import transposed
 
 INDENT = "    "
-MOST_COPIES = 64                # of a loop's body that the C compiler is asked for
 
 
 @dataclass
@@ -35,6 +32,7 @@ class KernelBody:
     marks: dict[str, str]
     layout: Layout
     parallel: bool
+    region: tuple[str, str] = ("", "")              # how threads are started, and a loop inside is shared by them
     places: Places = field(default_factory=lambda: Places(()))
     file: str = ""
     lines: list[str] = field(default_factory=list)
@@ -53,7 +51,9 @@ class KernelBody:
             for expr in read:
                 self._read |= {n.name if isinstance(n, Var) else n.buffer for n in expr.unique() if isinstance(n, (Var, Aref, Vref))}
         self.fails = any(isinstance(n, Fail) for n in self.kernel.unique())
+        self._streamed = False                      # is there a store past the caches that no fence follows yet?
         self.block(self.kernel.body)
+        self._fence()
         if self._position is not None:                # what follows is of the last statement still
             self.lines.append(f'#line {self._position.line} "{self.file}"')
 
@@ -97,15 +97,15 @@ class KernelBody:
                     first = self._initial(stmt, stmts[n + 1:n + 2])
                     skip = first is not None
                     zero = stmt.name if self._local(stmt, first) else ""
-                case Setf(ref=ref, value=value):
-                    self.line(self._assign(ref, value))
+                case Setf(ref=ref, value=value, how=how):
+                    self.line(self._stream(ref, value) if how == STREAM else self._assign(ref, value))
                 case Incf(ref=ref, value=value, fn=fn):
                     self.line(self._combine(ref, value, fn))
                 case Transpose():
                     self.line(f"{transposed(stmt, self.expressions)};")
                 case Prefetch(ref=ref):
                     if not self.expressions.register(ref):
-                        self.line(f"__builtin_prefetch({self.expressions.pointer(ref).text});")
+                        self.line(f"{caches.prefetched(stmt, self.expressions).text};")
                 case Fail(row=row):
                     self._fail(row)
                 case Barrier():
@@ -171,11 +171,13 @@ class KernelBody:
                     self.line(f"const int64_t {name} = {self.expressions.text(loop.lo)};")
                 self.block(loop.body)
             return
-        if loop.mark == "parallel" and self.parallel and not self._threaded and (pragma := self._pragma(loop)):
-            self._threads(loop, pragma)
-            return
+        if loop.mark == "parallel" and self.parallel and not self._threaded:
+            pragma = heads.parallel(loop, self.marks["parallel"], self.kernel, self.expressions)
+            if pragma:
+                self._threads(loop, pragma)
+                return
         if loop.mark == "unroll" and self.marks["unroll"]:
-            self.line(self.marks["unroll"].format(count=_copies(loop)))
+            self.line(self.marks["unroll"].format(count=heads.copies(loop)))
         with self._header(loop, name):
             self.block(loop.body)
 
@@ -186,7 +188,7 @@ class KernelBody:
         limit = self._once(loop.hi, f"ct_{loop.name}_end")
         if isinstance(step, Const):
             test = f"{name} {'<' if step.value > 0 else '>'} {limit}"
-            after = _advance(name, step.value)
+            after = heads.advance(name, step.value)
         else:
             by = self._once(step, f"ct_{loop.name}_step")
             test, after = f"{by} > 0 ? {name} < {limit} : {by} < 0 && {name} > {limit}", f"{name} += {by}"
@@ -199,17 +201,6 @@ class KernelBody:
             return name
         return self.expressions.value(bound).at(12)
 
-    def _pragma(self, loop: For) -> str:
-        """The runtime's spelling of a parallel loop, with a condition on its work; empty where the work is known to be little."""
-        work = times(trips(loop), operations(loop.body))
-        pragma = self.marks["parallel"]
-        declared = {d.declares()[0] for d in self.kernel.unique() if isinstance(d, (For, Let, Local))}
-        if isinstance(work, Const):
-            return pragma if work.value > THRESHOLD else ""
-        if free_names(work) & declared or any(isinstance(n, Ref) for n in work.unique()):    # type: ignore[operator]   # it is a set
-            return pragma
-        return f"{pragma} if ({self.expressions.text(in_float64(work))} > {THRESHOLD})"
-
     def _threads(self, loop: For, pragma: str) -> None:
         name, fails = self.expressions.names.of(loop.name), any(isinstance(n, Fail) for n in loop.unique())
         limit = self._once(loop.hi, f"ct_{loop.name}_end")
@@ -217,8 +208,8 @@ class KernelBody:
             raise error("E612", f"loop {loop.name}: a parallel loop needs a constant step", hint="mark it serial")
         self._threaded = True
         sign = "<" if loop.step.value > 0 else ">"
-        self.line(pragma)
-        with self.braces(f"for (int64_t {name} = {self.expressions.text(loop.lo)}; {name} {sign} {limit}; {_advance(name, loop.step.value)})"):
+        with self._team(loop, pragma), self.braces(
+                f"for (int64_t {name} = {self.expressions.text(loop.lo)}; {name} {sign} {limit}; {heads.advance(name, loop.step.value)})"):
             if any(isinstance(n, Local) and in_block(n) for n in loop.unique()):
                 self.line("const int64_t ct_thread = omp_get_thread_num();")
             if fails:
@@ -230,6 +221,26 @@ class KernelBody:
         if fails:
             self.line("if (ct_failed) return ct_failed;")
         self._label, self._threaded = None, False
+
+    @contextmanager
+    def _team(self, loop: For, pragma: str) -> Iterator[None]:
+        """The loop shared by threads; where they store past the caches, each has a fence behind its part."""
+        if not caches.streams(loop):
+            self.line(pragma)
+            yield
+            return
+        self._fence()
+        start, share = self.region
+        self.line(start + pragma.removeprefix(self.marks["parallel"]))
+        with self.braces(""):
+            self.line(share)
+            yield
+            self._fence()
+
+    def _fence(self) -> None:
+        if self._streamed:
+            self.line("CT_STREAMED;")
+        self._streamed = False
 
     @property
     def threads_fail(self) -> bool:
@@ -299,6 +310,15 @@ class KernelBody:
         named = ex.register(ref)
         return f"{named.text} = {stored.text};" if named else ex.access("store", ref, stored).text + ";"
 
+    def _stream(self, ref: Ref, value: Expr) -> str:
+        """The store of a vector past the caches, where its lanes are neighbours."""
+        ex = self.expressions
+        assert isinstance(ref, Vref)
+        if ex.register(ref) or ex.stride(ref).text != "1":
+            return self._assign(ref, value)
+        self._streamed = True
+        return call(caches.store(ex.helpers, ref.dtype, ref.count), ex.pointer(ref), self._stored(ref, value)).text + ";"
+
     def _combine(self, ref: Ref, value: Expr, fn: str) -> str:
         ex = self.expressions
         spelling, kind = ex.helpers.ops.get(fn), DTYPES[ref.dtype].kind
@@ -321,22 +341,9 @@ class KernelBody:
         return f"{named.text} = {code.text};" if named else ex.access("store", ref, code).text + ";"
 
 
-def _advance(name: str, by: int) -> str:
-    return f"{name}++" if by == 1 else f"{name} += {by}" if by > 0 else f"{name} -= {-by}"
-
-
 def _is_zeroing(stmt: Stmt, name: str) -> bool:
     """Does it set part of a local to (positive) zero?"""
     match stmt:
         case Setf(ref=Aref(buffer=buffer) | Vref(buffer=buffer), value=Splat(arg=Const() as value) | (Const() as value)):
             return buffer == name and repr(value.value) in ("0", "0.0", "False")
     return False
-
-
-def _copies(loop: For) -> int:
-    """How many copies of its body a loop marked `unroll` becomes: all, where they are few."""
-    if isinstance(loop.lo, Const) and isinstance(loop.hi, Const) and isinstance(loop.step, Const) and loop.step.value:
-        count = len(range(loop.lo.value, loop.hi.value, loop.step.value))
-        if count <= MOST_COPIES:
-            return max(1, count)
-    return 4

@@ -13,10 +13,12 @@ from ..loop.level import verify as verify_program
 from ..loop.statements import LoopProgram
 from .primitives.contract import contract
 from .primitives.parallel import parallel
+from .primitives.prefetch import prefetch
 from .primitives.reorder import reorder
 from .primitives.specialize import specialize
 from .primitives.split import TAILS, split
 from .primitives.stage import HOWS, stage
+from .primitives.stream import stream
 from .primitives.transpose import transpose
 from .primitives.unroll import unroll
 from .primitives.vectorize import vectorize
@@ -55,6 +57,8 @@ PRIMITIVES: dict[str, Primitive] = {
     "vectorize": Primitive(vectorize, ("loop",)),
     "parallel": Primitive(parallel, ("loop",)),
     "stage": Primitive(stage, ("loop", "buffer", HOWS, ("register", "stack", "scratch")), (), "loop"),
+    "prefetch": Primitive(prefetch, ("loop", "buffer", "count"), (("write",),)),
+    "stream": Primitive(stream, ("loop", "buffer")),
     "contract": Primitive(contract, ("loop",)),
     "transpose": Primitive(transpose, ("loop", "loop")),
     "specialize": Primitive(specialize, ("loop", "condition"), ("name",)),

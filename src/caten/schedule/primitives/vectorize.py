@@ -118,8 +118,8 @@ class _Widening:
                 self.wide.add(name)
                 shape = (*shape, index(self.lanes))
                 return (stmt.replace(shape=shape, space="scratch" if space == "stack" and self.is_large(shape, stmt.type) else space),)
-            case Prefetch(ref=ref):
-                return (Prefetch(substitute(ref, {self.var: self.lo})),)
+            case Prefetch():
+                return (substitute(stmt, {self.var: self.lo}),)
         raise self.refuse(f"({stmt.head} …) has no vector form")
 
     def choice(self, stmt: If, mask: Expr | None) -> tuple[Stmt, ...]:

@@ -1,0 +1,84 @@
+"""prefetch: ask for what a later iteration will use."""
+from __future__ import annotations
+
+from ...core.expr import Expr, Var
+from ...core.node import substitute
+from ...loop.affine import canonical
+from ...loop.statements import WRITE, Aref, For, If, Let, Local, LoopProgram, Prefetch, Stmt, Vref
+from ..nests import find, mentions, reads_memory, refusal, replaced
+from ..tidy import tidied
+
+MAX_DISTANCE = 1024           # so that an address, computed in 64 bits, cannot wrap around: no memory has 2^53 bytes
+
+
+def prefetch(program: LoopProgram, loop: str, buffer: str, distance: int, how: str = "") -> LoopProgram:
+    """Before each use of `buffer` in a loop, the place that `distance` iterations of the loop later the same use will take is asked for; with
+    `write`, in order to be written. The place need not exist: asking for an address outside of every array does nothing. One of the last steps:
+    once a buffer is prefetched, it is used in more than one way.
+
+        (prefetch p B 8)
+        (for p 0 K 1 serial                          (for p 0 K 1 serial
+          (incf (aref A p) (aref B p j)))    ->        (prefetch (aref B (+ p 8) j))
+                                                       (incf (aref A p) (aref B p j)))
+    """
+    step = f"prefetch {loop} {buffer}"
+    found = find(program, loop, step)
+    if not 1 <= distance <= MAX_DISTANCE:
+        raise refusal("E530", step, f"a distance is from 1 to {MAX_DISTANCE} iterations, not {distance}")
+    if any(isinstance(n, Local) and n.name == buffer and n.space == "register" for n in program.unique()):
+        raise refusal("E530", step, f"{buffer} is in registers, which have no address")
+    ahead = _Ahead(found, buffer, distance, how, step)
+    body = ahead.block(found.body)
+    if body == found.body:
+        raise refusal("E530", step, f"no use of {buffer} in '{loop}' moves with it")
+    return replaced(program, found, *tidied((found.replace(body=body),)))
+
+
+class _Ahead:
+    """Puts the requests in front of the statements."""
+
+    def __init__(self, loop: For, buffer: str, distance: int, how: str, step: str) -> None:
+        self.loop, self.buffer, self.how, self.step = loop, buffer, how, step
+        var = Var(loop.name, "i64")
+        if reads_memory(loop.step):
+            raise refusal("E530", step, f"the step of '{loop.name}' reads memory")
+        self.later: dict[Expr, Expr] = {var: canonical(var + loop.step * distance)}
+        self.lets = [n.name for n in loop.unique() if isinstance(n, Let)]
+
+    def block(self, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The list with a request in front of every statement that uses the buffer itself; each place is asked for once in a list."""
+        out: list[Stmt] = []
+        asked: dict[Aref | Vref, None] = {}
+        for stmt in stmts:
+            for ref in self.uses(stmt):
+                if ref not in asked:
+                    asked[ref] = None
+                    out.append(Prefetch(self.shifted(ref), WRITE if self.how else ""))
+            match stmt:
+                case For(body=body):
+                    out.append(stmt.replace(body=self.block(body)))
+                case If(then=then, otherwise=otherwise):
+                    out.append(stmt.replace(then=self.block(then), otherwise=self.block(otherwise)))
+                case _:
+                    out.append(stmt)
+        return tuple(out)
+
+    def uses(self, stmt: Stmt) -> list[Aref | Vref]:
+        """The places of the buffer in a statement, not in those inside it, that move with the loop."""
+        if isinstance(stmt, Prefetch):
+            return []
+        own = [child for child in stmt.children if not isinstance(child, Stmt)]
+        places = dict.fromkeys(n for child in own for n in child.walk() if isinstance(n, Aref | Vref) and n.buffer == self.buffer)
+        return [place for place in places if self.moves(place)]
+
+    def moves(self, place: Aref | Vref) -> bool:
+        """Does its index depend on the loop? Where that needs what only a later iteration knows, the step is refused."""
+        if any(reads_memory(i) for i in place.index):
+            raise refusal("E530", self.step, f"the index of {place} reads memory")
+        if mentions(place.index, self.lets):
+            raise refusal("E530", self.step, f"the index of {place} has a name that is given inside '{self.loop.name}'")
+        return mentions(place.index, (self.loop.name,))
+
+    def shifted(self, place: Aref | Vref) -> Aref | Vref:
+        index = tuple([substitute(i, self.later) for i in place.index])
+        return place.replace(index=index) if isinstance(place, Aref) else place.replace(index=index, mask=None)

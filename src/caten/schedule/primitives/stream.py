@@ -1,0 +1,42 @@
+"""stream: store to memory past the caches."""
+from __future__ import annotations
+
+from typing import Any
+
+from ...loop.effects import reads
+from ...loop.statements import STREAM, For, Local, LoopProgram, Setf, Stmt, Vref
+from ..nests import accesses, enclosing, find, refusal, replaced
+
+
+def stream(program: LoopProgram, loop: str, buffer: str) -> LoopProgram:
+    """Every vector that is stored to `buffer` inside a loop goes to memory past the caches, which pays for what is larger than they are and not
+    read again soon. The nest may not read the buffer. After `vectorize`: what is stored one by one, or under a mask, is stored as before.
+
+        (stream j v)
+        (for j 0 (floordiv N 8) 1 serial                     (for j 0 (floordiv N 8) 1 serial
+          (setf (vref v 8 ((* j 8))) (splat 8 x)))    ->       (setf (vref v 8 ((* j 8))) (splat 8 x) stream))
+    """
+    step = f"stream {loop} {buffer}"
+    found = find(program, loop, step)
+    if not accesses(found, buffer):
+        raise refusal("E531", step, f"'{loop}' does not use it")
+    if any(isinstance(n, Local) and n.name == buffer and n.space in ("register", "stack") for n in program.unique()):
+        raise refusal("E531", step, f"{buffer} is a small array of the kernel's own, which stays in the caches")
+    nest = (*enclosing(program, found), found)[0]
+    if buffer in reads(nest):
+        reader = next(str(n) for n in _statements(nest) if not isinstance(n, For) and buffer in reads(n))
+        raise refusal("E531", step, f"{buffer} is read in the nest of '{nest.name}', by {reader}")
+    streamed = _streamed(found, buffer)
+    if streamed is found:
+        raise refusal("E531", step, f"'{loop}' stores no whole vector to {buffer} that is not streamed already; vectorize first")
+    return replaced(program, found, streamed)
+
+
+def _streamed(stmt: Any, buffer: str) -> Any:
+    if isinstance(stmt, Setf) and isinstance(stmt.ref, Vref) and stmt.ref.buffer == buffer and stmt.ref.mask is None:
+        return stmt.replace(how=STREAM)
+    return stmt.map(lambda child: _streamed(child, buffer) if isinstance(child, Stmt) else child)
+
+
+def _statements(nest: For) -> list[Stmt]:
+    return [n for n in nest.walk() if isinstance(n, Stmt)]

@@ -1,0 +1,81 @@
+"""What is asked of the caches: requests for lines ahead, and stores past them, in C that every host compiler takes."""
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from test_render_run import COMPILERS, build, program
+
+from caten.render.cstyle import CStyle
+
+COPY = """(loop C (buffer X f32 (N) (0) in) (buffer Y f32 (N) (0) out) (size N)
+  (kernel main (for i 0 (floordiv N 8) 1 MARK (setf (vref Y 8 ((* 8 i))) (vref X 8 ((* 8 i))) stream))
+    (for j (* 8 (floordiv N 8)) N 1 serial (setf (aref Y j) (aref X j)))))"""
+AHEAD = """(loop P (buffer X f32 (M N) (0 1) in) (buffer Y f32 (N) (0) inout) (size M) (size N)
+  (kernel main (for i 0 M 1 serial (for j 0 N 1 serial
+    (prefetch (aref X (+ i 1024) (- j 1024))) (prefetch (aref Y (+ (* j 1024) 7)) write) (incf (aref Y j) (aref X i j))))))"""
+
+
+class Threads(CStyle):
+    settings: ClassVar = {"OMP": True}
+
+
+@pytest.mark.parametrize("compiler", list(COMPILERS))
+@pytest.mark.parametrize(("lanes", "dtype"), [(8, "f32"), (2, "f32"), (4, "f64"), (16, "f32"), (16, "u8"), (4, "bool"), (4, "i64"), (2, "u8")])
+def test_streamed_vectors_arrive_whatever_their_address(compiler: str, lanes: int, dtype: str, tmp_path: Path) -> None:
+    text = COPY.replace("MARK", "serial").replace("8 ", f"{lanes} ").replace("N 8", f"N {lanes}").replace("f32", dtype)
+    run = build(text, tmp_path, compiler, CStyle())
+    kind = np.dtype({"f32": "f4", "f64": "f8", "i64": "i8"}.get(dtype, "u1"))
+    x = (np.arange(100) % 2).astype(kind)
+    room = np.zeros(200 * kind.itemsize, np.uint8)
+    for start in range(0, 64 * kind.itemsize, kind.itemsize):
+        y = room[start:start + 100 * kind.itemsize].view(kind)
+        y[:] = 9
+        assert run(x, y, 100) == 0
+        assert (y == x).all()
+
+
+def test_stores_past_the_caches_are_asked_for_and_followed_by_a_fence() -> None:
+    text = CStyle().render(program(COPY.replace("MARK", "serial")))
+    assert "ct_stream_f32x8(Y + 8 * i, ct_load_f32x8(X + 8 * i));" in text
+    assert re.search(r"Y\[j\] = X\[j\];\n    }\n    CT_STREAMED;\n}", text)
+    assert "CT_STREAM" not in CStyle().render(program(COPY.replace("MARK", "serial").replace(" stream)", ")")))
+
+
+def test_each_thread_has_a_fence_behind_its_share() -> None:
+    text = Threads().render(program(COPY.replace("MARK", "parallel")))
+    assert re.search(r"#pragma omp parallel if \(.*\)\n    {\n        #pragma omp for schedule\(static\) nowait\n        for ", text)
+    assert re.search(r"\n        }\n        CT_STREAMED;\n    }\n    for \(int64_t j", text)
+    assert text.count("CT_STREAMED;") == 1
+    assert "#pragma omp parallel for" in Threads().render(program(COPY.replace("MARK", "parallel").replace(" stream)", ")")))
+
+
+def test_vectors_that_are_not_neighbours_are_stored_as_ever() -> None:
+    text = CStyle().render(program("(loop S (buffer Y f32 (8 N) (0 1) out) (size N) (kernel main (for i 0 N 1 serial (setf (vref Y 8 (0 i) 0) (splat 8 1.0) stream))))"))
+    assert "ct_scatter_f32x8(" in text
+    assert "CT_STREAMED" not in text
+
+
+def test_clang_has_the_instructions(tmp_path: Path) -> None:
+    pytest.importorskip("ziglang")
+    (tmp_path / "k.c").write_text(Threads().render(program(COPY.replace("MARK", "parallel"))))
+    words = [sys.executable, "-m", "ziglang", "cc", "-march=x86_64_v3", "-fno-sanitize=undefined", "-fopenmp", "-O3", "-S", "k.c", "-o", "k.s"]
+    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
+    made = (tmp_path / "k.s").read_text()
+    assert "movntps" in made
+    assert "sfence" in made
+
+
+@pytest.mark.parametrize(("compiler", "flags"), [("gcc", ["-fsanitize=undefined", "-fno-sanitize-recover=all", "-static-libubsan"]), ("gcc", []), ("zig", [])])
+def test_lines_far_outside_of_every_array_may_be_asked_for(compiler: str, flags: list[str], tmp_path: Path) -> None:
+    run = build(AHEAD, tmp_path, compiler, CStyle(), *flags)
+    assert "__builtin_prefetch((const void *)((uintptr_t)X + (uintptr_t)((i + 1024) * N + j - 1024) * 4));" in run.source
+    assert "__builtin_prefetch((const void *)((uintptr_t)Y + (uintptr_t)(j * 1024 + 7) * 4), 1);" in run.source
+    x, y = np.ones((3, 5), np.float32), np.zeros(5, np.float32)
+    assert run(x, y, 3, 5) == 0
+    assert (y == 3).all()
