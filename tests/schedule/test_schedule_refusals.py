@@ -49,6 +49,11 @@ REFUSALS = (
      "reorder j i: the range of 'j' reads memory"),
     ("E511", "(reorder j i)", "(for i 0 (- M 1) 1 serial (for j 1 N 1 serial (setf (aref X (+ i 1) (- j 1)) (aref X i j))))",
      "which may be the same element"),
+    # hoist
+    ("E521", "(hoist j)", ONE, "hoist j: the body of 'j' is not under a condition"),
+    ("E521", "(hoist j)", "(for j 0 N 1 serial (if (< j 4) ((setf (aref v j) x))))",
+     "hoist j: every condition in it changes with its iterations, or reads memory: (< j 4)"),
+    ("E521", "(hoist j)", "(for j 0 N 1 serial (if (< (aref s) 1.0) ((incf (aref s) x))))", "or reads memory: (< (aref s) 1.0)"),
     # unroll
     ("E512", "(unroll j)", ONE, "unroll j: its range from 0 to N by 1 is not constant"),
     ("E512", "(unroll j full)", "(for j 0 65 1 serial (incf (aref s) x))", "unroll j: 65 copies of its body are too much text"),

@@ -14,6 +14,8 @@ from .helpers import COMPARISONS, PART, Helpers
 from .literals import literal
 from .names import Names
 
+STRIDED = {"load": "gather", "store": "scatter"}
+
 
 @dataclass(frozen=True)
 class View:
@@ -36,6 +38,7 @@ class Expressions:
     names: Names
     views: dict[str, View] = field(default_factory=dict)
     flags: frozenset[str] = frozenset()                                 # bool scalars of the caller
+    indices: frozenset[str] = frozenset()                               # loop variables and sizes
     vectors: dict[str, tuple[int, int]] = field(default_factory=dict)   # vector names: lanes, and bits of a mask's lanes
     used: dict[str, None] = field(default_factory=dict)
 
@@ -229,6 +232,9 @@ class Expressions:
     def mask(self, expr: Expr, bits: int) -> Code:
         """A bool vector as integers of `bits` bits: -1 where it holds, 0 elsewhere."""
         lanes, h = self.lanes(expr), self.helpers
+        counted = self._counted(expr, bits, lanes)
+        if counted is not None:
+            return counted
         match expr:
             case Op(fn=fn, args=args) if fn in (*COMPARISONS, "isnan", "isinf") and args[0].dtype != "bool":
                 own = DTYPES[args[0].dtype].bits
@@ -280,6 +286,26 @@ class Expressions:
             case Vref():
                 return self._resized(infix("!=", EQUALITY, self._load(expr), Code(f"(ct_u8x{lanes}){{0}}")), 8, bits, lanes)
         raise TypeError(f"no mask for {expr!r}")
+
+    def _counted(self, expr: Expr, bits: int, lanes: int) -> Code | None:
+        """Which lanes of a range of indices lie below a bound: their number, compared with the numbers of the lanes. One comparison in the
+        width of the data, where two of 64 bits and a conversion would be."""
+        match expr:
+            case Op(fn=compare, args=(Ramp(base=base, step=Const(value=1)), Splat(arg=end))):
+                fn = compare
+            case Op(fn=compare, args=(Splat(arg=end), Ramp(base=base, step=Const(value=1)))):
+                fn = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(compare, "")
+            case _:
+                return None
+        if fn not in ("lt", "le", "gt", "ge") or not self._is_index(base) or not self._is_index(end) or lanes >= 1 << (bits - 1):
+            return None
+        limit = self.value(end + 1 if fn in ("le", "gt") else end)
+        below = call(self.helpers.below(bits, lanes), self.value(base), limit)
+        return below if fn in ("lt", "le") else prefix("~", below)
+
+    def _is_index(self, expr: Expr) -> bool:
+        """Is it made of loop variables and sizes alone, and so far from the ends of 64 bits?"""
+        return expr.dtype == "i64" and all(n.name in self.indices if isinstance(n, Var) else isinstance(n, Const | Op) for n in expr.unique())
 
     def condition(self, expr: Expr, bits: int, lanes: int) -> Code:
         """A condition, scalar or vector, as a mask."""
@@ -345,7 +371,9 @@ class Expressions:
         tail = () if value is None else (value,)
         if ref.mask is not None:
             mask = self.condition(ref.mask, bits, ref.count)
-            return call(self.helpers.memory(action + "_if", ref.dtype, ref.count), self.pointer(ref), stride, mask, *tail)
+            if stride.text == "1":
+                return call(self.helpers.memory(action + "_if", ref.dtype, ref.count), self.pointer(ref), mask, *tail)
+            return call(self.helpers.memory(STRIDED[action] + "_if", ref.dtype, ref.count), self.pointer(ref), stride, mask, *tail)
         if stride.text == "1":
             return call(self.helpers.memory(action, ref.dtype, ref.count), self.pointer(ref), *tail)
-        return call(self.helpers.memory({"load": "gather", "store": "scatter"}[action], ref.dtype, ref.count), self.pointer(ref), stride, *tail)
+        return call(self.helpers.memory(STRIDED[action], ref.dtype, ref.count), self.pointer(ref), stride, *tail)

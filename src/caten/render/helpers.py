@@ -227,6 +227,17 @@ class Helpers:
             return self.function(f"ct_splat_{dtype}x{lanes}", vector, f"{self.type(dtype)} x", f"return ({vector}){{{', '.join(['x'] * lanes)}}};")
         return self.define(f"ct_splat_{dtype}x{lanes}", make)
 
+    def below(self, bits: int, lanes: int) -> str:
+        """The mask of the lanes for which begin + lane < end."""
+        name = f"ct_below_i{bits}x{lanes}"
+
+        def make() -> str:
+            mask, element = self.mask_type(bits, lanes), self.types[f"i{bits}"]
+            count = f"begin >= end ? 0 : end - begin < {lanes} ? ({element})(end - begin) : {lanes}"
+            body = f"const {element} n = {count};\nreturn ({mask}){{{', '.join(map(str, range(lanes)))}}} < ({mask}){{{', '.join(['n'] * lanes)}}};"
+            return self.function(name, mask, "int64_t begin, int64_t end", body)
+        return self.define(name, make)
+
     def fold(self, fn: str, dtype: str, lanes: int) -> str:
         """All lanes combined by an operator: the lower half with the upper half until one is left."""
         name = f"ct_fold_{fn}_{dtype}x{lanes}"
@@ -300,26 +311,40 @@ class Helpers:
     # -- vectors in memory ------------------------------------------------------------------------------------------------------------------
 
     def memory(self, action: str, dtype: str, lanes: int) -> str:
-        """`load store gather scatter` and their masked forms `load_if …` for vectors of a type; all but load and store take a stride."""
+        """`load store`, with a stride `gather scatter`, and their masked forms `load_if …` for vectors of a type."""
         base = "u8" if dtype == "bool" else dtype
         name = f"ct_{action}_{base}x{lanes}"
 
         def make() -> str:
             vector, element = self.type(base, lanes), self.types[base]
             loads, masked = action.startswith(("load", "gather")), action.endswith("_if")
+            strided = action.startswith(("gather", "scatter"))
             pointer = f"const {element} *p" if loads else f"{element} *p"
             mask = f", {self.mask_type(DTYPES[base].bits, lanes)} m" if masked else ""
-            stride = "" if action in ("load", "store") else ", int64_t stride"
             value = "" if loads else f", {vector} v"
-            if action in ("load", "store"):
+            step = " * stride" if strided else ""
+            if not strided and not masked:
                 loose = self.loose_type(base, lanes)
                 body = f"return *(const {loose} *)p;" if loads else f"*({loose} *)p = v;"
             elif loads:
-                body = _listed(vector, [(f"m[{k}] ? p[{k} * stride] : 0" if masked else f"p[{k} * stride]") for k in range(lanes)])
+                body = _listed(vector, [(f"m[{k}] ? p[{k}{step}] : 0" if masked else f"p[{k}{step}]") for k in range(lanes)])
             else:
-                body = "\n".join([("" if not masked else f"if (m[{k}]) ") + f"p[{k} * stride] = v[{k}];" for k in range(lanes)])
-            return self.function(name, vector if loads else "void", f"{pointer}{stride}{mask}{value}", body)
+                body = "\n".join([("" if not masked else f"if (m[{k}]) ") + f"p[{k}{step}] = v[{k}];" for k in range(lanes)])
+            if masked and not strided:
+                body = _one_instruction(loads, vector, element, lanes) + body + "\n#endif"
+            return self.function(name, vector if loads else "void", f"{pointer}{', int64_t stride' if strided else ''}{mask}{value}", body)
         return self.define(name, make)
+
+
+def _one_instruction(loads: bool, vector: str, element: str, lanes: int) -> str:
+    """A masked load or store as clang's builtin, where it has one; the other spelling follows."""
+    kind = "load" if loads else "store"
+    flags = f"typedef _Bool flags __attribute__((ext_vector_type({lanes})));\n"
+    if loads:
+        use = f"return ({vector})__builtin_masked_load(__builtin_convertvector(m, flags), p);"
+    else:
+        use = f"typedef {element} lanes __attribute__((ext_vector_type({lanes})));\n__builtin_masked_store(__builtin_convertvector(m, flags), (lanes)v, p);"
+    return f"#if __has_builtin(__builtin_masked_{kind})\n{flags}{use}\n#else\n"
 
 
 def _listed(vector: str, items: list[str]) -> str:

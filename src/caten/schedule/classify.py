@@ -3,8 +3,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..core.expr import Op
+from ..core.expr import Const, Expr, Op
 from ..core.program import Buffer
+from ..loop.accesses import conjuncts
+from ..loop.affine import canonical
 from ..loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt
 from .nests import mentions, stride_in
 
@@ -28,8 +30,8 @@ class Chain:
 
 @dataclass(frozen=True)
 class Contraction:
-    """C[batch, rows, columns] += A[batch, rows, sums] · B[batch, sums, columns], each a list of loops in their present order; the last of
-    `columns` is contiguous in C."""
+    """C[batch, rows, columns] += A[batch, rows, sums] · B[batch, sums, columns], each a list of loops in their present order, but those of constant
+    length last in `sums`; the last of `columns` is contiguous in C."""
 
     out: Aref
     left: Aref
@@ -72,7 +74,8 @@ def stores_in(stmts: tuple[Stmt, ...]) -> list[Setf | Incf]:
 
 def contraction(program: LoopProgram, chain: Chain) -> Contraction | None:
     """The nest as a contraction, whatever the order of its loops and of the operands' axes."""
-    match chain.body:
+    conds, body = under(chain.body)
+    match body:
         case (Incf(ref=Aref() as out, value=Op(fn="mul") as value, fn="add"),):
             pass
         case _:
@@ -92,8 +95,25 @@ def contraction(program: LoopProgram, chain: Chain) -> Contraction | None:
     left, right = reads
     if contiguous in one:
         left, right, one, other = right, left, other, one
+    if not all(any(not mentions(cond, hidden) for hidden in (one, other)) for cond in conds):
+        return None
     other = (*[n for n in other if n != contiguous], contiguous)
-    return Contraction(out, left, right, batch, one, other, sums)
+    return Contraction(out, left, right, batch, one, other, tuple(sorted(sums, key=lambda n: has_constant_extent(chain, n))))
+
+
+def under(body: tuple[Stmt, ...]) -> tuple[tuple[Expr, ...], tuple[Stmt, ...]]:
+    """The conditions around what is inside, and that."""
+    conds: list[Expr] = []
+    while len(body) == 1 and isinstance(body[0], If) and not body[0].otherwise:
+        conds += conjuncts(body[0].cond)
+        body = body[0].then
+    return tuple(conds), body
+
+
+def has_constant_extent(chain: Chain, name: str) -> bool:
+    """Does the loop always run as often?"""
+    loop = next(loop for loop in chain.loops if loop.name == name)
+    return isinstance(canonical(loop.hi - loop.lo), Const)
 
 
 def reduction(chain: Chain) -> Reduction | None:

@@ -5,6 +5,7 @@ that the innermost loops read them in a row; a tile of the result stays in regis
 """
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 
 from ..core.dtypes import is_float
@@ -15,6 +16,8 @@ from ..loop.statements import Aref, Local, Vref
 from .classify import Contraction
 from .draft import Draft
 from .tiles import gemm_tile
+
+MOST_STEPS = 8                  # of an inner sum, written out
 
 
 def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
@@ -28,23 +31,38 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
     io, ii = draft.take("split", i, tile.panel, "min")
     iio, iii = draft.take("split", ii, tile.rows, "pad")
     draft.take("reorder", *outside, io, ko, *beside, jo, iio, ki, *inner, iii, ji)
-    panels = [
+    panels = (
         *draft.take("stage", (*beside, jo)[0], c.left.buffer, "read", "scratch", iio, ki, *inner, iii),
         *draft.take("stage", iio, c.right.buffer, "read", "scratch", ki, *inner, ji),
-    ]
+    )
     if threads and not draft.thread(*c.batch) and draft.thread(*beside, jo):
         draft.thread(panels[0])
     visits = draft.take("stage", ki, c.out.buffer, "partial", "register", iii, ji)
-    edges = tuple([f"{loop}_{edge}" for loop in (iio, iii, ki, *inner, ji) for edge in ("re", "we")])    # these loops stay scalar
-    made = [name for name in (*panels, *visits) if not name.startswith(edges)]
+    for loop in reversed((*inner, iii)):
+        draft.tries(("hoist", loop))
+    made = [name for name in (*panels, *visits) if not is_rare(name, (*panels, *visits))]
     for name in (ji, *[name for name in made if name.startswith(f"{ji}_")]):
-        _vectors(draft, name, tile.columns // 2)
+        lanes = tile.columns // 2
+        if name == ji or not name.startswith(f"{ji}_r"):
+            _vectors(draft, name, lanes)
+        else:
+            draft.attempts(partial(_vectors, name=name, lanes=lanes))            # what is read may lie in steps
     if machine.has_fma and is_float(c.out.dtype):
         draft.take("contract", ki)
     registers = {n.name for n in draft.program.unique() if isinstance(n, Local) and n.space == "register" and n.shape}
     for name in (iii, *[name for name in made if name.startswith(f"{iii}_")]):
         if any(isinstance(n, Aref | Vref) and n.buffer in registers for n in draft.loop(name).unique()):
             draft.take("unroll", name)
+    if inner and products(draft, inner[-1:]) in range(2, MOST_STEPS + 1):
+        draft.take("unroll", inner[-1])
+
+
+def is_rare(loop: str, made: tuple[str, ...]) -> bool:
+    """Is it a loop over the edge of a tile, where another one is over whole tiles? These stay scalar."""
+    name, _, suffix = loop.rpartition("_")
+    while suffix.isdigit():
+        name, _, suffix = name.rpartition("_")
+    return suffix in ("re", "we") and any(other.startswith(f"{name}_{suffix[0]}") and not other.startswith(f"{name}_{suffix}") for other in made)
 
 
 def _vectors(draft: Draft, name: str, lanes: int) -> None:

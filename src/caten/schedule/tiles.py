@@ -32,6 +32,6 @@ def gemm_tile(machine: Machine, dtype: str, inner: int = 1) -> GemmTile:
     16 registers: 6 rows of 2 vectors, 12 accumulators. 32 registers: 12 rows, 24 accumulators.
     """
     lanes = lanes_of(machine, [dtype])
-    rows = 12 if machine.registers >= 32 else 6 if machine.registers >= 16 else 2
+    rows = 2 if machine.registers < 16 else 6 if machine.registers < 32 else 8 if inner > 1 else 12
     panel = machine.cache_bytes[-1] // 2 // (KC * DTYPES[dtype].bytes)
-    return GemmTile(rows, 2 * lanes, max(1, panel // rows) * rows, max(1, KC // inner))
+    return GemmTile(rows, 2 * lanes, max(1, panel // rows) * rows, 1 << max(0, (KC // inner - 1).bit_length()))

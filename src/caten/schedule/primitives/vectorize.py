@@ -74,6 +74,7 @@ class _Widening:
         self.shapes, self.names = shapes(program), Names.of(program)
         self.wide: set[str] = set()                                   # locals that have one value for each lane
         self.written = writes(loop)
+        self.registers = {n.name for n in program.unique() if isinstance(n, Local) and n.space == "register"}
 
     # statements ------------------------------------------------------------------------------------------------------------------
     def list_of(self, stmts: tuple[Stmt, ...], mask: Expr | None) -> tuple[Stmt, ...]:
@@ -108,11 +109,15 @@ class _Widening:
                 place, flipped = self.place(ref, mask)
                 if place.lanes == 1:
                     raise self.refuse(f"{ref} is the same place in every iteration")
-                return (Setf(place, self.flip(self.vector(value, mask), flipped)),)
+                vector = self.flip(self.vector(value, mask), flipped)
+                return (self.chosen(place, vector) if self.is_register(place, ref) else Setf(place, vector),)
             case Incf(ref=ref, value=value, fn=fn):
                 place, flipped = self.place(ref, mask)
                 if place.lanes > 1:
-                    return (Incf(place, self.flip(self.vector(value, mask), flipped), fn),)
+                    vector = self.flip(self.vector(value, mask), flipped)
+                    if self.is_register(place, ref):
+                        return (self.chosen(place, Op(fn, (place.replace(mask=None), vector))),)
+                    return (Incf(place, vector, fn),)
                 return (self.reduction(stmt, mask),)
             case Local(name=name, shape=shape, space=space):
                 self.wide.add(name)
@@ -206,6 +211,12 @@ class _Widening:
         axis = -1 if moving[0] == len(ref.index) - 1 else moving[0]
         return Vref(ref.buffer, self.lanes, where, axis, None if mask is None else self.flip(mask, flipped), ref.type), flipped
 
+    def chosen(self, place: Ref, vector: Expr) -> Setf:
+        """A register set as a whole, to what it was where the mask fails."""
+        assert isinstance(place, Vref) and place.mask is not None
+        whole = place.replace(mask=None)
+        return Setf(whole, Op("where", (place.mask, vector, whole)))
+
     # questions -------------------------------------------------------------------------------------------------------------------
     def varies(self, expr: Expr) -> bool:
         """Can it differ from lane to lane?"""
@@ -230,6 +241,10 @@ class _Widening:
     def is_inside(self, ref: Ref) -> bool:
         shape = self.shapes.get(ref.buffer)  # type: ignore[attr-defined]   # every place names its buffer
         return shape is not None and is_inside(ref, shape, self.context)
+
+    def is_register(self, place: Ref, ref: Ref) -> bool:
+        """Is it a masked vector of an array in registers, which has a place for every lane?"""
+        return isinstance(place, Vref) and place.mask is not None and place.buffer in self.registers and self.is_inside(ref)
 
     def is_large(self, shape: tuple[Expr, ...], dtype: str) -> bool:
         total = DTYPES[dtype].bytes
