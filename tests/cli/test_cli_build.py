@@ -13,7 +13,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 
 from caten.cli.app import COMMANDS
@@ -221,35 +220,6 @@ def test_the_tests_of_a_spec(building: Any, folder: Path) -> None:
     assert nothing.code == 5
     (folder / "gemm.toml").write_text((folder / "gemm.toml").read_text().replace("A @ B + C", "A @ B - C"))
     assert building("test", "gemm.toml", "-O0").code == 1
-
-
-def test_run_on_arrays(building: Any, folder: Path) -> None:
-    x, y = np.arange(5, dtype=np.float32), np.ones(5, np.float32)
-    np.save("x.npy", x)
-    np.savez("data.npz", Y=y, other=x)
-    result = building("run", "axpy.toml", "-O0", "a=2.0", "X=x.npy", "Y=data.npz", "-o", "out.npz")
-    assert result.code == 0, result.err
-    with np.load("out.npz") as out:
-        np.testing.assert_array_equal(out["Y"], 2 * x + y)
-    assert building("run", "axpy.toml", "-O0", "a=2.0", "X=data.npz:other", "Y=data.npz:Y", "-o", "y.npy").code == 0
-    np.testing.assert_array_equal(np.load("y.npy"), 2 * x + y)
-    assert building("run", "axpy.toml", "-O0", "a=2.0", "X=x.npy", "Y=data.npz").out == "Y float32[5]\n[1. 3. 5. 7. 9.]\n"
-
-
-@pytest.mark.parametrize(("arguments", "code", "word"), [
-    (["X=x.npy", "Y=x.npy", "a=2", "-o", "x.txt"], 2, "E903"), (["X=none.npy"], 2, "E913"), (["X=axpy.toml"], 2, "E913"), (["X=x.npz:q"], 2, "E913"),
-    (["Q=1"], 2, "no argument 'Q'"), (["X=x.npy", "X=x.npy"], 2, "given twice"), (["X=x.npy", "a=2", "Y=y64.npy"], 1, "E70"),
-    (["X=x.npy", "a=2"], 1, "Y"), (["X=pickled.npy"], 2, "cannot be read"),
-])
-def test_run_refuses(building: Any, folder: Path, arguments: list[str], code: int, word: str) -> None:
-    np.save("x.npy", np.ones(3, np.float32))
-    np.save("y64.npy", np.ones(3))
-    np.savez("x.npz", X=np.ones(3, np.float32))
-    np.save("pickled.npy", np.array([{}], dtype=object), allow_pickle=True)
-    result = building("run", "axpy.toml", "-O0", *arguments)
-    assert result.code == code, result.err
-    assert word in result.err
-    assert "Traceback" not in result.err
 
 
 # -- about the installation

@@ -342,6 +342,8 @@ def test_wrong_arguments_are_refused(gemm: Callable) -> None:
     refused("E700", "no argument out", lambda: gemm(a, b, c, out=c))
     refused("E701", "A must be an array of float32[M, K], not None", lambda: gemm(None, b, c))
     refused("E701", "B must be an array of float32[K, N], not a list", lambda: gemm(a, [[1.0]], c))
+    gemm(a, b, c)
+    refused("E701", "A is a masked array", lambda: gemm(np.ma.masked_array(a), b, c))
     refused("E702", "B must have elements of type float32, and has float64", lambda: gemm(a, b.astype(float), c))
     refused("E702", "in the other byte order", lambda: gemm(a, b.astype(">f4"), c))
     refused("E703", "A must be float32[M, K], and has the shape (20,)", lambda: gemm(a.ravel(), b, c))

@@ -4,6 +4,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,36 @@ def load(given: Mapping[str, str]) -> dict[str, Any]:
             problems += problem.diagnostics
     if problems:
         raise UsageError(*problems)
-    return values
+    _check_memory([v for v in values.values() if isinstance(v, _Stored)])
+    return {name: value.read() if isinstance(value, _Stored) else value for name, value in values.items()}
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """An array in a file, not read yet: `text` is the argument, `entry` the name of the array in a .npz, `bytes` what it takes unpacked."""
+
+    text: str
+    path: Path
+    entry: str | None
+    bytes: int
+
+    def read(self) -> Any:
+        from ..testing import archives
+        try:
+            return archives.load(self.path, self.entry)
+        except archives.TORN as problem:
+            raise _unreadable(self.text, self.path, problem) from None
+
+
+def _check_memory(stored: Sequence[_Stored]) -> None:
+    """E913 where the arrays are more than the memory of this machine: a small file may unpack to anything."""
+    if not stored:
+        return
+    from ..testing.archives import memory
+    most, here = max(stored, key=lambda s: s.bytes), memory()
+    if (total := sum([s.bytes for s in stored])) > here:
+        raise UsageError(Diagnostic("E913", f"{most.text}: the arrays take {total >> 20:,} MiB, {most.bytes >> 20:,} of them this one, "
+                                            f"and this machine has {here >> 20:,}"))
 
 
 def _value(name: str, text: str) -> Any:
@@ -46,24 +76,25 @@ def _value(name: str, text: str) -> Any:
             return kind(text)
         except ValueError:
             continue
-    path, _, entry = text.rpartition(":") if ".npz:" in text else (text, "", name)
-    import numpy as np
+    file, _, entry = text.rpartition(":") if ".npz:" in text else (text, "", name)
+    path = Path(file)
+    from ..testing import archives
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded:
-            if entry not in loaded.files:
-                raise UsageError(Diagnostic("E913", f"{name}={text}: {path} has no entry '{entry}'",
-                                            hint=f"it has {', '.join(loaded.files) or 'none'}"))
-            return loaded[entry]
-    except CatenError:
-        raise
+        if not archives.is_archive(path):
+            return _Stored(f"{name}={text}", path, None, archives.single(path).bytes)
+        found = archives.entries(path)
     except FileNotFoundError:
         raise UsageError(Diagnostic("E913", f"{name}={text}: there is no file '{path}'", hint="give a number, a .npy or a .npz file")) from None
-    except (OSError, ValueError, EOFError, MemoryError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem).split("\n", 1)[0]
-        raise UsageError(Diagnostic("E913", f"{name}={text}: {path} cannot be read: {reason}", hint="give a number, a .npy or a .npz file")) from None
+    except archives.TORN as problem:
+        raise _unreadable(f"{name}={text}", path, problem) from None
+    if entry not in found:
+        raise UsageError(Diagnostic("E913", f"{name}={text}: {path} has no entry '{entry}'", hint=f"it has {', '.join(found) or 'none'}"))
+    return _Stored(f"{name}={text}", path, entry, found[entry].bytes)
+
+
+def _unreadable(text: str, path: Path, problem: Exception) -> CatenError:
+    reason = getattr(problem, "strerror", None) or str(problem).split("\n", 1)[0]
+    return UsageError(Diagnostic("E913", f"{text}: {path} cannot be read: {reason}", hint="give a number, a .npy or a .npz file"))
 
 
 def save(outputs: Mapping[str, np.ndarray[Any, Any]], path: str | None) -> None:

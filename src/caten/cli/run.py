@@ -1,14 +1,15 @@
 """`caten run`: an operator on the user's own arrays."""
 from __future__ import annotations
 
-import signal
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import click
 
 from ..build import Built
-from ..errors import Diagnostic, UsageError
+from ..errors import CatenError, Diagnostic, UsageError, error
+from ..runtime.manifest import operators
 from . import arguments
 from .inputs import sources
 from .options import GroupedCommand, Request, compiles
@@ -31,24 +32,28 @@ def command(request: Request) -> None:
     if len(built.programs) > 1:
         names = ", ".join([p.name for p in built.programs])
         raise UsageError(Diagnostic("E913", f"there are {len(built.programs)} operators: {names}", hint="choose one with --only NAME"))
-    written = [b.name for b in built.programs[0].buffers.values() if b.access != "in"]
-    arguments.check_output(request.output, len(written))
-    results = call(built, arguments.load(given))
-    arguments.save(dict(zip(written, results, strict=True)), request.output)
+    described, = operators(built.manifest)
+    known = [a["name"] for a in described["arguments"]]
+    if unknown := [name for name in given if name not in known]:
+        raise UsageError(Diagnostic("E913", f"{described['op']} has no argument '{unknown[0]}'", hint=f"it has {', '.join(known)}"))
+    arguments.check_output(request.output, len(described["outputs"]))
+    arguments.save(call(built, described, arguments.load(given)), request.output)
 
 
-def call(built: Built, values: dict[str, Any]) -> tuple[Any, ...]:
-    """The outputs, in the order of the C function's arguments. Ctrl-C ends the process at once: a kernel does not look for it."""
-    loaded = built.runtime.load(built.artifact, built.manifest)
-    function = getattr(loaded, built.programs[0].name, loaded)
-    unknown = [name for name in values if name not in (a["name"] for a in built.manifest["arguments"])]
-    if unknown:
-        known = ", ".join([a["name"] for a in built.manifest["arguments"]])
-        raise UsageError(Diagnostic("E913", f"{built.programs[0].name} has no argument '{unknown[0]}'", hint=f"it has {known}"))
-    previous = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        results = function(**values)
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-    return results if isinstance(results, tuple) else (results,)
+def call(built: Built, described: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The outputs by name. The kernel runs in a process of its own, without a time limit: it may crash, and Ctrl-C ends it."""
+    from ..testing import isolate
+    name = described["op"]
+
+    def work() -> tuple[dict[str, Any], dict[str, Any]]:
+        loaded = built.runtime.load(built.artifact, built.manifest)
+        results = getattr(loaded, name, loaded)(**values)
+        return {}, dict(zip(described["outputs"], results if isinstance(results, tuple) else (results,), strict=True))
+
+    outcome = isolate.run(work, None)
+    if outcome.status == "error":
+        raise CatenError(*outcome.diagnostics)
+    if outcome.status != "ok":
+        raise error("E715", f"{name}: the kernel crashed ({outcome.signal})",
+                    hint="with -fno-bounds-check an index may have left its array: try without; otherwise this is a fault of caten, please report it")
+    return outcome.arrays

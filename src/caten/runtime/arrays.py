@@ -21,9 +21,12 @@ Argument = Mapping[str, Any]                 # one argument of a manifest
 def as_array(value: Any, argument: Argument, op: str) -> Array:
     """The value as an array of numpy over the same memory, or an error that names the argument: E701 no array, E714 not in main memory."""
     import numpy as np
-    if isinstance(value, np.ndarray):
-        return np.asarray(value)
     name = argument["name"]
+    if isinstance(value, np.ndarray):
+        if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
+            raise error("E701", f"{op}: {name} is a masked array, and a kernel would read or write the elements behind the mask too",
+                        hint=f"{name}.filled(0) makes an array without a mask; {name}.data is the memory itself")
+        return np.asarray(value)
     try:
         return np.asarray(memoryview(value))
     except (TypeError, ValueError, BufferError):

@@ -171,7 +171,7 @@ class Callable:
         """What a plan depends on; None where something is not an array of numpy."""
         tensors = work if not self._convert else [work[i] for i in self._arrays_at if i < len(work)]
         try:
-            return tuple([(a.shape, a.dtype, a.flags.num) for a in tensors])
+            return tuple([(type(a), a.shape, a.dtype, a.flags.num) for a in tensors])
         except AttributeError:
             return None
 

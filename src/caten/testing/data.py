@@ -6,7 +6,6 @@ that is no input is poisoned, so that an element which is never written shows.
 from __future__ import annotations
 
 import math
-import os
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,6 +20,7 @@ from ..core.program import Buffer, Scalar
 from ..errors import error
 from ..frontend.op import OpProgram
 from ..loop.statements import Aref, Let, Setf
+from .archives import memory
 
 POISON = {"float": np.nan, "complex": np.nan, "bool": False}
 
@@ -53,7 +53,7 @@ def arguments(op: OpProgram, values: Mapping[str, int | float], seed: int, given
 def check_memory(op: OpProgram, sizes: Mapping[str, int]) -> None:
     """E834 where the arrays, which a test run holds twice, are more than the memory of this machine."""
     total = sum(math.prod(max(0, int(evaluate(e, sizes))) for e in b.shape) * DTYPES[b.type].bytes for b in op.buffers.values())
-    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    there = memory()
     if 2 * total > there:
         raise error("E834", f"the arrays of {op.name} take {total / 2**30:,.1f} GiB at these sizes; this machine has {there / 2**30:,.1f} GiB",
                     hint="use smaller sizes")

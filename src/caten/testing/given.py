@@ -2,9 +2,6 @@
 from __future__ import annotations
 
 import json
-import struct
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +11,9 @@ from ..core.formula import evaluate
 from ..core.program import Buffer, Case, Scalar, Source
 from ..errors import CatenError, did_you_mean, error
 from ..frontend.op import OpProgram
+from . import archives
 
 Arrays = dict[str, np.ndarray]
-# What numpy, zipfile and zlib raise for an archive that is torn, or none.
-TORN = (OSError, ValueError, EOFError, MemoryError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error)
 
 
 def arrays_of(op: OpProgram, case: Case | None, sizes: dict[str, int]) -> tuple[Arrays | None, Arrays | None]:
@@ -26,38 +22,47 @@ def arrays_of(op: OpProgram, case: Case | None, sizes: dict[str, int]) -> tuple[
         return None, None
     source = op.first(Source)
     folder = Path(source.file).parent if source else Path()
-    expected = None if case.expect.startswith('{"error"') else _read(case, case.expect, folder)
-    return _fitting(op, case, _read(case, case.input, folder), sizes), expected
+    expected = None if case.expect.startswith('{"error"') else _read(op, case, case.expect, folder, sizes)
+    return _fitting(op, case, _read(op, case, case.input, folder, sizes)), expected
 
 
-def _read(case: Case, text: str, folder: Path) -> Arrays | None:
+def _read(op: OpProgram, case: Case, text: str, folder: Path, sizes: dict[str, int]) -> Arrays | None:
+    """The arrays that a case writes out, or those of its file, which are unpacked only where they have the names and shapes of the operator's."""
     if text in ("random", "reference", ""):
         return None
     try:
         if text.startswith("{"):
-            return {k: np.asarray(v) for k, v in json.loads(text).items()}
-        archive = np.load(folder / text, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError("it is a single array; numpy.savez names its arrays")
-        with archive:
-            return {k: archive[k] for k in archive.files}
-    except TORN as problem:
+            arrays = {k: np.asarray(v) for k, v in json.loads(text).items()}
+            _check_shapes(op, case, {k: v.shape for k, v in arrays.items()}, sizes)
+            return arrays
+        path = folder / text
+        if not archives.is_archive(path):
+            raise ValueError("it is no .npz; numpy.savez makes one")
+        declared = archives.entries(path)
+        _check_shapes(op, case, {k: e.shape for k, e in declared.items()}, sizes)
+        return {name: archives.load(path, name) for name in declared}
+    except archives.TORN as problem:
         where = "its input" if text.startswith("{") else text
         raise error("E836", f"cannot read the arrays of case '{case.name}' from {where}: {problem}") from None
 
 
-def _fitting(op: OpProgram, case: Case, given: Arrays | None, sizes: dict[str, int]) -> Arrays | None:
-    """The given arrays in the types of the signature."""
-    for name, array in (given or {}).items():
-        what = f"the case '{case.name}' of {op.name}"
+def _check_shapes(op: OpProgram, case: Case, shapes: dict[str, tuple[int, ...]], sizes: dict[str, int]) -> None:
+    what = f"the case '{case.name}' of {op.name}"
+    for name, shape in shapes.items():
         param = op.buffers.get(name)
         if param is None:
             raise _misfit(op, name, what)
-        shape = tuple([int(evaluate(e, sizes)) for e in param.shape])
-        if array.shape != shape:
-            raise error("E836", f"{what} gives {name} the shape {array.shape}, but with its sizes it is {shape}")
+        wanted = tuple([int(evaluate(e, sizes)) for e in param.shape])
+        if shape != wanted:
+            raise error("E836", f"{what} gives {name} the shape {shape}, but with its sizes it is {wanted}")
+
+
+def _fitting(op: OpProgram, case: Case, given: Arrays | None) -> Arrays | None:
+    """The given arrays, if their elements fit the types of the signature."""
+    for name, array in (given or {}).items():
+        param = op.buffers[name]
         if not _holds(param, array):
-            raise error("E836", f"{what} gives {name} elements that are not {param.type}: its array is {array.dtype}",
+            raise error("E836", f"the case '{case.name}' of {op.name} gives {name} elements that are not {param.type}: its array is {array.dtype}",
                         hint="numbers must lie in the range of the declared type, whole ones for integers")
     return given
 

@@ -1,14 +1,10 @@
 """Run a function in a child process that may crash, hang or run out of memory alone."""
 from __future__ import annotations
 
-import io
-import json
 import os
 import resource
-import select
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CatenError, Diagnostic, Place
+from . import wire
 
 Work = Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]]
 CHILDREN: set[int] = set()             # running now; the command line kills them when it is interrupted
@@ -33,11 +30,11 @@ class Outcome:
     signal: str = ""
 
 
-def run(work: Work, timeout: float, memory: int | None = None, cpu: int | None = None, no_files: bool = False) -> Outcome:
+def run(work: Work, timeout: float | None, memory: int | None = None, cpu: int | None = None, no_files: bool = False) -> Outcome:
     """`work()` in a forked child: (facts, arrays) come back.
 
-    `timeout`: seconds of wall time; `cpu`: of processor time; `memory`: bytes that the child may add to its address space; `no_files`: it may open
-    no file and start no process.
+    `timeout`: seconds of wall time, if they are limited; `cpu`: of processor time; `memory`: bytes that the child may add to its address
+    space; `no_files`: it may open no file and start no process.
     """
     reader, writer = os.pipe()
     sys.stdout.flush()
@@ -48,10 +45,17 @@ def run(work: Work, timeout: float, memory: int | None = None, cpu: int | None =
         _child(work, writer, memory, cpu, no_files)          # never returns
     CHILDREN.add(pid)
     os.close(writer)
+    facts: dict[str, Any] | None = None
+    arrays: dict[str, np.ndarray] = {}
+    late = False
     try:
-        data, finished = _receive(reader, timeout)
-        if not finished:
+        try:
+            facts, arrays = wire.receive(reader, timeout)
+        except wire.Late:
+            late = True
             os.kill(pid, signal.SIGKILL)
+        except wire.Gone:
+            pass                                             # the exit status says why
         _, status = os.waitpid(pid, 0)
     except BaseException:
         os.kill(pid, signal.SIGKILL)
@@ -60,46 +64,28 @@ def run(work: Work, timeout: float, memory: int | None = None, cpu: int | None =
     finally:
         CHILDREN.discard(pid)
         os.close(reader)
-    if not finished:
+    if late:
         return Outcome("timeout")
     if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        name = signal.Signals(number).name
+        name = signal.Signals(os.WTERMSIG(status)).name
         return Outcome("timeout" if name == "SIGXCPU" else "crash", signal=name)
-    if not data:
+    if facts is None:
         return Outcome("crash", signal=f"exit code {os.waitstatus_to_exitcode(status)}")
-    return _unpack(data)
-
-
-def _receive(reader: int, timeout: float) -> tuple[bytes, bool]:
-    """All that the child sends; False when the time is up before it closes the pipe."""
-    parts: list[bytes] = []
-    deadline = time.monotonic() + timeout
-    while True:
-        left = deadline - time.monotonic()
-        if left <= 0 or not select.select([reader], [], [], left)[0]:
-            return b"", False
-        part = os.read(reader, 1 << 20)
-        if not part:
-            return b"".join(parts), True
-        parts.append(part)
+    return _outcome(facts, arrays)
 
 
 def _child(work: Work, writer: int, memory: int | None, cpu: int | None, no_files: bool) -> None:
     """Never returns, whatever happens: this is a copy of the caller, and must not go on as it."""
     code = 70
     try:
-        payload = _worked(work, memory, cpu, no_files)
-        view = memoryview(payload)
-        while view:
-            view = view[os.write(writer, view):]
+        wire.send(writer, *_worked(work, memory, cpu, no_files))
         code = 0
     finally:
         os._exit(code)
 
 
-def _worked(work: Work, memory: int | None, cpu: int | None, no_files: bool) -> bytes:
-    """The result of the work within its limits, packed."""
+def _worked(work: Work, memory: int | None, cpu: int | None, no_files: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What came of the work within its limits: {"facts": …} and arrays, or {"diagnostics": …}, or {"internal": …}."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if cpu is not None:
@@ -114,33 +100,32 @@ def _worked(work: Work, memory: int | None, cpu: int | None, no_files: bool) -> 
     try:
         facts, arrays = work()
     except CatenError as problem:
-        return _pack({"diagnostics": [_as_json(d) for d in problem.diagnostics]}, {})
+        return {"diagnostics": [_as_json(d) for d in problem.diagnostics]}, {}
     except MemoryError:
-        return _pack({"diagnostics": [_as_json(Diagnostic("E834", "the test run needs more memory than there is", hint="use smaller sizes"))]}, {})
+        return {"diagnostics": [_as_json(Diagnostic("E834", "the test run needs more memory than there is", hint="use smaller sizes"))]}, {}
     except Exception:
-        return _pack({"internal": traceback.format_exc()}, {})
-    return _pack({"facts": facts}, arrays)
+        return {"internal": traceback.format_exc()}, {}
+    return {"facts": facts}, arrays
 
 
 def _as_json(d: Diagnostic) -> dict[str, Any]:
-    p = d.place
-    return {"code": d.code, "message": d.message, "hint": d.hint, "place": [p.file, p.line, p.column, p.text] if p else None}
+    return {"code": d.code, "message": d.message, "hint": d.hint, "place": _place_as_json(d.place),
+            "notes": [[text, _place_as_json(place)] for text, place in d.notes]}
 
 
-def _pack(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
-    head = json.dumps(facts).encode()
-    body = io.BytesIO()
-    np.savez(body, allow_pickle=False, **arrays)
-    return len(head).to_bytes(8, "little") + head + body.getvalue()
+def _place_as_json(p: Place | None) -> list[Any] | None:
+    return [p.file, p.line, p.column, p.text] if p else None
 
 
-def _unpack(data: bytes) -> Outcome:
-    length = int.from_bytes(data[:8], "little")
-    facts = json.loads(data[8:8 + length])
-    if "internal" in facts:
-        raise RuntimeError(f"in a test run's process: {facts['internal']}")
-    if "diagnostics" in facts:
-        return Outcome("error", diagnostics=tuple(Diagnostic(d["code"], d["message"], Place(*d["place"]) if d["place"] else None, d["hint"])
-                                                  for d in facts["diagnostics"]))
-    with np.load(io.BytesIO(data[8 + length:]), allow_pickle=False) as archive:
-        return Outcome("ok", facts["facts"], {k: archive[k] for k in archive.files})
+def _outcome(result: dict[str, Any], arrays: dict[str, np.ndarray]) -> Outcome:
+    if "internal" in result:
+        raise RuntimeError(f"in a test run's process: {result['internal']}")
+    if "diagnostics" in result:
+        return Outcome("error", diagnostics=tuple([_diagnostic(d) for d in result["diagnostics"]]))
+    return Outcome("ok", result["facts"], arrays)
+
+
+def _diagnostic(d: dict[str, Any]) -> Diagnostic:
+    def place(p: list[Any] | None) -> Place | None:
+        return Place(*p) if p else None
+    return Diagnostic(d["code"], d["message"], place(d["place"]), d["hint"], tuple([(text, place(p)) for text, p in d["notes"]]))
