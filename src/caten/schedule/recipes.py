@@ -17,6 +17,7 @@ from .gemm import gemm
 from .script import apply, is_applied, recorded
 from .streams import maps, sums_across, sums_along
 from .tiles import lanes_of
+from .transposes import transposes, transposition
 
 # A step walks the whole program and compares all accesses of a nest: what goes beyond these stays as it was written.
 MAX_NESTS, MAX_BODY = 64, 64
@@ -77,6 +78,9 @@ Recipe = Callable[[Draft], None]
 
 def _recipes(program: LoopProgram, chain: Chain, machine: Machine, threads: bool) -> Iterator[Recipe]:
     """What fits a perfect nest, the best first."""
+    copy = transposition(program, chain)
+    if copy is not None:
+        yield partial(transposes, t=copy, machine=machine, threads=threads)
     types = [n.dtype for s in chain.body for n in s.unique() if isinstance(n, Aref)]
     lanes = lanes_of(machine, types)
     if lanes < 2 or any(is_complex(t) for t in types):

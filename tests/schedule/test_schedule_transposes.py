@@ -1,0 +1,90 @@
+"""Copies that turn rows into columns: which nests they are, what they become, and that they mean the same."""
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from schedule_nets import assert_same, assert_sound, program
+
+from caten.core.program import Schedule
+from caten.core.text import show
+from caten.loop.statements import LoopProgram, Transpose
+from caten.schedule import recipes, script
+from caten.schedule.nests import loops_in
+
+AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
+AVX512 = '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))'
+SSE = '(opt 2) (target "clang" (machine x86_64 16 16 (32768 524288) false))'
+SIZES = ((0, 0, 0), (1, 1, 1), (17, 9, 2), (8, 16, 3), (35, 66, 1))
+
+
+def copy(to: str, of: str, order: str, dtype: str = "f32", machine: str = AVX2) -> LoopProgram:
+    """B[to] = A[of] in loops in that order; loop i runs over L, j over M, k over N."""
+    extents = {"i": "L", "j": "M", "k": "N"}
+    text = f"(setf (aref B {' '.join(to)}) (aref A {' '.join(of)}))"
+    for name in reversed(order):
+        text = f"(for {name} 0 {extents[name]} 1 serial {text})"
+    shapes = [" ".join(extents[n] for n in axes) for axes in (of, to)]
+    orders = [" ".join(map(str, range(len(axes)))) for axes in (of, to)]
+    params = "".join(f"(size {e})" for n, e in extents.items() if n in of)
+    buffers = f"(buffer A {dtype} ({shapes[0]}) ({orders[0]}) in) (buffer B {dtype} ({shapes[1]}) ({orders[1]}) out)"
+    return program(text, f"{params} {buffers}", machine)
+
+
+def scheduled(before: LoopProgram) -> LoopProgram:
+    after = recipes.schedule(before)
+    assert_sound(after)
+    fact = after.first(Schedule)
+    assert fact is not None
+    assert script.apply(before, script.parse_schedule(show(fact)).steps) is after
+    return after
+
+
+def blocks(node: LoopProgram) -> list[Transpose]:
+    return [n for k in node.kernels for n in k.unique() if isinstance(n, Transpose)]
+
+
+@pytest.mark.parametrize("order", ["ij", "ji"])
+@pytest.mark.parametrize(("dtype", "machine", "lanes"), [
+    ("f32", AVX512, 16), ("f32", AVX2, 8), ("f32", SSE, 4), ("f64", AVX512, 8), ("i64", AVX2, 4), ("c64", AVX2, 4), ("i16", AVX2, 16), ("u8", AVX2, 16)])
+def test_a_transposition_is_blocks_in_registers(order: str, dtype: str, machine: str, lanes: int) -> None:
+    after = scheduled(copy("ji", "ij", order, dtype, machine))
+    assert {(b.ref.count, b.value.count) for b in blocks(after)} == {(lanes, lanes)}
+    assert [loop.name for loop in loops_in(after) if loop.mark == "parallel"] == ["io"]
+
+
+@pytest.mark.parametrize(("to", "of"), [(a, b) for a, b in itertools.product(["".join(p) for p in itertools.permutations("ijk")], repeat=2) if a[-1] != b[-1]])
+def test_every_permutation_of_three_axes(to: str, of: str) -> None:
+    before = copy(to, of, to)
+    after = scheduled(before)
+    assert blocks(after)
+    (threads,) = [loop.name for loop in loops_in(after) if loop.mark == "parallel"]
+    assert threads[0] not in (to[-1], of[-1])                          # the axis that both leave where it is
+    assert_same(before, after, ((2, 3, 5), (9, 8, 10)))
+
+
+@pytest.mark.parametrize("sizes", [*SIZES, (130, 70, 1)])
+def test_edges_of_every_kind(sizes: tuple[int, int, int]) -> None:
+    before = copy("ji", "ij", "ij", "f32", AVX512)
+    assert_same(before, scheduled(before), (sizes[:2],))
+
+
+@pytest.mark.parametrize("extents", [(64, 64), (16, 5), (3, 4), (40, 40)])
+def test_constant_sizes(extents: tuple[int, int]) -> None:
+    m, n = extents
+    before = program(f"(for i 0 {m} 1 serial (for j 0 {n} 1 serial (setf (aref B j i) (aref A i j))))",
+                     f"(buffer A f32 ({m} {n}) (0 1) in) (buffer B f32 ({n} {m}) (0 1) out)", AVX2)
+    assert_same(before, scheduled(before), ((),))
+
+
+@pytest.mark.parametrize(("of", "to", "statement"), [
+    ("M N", "M N", "(setf (aref B i j) (aref A i j))"),
+    ("M N", "N M", "(setf (aref B j i) (* 2.0 (aref A i j)))"),
+    ("M N", "N M", "(incf (aref B j i) (aref A i j))"),
+    ("M N", "N", "(setf (aref B j) (aref A i j))"),
+])
+def test_other_nests_are_none(of: str, to: str, statement: str) -> None:
+    axes = {"M N": "0 1", "N M": "0 1", "N": "0"}
+    before = program(f"(for i 0 M 1 serial (for j 0 N 1 serial {statement}))",
+                     f"(size M) (size N) (buffer A f32 ({of}) ({axes[of]}) in) (buffer B f32 ({to}) ({axes[to]}) inout)", AVX2)
+    assert not blocks(recipes.schedule(before))
