@@ -12,8 +12,9 @@ from caten.core.scalars import OPERATORS
 from caten.core.text import read, show
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
+from caten.loop.comparison import Comparison, check, widened
 from caten.loop.interpret import run
-from caten.loop.oracle import Comparison, bounded, check, widened
+from caten.loop.oracle import bounded
 from caten.loop.statements import Aref
 
 
