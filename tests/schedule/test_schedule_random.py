@@ -33,7 +33,7 @@ PROGRAMS = {
     "gather": "(for j 0 N 1 serial (if (and (<= 0:i32 (aref I j)) (< (cast i64 (aref I j)) N)) ((setf (aref v j) (aref u (cast i64 (aref I j)))))))",
 }
 SIZES = ((0, 0, 0), (1, 1, 1), (3, 5, 2), (9, 17, 8))
-STEPS = 7
+STEPS, TRIES = 5, 16             # taken, and tried
 
 
 def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
@@ -41,8 +41,11 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
     buffers = sorted({n.buffer for k in node.kernels for n in k.unique() if isinstance(n, Aref)})
     if not loops or not buffers:
         return "parallel", "gone"
+    if rng.randrange(6) == 0:                                    # about the caches
+        name, loop, buffer = pick(rng, ["prefetch", "stream"]), pick(rng, loops), pick(rng, buffers)
+        return (name, loop, buffer) if name == "stream" else (name, loop, buffer, "2", *pick(rng, [(), ("write",)]))
     loop = pick(rng, loops)
-    match pick(rng, ["split", "split", "split", "reorder", "unroll", "vectorize", "vectorize", "parallel", "stage", "stage", "transpose",
+    match pick(rng, ["split", "split", "split", "reorder", "unroll", "hoist", "vectorize", "vectorize", "parallel", "stage", "stage", "transpose",
                       "specialize"]):
         case "split":
             return "split", loop, str(pick(rng, [1, 2, 3, 4, 8])), pick(rng, ["cut", "min", "pad"])
@@ -56,7 +59,7 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
             return "unroll", loop, pick(rng, ["mark", "full"])
         case "stage":
             axes = rng.sample(loops, min(len(loops), rng.randrange(3)))
-            return ("stage", loop, pick(rng, buffers), pick(rng, ["read", "accumulate", "partial"]), pick(rng, ["register", "stack", "scratch"]), *axes)
+            return ("stage", loop, pick(rng, buffers), pick(rng, ["read", "accumulate", "partial", "tree"]), pick(rng, ["register", "stack", "scratch"]), *axes)
         case name:
             return name, loop
 
@@ -66,13 +69,15 @@ def random_schedule(name: str, seed: int, counts: Counter[str]) -> tuple[LoopPro
     rng = random.Random(f"{name} {seed}")
     before = after = program(PROGRAMS[name])
     taken: list[tuple[str, ...]] = []
-    for _ in range(STEPS):
+    for _ in range(TRIES):
+        if len(taken) == STEPS:
+            break
         step = random_step(rng, after)
         try:
             after = script.apply(after, [step])
         except CatenError as refused:
             codes = {d.code for d in refused.diagnostics}
-            if codes - {f"E{n}" for n in range(501, 530)}:
+            if codes - {f"E{n}" for n in range(501, 540)}:
                 raise AssertionError(f"{name}, seed {seed}: {[*taken, step]}: {refused}") from refused
             counts[f"{step[0]} refused"] += 1
             continue
@@ -98,8 +103,10 @@ def test_random_schedules_keep_the_meaning(nightly: bool) -> None:
         for seed in range(64 if nightly else 8):
             check(name, seed, counts)
     print(sorted(counts.items()))
-    kinds = ("split", "reorder", "unroll", "vectorize", "parallel", "stage", "transpose", "specialize", "read", "accumulate", "partial")
+    kinds = ("split", "reorder", "unroll", "hoist", "vectorize", "parallel", "stage", "specialize", "read", "accumulate", "partial")
+    kinds += ("transpose",) if nightly else ()                    # it fits few nests
     assert all(counts[kind] > 0 for kind in kinds), counts
+    assert all(counts[kind] > 0 for kind in ("prefetch", "stream", "tree")), counts
 
 
 def test_the_net_catches_a_block_of_the_wrong_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from ..core.program import At, Buffer, Doc, Lines, Scalar, Schedule, Signature, 
 from ..core.scalars import OPERATORS
 from ..core.text import show
 from ..errors import error
-from ..loop.statements import Local, LoopProgram
+from ..loop.statements import For, Local, LoopProgram
 from . import definitions
 from .caches import MACROS
 from .code import ADD, BITAND, BITOR, BITXOR, EQUALITY, MUL, RELATION, Helper, Infix, Libm, Prefix, Spelling
@@ -107,7 +107,8 @@ class CStyle:
         views = {b.name: View(b.name, b.type, b.shape, b.order, b.strides, outside=True) for b in program.buffers.values()}
         views |= {c.name: View(c.name, c.type, c.shape, tuple(range(len(c.shape)))) for c in program.all(Local)}
         flags = frozenset(s.name for s in program.all(Scalar) if s.type == "bool")
-        return Expressions(helpers, names, views, flags)
+        indices = frozenset([*[s.name for s in program.all(Size)], *[n.name for n in program.unique() if isinstance(n, For)]])
+        return Expressions(helpers, names, views, flags, indices)
 
     def check_types(self, program: LoopProgram) -> None:
         """E611 where the program has an element type that the runtime's table lacks."""

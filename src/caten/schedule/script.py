@@ -12,6 +12,7 @@ from ..errors import CatenError, Place, did_you_mean, error
 from ..loop.level import verify as verify_program
 from ..loop.statements import LoopProgram
 from .primitives.contract import contract
+from .primitives.hoist import hoist
 from .primitives.parallel import parallel
 from .primitives.prefetch import prefetch
 from .primitives.reorder import reorder
@@ -53,6 +54,7 @@ def _split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", oute
 PRIMITIVES: dict[str, Primitive] = {
     "split": Primitive(_split, ("loop", "count"), (TAILS, "name", "name")),
     "reorder": Primitive(reorder, ("loop", "loop"), (), "loop"),
+    "hoist": Primitive(hoist, ("loop",)),
     "unroll": Primitive(unroll, ("loop",), (("mark", "full"),)),
     "vectorize": Primitive(vectorize, ("loop",)),
     "parallel": Primitive(parallel, ("loop",)),
