@@ -12,7 +12,7 @@ from caten.core.program import Program, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
-from caten.loop import bounds
+from caten.loop import bounds, check_places
 from caten.loop.interpret import run
 from caten.loop.level import verify
 from caten.loop.simplify import simplify_program
@@ -130,8 +130,8 @@ def test_checks_fail_exactly_when_an_array_would_be_left(nightly: bool) -> None:
 
 def test_the_net_catches_a_check_that_is_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: conditions at entry ask for one element more than is used."""
-    true_comparison = bounds.comparison
-    monkeypatch.setattr(bounds, "comparison", lambda form: true_comparison(form.shifted(-1)))
+    true_comparison = check_places.comparison
+    monkeypatch.setattr(check_places, "comparison", lambda form: true_comparison(form.shifted(-1)))
     with pytest.raises((AssertionError, CatenError)):
         compare_all(60)
 
