@@ -9,7 +9,7 @@ from schedule_nets import assert_same, assert_sound, pick, program
 
 from caten.core.expr import Var, index
 from caten.errors import CatenError
-from caten.loop.statements import Aref, LoopProgram
+from caten.loop.statements import Aref, LoopProgram, Vref
 from caten.schedule import script
 from caten.schedule.nests import loops_in
 
@@ -41,9 +41,6 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
     buffers = sorted({n.buffer for k in node.kernels for n in k.unique() if isinstance(n, Aref)})
     if not loops or not buffers:
         return "parallel", "gone"
-    if rng.randrange(6) == 0:                                    # about the caches
-        name, loop, buffer = pick(rng, ["prefetch", "stream"]), pick(rng, loops), pick(rng, buffers)
-        return (name, loop, buffer) if name == "stream" else (name, loop, buffer, "2", *pick(rng, [(), ("write",)]))
     loop = pick(rng, loops)
     match pick(rng, ["split", "split", "split", "reorder", "unroll", "hoist", "vectorize", "vectorize", "parallel", "stage", "stage", "transpose",
                       "specialize"]):
@@ -59,7 +56,7 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
             return "unroll", loop, pick(rng, ["mark", "full"])
         case "stage":
             axes = rng.sample(loops, min(len(loops), rng.randrange(3)))
-            return ("stage", loop, pick(rng, buffers), pick(rng, ["read", "accumulate", "partial", "tree"]), pick(rng, ["register", "stack", "scratch"]), *axes)
+            return ("stage", loop, pick(rng, buffers), pick(rng, ["read", "accumulate", "partial"]), pick(rng, ["register", "stack", "scratch"]), *axes)
         case name:
             return name, loop
 
@@ -88,8 +85,28 @@ def random_schedule(name: str, seed: int, counts: Counter[str]) -> tuple[LoopPro
     return before, after, taken
 
 
+def with_last_steps(node: LoopProgram, seed: int, counts: Counter[str]) -> tuple[LoopProgram, list[tuple[str, ...]]]:
+    """The program after steps that come last, or that few nests fit, for every loop and array."""
+    rng, taken = random.Random(f"last {seed}"), []
+    for loop in [f.name for f in loops_in(node)][:6]:
+        for buffer in sorted({n.buffer for k in node.kernels for n in k.unique() if isinstance(n, Aref | Vref)}):
+            ahead = ("prefetch", loop, buffer, "2", *pick(rng, [(), ("write",)]))
+            for step in (("stage", loop, buffer, "tree", "stack", loop), ("stream", loop, buffer), ahead):
+                try:
+                    node = script.apply(node, [step])
+                except CatenError as refused:
+                    if {d.code for d in refused.diagnostics} - {"E501", "E515", "E530", "E531"}:
+                        raise
+                    continue
+                taken.append(step)
+                counts["tree" if "tree" in step else step[0]] += 1
+    return node, taken
+
+
 def check(name: str, seed: int, counts: Counter[str]) -> None:
     before, after, taken = random_schedule(name, seed, counts)
+    after, last = with_last_steps(after, seed, counts)
+    taken += last
     try:
         assert_sound(after)
         assert_same(before, after, SIZES, seed)
@@ -123,5 +140,15 @@ def test_the_net_catches_a_planted_fault(monkeypatch: pytest.MonkeyPatch) -> Non
     def all_seeds() -> None:
         for seed in range(8):
             check("map", seed, Counter())
+    with pytest.raises(AssertionError):
+        all_seeds()
+
+
+def test_the_net_catches_parts_that_were_never_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted fault: a tree over loops that may be shorter than its tile reads what nobody wrote."""
+    monkeypatch.setattr("caten.schedule.primitives.stage.is_const", lambda *_: True)
+    def all_seeds() -> None:
+        for seed in range(8):
+            check("total", seed, Counter())
     with pytest.raises(AssertionError):
         all_seeds()

@@ -140,6 +140,13 @@ REFUSALS = (
      "stream q S: S is read in the nest of 'i', by (incf (aref s) (aref S i p))"),
     ("E531", "(vectorize j) (stream i t)", "(local t f32 (4 8) stack) (for i 0 4 1 serial (for j 0 8 1 serial (setf (aref t i j) x)))",
      "stream i t: t is a small array of the kernel's own, which stays in the caches"),
+    ("E515", "(stage j w tree scratch i)", "(for j 0 N 1 serial (for i 0 M 1 serial (incf (aref w i) (aref A i j))))",
+     "stage j w: every loop of the tile moves (aref w i), so there is nothing to combine; use partial"),
+    ("E515", "(stage j s tree scratch j)", "(for j 0 N 1 serial (incf (aref s) (aref u j)))",
+     "stage j s: the length N of 'j' is not constant, which a tree needs"),
+    ("E515", "(split j 4 min) (stage ji s tree stack ji)", "(for j 0 N 1 serial (incf (aref s) (aref u j)))", "of 'ji' is not constant, which a tree needs"),
+    ("E515", "(stage j s tree stack j)", "(for j 0 8 1 serial (if (< j N) ((incf (aref s) (aref u j)))))",
+     "stage j s: its conditions speak of 'j', so that some parts may not exist; use partial"),
     # contract
     ("E516", "(contract j)", ONE, "contract j: there is no product of floats that is added to something"),
     # transpose

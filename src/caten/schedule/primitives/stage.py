@@ -19,7 +19,7 @@ from ..tidy import tidied
 
 Edge = Callable[[list[For]], tuple[Stmt, ...]]        # what is done over the last axes of a tile that goes beyond the edge
 
-HOWS = ("read", "accumulate", "partial")
+HOWS = ("read", "accumulate", "partial", "tree")
 MAX_STACK_BYTES = 16384
 
 
@@ -45,6 +45,13 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
           (for pi 0 4 1 serial                            (for pi_z 0 4 1 serial (setf (aref s_part pi_z) 0.0))
             (incf (aref s) (aref A po pi))))        ->    (for po … (for pi … (incf (aref s_part pi) (aref A po pi))))
                                                           (for pi_w 0 4 1 serial (incf (aref s) (aref s_part pi_w)))
+    tree: the same, but the parts are combined with each other first, the lower half with the upper half until one is left. Of several `loops`
+    that the access does not use, the parts of the innermost, which are lanes once it is vectorized, are left to be added one by one.
+        (stage po s tree register pi)
+                                                    ->    (local s_part …) … (for po … (for pi … (incf (aref s_part pi) (aref A po pi))))
+                                                          (for pi_h 0 2 1 serial (incf (aref s_part pi_h) (aref s_part (+ pi_h 2))))
+                                                          (for pi_h_2 0 1 1 serial (incf (aref s_part pi_h_2) (aref s_part (+ pi_h_2 1))))
+                                                          (incf (aref s) (aref s_part 0))
     """
     step = f"stage {at} {buffer}"
     found = find(program, at, step)
@@ -53,7 +60,7 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
     if space not in SPACES[:3]:
         raise refusal("E515", step, f"a tile lives in {', '.join(SPACES[:3])}, not '{space}'")
     tile = _Tile(program, found, buffer, space, loops, step)
-    made = {"read": tile.read, "accumulate": tile.accumulate, "partial": tile.partial}[how]()
+    made = {"read": tile.read, "accumulate": tile.accumulate, "partial": tile.partial, "tree": tile.tree}[how]()
     return replaced(program, found, *tidied(made))
 
 
@@ -106,6 +113,29 @@ class _Tile:
         return (local, *load, *self._with(local, tile), *store)
 
     def partial(self) -> tuple[Stmt, ...]:
+        before, tile, fn = self._parts()
+        return (*before, *self._add(tile, fn))
+
+    def tree(self) -> tuple[Stmt, ...]:
+        summed = [loop for loop in self.axes if not mentions(self.ref, (loop.name,))]
+        if not summed:
+            raise self.refuse(f"every loop of the tile moves {self.ref}, so there is nothing to combine; use partial")
+        for loop in summed:
+            if not is_const(canonical(loop.hi - loop.lo)):
+                raise self.refuse(f"the length {canonical(loop.hi - loop.lo)} of '{loop.name}' is not constant, which a tree needs")
+        if mentions(self.guards, [loop.name for loop in summed]):
+            raise self.refuse(f"its conditions speak of '{summed[-1].name}', so that some parts may not exist; use partial")
+        before, tile, fn = self._parts()
+        halved = summed[:-1] if len(summed) > 1 and summed[-1] is self.axes[-1] else summed
+        levels: list[Stmt] = []
+        for loop in halved:
+            tile, made = self._halved(loop, tile, fn)
+            levels += made
+        return (*before, *levels, *self._add(tile, fn))
+
+    # parts of them ---------------------------------------------------------------------------------------------------------------
+    def _parts(self) -> tuple[tuple[Stmt, ...], Aref, str]:
+        """The tile of partial results and the loop that fills it; a cell; the operator."""
         stores = [w for w in writes(self.found) if w.ref is self.ref]
         fns = {w.fn for w in stores if isinstance(w, Incf)}
         uses = sum(1 for n in self.found.walk() if n is self.ref)
@@ -118,13 +148,31 @@ class _Tile:
         self._check_inside()
         local, tile = self._local("part")
         start = self._nest((Setf(tile, identity(fn, self.ref.dtype)),), "_z")
-        return (local, *start, *self._with(local, tile), *self._add(tile, fn))
+        return (local, *start, *self._with(local, tile)), tile, fn
 
-    # parts of them ---------------------------------------------------------------------------------------------------------------
+    def _halved(self, loop: For, tile: Aref, fn: str) -> tuple[Aref, list[Stmt]]:
+        """Cell 0 along an axis after it took the others, the lower half the upper half until one is left; the axis is none of the tile's then."""
+        cells, at = self.extents[self.axes.index(loop)], canonical(Var(loop.name, "i64") - loop.lo)
+        assert isinstance(cells, Const)
+        left, levels = int(cells.value), []
+        where = next(n for n, i in enumerate(tile.index) if i is at)
+        while left > 1:
+            pairs = left // 2
+            left -= pairs
+            other = tile.replace(index=tuple([canonical(i + left) if n == where else i for n, i in enumerate(tile.index)]))
+            shorter = [axis.replace(hi=canonical(axis.lo + pairs)) if axis is loop else axis for axis in self.axes]
+            levels += self._copy(self._over(shorter, (Incf(tile, other, fn),)), "_h")
+        self.extents.pop(self.axes.index(loop))
+        self.axes.remove(loop)
+        return tile.replace(index=tuple([index(0) if n == where else i for n, i in enumerate(tile.index)])), levels
+
     def _local(self, suffix: str) -> tuple[Local, Aref]:
         local = Local(self.names.fresh(f"{self.buffer}_{suffix}"), self.ref.dtype, tuple(self.extents), self.space)
-        at = tuple([canonical(Var(loop.name, "i64") - loop.lo) for loop in self.axes])
-        return local, Aref(local.name, at, self.ref.dtype)
+        return local, Aref(local.name, self._cell(), self.ref.dtype)
+
+    def _cell(self) -> tuple[Expr, ...]:
+        """The place of an iteration in the tile."""
+        return tuple([canonical(Var(loop.name, "i64") - loop.lo) for loop in self.axes])
 
     def _with(self, local: Local, tile: Aref) -> tuple[Stmt, ...]:
         """The loop with the tile in the place of the buffer."""
@@ -143,7 +191,7 @@ class _Tile:
         laid: tuple[Stmt, ...] = ()
         if self.space == "register" and _bytes(tile.dtype, self.extents) <= MAX_STACK_BYTES:
             out = Local(self.names.fresh(f"{self.buffer}_out"), tile.dtype, tuple(self.extents), "stack")
-            place = tile.replace(buffer=out.name)
+            place = Aref(out.name, self._cell(), tile.dtype)
             laid, tile = (out, *self._nest((Setf(place, tile),), "_s")), place
         add = (Incf(self.ref, tile, fn),)
         return (*laid, *self._either(add, lambda axes: self._copy(shortened(axes, self.guards, add), "_we"), "_w"))
