@@ -80,6 +80,20 @@ def test_a_naive_gemm_and_its_entry_checks(compiled: Any) -> None:
     assert run.check(-1) == "out of memory"
 
 
+@pytest.mark.parametrize(("dtype", "expr", "expected"), [
+    ("i64", "(shl (where (< N 5) -1 100) 55)", [-1 << 55, 100 << 55]),
+    ("i64", "(* (where (< N 5) 2000000000 3) 4)", [8_000_000_000, 12]),
+    ("i64", "(+ (where (< N 5) (where (< N 0) 7 2147483647) 2147483646) 2)", [2_147_483_649, 2_147_483_648]),
+    ("u64", "(+ (where (< N 5) 4294967295:u64 1:u64) 1:u64)", [4_294_967_296, 2]),
+])
+def test_a_choice_of_constants_has_its_type(dtype: str, expr: str, expected: list[int], compiled: Any) -> None:
+    run = compiled(f"(loop W (buffer Y {dtype} (1) (0) out) (size N) (kernel main (setf (aref Y 0) {expr})))")
+    y = np.zeros(1, np.int64)
+    for n, want in zip((1, 9), expected, strict=True):
+        assert run(y, n) == 0
+        assert int(y[0]) % (1 << 64) == want % (1 << 64)
+
+
 TILED = """(loop Tile (buffer A f32 (K 4) (0 1) in) (buffer B f32 (K 16) (0 1) in) (buffer C f32 (4 16) (0 1) inout) (size K)
   (kernel main (local T f32 (4 16) register)
     (for a 0 4 1 unroll (for b 0 2 1 unroll (setf (vref T 8 (a (* b 8))) (splat 8 0.0))))

@@ -152,8 +152,12 @@ class Expressions:
             return simple
         codes = [self.value(a) for a in args]
         if all(isinstance(a, Const) for a in args) and DTYPES[dtype].bits >= 32 and DTYPES[dtype].kind in ("int", "uint"):
-            codes[0] = Code(f"({self.helpers.types[dtype]}){codes[0].at(UNARY)}", UNARY)       # a plain C constant may be narrower than its type
+            codes[0] = self._typed(codes[0], dtype)
         return self.helpers.apply(fn, dtype, 1, tuple(codes))
+
+    def _typed(self, constant: Code, dtype: str) -> Code:
+        """A constant that has its type in C, too: a plain one may be narrower."""
+        return Code(f"({self.helpers.types[dtype]}){constant.at(UNARY)}", UNARY)
 
     def _simplified(self, op: Op) -> Code | None:
         """The plain C operator where its operands make it exact."""
@@ -186,6 +190,8 @@ class Expressions:
             dtype = yes.dtype
             return call(self.helpers.select(dtype, lanes), self.mask(cond, DTYPES[dtype].bits), self._vector(yes, lanes), self._vector(no, lanes))
         arms = [self._vector(a, lanes) if lanes > 1 else self.value(a) for a in (yes, no)]
+        if lanes == 1 and isinstance(yes, Const) and isinstance(no, Const) and yes.dtype in ("i64", "u64"):
+            arms[0] = self._typed(arms[0], yes.dtype)
         return Code(f"{self.value(cond).at(CHOICE + 1)} ? {arms[0].at(CHOICE + 1)} : {arms[1].at(CHOICE)}", CHOICE)
 
     def _cast(self, to: str, arg: Expr) -> Code:
