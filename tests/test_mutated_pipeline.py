@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from caten import build
 from caten.errors import CatenError, error
 from caten.frontend.spec import SpecText
@@ -85,6 +87,47 @@ def test_mutated_specs_through_the_pipeline(nightly: bool) -> None:
     assert codes["ok"] > 50, codes
     assert len(codes) > 20
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 < MEGABYTES * (1 if "xdist" not in sys.modules else 2)
+
+
+def spec(body: str, inputs: str) -> str:
+    return f'[composite]\nname = "T"\ninputs = [{inputs}, "X{{float}}[N]", "Y{{float}}[N]"]\noutputs = ["Y"]\n[implementation]\ncode = """{body}"""\n'
+
+
+def nested(rng: random.Random, depth: int) -> str:
+    """An index with choices inside choices."""
+    if depth == 0:
+        return rng.choice(("i", "j", "N", "M", str(rng.randint(-3, 9)), "(aref I i)"))
+    fn = rng.choice(("min", "max", "mod", "floordiv", "where"))
+    a, b = nested(rng, depth - 1), nested(rng, depth - 1)
+    if fn == "where":
+        return f"(where (< {nested(rng, depth - 1)} {nested(rng, depth - 1)}) {a} {b})"
+    return f"({fn} {a} {rng.choice((2, 3, 4, 7)) if fn in ('mod', 'floordiv') and rng.random() < 0.6 else b})"
+
+
+def deep(seed: int) -> str:
+    index = nested(random.Random(seed), 4)
+    return spec(f"(dotimes (i N) (dotimes (j M) (setf (aref Y i) (aref X {index}))))", '"A{float}[M N]", "I{int}[N]"')
+
+
+IM2COL = (ROOT / "tests" / "compat" / "im2col.toml").read_text("utf-8")
+SLOW = {                                      # they took from 3 s to 19 s
+    "a counter's end as an index": IM2COL.replace("(aref col batch_n cth", "(aref col batch_n w_end"),
+    "60 gathers in a loop": spec("(dotimes (i N) (setf (aref Y i) (+ " + " ".join(f"(aref X (aref I{k} i))" for k in range(60)) + ")))",
+                                 ", ".join(f'"I{k}{{int}}[N]"' for k in range(60))),
+    **{f"choices inside choices, {seed}": deep(seed) for seed in (2, 17, 74)},
+}
+
+
+@pytest.mark.parametrize("text", SLOW.values(), ids=SLOW.keys())
+def test_proofs_end_soon(text: str) -> None:
+    start = time.process_time()
+    compiled(text)
+    assert time.process_time() - start < SECONDS
+
+
+@pytest.mark.parametrize("seed", [62, 166])
+def test_an_index_that_simplifies_differently_under_its_check_stays_as_it_was(seed: int) -> None:
+    compiled(deep(seed))                      # the verifier could not tell that both are the same
 
 
 def test_the_net_catches_planted_faults() -> None:

@@ -54,7 +54,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("raise", raise_op, "tensor"),                              # loop nests to index notation where they fit
     Pass("lower", lower, "loop"),                                   # index notation to loops
     Pass("bind", lambda p: bind_sizes(p), "loop"),                  # sizes known at compile time become numbers
-    Pass("simplify", lambda p: simplify.simplify_program(p) if p.opt > 0 else p, "loop"),
+    Pass("simplify", lambda p: simplify.simplify_program(p) if p.opt > 0 else p, "loop",
+         careful=lambda p: p),                                      # an index stays as it was where it was checked
     Pass("schedule", recipes.schedule, "loop",                      # the recipe, or the schedule that was given
          verified=lambda p: recipes.schedule(p, verify=True), careful=lambda p: recipes.schedule(p, careful=True)),
 )
@@ -217,30 +218,47 @@ def advance(program: Program, to: str, options: Options) -> Program:
         raise UsageError(Diagnostic("E924", f"{program.name} is already at the {here} level, which comes after the {to} level",
                                     hint="give an earlier text, or run the stage that makes the next level"))
     todo = [p for p in PASSES if order.index(here) < order.index(p.to) <= order.index(to)]
+    since: list[tuple[Pass, Program]] = []                 # the steps since the program was verified, with what each began from
     for n, step in enumerate(todo):
-        before, last = program, n + 1 == len(todo)
+        last = n + 1 == len(todo)
+        since.append((step, program))
         with timed(f"{program.name}: {step.name}", options):
-            program = step.verified(before) if options.verify and step.verified else step.run(before)
+            program = step.verified(program) if options.verify and step.verified else step.run(program)
         if options.verify or last:
-            program = _verified(program, before, step, options)
+            program, since = _verified(program, since, options), []
         if options.debug >= 4 or (options.debug == 3 and (last or todo[n + 1].to != step.to)):
             print(f"; after {step.name}\n{show(program)}", file=sys.stderr)
     return program
 
 
-def _verified(program: Program, before: Program, step: Pass, options: Options) -> Program:
-    """What a step made of `before`, verified; where it is refused, what the step makes when it is careful."""
+def _verified(program: Program, since: list[tuple[Pass, Program]], options: Options) -> Program:
+    """The program that these steps made, verified; where it is refused, what they make when the last one is careful, then the one before too,
+    and so on."""
     try:
         VERIFIERS[level_of(program)](program)
-    except CatenError:
-        if options.verify or step.careful is None:
-            raise
-        with timed(f"{program.name}: {step.name}, carefully", options):
-            program = step.careful(before)
-        VERIFIERS[level_of(program)](program)
+    except CatenError as refusal:
+        careful = None if options.verify else _made_with_care(since, options)
+        if careful is None:
+            raise refusal
+        program = careful
     if options.verify and resolve(read(show(program))[0]) is not program:
-        raise error("E481", f"the text printed after {step.name} does not read back to the same program")
+        raise error("E481", f"the text printed after {since[-1][0].name} does not read back to the same program")
     return program
+
+
+def _made_with_care(since: list[tuple[Pass, Program]], options: Options) -> Program | None:
+    """What the steps make when as many of the last ones as it takes are careful; None where all of them are not enough."""
+    for first in reversed([at for at, (step, _) in enumerate(since) if step.careful]):
+        program = since[first][1]
+        for step, _ in since[first:]:
+            with timed(f"{program.name}: {step.name}, carefully", options):
+                program = (step.careful or step.run)(program)
+        try:
+            VERIFIERS[level_of(program)](program)
+        except CatenError:
+            continue
+        return program
+    return None
 
 
 def bind_sizes(program: LoopProgram) -> LoopProgram:

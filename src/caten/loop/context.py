@@ -19,13 +19,12 @@ from ..core.program import Bind, Buffer, Ensure, Program, Require, Size
 from .affine import Linear, Monomial, constant, expression, linear, of_atom, text_of, without
 from .effects import NOTHING, reads, writes
 from .integer_sets import Constraint
-from .proof import Alternative, Clause, Range, is_false, refuted
+from .proof import MAX_DEPTH, Alternative, Clause, Range, is_false, refuted
 from .statements import Aref, Fail, For, If, Incf, Let, Setf, Stmt
 
 GREATEST_SIZE = 1 << 40        # of an extent
 GREATEST_BYTES = 1 << 62       # of an array
 MAX_ALTERNATIVES = 16          # of one condition in disjunctive form
-MAX_DEPTH = 4                  # proofs inside proofs: what a deeper one would have to show is not shown
 
 Answer = TypeVar("Answer")
 

@@ -5,7 +5,7 @@ is `Unknown`. Equalities without a unit coefficient are solved by the change of 
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import gcd
 
@@ -46,44 +46,87 @@ class Unknown:
 Terms = dict[int, int]                         # variable -> coefficient
 Key = tuple[tuple[int, int], ...]              # the same, in order
 Row = tuple[Key, int]                          # and a constant
-Step = tuple[int, Row | None, list[Row]]       # an eliminated variable: its value, or the rows that bound it
+Step = tuple[int, tuple[Terms, int] | None, list[Row]]       # an eliminated variable: its value, or the rows that bound it
 
 
 class _Contradiction(Exception):
     """The rows exclude each other."""
 
 
-def decide(constraints: Sequence[Constraint]) -> Empty | Point | Unknown:
+def decide(constraints: Iterable[Constraint]) -> Empty | Point | Unknown:
     """Does a conjunction of linear constraints over integers have a solution?"""
-    names: dict[Monomial, int] = {}
-    system = _System()
-    try:
-        for c in constraints:
-            terms = {names.setdefault(m, len(names)): k for m, k in c.linear.terms.items()}
-            if c.equal:
-                system.equal.append((terms, c.linear.constant))
-            else:
-                system.bound(terms, c.linear.constant)
-        decided = system.eliminate(len(names))
-    except _Contradiction:
-        return Empty()
-    values = _witness(system.trail) if decided else None
-    if values is None:
-        return Unknown()
-    return Point({m: values.get(v, 0) for m, v in names.items()})
+    return System(constraints).decide()
 
 
-class _System:
-    """Equalities that wait for their turn, and inequalities by the variables that they bound. Every inequality is divided by the gcd of its
-    coefficients (the constant rounded down: only integers count), and of parallel ones only the strongest is kept."""
+class System:
+    """A conjunction of constraints, prepared: its equalities are solved, and its inequalities kept by the variables that they bound. Each is
+    divided by the gcd of its coefficients (the constant rounded down: only integers count), and of parallel ones the strongest is kept."""
 
-    def __init__(self) -> None:
-        self.equal: list[tuple[Terms, int]] = []
+    def __init__(self, constraints: Iterable[Constraint] = ()) -> None:
+        self.names: dict[Monomial, int] = {}
+        self.variables = 0                                       # how many there are, those with names included
+        self.equal: list[tuple[Terms, int]] = []                 # those that wait to be solved
         self.rows: dict[Key, int] = {}                           # key + constant ≥ 0
         self.lower: dict[int, dict[Key, int]] = {}               # variable -> the rows that bound it from below, with its coefficients
         self.upper: dict[int, dict[Key, int]] = {}
         self.loose: list[int] = []                               # variables that may be bounded from one side alone
         self.trail: list[Step] = []                              # how to find the eliminated variables again
+        self.work = 0                                            # pairs that the last decision combined
+        self.is_contradictory = False
+        self._add(constraints)
+
+    def adding(self, constraints: Iterable[Constraint]) -> System:
+        """This and more."""
+        more = self._copy()
+        more._add(constraints)
+        return more
+
+    def decide(self) -> Empty | Point | Unknown:
+        """Is there a solution?"""
+        if self.is_contradictory:
+            return Empty()
+        rest = self._copy()
+        try:
+            decided = rest.eliminate()
+        except _Contradiction:
+            return Empty()
+        finally:
+            self.work = rest.work
+        values = _witness(rest.trail) if decided else None
+        if values is None:
+            return Unknown()
+        return Point({m: values.get(v, 0) for m, v in self.names.items()})
+
+    def _copy(self) -> System:
+        other = System.__new__(System)
+        other.__dict__.update(self.__dict__)
+        other.names, other.rows = self.names.copy(), self.rows.copy()
+        other.equal, other.loose, other.trail = self.equal.copy(), self.loose.copy(), self.trail.copy()
+        other.lower = {v: rows.copy() for v, rows in self.lower.items() if rows}
+        other.upper = {v: rows.copy() for v, rows in self.upper.items() if rows}
+        return other
+
+    def _add(self, constraints: Iterable[Constraint]) -> None:
+        try:
+            for c in constraints:
+                terms, const = {self.variable(m): k for m, k in c.linear.terms.items()}, c.linear.constant
+                for var, value, _ in self.trail:
+                    if value is not None and var in terms:
+                        terms, const = _substituted(terms, const, var, *value)
+                if c.equal:
+                    self.equal.append((terms, const))
+                else:
+                    self.bound(terms, const)
+            self.solve_equalities()
+        except _Contradiction:
+            self.is_contradictory = True
+
+    def variable(self, monomial: Monomial) -> int:
+        """The number of a monomial."""
+        if monomial not in self.names:
+            self.names[monomial] = self.variables
+            self.variables += 1
+        return self.names[monomial]
 
     def bound(self, terms: Terms, const: int) -> None:
         """Add terms + const ≥ 0, and the equality that it makes with the opposite row."""
@@ -121,19 +164,18 @@ class _System:
                     self.loose.append(v)
         return taken
 
-    def eliminate(self, fresh: int) -> bool:
-        """Variable after variable; new ones have numbers above `fresh`. False when the budget is spent."""
-        work = 0
+    def eliminate(self) -> bool:
+        """Variable after variable. False when the budget is spent."""
+        self.work = 0
         while True:
-            while self.equal:
-                fresh = self.solve(*self.equal.pop(), fresh)
+            self.solve_equalities()
             self.drop_loose()
             if not self.rows:
                 return True
             var = self.cheapest()
             lower, upper = self.lower[var], self.upper[var]
-            work += len(lower) * len(upper)
-            if work > MAX_WORK or len(self.rows) + (len(lower) - 1) * (len(upper) - 1) - 1 > MAX_ROWS:
+            self.work += len(lower) * len(upper)
+            if self.work > MAX_WORK or len(self.rows) + (len(lower) - 1) * (len(upper) - 1) - 1 > MAX_ROWS:
                 return False
             bounds = self.take([*lower, *upper])
             self.trail.append((var, None, bounds))
@@ -144,31 +186,33 @@ class _System:
                         if hi[0][var] < 0:
                             self.bound(*_combine(lo, hi, var))
 
-    def solve(self, terms: Terms, const: int, fresh: int) -> int:
-        """Use terms + const = 0 to replace a variable; the greatest number of a variable then."""
-        if not terms:
-            if const:
+    def solve_equalities(self) -> None:
+        """Replace a variable by what each equality says of it."""
+        while self.equal:
+            terms, const = self.equal.pop()
+            if not terms:
+                if const:
+                    raise _Contradiction
+                continue
+            divisor = gcd(*terms.values())
+            if const % divisor:
                 raise _Contradiction
-            return fresh
-        divisor = gcd(*terms.values())
-        if const % divisor:
-            raise _Contradiction
-        if divisor > 1:
-            terms, const = {v: c // divisor for v, c in terms.items()}, const // divisor
-        var = min(terms, key=lambda v: (abs(terms[v]), v))
-        if abs(terms[var]) == 1:
-            sign = -terms[var]
-            value: Terms = {v: sign * c for v, c in terms.items() if v != var}
-            rest = sign * const
-        else:                       # x = t - Σ floor(aᵢ/a)·xᵢ - floor(c/a) leaves remainders below a
-            a, fresh = terms[var], fresh + 1
-            value, rest = {fresh: 1, **{v: -(c // a) for v, c in terms.items() if v != var and c // a}}, -(const // a)
-            self.equal.append((terms, const))
-        self.trail.append((var, (tuple(value.items()), rest), []))
-        self.equal[:] = [_substituted(t, c, var, value, rest) if var in t else (t, c) for t, c in self.equal]
-        for key, at in self.take([*self.lower.get(var, ()), *self.upper.get(var, ())]):
-            self.bound(*_substituted(dict(key), at, var, value, rest))
-        return fresh
+            if divisor > 1:
+                terms, const = {v: c // divisor for v, c in terms.items()}, const // divisor
+            var = min(terms, key=lambda v: (abs(terms[v]), v))
+            if abs(terms[var]) == 1:
+                sign = -terms[var]
+                value: Terms = {v: sign * c for v, c in terms.items() if v != var}
+                rest = sign * const
+            else:                       # x = t - Σ floor(aᵢ/a)·xᵢ - floor(c/a) leaves remainders below a
+                a, t = terms[var], self.variables
+                self.variables += 1
+                value, rest = {t: 1, **{v: -(c // a) for v, c in terms.items() if v != var and c // a}}, -(const // a)
+                self.equal.append((terms, const))
+            self.trail.append((var, (value, rest), []))
+            self.equal[:] = [_substituted(t, c, var, value, rest) if var in t else (t, c) for t, c in self.equal]
+            for key, at in self.take([*self.lower.get(var, ()), *self.upper.get(var, ())]):
+                self.bound(*_substituted(dict(key), at, var, value, rest))
 
     def drop_loose(self) -> None:
         """Without the rows of variables that are bounded from one side alone: these can always be met."""
@@ -222,7 +266,7 @@ def _witness(trail: list[Step]) -> dict[int, int] | None:
     values: dict[int, int] = {}
     for var, value, bounds in reversed(trail):
         if value is not None:
-            values[var] = value[1] + sum([c * values.setdefault(v, 0) for v, c in value[0]])
+            values[var] = value[1] + sum([c * values.setdefault(v, 0) for v, c in value[0].items()])
             continue
         least: int | None = None
         most: int | None = None

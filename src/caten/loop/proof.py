@@ -13,10 +13,13 @@ from ..core.dtypes import is_integer
 from ..core.expr import Const, Expr, Op, Var
 from . import isl
 from .affine import Linear, expression, of_atom, without
-from .integer_sets import Constraint, Empty, Point, Unknown, decide
+from .integer_sets import Constraint, Empty, Point, System, Unknown, decide
 
 NEAR = 1 << 31                 # bounds beyond this are left out of a proof, unless it is about overflow
-MAX_CASES = 96                 # leaves of the case distinctions in one proof
+MAX_DEPTH = 2                  # proofs inside proofs: what a deeper one would have to show is not shown
+MAX_FACTS = 64                 # rows after which no more is asked about further atoms
+MAX_SEARCH = 2000              # rows read and combined in one proof with all its cases; half as many in a proof inside it, and so on
+ISL_WORK = 8                   # what isl does to a row
 MAX_PRODUCTS = 60              # derived facts about products in one proof
 
 Alternative = tuple[Constraint, ...]
@@ -37,6 +40,8 @@ class Assumptions(Protocol):
     """What a proof asks of a context."""
 
     @property
+    def depth(self) -> int: ...            # of the proofs that it may still make, one inside the other
+    @property
     def clauses(self) -> tuple[Clause, ...]: ...
     def linear(self, expr: Expr) -> Linear: ...
     def atom_range(self, atom: Expr) -> Range: ...
@@ -52,7 +57,7 @@ def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool
     rows += _products(known, rows, splits)
     if widely:                     # asked for every sum that may wrap: no case distinctions
         return isinstance(decide(rows), Empty)
-    return _impossible(rows, splits, [MAX_CASES])
+    return _Search(MAX_SEARCH >> MAX_DEPTH - 1 - known.depth).excludes(System(rows), rows, splits)
 
 
 def is_false(c: Constraint) -> bool:
@@ -60,30 +65,48 @@ def is_false(c: Constraint) -> bool:
     return c.linear.is_constant and (c.linear.constant != 0 if c.equal else c.linear.constant < 0)
 
 
-def _impossible(rows: list[Constraint], splits: list[tuple[Alternative, ...]], budget: list[int]) -> bool:
-    answer = decide(rows)
-    if isinstance(answer, Empty):
-        return True
-    chosen = next((s for s in splits if not (isinstance(answer, Point) and any(_holds_at(a, answer) for a in s))), None)
-    if chosen is None:
-        return isinstance(answer, Unknown) and isl.is_empty(rows)
-    budget[0] -= len(chosen)
-    rest = [s for s in splits if s is not chosen]
-    return budget[0] >= 0 and all(_impossible([*rows, *alternative], rest, budget) for alternative in chosen)
+class _Search:
+    """A distinction of cases that does so much work at most; what it has not excluded by then is not excluded."""
+
+    def __init__(self, work: int):
+        self.left = work
+
+    def excludes(self, system: System, rows: list[Constraint], splits: list[tuple[Alternative, ...]]) -> bool:
+        """Do the rows and one alternative of every split exclude each other? Distinguished is a split that the point found does not satisfy,
+        its alternatives from the nearest on: where there is a solution, it is found soon. `system`: the rows, prepared."""
+        answer = system.decide()
+        if isinstance(answer, Empty):
+            return True
+        self.left -= len(rows) + system.work
+        if self.left < 0:
+            return False
+        at, chosen = next(((at, cases) for at, split in enumerate(splits) if (cases := _cases(split, answer))), (0, []))
+        if not chosen:
+            self.left -= ISL_WORK * len(rows)
+            return isinstance(answer, Unknown) and isl.is_empty(rows)
+        rest = [*splits[:at], *splits[at + 1:]]
+        return all(self.excludes(system.adding(case), [*rows, *case], rest) for case in chosen)
 
 
-def _holds_at(alternative: Alternative, point: Point) -> bool:
+def _cases(split: tuple[Alternative, ...], answer: Point | Unknown) -> list[Alternative]:
+    """The alternatives to try, the nearest to the point first; none where it satisfies one."""
+    if isinstance(answer, Unknown):
+        return [*split]
+    distances = {alternative: _distance(alternative, answer) for alternative in split}
+    return sorted(distances, key=distances.__getitem__) if min(distances.values(), default=0) else []
+
+
+def _distance(alternative: Alternative, point: Point) -> int:
+    """By how much a point fails a conjunction; 0 where it satisfies it."""
+    total = 0
     for c in alternative:
-        if any(m not in point.values for m in c.linear.terms):
-            return False
-        value = c.linear.constant + sum([k * point.values[m] for m, k in c.linear.terms.items()])
-        if value < 0 or (c.equal and value):
-            return False
-    return True
+        value = c.linear.constant + sum([k * point.values.get(m, 0) for m, k in c.linear.terms.items()])
+        total += abs(value) if c.equal else max(-value, 0)
+    return total
 
 
 def _system(known: Assumptions, goal: Alternative, widely: bool) -> tuple[list[Constraint], list[tuple[Alternative, ...]]]:
-    """The goal, what is known of its atoms, and of the atoms that this speaks of, and so on."""
+    """The goal, what is known of its atoms, and of the atoms that this speaks of, and so on: the nearest first, while there is room."""
     rows: dict[Constraint, None] = dict.fromkeys(goal)
     splits: dict[tuple[Alternative, ...], None] = {}
     used: set[int] = set()
@@ -97,7 +120,7 @@ def _system(known: Assumptions, goal: Alternative, widely: bool) -> tuple[list[C
             splits[alternatives] = None
         pending.extend(a for alternative in alternatives for c in alternative for a in c.linear.atoms() if a not in seen)
 
-    while pending:
+    while pending and len(rows) < MAX_FACTS:
         atom = pending.pop(0)
         if atom in seen:
             continue

@@ -34,13 +34,17 @@ def simplify(node: Any, context: Context | None = None) -> Any:
 
 
 def simplify_program(program: P) -> P:
-    """Every kernel (or body) simplified under what holds at entry."""
+    """Every kernel (or body) simplified under what holds at entry. What this made before is simple."""
+    if "_is_simple" in program.__dict__:
+        return program
     context = Context.of(program)
     clauses = []
     for clause in program.clauses:
         field = statement_field(clause)
         clauses.append(clause.replace(**{field: simplify_statements(getattr(clause, field), context)}) if field else clause)
-    return program.replace(clauses=tuple(clauses))
+    simple = program.replace(clauses=tuple(clauses))
+    simple.__dict__["_is_simple"] = True
+    return simple
 
 
 def statement_field(clause: Node) -> str:

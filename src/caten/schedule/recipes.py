@@ -26,7 +26,8 @@ MAX_NESTS, MAX_BODY = 64, 64
 def schedule(program: LoopProgram, verify: bool = False, careful: bool = False) -> LoopProgram:
     """The program with a schedule applied and recorded: the one it carries, else the recipes' (from -O2 on); only simplified at -O1, and as
     it is at -O0. A program whose Schedule fact says that it was applied stays as it is. `verify`: check the program after every step;
-    `careful`: leave out steps of the recipes after which it is not shown to be right (what was asked for is never left out)."""
+    `careful`: simplify nothing, and leave out steps of the recipes after which it is not shown to be right (what was asked for is never left
+    out)."""
     asked = program.first(Schedule)
     if asked is not None and is_applied(asked):
         return program
@@ -34,7 +35,7 @@ def schedule(program: LoopProgram, verify: bool = False, careful: bool = False) 
         return apply(program, asked.steps, verify)
     if program.opt == 0:
         return program
-    program = simplify_program(program)
+    program = program if careful else simplify_program(program)
     return recommended(program, verify, careful) if program.opt >= 2 else program
 
 
