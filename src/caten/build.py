@@ -18,7 +18,7 @@ from .options import Options
 from .runtime import cache
 from .runtime.manifest import Provenance, manifest, manifest_c
 from .runtime.protocol import CompileRecord, Runtime
-from .runtime.toolchain import unwritable
+from .runtime.toolchain import library_name, unwritable
 
 RECORD = "record.json"                  # in a cache entry: how the artifact was made
 
@@ -112,7 +112,7 @@ def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Pro
     flags = tuple([w for w in words[1:] if w not in ("source.c", "library.so", "-o")])
     return Provenance(
         target=target.machine.arch if target else "", compiler=Path(words[0]).name if words else runtime.name, flags=flags,
-        libraries=tuple([w.removeprefix("-l") for w in flags if w.startswith("-l")]), spec_sha256=spec_sha256,
+        libraries=tuple([name for w in flags if (name := library_name(w))]), spec_sha256=spec_sha256,
         runtime_sha256=hashlib.sha256(runtime.file.read_bytes()).hexdigest() if runtime.file else "")
 
 

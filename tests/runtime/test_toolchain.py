@@ -149,4 +149,30 @@ def test_the_embedded_clang_needs_the_wheels_openmp_library(monkeypatch: pytest.
     zig = Compiler(("zig", "cc"), "zig", sys.executable)
     monkeypatch.setattr(toolchain, "openmp_library", lambda: tmp_path / "libiomp5.so")
     assert toolchain.openmp_flags(zig) == ["-fopenmp", "-Wl,-z,nodelete", str(tmp_path / "libiomp5.so"), f"-Wl,-rpath,{tmp_path}"]
-    assert toolchain.openmp_flags(Compiler(("gcc",), "gcc", "gcc")) == ["-fopenmp", "-Wl,-z,nodelete"]
+
+
+@pytest.mark.parametrize(("family", "flags"), [("gcc", ["-fopenmp", "-Wl,-z,nodelete", "-lgomp"]),
+                                               ("clang", ["-fopenmp=libomp", "-Wl,-z,nodelete", "-lomp"])])
+def test_a_compiler_of_the_system_links_its_own_openmp_library(family: str, flags: list[str]) -> None:
+    assert toolchain.openmp_flags(Compiler((family,), family, family)) == flags
+
+
+@pytest.mark.parametrize(("name", "package"), [("clang-19", "libomp-19-dev"), ("clang", "libomp-dev"), ("gcc", "libgomp1")])
+def test_a_named_compiler_without_openmp_says_what_to_install(name: str, package: str, tmp_path: Path) -> None:
+    script(tmp_path, name)
+    with pytest.raises(Unavailable, match=f"{name} does not compile, link and load OpenMP") as info:
+        toolchain.choose(name, ("clang", "gcc"), Host(path=str(tmp_path)), lambda c: False)
+    assert f"apt install {package}" in (info.value.diagnostics[0].hint or "")
+
+
+@pytest.mark.parametrize("complaint", ["error: unknown target CPU '64'", "cc1: error: bad value '64' for '-march=' switch",
+                                       "info: available CPUs for architecture 'x86_64':"])
+def test_a_cpu_that_the_compiler_does_not_know_is_no_fault_of_caten(complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolError) as info:
+        compile_with(tmp_path, f'echo "{complaint}" >&2; exit 1')
+    assert "take a CPU that this compiler knows" in (info.value.diagnostics[0].hint or "")
+
+
+@pytest.mark.parametrize(("word", "name"), [("-lm", "m"), ("/opt/libiomp5.so", "iomp5"), ("-Wl,-rpath,/opt", ""), ("-O3", "")])
+def test_the_name_of_a_library(word: str, name: str) -> None:
+    assert toolchain.library_name(word) == name

@@ -48,10 +48,9 @@ def example(manifest: Mapping[str, Any], reference: str, name: str = "gemm") -> 
     rendered without a schedule."""
     ops = manifest.get("ops") or [manifest]
     mains = [_check(op) for op in ops]
-    libraries = "".join([f" -l{library}" for library in dict.fromkeys(["m", *manifest["libraries"]])])
     used = {a["dtype"] for op in ops for a in op["arguments"]}
     defined = [f"#define CT_{t.upper()}_DEFINED   /* by the reference above */" for t in ("c64", "c128") if t in used]
-    head = [f"/* cc -O1 -std=c11 {name}_main.c -L. -l:{name}.so -Wl,-rpath,'$ORIGIN'{libraries} -o {name}_main && ./{name}_main */", "",
+    head = [f"/* cc -O1 -std=c11 {name}_main.c -L. -l:{name}.so -Wl,-rpath,'$ORIGIN' -lm -o {name}_main && ./{name}_main */", "",
             "#include <math.h>", "#include <stdint.h>", "#include <stdio.h>", "#include <stdlib.h>", "",
             "/* ---- the reference: the same operators as they were written */", "", reference.strip(), "",
             "/* ---- calling and comparing */", "", *defined, f'#include "{name}.h"', "", _FILL, _CLOSE]

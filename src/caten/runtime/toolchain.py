@@ -37,6 +37,7 @@ __attribute__((visibility("default"))) int ct_probe(void)
     return n;
 }
 """
+UNKNOWN_CPU = re.compile(r"target CPU|CPUs for architecture|-march=", re.IGNORECASE)      # how clang, zig and gcc refuse the value of -march
 _LOAD_PROBE = "import ctypes, sys; sys.exit(0 if ctypes.CDLL(sys.argv[1]).ct_probe() == 2 else 1)"
 
 
@@ -127,12 +128,11 @@ def choose(cc: str | None, kinds: Sequence[str], host: Host, fits: Callable[[Com
         chosen = named(cc or host.cc or "", "--config CC" if cc else "$CC", host)
         if fits is None or fits(chosen):
             return chosen
-        tried = [chosen]
-    else:
-        tried = candidates(kinds, host)
-        for compiler in tried:
-            if fits is None or fits(compiler):
-                return compiler
+        raise Unavailable(f"{chosen.name} does not compile, link and load OpenMP", f"{_openmp_package(chosen)}, or leave OMP out")
+    tried = candidates(kinds, host)
+    for compiler in tried:
+        if fits is None or fits(compiler):
+            return compiler
     looked = ", ".join([c.name for c in tried]) or f"no {' or '.join(kinds)} found"
     if fits is not None and tried:
         raise Unavailable(f"no C compiler here compiles, links and loads OpenMP (tried {looked})",
@@ -140,14 +140,35 @@ def choose(cc: str | None, kinds: Sequence[str], host: Host, fits: Callable[[Com
     raise Unavailable(f"there is no C compiler ({looked})", INSTALL)
 
 
+def _openmp_package(compiler: Compiler) -> str:
+    """How to get the OpenMP library of a compiler."""
+    match compiler.family:
+        case "zig":
+            return "pip install 'caten[openmp]'"
+        case "clang":
+            version = re.search(r"(?:clang|llvm)-(\d+)", f"{compiler.name} {os.path.realpath(compiler.file)}")
+            return f"apt install libomp-{version[1] + '-' if version else ''}dev"
+    return "apt install libgomp1"
+
+
 # -- OpenMP and other libraries -------------------------------------------------------------------------------------------------------------
 
 def openmp_flags(compiler: Compiler) -> list[str]:
     """What turns `#pragma omp` on, then what links its library; the embedded clang brings none and takes the one of the intel-openmp wheel.
-    The result must stay loaded: unloading it would unmap the code that OpenMP's waiting threads are in."""
+    The library of another compiler is named too, so that the manifest can list it. The result must stay loaded: unloading it would unmap the
+    code that OpenMP's waiting threads are in."""
     stay = [] if sys.platform == "darwin" else ["-Wl,-z,nodelete"]
-    library = openmp_library() if compiler.family == "zig" else None
+    if compiler.family != "zig":
+        return ["-fopenmp=libomp", *stay, "-lomp"] if compiler.family == "clang" else ["-fopenmp", *stay, "-lgomp"]
+    library = openmp_library()
     return ["-fopenmp", *stay, *([str(library), f"-Wl,-rpath,{library.parent}"] if library is not None else [])]
+
+
+def library_name(word: str) -> str:
+    """The library that a word of a link command names, `m` of `-lm` and `iomp5` of `/opt/libiomp5.so`; empty where it names none."""
+    if word.startswith("-l"):
+        return word[2:]
+    return Path(word).stem.removeprefix("lib") if word.endswith((".so", ".dylib")) and not word.startswith("-") else ""
 
 
 def openmp_library() -> Path | None:
@@ -245,8 +266,9 @@ def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str]
             done = run(step, host.timeout, folder)
             if done.status != 0:
                 complaint = "\n".join(done.errors.strip().splitlines()[:20])
-                raise ToolError(Diagnostic("E623", f"{compiler.name} {done.reason}" + (f":\n{complaint}" if complaint else ""),
-                                           hint="a complaint about generated C is a fault of caten: please report it, with the source"))
+                hint = "-march= and --config MARCH= take a CPU that this compiler knows" if UNKNOWN_CPU.search(complaint) else \
+                       "a complaint about generated C is a fault of caten: please report it, with the source"
+                raise ToolError(Diagnostic("E623", f"{compiler.name} {done.reason}" + (f":\n{complaint}" if complaint else ""), hint=hint))
         result = folder / made
         if not result.is_file() or result.stat().st_size == 0:
             raise ToolError(Diagnostic("E625", f"{compiler.name} reported success and wrote no output", hint="is this really a C compiler?"))
