@@ -17,6 +17,7 @@ from caten.errors import UsageError
     (["-Werror", "-Wno-cache"], ["-W", "error", "-W", "no-cache"]), (["-xlisp", "-"], ["-x", "lisp", "-"]), (["-o", "-"], ["-o", "-"]),
     (["-###"], ["-###"]), (["-E", "-S", "-c", "-g", "-v"], ["-E", "-S", "-c", "-g", "-v"]),
     (["-t", "-1"], ["-t", "-1"]), (["--test", "M=1"], ["--test", "M=1"]), (["--", "-DM=1", "@x"], ["--", "-DM=1", "@x"]),
+    (["-fPIC", "-shared", "-MMD", "-g3", "-Wall", "-Wextra"], ["-MD", "-g", "-W", "all", "-W", "extra"]), (["-ss.txt"], ["-s", "s.txt"]),
 ])
 def test_options_are_taken_apart_as_gcc_does(given: list[str], expected: list[str]) -> None:
     assert normalise(given) == expected
@@ -24,6 +25,7 @@ def test_options_are_taken_apart_as_gcc_does(given: list[str], expected: list[st
 
 @pytest.mark.parametrize(("word", "hint"), [
     ("-fopenm", "-fopenmp"), ("-O7", "-O0"), ("-march", "-march=VALUE"), ("-fbogus", "-fno-bounds-check"), ("-Q", "--help"), ("-MX", "-MP"),
+    ("-std=c99", "C11"), ("-Wl,-z,now", "$LDFLAGS"), ("-ffast-math", "reassociate"), ("-static", "-o NAME.a"), ("-isystem", "-I DIR"), ("-mtune=k8", "-march="),
 ])
 def test_an_unknown_option_is_refused_with_a_hint(word: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:

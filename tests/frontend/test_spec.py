@@ -192,6 +192,40 @@ def test_several_composites_have_their_own_sections():
     assert [len(p.all(Require)) for p in programs] == [0, 1]
 
 
+BROKEN = """
+[[composite]]
+name = "One"
+inputs = ["A{float}[M"]
+outputs = ["A"]
+[composite.implementation]
+code = "(dotimes (i M) (setf (aref A i) 1))"
+[[composite]]
+name = "Two"
+inputs = ["A{float}[M]"]
+outputs = ["B{float}[M]"]
+[composite.implementation]
+code = "(call one A B) (setf (aref B q) 0)"
+[[composite]]
+name = "Three"
+inputs = ["A{float}[M]"]
+outputs = ["B{float}[M]"]
+[composite.implementation]
+code = "(call One A B)"
+"""
+FORMS_BROKEN = """(composite One ((A{float}[M) -> (A)) 3)
+(composite Two ((A{float}[M]) -> (B{float}[M])) (call One A B) (setf (aref B q) 0))"""
+
+
+@pytest.mark.parametrize("source", [toml(BROKEN), lisp(FORMS_BROKEN)], ids=["toml", "lisp"])
+def test_a_fault_of_a_signature_hides_no_fault_in_another_body(source):
+    assert [row[0] for row in refusals(source)] == ["E101", "E220"]
+
+
+@pytest.mark.parametrize("printed", ["(schedule (split i 6 cut) (applied))", "(schedule (split i 6 cut))"])
+def test_a_schedule_as_it_is_printed_is_still_to_be_taken(printed):
+    assert only(GEMM + f'[schedule]\ncode = "{printed}"\n').all(Schedule) == (Schedule((("split", "i", "6", "cut"),)),)
+
+
 def test_a_single_composite_may_hold_its_sections():
     assert only(GEMM.replace("[implementation]", "[composite.implementation]")) is not None
 

@@ -14,6 +14,29 @@ EQUALS = ("-march", "-fstrided")
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
 LETTERS = ("-E", "-S", "-c", "-g", "-v", "-w", "-h")
 
+# What gcc users type out of habit -> what it is here: a library is position-independent and shared anyway, and there is one degree of -g.
+SPELLED = {"-fPIC": (), "-fpic": (), "-shared": (), "-MMD": ("-MD",), "-g1": ("-g",), "-g2": ("-g",), "-g3": ("-g",), "-ggdb": ("-g",)}
+# And what is refused, with what to do instead.
+INSTEAD = {
+    "-std=": "the C text is C11; $CFLAGS reaches the C compiler",
+    "-ansi": "the C text is C11",
+    "-pipe": "leave it out",
+    "-g0": "leave out -g",
+    "-static": "-o NAME.a makes a static library",
+    "-pthread": "-fopenmp runs loops on several threads",
+    "-ffast-math": "results would depend on the C compiler; a schedule may reassociate sums, visibly",
+    "-Ofast": "there is no fast-math; the levels are -O0, -O1, -O2 and -O3",
+    "-mtune=": "-march= chooses the CPU",
+    "-isystem": "-I DIR is where includes are looked for",
+    "-iquote": "-I DIR is where includes are looked for",
+    "-include": 'include = ["other.toml"] in the spec',
+    "-Wl,": "$LDFLAGS, -l and -L reach the linker",
+    "-Wa,": "$CFLAGS reaches the C compiler",
+    "-Wp,": "$CFLAGS reaches the C compiler",
+    "-MM": "-MD writes a depfile beside the output",
+    "-U": "leave out the -D",
+}
+
 MAX_RESPONSE_DEPTH = 16
 MAX_RESPONSE_BYTES = 1 << 24
 
@@ -43,6 +66,10 @@ def _single_dash(word: str) -> list[str]:
         return ["-O", word[2:]]
     if word in FLAGS or word in LETTERS:
         return [word]
+    if word in SPELLED:
+        return list(SPELLED[word])
+    if (known := next((prefix for prefix in INSTEAD if word.startswith(prefix)), None)) is not None:
+        raise UsageError(Diagnostic("E901", f"{word} is an option of C compilers, not of caten", hint=INSTEAD[known]))
     name, equals, value = word.partition("=")
     if name in EQUALS and equals:
         return [f"{name}={value}"]

@@ -4,12 +4,12 @@ Both spellings of a spec (TOML and the one-line form) end here; frontend.body re
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..core.expr import Expr
 from ..core.program import Fact
-from ..errors import Place
+from ..errors import CatenError, Diagnostic, Place
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,15 @@ class Composite:
     def names(self) -> tuple[str, ...]:
         """Every declared name: tensors, then sizes."""
         return (*[t.name for t in self.tensors], *self.sizes)
+
+
+class Refused(CatenError):
+    """Some composites of a text were refused, those called `names`; the others are `declared`, and their bodies can still be checked."""
+
+    def __init__(self, problems: Sequence[Diagnostic], names: Iterable[str], declared: Sequence[Composite]):
+        super().__init__(*problems)
+        self.names = frozenset([fold(name) for name in names])
+        self.declared = declared
 
 
 def fold(name: str) -> str:

@@ -9,13 +9,14 @@ import re
 
 from ..core.text import Atom, Form, Sexp, read_forms
 from ..errors import CatenError, Diagnostic, Place, error
-from .composite import Composite
+from .composite import Composite, Refused
 from .files import SpecText, shown
 from .locate import Locations
 from .sections import positions
 from .signature import Written, declare, identifier
 
 NAME_OR_BRACKET = re.compile(r"[A-Za-z_][\w-]*|[{}()\[\]]")
+MAIN = "Main"
 SHAPE = "(composite [Name] ((A{float}[M]) -> (B{float}[M]) [where …]) body…)"
 
 
@@ -23,6 +24,7 @@ def composites(source: SpecText) -> list[Composite]:
     """The operators of a text of `(composite …)` forms. Raises CatenError with all that is wrong."""
     found: list[Composite] = []
     problems: list[Diagnostic] = []
+    refused: list[str] = []
     places = Locations(source.text, source.name)
     forms = read_forms(source.text, places.at)
     if not forms:
@@ -32,8 +34,9 @@ def composites(source: SpecText) -> list[Composite]:
             found.append(_composite(form, places))
         except CatenError as refusal:
             problems.extend(refusal.diagnostics)
+            refused.append(str(form[1]) if isinstance(form, Form) and len(form) > 1 and isinstance(form[1], Atom) else MAIN)
     if problems:
-        raise CatenError(*problems)
+        raise Refused(problems, refused, found)
     return found
 
 
@@ -42,7 +45,7 @@ def _composite(form: Sexp, source: Locations) -> Composite:
         raise error("E023", "expected (composite …)", source.at(form.pos), hint=f"write {SHAPE}")
     named = len(form) > 1 and isinstance(form[1], Atom)
     name_place = source.at(form[1].pos if named else form.pos)
-    name = identifier(form[1], name_place) if named else "Main"
+    name = identifier(form[1], name_place) if named else MAIN
     parts = form[2:] if named else form[1:]
     if not parts or not isinstance(parts[0], Form):
         raise error("E023", "expected the signature ((input…) -> (output…))", source.at(parts[0].pos if parts else form.end), hint=f"write {SHAPE}")

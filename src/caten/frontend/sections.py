@@ -140,7 +140,7 @@ def _schedule(table: dict[str, Any], path: Path, places: Locations, runtime: str
 
 
 def steps_of(code: str, where: Callable[[int], Place]) -> list[Form]:
-    """The steps of `(schedule (split i 6 pad) …)`."""
+    """The steps of `(schedule (split i 6 pad) …)`. What a program prints ends with `(applied)`: here the steps are still to be taken."""
     forms = read_forms(code, where)
     if len(forms) != 1 or not isinstance(forms[0], Form) or not forms[0] or forms[0][0] != "schedule":
         stray = forms[1] if len(forms) > 1 else forms[0] if forms else None
@@ -151,7 +151,11 @@ def steps_of(code: str, where: Callable[[int], Place]) -> list[Form]:
         if not isinstance(step, Form) or not step or not isinstance(step[0], Atom):
             raise error("E021", "a step of a schedule is (PRIMITIVE argument…)", where(step.pos), hint="for example (split i 6 pad)")
         steps.append(step)
-    return steps
+    taken = [step for step in steps if flat(step) != "(applied)"]
+    if steps and not taken:
+        raise error("E021", "(applied) says that steps were taken, and there are none", where(steps[0].pos),
+                    hint="(schedule) asks for no steps: the nest stays as it is written")
+    return taken
 
 
 def _plain(form: Any, where: Callable[[int], Place]) -> Any:

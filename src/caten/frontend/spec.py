@@ -14,7 +14,7 @@ from ..errors import CatenError, Diagnostic, Place, error
 from ..options import Options
 from . import form, schema, sections
 from .body import lower_body
-from .composite import Composite, Declared, fold
+from .composite import Composite, Declared, Refused, fold
 from .files import SpecText, check_text, decode, inside, read_file, shown
 from .locate import Locations, Path, locate
 from .op import Body, OpProgram
@@ -29,9 +29,31 @@ PARTS = ("implementation", "test", "bench", "schedule")    # the sections that b
 def load(source: SpecText, options: Options) -> list[OpProgram]:
     """The operators of a spec, validated, their bodies in loop statements. Raises CatenError with everything that is wrong."""
     specs = _Specs(options)
-    own = specs.read(source)
+    try:
+        own = specs.read(source)
+    except Refused as refusal:
+        raise CatenError(*refusal.diagnostics, *_faults_of_bodies(specs, refusal)) from None
     lookup = specs.lookup_in(own)
     return gather(lambda one: _program(one, lookup), own)
+
+
+def _faults_of_bodies(specs: _Specs, refusal: Refused) -> list[Diagnostic]:
+    """What is wrong with the bodies of those composites whose declarations are right."""
+    known = specs.lookup_in(list(refusal.declared))
+    problems: list[Diagnostic] = []
+    for composite in refusal.declared:
+        missing: list[str] = []
+
+        def lookup(name: str, missing: list[str] = missing) -> Composite | None:
+            if fold(name) not in refusal.names:
+                return known(name)
+            missing.append(name)
+            raise CatenError()                                  # its own refusal is reported
+        try:
+            _program(composite, lookup)
+        except CatenError as problem:
+            problems += [d for d in problem.diagnostics if not missing or d.code not in ("E227", "E228")]      # the call might set them
+    return problems
 
 
 def dependencies(source: SpecText, options: Options) -> list[FilePath]:
@@ -177,8 +199,24 @@ def _composites(document: dict[str, Any], places: Locations, source: SpecText, o
                  for p in PARTS if p in document]
         if stray:
             raise CatenError(*stray)
-        return gather(lambda i: _composite(written[i], ("composite", i), {}, places, source, options), range(len(written)))
+        return _each(written, lambda i: _composite(written[i], ("composite", i), {}, places, source, options))
     return [_composite(written, ("composite",), document, places, source, options)]
+
+
+def _each(tables: list[dict[str, Any]], make: Callable[[int], Composite]) -> list[Composite]:
+    """The composite of each table. Raises Refused with the diagnostics of all that fail."""
+    declared: list[Composite] = []
+    problems: list[Diagnostic] = []
+    refused: list[str] = []
+    for i, table in enumerate(tables):
+        try:
+            declared.append(make(i))
+        except CatenError as refusal:
+            problems += refusal.diagnostics
+            refused.append(table["name"])
+    if problems:
+        raise Refused(problems, refused, declared)
+    return declared
 
 
 def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places: Locations, source: SpecText, options: Options) -> Composite:
