@@ -46,6 +46,23 @@ def test_a_form_knows_its_coefficients_and_replaces_an_atom() -> None:
     assert Linear({}, 0) == constant(0)
 
 
+@pytest.mark.parametrize(("product", "by", "quotient"), [
+    ("(* i n)", "n", "i"),
+    ("(* (- i 2) (+ (* 3 n) 1))", "(+ (* 3 n) 1)", "(- i 2)"),
+    ("(* (+ i j) (- i j))", "(+ i j)", "(- i j)"),
+    ("(* 6 (* i n))", "(* 2 n)", "(* 3 i)"),
+    ("(* (floordiv i 4) (floordiv n 8))", "(floordiv n 8)", "(floordiv i 4)"),
+    ("(+ (* i n) 1)", "n", None),
+    ("(* 3 i)", "(* 2 i)", None),
+    ("(* i i)", "j", None),
+    ("i", "0", None),
+    ("0", "n", "0"),
+])
+def test_a_form_is_divided_without_a_rest_or_not_at_all(product: str, by: str, quotient: str | None) -> None:
+    found = linear(expr(product)).quotient(linear(expr(by)))
+    assert found == (None if quotient is None else linear(expr(quotient)))
+
+
 def test_a_product_that_would_be_too_long_stays_a_product() -> None:
     total = expr("(+ (+ i j) (+ k n))")
     product = total

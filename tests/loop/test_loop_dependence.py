@@ -62,6 +62,14 @@ def test_gemm() -> None:
     ("(local t f32 (4 8) stack) (for i 0 (floordiv M 4) 1 serial (transpose (vref C 8 ((* 4 i) 0)) 0 (vref t 4 (0 0)) 0))", None),
     ("(local t f32 (4 8) stack) (for i 0 (floordiv M 4) 1 serial (transpose (vref C 8 ((* 3 i) 0)) 0 (vref t 4 (0 0)) 0))",
      "one iteration of i writes (vref C 8 ((* 3 i) 0)), and a later one writes (vref C 8 ((* 3 i) 0)), which may be the same element"),
+    ("(for i 0 (* M N) 1 serial (setf (aref C (floordiv i N) (mod i N)) 0.0))", None),
+    ("(for i 0 (* (floordiv M 4) (floordiv N 8)) 1 serial (let a i64 (floordiv i (floordiv N 8))) (let b i64 (mod i (floordiv N 8)))"
+     "(for ii 0 4 1 serial (for jj 0 8 1 serial (setf (aref C (+ (* 4 a) ii) (+ (* 8 b) jj)) 0.0))))", None),
+    ("(for i 0 (* M N) 1 serial (setf (aref X (mod i N)) 0.0))",
+     "one iteration of i writes (aref X (mod i N)), and a later one writes (aref X (mod i N)), which may be the same element"),
+    ("(for i 0 (* M N) 1 serial (setf (aref C (floordiv i N) 0) 0.0))",
+     "one iteration of i writes (aref C (floordiv i N) 0), and a later one writes (aref C (floordiv i N) 0), which may be the same element"),
+    ("(for i 0 N 1 serial (if (= N 17) ((setf (aref X (- 16 i)) 0.0)) ((setf (aref X i) 0.0))))", None),
     ("(for i 0 N 1 serial (if (< (aref X i) 0.0) ((fail 1))))", "the loop over i contains a check that may end the call"),
 ])
 def test_parallel_loops(body: str, obstacle: str | None) -> None:

@@ -8,12 +8,15 @@ import pytest
 from schedule_nets import SIZES, assert_same, program
 from test_schedule_goldens import FOLDER, cases
 
-from caten.core.expr import index
+from caten.core.expr import Op, Var, index
+from caten.core.node import substitute
 from caten.errors import CatenError
 from caten.schedule import script
-from caten.schedule.primitives import specialize
+from caten.schedule.primitives import fuse, specialize
 
 PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
+    "fuse: a remainder that is forgotten": (
+        "fuse", "fuse.canonical", lambda e, right=fuse.canonical: substitute(right(e), {Op("mod", (Var("ij", "i64"), index(6))): index(0)})),
     "specialize: a size is taken for another": (
         "specialize", "specialize._equalities", lambda cond, find=specialize._equalities: [(v, index(c.value + 1)) for v, c in find(cond)]),
 }

@@ -9,7 +9,7 @@ from schedule_nets import assert_same, assert_sound, pick, program
 
 from caten.core.expr import Var, index
 from caten.errors import CatenError
-from caten.loop.statements import Aref, LoopProgram, Vref
+from caten.loop.statements import Aref, For, LoopProgram, Vref
 from caten.schedule import script
 from caten.schedule.nests import loops_in
 
@@ -42,8 +42,7 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
     if not loops or not buffers:
         return "parallel", "gone"
     loop = pick(rng, loops)
-    match pick(rng, ["split", "split", "split", "reorder", "unroll", "hoist", "vectorize", "vectorize", "parallel", "stage", "stage", "transpose",
-                      "specialize"]):
+    match pick(rng, [*["split"] * 3, "reorder", "unroll", "hoist", *["vectorize"] * 2, "parallel", *["stage"] * 2, "transpose", "specialize", "fuse"]):
         case "split":
             return "split", loop, str(pick(rng, [1, 2, 3, 4, 8])), pick(rng, ["cut", "min", "pad"])
         case "reorder":
@@ -52,6 +51,9 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
             return "transpose", *rng.sample(loops, min(len(loops), 2))
         case "specialize":
             return "specialize", loop, pick(rng, [("<", "M", "4"), ("=", "N", "17"), ("and", ("<", "2", "K"), ("<=", "M", "N"))])
+        case "fuse":
+            inner = next((n.name for n in node.unique() if isinstance(n, For) and any(n in o.body for o in loops_in(node) if o.name == loop)), loop)
+            return "fuse", loop, inner
         case "unroll":
             return "unroll", loop, pick(rng, ["mark", "full"])
         case "stage":
@@ -120,7 +122,7 @@ def test_random_schedules_keep_the_meaning(nightly: bool) -> None:
         for seed in range(64 if nightly else 8):
             check(name, seed, counts)
     print(sorted(counts.items()))
-    kinds = ("split", "reorder", "unroll", "hoist", "vectorize", "parallel", "stage", "specialize", "read", "accumulate", "partial")
+    kinds = ("split", "reorder", "unroll", "hoist", "vectorize", "parallel", "stage", "specialize", "fuse", "read", "accumulate", "partial")
     kinds += ("transpose",) if nightly else ()                    # it fits few nests
     assert all(counts[kind] > 0 for kind in kinds), counts
     assert all(counts[kind] > 0 for kind in ("prefetch", "stream", "tree")), counts

@@ -184,6 +184,17 @@ REFUSALS = (
     ("E520", "(specialize j (smaller N 4))", ONE, "unknown head 'smaller'"),
     ("E520", "(specialize j (<= 0 N))", ONE, "specialize j (<= 0 N): the condition always holds there"),
     ("E520", "(specialize j (< N 4)) (specialize js (= N 5))", ONE, "specialize js (= N 5): the condition never holds there"),
+    # fuse
+    ("E522", "(fuse i j)", "(for i 0 M 1 serial (setf (aref w i) 0.0) (for j 0 N 1 serial (incf (aref w i) (aref A i j))))", "fuse i j: 'i' holds more than 'j'"),
+    ("E522", "(fuse i p)", MATMUL, "fuse i p: 'p' is not directly inside 'i'"),
+    ("E522", "(fuse j i)", ROWS, "fuse j i: 'i' is not directly inside 'j'"),
+    ("E522", "(fuse i j)", "(for i 0 M 1 serial (for j i M 1 serial (incf (aref w j) x)))", "fuse i j: the range of 'j' depends on 'i'"),
+    ("E522", "(fuse i j)", "(for i 0 M 1 serial (for j 0 N 2 serial (incf (aref w i) x)))", "fuse i j: the step of 'j' is 2, not 1"),
+    ("E522", "(fuse i j)", "(for i 0 M 1 serial (for j 0 (cast i64 (aref Q 0)) 1 serial (if (< j N) ((setf (aref Q j) 1:i32)))))", "the range of 'j' reads memory"),
+    ("E522", "(fuse i j)", "(for i 0 (floordiv K 2) 1 serial (for j 0 K 1 serial (incf (aref s) x)))",
+     "fuse i j: the number of iterations, (floordiv K 2) · K, is not known to be below 2^63"),
+    ("E522", "(fuse i j N)", ROWS, "fuse i j: the name N must be new to the program"),
+    ("E522", "(parallel i) (fuse i j)", ROWS, "fuse i j: one of them is parallel, and the other may not be: the loop over j is a reduction"),
 )
 
 

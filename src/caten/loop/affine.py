@@ -112,6 +112,21 @@ class Linear:
                 out = out + part
         return out
 
+    def quotient(self, by: Linear) -> Linear | None:
+        """The form q with self = by · q; None where there is none. Polynomial division by the leading term, the greatest by degree and text."""
+        lead, rest, found = _leading(by), self, Linear({})
+        if not _coefficient(by, lead):
+            return None
+        while rest.terms or rest.constant:
+            top = _leading(rest)
+            left = _taken(top, lead)
+            if left is None or _coefficient(rest, top) % _coefficient(by, lead) or len(found.terms) > MAX_TERMS:
+                return None
+            part = _coefficient(rest, top) // _coefficient(by, lead)
+            step = Linear({left: part}) if left else Linear({}, part)
+            found, rest = found + step, rest - by.times(step)
+        return found
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Linear) and self.constant == other.constant and self.terms == other.terms
 
@@ -133,6 +148,24 @@ def without(m: Monomial, atom: Expr) -> Monomial:
     """The monomial with one factor `atom` removed."""
     at = m.index(atom)
     return m[:at] + m[at + 1:]
+
+
+def _leading(form: Linear) -> Monomial:
+    """The greatest monomial of a form, in an order that products keep."""
+    return max(form.terms, key=lambda m: (len(m), [text_of(a) for a in m]), default=())
+
+
+def _coefficient(form: Linear, m: Monomial) -> int:
+    return form.terms.get(m, 0) if m else form.constant
+
+
+def _taken(m: Monomial, factors: Monomial) -> Monomial | None:
+    """The monomial without these factors; None where it lacks one."""
+    for atom in factors:
+        if atom not in m:
+            return None
+        m = without(m, atom)
+    return m
 
 
 def constant(value: int) -> Linear:

@@ -200,8 +200,13 @@ class Context:
     def together(self, other: Context) -> Context:
         """What holds where both do: two points of a program whose variables differ."""
         known = {id(c) for c in self.clauses}
-        return self._with(ranges={**other.ranges, **self.ranges}, clauses=(*self.clauses, *[c for c in other.clauses if id(c) not in known]),
-                          values={}, conditions={}, unreachable=self.unreachable or other.unreachable)
+        ranges = {**other.ranges, **self.ranges}
+        for name in self.ranges.keys() & other.ranges.keys():
+            (a, b), (c, d) = self.ranges[name], other.ranges[name]
+            ranges[name] = max(a, c), min(b, d)
+        contradictory = any(lo > hi for lo, hi in ranges.values())
+        return self._with(ranges=ranges, clauses=(*self.clauses, *[c for c in other.clauses if id(c) not in known]),
+                          values={}, conditions={}, unreachable=contradictory or self.unreachable or other.unreachable)
 
     # asking
 
@@ -347,9 +352,30 @@ class Context:
                 corners = (low * a, low * b, high * a, high * b)
                 low, high = min(corners), max(corners)
             if len(m) > 1:
-                high = min(high, self._ceilings().get(m, high))
+                high = min(high, self._ceiling(m, high))
             lo, hi = (lo + c * low, hi + c * high) if c > 0 else (lo + c * high, hi + c * low)
         return lo, hi
+
+    def _ceiling(self, m: Monomial, high: int) -> int:
+        """What a product that may be as large as `high` cannot exceed: ⌊(M + 7) / 8⌋ · N is not greater than M · N."""
+        known = self._ceilings()
+        if not known or m in known or high <= GREATEST_BYTES:
+            return known.get(m, high)
+        whole = [self._at_most(a) for a in m]
+        return high if None in whole else known.get(tuple(sorted([a for a in whole if a is not None], key=text_of)), high)
+
+    def _at_most(self, atom: Expr) -> Expr | None:
+        """An atom that is as great as this one, which is not negative, or greater: for ⌊(k·M + r) / d⌋ with k ≤ d and r < d, and for
+        max(M + r, 0) with r ≤ 0, it is M. None where there is none."""
+        match atom:
+            case Op(fn="floordiv", args=(a, Const(value=int() as d))) if d > 0:
+                form, most, rest = self.linear(a), d, d - 1
+            case Op(fn="max", args=(a, Const(value=0)) | (Const(value=0), a)):
+                form, most, rest = self.linear(a), 1, 0
+            case _:
+                return atom if self.atom_range(atom)[0] >= 0 else None
+        ((m, k),) = form.terms.items() if len(form.terms) == 1 else (((), 0),)
+        return self._at_most(m[0]) if len(m) == 1 and 0 < k <= most and form.constant <= rest else None
 
     def _ceilings(self) -> dict[Monomial, int]:
         """The products that are bounded as a whole, as the extents of one array are, and by what."""

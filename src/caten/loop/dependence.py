@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from ..core.expr import Var, index
+from ..core.expr import Op, Var, index
 from ..core.node import Node, substitute
 from ..core.program import Program
 from ..errors import error
@@ -171,9 +171,9 @@ def _find(stmts: tuple[Stmt, ...], name: str, context: Context) -> tuple[For, Co
 def _carried(loop: For, context: Context) -> tuple[tuple[Touch, Touch] | None, tuple[Touch, Touch] | None]:
     """A pair that forbids other orders of the iterations, and a pair that only accumulates; None where there is none."""
     commuting: tuple[Touch, Touch] | None = None
-    order = _before(loop, context)
+    order, cases = _before(loop, context), _before_as_two(loop, context)
     for a, b, both in _pairs(loop, context):
-        if not _apart(loop, a, b, both, order):
+        if not _apart(loop, a, b, both, order) and not (cases and all(_apart(loop, a, b, both, (*order, *case)) for case in cases)):
             if not (a.fn and a.fn == b.fn):
                 return (a, b), commuting
             commuting = commuting or (a, b)
@@ -253,6 +253,19 @@ def _apart(loop: For, a: Touch, b: Touch, both: Context, order: tuple[Constraint
 def _before(loop: For, context: Context) -> tuple[Constraint, ...]:
     """The loop's iteration comes before the copy's."""
     return _precedes([loop.name], 0, {loop.name: -1 if context.proves(loop.step < index(0)) else 1}, 1)
+
+
+def _before_as_two(loop: For, context: Context) -> list[tuple[Constraint, ...]]:
+    """The same for a loop that stands for two, whose body uses ⌊i/d⌋ and i mod d: the quotient is less than the copy's, or they are equal and
+    the remainder is less. Empty for other loops."""
+    var, other, known = Var(loop.name, "i64"), Var(loop.name + OTHER, "i64"), context.inside(loop)
+    bound = {n.name for n in loop.unique() if isinstance(n, For | Let)}
+    divisors = [n.args[1] for n in loop.unique() if isinstance(n, Op) and n.fn == "floordiv" and n.args[0] is var]
+    divisor = next((d for d in divisors if not reads(d) and not any(isinstance(n, Var) and n.name in bound for n in d.unique())), None)
+    if divisor is None or not known.proves(loop.step > index(0)) or not known.proves(divisor > index(0)):
+        return []
+    quotients, remainders = [known.linear(Op(fn, (other, divisor))) - known.linear(Op(fn, (var, divisor))) for fn in ("floordiv", "mod")]
+    return [(Constraint(quotients.shifted(-1)),), (Constraint(quotients, equal=True), Constraint(remainders.shifted(-1)))]
 
 
 def _precedes(order: list[str], at: int, sign: dict[str, int], towards: int) -> tuple[Constraint, ...]:

@@ -149,6 +149,8 @@ def _laws(known: Assumptions, atom: Expr) -> Iterator[tuple[Alternative, ...]]:
                 whole = d.times(it)
                 yield ((Constraint(e - whole),),)
                 yield ((Constraint((whole + d - e).shifted(-1)),),)
+                for times in [] if d.is_constant else _multiples_above(known, e, d):
+                    yield ((Constraint((times - it).shifted(-1)),),)   # e < times·d gives q < times
         case Op(fn="mod", args=(a, b)) if is_integer(atom.dtype):
             e, d = known.linear(a), known.linear(b)
             if known.is_nonnegative(d.shifted(-1)):                    # e = d·⌊e/d⌋ + it, 0 ≤ it < d
@@ -172,6 +174,18 @@ def _laws(known: Assumptions, atom: Expr) -> Iterator[tuple[Alternative, ...]]:
             then, otherwise = known.alternatives(atom, True), known.alternatives(atom, False)
             if then is not None and otherwise is not None and not any(atom in c.linear.atoms() for x in then for c in x):
                 yield (*[(*x, Constraint(it.shifted(-1), equal=True)) for x in then], *[(*x, Constraint(it, equal=True)) for x in otherwise])
+
+
+def _multiples_above(known: Assumptions, form: Linear, of: Linear) -> Iterator[Linear]:
+    """The forms m for which a clause says form < m · of, as it does in a loop that stands for two."""
+    atoms = set(form.atoms())
+    for clause in known.clauses:
+        if len(clause.alternatives) == 1 and not atoms.isdisjoint(clause.atoms):
+            for c in clause.alternatives[0]:
+                bound = (c.linear + form).shifted(1)
+                times = None if c.equal or not atoms.isdisjoint(bound.atoms()) else bound.quotient(of)
+                if times is not None:
+                    yield times
 
 
 def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alternative, ...]]) -> list[Constraint]:

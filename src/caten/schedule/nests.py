@@ -12,9 +12,9 @@ from ..loop.context import Context
 from ..loop.statements import Aref, For, If, Incf, Kernel, LoopProgram, Ref, Setf, Stmt, Transpose, Vref
 
 
-def refusal(code: str, step: str, reason: str) -> CatenError:
-    """A step that cannot be taken, with the reason: `vectorize ji: (aref C i j) is not contiguous in ji`."""
-    return error(code, f"{step}: {reason}")
+def refusal(code: str, step: str, reason: str, hint: str | None = None) -> CatenError:
+    """A step that cannot be taken, with the reason, `vectorize ji: (aref C i j) is not contiguous in ji`, and with what to do instead."""
+    return error(code, f"{step}: {reason}", hint=hint)
 
 
 def loops_in(node: Any) -> tuple[For, ...]:

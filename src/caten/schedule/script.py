@@ -12,6 +12,7 @@ from ..errors import CatenError, Place, did_you_mean, error
 from ..loop.level import verify as verify_program
 from ..loop.statements import LoopProgram
 from .primitives.contract import contract
+from .primitives.fuse import fuse
 from .primitives.hoist import hoist
 from .primitives.parallel import parallel
 from .primitives.prefetch import prefetch
@@ -63,6 +64,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "stream": Primitive(stream, ("loop", "buffer")),
     "contract": Primitive(contract, ("loop",)),
     "transpose": Primitive(transpose, ("loop", "loop")),
+    "fuse": Primitive(fuse, ("loop", "loop"), ("name",)),
     "specialize": Primitive(specialize, ("loop", "condition"), ("name",)),
 }
 

@@ -1,0 +1,80 @@
+"""fuse: two nested loops as one over all of their iterations."""
+from __future__ import annotations
+
+from ...core.expr import Expr, Op, Var
+from ...core.naming import Names
+from ...loop.affine import canonical
+from ...loop.context import Context
+from ...loop.dependence import obstacle_to_parallel
+from ...loop.statements import ONE, ZERO, For, Let, LoopProgram, Stmt, is_const
+from ..names import with_value
+from ..nests import context_at, find, mentions, reads_memory, refusal, replaced
+from ..tidy import normal, tidied
+
+
+def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> LoopProgram:
+    """A loop and the only one inside it become one, called by both names or by the one given; the two old values are the quotient and the
+    remainder of the new one. It is parallel where one of them was and both may be.
+
+        (fuse i j)
+        (for i 0 M 1 serial                         (for ij 0 (* M N) 1 serial
+          (for j 0 N 1 serial                 ->      (setf (aref A (floordiv ij N) (mod ij N)) 0.0))
+            (setf (aref A i j) 0.0)))
+    A body of several statements gets them by their old names.
+        (for i 0 M 1 serial                         (for ij 0 (* M N) 1 serial
+          (for j 0 N 1 serial                         (let i i64 (floordiv ij N))
+            (setf (aref A i j) 0.0)           ->      (let j i64 (mod ij N))
+            (setf (aref B i j) 0.0)))                 (setf (aref A i j) 0.0)
+                                                      (setf (aref B i j) 0.0))
+    """
+    step = f"fuse {outer} {inner}"
+    one, two = find(program, outer, step), find(program, inner, step)
+    _check(one, two, step)
+    context = context_at(program, one)
+    extents = [_extent(loop, context) for loop in (one, two)]
+    if not context.fits(context.linear(extents[0]).times(context.linear(extents[1]))):
+        raise refusal("E522", step, f"the number of iterations, {extents[0]} · {extents[1]}, is not known to be below 2^63",
+                      "bound the sizes by a condition in the signature, or split one of the loops and fuse the parts")
+    mark = _mark(program, one, two, step)
+    names = Names.of(program)
+    if name in names.taken:
+        raise refusal("E522", step, f"the name {name} must be new to the program")
+    both = Var(name or names.fresh(outer + inner), "i64")
+    values = {one: canonical(both // extents[1] + one.lo), two: canonical(both % extents[1] + two.lo)}
+    body = two.body
+    if len(body) == 1:
+        for loop, value in values.items():
+            body = with_value(body, loop, value)
+    else:
+        body = (*[Let(loop.name, "i64", value) for loop, value in values.items()], *body)
+    fused: tuple[Stmt, ...] = (For(both.name, ZERO, normal(extents[0] * extents[1]), ONE, mark, body),)
+    return replaced(program, one, *tidied(fused))
+
+
+def _check(one: For, two: For, step: str) -> None:
+    if one.body != (two,):
+        inside = f"'{one.name}' holds more than '{two.name}'" if two in one.body else f"'{two.name}' is not directly inside '{one.name}'"
+        raise refusal("E522", step, inside, "reorder or fission first: both loops must follow each other without a statement between them")
+    for loop in (one, two):
+        if not is_const(loop.step, 1):
+            raise refusal("E522", step, f"the step of '{loop.name}' is {loop.step}, not 1")
+    if mentions((two.lo, two.hi), (one.name,)):
+        raise refusal("E522", step, f"the range of '{two.name}' depends on '{one.name}'", "split with the tail pad or cut, whose ranges do not")
+    if reads_memory(two.lo) or reads_memory(two.hi):
+        raise refusal("E522", step, f"the range of '{two.name}' reads memory")
+
+
+def _extent(loop: For, context: Context) -> Expr:
+    extent = canonical(loop.hi - loop.lo)
+    return extent if context.is_nonnegative(context.linear(extent)) else Op("max", (extent, ZERO))
+
+
+def _mark(program: LoopProgram, one: For, two: For, step: str) -> str:
+    """Parallel where one of them is, and the other may be."""
+    if "parallel" not in (one.mark, two.mark):
+        return "serial"
+    other = two if one.mark == "parallel" else one
+    reason = obstacle_to_parallel(program, other.name)
+    if reason is not None:
+        raise refusal("E522", step, f"one of them is parallel, and the other may not be: {reason}")
+    return "parallel"
