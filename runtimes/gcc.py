@@ -15,10 +15,11 @@ class Gcc(Clang):
     description = "C with SIMD and OpenMP, by gcc"
     compilers = ("gcc",)
     config = Clang.config | {
-        "SANITIZE": Choice("", "check generated code while it runs (a library with `address` needs libasan preloaded)",
-                           of=("", "address", "undefined", "address,undefined")),
+        "SANITIZE": Choice("none", "check generated code while it runs (a library with `address` needs libasan preloaded)",
+                           of=("none", "address", "undefined", "address+undefined")),
     }
 
     def flags(self, compiler: Compiler) -> list[str]:
         kinds = self.settings["SANITIZE"]
-        return super().flags(compiler) + ([f"-fsanitize={kinds}", "-fno-sanitize-recover=undefined"] if kinds else [])
+        chosen = [] if kinds == "none" else [f"-fsanitize={kinds.replace('+', ',')}", "-fno-sanitize-recover=undefined"]
+        return [*super().flags(compiler), *chosen]

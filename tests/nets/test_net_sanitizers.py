@@ -91,7 +91,7 @@ def random_cases(count: int, folder: Path) -> list[Case]:
 def test_samples_under_the_sanitizers(tool: Any, nightly: bool, tmp_path: Path) -> None:
     tool("gcc")
     for opt in (0, 2) if nightly else (2,):
-        own = options(tmp_path, opt=opt, SANITIZE="address,undefined", OPT="1" if nightly else "0")
+        own = options(tmp_path, opt=opt, SANITIZE="address+undefined", OPT="1" if nightly else "0")
         ops, jobs = samples(own)
         assert len(ops) >= 30
         print(f"-O{opt}: {len(jobs)} calls of {len(ops)} operators")
@@ -102,7 +102,7 @@ def test_samples_under_the_sanitizers(tool: Any, nightly: bool, tmp_path: Path) 
 def test_random_specs_under_the_sanitizers(tool: Any, nightly: bool, tmp_path: Path) -> None:
     tool("gcc")
     seen: Counter[str] = Counter()
-    own = options(tmp_path, SANITIZE="address,undefined", OPT="0")
+    own = options(tmp_path, SANITIZE="address+undefined", OPT="0")
     cases = random_cases(400 if nightly else 15, tmp_path)
     for case in cases:
         seen.update(case.spec.features)
@@ -138,7 +138,7 @@ def jobs_outside() -> list[Job]:
 def test_a_read_outside_is_found_by_the_sanitizer(tool: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool("gcc")
     monkeypatch.setitem(pipeline.VERIFIERS, "loop", lambda program: None)
-    own = options(tmp_path, SANITIZE="address,undefined", OPT="0")
+    own = options(tmp_path, SANITIZE="address+undefined", OPT="0")
     assert "heap-buffer-overflow" in sanitized(outside(own), jobs_outside(), tmp_path)
 
 

@@ -92,8 +92,10 @@ def test_sleef_names_for_vectors_alone() -> None:
     assert "Y[8] = sinf(X[8]);" in text
 
 
-def test_sanitizers_are_an_option_of_gcc() -> None:
+@pytest.mark.parametrize(("kinds", "flag"), [("undefined", "-fsanitize=undefined"), ("address+undefined", "-fsanitize=address,undefined")])
+def test_sanitizers_are_an_option_of_gcc(kinds: str, flag: str) -> None:
     if shutil.which("gcc") is None:
         pytest.skip("no gcc")
-    words = runtime("gcc", ("SANITIZE", "undefined")).commands(Path("a.c"), Path("b.so"), "so")[0]
-    assert "-fsanitize=undefined" in words
+    words = runtime("gcc", ("SANITIZE", kinds)).commands(Path("a.c"), Path("b.so"), "so")[0]
+    assert flag in words
+    assert not any("-fsanitize" in w for w in runtime("gcc").commands(Path("a.c"), Path("b.so"), "so")[0])
