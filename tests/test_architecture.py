@@ -18,7 +18,8 @@ ALLOWED: dict[str, set[str]] = {
     "build": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline"},
     "testing": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build"},
     "api": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build"},
-    "cli": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing", "api"},
+    "bench": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing"},
+    "cli": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing", "bench", "api"},
     "__init__": {"api"}, "__main__": {"cli"},
 }
 FILES = sorted(ROOT.rglob("*.py"))

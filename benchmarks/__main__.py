@@ -1,0 +1,76 @@
+"""The side-by-side: `python -m benchmarks [--only REGEX] [--threads 1|2] [--peers caten,numpy] [--rounds N] [--runs N] [--json FILE]`.
+
+On one thread, every run is one process with all peers, which take turns, pinned to one CPU. On several threads every peer has a process for itself,
+because the threads of several libraries in one process wait for work at the cost of each other. docs/performance.md says more.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from caten.bench import timing
+
+from .peers import PEERS, environment
+from .workloads import WORKLOADS
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> int:
+    options = _options()
+    groups = [options.peers] if options.threads == 1 else [[name] for name in options.peers]
+    result: dict[str, Any] = {"threads": options.threads, "rounds": options.rounds, "runs": []}
+    for run in range(options.runs):
+        parts = []
+        for group in groups:
+            print(f"run {run + 1} of {options.runs}, {options.threads} thread(s): {', '.join(group)}", file=sys.stderr, flush=True)
+            parts.append(_process(group, options))
+        result["runs"].append(parts)
+        if options.json:
+            options.json.write_text(json.dumps(result, indent=1) + "\n")
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="REGEX", help="only workloads whose name matches")
+    parser.add_argument("--threads", type=int, default=1, choices=range(1, (os.cpu_count() or 1) + 1))
+    parser.add_argument("--peers", default=",".join(PEERS), help=f"any of {','.join(PEERS)}")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of one run")
+    parser.add_argument("--runs", type=int, default=1, help="runs, each in a new process; the ratio is the median of theirs")
+    parser.add_argument("--batch", type=float, default=timing.BATCH, help="seconds of one sample")
+    parser.add_argument("--retakes", type=int, default=timing.RETAKES, help="how often a disturbed sample is taken again")
+    parser.add_argument("--cpu-time", action="store_true", help="for a busy machine: what the process had of its CPU, not what the clock says")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    if options.cpu_time and options.threads > 1:
+        parser.error("--cpu-time is for one thread: of several, the CPU times add up")
+    options.peers = options.peers.split(",")
+    if unknown := [name for name in options.peers if name not in PEERS]:
+        parser.error(f"there is no peer {unknown[0]}; there are {', '.join(PEERS)}")
+    if not [w for w in WORKLOADS if re.search(options.only, w.name)]:
+        parser.error(f"no workload matches {options.only}; there are {', '.join([w.name for w in WORKLOADS])}")
+    return options
+
+
+def _process(peers: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    """One process of these peers; what it measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        task, result = Path(folder, "task.json"), Path(folder, "result.json")
+        task.write_text(json.dumps({"peers": peers, "threads": options.threads, "only": options.only, "rounds": options.rounds,
+                                    "batch": options.batch, "retakes": options.retakes, "cpu_time": options.cpu_time}))
+        variables = environment(options.threads, alone=len(peers) == 1)
+        subprocess.run([sys.executable, "-m", "benchmarks.worker", str(task), str(result)], cwd=ROOT, check=True, env=os.environ | variables)
+        measured: dict[str, Any] = json.loads(result.read_text())
+        return measured
+
+
+if __name__ == "__main__":
+    sys.exit(main())

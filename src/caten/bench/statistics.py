@@ -1,0 +1,82 @@
+"""Medians with confidence intervals by the bootstrap (B. Efron, 1979): what would the figure be if the rounds had come out a bit differently?"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+RESAMPLES = 2000
+CONFIDENCE = 0.95
+SEED = 20240229                # figures of a file do not change when they are computed again
+
+Samples = Sequence[float]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure, and the interval that holds it with a confidence of 95 %."""
+
+    value: float
+    low: float
+    high: float
+
+    def as_json(self) -> dict[str, float]:
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+
+def estimate_from(json: dict[str, Any]) -> Estimate:
+    """What `as_json` wrote. KeyError, TypeError or ValueError where it is something else."""
+    return Estimate(float(json["value"]), float(json["low"]), float(json["high"]))
+
+
+def median(samples: Samples) -> Estimate:
+    """The median of samples."""
+    values = np.asarray(samples, float)
+    return _estimate(float(np.median(values)), np.median(_resampled(values, np.random.default_rng(SEED)), axis=1))
+
+
+def ratio(above: Sequence[Samples], below: Sequence[Samples]) -> Estimate:
+    """The ratio of two medians: of each run, then the median over the runs. The samples of a run are resampled, not the runs, of which there
+    are few."""
+    source = np.random.default_rng(SEED)
+    values, spread = [], []
+    for a, b in zip(above, below, strict=True):
+        x, y = np.asarray(a, float), np.asarray(b, float)
+        values.append(float(np.median(x) / np.median(y)))
+        spread.append(np.median(_resampled(x, source), axis=1) / np.median(_resampled(y, source), axis=1))
+    return _estimate(float(np.median(values)), np.median(spread, axis=0))
+
+
+def paired_ratio(above: Sequence[Samples], below: Sequence[Samples]) -> Estimate:
+    """As `ratio`, where sample n of both was taken in the same round: the rounds are resampled, so that what slowed both does not count."""
+    source = np.random.default_rng(SEED)
+    values, spread = [], []
+    for a, b in zip(above, below, strict=True):
+        x, y = np.asarray(a, float), np.asarray(b, float)
+        chosen = source.integers(0, len(x), (RESAMPLES, len(x)))
+        values.append(float(np.median(x) / np.median(y)))
+        spread.append(np.median(x[chosen], axis=1) / np.median(y[chosen], axis=1))
+    return _estimate(float(np.median(values)), np.median(spread, axis=0))
+
+
+def geometric_mean(estimates: Sequence[Estimate]) -> Estimate:
+    """The geometric mean of independent figures; their intervals add in squares on the logarithmic scale."""
+    logs = [math.log(e.value) for e in estimates]
+    mean = sum(logs) / len(logs)
+    down = math.sqrt(sum([(v - math.log(e.low)) ** 2 for v, e in zip(logs, estimates, strict=True)])) / len(logs)
+    up = math.sqrt(sum([(math.log(e.high) - v) ** 2 for v, e in zip(logs, estimates, strict=True)])) / len(logs)
+    return Estimate(math.exp(mean), math.exp(mean - down), math.exp(mean + up))
+
+
+def _resampled(values: Any, source: np.random.Generator) -> Any:
+    """RESAMPLES rows, each as many of the values as there are, drawn with repetition."""
+    return values[source.integers(0, len(values), (RESAMPLES, len(values)))]
+
+
+def _estimate(value: float, spread: Any) -> Estimate:
+    edge = (1 - CONFIDENCE) / 2 * 100
+    low, high = np.percentile(spread, [edge, 100 - edge])
+    return Estimate(value, min(value, float(low)), max(value, float(high)))
