@@ -104,6 +104,17 @@ def test_arithmetic_that_may_wrap_proves_nothing() -> None:
     verify(program(body, params + " (ensure 1 (<= a 2147483647))"))
 
 
+@pytest.mark.parametrize("base", ["(- (- (+ (* 3 (* s y)) (* 8 x)) p) s)", "(+ (* 8 x) (* s (* s y)))", "(- (* s p) (* y (* 8 x)))"])
+def test_lanes_under_a_mask_are_inside_though_their_base_may_wrap(base: str) -> None:
+    params = "(size M) (size N) (scalar s i64) (scalar p i64) (buffer X f32 (N) (0) inout)"
+    lanes = f"(ramp 8 {base} 1)"
+    mask = f"(and (<= (splat 8 0) {lanes}) (< {lanes} (splat 8 N)))"
+    body = "(for y 0 M 1 serial (for x 0 M 1 serial (setf (vref X 8 ({}) -1 {}) (splat 8 0.0))))"
+    verify(program(body.format(base, mask), params))
+    with pytest.raises(CatenError, match="E483"):
+        verify(program(body.format(f"(+ {base} 1)", mask), params))
+
+
 def test_unchecked_programs_skip_bounds_alone() -> None:
     verify(program("(for i 0 N 1 serial (setf (aref X (+ i 1)) 0.0))", PARAMS + " (unchecked)"))
     with pytest.raises(CatenError, match="E482"):

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var, index
 from ..core.program import Bind, Buffer, Ensure, Program, Require, Size
-from .affine import Linear, Monomial, constant, expression, linear, of_atom, text_of, without
+from .affine import Linear, Monomial, canonical, constant, expression, linear, of_atom, text_of, without
 from .effects import NOTHING, reads, writes
 from .integer_sets import Constraint
 from .proof import MAX_DEPTH, Alternative, Clause, Range, is_false, refuted
@@ -288,7 +288,7 @@ class Context:
                 return self._extreme(expr, self.linear(a), self.linear(b))
             case Cast(dtype, arg) if (is_integer(arg.dtype) or arg.dtype == "bool") and is_integer(dtype):
                 form = self.linear(arg)
-                return form if self.fits(form, dtype) else of_atom(expr)
+                return form if self.fits(form, dtype) else of_atom(canonical(expr))
             case _:
                 return of_atom(expr)
 
@@ -317,7 +317,8 @@ class Context:
         return of_atom(Op(expr.fn, tuple(sorted([expression(a), expression(b)], key=text_of))))
 
     def _fitting(self, form: Linear, expr: Expr) -> Linear:
-        return form if self.fits(form, expr.dtype) else of_atom(expr)
+        """The form where its value is sure to be that of the expression; else an atom, the same one for expressions that the ring laws equate."""
+        return form if self.fits(form, expr.dtype) else of_atom(canonical(expr))
 
     def fits(self, form: Linear, dtype: str = "i64") -> bool:
         """Is the value of `form` sure to be one of the type?"""
