@@ -8,7 +8,7 @@ from schedule_nets import assert_same, assert_sound, program
 
 from caten.core.program import Schedule
 from caten.core.text import show
-from caten.loop.statements import LoopProgram, Transpose
+from caten.loop.statements import LoopProgram, Setf, Transpose
 from caten.schedule import recipes, script
 from caten.schedule.nests import loops_in
 
@@ -50,7 +50,7 @@ def blocks(node: LoopProgram) -> list[Transpose]:
 def test_a_transposition_is_blocks_in_registers(order: str, dtype: str, machine: str, lanes: int) -> None:
     after = scheduled(copy("ji", "ij", order, dtype, machine))
     assert {(b.ref.count, b.value.count) for b in blocks(after)} == {(lanes, lanes)}
-    assert [loop.name for loop in loops_in(after) if loop.mark == "parallel"] == ["io"]
+    assert [loop.name for loop in loops_in(after) if loop.mark == "parallel"] == (["io"] if dtype == "c64" else ["ios", "io"])
 
 
 @pytest.mark.parametrize(("to", "of"), [(a, b) for a, b in itertools.product(["".join(p) for p in itertools.permutations("ijk")], repeat=2) if a[-1] != b[-1]])
@@ -58,8 +58,9 @@ def test_every_permutation_of_three_axes(to: str, of: str) -> None:
     before = copy(to, of, to)
     after = scheduled(before)
     assert blocks(after)
-    (threads,) = [loop.name for loop in loops_in(after) if loop.mark == "parallel"]
-    assert threads[0] not in (to[-1], of[-1])                          # the axis that both leave where it is
+    threads = [loop.name for loop in loops_in(after) if loop.mark == "parallel"]
+    (unmoved,) = set(to) - {to[-1], of[-1]}
+    assert threads == [f"{unmoved}s", unmoved]
     assert_same(before, after, ((2, 3, 5), (9, 8, 10)))
 
 
@@ -75,6 +76,29 @@ def test_constant_sizes(extents: tuple[int, int]) -> None:
     before = program(f"(for i 0 {m} 1 serial (for j 0 {n} 1 serial (setf (aref B j i) (aref A i j))))",
                      f"(buffer A f32 ({m} {n}) (0 1) in) (buffer B f32 ({n} {m}) (0 1) out)", AVX2)
     assert_same(before, scheduled(before), ((),))
+
+
+def streamed(node: LoopProgram) -> list[Setf]:
+    return [n for k in node.kernels for n in k.unique() if isinstance(n, Setf) and n.how]
+
+
+@pytest.mark.parametrize("sizes", [(300, 20, 1), (257, 19, 1), (300, 70, 1)])
+def test_what_no_cache_holds_is_stored_past_them(monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int]) -> None:
+    monkeypatch.setattr("caten.schedule.transposes.FITS", 0)
+    before = copy("ji", "ij", "ij", "f32", AVX512)
+    after = scheduled(before)
+    assert [show(store.ref) for store in streamed(after)] == ["(vref B 16 ((+ (* 64 jos) jis) (+ (* 256 ios) (* 16 iiso))))"]
+    assert len(blocks(after)) == 2
+    assert_same(before, after, (sizes[:2],))
+
+
+@pytest.mark.parametrize(("extents", "past"), [((4096, 4096), True), ((64, 4096), False), ((100, 1000000), False)])
+def test_constant_sizes_need_one_nest(extents: tuple[int, int], past: bool) -> None:
+    m, n = extents
+    after = scheduled(program(f"(for i 0 {m} 1 serial (for j 0 {n} 1 serial (setf (aref B j i) (aref A i j))))",
+                              f"(buffer A f32 ({m} {n}) (0 1) in) (buffer B f32 ({n} {m}) (0 1) out)", AVX512))
+    assert len(blocks(after)) == 1
+    assert bool(streamed(after)) is past
 
 
 @pytest.mark.parametrize(("of", "to", "statement"), [

@@ -1,30 +1,39 @@
 """The recipe for copies that turn rows into columns: blocks of them in vector registers, whole lines of memory at a time.
 
-The loops are renamed here by what they do: `down` steps through neighbours where the copy stores, `across` where it reads.
+Two loops are told by what they do: `down` steps through neighbours where the copy stores, `across` where it reads. What fits the caches is stored
+block by block. What does not is turned tile by tile in a local array, and stored from there in runs that are long enough for stores past the caches,
+wherever in its line a row begins: without them every line that is stored would be fetched before. Rows shorter than a tile are left to the caches:
+a line that is stored in parts, past them and not, takes hundreds of cycles.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import mul
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, is_complex
+from ..core.expr import FALSE, Const, index
 from ..core.program import Machine
+from ..loop.affine import canonical
 from ..loop.statements import Aref, LoopProgram, Setf
 from .classify import Chain, contiguous_loop
 from .draft import Draft
+from .tidy import normal
 
 MOST_LANES = 16
-DOWN, ACROSS = 512, 256          # bytes of a tile's columns and rows
+FITS = 16                        # arrays this many times as large as the last known cache are taken not to fit any
+TILE = (1024, 256)               # bytes of a tile's columns and rows
 
 
 @dataclass(frozen=True)
 class Transposition:
-    """A copy whose stores are contiguous in the loop `down` and whose reads in `across`, inside the loops `rest`."""
+    """A copy whose stores are contiguous in the loop `down` and whose reads in `across`; `loops` are all, in their present order."""
 
     out: Aref
     value: Aref
     down: str
     across: str
-    rest: tuple[str, ...]
+    loops: tuple[str, ...]
 
 
 def transposition(program: LoopProgram, chain: Chain) -> Transposition | None:
@@ -35,26 +44,45 @@ def transposition(program: LoopProgram, chain: Chain) -> Transposition | None:
         case _:
             return None
     down, across = contiguous_loop(program, out, chain.names), contiguous_loop(program, value, chain.names)
-    if down is None or across is None or down == across:
-        return None
-    return Transposition(out, value, down, across, tuple([n for n in chain.names if n not in (down, across)]))
+    return None if down is None or across is None or down == across else Transposition(out, value, down, across, chain.names)
 
 
 def transposes(draft: Draft, t: Transposition, machine: Machine, threads: bool) -> None:
-    """Tiles of some rows of lines; in them the blocks that fit the registers, along the rows that are read; edges by plain loops."""
-    size = DTYPES[t.out.dtype].bytes
+    """Tiles, for copies that fit the caches and for those that do not."""
+    rest, size = [n for n in t.loops if n not in (t.down, t.across)], DTYPES[t.out.dtype].bytes
     lanes = min(machine.vector_bytes // size, MOST_LANES)
-    draft.take("reorder", *t.rest, t.down, t.across)
-    do, di = draft.take("split", t.down, DOWN // size, "min")
-    ao, ai = draft.take("split", t.across, ACROSS // size, "min")
-    draft.take("reorder", do, ao, di, ai)
+    extents = {loop.name: canonical(loop.hi - loop.lo) for loop in map(draft.loop, t.loops)}
+    large = normal((index(FITS * machine.cache_bytes[-1] // size) < reduce(mul, extents.values())) & (index(TILE[0] // size) <= extents[t.down]))
+    if (order := (*rest, t.down, t.across)) != t.loops:
+        draft.take("reorder", *order)
+    tall, down = draft.take("split", t.down, TILE[0] // size, "min")
+    wide, across = draft.take("split", t.across, TILE[1] // size, "min")
+    draft.take("reorder", tall, wide, down, across)
     if threads:
-        draft.thread(*t.rest, do)
-    _blocks(draft, di, ai, lanes)
+        draft.thread(*rest, tall)
+    if is_complex(t.out.dtype):
+        large = FALSE                                     # no vectors of them are stored one by one
+    if not isinstance(large, Const):
+        draft.attempts(lambda d: _beyond(d, t, d.take("specialize", (*rest, tall)[0], large)[-2:], lanes))
+    elif large.value:
+        return _beyond(draft, t, (down, across), lanes)
+    return _blocks(draft, down, across, lanes)
+
+
+def _beyond(draft: Draft, t: Transposition, loops: tuple[str, ...], lanes: int) -> None:
+    """The tile turned in a local array, and stored from there row by row, past the caches."""
+    down, across = loops
+    draft.take("reorder", across, down)
+    rows, columns = draft.take("stage", across, t.value.buffer, "read", "scratch", across, down)
+    draft.take("reorder", columns, rows)
+    _blocks(draft, columns, rows, lanes)
+    _, lane, *_ = draft.take("split", down, lanes)
+    draft.take("vectorize", lane)
+    draft.take("stream", across, t.out.buffer)
 
 
 def _blocks(draft: Draft, down: str, across: str, lanes: int) -> None:
-    """Two loops, `across` inside `down`, as blocks of lanes × lanes."""
+    """Two loops, `across` inside `down`, as blocks of lanes × lanes in registers; their edges stay plain loops."""
     _, rows, *_ = draft.take("split", down, lanes)
     draft.take("reorder", across, rows)
     _, columns, *_ = draft.take("split", across, lanes)
