@@ -1,9 +1,10 @@
 """caten: a gcc-style compiler for tensor operators."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False                  # typing takes as long to import as the rest of `caten --version`
 if TYPE_CHECKING:
+    from typing import Any
+
     from .api import CatenError, CatenWarning, compile, load
 
 __version__ = "0.1.0"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from caten.cli.main import execute
+from caten.cli.boundary import guarded
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted((ROOT / "samples").glob("*.toml"))
@@ -32,7 +32,7 @@ def caten(*words: str, stdin: str = "") -> Result:
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), io.StringIO()
     given = io.TextIOWrapper(io.BytesIO(stdin.encode()), "utf-8")
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), mock.patch.object(sys, "stdin", given):
-        code = execute(words)
+        code = guarded(words)
     return Result(code, out.buffer.getvalue().decode(), err.getvalue())     # type: ignore[attr-defined]   # it is the BytesIO from above
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from caten.cli.main import execute
+from caten.cli.boundary import guarded
 
 GEMM = '''[composite]
 documentation = "C <- A @ B + C"
@@ -70,7 +70,7 @@ def caten(folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.M
     def run(*arguments: str, stdin: str = "") -> Result:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         capfd.readouterr()
-        code = execute(list(arguments))
+        code = guarded(list(arguments))
         out, err = capfd.readouterr()
         return Result(code, out, err)
     return run

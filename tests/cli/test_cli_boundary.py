@@ -184,3 +184,15 @@ def test_an_empty_name_is_no_folder(caten: Any) -> None:
     done = caten("")
     assert done.code == 2
     assert "the name of an input is empty" in done.err
+
+
+def test_an_interrupt_before_the_command_runs_ends_the_process_silently(folder: Path) -> None:
+    code = "import os, signal, caten.cli.main\nos.kill(os.getpid(), signal.SIGINT)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
+def test_an_interrupt_that_the_parent_ignores_is_ignored(folder: Path) -> None:
+    code = "import os, signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nimport caten.cli.main\nos.kill(os.getpid(), signal.SIGINT)\nprint('on')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "on\n")

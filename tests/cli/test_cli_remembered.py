@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from caten.cli import making
-from caten.cli.main import execute
+from caten.cli.boundary import guarded
 
 SPEC = """
 include = ["other.toml"]
@@ -45,7 +45,7 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int
 
     def run(*options: str) -> int:
         count[0] = 0
-        assert execute(["t.toml", "-o", "out/t.c", *options]) == 0
+        assert guarded(["t.toml", "-o", "out/t.c", *options]) == 0
         return count[0]
     return run
 

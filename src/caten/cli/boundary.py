@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -22,11 +23,13 @@ from .files import unwritable
 OK, FAILED, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 4, 130
 
 
-def guarded(arguments: Sequence[str]) -> int:
-    """Run one command line."""
+def guarded(arguments: Sequence[str], interruptible: bool = False) -> int:
+    """Run one command line. `interruptible`: Ctrl-C ended the process until now, and does so afterwards; in between it is an exception."""
     reporter = Reporter(format="json" if _asks_for_json(arguments) else "text")
     code = INTERNAL
     try:
+        if interruptible:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         code = _run(arguments, reporter)
         reporter.finish()
         sys.stdout.flush()
@@ -42,6 +45,8 @@ def guarded(arguments: Sequence[str]) -> int:
         with contextlib.suppress(OSError):
             code = reporter.caught(unwritable("stdout", problem))
         _silence()
+    if interruptible:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     return code
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -24,18 +23,6 @@ def install() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         with contextlib.suppress(ValueError):                 # not in the main thread: the host program decides
             signal.signal(number, stop)
-
-
-@contextlib.contextmanager
-def plain_interrupts() -> Iterator[None]:
-    """Ctrl-C ends the process there and then: while it only imports modules nothing has to be undone, and an exception could get lost."""
-    before = signal.getsignal(signal.SIGINT)
-    usual = before is signal.default_int_handler              # not where the parent had it ignored, as for a job in the background
-    if usual:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    yield
-    if usual:
-        signal.signal(signal.SIGINT, before)
 
 
 def kill_children() -> None:
