@@ -126,7 +126,7 @@ def accumulators(after: LoopProgram) -> int:
 def test_every_order_and_transposition_of_a_product_is_tiled(order: str, operands: str) -> None:
     after = scheduled(product(order, operands))
     assert steps(after).count("stage") == 3
-    assert parallel_loops(after) == ["iio_r", "jo"]                # rows packed, and columns of the result
+    assert parallel_loops(after) == ["jio_r", "iio_r", "jio"]     # what is packed, and columns of the result
     assert accumulators(after) == 12                              # 6 rows of 2 vectors in registers
     added = [n for k in after.kernels for n in k.unique() if isinstance(n, Incf)]
     assert [n.ref.lanes for n in added] == [8, 1]                 # whole rows of a tile, and its edge

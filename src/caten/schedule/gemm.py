@@ -13,10 +13,12 @@ from ..core.expr import Const
 from ..core.program import Machine
 from ..loop.affine import canonical
 from ..loop.statements import Aref, Local, Vref
-from .classify import Contraction
+from .classify import Contraction, contiguous_loop
 from .draft import Draft
 from .tiles import gemm_tile
 
+PANELS = 32                     # of the right operand, packed at once
+ROWS_AHEAD = 4                  # asked for while a row is packed
 MOST_STEPS = 8                  # of an inner sum, written out
 
 
@@ -24,19 +26,28 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
     """Tile, pack and vectorise, on several threads if `threads`."""
     i, j, k, *inner = c.rows[-1], c.columns[-1], *c.sums
     tile = gemm_tile(machine, c.out.dtype, products(draft, inner))
+    by_rows = not inner and contiguous_loop(draft.program, c.left, (*c.rows, *c.sums)) == k         # does its memory run along the sum?
     outside, beside = (*c.batch, *c.rows[:-1]), c.columns[:-1]
     draft.take("reorder", *outside, i, k, *beside, j, *inner)
-    jo, ji = draft.take("split", j, tile.columns, "pad")
+    jc, jj = ((), j) if beside else draft.take("split", j, PANELS * tile.columns, "min")
+    jo, ji = draft.take("split", jj, tile.columns, "pad")
     ko, ki = draft.take("split", k, tile.depth, "min")
     io, ii = draft.take("split", i, tile.panel, "min")
     iio, iii = draft.take("split", ii, tile.rows, "pad")
-    draft.take("reorder", *outside, io, ko, *beside, jo, iio, ki, *inner, iii, ji)
+    if beside:
+        draft.take("reorder", *outside, io, ko, *beside, jo, iio, ki, *inner, iii, ji)
+    else:
+        draft.take("reorder", *outside, jc, ko, io, jo, iio, ki, *inner, iii, ji)
+    axes = (iio, iii, ki) if by_rows else (iio, ki, *inner, iii)
     panels = (
-        *draft.take("stage", (*beside, jo)[0], c.left.buffer, "read", "scratch", iio, ki, *inner, iii),
-        *draft.take("stage", iio, c.right.buffer, "read", "scratch", ki, *inner, ji),
+        *draft.take("stage", (*beside, jo)[0], c.left.buffer, "read", "scratch", *axes),
+        *(draft.take("stage", iio, c.right.buffer, "read", "scratch", ki, *inner, ji) if beside else
+          draft.take("stage", io, c.right.buffer, "read", "scratch", jo, ki, *inner, ji)),
     )
     if threads and not draft.thread(*c.batch) and draft.thread(*beside, jo):
         draft.thread(panels[0])
+        if not beside:
+            draft.thread(next(name for name in panels if name.startswith(f"{jo}_r")))
     visits = draft.take("stage", ki, c.out.buffer, "partial", "register", iii, ji)
     for loop in reversed((*inner, iii)):
         draft.tries(("hoist", loop))
@@ -47,14 +58,27 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
             _vectors(draft, name, lanes)
         else:
             draft.attempts(partial(_vectors, name=name, lanes=lanes))            # what is read may lie in steps
+    if by_rows:
+        row = next(name for name in made if name.startswith(f"{ki}_r"))
+        draft.attempts(partial(_copies, name=row, lanes=tile.columns // 2))
     if machine.has_fma and is_float(c.out.dtype):
         draft.take("contract", ki)
     registers = {n.name for n in draft.program.unique() if isinstance(n, Local) and n.space == "register" and n.shape}
     for name in (iii, *[name for name in made if name.startswith(f"{iii}_")]):
         if any(isinstance(n, Aref | Vref) and n.buffer in registers for n in draft.loop(name).unique()):
             draft.take("unroll", name)
+    _fetch(draft, c, iio, panels)
     if inner and products(draft, inner[-1:]) in range(2, MOST_STEPS + 1):
         draft.take("unroll", inner[-1])
+
+
+def _fetch(draft: Draft, c: Contraction, tiles: str, panels: tuple[str, ...]) -> None:
+    """Ask early for what lies in steps of a row, where no machine guesses it: the next tile of the result, and rows that are packed soon."""
+    draft.tries(("prefetch", tiles, c.out.buffer, 1, "write"))
+    for buffer, name in ((c.left.buffer, c.rows[-1]), (c.right.buffer, c.sums[0])):
+        for loop in panels:
+            if loop.startswith(name) and loop.rstrip("_0123456789").endswith("i_r") and draft.tries(("prefetch", loop, buffer, ROWS_AHEAD)):
+                break
 
 
 def is_rare(loop: str, made: tuple[str, ...]) -> bool:
@@ -70,6 +94,12 @@ def _vectors(draft: Draft, name: str, lanes: int) -> None:
     outer, inner = draft.take("split", name, lanes)
     draft.take("vectorize", inner)
     draft.take("unroll", outer)
+
+
+def _copies(draft: Draft, name: str, lanes: int) -> None:
+    """A loop that copies neighbours as vectors, and what is left one by one."""
+    _, inner, *_ = draft.take("split", name, lanes)
+    draft.take("vectorize", inner)
 
 
 def products(draft: Draft, loops: list[str]) -> int:
