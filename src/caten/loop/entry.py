@@ -10,8 +10,9 @@ from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Const, Expr, Op, Var, index, number
 from ..core.program import Bind, Buffer, Program, Require, Scalar, Size
 from .affine import Linear, canonical, expression, linear, text_of
-from .context import GREATEST_BYTES, GREATEST_SIZE, Context
+from .context import Context
 from .statements import Aref, For, Let, Local, Setf, Stmt, Vref
+from .values import GREATEST_BYTES, GREATEST_SIZE
 
 Row = tuple[Expr, str]              # a condition, and what to say where it does not hold
 GREATEST_SCALAR = (1 << 31) - 1
