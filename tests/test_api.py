@@ -14,22 +14,8 @@ import pytest
 import caten
 from caten.errors import CatenError
 from caten.runtime.call import Operators
+from spec_texts import GEMM
 
-GEMM = '''
-[composite]
-documentation = "C <- A @ B + C"
-name = "Gemm"
-inputs  = ["A{float}[M K]<0 1>()", "B{float}[K N]<0 1>()", "C{float}[M N]<0 1>()"]
-outputs = ["C"]
-
-[implementation]
-code = """
-(dotimes (i M)
-  (dotimes (j N)
-    (dotimes (p K)
-      (incf (aref C i j) (* (aref A i p) (aref B p j))))))
-"""
-'''
 SCALE = '''
 [composite]
 name = "Scale"

@@ -11,13 +11,9 @@ import pytest
 from command_line import Result, caten
 
 from caten.cli.app import COMMANDS, cli
+from spec_texts import AXPY
 
-AXPY = """[composite]
-name = "Axpy"
-inputs = ["a{float}[]", "X{float}[N]", "Y{float}[N]"]
-outputs = ["Y"]
-[implementation]
-code = "(dotimes (i N) (setf (aref Y i) (+ (* a (aref X i)) (aref Y i))))"
+TESTED_AXPY = AXPY + """
 [test]
 code = "lambda a, X, Y: a * X + Y"
 [[test.case]]
@@ -108,8 +104,8 @@ ROWS: dict[str, Row] = {
 @pytest.fixture
 def work(folder: Path) -> Path:
     (folder / "lib").mkdir()
-    files = {"axpy.toml": AXPY, "take.toml": TAKE, "two.toml": TWO, "lib/axpy_of_lib.toml": AXPY, "s.lisp": "(schedule (split i 4 cut))",
-             "wrong.toml": AXPY.replace("aref X i", "aref Q i"), "lisp.txt": LISP}
+    files = {"axpy.toml": TESTED_AXPY, "take.toml": TAKE, "two.toml": TWO, "lib/axpy_of_lib.toml": TESTED_AXPY, "s.lisp": "(schedule (split i 4 cut))",
+             "wrong.toml": TESTED_AXPY.replace("aref X i", "aref Q i"), "lisp.txt": LISP}
     for name, text in files.items():
         (folder / name).write_text(text)
     return folder
@@ -209,4 +205,4 @@ def test_O3_is_what_its_help_says(work: Path) -> None:
 
 def test_json_diagnostics_are_json(work: Path) -> None:
     (found,) = json.loads(caten("parse", "wrong.toml", "--diagnostics-format", "json").err)
-    assert (found["file"], found["severity"], found["line"]) == ("wrong.toml", "error", 6)
+    assert (found["file"], found["severity"], found["line"]) == ("wrong.toml", "error", 7)

@@ -10,31 +10,11 @@ from pathlib import Path
 import pytest
 
 from caten.cli.boundary import guarded
+from spec_texts import AXPY, GEMM
 
-GEMM = '''[composite]
-documentation = "C <- A @ B + C"
-name = "Gemm"
-inputs  = ["A{float}[M K]<0 1>()", "B{float}[K N]<0 1>()", "C{float}[M N]<0 1>()"]
-outputs = ["C"]
-
-[implementation]
-code = """
-(dotimes (i M)
-  (dotimes (j N)
-    (dotimes (p K)
-      (incf (aref C i j) (* (aref A i p) (aref B p j))))))
-"""
-
+TESTED_GEMM = GEMM + '''
 [test]
 code = "lambda A, B, C: A @ B + C"
-'''
-AXPY = '''[composite]
-name = "Axpy"
-inputs  = ["a{float}[]", "X{float}[N]", "Y{float}[N]"]
-outputs = ["Y"]
-
-[implementation]
-code = "(dotimes (i N) (setf (aref Y i) (+ (* a (aref X i)) (aref Y i))))"
 '''
 
 
@@ -59,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
-    (work / "gemm.toml").write_text(GEMM)
+    (work / "gemm.toml").write_text(TESTED_GEMM)
     (work / "axpy.toml").write_text(AXPY)
     return work
 

@@ -10,22 +10,7 @@ from caten.core.text import read, show
 from caten.errors import CatenError, UsageError
 from caten.frontend.spec import SpecText, composites, decode, load, read_file
 from caten.options import Options
-
-GEMM = '''\
-[composite]
-documentation = "C <- A @ B + C"
-name = "Gemm"
-inputs = ["A{float}[M K]<0 1>()", "B{float}[K N]<0 1>()", "C{float}[M N]<0 1>()"]
-outputs = ["C"]
-
-[implementation]
-code = """
-(dotimes (i M)
-  (dotimes (j N)
-    (dotimes (p K)
-      (incf (aref C i j) (* (aref A i p) (aref B p j))))))
-"""
-'''
+from spec_texts import GEMM
 
 # Two specs of the ancestor project: scalar tensors, names in other cases, a reference, an empty requirement.
 ARANGE = '''\
