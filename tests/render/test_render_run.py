@@ -173,6 +173,16 @@ def test_locals_on_the_stack_and_in_scratch(compiled: Any) -> None:
     assert "float s = 0.0f;" in run.source
 
 
+def test_a_block_of_many_megabytes(compiled: Any) -> None:
+    run = compiled("""(loop L (buffer Y f32 (N) (0) inout) (size N) (kernel main (local T f32 (N 1024) scratch)
+      (for i 0 N 1 serial (for j 0 1024 1 serial (setf (aref T i j) (cast f32 j))))
+      (for i 0 N 1 serial (for j 0 1024 1 serial (incf (aref Y i) (aref T i j))))))""")
+    for n in (0, 1, 1023, 1024, 5000, 0):                          # from which 4 MB and more ask for huge pages
+        y = np.zeros(n, np.float32)
+        assert run(y, n) == 0
+        assert (y == 523776).all()
+
+
 def test_an_impossible_scratch_size_is_out_of_memory(compiled: Any) -> None:
     run = compiled("""(loop Big (buffer Y f32 () () inout) (size N)
       (kernel main (local T f32 (N N N) scratch) (setf (aref T 0 0 0) (aref Y)) (setf (aref Y) (aref T 0 0 0))))""")

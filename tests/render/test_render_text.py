@@ -127,7 +127,14 @@ SCRATCH = """(loop Op (buffer Y f32 (M) (0) inout) (size M)
 
 def test_scratch_of_constant_size_that_no_memory_has_is_asked_for_without_wrapping() -> None:
     op = program("(loop Op (buffer Y f32 () () out) (kernel main (local T f32 (1099511627776 1099511627776) scratch) (setf (aref T 0 0) 1.0) (setf (aref Y) (aref T 0 0))))")
-    assert "aligned_alloc(64, 4611686018427387904)" in CStyle().render(op)
+    assert "ct_allocate(4611686018427387904)" in CStyle().render(op)
+
+
+def test_blocks_that_may_be_large_ask_for_huge_pages() -> None:
+    assert "ct_allocate" not in CStyle().render(program(SCRATCH.replace("f32 (M) scratch", "f32 (9) scratch")))
+    text = CStyle().render(program(SCRATCH))
+    assert "void *ct_block = ct_allocate(ct_bytes);" in text
+    assert "madvise(block, (size_t)bytes, 14);" in text
 
 
 def test_scratch_is_sliced_per_thread() -> None:

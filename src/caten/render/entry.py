@@ -10,10 +10,25 @@ from .estimate import in_float64
 from .expressions import Expressions
 from .helpers import Helpers
 from .names import Names, symbol
-from .scratch import THREADS, Layout
+from .scratch import ALIGNMENT, THREADS, Layout
 from .statements import INDENT, KernelBody
 
 NO_MEMORY = 1 << 62                    # bytes that no machine has, and that an int64 holds
+LARGE, PAGE = 4 << 20, 2 << 20         # bytes from which a block asks for huge pages, and the size of one
+ALLOCATE = f"""#if defined(__linux__)
+extern int madvise(void *, size_t, int);
+#endif
+
+static void *ct_allocate(int64_t bytes)
+{{
+    if (bytes < {LARGE}) return aligned_alloc({ALIGNMENT}, bytes > 0 ? (size_t)bytes : {ALIGNMENT});
+    void *block = aligned_alloc({PAGE}, ((size_t)bytes + {PAGE - 1}) & ~(size_t){PAGE - 1});
+#if defined(__linux__)
+    if (block) (void)madvise(block, (size_t)bytes, 14);      /* MADV_HUGEPAGE: a wish, so it may fail */
+#endif
+    return block;
+}}
+"""
 
 
 def arguments(program: LoopProgram) -> tuple[Param, ...]:
@@ -107,11 +122,15 @@ class EntryPoints:
         if THREADS in total.unique():
             lines.append(f"{INDENT}const int64_t ct_threads = omp_get_max_threads();")
         size = self.expressions.text(total)
+        if isinstance(total, Const) and total.value < LARGE:
+            return [f"{INDENT}void *ct_block = aligned_alloc({ALIGNMENT}, {total.value});", f"{INDENT}if (!ct_block) return -1;"]
+        self.helpers.define("ct_allocate", lambda: ALLOCATE)
         if isinstance(total, Const):
-            return [f"{INDENT}void *ct_block = aligned_alloc(64, {min(total.value, NO_MEMORY)});", f"{INDENT}if (!ct_block) return -1;"]
-        lines += [f"{INDENT}if ({self.expressions.text(in_float64(total))} > 0x1p46) return -1;", f"{INDENT}const int64_t ct_bytes = {size};",
-                  f"{INDENT}void *ct_block = aligned_alloc(64, ct_bytes > 0 ? (size_t)ct_bytes : 64);", f"{INDENT}if (!ct_block) return -1;"]
-        return lines
+            size = str(min(total.value, NO_MEMORY))
+        else:
+            lines += [f"{INDENT}if ({self.expressions.text(in_float64(total))} > 0x1p46) return -1;", f"{INDENT}const int64_t ct_bytes = {size};"]
+            size = "ct_bytes"
+        return [*lines, f"{INDENT}void *ct_block = ct_allocate({size});", f"{INDENT}if (!ct_block) return -1;"]
 
     def _void(self, lines: list[str], names: list[str]) -> list[str]:
         """`(void)x;` for what the lines never mention, so that strict compilers stay quiet."""

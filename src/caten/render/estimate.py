@@ -1,31 +1,50 @@
 """A rough count of the operations in a loop, to decide at run time whether waking other threads pays."""
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 from ..core.expr import Cast, Const, Expr, Op, Var, index, number
-from ..core.node import substitute
+from ..core.node import Node, substitute
 from ..core.scalars import OPERATORS
-from ..loop.statements import For, If, Let, Ref, Stmt
+from ..loop.statements import Aref, For, If, Incf, Let, Local, Ref, Stmt, Vref
 from .flatten import folded, plus, times
 
-THRESHOLD = 1 << 15       # operations below which a parallel loop stays on one thread: some ten microseconds, a few times what waking them costs
+THRESHOLD = 1 << 17       # operations below which a parallel loop stays on one thread: ten to fifty microseconds, a few times what waking them costs
+ACCESS = 2                # operations that an access to memory counts as: what a cache gives in the time of that many in registers
 FUNCTION = 16             # operations that a function of the C library counts as
 UNKNOWN = 16              # trips of a loop whose range is read from an array
 
 
-def operations(stmts: tuple[Stmt, ...]) -> Expr:
-    """Operations of a list of statements, as a formula over what is known outside; inner ranges count as at the start of the outer ones."""
+def work(loop: For) -> Expr:
+    """Operations of a loop, as a formula over what is known outside."""
+    registers = frozenset([n.name for n in loop.unique() if isinstance(n, Local) and n.space == "register"])
+    middle = {Var(loop.name, "i64"): (loop.lo + loop.hi) // 2}            # of a triangle, a row of middle length
+    total = folded(times(trips(loop), substitute(operations(loop.body, registers), middle)))
+    assert isinstance(total, Expr)
+    return total
+
+
+def operations(stmts: tuple[Stmt, ...], registers: frozenset[str]) -> Expr:
+    """Operations of a list of statements, on vectors as on scalars; inner ranges count as at the start of the outer ones. What occurs twice in the
+    list is computed once. Locals in `registers`, and the arithmetic of indices, cost nothing."""
     total: Expr = index(0)
+    seen: set[Node] = set()
     for stmt in reversed(stmts):
         match stmt:
             case Let(name=name, type=dtype, value=value):
-                total = plus(substitute(total, {Var(name, dtype): value}), index(_size(value)))
+                total = plus(substitute(total, {Var(name, dtype): value}), index(_size((value,), registers, seen)))
+            case For() if _is_written_out(stmt):
+                total = plus(index(_written_out(stmt, registers)), total)
             case For(name=name, lo=lo, body=body):
-                inside = substitute(operations(body), {Var(name, "i64"): lo})
+                inside = substitute(operations(body, registers), {Var(name, "i64"): lo})
                 total = plus(times(trips(stmt), inside), total)
             case If(cond=cond, then=then, otherwise=otherwise):
-                total = plus(plus(operations(then), operations(otherwise)), plus(index(_size(cond)), total))
+                arms = plus(operations(then, registers), operations(otherwise, registers))
+                total = plus(plus(arms, index(_size((cond,), registers, seen))), total)
             case _:
-                total = plus(index(1 + sum(_size(c) for c in stmt.children if isinstance(c, Expr))), total)
+                parts = [c for c in stmt.children if isinstance(c, Expr)]
+                total = plus(index(isinstance(stmt, Incf) + _size(parts, registers, seen)), total)
     return total
 
 
@@ -51,10 +70,38 @@ def in_float64(expr: Expr) -> Expr:
     return Cast("f64", expr)
 
 
-def _size(expr: Expr) -> int:
-    own = 0
-    if isinstance(expr, Op):
-        own = FUNCTION if OPERATORS[expr.fn].libm and OPERATORS[expr.fn].ulp > 0.5 else 1
-    elif isinstance(expr, Ref):
-        own = 1
-    return own + sum(_size(c) for c in expr.children if isinstance(c, Expr))
+def _size(exprs: Iterable[Expr], registers: frozenset[str], seen: set[Node]) -> int:
+    """Operations of expressions, without those that were `seen`."""
+    size = 0
+    for node in dict.fromkeys(n for expr in exprs for n in expr.unique()):
+        if node in seen:
+            continue
+        seen.add(node)
+        size += _cost(node, registers)
+    return size
+
+
+def _cost(node: Node, registers: frozenset[str]) -> int:
+    """Operations of one node without what is below it."""
+    match node:
+        case Aref(buffer=buffer) | Vref(buffer=buffer):
+            return 0 if buffer in registers else ACCESS
+        case Op(fn=fn):
+            return 0 if node.dtype == "i64" else FUNCTION if OPERATORS[fn].libm and OPERATORS[fn].ulp > 0.5 else 1
+    return int(isinstance(node, Incf))
+
+
+def _is_written_out(loop: For) -> bool:
+    """Is it a loop that is unrolled, with such loops alone inside?"""
+    return all(n.mark == "unroll" and isinstance(trips(n), Const) for n in loop.unique() if isinstance(n, For))
+
+
+def _written_out(loop: For, registers: frozenset[str]) -> int:
+    """Operations of unrolled loops: what does not depend on the variable of one is computed once for all its iterations."""
+    lengths = {n.name: int(trips(n).value) for n in loop.unique() if isinstance(n, For)}  # type: ignore[attr-defined]   # these are literals
+    total = 0
+    for node in loop.unique():
+        cost = _cost(node, registers)
+        names = {n.name for n in node.unique() if isinstance(n, Var)} if cost else set()
+        total += cost * math.prod([lengths.get(name, 1) for name in names])
+    return total

@@ -3,23 +3,22 @@ from __future__ import annotations
 
 from ..core.expr import Const
 from ..core.rewrite import free_names
-from ..loop.statements import For, Kernel, Let, Local, Ref
-from .estimate import THRESHOLD, in_float64, operations, trips
+from ..loop.statements import For, Let, Local, Ref
+from .estimate import THRESHOLD, in_float64, work
 from .expressions import Expressions
-from .flatten import times
 
 MOST_COPIES = 64                # of a loop's body that the C compiler is asked for
 
 
-def parallel(loop: For, pragma: str, kernel: Kernel, expressions: Expressions) -> str:
+def parallel(loop: For, pragma: str, expressions: Expressions) -> str:
     """The runtime's spelling of a parallel loop, with a condition on its work; empty where the work is known to be little."""
-    work = times(trips(loop), operations(loop.body))
-    declared = {d.declares()[0] for d in kernel.unique() if isinstance(d, (For, Let, Local))}
-    if isinstance(work, Const):
-        return pragma if work.value > THRESHOLD else ""
-    if free_names(work) & declared or any(isinstance(n, Ref) for n in work.unique()):    # type: ignore[operator]   # it is a set
+    total = work(loop)
+    if isinstance(total, Const):
+        return pragma if total.value > THRESHOLD else ""
+    inside = {d.declares()[0] for d in loop.unique() if isinstance(d, (For, Let, Local))}
+    if free_names(total) & inside or any(isinstance(n, Ref) for n in total.unique()):    # type: ignore[operator]   # it is a set
         return pragma
-    return f"{pragma} if ({expressions.text(in_float64(work))} > {THRESHOLD})"
+    return f"{pragma} if ({expressions.text(in_float64(total))} > {THRESHOLD})"
 
 
 def copies(loop: For) -> int:

@@ -172,7 +172,7 @@ class KernelBody:
                 self.block(loop.body)
             return
         if loop.mark == "parallel" and self.parallel and not self._threaded:
-            pragma = heads.parallel(loop, self.marks["parallel"], self.kernel, self.expressions)
+            pragma = heads.parallel(loop, self.marks["parallel"], self.expressions)
             if pragma:
                 self._threads(loop, pragma)
                 return

@@ -154,7 +154,8 @@ class _Tile:
         """Cell 0 along an axis after it took the others, the lower half the upper half until one is left; the axis is none of the tile's then."""
         cells, at = self.extents[self.axes.index(loop)], canonical(Var(loop.name, "i64") - loop.lo)
         assert isinstance(cells, Const)
-        left, levels = int(cells.value), []
+        left = int(cells.value)
+        levels: list[Stmt] = []
         where = next(n for n, i in enumerate(tile.index) if i is at)
         while left > 1:
             pairs = left // 2

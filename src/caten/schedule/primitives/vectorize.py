@@ -213,7 +213,8 @@ class _Widening:
 
     def chosen(self, place: Ref, vector: Expr) -> Setf:
         """A register set as a whole, to what it was where the mask fails."""
-        assert isinstance(place, Vref) and place.mask is not None
+        assert isinstance(place, Vref)
+        assert place.mask is not None
         whole = place.replace(mask=None)
         return Setf(whole, Op("where", (place.mask, vector, whole)))
 
