@@ -71,6 +71,52 @@ def test_several_threads_work_and_the_bits_are_the_same(parallel: Path) -> None:
     assert len(said[1]["bits"]) == len(SPECS)
 
 
+LONG_SUM = """[composite]
+name = "Total"
+inputs = ["X{float}[N]<0>()", "Y{float}[]<>()"]
+outputs = ["Y"]
+[implementation]
+code = "(dotimes (i N) (incf (aref Y) (aref X i)))"
+[schedule]
+code = '''(schedule (split i 65536 cut ib ii) (stage ib Y partial scratch ib) (parallel ib) (split ii 64) (split iii 8)
+  (stage iio Y_part tree register iiio iiii) (vectorize iiii) (vectorize iiii_z) (vectorize iiii_h) (vectorize iiii_h_2) (vectorize iiii_h_3)
+  (vectorize iiii_w) (unroll iiio full) (unroll iiio_z full) (unroll iiio_h full) (unroll iiio_h_2 full) (unroll iiio_h_3 full))'''
+"""
+SUM = """import os, pathlib
+import numpy as np
+import caten
+def spent():
+    return {t: int(pathlib.Path(f"/proc/self/task/{t}/schedstat").read_text().split()[0]) for t in os.listdir("/proc/self/task")}
+total, x, before = caten.load("total.so"), np.random.default_rng(5).random(5_000_011, np.float32), spent()
+for _ in range(20):
+    y = np.zeros((), np.float32)
+    total(x, y)
+worked = [t for t, ticks in spent().items() if ticks > before.get(t, 0) + 1_000_000]       # nanoseconds
+print(y.tobytes().hex(), abs(float(y) / x.sum(dtype=np.float64) - 1) < 1e-5, len(worked))
+"""
+
+
+@pytest.mark.parametrize("cc", COMPILERS)
+def test_one_long_sum_in_blocks_of_fixed_length(cc: str, folder: Path, monkeypatch: pytest.MonkeyPatch, tool: Any) -> None:
+    if cc == "gcc":
+        tool("gcc")
+    monkeypatch.setenv("CC", cc if cc == "gcc" else f"{sys.executable} -m ziglang cc")
+    Path("total.toml").write_text(LONG_SUM)
+    made = caten("total.toml", "-o", "total.so", "--config", "OMP=1")
+    if made.code == 3:
+        pytest.skip(f"needs OpenMP for {cc}")
+    assert (made.code, made.err) == (0, "")
+    said = []
+    for threads in (1, 2, 4):
+        settings = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
+        done = subprocess.run([sys.executable, "-c", SUM], capture_output=True, text=True, env=os.environ | ENVIRONMENT | settings)
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout.split())
+    assert [words[2] for words in said] == ["1", "2", "4"]
+    assert {words[0] for words in said} == {said[0][0]}
+    assert [words[1] for words in said] == ["True"] * 3
+
+
 def test_the_header_tells_about_threads(parallel: Path) -> None:
     header = (parallel / "libops.h").read_text()
     assert "OMP_NUM_THREADS" in header
@@ -83,12 +129,17 @@ def test_the_header_tells_about_threads(parallel: Path) -> None:
         assert "on the calling thread alone" in Path("alone.h").read_text()
 
 
-@pytest.mark.parametrize("omp", [0, 1])
-def test_a_kernel_in_a_forked_child(omp: int, folder: Path, tool: Any) -> None:
-    """After the parent used it, and so has waiting threads; in the child of a child too, and in the parent afterwards."""
-    tool("gcc")
-    assert caten(str(ROOT / "samples" / "sin.toml"), "--config", f"OMP={omp}").code == 0
-    code = """import os, signal, sys
+@pytest.mark.parametrize(("omp", "cc"), [(0, "gcc"), (1, "gcc"), (1, "zig")])
+def test_a_kernel_in_a_forked_child(omp: int, cc: str, folder: Path, monkeypatch: pytest.MonkeyPatch, tool: Any) -> None:
+    """After the parent used it, and so has waiting threads; in the child of a child too, by multiprocessing, and in the parent afterwards."""
+    if cc == "gcc":
+        tool("gcc")
+    monkeypatch.setenv("CC", cc if cc == "gcc" else f"{sys.executable} -m ziglang cc")
+    made = caten(str(ROOT / "samples" / "sin.toml"), "--config", f"OMP={omp}")
+    if made.code == 3:
+        pytest.skip(f"needs OpenMP for {cc}")
+    assert made.code == 0, made.err
+    code = """import multiprocessing, os, signal, sys
 import numpy as np
 import caten
 sin = caten.load("sin.so")
@@ -103,6 +154,10 @@ def child(depth):
         os._exit(0 if good else 9)
     return os.waitpid(pid, 0)[1]
 assert child(1) == 0
+def is_right(_):
+    return bool((sin(x, np.zeros_like(x)) == right).all())
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    assert pool.map_async(is_right, range(3)).get(30) == [True] * 3
 assert (sin(x, np.zeros_like(x)) == right).all()
 fresh = caten.compile(sys.argv[1], config={"OMP": int(sys.argv[2])})
 assert child(0) == 0
