@@ -39,6 +39,16 @@ def test_these_pass(body: str) -> None:
     verify(program(body))
 
 
+@pytest.mark.parametrize(("param", "message"), [
+    ("(buffer Z f31 (4) (0) in)", "'f31' is no element type"), ("(scalar z one)", "'one' is no element type"),
+    ("(buffer Z f32 (4) (0 1) in)", "do not fit the shape"), ("(buffer Z f32 (4 4) (0 0) in)", "do not fit the shape"),
+    ("(buffer Z f32 (4) (0) in 1 1)", "do not fit the shape"), ("(buffer Z f32 (4) (0) away)", "'away' is not in, out or inout"),
+])
+def test_a_parameter_that_is_none_is_refused(param: str, message: str) -> None:
+    with pytest.raises(CatenError, match=f"E482: .*{message}"):
+        verify(resolve(read(f"(op T {param} (body))")[0]))
+
+
 @pytest.mark.parametrize(("code", "message", "body"), [
     ("E480", "the name 'i' is declared twice", "(for i 0 N 1 serial (for i 0 N 1 serial (setf (aref X i) 0.0)))"),
     ("E480", "'i' is not declared before this use", "(setf (aref X i) 0.0)"),

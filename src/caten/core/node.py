@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 _POOL: weakref.WeakValueDictionary[tuple[Any, ...], Node] = weakref.WeakValueDictionary()
 HEADS: dict[str, type[Node]] = {}
+KINDS: dict[str, tuple[type[Node], ...]] = {}       # every class by its name, as the annotations of fields have it
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, kw_only_default=False)
@@ -74,6 +75,7 @@ class Node(metaclass=NodeMeta):
                 delattr(cls, n)
         cls.__match_args__ = cls._fields  # type: ignore[misc]   # `case Setf(ref, value)`
         cls._hidden = cls._hidden | frozenset(hidden)
+        KINDS[cls.__name__] = (*KINDS.get(cls.__name__, ()), cls)
         if head:
             cls.head = head
             HEADS[head] = cls

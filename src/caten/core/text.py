@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import Place, error
-from .expr import Op, read_atom
-from .node import HEADS, Node
+from .expr import Hole, Op, read_atom
+from .node import HEADS, KINDS, Node
 from .scalars import BY_SPELLING
 
 Text = str                     # annotation of a field that prints as a quoted string
@@ -166,17 +166,44 @@ def parse(form: Any, spot: Callable[[int], Place] | None = None) -> Any:
     if (row := BY_SPELLING.get(form[0])) is not None:
         if len(form) - 1 != row.arity:
             raise error("E212", f"({form[0]} …) takes {row.arity} operands, not {len(form) - 1}", where(form.pos))
-        return Op(row.name, tuple([parse(f, where) for f in form[1:]]))
+        return of_right_kinds(Op(row.name, tuple([parse(f, where) for f in form[1:]])), form, where)
     cls = HEADS.get(form[0])
     if cls is None:
         from ..errors import did_you_mean
         raise error("E211", f"unknown head '{form[0]}'", where(form.pos), hint=did_you_mean(form[0], list(HEADS)))
     if hasattr(cls, "of_form"):
         try:
-            return cls.of_form(form, lambda f: parse(f, where))
+            return of_right_kinds(cls.of_form(form, lambda f: parse(f, where)), form, where)
         except (ValueError, TypeError, IndexError, KeyError) as problem:
             raise error("E212", f"malformed ({form[0]} …): {problem}", where(form.pos)) from None
-    return default_parse(cls, form, where)
+    return of_right_kinds(default_parse(cls, form, where), form, where)
+
+
+def of_right_kinds(node: Any, form: Form, where: Callable[[int], Place]) -> Any:
+    """The node, where each of its fields holds what its annotation says (a hole stands for anything). Raises CatenError E212."""
+    for field, kinds in _kinds(type(node)):
+        held = getattr(node, field)
+        for value in _flattened(held) if isinstance(held, tuple) else (held,):
+            if value is not None and not isinstance(value, (*kinds, Hole)):
+                wanted = " or ".join([KIND_NAMES.get(kind.__name__, kind.__name__.lower()) for kind in kinds])
+                raise error("E212", f"malformed ({form[0]} …): '{field}' holds {flat(form_of(value))[:60]}, which is no {wanted}", where(form.pos))
+    return node
+
+
+KIND_NAMES = {"Expr": "expression", "Stmt": "statement", "Ref": "place"}
+_CHECKED: dict[Any, list[tuple[str, tuple[type[Node], ...]]]] = {}
+
+
+def _kinds(cls: type[Node]) -> list[tuple[str, tuple[type[Node], ...]]]:
+    """The fields of a class that hold nodes, and the classes of these."""
+    if cls not in _CHECKED:
+        found = [(field, KINDS.get(re.sub(r"tuple\[|, \.\.\.|\]| \| None", "", kind), ())) for field, kind in cls._types.items()]
+        _CHECKED[cls] = [(field, kinds) for field, kinds in found if kinds]
+    return _CHECKED[cls]
+
+
+def _flattened(values: tuple[Any, ...]) -> list[Any]:
+    return [v for value in values for v in (_flattened(value) if isinstance(value, tuple) else (value,))]
 
 
 def parse_atom(atom: str, where: Callable[[int], Place]) -> Any:

@@ -45,6 +45,7 @@ Scope = Mapping[str, Node]          # what declares each visible name
 
 def verify(program: Program) -> None:
     """Raise CatenError E48x unless the program is well formed and every access is proven to be in bounds."""
+    arrays_are_sound(program)
     _names_are_unique(program)
     scope: dict[str, Node] = {}
     for param in program.all(Param):
@@ -59,6 +60,18 @@ def verify(program: Program) -> None:
     for clause in program.clauses:
         if field := statement_field(clause):
             _statements(getattr(clause, field), scope, context, checked)
+
+
+def arrays_are_sound(program: Program) -> None:
+    """Raise CatenError E482 unless every parameter has an element type, and every array as many axes in its order and strides as in its shape."""
+    for param in program.all(Param):
+        if hasattr(param, "type") and param.type not in DTYPES:
+            raise _fault("E482", param, f"'{param.type}' is no element type")
+        if isinstance(param, Buffer):
+            if sorted(param.order) != list(range(len(param.shape))) or len(param.strides) not in (0, len(param.shape)):
+                raise _fault("E482", param, "the order or the strides do not fit the shape")
+            if param.access not in ("in", "out", "inout"):
+                raise _fault("E482", param, f"'{param.access}' is not in, out or inout")
 
 
 def _names_are_unique(program: Program) -> None:
@@ -255,4 +268,4 @@ def _fault(code: str, node: Node, message: str) -> CatenError:
                  hint="this program was made by the compiler: please report it with the spec")
 
 
-__all__ = ["verify"]
+__all__ = ["arrays_are_sound", "verify"]

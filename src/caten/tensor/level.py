@@ -13,6 +13,7 @@ from .values import Axis, Compute, Define, Nest, Read, Reduce, TensorProgram
 def verify(program: TensorProgram) -> None:
     """Raises CatenError (E470 and E471: a fault of the compiler, or of a text written by hand) for every rule that is broken. Reads are
     checked for bounds on the lowered loops."""
+    loop_level.arrays_are_sound(program)
     problems: list[Diagnostic] = []
     known = {b.name: (b.type, len(b.shape)) for b in program.buffers.values()}
     declared = {c.declares()[0] for c in program.params if hasattr(c, "declares")}
