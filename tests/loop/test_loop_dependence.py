@@ -14,7 +14,7 @@ from caten.loop import context, dependence
 from caten.loop.dependence import (
     is_reduction_over,
     obstacle_to_fission,
-    obstacle_to_fuse,
+    obstacle_to_merge,
     obstacle_to_parallel,
     obstacle_to_reorder,
     obstacle_to_vectorize,
@@ -100,10 +100,17 @@ def test_fission_and_fusion() -> None:
     guarded = program("(for i 0 N 1 serial (if (< N 3) ((fail 1))) (setf (aref X i) 1.0))")
     assert obstacle_to_fission(guarded, "i", 1) == "a check in the first part of the loop over i guards the second part"
     twice = "(for i 0 N 1 serial (setf (aref X i) 1.0)) (for j 0 N 1 serial (incf (aref C 0 j) (aref X {})))"
-    assert obstacle_to_fuse(program(twice.format("j")), "i", "j") is None
-    assert "may be the same element" in str(obstacle_to_fuse(program(twice.format("(- (- N 1) j)")), "i", "j"))
+    assert obstacle_to_merge(program(twice.format("j")), "i", "j") is None
+    assert "may be the same element" in str(obstacle_to_merge(program(twice.format("(- (- N 1) j)")), "i", "j"))
     other = program("(for i 0 N 1 serial (setf (aref X i) 1.0)) (for j 1 N 1 serial (incf (aref C 0 j) (aref X j)))")
-    assert obstacle_to_fuse(other, "i", "j") == "the loops over i and j have different bounds"
+    assert obstacle_to_merge(other, "i", "j") == "the loops over i and j have different bounds"
+    checked = program("(for i 0 N 1 serial (if (< (aref X i) 0.0) ((fail 1)))) (for j 0 N 1 serial (setf (aref X j) 1.0))")
+    assert obstacle_to_merge(checked, "i", "j") == "a check in the loop over i guards the loop over j"
+    counted = "(local n i64 () register) (setf (aref n) 3) {} (for i 0 (aref n) 1 serial (setf (aref n) 2){})"
+    after = program(counted.format("", ") (for j 0 (aref n) 1 serial (setf (aref n) 3)"))
+    assert obstacle_to_merge(after, "i", "j") == "the bounds of the loop over j read what the loop over i writes"
+    inside = program(counted.format("", " (setf (aref n) 1)"))
+    assert obstacle_to_fission(inside, "i", 1) == "the bounds of the loop over i read what its first part writes"
 
 
 def random_loop(rng: random.Random) -> tuple[str, list[tuple[int, int, str]]]:

@@ -1,4 +1,5 @@
-"""Faults planted in the primitives: the nets that every rewriting goes through catch each of them, on the texts of the goldens."""
+"""Faults planted in the primitives: the nets that every rewriting goes through catch each of them, on the texts of the goldens and of the
+refusals."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -7,16 +8,21 @@ from typing import Any
 import pytest
 from schedule_nets import SIZES, assert_same, program
 from test_schedule_goldens import FOLDER, cases
+from test_schedule_refusals import REFUSALS
 
 from caten.core.expr import Op, Var, index
 from caten.core.node import substitute
 from caten.errors import CatenError
 from caten.schedule import script
-from caten.schedule.primitives import fuse, specialize
+from caten.schedule.primitives import fuse, merge, specialize
 
 PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "fuse: a remainder that is forgotten": (
         "fuse", "fuse.canonical", lambda e, right=fuse.canonical: substitute(right(e), {Op("mod", (Var("ij", "i64"), index(6))): index(0)})),
+    "merge: the second keeps its own variable": (
+        "merge", "merge.with_value", lambda stmts, loop, value, right=merge.with_value: right(stmts, loop, value + loop.lo)),
+    "merge: nothing stands against it": ("merge", "merge.obstacle_to_merge", lambda program, first, second: None),
+    "fission: nothing stands against it": ("fission", "fission.obstacle_to_fission", lambda program, loop, at: None),
     "specialize: a size is taken for another": (
         "specialize", "specialize._equalities", lambda cond, find=specialize._equalities: [(v, index(c.value + 1)) for v, c in find(cond)]),
 }
@@ -26,7 +32,9 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
 def test_a_planted_fault_is_caught(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, target, fault = PLANTED[title]
     monkeypatch.setattr(f"caten.schedule.primitives.{target}", fault)
-    assert any(is_caught(steps, text) for steps, text, _ in cases(FOLDER / f"{name}.txt").values())
+    good = [(steps, text) for steps, text, _ in cases(FOLDER / f"{name}.txt").values()]
+    bad = [(steps, text) for _, steps, text, _ in REFUSALS if f"({name} " in steps]
+    assert any(is_caught(steps, text) for steps, text in good + bad)
 
 
 def is_caught(steps: str, text: str) -> bool:

@@ -25,6 +25,7 @@ PROGRAMS = {
     "shift": "(for j 0 N 1 serial (setf (aref v j) (where (< 0 j) (aref u (- j 1)) x)))",
     "choice": "(for j 0 N 1 serial (if (< (aref u j) 0.0) ((setf (aref v j) 0.0)) ((incf (aref v j) (aref u j)))))",
     "local": "(for i 0 M 1 serial (local t f32 () register) (setf (aref t) 0.0) (for j 0 N 1 serial (incf (aref t) (aref A i j))) (setf (aref w i) (aref t)))",
+    "two in one": "(for j 1 N 1 serial (setf (aref v j) (aref u j)) (setf (aref Q j) (cast i32 (aref v (- j 1))))) (for k 1 N 1 serial (incf (aref v k) x))",
     "recurrence": "(for j 1 N 1 serial (setf (aref v j) (+ (aref v (- j 1)) (aref u j))))",
     "downwards": "(for j 0 N 1 serial (setf (aref v (- (- N j) 1)) (aref u j)))",
     "constant": "(for i 0 8 1 serial (for j 0 6 1 serial (setf (aref R i j) (* x (cast f32 (+ i j))))))",
@@ -42,7 +43,8 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
     if not loops or not buffers:
         return "parallel", "gone"
     loop = pick(rng, loops)
-    match pick(rng, [*["split"] * 3, "reorder", "unroll", "hoist", *["vectorize"] * 2, "parallel", *["stage"] * 2, "transpose", "specialize", "fuse"]):
+    match pick(rng, [*["split"] * 3, "reorder", "unroll", "hoist", *["vectorize"] * 2, "parallel", *["stage"] * 2, "transpose", "specialize", "fuse",
+                     *["merge"] * 2, *["fission"] * 2]):
         case "split":
             return "split", loop, str(pick(rng, [1, 2, 3, 4, 8])), pick(rng, ["cut", "min", "pad"])
         case "reorder":
@@ -54,6 +56,10 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
         case "fuse":
             inner = next((n.name for n in node.unique() if isinstance(n, For) and any(n in o.body for o in loops_in(node) if o.name == loop)), loop)
             return "fuse", loop, inner
+        case "merge":
+            return "merge", loop, loops[(loops.index(loop) + 1) % len(loops)]
+        case "fission":
+            return "fission", loop, str(pick(rng, [1, 2]))
         case "unroll":
             return "unroll", loop, pick(rng, ["mark", "full"])
         case "stage":
@@ -122,7 +128,7 @@ def test_random_schedules_keep_the_meaning(nightly: bool) -> None:
         for seed in range(64 if nightly else 8):
             check(name, seed, counts)
     print(sorted(counts.items()))
-    kinds = ("split", "reorder", "unroll", "hoist", "vectorize", "parallel", "stage", "specialize", "fuse", "read", "accumulate", "partial")
+    kinds = ("split", "reorder", "unroll", "hoist", "vectorize", "parallel", "stage", "specialize", "fuse", "merge", "fission", "read", "accumulate", "partial")
     kinds += ("transpose",) if nightly else ()                    # it fits few nests
     assert all(counts[kind] > 0 for kind in kinds), counts
     assert all(counts[kind] > 0 for kind in ("prefetch", "stream", "tree")), counts

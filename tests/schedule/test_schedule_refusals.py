@@ -12,6 +12,8 @@ ROWS = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref w i) (aref A i j))))
 ONE = "(for j 0 N 1 serial (setf (aref v j) (aref u j)))"
 BLOCK = "(for i 0 6 1 serial (for j 0 8 1 serial (setf (aref S i j) (aref R j i))))"
 EIGHT = "(for j 0 8 1 serial (setf (aref R j 0) x))"
+PAIR = "(for j 0 N 1 serial (setf (aref v j) (aref u j))) (for k 0 N 1 serial (incf (aref s) (aref v k)))"
+BOTH = "(for j 0 N 1 serial (setf (aref v j) x) (incf (aref s) (aref v j)))"
 
 REFUSALS = (
     # steps that are malformed
@@ -195,6 +197,27 @@ REFUSALS = (
      "fuse i j: the number of iterations, (floordiv K 2) · K, is not known to be below 2^63"),
     ("E522", "(fuse i j N)", ROWS, "fuse i j: the name N must be new to the program"),
     ("E522", "(parallel i) (fuse i j)", ROWS, "fuse i j: one of them is parallel, and the other may not be: the loop over j is a reduction"),
+    # merge
+    ("E523", "(merge i j)", ROWS, "merge i j: 'j' is not the statement after 'i'"),
+    ("E523", "(merge k j)", PAIR, "merge k j: 'j' is not the statement after 'k'"),
+    ("E523", "(merge j k)", PAIR.replace("k 0 N", "k 1 N"), "merge j k: the loops over j and k have different bounds"),
+    ("E523", "(merge j k)", PAIR.replace("(aref v k)", "(aref v (- (- N k) 1))"),
+     "merge j k: one iteration of j and k reads (aref v (- (- N j) 1)), and a later one writes (aref v j), which may be the same element"),
+    ("E523", "(parallel j) (merge j k)", "(for j 0 N 1 serial (setf (aref v j) x)) (for k 0 N 1 serial (incf (aref s) x))",
+     "merge j k: one of them is parallel, and both together may not be: the loop over j is a reduction"),
+    # fission
+    ("E524", "(fission i q)", ROWS, "fission i q: 'q' is no loop inside 'i'"),
+    ("E524", "(fission i j)", ROWS, "fission i j: 'i' holds 1 statements: one part of it would be empty"),
+    ("E524", "(fission i 2)", ROWS, "one part of it would be empty"),
+    ("E524", "(fission i 0)", ROWS, "one part of it would be empty"),
+    ("E524", "(fission j 1 N)", BOTH, "fission j 1: the name N must be new to the program"),
+    ("E524", "(fission j 1)", "(for j 1 N 1 serial (setf (aref v j) (cast f32 (aref Q (- j 1)))) (setf (aref Q j) 1:i32))",
+     "fission j 1: one iteration of j writes (aref Q j), and a later one reads (aref Q (- j 1)), which may be the same element"),
+    ("E524", "(fission j 2)", "(for j 0 N 1 serial (local t f32 () register) (setf (aref t) x) (setf (aref v j) (aref t)))",
+     "fission j 2: 't' of the first part of the loop over j is used in the second part"),
+    ("E524", "(fission j 2)", "(for j 0 N 1 serial (let y f32 (aref v j)) (setf (aref v j) x) (setf (aref Q j) (cast i32 y)))",
+     "fission j 2: 'y' of the first part of the loop over j is used in the second part"),
+    ("E503", "(fission i j.k)", ROWS, "(fission i j.k): expected the name of a loop, not 'j.k'"),
 )
 
 

@@ -18,7 +18,7 @@ from ..errors import error
 from .accesses import LANE, Access, accesses
 from .affine import Linear, canonical, of_atom, text_of
 from .context import Context
-from .effects import reads, writes
+from .effects import reads, writes, written
 from .integer_sets import Constraint
 from .simplify import statement_field
 from .statements import Fail, For, If, Incf, Let, Local, Stmt
@@ -116,6 +116,8 @@ def obstacle_to_fission(program: Program, loop_name: str, at: int) -> str | None
     """Why the loop may not be split into one over the first `at` statements of its body and one over the rest; None where it may."""
     loop, context = find_loop(program, loop_name)
     first, second = loop.body[:at], loop.body[at:]
+    if any(not reads(bound).isdisjoint(written(first)) for bound in (loop.lo, loop.hi, loop.step)):
+        return f"the bounds of the loop over {loop_name} read what its first part writes"
     if any(isinstance(n, Fail) for s in first for n in s.unique()):
         return f"a check in the first part of the loop over {loop_name} guards the second part"
     declared = {s.name for s in first if isinstance(s, Let | Local)}
@@ -130,17 +132,21 @@ def obstacle_to_fission(program: Program, loop_name: str, at: int) -> str | None
     return None
 
 
-def obstacle_to_fuse(program: Program, first: str, second: str) -> str | None:
+def obstacle_to_merge(program: Program, first: str, second: str) -> str | None:
     """Why the loop over `second`, which follows the loop over `first`, may not share its iterations; None where it may."""
     one, context = find_loop(program, first)
     two, _ = find_loop(program, second)
-    renamed: For = substitute(two, {Var(two.name, "i64"): Var(one.name, "i64")}).replace(name=one.name)
-    if any(canonical(x) is not canonical(y) for x, y in ((one.lo, renamed.lo), (one.hi, renamed.hi), (one.step, renamed.step))):
+    bounds = ((one.lo, two.lo), (one.hi, two.hi), (one.step, two.step))
+    if not all(canonical(x) is canonical(y) or context.proves(Op("eq", (x, y))) for x, y in bounds):
         return f"the loops over {first} and {second} have different bounds"
-    fused = one.replace(body=(*one.body, *renamed.body))
+    if any(not reads(bound).isdisjoint(writes(one)) for bound in (two.lo, two.hi, two.step)):
+        return f"the bounds of the loop over {second} read what the loop over {first} writes"
+    if any(isinstance(n, Fail) for n in one.unique()):
+        return f"a check in the loop over {first} guards the loop over {second}"
+    merged = one.replace(body=(*one.body, *substitute(two.body, {Var(two.name, "i64"): Var(one.name, "i64")})))
     at = len(one.body)
-    for a, b, both in _pairs(fused, context):
-        if a.at >= at > b.at and not (a.fn and a.fn == b.fn) and not both.excludes((*_same_place(a, b), *_before(fused, context))):
+    for a, b, both in _pairs(merged, context):
+        if a.at >= at > b.at and not (a.fn and a.fn == b.fn) and not both.excludes((*_same_place(a, b), *_before(merged, context))):
             return _clash((a, b), f"{first} and {second}")
     return None
 

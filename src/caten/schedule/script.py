@@ -12,8 +12,10 @@ from ..errors import CatenError, Place, did_you_mean, error
 from ..loop.level import verify as verify_program
 from ..loop.statements import LoopProgram
 from .primitives.contract import contract
+from .primitives.fission import fission
 from .primitives.fuse import fuse
 from .primitives.hoist import hoist
+from .primitives.merge import merge
 from .primitives.parallel import parallel
 from .primitives.prefetch import prefetch
 from .primitives.reorder import reorder
@@ -26,7 +28,7 @@ from .primitives.unroll import unroll
 from .primitives.vectorize import vectorize
 
 Step = tuple[Any, ...]                # of words, and of conditions as nested tuples of them
-Kind = str | tuple[str, ...]          # of a word: `loop`, `buffer`, `name`, `count`, `condition`, or one of these words
+Kind = str | tuple[str, ...]          # of a word: `loop`, `buffer`, `name`, `count`, `loop or count`, `condition`, or one of these words
 
 APPLIED: Step = ("applied",)          # the last entry of a Schedule whose steps the program has taken
 
@@ -43,7 +45,7 @@ class Primitive:
     def usage(self, name: str) -> str:
         """(split LOOP COUNT [cut|min|pad] [NAME] [NAME])"""
         def spelled(kind: Kind) -> str:
-            return kind.upper() if isinstance(kind, str) else "|".join(kind)
+            return kind.upper().replace(" OR ", "|") if isinstance(kind, str) else "|".join(kind)
         parts = [name, *map(spelled, self.words), *[f"[{spelled(k)}]" for k in self.options], *([f"{spelled(self.rest)}…"] if self.rest else [])]
         return f"({' '.join(parts)})"
 
@@ -65,6 +67,8 @@ PRIMITIVES: dict[str, Primitive] = {
     "contract": Primitive(contract, ("loop",)),
     "transpose": Primitive(transpose, ("loop", "loop")),
     "fuse": Primitive(fuse, ("loop", "loop"), ("name",)),
+    "merge": Primitive(merge, ("loop", "loop")),
+    "fission": Primitive(fission, ("loop", "loop or count"), ("name",)),
     "specialize": Primitive(specialize, ("loop", "condition"), ("name",)),
 }
 
@@ -144,12 +148,12 @@ def _value(word: str, kind: Kind, step: Step, place: Place | None) -> Any:
         return word
     if not isinstance(word, str):
         raise error("E503", f"{flat(step)}: expected a word, not {flat(word)}", place)
-    if kind == "count":
+    if kind == "count" or (kind == "loop or count" and word.isdigit()):
         if not word.isascii() or not word.isdigit() or len(word) > 9:
             raise error("E503", f"{flat(step)}: expected a number, not '{word}'", place)
         return int(word)
     if not word.replace("_", "a").isalnum() or not word.isascii() or word[0].isdigit():
-        raise error("E503", f"{flat(step)}: expected the name of a {kind if kind != 'name' else 'new loop'}, not '{word}'", place)
+        raise error("E503", f"{flat(step)}: expected the name of a {kind.split()[0] if kind != 'name' else 'new loop'}, not '{word}'", place)
     return word
 
 

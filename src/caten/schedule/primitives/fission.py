@@ -1,0 +1,60 @@
+"""fission: a loop around several statements as two loops."""
+from __future__ import annotations
+
+from ...core.expr import Var
+from ...core.naming import Names
+from ...loop.dependence import obstacle_to_fission
+from ...loop.effects import reads, writes
+from ...loop.statements import For, Let, LoopProgram, Stmt
+from ..names import renamed, with_value
+from ..nests import find, loops_in, mentions, refusal, replaced
+
+
+def fission(program: LoopProgram, loop: str, after: str | int, name: str = "") -> LoopProgram:
+    """The body's statements up to an inner loop, or that many of them, stay in the loop; the others come to a second one after it, of the same
+    name with a number behind it, or of the name given. Both get the values that the first part names.
+
+        (fission i j)
+        (for i 0 M 1 serial                             (for i 0 M 1 serial
+          (for j 0 N 1 serial                             (for j 0 N 1 serial
+            (incf (aref A i) (aref B i j)))       ->        (incf (aref A i) (aref B i j))))
+          (setf (aref C i) (aref A i)))                 (for i_2 0 M 1 serial (setf (aref C i_2) (aref A i_2)))
+    """
+    step = f"fission {loop} {after}"
+    found = find(program, loop, step)
+    at = _position(found, after, step)
+    names = Names.of(program)
+    if name in names.taken:
+        raise refusal("E524", step, f"the name {name} must be new to the program")
+    first, second = found.body[:at], found.body[at:]
+    lets = _needed(found, first, second)
+    new = {let.name: names.fresh(let.name) for let in lets}
+    second = renamed((*lets, *second), new)
+    reason = obstacle_to_fission(replaced(program, found, found.replace(body=(*first, *second))), loop, at)
+    if reason is not None:
+        raise refusal("E524", step, reason)
+    other = Var(name or names.fresh(loop), "i64")
+    rest = found.replace(name=other.name, body=with_value(second, found, other))
+    return replaced(program, found, found.replace(body=first), rest)
+
+
+def _position(found: For, after: str | int, step: str) -> int:
+    """How many statements of the body come to the first loop."""
+    if isinstance(after, int):
+        at = after
+    else:
+        at = next((n for n, stmt in enumerate(found.body, 1) if any(inner.name == after for inner in loops_in(stmt))), 0)
+        if not at:
+            raise refusal("E524", step, f"'{after}' is no loop inside '{found.name}'")
+    if not 0 < at < len(found.body):
+        raise refusal("E524", step, f"'{found.name}' holds {len(found.body)} statements: one part of it would be empty")
+    return at
+
+
+def _needed(found: For, first: tuple[Stmt, ...], second: tuple[Stmt, ...]) -> tuple[Let, ...]:
+    """The values that the first part names and the second uses, where they are the same after the whole loop."""
+    needed: list[Let] = []
+    for stmt in reversed(first):
+        if isinstance(stmt, Let) and mentions((*needed, *second), (stmt.name,)) and reads(stmt).isdisjoint(writes(found)):
+            needed.insert(0, stmt)
+    return tuple(needed)
