@@ -40,6 +40,14 @@ def test_streamed_vectors_arrive_whatever_their_address(compiler: str, lanes: in
         assert (y == x).all()
 
 
+def test_threads_store_past_the_caches(tmp_path: Path) -> None:
+    run = build(COPY.replace("MARK", "parallel"), tmp_path, "gcc", Threads(), "-fopenmp", "-Wl,-z,nodelete")        # its threads wait in it
+    x = np.random.default_rng(0).random(1_000_003, np.float32)
+    y = np.zeros_like(x)
+    assert run(x, y, x.size) == 0
+    assert (y == x).all()
+
+
 def test_stores_past_the_caches_are_asked_for_and_followed_by_a_fence() -> None:
     text = CStyle().render(program(COPY.replace("MARK", "serial")))
     assert "ct_stream_f32x8(Y + 8 * i, ct_load_f32x8(X + 8 * i));" in text
