@@ -18,7 +18,7 @@ def parallel(program: LoopProgram, loop: str) -> LoopProgram:
         raise refusal("E514", step, "it is parallel already")
     others = [other.name for other in (*enclosing(program, found), *loops_in(found.body)) if other.mark == "parallel"]
     if others:
-        raise refusal("E514", step, f"'{others[0]}' is parallel already, and one level is all there is")
+        raise refusal("E514", step, f"'{others[0]}' is parallel already, and one level is all there is", "make the outermost loop parallel alone")
     reason = obstacle_to_parallel(program, loop)
     if reason is not None:
         raise refusal("E514", step, reason)

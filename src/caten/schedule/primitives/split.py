@@ -42,7 +42,8 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names
     if context.interval(context.linear(extent))[0] < 0 and not context.proves(Op("le", (found.lo, found.hi))):
         extent = Op("max", (extent, ZERO))
     if is_const(extent) and tail == "cut" and factor > extent.value:  # type: ignore[attr-defined]   # a literal has a value
-        raise refusal("E510", step, f"it has {extent} iterations, not one full tile of {factor}")
+        raise refusal("E510", step, f"it has {extent} iterations, not one full tile of {factor}",
+                      f"a factor of {extent} or less, or a tail: (split {found.name} {factor} min)")
     whole = _divides(factor, extent, context, program)
     tiles = normal((extent + (0 if whole or tail == "cut" else factor - 1)) // factor)
     start = Var(outer, "i64") * factor
@@ -81,7 +82,7 @@ def _check(found: For, factor: int, tail: str, step: str) -> None:
     if factor < 1:
         raise refusal("E510", step, f"a tile has at least one iteration, not {factor}")
     if not is_const(found.step, 1):
-        raise refusal("E510", step, f"its step is {found.step}, not 1")
+        raise refusal("E510", step, f"its step is {found.step}, not 1", "write the loop with step 1, and its index as a multiple")
     changed = {w.ref.buffer for w in writes(found)}  # type: ignore[attr-defined]   # every place names its buffer
     for buffer in sorted(changed):
         if accesses((found.lo, found.hi), buffer):

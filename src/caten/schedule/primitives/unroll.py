@@ -22,15 +22,16 @@ def unroll(program: LoopProgram, loop: str, how: str = "mark") -> LoopProgram:
     step = f"unroll {loop}"
     found = find(program, loop, step)
     if not (isinstance(found.lo, Const) and isinstance(found.hi, Const) and isinstance(found.step, Const)):
-        raise refusal("E512", step, f"its range from {found.lo} to {found.hi} by {found.step} is not constant")
+        raise refusal("E512", step, f"its range from {found.lo} to {found.hi} by {found.step} is not constant",
+                      f"(split {loop} 4) and unroll the inner loop, or -D gives its size")
     if found.mark == "parallel":
-        raise refusal("E512", step, "the loop is parallel")
+        raise refusal("E512", step, "the loop is parallel", f"(split {loop} 4) and unroll the inner loop")
     if how == "mark":
         return replaced(program, found, found.replace(mark="unroll"))
     values = range(found.lo.value, found.hi.value, found.step.value)
     size = sum(1 for stmt in found.body for _ in stmt.walk())
     if len(values) > MAX_COPIES or len(values) * size > MAX_STATEMENTS * 16:
-        raise refusal("E512", step, f"{len(values)} copies of its body are too much text")
+        raise refusal("E512", step, f"{len(values)} copies of its body are too much text", f"(split {loop} 8) and unroll the inner loop")
     names = Names.of(program)
     out: list[Stmt] = []
     for n, value in enumerate(values):

@@ -52,12 +52,13 @@ def vectorize(program: LoopProgram, loop: str) -> LoopProgram:
     found = find(program, loop, step)
     extent = canonical(found.hi - found.lo)
     if not is_const(extent) or not is_const(found.step, 1):
-        raise refusal("E513", step, f"its range from {found.lo} to {found.hi} by {found.step} has no constant length; split it first")
+        raise refusal("E513", step, f"its range from {found.lo} to {found.hi} by {found.step} has no constant length",
+                      f"(split {loop} 8) and vectorize the inner loop")
     lanes = int(extent.value)  # type: ignore[attr-defined]   # a literal has a value
     if lanes < 2 or lanes > MAX_LANES or lanes & (lanes - 1):
-        raise refusal("E513", step, f"{lanes} iterations are not 2, 4, 8 … {MAX_LANES} lanes")
+        raise refusal("E513", step, f"{lanes} iterations are not 2, 4, 8 … {MAX_LANES} lanes", f"(split {loop} 8) and vectorize the inner loop")
     if found.mark == "parallel":
-        raise refusal("E513", step, "the loop is parallel")
+        raise refusal("E513", step, "the loop is parallel", f"(split {loop} 8) and vectorize the inner loop")
     reason = obstacle_to_vectorize(program, loop)
     if reason is not None and not is_reduction_over(program, loop):
         raise refusal("E513", step, reason)
