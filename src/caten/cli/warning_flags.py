@@ -25,7 +25,8 @@ def read_policy(flags: Sequence[str], silent: bool = False) -> WarningPolicy:
         name = flag.removeprefix("no-").removeprefix("error=")
         if name not in WARNINGS and name not in EVERYTHING:
             raise UsageError(Diagnostic("E911", f"unknown warning '-W{flag}'",
-                                        hint=did_you_mean(name, tuple(WARNINGS)) or f"there is {', '.join(WARNINGS)}"))
+                                        hint=did_you_mean(name, (*WARNINGS, *EVERYTHING)) or
+                                        f"the warnings are {', '.join(WARNINGS)}, and all of them: {' or '.join(EVERYTHING)}"))
         codes = WARNINGS.get(name) or tuple([c for each in WARNINGS.values() for c in each])
         if flag.startswith("no-error="):
             errors.difference_update(codes)

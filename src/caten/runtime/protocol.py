@@ -157,8 +157,9 @@ class Runtime(ABC):
             name = known.get(key.strip().upper())
             if name is None:
                 listing = f"{self.name} knows " + (", ".join(self.config) or "no options")
-                problems.append(Diagnostic("E600", f"runtime {self.name} has no option {key!r}", hint=did_you_mean(key, list(self.config)) or listing,
-                                           notes=((listing, None),)))
+                meant = did_you_mean(key, list(self.config))
+                problems.append(Diagnostic("E600", f"runtime {self.name} has no option {key!r}", hint=meant or listing,
+                                           notes=((listing, None),) if meant else ()))
                 continue
             try:
                 settings[name] = self.config[name].read(text)
