@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 from schedule_nets import assert_same, assert_sound, program
@@ -112,3 +113,26 @@ def test_other_nests_are_none(of: str, to: str, statement: str) -> None:
     before = program(f"(for i 0 M 1 serial (for j 0 N 1 serial {statement}))",
                      f"(size M) (size N) (buffer A f32 ({of}) ({axes[of]}) in) (buffer B f32 ({to}) ({axes[to]}) inout)", AVX2)
     assert not blocks(recipes.schedule(before))
+
+
+def random_blocks(rng: random.Random) -> tuple[LoopProgram, LoopProgram]:
+    """A copy between parts of two arrays of two or three axes, and the same with blocks of random lengths in the middle of it."""
+    rows, columns = rng.choice((2, 4, 6, 8, 12)), rng.choice((2, 4, 6, 10))
+    first, last = [(lo, lo + length * rng.randrange(1, 3) + rng.randrange(2)) for lo, length in ((rng.randrange(4), rows), (rng.randrange(4), columns))]
+    shift, extra = rng.randrange(3), rng.random() < 0.5
+    k, around = ("k ", "(for k 0 3 1 serial {})") if extra else ("", "{}")
+    copying = f"(setf (aref B (+ j {shift}) {k}i) (aref A {k}(+ i {shift}) j))"
+    nest = f"(for i {first[0]} {first[1]} 1 serial (for j {last[0]} {last[1]} 1 serial {copying}))"
+    m, n = first[1] + shift, last[1] + shift
+    axes, three = ("(0 1 2)", "3 ") if extra else ("(0 1)", "")
+    before = program(around.format(nest), f"(buffer A i32 ({three}{m} {n}) {axes} in) (buffer B i32 ({n} {three}{m}) {axes} inout)")
+    steps = [("split", "i", rows), ("reorder", "j", "ii"), ("split", "j", columns), ("transpose", "ji", "ii")]
+    return before, script.apply(before, steps)
+
+
+def test_random_blocks_keep_the_meaning(nightly: bool) -> None:
+    for seed in range(200 if nightly else 30):
+        before, after = random_blocks(random.Random(seed))
+        assert blocks(after)
+        assert_sound(after)
+        assert_same(before, after, ((),), seed)
