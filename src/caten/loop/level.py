@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ..core.dtypes import DTYPES
 from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var
 from ..core.node import Node
-from ..core.program import Buffer, Param, Program, Unchecked
+from ..core.program import Buffer, Ensure, Param, Program, Unchecked
 from ..core.scalars import OPERATORS
 from ..errors import CatenError, error
 from .accesses import accesses, is_inside
@@ -63,7 +63,14 @@ def verify(program: Program) -> None:
 
 
 def arrays_are_sound(program: Program) -> None:
-    """Raise CatenError E482 unless every parameter has an element type, and every array as many axes in its order and strides as in its shape."""
+    """Raise CatenError E480 or E482 unless every parameter has an element type, every array as many axes in its order and strides as in its shape,
+    and every formula of a parameter or fact is one over sizes and scalars."""
+    scope = {p.declares()[0]: p for p in program.all(Param) if hasattr(p, "declares")}
+    for clause in program.clauses:
+        if isinstance(clause, Param | Ensure):
+            for formula in clause.children:
+                if isinstance(formula, Expr):
+                    _expression(formula, scope, clause)
     for param in program.all(Param):
         if hasattr(param, "type") and param.type not in DTYPES:
             raise _fault("E482", param, f"'{param.type}' is no element type")
@@ -94,6 +101,8 @@ def _statements(stmts: Iterable[Stmt], scope: Scope, context: Context, checked: 
         match stmt:
             case For(name, body=body):
                 _statements(body, {**visible, name: stmt}, context.inside(stmt), checked)
+                if stmt.mark == "parallel" and (shared := carried_dependence(stmt, context)) is not None:
+                    raise _fault("E484", stmt, f"the parallel loop carries a dependence: {shared}")
             case If(cond, then, otherwise):
                 _statements(then, visible, context.given(cond), checked)
                 _statements(otherwise, visible, context.given(cond, False), checked)
@@ -113,8 +122,6 @@ def _statement(stmt: Stmt, scope: Scope, context: Context, checked: bool) -> Non
                 raise _fault("E484", stmt, f"'{mark}' is not a mark; the marks are {', '.join(MARKS)}")
             if isinstance(step, Const) and step.value == 0:
                 raise _fault("E484", stmt, "the step is 0")
-            if mark == "parallel" and (shared := carried_dependence(stmt, context)) is not None:
-                raise _fault("E484", stmt, f"the parallel loop carries a dependence: {shared}")
             for bound in (lo, hi, step):
                 _is_scalar(bound, "i64", stmt, "a bound")
         case If(cond):
@@ -178,7 +185,7 @@ def _shape(declaration: Node) -> tuple[Expr, ...]:
     return declaration.shape if isinstance(declaration, Buffer | Local) else ()
 
 
-def _expression(expr: Expr, scope: Scope, stmt: Stmt) -> None:
+def _expression(expr: Expr, scope: Scope, stmt: Node) -> None:
     for node in reversed(list(expr.unique())):          # operands before what uses them
         match node:
             case Var(name, dtype):
@@ -198,7 +205,7 @@ def _expression(expr: Expr, scope: Scope, stmt: Stmt) -> None:
                 check(node, stmt)
 
 
-def _declaration(name: str, scope: Scope, stmt: Stmt) -> Node:
+def _declaration(name: str, scope: Scope, stmt: Node) -> Node:
     if name not in scope:
         raise _fault("E480", stmt, f"'{name}' is not declared before this use")
     return scope[name]
@@ -253,7 +260,7 @@ _CHECKS: dict[type[Node], Callable[..., None]] = {
 }
 
 
-def _is_scalar(expr: Expr, dtype: str, stmt: Stmt, role: str) -> None:
+def _is_scalar(expr: Expr, dtype: str, stmt: Node, role: str) -> None:
     if expr.dtype != dtype or expr.lanes != 1:
         raise _fault("E482", stmt, f"{text_of(expr)}: {role} is a {_kind(expr)}, not {dtype}")
 

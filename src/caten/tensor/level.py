@@ -1,6 +1,7 @@
 """What makes a text of the tensor level well formed: names defined before they are read, types agreeing, reads in bounds."""
 from __future__ import annotations
 
+from ..core.dtypes import DTYPES
 from ..core.expr import Var
 from ..core.monoids import is_monoid
 from ..core.node import Node
@@ -25,7 +26,7 @@ def verify(program: TensorProgram) -> None:
             problems += _reads(d, value, known)
             if value.expr.dtype != value.type:
                 problems.append(Diagnostic("E471", f"{d.name}: the expression is {value.expr.dtype}, the value is declared {value.type}"))
-            if isinstance(value, Reduce) and not is_monoid(value.fn, value.type):
+            if isinstance(value, Reduce) and value.type in DTYPES and not is_monoid(value.fn, value.type):
                 problems.append(Diagnostic("E471", f"{d.name}: elements of {value.type} cannot be combined by {value.fn}"))
             if d.name in known and known[d.name] != (value.type, len(value.axes)):
                 problems.append(Diagnostic("E471", f"{d.name}: has {len(value.axes)} axes of {value.type}, the parameter is declared otherwise"))

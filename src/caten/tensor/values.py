@@ -41,7 +41,11 @@ class Axis(Node):
 
 
 def _axes(forms: Any, parse: Any) -> tuple[Axis, ...]:
-    return tuple(Axis(str(n), parse(lo), parse(hi)) for n, lo, hi in forms)
+    axes = tuple([Axis(str(n), parse(lo), parse(hi)) for n, lo, hi in forms])
+    for axis in axes:
+        if not (isinstance(axis.lo, Expr) and isinstance(axis.hi, Expr)):
+            raise TypeError(f"the axis {axis.name} does not range over numbers")
+    return axes
 
 
 class Value(Node):
