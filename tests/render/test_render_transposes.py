@@ -5,11 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_render_run import COMPILERS, build
+from test_render_run import COMPILERS, build, program
 
 from caten.core.dtypes import DTYPES
 from caten.render.cstyle import CStyle
+from caten.render.estimate import work
 from caten.render.transposing import powers
+from caten.schedule.nests import loops_in
 
 BLOCKS = [("f32", 12, 16), ("f32", 16, 16), ("f32", 6, 8), ("f32", 2, 64), ("f32", 64, 2), ("f64", 8, 8), ("f64", 6, 4), ("i16", 8, 22), ("u8", 16, 32), ("i8", 6, 10),
           ("bool", 4, 4), ("u64", 2, 2), ("i64", 12, 14)]
@@ -38,6 +40,16 @@ def test_a_block_of_a_local_array_keeps_it_in_memory(tmp_path: Path) -> None:
     x, y = np.arange(64, dtype=np.float32).reshape(8, 8), np.zeros((8, 8), np.float32)
     assert run(x, y) == 0
     assert np.array_equal(y, x.T)
+
+
+def test_a_block_is_as_much_work_as_its_vectors() -> None:
+    def amount(body: str) -> int:
+        text = f"""(loop Op (buffer X f32 (64 64) (0 1) in) (buffer Y f32 (64 64) (0 1) out)
+          (kernel main (for i 0 8 1 parallel {body})))"""
+        (loop,) = loops_in(program(text))
+        return int(repr(work(loop)))
+    rows = "".join([f"(setf (vref Y 8 (i {8 * n})) (vref X 8 (i {8 * n})))" for n in range(8)])
+    assert amount("(transpose (vref Y 8 (0 (* 8 i))) 0 (vref X 8 ((* 8 i) 0)) 0)") == amount(rows)
 
 
 @pytest.mark.parametrize(("count", "most", "sizes"), [(12, 16, [8, 4]), (6, 16, [4, 2]), (44, 16, [16, 16, 8, 4]), (16, 16, [16]), (2, 64, [2])])

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..core.expr import Cast, Const, Expr, Op, Var, index, number
 from ..core.node import Node, substitute
 from ..core.scalars import OPERATORS
-from ..loop.statements import Aref, For, If, Incf, Let, Local, Ref, Stmt, Vref
+from ..loop.statements import Aref, For, If, Incf, Let, Local, Ref, Stmt, Transpose, Vref
 from .flatten import folded, plus, times
 
 THRESHOLD = 1 << 17       # operations below which a parallel loop stays on one thread: ten to fifty microseconds, a few times what waking them costs
@@ -44,7 +44,7 @@ def operations(stmts: tuple[Stmt, ...], registers: frozenset[str]) -> Expr:
                 total = plus(plus(arms, index(_size((cond,), registers, seen))), total)
             case _:
                 parts = [c for c in stmt.children if isinstance(c, Expr)]
-                total = plus(index(isinstance(stmt, Incf) + _size(parts, registers, seen)), total)
+                total = plus(index(_cost(stmt, registers) + _size(parts, registers, seen)), total)
     return total
 
 
@@ -88,6 +88,8 @@ def _cost(node: Node, registers: frozenset[str]) -> int:
             return 0 if buffer in registers else ACCESS
         case Op(fn=fn):
             return 0 if node.dtype == "i64" else FUNCTION if OPERATORS[fn].libm and OPERATORS[fn].ulp > 0.5 else 1
+        case Transpose(ref=ref, value=value):                             # the other vectors of both blocks
+            return (ref.count - 1) * _cost(value, registers) + (value.count - 1) * _cost(ref, registers)
     return int(isinstance(node, Incf))
 
 
