@@ -4,14 +4,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from ..core.dtypes import DTYPES
 from ..core.expr import Cast, Const, Expr, Op, Var, index, number
 from ..core.node import Node, substitute
 from ..core.scalars import OPERATORS
 from ..loop.statements import Aref, For, If, Incf, Let, Local, Ref, Stmt, Transpose, Vref
 from .flatten import folded, plus, times
 
-THRESHOLD = 1 << 17       # operations below which a parallel loop stays on one thread: ten to fifty microseconds, a few times what waking them costs
-ACCESS = 2                # operations that an access to memory counts as: what a cache gives in the time of that many in registers
+THRESHOLD = 1 << 18       # operations below which a parallel loop stays on one thread: twenty to fifty microseconds, many times what waking them costs
+ACCESS = 2                # operations that an access of up to 16 bytes counts as, and each 16 of a vector: caches give bytes, registers operations
 FUNCTION = 16             # operations that a function of the C library counts as
 UNKNOWN = 16              # trips of a loop whose range is read from an array
 
@@ -85,7 +86,7 @@ def _cost(node: Node, registers: frozenset[str]) -> int:
     """Operations of one node without what is below it."""
     match node:
         case Aref(buffer=buffer) | Vref(buffer=buffer):
-            return 0 if buffer in registers else ACCESS
+            return 0 if buffer in registers else ACCESS * max(1, node.lanes * DTYPES[node.dtype].bytes // 16)
         case Op(fn=fn):
             return 0 if node.dtype == "i64" else FUNCTION if OPERATORS[fn].libm and OPERATORS[fn].ulp > 0.5 else 1
         case Transpose(ref=ref, value=value):                             # the other vectors of both blocks
