@@ -16,6 +16,7 @@ COMMANDS: dict[str, str] = {
     "compile": "A spec, or the text of any stage, to a library: the same as build.",
     "test": "Run the tests that specs carry.",
     "run": "Run an operator on your own arrays.",
+    "bench": "Measure how fast specs run, and what that is of what the machine can do.",
     "check": "Report what is wrong with specs; write nothing.",
     "explain": "Explain a diagnostic code.",
     "doctor": "Show compilers and libraries found, and what to install.",

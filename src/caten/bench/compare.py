@@ -1,0 +1,48 @@
+"""Two files of results: what became slower or faster beyond its interval."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import Diagnostic, NothingMatched
+from .results import Results, Row, spelled
+
+
+@dataclass(frozen=True)
+class Change:
+    """The same measurement, before and after."""
+
+    old: Row
+    new: Row
+
+    @property
+    def verdict(self) -> str:
+        """`slower` or `faster` where the intervals do not meet, else `same`."""
+        if self.new.seconds.low > self.old.seconds.high:
+            return "slower"
+        return "faster" if self.new.seconds.high < self.old.seconds.low else "same"
+
+    @property
+    def line(self) -> str:
+        old, new = self.old.seconds, self.new.seconds
+        return (f"{self.verdict:6}  {new.value / old.value:.2f}  {self.new.op}({self.new.settings}) {self.new.runtime}: "
+                f"{spelled(old.value)} -> {spelled(new.value)} ({spelled(new.low)} … {spelled(new.high)})")
+
+
+def changes(old: Results, new: Results) -> list[Change]:
+    """The measurements that both have, in the order of the new ones. NothingMatched E841 where there are none."""
+    before = {row.key: row for row in old.rows}
+    both = [Change(before[row.key], row) for row in new.rows if row.key in before]
+    if not both:
+        raise NothingMatched(Diagnostic("E841", "the two files have no measurement in common",
+                                        hint="measurements are the same where operator, runtime and sizes are the same"))
+    return both
+
+
+def report(old: Results, new: Results) -> list[str]:
+    """The changes as lines, after what makes them doubtful."""
+    known = {row.key for row in old.rows}
+    lines = [f"note: {name} was {old.machine.get(name)}, and is {new.machine.get(name)}" for name in ("cpu", "cpus")
+             if old.machine.get(name) != new.machine.get(name)]
+    found = changes(old, new)
+    alone = len(old.rows) + len(new.rows) - 2 * len([row for row in new.rows if row.key in known])
+    return [*lines, *[change.line for change in found], *([f"{alone} measurements are in one of the files only"] if alone else [])]

@@ -1,0 +1,132 @@
+"""What the machine can do at most: arithmetic and memory, measured by small C functions through the same compiler as the kernels.
+
+Arithmetic: fused multiply-adds on independent vector accumulators (J. D. McCalpin's STREAM is the model of the other three). Memory: reading
+eight streams, copying, and the triad a = b + s·c; a byte counts once for each time that it is read or written by the program.
+"""
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..runtime.protocol import Runtime
+from . import timing
+
+CHAINS = 12                    # accumulators: more than the latency of a multiply-add times the units that do it
+STEPS = 200_000                # multiply-adds on each accumulator in a call
+STREAMS = 8
+ELEMENTS = 1 << 24             # floats in each array: 64 MiB, more than the caches of a core
+FLOAT = 4
+DECLARATIONS = """float fused(int64_t, float, float); float total(int64_t, const float *);
+void copied(int64_t, float *, const float *); void triad(int64_t, float *, const float *, const float *, float);"""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """FLOP/s of float32, and bytes per second, of so many threads together."""
+
+    threads: int
+    flops: float
+    read: float
+    copy: float
+    triad: float
+
+    @property
+    def bandwidth(self) -> float:
+        """The most that memory gives, however it is used."""
+        return max(self.read, self.copy, self.triad)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def line(self) -> str:
+        """For a person."""
+        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        return (f"limits of this machine, {threads}: {self.flops / 1e9:.0f} GFLOP/s; "
+                f"read {self.read / 1e9:.1f}, copy {self.copy / 1e9:.1f}, triad {self.triad / 1e9:.1f} GB/s")
+
+
+def limits_from(json: dict[str, Any]) -> Limits:
+    """What `as_json` wrote. KeyError, TypeError or ValueError where it is something else."""
+    return Limits(int(json["threads"]), *[float(json[n]) for n in ("flops", "read", "copy", "triad")])
+
+
+def measured(runtime: Runtime, threads: int, rounds: int, plan: timing.Plan, elements: int = ELEMENTS) -> Limits:
+    """The limits of so many threads, by the C compiler of a runtime: the fastest of so many rounds. ToolError where there is no compiler."""
+    lanes = runtime.machine().vector_bytes // FLOAT
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder, "limits.so")
+        runtime.hosted(cflags=(*runtime.host.cflags, "-ffp-contract=fast")).compile(source(lanes), library, "so")
+        work = _work(library, threads, elements)
+        with ThreadPoolExecutor(threads) as pool:
+            calls: dict[str, timing.Call] = {name: partial(_together, pool, parts) for name, parts in work.items()}
+            if threads == 1:
+                calls = {name: parts[0] for name, parts in work.items()}
+            taken = timing.rounds(calls, rounds, plan)
+    least = {name: min(timing.accepted(samples)) for name, samples in taken.items()}
+    size = elements * FLOAT
+    return Limits(threads, 2 * lanes * CHAINS * STEPS * threads / least["fused"], size / least["total"], 2 * size / least["copied"],
+                  3 * size / least["triad"])
+
+
+def _work(library: Path, threads: int, elements: int) -> dict[str, list[Callable[[], Any]]]:
+    """By function, the part of every thread."""
+    import cffi
+    ffi = cffi.FFI()
+    ffi.cdef(DECLARATIONS)
+    c: Any = ffi.dlopen(str(library))
+    part = elements // threads
+    work: dict[str, list[Callable[[], Any]]] = {name: [] for name in ("fused", "total", "copied", "triad")}
+    for _ in range(threads):
+        arrays = [np.ones(part, np.float32) for _ in range(3)]
+        x, y, z = [ffi.from_buffer("float *", a) for a in arrays]
+        work["fused"].append(partial(c.fused, STEPS, 0.999, 0.001))
+        work["total"].append(partial(c.total, part, x))
+        work["copied"].append(partial(c.copied, part, y, x))
+        work["triad"].append(partial(c.triad, part, y, x, z, 3.0))
+    return work
+
+
+def _together(pool: ThreadPoolExecutor, parts: list[Callable[[], Any]]) -> None:
+    for done in [pool.submit(part) for part in parts]:
+        done.result()
+
+
+def source(lanes: int) -> str:
+    """The C text for vectors of so many floats."""
+    chains, streams = range(CHAINS), range(STREAMS)
+    return f"""#include <stdint.h>
+typedef float vector __attribute__((vector_size({lanes * FLOAT}), aligned(4)));
+#define EXPORT __attribute__((visibility("default")))
+static float sum(vector v) {{ float s = 0; for (int i = 0; i < {lanes}; i++) s += v[i]; return s; }}
+
+EXPORT float fused(int64_t n, float m, float c) {{
+  vector a = (vector){{0}} + m, b = (vector){{0}} + c;
+  vector {', '.join([f'x{k} = a + {k}' for k in chains])};
+  for (int64_t i = 0; i < n; i++) {{ {' '.join([f'x{k} = x{k} * a + b;' for k in chains])} }}
+  return sum({' + '.join([f'x{k}' for k in chains])});
+}}
+
+EXPORT float total(int64_t n, const float *x) {{
+  int64_t part = n / {STREAMS};
+  vector {', '.join([f's{k} = {{0}}' for k in streams])};
+  for (int64_t i = 0; i + {lanes} <= part; i += {lanes}) {{
+    {' '.join([f's{k} += *(const vector *)(x + {k} * part + i);' for k in streams])}
+  }}
+  return sum({' + '.join([f's{k}' for k in streams])});
+}}
+
+EXPORT void copied(int64_t n, float *y, const float *x) {{
+  for (int64_t i = 0; i + {lanes} <= n; i += {lanes}) *(vector *)(y + i) = *(const vector *)(x + i);
+}}
+
+EXPORT void triad(int64_t n, float *y, const float *x, const float *z, float s) {{
+  for (int64_t i = 0; i + {lanes} <= n; i += {lanes}) *(vector *)(y + i) = *(const vector *)(x + i) + s * *(const vector *)(z + i);
+}}
+"""

@@ -1,0 +1,66 @@
+"""Timing an operator that several runtimes compiled: on the same arguments, in one process of its own, taking turns."""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..build import Built
+from ..core.formula import evaluate
+from ..errors import CatenError, error
+from ..frontend.op import OpProgram
+from ..options import Options
+from ..runtime import work
+from ..testing import data, isolate
+from ..testing.reference import caller, numbers_of
+from . import statistics, timing
+from .results import Row
+
+TIMEOUT = 600.0                        # seconds for one operator at one size
+
+
+def threads(options: Options) -> int:
+    """How many threads a kernel may use: with OMP=1 as many as OpenMP takes by itself."""
+    if {k.upper(): v.strip().lower() for k, v in options.config}.get("OMP", "0") in ("0", "false", "off", "no"):
+        return 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return int(wanted) if wanted.isdecimal() and int(wanted) else len(os.sched_getaffinity(0))
+
+
+def measured(name: str, builts: Mapping[str, Built], values: Mapping[str, int | float], options: Options, rounds: int,
+             plan: timing.Plan) -> list[Row]:
+    """One row for each runtime. CatenError E840 where a kernel crashes or is too slow, E7xx where it refuses its arguments."""
+    op = next(o for built in builts.values() for o in built.ops if o.name == name)
+    arguments = data.arguments(op, values, options.seed)
+    outcome = isolate.run(lambda: (_sampled(op, builts, arguments, rounds, plan, threads(options)), {}), TIMEOUT)
+    if outcome.status == "error":
+        raise CatenError(*outcome.diagnostics)
+    if outcome.status != "ok":
+        raise error("E840", f"{name}: the measurement ended with {outcome.status} {outcome.signal}".rstrip(),
+                    hint=f"caten test checks the kernel; one operator may take {TIMEOUT:.0f} s at one size")
+    sizes = {n: int(arguments[n]) for n in op.sizes}
+    flops = int(evaluate(work.flops(op), numbers_of(op, arguments) | sizes))
+    moved = int(evaluate(work.bytes_moved(op), sizes))
+    return [_row(name, runtime, built, values, outcome.facts[runtime], flops, moved) for runtime, built in builts.items()]
+
+
+def _sampled(op: OpProgram, builts: Mapping[str, Built], arguments: Mapping[str, Any], rounds: int, plan: timing.Plan,
+             count: int) -> dict[str, Any]:
+    """In the child: the samples of every runtime as [seconds, was it clean?]. On one thread it stays on one CPU."""
+    if count == 1 and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    calls = {}
+    for name, built in builts.items():
+        function = built.runtime.load(built.artifact, built.manifest)
+        own = {k: v.copy(order="K") if isinstance(v, np.ndarray) else v for k, v in arguments.items()}
+        calls[name] = caller(op, getattr(function, op.name, function), own)
+    return {name: [[s.seconds, s.clean] for s in taken] for name, taken in timing.rounds(calls, rounds, plan).items()}
+
+
+def _row(name: str, runtime: str, built: Built, values: Mapping[str, int | float], taken: list[Any], flops: int, moved: int) -> Row:
+    samples = [timing.Sample(seconds, 0.0 if clean else float("inf")) for seconds, clean in taken]
+    used = timing.accepted(samples)
+    return Row(name, runtime, dict(values), statistics.median(used), flops, moved, tuple(used), len([s for s in samples if s.clean]), len(samples),
+               f"{os.path.basename(built.record.compiler)} {built.record.version}".strip(), built.record.flags)

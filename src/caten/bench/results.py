@@ -1,0 +1,121 @@
+"""What was measured, as a file: written, read, and looked at."""
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import Diagnostic, UsageError
+from . import statistics
+from .limits import Limits, limits_from
+from .statistics import Estimate
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """One operator at some sizes by one runtime: the median time of a call in seconds, the samples that it is the median of, how many of all
+    samples nobody disturbed, and the work of one call as floating-point operations and bytes."""
+
+    op: str
+    runtime: str
+    sizes: dict[str, int | float]
+    seconds: Estimate
+    flops: int
+    bytes: int
+    samples: tuple[float, ...] = ()
+    clean: int = 0
+    taken: int = 0
+    compiler: str = ""
+    flags: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What the same measurement has in another file."""
+        return self.op, self.runtime, self.settings
+
+    @property
+    def settings(self) -> str:
+        return ",".join([f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in self.sizes.items()])
+
+    def attainable(self, limits: Limits) -> float:
+        """The seconds that the machine's limits allow for this work: the roofline of S. Williams, A. Waterman and D. Patterson (2009)."""
+        return max(self.flops / limits.flops, self.bytes / limits.bandwidth)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"op": self.op, "runtime": self.runtime, "sizes": self.sizes, "seconds": self.seconds.as_json(), "flops": self.flops,
+                "bytes": self.bytes, "samples": list(self.samples), "clean": self.clean, "taken": self.taken, "compiler": self.compiler,
+                "flags": list(self.flags)}
+
+
+@dataclass(frozen=True)
+class Results:
+    """A file of results: rows, the machine that gave them, and its limits where they could be measured."""
+
+    rows: tuple[Row, ...]
+    machine: dict[str, Any] = field(default_factory=dict)
+    limits: Limits | None = None
+
+    def text(self) -> str:
+        """The file."""
+        return json.dumps({"schema_version": SCHEMA_VERSION, "machine": self.machine, "limits": self.limits.as_json() if self.limits else None,
+                           "rows": [row.as_json() for row in self.rows]}, indent=2, ensure_ascii=False) + "\n"
+
+
+def read(path: str) -> Results:
+    """The results in a file. UsageError E902 where it cannot be read, E931 where it is something else."""
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = getattr(problem, "strerror", None) or "it is not UTF-8 text"
+        raise UsageError(Diagnostic("E902", f"cannot read {path}: {reason}")) from None
+    try:
+        document = json.loads(text)
+        if document["schema_version"] != SCHEMA_VERSION:
+            raise ValueError(f"it has the version {document['schema_version']}, this caten reads {SCHEMA_VERSION}")
+        limits = document["limits"]
+        return Results(tuple([_row(row) for row in document["rows"]]), dict(document["machine"]), limits_from(limits) if limits else None)
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        reason = f"it lacks {problem}" if isinstance(problem, KeyError) else str(problem)
+        raise UsageError(Diagnostic("E931", f"{path} holds no results of caten bench: {reason}",
+                                    hint="caten bench --json FILE writes them")) from None
+
+
+def _row(json: dict[str, Any]) -> Row:
+    return Row(str(json["op"]), str(json["runtime"]), dict(json["sizes"]), statistics.estimate_from(json["seconds"]), int(json["flops"]),
+               int(json["bytes"]), tuple([float(s) for s in json["samples"]]), int(json["clean"]), int(json["taken"]), str(json["compiler"]),
+               tuple([str(f) for f in json["flags"]]))
+
+
+def table(results: Results) -> list[str]:
+    """The results as lines for a person, one for each row, columns aligned."""
+    head = ("operator", "sizes", "runtime", "time", "95 % interval", "GFLOP/s", "GB/s", "of the limit")
+    cells = [head, *[_cells(row, results.limits) for row in results.rows]]
+    widths = [max([len(line[n]) for line in cells]) for n in range(len(head))]
+    lines = ["  ".join([c.ljust(w) if n < 3 else c.rjust(w) for n, (c, w) in enumerate(zip(line, widths, strict=True))]).rstrip() for line in cells]
+    if results.limits:
+        lines.append(results.limits.line())
+    disturbed = [row for row in results.rows if row.clean < row.taken]
+    if disturbed:
+        lines.append(f"others used the CPU: of {sum([r.taken for r in disturbed])} samples of {len(disturbed)} rows, "
+                     f"{sum([r.taken - r.clean for r in disturbed])} were disturbed however often they were taken")
+    return lines
+
+
+def _cells(row: Row, limits: Limits | None) -> Sequence[str]:
+    seconds = row.seconds.value
+    rate = f"{row.flops / seconds / 1e9:.1f}" if row.flops else "-"
+    share = f"{row.attainable(limits) / seconds:.0%}" if limits else "-"
+    return (row.op, row.settings, row.runtime, spelled(seconds), f"{spelled(row.seconds.low)} … {spelled(row.seconds.high)}", rate,
+            f"{row.bytes / seconds / 1e9:.1f}", share)
+
+
+def spelled(seconds: float) -> str:
+    """With three digits and a unit that fits."""
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * scale >= 1:
+            return f"{seconds * scale:.3g} {unit}" if seconds * scale < 1000 else f"{seconds * scale:.0f} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
