@@ -14,7 +14,7 @@ from caten.core.expr import Op, Var, index
 from caten.core.node import substitute
 from caten.errors import CatenError
 from caten.schedule import script
-from caten.schedule.primitives import fuse, merge, specialize
+from caten.schedule.primitives import fuse, merge, specialize, widen
 
 PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "fuse: a remainder that is forgotten": (
@@ -23,6 +23,8 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
         "merge", "merge.with_value", lambda stmts, loop, value, right=merge.with_value: right(stmts, loop, value + loop.lo)),
     "merge: nothing stands against it": ("merge", "merge.obstacle_to_merge", lambda program, first, second: None),
     "fission: nothing stands against it": ("fission", "fission.obstacle_to_fission", lambda program, loop, at: None),
+    "pad: no conditions": ("pad", "pad.guarded", lambda stmts, conds: stmts),
+    "widen: rows become shorter": ("widen", "widen.canonical", lambda extent, right=widen.canonical: right(extent - 20)),
     "specialize: a size is taken for another": (
         "specialize", "specialize._equalities", lambda cond, find=specialize._equalities: [(v, index(c.value + 1)) for v, c in find(cond)]),
 }

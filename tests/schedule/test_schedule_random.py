@@ -1,6 +1,7 @@
 """Random schedules: whatever steps are accepted, the program means the same, prints and reads back, and passes the verifier."""
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 
@@ -9,7 +10,7 @@ from schedule_nets import assert_same, assert_sound, pick, program
 
 from caten.core.expr import Var, index
 from caten.errors import CatenError
-from caten.loop.statements import Aref, For, LoopProgram, Vref
+from caten.loop.statements import Aref, For, Local, LoopProgram, Vref
 from caten.schedule import script
 from caten.schedule.nests import loops_in
 
@@ -44,7 +45,7 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
         return "parallel", "gone"
     loop = pick(rng, loops)
     match pick(rng, [*["split"] * 3, "reorder", "unroll", "hoist", *["vectorize"] * 2, "parallel", *["stage"] * 2, "transpose", "specialize", "fuse",
-                     *["merge"] * 2, *["fission"] * 2]):
+                     "pad", "widen", *["merge"] * 2, *["fission"] * 2]):
         case "split":
             return "split", loop, str(pick(rng, [1, 2, 3, 4, 8])), pick(rng, ["cut", "min", "pad"])
         case "reorder":
@@ -57,9 +58,13 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
             inner = next((n.name for n in node.unique() if isinstance(n, For) and any(n in o.body for o in loops_in(node) if o.name == loop)), loop)
             return "fuse", loop, inner
         case "merge":
-            return "merge", loop, loops[(loops.index(loop) + 1) % len(loops)]
+            return "merge", *pick(rng, neighbours(node) or [(loop, pick(rng, loops))])
         case "fission":
             return "fission", loop, str(pick(rng, [1, 2]))
+        case "pad":
+            return "pad", loop, str(pick(rng, [2, 3, 8]))
+        case "widen":
+            return "widen", pick(rng, [n.name for n in node.unique() if isinstance(n, Local)] or ["none"]), str(pick(rng, [1, 3]))
         case "unroll":
             return "unroll", loop, pick(rng, ["mark", "full"])
         case "stage":
@@ -67,6 +72,12 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
             return ("stage", loop, pick(rng, buffers), pick(rng, ["read", "accumulate", "partial"]), pick(rng, ["register", "stack", "scratch"]), *axes)
         case name:
             return name, loop
+
+
+def neighbours(node: LoopProgram) -> list[tuple[str, str]]:
+    """Loops that follow each other in a list."""
+    lists = [body for n in node.unique() for body in (getattr(n, "body", ()), getattr(n, "then", ()), getattr(n, "otherwise", ()))]
+    return [(a.name, b.name) for body in lists for a, b in itertools.pairwise(body) if isinstance(a, For) and isinstance(b, For)]
 
 
 def random_schedule(name: str, seed: int, counts: Counter[str]) -> tuple[LoopProgram, LoopProgram, list[tuple[str, ...]]]:
@@ -128,8 +139,8 @@ def test_random_schedules_keep_the_meaning(nightly: bool) -> None:
         for seed in range(64 if nightly else 8):
             check(name, seed, counts)
     print(sorted(counts.items()))
-    kinds = ("split", "reorder", "unroll", "hoist", "vectorize", "parallel", "stage", "specialize", "fuse", "merge", "fission", "read", "accumulate", "partial")
-    kinds += ("transpose",) if nightly else ()                    # it fits few nests
+    kinds = ("split", "reorder", "unroll", "hoist", "vectorize", "parallel", "stage", "specialize", "pad", "fuse", "fission", "read", "accumulate", "partial")
+    kinds += ("transpose", "widen", "merge") if nightly else ()     # they fit few nests
     assert all(counts[kind] > 0 for kind in kinds), counts
     assert all(counts[kind] > 0 for kind in ("prefetch", "stream", "tree")), counts
 

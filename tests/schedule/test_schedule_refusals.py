@@ -218,6 +218,18 @@ REFUSALS = (
     ("E524", "(fission j 2)", "(for j 0 N 1 serial (let y f32 (aref v j)) (setf (aref v j) x) (setf (aref Q j) (cast i32 y)))",
      "fission j 2: 'y' of the first part of the loop over j is used in the second part"),
     ("E503", "(fission i j.k)", ROWS, "(fission i j.k): expected the name of a loop, not 'j.k'"),
+    # pad
+    ("E527", "(pad j 1)", ONE, "pad j 1: 1 divides every number of iterations"),
+    ("E527", "(pad j 4)", EIGHT, "pad j 4: its number of iterations, 8, is a multiple already"),
+    ("E527", "(pad j 4) (pad j 2)", ONE, "is a multiple already"),
+    ("E527", "(pad j 4)", "(for j 0 N 2 serial (setf (aref v j) x))", "pad j 4: its step is 2, not 1"),
+    ("E527", "(pad j 4)", "(for j 0 (cast i64 (aref Q 0)) 1 serial (if (< j N) ((setf (aref Q j) 1:i32))))", "pad j 4: its range reads memory"),
+    # widen
+    ("E528", "(widen A 4)", ROWS, "widen A 4: there is no local array 'A'; these are: none"),
+    ("E528", "(stage i w accumulate scratch i) (widen w_tile 4)", ROWS, "widen w_tile 4: (local w_tile f32 (M) scratch) has no rows in memory"),
+    ("E528", "(stage i A read scratch i j) (widen A_tile 0)", ROWS, "widen A_tile 0: it adds no cell"),
+    ("E528", "(stage i R read register i j) (widen R_tile 4)", "(for i 0 8 1 serial (for j 0 6 1 serial (incf (aref s) (aref R i j))))",
+     "widen R_tile 4: (local R_tile f32 (8 6) register) has no rows in memory"),
 )
 
 

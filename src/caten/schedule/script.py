@@ -16,6 +16,7 @@ from .primitives.fission import fission
 from .primitives.fuse import fuse
 from .primitives.hoist import hoist
 from .primitives.merge import merge
+from .primitives.pad import pad
 from .primitives.parallel import parallel
 from .primitives.prefetch import prefetch
 from .primitives.reorder import reorder
@@ -26,6 +27,7 @@ from .primitives.stream import stream
 from .primitives.transpose import transpose
 from .primitives.unroll import unroll
 from .primitives.vectorize import vectorize
+from .primitives.widen import widen
 
 Step = tuple[Any, ...]                # of words, and of conditions as nested tuples of them
 Kind = str | tuple[str, ...]          # of a word: `loop`, `buffer`, `name`, `count`, `loop or count`, `condition`, or one of these words
@@ -69,6 +71,8 @@ PRIMITIVES: dict[str, Primitive] = {
     "fuse": Primitive(fuse, ("loop", "loop"), ("name",)),
     "merge": Primitive(merge, ("loop", "loop")),
     "fission": Primitive(fission, ("loop", "loop or count"), ("name",)),
+    "pad": Primitive(pad, ("loop", "count")),
+    "widen": Primitive(widen, ("buffer", "count")),
     "specialize": Primitive(specialize, ("loop", "condition"), ("name",)),
 }
 

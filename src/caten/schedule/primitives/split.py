@@ -4,7 +4,7 @@ from __future__ import annotations
 from ...core.expr import Expr, Op, Var, index
 from ...core.naming import Names
 from ...core.program import Ensure, Require
-from ...loop.affine import canonical, linear
+from ...loop.affine import canonical, constant, expression, linear
 from ...loop.context import Context
 from ...loop.statements import ONE, ZERO, For, LoopProgram, Stmt, is_const
 from ..guards import below, guarded
@@ -45,7 +45,8 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names
         raise refusal("E510", step, f"it has {extent} iterations, not one full tile of {factor}",
                       f"a factor of {extent} or less, or a tail: (split {found.name} {factor} min)")
     whole = _divides(factor, extent, context, program)
-    tiles = normal((extent + (0 if whole or tail == "cut" else factor - 1)) // factor)
+    exact = context.linear(extent).quotient(constant(factor)) if whole else None
+    tiles = normal((extent + (0 if whole or tail == "cut" else factor - 1)) // factor) if exact is None else expression(exact)
     start = Var(outer, "i64") * factor
     at = canonical(found.lo + start + Var(inner, "i64"))
     body = with_value(found.body, found, at)

@@ -1,0 +1,31 @@
+"""widen: rows of a tile that do not all fall into the same sets of the cache."""
+from __future__ import annotations
+
+from ...core.node import substitute
+from ...errors import did_you_mean
+from ...loop.affine import canonical
+from ...loop.statements import Local, LoopProgram
+from ..nests import refusal
+
+SPACES = ("stack", "scratch")
+
+
+def widen(program: LoopProgram, tile: str, cells: int) -> LoopProgram:
+    """Every row of a local array becomes longer by a number of cells that nobody uses: rows that are a power of two apart would fall into the
+    same sets of the cache, and those of another length do not.
+
+        (widen T 16)
+        (local T f32 (64 1024) scratch)    ->    (local T f32 (64 1040) scratch)
+    """
+    step = f"widen {tile} {cells}"
+    locals_ = {n.name: n for kernel in program.kernels for n in kernel.unique() if isinstance(n, Local)}
+    if tile not in locals_:
+        there = ", ".join(locals_) or "none"
+        raise refusal("E528", step, f"there is no local array '{tile}'; these are: {there}", did_you_mean(tile, list(locals_)))
+    found = locals_[tile]
+    if found.space not in SPACES or len(found.shape) < 2:
+        raise refusal("E528", step, f"{found} has no rows in memory", f"it takes two axes or more, in {' or '.join(SPACES)}")
+    if cells < 1:
+        raise refusal("E528", step, "it adds no cell")
+    longer = found.replace(shape=(*found.shape[:-1], canonical(found.shape[-1] + cells)))
+    return substitute(program, {found: longer})  # type: ignore[no-any-return]   # of the same class
