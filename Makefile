@@ -1,6 +1,7 @@
 # Everything a fresh machine needs: `make run` sets up and runs the main job, `make test` sets up and runs the checks and the tests.
 PYTHON ?= python3
 VENV   ?= .venv
+PEERS  ?= .venv-bench
 BIN    := $(VENV)/bin
 ARGS   ?=
 
@@ -37,8 +38,18 @@ check: $(VENV)/.test  ## lint, types, import rule
 nightly: $(VENV)/.test  ## every random net at its full count
 	$(BIN)/python -m pytest -n 2 --dist worksteal --nightly $(ARGS)
 
-bench: $(VENV)/.run  ## how long building takes, cold and from the cache
-	$(BIN)/python benchmarks/build_times.py $(ARGS)
+# torch for the CPU alone is a tenth of the one with CUDA
+$(PEERS)/.bench: pyproject.toml
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --upgrade pip
+	$(PEERS)/bin/python -m pip install --quiet --editable '.[toolchain,openmp]'
+	PIP_EXTRA_INDEX_URL=$${PIP_EXTRA_INDEX_URL-https://download.pytorch.org/whl/cpu} $(PEERS)/bin/python benchmarks/install.py
+	@touch $@
+
+bench: $(PEERS)/.bench  ## how long building takes, and caten beside its peers on one thread and on two (an hour; see docs/performance.md)
+	$(PEERS)/bin/python benchmarks/build_times.py
+	$(PEERS)/bin/python -m benchmarks --runs 3 --threads 1 --json build/bench-1.json $(ARGS)
+	$(PEERS)/bin/python -m benchmarks --runs 3 --threads 2 --json build/bench-2.json $(ARGS)
 
 clean:  ## remove what make made
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache

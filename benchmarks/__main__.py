@@ -15,8 +15,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from caten.bench import timing
+from caten.bench import machine, timing
 
+from . import table
 from .peers import PEERS, environment
 from .workloads import WORKLOADS
 
@@ -26,7 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 def main() -> int:
     options = _options()
     groups = [options.peers] if options.threads == 1 else [[name] for name in options.peers]
-    result: dict[str, Any] = {"threads": options.threads, "rounds": options.rounds, "runs": []}
+    result: dict[str, Any] = {"threads": options.threads, "rounds": options.rounds, "cpu_time": options.cpu_time,
+                              "machine": machine.described(), "runs": []}
     for run in range(options.runs):
         parts = []
         for group in groups:
@@ -34,7 +36,9 @@ def main() -> int:
             parts.append(_process(group, options))
         result["runs"].append(parts)
         if options.json:
-            options.json.write_text(json.dumps(result, indent=1) + "\n")
+            options.json.parent.mkdir(parents=True, exist_ok=True)
+            options.json.write_text(json.dumps(result | {"summary": table.summary(result)}, indent=1) + "\n")
+    print(table.markdown(result))
     return 0
 
 

@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from caten.bench import timing
+from caten import pipeline
+from caten.bench import limits, timing
+from caten.errors import ToolError
+from caten.options import Options, environment
 
 from .peers import Call, Peer, caten_peer
 from .problems import Problem
@@ -28,12 +31,29 @@ def main() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     peers, missing = _peers(task["peers"], task["threads"])
     rows: list[dict[str, Any]] = []
+    about: dict[str, Any] = {"versions": {p.name: p.version for p in peers}, "missing": missing}
+    if "caten" in about["versions"]:
+        about |= _limits(task) | caten_peer.compiled_by(WORKLOADS[0].spec)
     for workload in WORKLOADS:
         if re.search(task["only"], workload.name):
             rows.append(_measured(workload, peers, task))
             _say(_line(rows[-1]))
             gc.collect()
-            result.write_text(json.dumps({"versions": {p.name: p.version for p in peers}, "missing": missing, "rows": rows}))
+            result.write_text(json.dumps(about | {"rows": rows}))
+
+
+def _limits(task: dict[str, Any]) -> dict[str, Any]:
+    """What the machine can do in this run, in this process."""
+    try:
+        found = limits.measured(pipeline.runtime_of(Options(**environment())), task["threads"], timing.FEW, _plan(task))
+    except ToolError as problem:
+        return {"limits": None, "why": str(problem)}
+    _say(found.line())
+    return {"limits": found.as_json()}
+
+
+def _plan(task: dict[str, Any]) -> timing.Plan:
+    return timing.Plan(task["batch"], task["retakes"], task["cpu_time"])
 
 
 def _peers(names: list[str], threads: int) -> tuple[list[Peer], dict[str, str]]:
@@ -57,7 +77,7 @@ def _measured(workload: Workload, peers: list[Peer], task: dict[str, Any]) -> di
                 _say(f"{workload.name}: {peer.name} {fact.get('failed') or 'gives a wrong result'}")
     if "caten" in calls and min([_timed(calls["caten"]) for _ in range(5)]) < SHORT:
         calls[KERNEL], facts[KERNEL] = caten_peer.bound(workload.spec, problem), {}
-    samples = timing.rounds(calls, task["rounds"], timing.Plan(task["batch"], task["retakes"], task["cpu_time"]))
+    samples = timing.rounds(calls, task["rounds"], _plan(task))
     for name, taken in samples.items():
         facts[name] |= {"seconds": [s.seconds for s in taken], "clean": [s.clean for s in taken]}
     return {"workload": workload.name, "odd": workload.odd, "flops": problem.flops, "bytes": problem.bytes, "peers": facts}

@@ -24,6 +24,12 @@ def operator(spec: Path) -> Any:
     return caten.compile(spec, config=_config)
 
 
+def compiled_by(spec: Path) -> dict[str, Any]:
+    """The C compiler and its flags."""
+    manifest = operator(spec).manifest
+    return {"compiler": manifest["compiler"], "flags": manifest["flags"]}
+
+
 def called(spec: Path, p: Problem) -> Call:
     f, arguments, keywords = operator(spec), p.arguments, p.keywords
     if not keywords:

@@ -1,0 +1,172 @@
+"""The table of a side-by-side: `python -m benchmarks.table ONE.json [TWO.json …] [--write docs/performance.md]`.
+
+A ratio is the time of the best peer by that of caten: of every run by itself, then the median of the runs, with the interval that a bootstrap over
+the rounds gives. On one thread all peers took turns in one process, so rounds are resampled as they were; else the samples of both by themselves.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import statistics as plain
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from caten.bench import statistics
+from caten.bench.limits import limits_from
+from caten.bench.statistics import Estimate
+
+from .worker import KERNEL
+
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+Facts = list[dict[str, Any]]           # of one peer on one workload: an entry for each run
+
+
+@dataclass(frozen=True)
+class Line:
+    """One workload. `times`: the median seconds of everybody, of the fastest first; `kernel`: of the C function alone; `ratio` is None where
+    caten or every peer is missing."""
+
+    workload: str
+    odd: bool
+    flops: int
+    bytes: int
+    times: dict[str, float]
+    kernel: float | None
+    ratio: Estimate | None
+
+    @property
+    def best(self) -> str | None:
+        """The fastest of the peers."""
+        return next((name for name in self.times if name != "caten"), None)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"workload": self.workload, "odd": self.odd, "best": self.best, "times": self.times, "kernel": self.kernel,
+                "ratio": self.ratio.as_json() if self.ratio else None}
+
+
+def lines(result: dict[str, Any]) -> list[Line]:
+    """One line for each workload of a file that `python -m benchmarks` wrote."""
+    runs = [_merged(parts) for parts in result["runs"]]
+    return [_line(name, [run[name] for run in runs], result["threads"] == 1) for name in runs[0]]
+
+
+def _merged(parts: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The processes of one run as one: by workload, the facts of all peers."""
+    merged: dict[str, dict[str, Any]] = {}
+    for part in parts:
+        for row in part["rows"]:
+            merged.setdefault(row["workload"], row | {"peers": {}})["peers"].update(row["peers"])
+    return merged
+
+
+def _line(name: str, rows: list[dict[str, Any]], together: bool) -> Line:
+    measured: dict[str, Facts] = {peer: [row["peers"][peer] for row in rows] for peer in rows[0]["peers"]
+                                  if all("seconds" in row["peers"].get(peer, {}) for row in rows)}
+    medians = {peer: plain.median([plain.median(_clean(fact)) for fact in facts]) for peer, facts in measured.items()}
+    kernel = medians.pop(KERNEL, None)
+    times = {peer: medians[peer] for peer in sorted(medians, key=medians.__getitem__)}
+    best = next((peer for peer in times if peer != "caten"), None)
+    ratio = _ratio(measured[best], measured["caten"], together) if best and "caten" in measured else None
+    return Line(name, rows[0]["odd"], rows[0]["flops"], rows[0]["bytes"], times, kernel, ratio)
+
+
+def _ratio(peer: Facts, own: Facts, together: bool) -> Estimate:
+    if not together:
+        return statistics.ratio([_clean(f) for f in peer], [_clean(f) for f in own])
+    pairs = [_pairs(a, b) for a, b in zip(peer, own, strict=True)]
+    return statistics.paired_ratio([[a for a, _ in run] for run in pairs], [[b for _, b in run] for run in pairs])
+
+
+def _pairs(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[float, float]]:
+    """The samples of two peers by round, as far as both were measured: those of clean rounds, or all where no round is clean for both."""
+    rounds = list(zip(a["seconds"], b["seconds"], a["clean"], b["clean"], strict=False))       # a slow peer has fewer rounds
+    return [(x, y) for x, y, p, q in rounds if p and q] or [(x, y) for x, y, _, _ in rounds]
+
+
+def _clean(fact: dict[str, Any]) -> list[float]:
+    return [s for s, clean in zip(fact["seconds"], fact["clean"], strict=True) if clean] or fact["seconds"]
+
+
+def mean(found: list[Line]) -> Estimate | None:
+    """The geometric mean of the ratios of the workloads that count."""
+    ratios = [line.ratio for line in found if line.ratio and not line.odd]
+    return statistics.geometric_mean(ratios) if ratios else None
+
+
+def summary(result: dict[str, Any]) -> dict[str, Any]:
+    """What a file of results comes to."""
+    found = lines(result)
+    overall = mean(found)
+    return {"geometric_mean": overall.as_json() if overall else None, "workloads": [line.as_json() for line in found]}
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """A table, and above it where the figures come from."""
+    found, overall = lines(result), mean(lines(result))
+    threads = "one thread" if result["threads"] == 1 else f"{result['threads']} threads"
+    text = [f"### {threads[0].upper()}{threads[1:]}", "", *_provenance(result), ""]
+    if overall:
+        text += [f"Geometric mean of the ratios, without odd sizes: **{overall.value:.2f}** ({overall.low:.2f} … {overall.high:.2f}).", ""]
+    for title, odd in (("workload", False), ("odd size or edge", True)):
+        rows = [line for line in found if line.odd == odd]
+        if rows:
+            text += [f"| {title} | best peer | ms | caten, ms | ratio | 95 % interval | caten's rate | others, ms |",
+                     "|---|---|--:|--:|--:|---|--:|---|",
+                     *[_row(line) for line in rows], ""]
+    return "\n".join(text)
+
+
+def _row(line: Line) -> str:
+    best, own = line.best, line.times.get("caten")
+    others = ", ".join([f"{name} {_ms(t)}" for name, t in line.times.items() if name not in (best, "caten")])
+    time = "-" if own is None else _ms(own) + (f" (kernel {_ms(line.kernel)})" if line.kernel else "")
+    rate = "-" if own is None else f"{line.flops / own / 1e9:.1f} GFLOP/s" if line.flops else f"{line.bytes / own / 1e9:.1f} GB/s"
+    ratio = (f"{line.ratio.value:.2f}", f"{line.ratio.low:.2f} … {line.ratio.high:.2f}") if line.ratio else ("-", "-")
+    return f"| {line.workload} | {best or '-'} | {_ms(line.times[best]) if best else '-'} | {time} | {ratio[0]} | {ratio[1]} | {rate} | {others} |"
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g}" if seconds < 1 else f"{seconds * 1e3:.0f}"
+
+
+def _provenance(result: dict[str, Any]) -> list[str]:
+    machine, first = result["machine"], result["runs"][0]
+    versions = {name: v for part in first for name, v in part["versions"].items()}
+    missing = {name: why for part in first for name, why in part["missing"].items()}
+    own = next((part for part in first if part.get("compiler")), None)
+    found = [limits_from(part["limits"]) for parts in result["runs"] for part in parts if part.get("limits")]
+    listed = [f"{machine['cpu']}, {machine['cpus']} CPUs, {machine['system']}, huge pages: {machine['huge_pages'] or 'not told'}; {machine['date']}; "
+              f"{len(result['runs'])} runs of {result['rounds']} rounds."]
+    if result.get("cpu_time"):
+        listed.append("The times are CPU times.")
+    if found:
+        line = max(found, key=lambda f: f.flops).line()
+        listed.append(f"{line[0].upper()}{line[1:]}.")
+    if own:
+        listed.append(f"Compiled by {own['compiler']}: `{' '.join(own['flags'])}`.")
+    listed.append(", ".join([f"{name} {version}" for name, version in versions.items()]) + ".")
+    return listed + [f"Without {name}: {why}." for name, why in missing.items()]
+
+
+def write(path: Path, text: str) -> None:
+    """Put the text between the marks of a page."""
+    page = path.read_text()
+    before, after = page.partition(BEGIN)[0], page.partition(END)[2]
+    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.table", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE.json")
+    parser.add_argument("--write", type=Path, metavar="PAGE.md", help="put the tables into this page, between its marks")
+    options = parser.parse_args()
+    text = "\n".join([markdown(json.loads(file.read_text())) for file in options.files])
+    if options.write:
+        write(options.write, text)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

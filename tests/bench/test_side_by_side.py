@@ -1,0 +1,126 @@
+"""The side-by-side: its problems, its table, and one tiny run."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks import problems, table
+from benchmarks.peers import numpy_peer
+from benchmarks.problems import Problem
+from benchmarks.workloads import WORKLOADS
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL: dict[str, Callable[[], Problem]] = {
+    "matmul": lambda: problems.matmul(3, 4, 5), "batched": lambda: problems.matmul(3, 4, 5, 2), "gelu": lambda: problems.gelu(7),
+    "softmax": lambda: problems.softmax(3, 5), "layernorm": lambda: problems.layernorm(3, 5), "sum": lambda: problems.total(9),
+    "column sum": lambda: problems.column_sum(3, 4), "transpose": lambda: problems.transpose(3, 4), "conv": lambda: problems.conv(2, 6, 3, 1, 1, 3),
+    "strided conv": lambda: problems.conv(2, 9, 7, 2, 3, 3), "sin": lambda: problems.sine(5), "arange": lambda: problems.arange(6),
+    "im2col": lambda: problems.im2col(2, 5),
+}
+
+
+def fact(*seconds: float, clean: bool = True) -> dict[str, Any]:
+    return {"error": 0.0, "first": 1.0, "seconds": list(seconds), "clean": [clean] * len(seconds)}
+
+
+def result(**peers: Any) -> dict[str, Any]:
+    """A file of two runs that came out alike."""
+    rows = [{"workload": "sum", "odd": False, "flops": 0, "bytes": 4_000_000, "peers": peers},
+            {"workload": "sum 997", "odd": True, "flops": 0, "bytes": 4, "peers": {"caten": fact(4.0, 4.0, 4.0), "numpy": fact(1.0, 1.0, 1.0)}}]
+    part = {"versions": {"caten": "1", "numpy": "2"}, "missing": {"jax": "ImportError: no"}, "rows": rows, "compiler": "cc", "flags": ["-O3"],
+            "limits": {"threads": 1, "flops": 1e11, "read": 1e10, "copy": 1e10, "triad": 1e10}}
+    machine = {"cpu": "CPU", "cpus": 2, "system": "Linux", "huge_pages": "madvise", "date": "today"}
+    return {"threads": 1, "rounds": 3, "cpu_time": False, "machine": machine, "runs": [[part], [part]]}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_numpy_solves_every_problem(name: str) -> None:
+    problem = SMALL[name]()
+    assert problem.error(numpy_peer.CALLS[problem.kind](problem)()) <= problem.tolerance
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_wrong_element_is_found(name: str) -> None:
+    problem = SMALL[name]()
+    wrong = np.array(problem.reference, np.float64)
+    wrong.flat[-1] += 0.01 * np.max(np.abs(wrong))
+    assert problem.error(wrong) > problem.tolerance
+
+
+def test_workloads_have_names_of_their_own_and_specs() -> None:
+    assert len({w.name for w in WORKLOADS}) == len(WORKLOADS)
+    assert all(w.spec.is_file() for w in WORKLOADS)
+
+
+def test_the_ratio_is_to_the_fastest_peer() -> None:
+    line = table.lines(result(caten=fact(1.0, 1.0, 1.0), numpy=fact(3.0, 3.0, 3.0), torch=fact(2.0, 2.0, 2.0)))[0]
+    assert line.best == "torch"
+    assert line.ratio is not None
+    assert line.ratio.value == 2.0
+    assert list(line.times) == ["caten", "torch", "numpy"]
+
+
+def test_odd_sizes_are_not_in_the_mean() -> None:
+    mean = table.mean(table.lines(result(caten=fact(1.0, 1.0, 1.0), numpy=fact(2.0, 2.0, 2.0))))
+    assert mean is not None
+    assert mean.value == pytest.approx(2.0)
+
+
+def test_disturbed_rounds_do_not_count_where_others_are_clean() -> None:
+    peer = {**fact(2.0, 9.0, 2.0), "clean": [True, False, True]}
+    ratio = table.lines(result(caten=fact(1.0, 1.0, 1.0), numpy=peer))[0].ratio
+    assert ratio is not None
+    assert (ratio.value, ratio.high) == (2.0, 2.0)
+
+
+@pytest.mark.parametrize("peers", [{"caten": fact(1.0)}, {"numpy": fact(1.0)}, {"caten": {"failed": "why"}, "numpy": fact(1.0)}])
+def test_without_caten_or_a_peer_there_is_no_ratio(peers: dict[str, Any]) -> None:
+    found = result(**peers)
+    assert table.lines(found)[0].ratio is None
+    assert "| sum |" in table.markdown(found)
+
+
+def test_the_table_says_where_its_figures_come_from() -> None:
+    text = table.markdown(result(caten=fact(1e-3, 1e-3, 1e-3), numpy=fact(2e-3, 2e-3, 2e-3)))
+    for word in ("CPU, 2 CPUs", "today", "cc: `-O3`", "numpy 2", "Without jax", "100 GFLOP/s", "**2.00**"):
+        assert word in text
+    assert "| sum | numpy | 2 | 1 | 2.00 | 2.00 … 2.00 | 4.0 GB/s |  |" in text
+
+
+def test_a_page_is_written_between_its_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
+    table.write(page, "new")
+    assert page.read_text() == f"before\n{table.BEGIN}\nnew\n{table.END}\nafter\n"
+
+
+def test_the_page_of_the_documentation_has_the_marks() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text()
+    assert 0 < page.index(table.BEGIN) < page.index(table.END)
+
+
+def test_a_tiny_run(tmp_path: Path, tool: Callable[[str], str]) -> None:
+    out = tmp_path / "out.json"
+    run = subprocess.run([sys.executable, "-m", "benchmarks", "--only", "^sum 997$", "--peers", "caten,numpy", "--rounds", "3", "--batch", "0.0001",
+                          "--retakes", "0", "--json", str(out)], cwd=ROOT, env=os.environ | {"CC": tool("gcc")}, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    document = json.loads(out.read_text())
+    workload, = document["summary"]["workloads"]
+    assert {"caten", "numpy"} == workload["times"].keys()
+    assert workload["kernel"] > 0
+    assert document["runs"][0][0]["limits"]["flops"] > 0
+    assert "| sum 997 | numpy |" in run.stdout
+
+
+@pytest.mark.parametrize(("arguments", "word"), [(["--peers", "numpi"], "no peer numpi"), (["--only", "nothing"], "no workload matches")])
+def test_what_there_is_not(arguments: list[str], word: str) -> None:
+    run = subprocess.run([sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 2
+    assert word in run.stderr
