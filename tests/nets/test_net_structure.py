@@ -127,7 +127,7 @@ MARKS: tuple[tuple[str, Measure, int, int], ...] = (
     ("Axpy", kernels, 1, 1), ("Axpy", vector_loops, 1, 1), ("Axpy", scalar_loops, 1, 1), ("Axpy", parallel, 1, 1), ("Axpy", scalar_reads_in_vector_loops, 0, 0),
     ("Gelu", vector_loops, 1, 1), ("Gelu", scalar_loops, 1, 1), ("SinCos", vector_loops, 1, 1), ("SinCos", branches, 0, 0),
     ("Clip", vector_loops, 1, 1), ("Where", vector_loops, 1, 1), ("Where", branches, 0, 0), ("ComplexMultiply", vector_loops, 2, 2),
-    ("Gemm", register_tile, 64, 128), ("Gemm", fused, 1, 4), ("Gemm", packed, 1, 2), ("Gemm", parallel, 3, 3),
+    ("Gemm", register_tile, 64, 128), ("Gemm", fused, 1, 4), ("Gemm", packed, 1, 2), ("Gemm", parallel, 5, 5),
     ("GemmBatched", register_tile, 64, 128), ("GemmBatched", packed, 1, 2), ("GemmBiasRelu", register_tile, 64, 128), ("GemmColumn", register_tile, 64, 128),
     ("GemmColumn", packed, 1, 2), ("Mlp", fused, 2, 8), ("Linear", register_tile, 64, 128), ("CausalGemm", register_tile, 8, 128),
     ("Dot", folds, 1, 8), ("Dot", vector_loops, 1, 4), ("SumRows", folds, 1, 8), ("SumRows", parallel, 1, 2), ("MaxRows", folds, 1, 8), ("Gemv", folds, 1, 8),

@@ -84,7 +84,7 @@ def test_unrolled_loops_are_written_out() -> None:
     assert all(f"Y[{i}] = (float){2 * i};" in text for i in range(3))
     big = program("(loop Op (buffer Y f32 (N) (0) out) (size N) (kernel main (for i 0 N 1 unroll (setf (aref Y i) 0.0))))")
     assert unroll(big) is big
-    assert "CT_UNROLL(4)\n    for (int64_t i" in CStyle().render(big)
+    assert "CT_UNROLL(4) for (int64_t i" in CStyle().render(big)
 
 
 class Unrolls(CStyle):
@@ -93,7 +93,7 @@ class Unrolls(CStyle):
 
 def test_a_compiler_that_unrolls_itself_is_asked_to() -> None:
     text = rendered("(for i 0 3 1 unroll (setf (aref Y i) 0.0))", "(buffer Y f32 (3) (0) out)", Unrolls())
-    assert "CT_UNROLL(3)\n    for (int64_t i = 0; i < 3; i++)" in text
+    assert "CT_UNROLL(3) for (int64_t i = 0; i < 3; i++)" in text
     assert text.count("Y[i]") == 1
 
 

@@ -151,11 +151,7 @@ def steps_of(code: str, where: Callable[[int], Place]) -> list[Form]:
         if not isinstance(step, Form) or not step or not isinstance(step[0], Atom):
             raise error("E021", "a step of a schedule is (PRIMITIVE argument…)", where(step.pos), hint="for example (split i 6 pad)")
         steps.append(step)
-    taken = [step for step in steps if flat(step) != "(applied)"]
-    if steps and not taken:
-        raise error("E021", "(applied) says that steps were taken, and there are none", where(steps[0].pos),
-                    hint="(schedule) asks for no steps: the nest stays as it is written")
-    return taken
+    return [step for step in steps if flat(step) != "(applied)"]
 
 
 def _plain(form: Any, where: Callable[[int], Place]) -> Any:

@@ -64,11 +64,15 @@ class KernelBody:
 
     @contextmanager
     def braces(self, head: str, tail: str = "}") -> Iterator[None]:
+        first = len(self.lines)
         self.line(f"{head} {{".lstrip())
         self._depth += 1
         yield
         self._depth -= 1
-        self.line(tail)
+        if len(self.lines) == first + 2 and "for (" in head and self.lines[-1].endswith(";"):        # a single statement needs none
+            self.lines[first] = self.lines[first].removesuffix(" {")
+        else:
+            self.line(tail)
 
     # -- statements -------------------------------------------------------------------------------------------------------------------------
 
@@ -176,13 +180,12 @@ class KernelBody:
             if pragma:
                 self._threads(loop, pragma)
                 return
-        if loop.mark == "unroll" and self.marks["unroll"]:
-            self.line(self.marks["unroll"].format(count=heads.copies(loop)))
-        with self._header(loop, name):
+        asked = self.marks["unroll"].format(count=heads.copies(loop)) + " " if loop.mark == "unroll" and self.marks["unroll"] else ""
+        with self._header(loop, name, asked):
             self.block(loop.body)
 
     @contextmanager
-    def _header(self, loop: For, name: str) -> Iterator[None]:
+    def _header(self, loop: For, name: str, before: str = "") -> Iterator[None]:
         """`for (…) {`, with bounds that could change or are no plain text evaluated before it."""
         lo, step = self.expressions.text(loop.lo), loop.step
         limit = self._once(loop.hi, f"ct_{loop.name}_end")
@@ -192,7 +195,7 @@ class KernelBody:
         else:
             by = self._once(step, f"ct_{loop.name}_step")
             test, after = f"{by} > 0 ? {name} < {limit} : {by} < 0 && {name} > {limit}", f"{name} += {by}"
-        with self.braces(f"for (int64_t {name} = {lo}; {test}; {after})"):
+        with self.braces(f"{before}for (int64_t {name} = {lo}; {test}; {after})"):
             yield
 
     def _once(self, bound: Expr, name: str) -> str:

@@ -21,7 +21,7 @@ class Draft:
     def take(self, *words: object) -> tuple[str, ...]:
         """Take one step; the names of the loops it made, in text order. Raises CatenError E5xx where it is refused."""
         before = {loop.name for loop in loops_in(self.program)}
-        step: Step = tuple([str(word) for word in words])
+        step: Step = tuple([word if isinstance(word, tuple) else str(word) for word in words])
         self.program = apply(self.program, [step], self.verify)
         return tuple([loop.name for loop in loops_in(self.program) if loop.name not in before])
 

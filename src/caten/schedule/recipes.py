@@ -11,10 +11,11 @@ from ..core.dtypes import is_complex
 from ..core.program import Machine, Schedule, Target
 from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, If, LoopProgram, Stmt
-from .classify import Chain, along_memory, chain_of, contraction, reduction
+from .classify import Chain, Contraction, along_memory, chain_of, contraction, reduction
 from .draft import Draft
 from .gemm import gemm
 from .script import apply, is_applied, recorded
+from .narrow import narrow
 from .streams import maps, sums_across, sums_along
 from .tiles import lanes_of
 from .transposes import transposes, transposition
@@ -88,8 +89,14 @@ def _recipes(program: LoopProgram, chain: Chain, machine: Machine, threads: bool
         return
     product, total = contraction(program, chain), reduction(chain)
     if product is not None:
-        yield partial(gemm, c=product, machine=machine, threads=threads)
+        yield partial(_product, c=product, chain=chain, machine=machine, lanes=lanes, threads=threads)
     if total is not None:
         for sums in (sums_along, sums_across) if along_memory(program, chain, total) else (sums_across, sums_along):
             yield partial(sums, chain=chain, total=total, lanes=lanes, threads=threads)
     yield partial(maps, chain=chain, lanes=lanes, threads=threads)
+
+
+def _product(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
+    """Copies for the products that are no squares, then tiles."""
+    narrow(draft, c, chain, machine, lanes, threads)
+    gemm(draft, c, machine, threads)

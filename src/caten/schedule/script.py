@@ -177,7 +177,4 @@ def parse_schedule(text: str, spot: str | Callable[[int], Place] = "<schedule>")
         if step != APPLIED:
             check(step, here(form.pos))
             steps.append(step)
-    if not steps and len(forms[0]) > 1:
-        raise error("E504", "(applied) says that steps were taken, and there are none", here(forms[0][1].pos),
-                    hint="(schedule) asks for no steps: the nest stays as it is written")
     return Schedule(tuple(steps))

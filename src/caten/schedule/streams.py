@@ -36,7 +36,7 @@ def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads
     for name in (lane, *[n for n in made if n.startswith(f"{lane}_")]):
         draft.take("vectorize", name)
     for name in (group, *[n for n in made if n.startswith(f"{group}_")]):
-        draft.take("unroll", name, "full")
+        draft.take("unroll", name)
 
 
 def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads: bool) -> None:
@@ -57,7 +57,7 @@ def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int, thread
     for name in (lane, *[n for n in made if n.startswith(f"{lane}_")]):
         draft.take("vectorize", name)
     for name in (group, *[n for n in made if n.startswith(f"{group}_")]):
-        draft.take("unroll", name, "full")
+        draft.take("unroll", name)
 
 
 def _contiguous_in_stores(program: LoopProgram, chain: Chain) -> str:

@@ -13,8 +13,8 @@ MAX_DISTANCE = 1024           # so that an address, computed in 64 bits, cannot 
 
 def prefetch(program: LoopProgram, loop: str, buffer: str, distance: int, how: str = "") -> LoopProgram:
     """Before each use of `buffer` in a loop, the place that `distance` iterations of the loop later the same use will take is asked for; with
-    `write`, in order to be written. The place need not exist: asking for an address outside of every array does nothing. One of the last steps:
-    once a buffer is prefetched, it is used in more than one way.
+    `write`, in order to be written. Where there are vectors, the uses beside them are left out. The place need not exist: asking for an
+    address outside of every array does nothing. One of the last steps: once a buffer is prefetched, it is used in more than one way.
 
         (prefetch p B 8)
         (for p 0 K 1 serial                          (for p 0 K 1 serial
@@ -43,6 +43,8 @@ class _Ahead:
         if reads_memory(loop.step):
             raise refusal("E530", step, f"the step of '{loop.name}' reads memory")
         self.later: dict[Expr, Expr] = {var: canonical(var + loop.step * distance)}
+        vectors = any(isinstance(n, Vref) and n.buffer == buffer for n in loop.unique())
+        self.kinds = (Vref,) if vectors else (Aref, Vref)              # what is left of a row beside its vectors is not worth a request
         self.lets = [n.name for n in loop.unique() if isinstance(n, Let)]
 
     def block(self, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -68,7 +70,7 @@ class _Ahead:
         if isinstance(stmt, Prefetch):
             return []
         own = [child for child in stmt.children if not isinstance(child, Stmt)]
-        places = dict.fromkeys(n for child in own for n in child.walk() if isinstance(n, Aref | Vref) and n.buffer == self.buffer)
+        places = dict.fromkeys(n for child in own for n in child.walk() if isinstance(n, self.kinds) and n.buffer == self.buffer)
         return [place for place in places if self.moves(place)]
 
     def moves(self, place: Aref | Vref) -> bool:

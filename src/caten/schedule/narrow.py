@@ -1,0 +1,70 @@
+"""The recipes for products that are no squares: one column, where rows are summed along memory, and a few rows, where the right operand is swept
+through once. Which one a call is, only its sizes tell: each gets a copy of the nest."""
+from __future__ import annotations
+
+from ..core.dtypes import is_float
+from ..core.expr import Const, Var
+from ..core.program import Machine
+from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, reduction
+from .draft import Draft
+from .streams import sums_along
+
+FEW = 3                         # rows from which on packing the right operand pays
+ROWS_AT_ONCE = 8                # of the right operand: streams that are read side by side
+BLOCK = 512                     # columns that one thread sweeps
+VECTORS = 2                     # of the result, in registers while the rows are added
+
+
+def narrow(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
+    """Copies of the nest for one column and for few rows, scheduled; the nest itself is left for the others."""
+    loops = {loop.name: loop for loop in chain.loops}
+    if c.batch or len(c.rows) + len(c.columns) + len(c.sums) > 3 or contiguous_loop(draft.program, c.right, (*c.columns, *c.sums)) != c.columns[-1]:
+        return
+    rows, columns = loops[c.rows[-1]], loops[c.columns[-1]]
+    if isinstance(columns.hi, Var) and columns.lo == Const(0, "i64") and contiguous_loop(draft.program, c.left, chain.names) == c.sums[-1]:
+        draft.attempts(lambda d: one_column(d, c, chain, str(columns.hi), lanes, threads))
+    if isinstance(rows.hi, Var) and rows.lo == Const(0, "i64"):
+        draft.attempts(lambda d: few_rows(d, c, chain, str(rows.hi), machine, lanes, threads))
+
+
+def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int, threads: bool) -> None:
+    """Every row of the left operand with the column, which is laid out in a row."""
+    copies = dict(zip(chain.names, draft.take("specialize", chain.names[0], ("=", size, "1")), strict=True))
+    i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
+    order = tuple([n for n in copies.values() if n != j])
+    if tuple(copies.values()) != (*order, j):
+        draft.take("reorder", *order, j)
+    draft.take("unroll", j, "full")
+    if order != (i, k):
+        draft.take("reorder", i, k)
+    draft.take("stage", i, c.right.buffer, "read", "scratch", k)
+    inner = chain_of(draft.loop(i))
+    total = reduction(inner)
+    assert total is not None and along_memory(draft.program, inner, total)
+    sums_along(draft, inner, total, lanes, threads)
+
+
+def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, machine: Machine, lanes: int, threads: bool) -> None:
+    """Several rows of the right operand at once, each times its element of the left one, added to vectors of the result."""
+    copies = dict(zip(chain.names, draft.take("specialize", chain.names[0], ("<", size, str(FEW)), "r"), strict=True))
+    i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
+    block, j = draft.take("split", j, BLOCK, "min") if tuple(copies.values()) == (i, j, k) else ("", j)
+    if not block:
+        draft.take("reorder", i, j, k)
+        block, j = draft.take("split", j, BLOCK, "min")
+    draft.take("reorder", k, j)
+    if threads:
+        draft.thread(block)
+    _, ki, *_ = draft.take("split", k, ROWS_AT_ONCE)
+    draft.take("reorder", j, ki)
+    _, ji, *_ = draft.take("split", j, VECTORS * lanes)
+    draft.take("reorder", ki, ji)
+    group, lane = draft.take("split", ji, lanes)
+    made = draft.take("stage", ki, c.out.buffer, "accumulate", "register", group, lane)
+    for name in (lane, *[n for n in made if n.startswith(f"{lane}_")]):
+        draft.take("vectorize", name)
+    for name in (group, *[n for n in made if n.startswith(f"{group}_")]):
+        draft.take("unroll", name)
+    if machine.has_fma and is_float(c.out.dtype):
+        draft.take("contract", ki)
+    draft.take("unroll", ki)
