@@ -13,8 +13,23 @@ from test_schedule_refusals import REFUSALS
 from caten.core.expr import Op, Var, index
 from caten.core.node import substitute
 from caten.errors import CatenError
-from caten.schedule import script
-from caten.schedule.primitives import fuse, merge, specialize, widen
+from caten.loop.effects import reads, writes
+from caten.loop.statements import Local, LoopProgram
+from caten.schedule import producers, script
+from caten.schedule.primitives import compute_at, fuse, merge, specialize, widen
+from caten.schedule.producers import Produced
+
+
+def unasked(program: LoopProgram, array: str, refuse: Callable[..., CatenError]) -> Produced:
+    """The array, its producers and its readers, whatever stands between them."""
+    known = {s.name: (s, stmts) for stmts in producers.lists(program) for s in stmts if isinstance(s, Local)}
+    if array not in known:
+        raise refuse("there is none")
+    local, around = known[array]
+    made = tuple([s for s in around if array in writes(s)])
+    readers = tuple([s for s in around if array in reads(s) and s not in made])
+    return Produced(local, around, made, readers, ())
+
 
 PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "fuse: a remainder that is forgotten": (
@@ -25,6 +40,9 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "fission: nothing stands against it": ("fission", "fission.obstacle_to_fission", lambda program, loop, at: None),
     "pad: no conditions": ("pad", "pad.guarded", lambda stmts, conds: stmts),
     "widen: rows become shorter": ("widen", "widen.canonical", lambda extent, right=widen.canonical: right(extent - 20)),
+    "inline: what is read in between is not asked": ("inline", "inline.produced", unasked),
+    "compute_at: one element less": ("compute_at", "compute_at.largest", lambda e, right=compute_at.largest: (right(e) or 2) - 1),
+    "compute_at: what is read in between is not asked": ("compute_at", "compute_at.produced", unasked),
     "specialize: a size is taken for another": (
         "specialize", "specialize._equalities", lambda cond, find=specialize._equalities: [(v, index(c.value + 1)) for v, c in find(cond)]),
 }

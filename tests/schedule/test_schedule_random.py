@@ -27,6 +27,9 @@ PROGRAMS = {
     "choice": "(for j 0 N 1 serial (if (< (aref u j) 0.0) ((setf (aref v j) 0.0)) ((incf (aref v j) (aref u j)))))",
     "local": "(for i 0 M 1 serial (local t f32 () register) (setf (aref t) 0.0) (for j 0 N 1 serial (incf (aref t) (aref A i j))) (setf (aref w i) (aref t)))",
     "two in one": "(for j 1 N 1 serial (setf (aref v j) (aref u j)) (setf (aref Q j) (cast i32 (aref v (- j 1))))) (for k 1 N 1 serial (incf (aref v k) x))",
+    "stages": "(local t f32 (N) scratch) (for j 0 N 1 serial (setf (aref t j) (* x (aref u j)))) (for k 1 N 1 serial (setf (aref v k) (+ (aref t k) (aref t (- k 1)))))",
+    "rows of stages": "(local t f32 (M N) scratch) (for i 0 M 1 serial (for j 0 N 1 serial (setf (aref t i j) (* x (aref A i j)))))"
+                      "(for k 0 M 1 serial (for p 0 N 1 serial (incf (aref w k) (aref t k p))))",
     "recurrence": "(for j 1 N 1 serial (setf (aref v j) (+ (aref v (- j 1)) (aref u j))))",
     "downwards": "(for j 0 N 1 serial (setf (aref v (- (- N j) 1)) (aref u j)))",
     "constant": "(for i 0 8 1 serial (for j 0 6 1 serial (setf (aref R i j) (* x (cast f32 (+ i j))))))",
@@ -45,7 +48,7 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
         return "parallel", "gone"
     loop = pick(rng, loops)
     match pick(rng, [*["split"] * 3, "reorder", "unroll", "hoist", *["vectorize"] * 2, "parallel", *["stage"] * 2, "transpose", "specialize", "fuse",
-                     "pad", "widen", *["merge"] * 2, *["fission"] * 2]):
+                     "pad", "widen", "inline", "compute_at", *["merge"] * 2, *["fission"] * 2]):
         case "split":
             return "split", loop, str(pick(rng, [1, 2, 3, 4, 8])), pick(rng, ["cut", "min", "pad"])
         case "reorder":
@@ -65,6 +68,9 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
             return "pad", loop, str(pick(rng, [2, 3, 8]))
         case "widen":
             return "widen", pick(rng, [n.name for n in node.unique() if isinstance(n, Local)] or ["none"]), str(pick(rng, [1, 3]))
+        case "inline" | "compute_at" as name:
+            array = pick(rng, [n.name for n in node.unique() if isinstance(n, Local)] or ["none"])
+            return (name, array) if name == "inline" else (name, array, loop)
         case "unroll":
             return "unroll", loop, pick(rng, ["mark", "full"])
         case "stage":
@@ -140,7 +146,7 @@ def test_random_schedules_keep_the_meaning(nightly: bool) -> None:
             check(name, seed, counts)
     print(sorted(counts.items()))
     kinds = ("split", "reorder", "unroll", "hoist", "vectorize", "parallel", "stage", "specialize", "pad", "fuse", "fission", "read", "accumulate", "partial")
-    kinds += ("transpose", "widen", "merge") if nightly else ()     # they fit few nests
+    kinds += ("transpose", "widen", "merge", "inline", "compute_at") if nightly else ()     # they fit few nests
     assert all(counts[kind] > 0 for kind in kinds), counts
     assert all(counts[kind] > 0 for kind in ("prefetch", "stream", "tree")), counts
 

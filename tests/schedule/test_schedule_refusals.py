@@ -13,6 +13,7 @@ ONE = "(for j 0 N 1 serial (setf (aref v j) (aref u j)))"
 BLOCK = "(for i 0 6 1 serial (for j 0 8 1 serial (setf (aref S i j) (aref R j i))))"
 EIGHT = "(for j 0 8 1 serial (setf (aref R j 0) x))"
 PAIR = "(for j 0 N 1 serial (setf (aref v j) (aref u j))) (for k 0 N 1 serial (incf (aref s) (aref v k)))"
+STAGES = "(local t f32 (N) scratch) (for j 0 N 1 serial (setf (aref t j) (* x (aref u j)))) (for k 0 N 1 serial (setf (aref v k) (aref t k)))"
 BOTH = "(for j 0 N 1 serial (setf (aref v j) x) (incf (aref s) (aref v j)))"
 
 REFUSALS = (
@@ -230,6 +231,33 @@ REFUSALS = (
     ("E528", "(stage i A read scratch i j) (widen A_tile 0)", ROWS, "widen A_tile 0: it adds no cell"),
     ("E528", "(stage i R read register i j) (widen R_tile 4)", "(for i 0 8 1 serial (for j 0 6 1 serial (incf (aref s) (aref R i j))))",
      "widen R_tile 4: (local R_tile f32 (8 6) register) has no rows in memory"),
+    # compute_at
+    ("E525", "(compute_at q k)", STAGES, "compute_at q k: there is no local array 'q'; these are: t"),
+    ("E525", "(compute_at t j)", STAGES, "compute_at t j: it is not read inside 'j' alone"),
+    ("E525", "(compute_at t k)", "(local t f32 (N) scratch) (for k 0 N 1 serial (setf (aref t k) x))", "compute_at t k: nothing reads it"),
+    ("E525", "(compute_at t k)", "(local t f32 (N) scratch) (for k 0 N 1 serial (setf (aref t k) x) (incf (aref s) (aref t k)))", "nothing reads it but"),
+    ("E525", "(compute_at t k)", STAGES + "(for p 0 N 1 serial (setf (aref t p) x))", "compute_at t k: it is set again after it was read"),
+    ("E525", "(compute_at t k)", STAGES.replace("(aref u j)", "(aref v j)"), "compute_at t k: it is computed from v, which is written before it is read"),
+    ("E525", "(compute_at t k)", STAGES.replace("(setf (aref t j)", "(incf (aref s) x) (setf (aref t j)"), "compute_at t k: what sets it also writes s"),
+    ("E525", "(compute_at t k)", STAGES + "(incf (aref s) (aref t 0))".replace("(incf", "(if (< 0 N) ((incf") + "))", "it is not read inside 'k' alone"),
+    ("E525", "(compute_at t i)", "(local t f32 (N) scratch) (for j 0 N 1 serial (setf (aref t j) x)) (for i 0 M 1 serial (for k i N 1 serial (incf (aref w i) (aref t k))))",
+     "compute_at t i: the part that is read, (- N i) elements along an axis, changes from iteration to iteration"),
+    ("E525", "(compute_at t i stack)", "(local t f32 (N) scratch) (for j 0 N 1 serial (setf (aref t j) x)) (for i 0 M 1 serial (for k 0 N 1 serial (incf (aref w i) (aref t k))))",
+     "compute_at t i: its part has no constant size, which stack memory needs"),
+    ("E525", "(compute_at t k)", STAGES.replace("(aref t k)", "(aref t (- (- N k) 1))").replace("(setf (aref t j)", "(setf (aref t (- (- N j) 1))"),
+     "what sets it uses (aref t (- (- N j) 1)), whose indices are not the loops around it one by one"),
+    ("E525", "(compute_at t k)", STAGES.replace("(aref t k)", "(+ (aref t k) (aref t (- (- N k) 1)))"), "are no constant distance apart"),
+    ("E525", "(compute_at t k)", "(local t f32 (N) scratch) (for j 0 N 1 serial (setf (aref t j) x)) (for k 0 N 1 serial (if (and (<= 0:i32 (aref I k)) (< (cast i64 (aref I k)) N)) ((setf (aref v k) (aref t (cast i64 (aref I k)))))))",
+     "the index of (aref t (cast i64 (aref I k))) reads memory"),
+    # inline
+    ("E526", "(inline u)", STAGES, "inline u: there is no local array 'u'; these are: t"),
+    ("E526", "(inline t)", STAGES.replace("(aref u j)", "(aref v j)").replace("(aref t k)", "(aref t (- (- N k) 1))"), "inline t: it is computed from v, which is written before it is read"),
+    ("E526", "(inline t)", "(local t f32 (N) scratch) (for j 0 N 1 serial (setf (aref t j) 0.0)) (for i 0 N 1 serial (incf (aref t i) (aref u i))) (for k 0 N 1 serial (setf (aref v k) (aref t k)))",
+     "inline t: 2 statements set it"),
+    ("E526", "(inline t)", STAGES.replace("(setf (aref t j)", "(setf (aref t j) 1.0) (setf (aref t j)"), "what sets it is more than one store in loops over its axes"),
+    ("E526", "(inline t)", STAGES.replace("(setf (aref t j)", "(setf (aref t (- (- N j) 1))"), "is not set once for each iteration of the loops around it"),
+    ("E526", "(inline t)", "(local t f32 (N) scratch) (for j 0 N 2 serial (setf (aref t j) x)) (for k 0 N 2 serial (setf (aref v k) (aref t k)))", "another step than 1"),
+    ("E526", "(inline t)", STAGES.replace("(for j 0 N", "(for j 1 N"), "inline t: (aref t k) is not proven to be one of the elements that 'j' sets"),
 )
 
 

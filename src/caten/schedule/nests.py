@@ -56,8 +56,9 @@ def replaced(program: LoopProgram, old: For, *new: Stmt) -> LoopProgram:
     return program.map(go)  # type: ignore[no-any-return]   # Node.map gives a node of its own class
 
 
-def trail(program: LoopProgram, loop: For) -> tuple[tuple[tuple[Stmt, ...], Stmt], ...]:
-    """From the kernel down to `loop`: each statement on the way, after the statements before it in its list; `loop` itself is last."""
+def trail(program: LoopProgram, loop: Stmt) -> tuple[tuple[tuple[Stmt, ...], Stmt], ...]:
+    """From the kernel down to `loop`, or another statement that occurs once: each statement on the way, after the statements before it in its
+    list; `loop` itself is last."""
     def go(stmts: tuple[Stmt, ...]) -> tuple[tuple[tuple[Stmt, ...], Stmt], ...] | None:
         for n, stmt in enumerate(stmts):
             if stmt is loop:
@@ -80,8 +81,8 @@ def enclosing(program: LoopProgram, loop: For) -> tuple[For, ...]:
     return tuple([stmt for _, stmt in trail(program, loop)[:-1] if isinstance(stmt, For)])
 
 
-def context_at(program: LoopProgram, loop: For) -> Context:
-    """What is known just before `loop` runs."""
+def context_at(program: LoopProgram, loop: Stmt) -> Context:
+    """What is known just before `loop`, or another statement that occurs once, runs."""
     context = Context.of(program)
     way = trail(program, loop)
     for n, (before, stmt) in enumerate(way):

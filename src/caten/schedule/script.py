@@ -11,10 +11,12 @@ from ..core.text import Form, flat, form_of, place_in, read_forms
 from ..errors import CatenError, Place, did_you_mean, error
 from ..loop.level import verify as verify_program
 from ..loop.statements import LoopProgram
+from .primitives.compute_at import compute_at
 from .primitives.contract import contract
 from .primitives.fission import fission
 from .primitives.fuse import fuse
 from .primitives.hoist import hoist
+from .primitives.inline import inline
 from .primitives.merge import merge
 from .primitives.pad import pad
 from .primitives.parallel import parallel
@@ -71,6 +73,8 @@ PRIMITIVES: dict[str, Primitive] = {
     "fuse": Primitive(fuse, ("loop", "loop"), ("name",)),
     "merge": Primitive(merge, ("loop", "loop")),
     "fission": Primitive(fission, ("loop", "loop or count"), ("name",)),
+    "compute_at": Primitive(compute_at, ("buffer", "loop"), (("register", "stack", "scratch"),)),
+    "inline": Primitive(inline, ("buffer",)),
     "pad": Primitive(pad, ("loop", "count")),
     "widen": Primitive(widen, ("buffer", "count")),
     "specialize": Primitive(specialize, ("loop", "condition"), ("name",)),
