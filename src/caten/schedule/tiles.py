@@ -29,9 +29,10 @@ def gemm_tile(machine: Machine, dtype: str, inner: int = 1) -> GemmTile:
     """The accumulators fill the registers, less two vectors of the right operand and one repeated element of the left; the packed panel of the left
     operand fills half of the last cache of a core. `inner`: products in the constant loops inside the one that `depth` splits.
 
-    16 registers: 6 rows of 2 vectors, 12 accumulators. 32 registers: 12 rows, 24 accumulators.
+    16 registers: 6 rows of 2 vectors, 12 accumulators. 32 registers: 8 rows, 16 accumulators, which hide the latency of the two multiply-adds that
+    start in a cycle; more rows are more streams to read, and more waste where the result has few.
     """
     lanes = lanes_of(machine, [dtype])
-    rows = 2 if machine.registers < 16 else 6 if machine.registers < 32 else 8 if inner > 1 else 12
+    rows = 2 if machine.registers < 16 else 6 if machine.registers < 32 else 8
     panel = machine.cache_bytes[-1] // 2 // (KC * DTYPES[dtype].bytes)
     return GemmTile(rows, 2 * lanes, max(1, panel // rows) * rows, 1 << max(0, (KC // inner - 1).bit_length()))

@@ -189,13 +189,16 @@ class _Tile:
         if not mentions(self.guards, [loop.name for loop in self.axes]):
             nest = self._nest((Incf(self.ref, tile, fn),), "_w")
             return (wrapped(nest, self.guards),) if self.guards else nest
-        laid: tuple[Stmt, ...] = ()
-        if self.space == "register" and _bytes(tile.dtype, self.extents) <= MAX_STACK_BYTES:
-            out = Local(self.names.fresh(f"{self.buffer}_out"), tile.dtype, tuple(self.extents), "stack")
-            place = Aref(out.name, self._cell(), tile.dtype)
-            laid, tile = (out, *self._nest((Setf(place, tile),), "_s")), place
         add = (Incf(self.ref, tile, fn),)
-        return (*laid, *self._either(add, lambda axes: self._copy(shortened(axes, self.guards, add), "_we"), "_w"))
+        if self.space != "register" or _bytes(tile.dtype, self.extents) > MAX_STACK_BYTES:
+            return self._either(add, lambda axes: self._copy(shortened(axes, self.guards, add), "_we"), "_w")
+        out = Local(self.names.fresh(f"{self.buffer}_out"), tile.dtype, tuple(self.extents), "stack")
+        place = Aref(out.name, self._cell(), tile.dtype)
+        laid = (out, *self._nest((Setf(place, tile),), "_s"))
+        rest = (Incf(self.ref, place, fn),)
+        if self._choices_around():                                                            # one layout for all of them
+            return (*laid, *self._either(rest, lambda axes: self._copy(shortened(axes, self.guards, rest), "_we"), "_w"))
+        return self._either(add, lambda axes: (*laid, *self._copy(shortened(axes, self.guards, rest), "_we")), "_w")
 
     def _load(self) -> Expr:
         """The element, or zero where a condition fails."""
@@ -228,8 +231,7 @@ class _Tile:
         length that the conditions speak of, and outside of the others."""
         if not self.guards:
             return self._nest(full, suffix)
-        asked = [n for n, loop in enumerate(self.axes) if not is_const(canonical(loop.hi - loop.lo)) and mentions(self.guards, (loop.name,))]
-        around = max(asked, default=-1) + 1
+        around = self._choices_around()
         inner = self.axes[around:]
         whole = throughout(self.guards, inner)
         if whole is None:
@@ -237,6 +239,11 @@ class _Tile:
         choice = If(whole, self._copy(self._over(inner, full), suffix), edge(inner))
         outer = {loop.name: self.names.fresh(loop.name + suffix) for loop in self.axes[:around]}
         return renamed(self._over(self.axes[:around], (choice,)), outer)
+
+    def _choices_around(self) -> int:
+        """How many axes lie around the question whether the whole tile satisfies the conditions."""
+        asked = [n for n, loop in enumerate(self.axes) if not is_const(canonical(loop.hi - loop.lo)) and mentions(self.guards, (loop.name,))]
+        return max(asked, default=-1) + 1
 
     # checks ----------------------------------------------------------------------------------------------------------------------
     def _access(self) -> Aref:
