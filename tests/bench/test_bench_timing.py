@@ -26,6 +26,15 @@ def test_a_slow_call_has_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(timing.rounds({"slow": lambda: None}, 9, TINY)["slow"]) == timing.FEW
 
 
+def test_a_machine_that_is_never_quiet_is_not_waited_for_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    retakes: list[int] = []
+    foreign = iter([0.9] * 4 + [0.0] + [0.9])
+    monkeypatch.setattr(timing, "count_for", lambda call, plan: 1)
+    monkeypatch.setattr(timing, "sample", lambda call, count, plan: (retakes.append(plan.retakes), Sample(1e-6, next(foreign)))[1])
+    timing.rounds({"a": lambda: None}, 6, TINY)
+    assert retakes == [2, 2, 2, 0, 0, 2]
+
+
 @pytest.mark.parametrize(("foreign", "expected", "batches"), [([0.0], 0.0, 1), ([0.9, 0.0], 0.0, 2), ([0.9, 0.5, 0.7], 0.5, 3)])
 def test_a_disturbed_batch_is_taken_again(monkeypatch: pytest.MonkeyPatch, foreign: list[float], expected: float, batches: int) -> None:
     waiting = iter(foreign)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ RETAKES = 7
 PAUSE = 0.15                   # seconds before the first retake; each later one waits longer
 SLOW = 0.4                     # seconds: of a call that is longer, FEW rounds are enough
 FEW = 3
+HOPELESS = 3                   # samples in a row that no retake made clean: then the next ones are taken once, until one is clean
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,14 @@ def rounds(calls: Mapping[str, Call], number: int, plan: Plan) -> dict[str, list
     counts = {name: count_for(call, plan) for name, call in calls.items()}
     names = list(calls)
     samples: dict[str, list[Sample]] = {name: [] for name in names}
+    disturbed = 0
     for turn in range(number):
         shift = turn % len(names) if names else 0
         for name in names[shift:] + names[:shift]:
             if turn < FEW or samples[name][0].seconds < SLOW:
-                samples[name].append(sample(calls[name], counts[name], plan))
+                found = sample(calls[name], counts[name], plan if disturbed < HOPELESS else replace(plan, retakes=0))
+                disturbed = 0 if found.clean else disturbed + 1
+                samples[name].append(found)
     return samples
 
 

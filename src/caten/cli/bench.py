@@ -24,10 +24,10 @@ LEAST_ROUNDS = 3
 _option = partial(click.option, cls=GroupedOption, group="Measuring")
 EXAMPLES = """\b
 Examples:
-  caten bench gemm.toml
-  caten bench gemm.toml --sizes "M=512,N=512,K=512" --sizes "M=997,N=997,K=997" --config OMP=1
-  caten bench samples/*.toml --runtime clang,gcc --json new.json --plot new.svg
-  caten bench --compare old.json new.json"""
+  caten bench gelu.toml --json old.json
+  caten bench gemm.toml --sizes "M=512,N=512,K=512" --sizes "M=97,N=97,K=97" --config OMP=1
+  caten bench gelu.toml gemv.toml --runtime clang,gcc --json new.json --plot new.svg
+  caten bench --compare old.json new.json || echo "something became slower" >&2"""
 
 
 @click.command("bench", cls=GroupedCommand, epilog=EXAMPLES)
