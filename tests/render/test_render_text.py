@@ -181,3 +181,14 @@ def test_complex_numbers_have_no_vectors() -> None:
 def test_the_same_text_twice() -> None:
     assert CStyle().render(program(SCRATCH)) == CStyle().render(program(SCRATCH))
     assert Const(1, "i64") is Const(1, "i64")
+
+
+def test_threads_are_started_once_for_all_parallel_loops_of_a_nest() -> None:
+    text = rendered("(for k 0 N 1 serial (for i 0 M 1 parallel (for j 0 N 1 serial (setf (aref Y i j) 0.0))))", renderer=Threads())
+    assert text.index("#pragma omp parallel if") < text.index("for (int64_t k") < text.index("#pragma omp for") < text.index("for (int64_t i")
+
+
+@pytest.mark.parametrize("between", ["(setf (aref Y 0 0) 1.0)", "(let v f32 (aref Y 0 0))", "(local t f32 (4) stack)"])
+def test_threads_share_no_loop_with_computations_of_its_own(between: str) -> None:
+    body = f"(for k 0 N 1 serial {between} (for i 0 M 1 parallel (for j 0 N 1 serial (setf (aref Y i j) 0.0))))"
+    assert "#pragma omp parallel for" in rendered(body, renderer=Threads())

@@ -3,9 +3,11 @@ from __future__ import annotations
 
 from ..core.expr import Const
 from ..core.rewrite import free_names
-from ..loop.statements import For, Let, Local, Ref
+from ..loop.statements import Fail, For, If, Let, Local, Ref, Stmt
+from . import caches
 from .estimate import THRESHOLD, in_float64, work
 from .expressions import Expressions
+from .scratch import in_block
 
 MOST_COPIES = 64                # of a loop's body that the C compiler is asked for
 
@@ -19,6 +21,29 @@ def parallel(loop: For, pragma: str, expressions: Expressions) -> str:
     if free_names(total) & inside or any(isinstance(n, Ref) for n in total.unique()):    # type: ignore[operator]   # it is a set
         return pragma
     return f"{pragma} if ({expressions.text(in_float64(total))} > {THRESHOLD})"
+
+
+def is_for_a_team(loop: For) -> bool:
+    """Can all threads go through a loop together, and share the parallel loops in it? Starting threads once is cheaper than for each of these.
+    Nothing may be computed in it but inside of parallel loops, and no memory read, which the next of them may write."""
+    if loop.mark != "serial" or not any(n.mark == "parallel" for n in loop.walk() if isinstance(n, For)) or caches.streams(loop):
+        return False
+    return not any(isinstance(n, Fail) for n in loop.walk()) and _is_shared_out(loop)
+
+
+def _is_shared_out(stmt: Stmt) -> bool:
+    match stmt:
+        case For(mark="parallel", step=Const()):
+            return not any(isinstance(n, Ref) for e in (stmt.lo, stmt.hi) for n in e.walk())
+        case For(body=body):
+            return not any(isinstance(n, Ref) for e in (stmt.lo, stmt.hi, stmt.step) for n in e.walk()) and all(map(_is_shared_out, body))
+        case If(then=then, otherwise=otherwise):
+            return not any(isinstance(n, Ref) for n in stmt.cond.walk()) and all(map(_is_shared_out, (*then, *otherwise)))
+        case Let(value=value):
+            return not any(isinstance(n, Ref) for n in value.walk())
+        case Local():
+            return in_block(stmt)
+    return False
 
 
 def copies(loop: For) -> int:

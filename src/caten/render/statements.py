@@ -42,6 +42,7 @@ class KernelBody:
         self._depth = 1
         self._label: str | None = None              # where a failing iteration of a parallel loop jumps to
         self._threaded = False                      # inside a loop that runs on several threads?
+        self._gathered = False                      # inside a loop that all threads go through, with loops that they share?
         self._position: At | None = None
         self._widths = registers.vector_widths(self.kernel)
         self._read: set[str] = set()
@@ -176,10 +177,21 @@ class KernelBody:
                 self.block(loop.body)
             return
         if loop.mark == "parallel" and self.parallel and not self._threaded:
-            pragma = heads.parallel(loop, self.marks["parallel"], self.expressions)
+            share = self.region[1].removesuffix(" nowait")
+            pragma = share if self._gathered else heads.parallel(loop, self.marks["parallel"], self.expressions)
             if pragma:
                 self._threads(loop, pragma)
                 return
+        gather = ""
+        if self.parallel and not self._threaded and not self._gathered and self.region[0] and heads.is_for_a_team(loop):
+            gather = heads.parallel(loop, self.region[0], self.expressions)
+        if gather:
+            self.line(gather)
+            self._gathered = True
+            with self._header(loop, name):
+                self.block(loop.body)
+            self._gathered = False
+            return
         asked = self.marks["unroll"].format(count=heads.copies(loop)) + " " if loop.mark == "unroll" and self.marks["unroll"] else ""
         with self._header(loop, name, asked):
             self.block(loop.body)
