@@ -35,6 +35,8 @@ def main() -> int:
             print(f"run {run + 1} of {options.runs}, {options.threads} thread(s): {', '.join(group)}", file=sys.stderr, flush=True)
             parts.append(_process(group, options))
         result["runs"].append(parts)
+        if not any(part["rows"] for part in parts):
+            return 1
         if options.json:
             options.json.parent.mkdir(parents=True, exist_ok=True)
             options.json.write_text(json.dumps(result | {"summary": table.summary(result)}, indent=1) + "\n")
@@ -65,14 +67,17 @@ def _options() -> argparse.Namespace:
 
 
 def _process(peers: list[str], options: argparse.Namespace) -> dict[str, Any]:
-    """One process of these peers; what it measured."""
+    """One process of these peers; what it measured, if it crashes until then."""
     with tempfile.TemporaryDirectory() as folder:
         task, result = Path(folder, "task.json"), Path(folder, "result.json")
         task.write_text(json.dumps({"peers": peers, "threads": options.threads, "only": options.only, "rounds": options.rounds,
                                     "batch": options.batch, "retakes": options.retakes, "cpu_time": options.cpu_time}))
         variables = environment(options.threads, alone=len(peers) == 1)
-        subprocess.run([sys.executable, "-m", "benchmarks.worker", str(task), str(result)], cwd=ROOT, check=True, env=os.environ | variables)
-        measured: dict[str, Any] = json.loads(result.read_text())
+        done = subprocess.run([sys.executable, "-m", "benchmarks.worker", str(task), str(result)], cwd=ROOT, env=os.environ | variables)
+        measured: dict[str, Any] = json.loads(result.read_text()) if result.exists() else {"versions": {}, "missing": {}, "rows": []}
+        if done.returncode:
+            print(f"the process of {', '.join(peers)} ended with {done.returncode}", file=sys.stderr)
+            measured["missing"] |= {name: f"its process ended with {done.returncode} after {len(measured['rows'])} workloads" for name in peers}
         return measured
 
 

@@ -48,7 +48,8 @@ class Line:
 def lines(result: dict[str, Any]) -> list[Line]:
     """One line for each workload of a file that `python -m benchmarks` wrote."""
     runs = [_merged(parts) for parts in result["runs"]]
-    return [_line(name, [run[name] for run in runs], result["threads"] == 1) for name in runs[0]]
+    names = [name for name in runs[0] if all(name in run for run in runs)]         # a process may have crashed on the way
+    return [_line(name, [run[name] for run in runs], result["threads"] == 1) for name in names]
 
 
 def _merged(parts: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -144,7 +145,7 @@ def _provenance(result: dict[str, Any]) -> list[str]:
         line = max(found, key=lambda f: f.flops).line()
         listed.append(f"{line[0].upper()}{line[1:]}.")
     if own:
-        listed.append(f"Compiled by {own['compiler']}: `{' '.join(own['flags'])}`.")
+        listed.append(f"Compiled by {own['compiler']}: `{' '.join([f for f in own['flags'] if '/' not in f])}`.")
     listed.append(", ".join([f"{name} {version}" for name, version in versions.items()]) + ".")
     return listed + [f"Without {name}: {why}." for name, why in missing.items()]
 

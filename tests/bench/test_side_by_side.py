@@ -87,6 +87,18 @@ def test_without_caten_or_a_peer_there_is_no_ratio(peers: dict[str, Any]) -> Non
     assert "| sum |" in table.markdown(found)
 
 
+def test_a_workload_that_a_run_lacks_is_left_out() -> None:
+    found = result(caten=fact(1.0), numpy=fact(2.0))
+    found["runs"][1] = [found["runs"][1][0] | {"rows": found["runs"][1][0]["rows"][1:]}]
+    assert [line.workload for line in table.lines(found)] == ["sum 997"]
+
+
+def test_no_path_of_the_machine_is_in_the_table() -> None:
+    found = result(caten=fact(1.0), numpy=fact(2.0))
+    found["runs"][0][0]["flags"].append("-Wl,-rpath,/home/somebody")
+    assert "somebody" not in table.markdown(found)
+
+
 def test_the_table_says_where_its_figures_come_from() -> None:
     text = table.markdown(result(caten=fact(1e-3, 1e-3, 1e-3), numpy=fact(2e-3, 2e-3, 2e-3)))
     for word in ("CPU, 2 CPUs", "today", "cc: `-O3`", "numpy 2", "Without jax", "100 GFLOP/s", "**2.00**"):
