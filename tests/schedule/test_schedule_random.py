@@ -75,7 +75,7 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
             return "unroll", loop, pick(rng, ["mark", "full"])
         case "stage":
             axes = rng.sample(loops, min(len(loops), rng.randrange(3)))
-            return ("stage", loop, pick(rng, buffers), pick(rng, ["read", "accumulate", "partial"]), pick(rng, ["register", "stack", "scratch"]), *axes)
+            return ("stage", loop, pick(rng, buffers), pick(rng, ["read", "write", "accumulate", "partial"]), pick(rng, ["register", "stack", "scratch"]), *axes)
         case name:
             return name, loop
 
@@ -146,7 +146,7 @@ def test_random_schedules_keep_the_meaning(nightly: bool) -> None:
             check(name, seed, counts)
     print(sorted(counts.items()))
     kinds = ("split", "reorder", "unroll", "hoist", "vectorize", "parallel", "stage", "specialize", "pad", "fuse", "fission", "read", "accumulate", "partial")
-    kinds += ("transpose", "widen", "merge", "inline", "compute_at") if nightly else ()     # they fit few nests
+    kinds += ("transpose", "widen", "merge", "inline", "compute_at", "write") if nightly else ()     # they fit few nests
     assert all(counts[kind] > 0 for kind in kinds), counts
     assert all(counts[kind] > 0 for kind in ("prefetch", "stream", "tree")), counts
 

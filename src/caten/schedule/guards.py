@@ -5,8 +5,9 @@ from ..core.expr import Expr, Op, Var
 from ..core.node import substitute
 from ..loop.affine import canonical
 from ..loop.context import Context
-from ..loop.statements import For, If, Let, Local, Ref, Stmt
+from ..loop.statements import Aref, For, If, Incf, Let, Local, Ref, Setf, Stmt, Vref
 from .nests import mentions, reads_memory, stride_in
+from .shapes import is_inside
 
 
 def below(index: Expr, bound: Expr, context: Context) -> tuple[Expr, ...]:
@@ -101,3 +102,26 @@ def shortened(loops: list[For], conds: tuple[Expr, ...], body: tuple[Stmt, ...])
     for loop in reversed(loops):
         body = (For(loop.name, loop.lo, ends[loop.name], loop.step, "serial", body),)
     return body
+
+
+def without_guards(stmts: tuple[Stmt, ...], guards: set[Expr], tile: str, known: dict[str, tuple[Expr, ...]], context: Context) -> tuple[Stmt, ...]:
+    """The conditions that the loads and stores of the tile repeat are dropped around what changes the tile alone and reads nothing outside
+    of its arrays: the cells beyond the edge then hold values that nobody stores."""
+    out: list[Stmt] = []
+    for stmt in stmts:
+        match stmt:
+            case For(body=body):
+                out.append(stmt.replace(body=without_guards(body, guards, tile, known, context.inside(stmt))))
+            case If(cond=cond, then=then, otherwise=()):
+                then = without_guards(then, guards, tile, known, context)
+                needed = cond not in guards or not all(_is_harmless(s, tile, known, context) for s in then)
+                out.extend([If(cond, then)] if needed else then)
+            case _:
+                out.append(stmt)
+    return tuple(out)
+
+
+def _is_harmless(stmt: Stmt, tile: str, known: dict[str, tuple[Expr, ...]], context: Context) -> bool:
+    if not isinstance(stmt, Setf | Incf) or not isinstance(stmt.ref, Aref) or stmt.ref.buffer != tile:
+        return False
+    return all(is_inside(ref, known[ref.buffer], context) for ref in stmt.unique() if isinstance(ref, Aref | Vref))

@@ -1,9 +1,14 @@
 """What is known of a program's arrays: their shapes, and whether an access stays inside."""
 from __future__ import annotations
 
-from ..core.expr import Expr, Op
+from collections.abc import Iterable
+
+from ..core.dtypes import DTYPES
+from ..core.expr import Const, Expr, Op
 from ..loop.context import Context
 from ..loop.statements import ZERO, Local, LoopProgram, Ref
+
+MAX_STACK_BYTES = 16384               # of one tile
 
 
 def shapes(program: LoopProgram) -> dict[str, tuple[Expr, ...]]:
@@ -19,3 +24,11 @@ def is_inside(ref: Ref, shape: tuple[Expr, ...], context: Context) -> bool:
     """Is every index of the access proven to lie in the array?"""
     indices: tuple[Expr, ...] = ref.index  # type: ignore[attr-defined]   # every place has one
     return all(context.proves(Op("le", (ZERO, i))) and context.proves(Op("lt", (i, n))) for i, n in zip(indices, shape, strict=True))
+
+
+def bytes_of(dtype: str, extents: Iterable[Expr]) -> int:
+    """The size of an array of constant extents; of others, what one step along them takes."""
+    total = DTYPES[dtype].bytes
+    for n in extents:
+        total *= n.value if isinstance(n, Const) else 1
+    return total

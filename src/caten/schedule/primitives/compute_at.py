@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.dtypes import DTYPES
 from ...core.expr import Const, Expr, Op, Var, index
 from ...core.node import substitute
 from ...loop.affine import canonical
@@ -13,9 +12,8 @@ from ..names import with_value
 from ..nests import context_at, enclosing, find, largest, loops_in, mentions, refusal, replaced
 from ..producers import Produced, produced, verified, with_list
 from ..regions import Span, box, uses_in
+from ..shapes import MAX_STACK_BYTES, bytes_of
 from ..tidy import tidied
-
-MAX_STACK_BYTES = 16384
 
 
 def compute_at(program: LoopProgram, array: str, at: str, space: str = "") -> LoopProgram:
@@ -89,10 +87,8 @@ class _Part:
         return extent if self.context.is_nonnegative(self.context.linear(extent)) else Op("max", (extent, ZERO))
 
     def _space(self) -> str:
-        size = DTYPES[self.found.local.type].bytes
-        for extent in self.extents:
-            size *= extent.value if isinstance(extent, Const) else MAX_STACK_BYTES + 1
-        return "register" if not self.kept else "stack" if size <= MAX_STACK_BYTES else "scratch"
+        is_small = all(isinstance(n, Const) for n in self.extents) and bytes_of(self.found.local.type, self.extents) <= MAX_STACK_BYTES
+        return "register" if not self.kept else "stack" if is_small else "scratch"
 
     def loop_in(self, stmts: tuple[Stmt, ...]) -> For:
         """The loop, which the other statements still hold."""

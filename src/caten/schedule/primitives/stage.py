@@ -3,24 +3,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...core.dtypes import DTYPES
 from ...core.expr import Const, Expr, Op, Var, index, number
 from ...core.monoids import identity, is_monoid
 from ...core.naming import Names
 from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.context import Context
-from ...loop.statements import SPACES, Aref, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, Vref, is_const
-from ..guards import guards_of, shortened, throughout, wrapped
+from ...loop.statements import SPACES, Aref, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, is_const
+from ..guards import guards_of, shortened, throughout, without_guards, wrapped
 from ..names import renamed
 from ..nests import accesses, context_at, enclosing, find, largest, loops_in, mentions, reads_memory, refusal, replaced, stride_in, writes
-from ..shapes import is_inside, shapes
+from ..shapes import MAX_STACK_BYTES, bytes_of, is_inside, shapes
 from ..tidy import tidied
 
 Edge = Callable[[list[For]], tuple[Stmt, ...]]        # what is done over the last axes of a tile that goes beyond the edge
 
-HOWS = ("read", "accumulate", "partial", "tree")
-MAX_STACK_BYTES = 16384
+HOWS = ("read", "write", "accumulate", "partial", "tree")
 
 
 def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loops: str) -> LoopProgram:
@@ -32,6 +30,11 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
         (for i 0 M 1 serial                               (local B_tile f32 (8) stack)
           (for p 0 8 1 serial                             (for p_r 0 8 1 serial (setf (aref B_tile p_r) (aref B p_r)))
             (incf (aref A i) (aref B p))))          ->    (for i 0 M 1 serial (for p 0 8 1 serial (incf (aref A i) (aref B_tile p))))
+    write: every element of the tile is set inside the loop, and stored after it.
+        (stage j B write stack i j)
+        (for j 0 8 1 serial                               (local B_tile f32 (8 8) stack)
+          (for i 0 8 1 serial                       ->    (for j 0 8 1 serial (for i 0 8 1 serial (setf (aref B_tile i j) (aref A j i))))
+            (setf (aref B i j) (aref A j i))))            (for i_w 0 8 1 serial (for j_w 0 8 1 serial (setf (aref B i_w j_w) …)))
     accumulate: the tile is loaded before the loop and stored after it; the order of operations on an element stays.
         (stage p C accumulate register)
         (for p 0 K 1 serial                               (local C_tile f32 () register)
@@ -60,7 +63,7 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
     if space not in SPACES[:3]:
         raise refusal("E515", step, f"a tile lives in {', '.join(SPACES[:3])}, not '{space}'")
     tile = _Tile(program, found, buffer, space, loops, step)
-    made = {"read": tile.read, "accumulate": tile.accumulate, "partial": tile.partial, "tree": tile.tree}[how]()
+    made = {"read": tile.read, "write": tile.write, "accumulate": tile.accumulate, "partial": tile.partial, "tree": tile.tree}[how]()
     return replaced(program, found, *tidied(made))
 
 
@@ -89,8 +92,8 @@ class _Tile:
         self.guards = tuple([c for c in conds if not mentions(c, unused) and not reads_memory(c)])
         self.is_conditional = len(self.guards) < sum(1 for n in found.walk() if isinstance(n, If))
         self.extents = [self._extent(loop, n) for n, loop in enumerate(self.axes)]
-        if space == "stack" and _bytes(self.ref.dtype, self.extents) > MAX_STACK_BYTES:
-            raise self.refuse(f"its {_bytes(self.ref.dtype, self.extents)} bytes do not fit on the stack ({MAX_STACK_BYTES}); use scratch")
+        if space == "stack" and bytes_of(self.ref.dtype, self.extents) > MAX_STACK_BYTES:
+            raise self.refuse(f"its {bytes_of(self.ref.dtype, self.extents)} bytes do not fit on the stack ({MAX_STACK_BYTES}); use scratch")
 
     # the three kinds -------------------------------------------------------------------------------------------------------------
     def read(self) -> tuple[Stmt, ...]:
@@ -109,8 +112,18 @@ class _Tile:
         self._check_inside()
         local, tile = self._local("tile")
         load = self._either((Setf(tile, self.ref),), self._each((Setf(tile, self._load()),), "_re"), "_r")
-        store = self._either((Setf(self.ref, tile),), self._each(self._guarded(Setf(self.ref, tile)), "_we"), "_w")
-        return (local, *load, *self._with(local, tile), *store)
+        return (local, *load, *self._with(local, tile), *self._stored(tile))
+
+    def write(self) -> tuple[Stmt, ...]:
+        stores = [w for w in writes(self.found) if w.ref is self.ref]
+        if not stores or not all(isinstance(w, Setf) for w in stores) or sum(1 for n in self.found.walk() if n is self.ref) > len(stores):
+            raise self.refuse(f"{self.ref} is not only set inside '{self.found.name}', use accumulate")
+        if not self._is_set((self.found,), self.context):
+            raise self.refuse(f"{self.ref} is not set in every iteration of the tile's loops, use accumulate")
+        self._check_one_to_one()
+        self._check_inside()
+        local, tile = self._local("tile")
+        return (local, *self._with(local, tile), *self._stored(tile))
 
     def partial(self) -> tuple[Stmt, ...]:
         before, tile, fn = self._parts()
@@ -134,6 +147,27 @@ class _Tile:
         return (*before, *levels, *self._add(tile, fn))
 
     # parts of them ---------------------------------------------------------------------------------------------------------------
+    def _stored(self, tile: Aref) -> tuple[Stmt, ...]:
+        """The buffer takes every cell of the tile that exists in it."""
+        return self._either((Setf(self.ref, tile),), self._each(self._guarded(Setf(self.ref, tile)), "_we"), "_w")
+
+    def _is_set(self, stmts: tuple[Stmt, ...], context: Context) -> bool:
+        """Is the place set whenever these statements run where the tile's conditions hold?"""
+        for stmt in stmts:
+            match stmt:
+                case Setf(ref=ref) if ref is self.ref:
+                    return True
+                case For(lo=lo, hi=hi, body=body) if stmt in self.axes or context.proves(Op("lt", (lo, hi))):
+                    found = self._is_set(body, context.inside(stmt))
+                case If(cond=cond, then=then) if cond in self.guards:
+                    found = self._is_set(then, context.given(cond))
+                case _:
+                    found = False
+            if found:
+                return True
+            context = context.after(stmt)
+        return False
+
     def _parts(self) -> tuple[tuple[Stmt, ...], Aref, str]:
         """The tile of partial results and the loop that fills it; a cell; the operator."""
         stores = [w for w in writes(self.found) if w.ref is self.ref]
@@ -181,7 +215,7 @@ class _Tile:
         if not self.guards:
             return loops
         known = shapes(self.program) | {local.name: local.shape}
-        return _without_guards(loops, set(self.guards), local.name, known, context_at(self.program, self.found))
+        return without_guards(loops, set(self.guards), local.name, known, context_at(self.program, self.found))
 
     def _add(self, tile: Aref, fn: str) -> tuple[Stmt, ...]:
         """The buffer takes what the tile holds. Where the edge decides how much of it, registers, which have no index that varies, are laid
@@ -190,7 +224,7 @@ class _Tile:
             nest = self._nest((Incf(self.ref, tile, fn),), "_w")
             return (wrapped(nest, self.guards),) if self.guards else nest
         add = (Incf(self.ref, tile, fn),)
-        if self.space != "register" or _bytes(tile.dtype, self.extents) > MAX_STACK_BYTES:
+        if self.space != "register" or bytes_of(tile.dtype, self.extents) > MAX_STACK_BYTES:
             return self._either(add, lambda axes: self._copy(shortened(axes, self.guards, add), "_we"), "_w")
         out = Local(self.names.fresh(f"{self.buffer}_out"), tile.dtype, tuple(self.extents), "stack")
         place = Aref(out.name, self._cell(), tile.dtype)
@@ -317,33 +351,3 @@ class _Tile:
 
     def refuse(self, reason: str) -> Exception:
         return refusal("E515", self.step, reason)
-
-
-def _bytes(dtype: str, extents: list[Expr]) -> int:
-    total = DTYPES[dtype].bytes
-    for n in extents:
-        total *= n.value if isinstance(n, Const) else 1
-    return total
-
-
-def _without_guards(stmts: tuple[Stmt, ...], guards: set[Expr], tile: str, known: dict[str, tuple[Expr, ...]], context: Context) -> tuple[Stmt, ...]:
-    """The conditions that the loads and stores of the tile repeat are dropped around what changes the tile alone and reads nothing outside
-    of its arrays: the cells beyond the edge then hold values that nobody stores."""
-    out: list[Stmt] = []
-    for stmt in stmts:
-        match stmt:
-            case For(body=body):
-                out.append(stmt.replace(body=_without_guards(body, guards, tile, known, context.inside(stmt))))
-            case If(cond=cond, then=then, otherwise=()):
-                then = _without_guards(then, guards, tile, known, context)
-                needed = cond not in guards or not all(_is_harmless(s, tile, known, context) for s in then)
-                out.extend([If(cond, then)] if needed else then)
-            case _:
-                out.append(stmt)
-    return tuple(out)
-
-
-def _is_harmless(stmt: Stmt, tile: str, known: dict[str, tuple[Expr, ...]], context: Context) -> bool:
-    if not isinstance(stmt, Setf | Incf) or not isinstance(stmt.ref, Aref) or stmt.ref.buffer != tile:
-        return False
-    return all(is_inside(ref, known[ref.buffer], context) for ref in stmt.unique() if isinstance(ref, Aref | Vref))
