@@ -38,12 +38,11 @@ check: $(VENV)/.test  ## lint, types, import rule
 nightly: $(VENV)/.test  ## every random net at its full count
 	$(BIN)/python -m pytest -n 2 --dist worksteal --nightly $(ARGS)
 
-# torch for the CPU alone is a tenth of the one with CUDA
 $(PEERS)/.bench: pyproject.toml
 	$(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --upgrade pip
 	$(PEERS)/bin/python -m pip install --quiet --editable '.[toolchain,openmp]'
-	PIP_EXTRA_INDEX_URL=$${PIP_EXTRA_INDEX_URL-https://download.pytorch.org/whl/cpu} $(PEERS)/bin/python benchmarks/install.py
+	$(PEERS)/bin/python benchmarks/install.py
 	@touch $@
 
 bench: $(PEERS)/.bench  ## how long building takes, and caten beside its peers on one thread and on two (an hour; see docs/performance.md)
