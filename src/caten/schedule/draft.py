@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from ..errors import CatenError
 from ..loop.statements import For, LoopProgram
+from .choices import DEFAULTS, HOLES, Choices
 from .nests import loops_in
 from .script import Step, apply
 
@@ -12,11 +13,19 @@ from .script import Step, apply
 class Draft:
     """Takes steps through `script.apply`, so that they end up in the program's Schedule fact."""
 
-    def __init__(self, program: LoopProgram, verify: bool = False, careful: bool = False) -> None:
+    def __init__(self, program: LoopProgram, verify: bool = False, careful: bool = False, choices: Choices = DEFAULTS) -> None:
         """`verify`: the program is verified after every step. `careful`: that too, and a step after which it is not shown to be right counts as
-        refused."""
+        refused. `choices`: the values of holes that are not to have their defaults."""
         self.program, self.verify = program, verify or careful
         self.refusals = ("E5", "E48") if careful else ("E5",)
+        self.choices = choices
+        self.asked: dict[str, int] = {}                  # the holes that recipes asked for, with their defaults
+
+    def choice(self, hole: str, default: int) -> int:
+        """The value of a hole, one of `choices.HOLES`."""
+        assert hole in HOLES, hole
+        self.asked.setdefault(hole, default)
+        return self.choices.of(hole, default)
 
     def take(self, *words: object) -> tuple[str, ...]:
         """Take one step; the names of the loops it made, in text order. Raises CatenError E5xx where it is refused."""

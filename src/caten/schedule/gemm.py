@@ -25,11 +25,11 @@ MOST_STEPS = 8                  # of an inner sum, written out
 def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
     """Tile, pack and vectorise, on several threads if `threads`."""
     i, j, k, *inner = c.rows[-1], c.columns[-1], *c.sums
-    tile = gemm_tile(machine, c.out.dtype, products(draft, inner))
+    tile = gemm_tile(machine, c.out.dtype, products(draft, inner), draft.choice)
     by_rows = not inner and contiguous_loop(draft.program, c.left, (*c.rows, *c.sums)) == k         # does its memory run along the sum?
     outside, beside = (*c.batch, *c.rows[:-1]), c.columns[:-1]
     draft.take("reorder", *outside, i, k, *beside, j, *inner)
-    jc, jj = ((), j) if beside else draft.take("split", j, PANELS * tile.columns, "min")
+    jc, jj = ((), j) if beside else draft.take("split", j, draft.choice("gemm.panels", PANELS) * tile.columns, "min")
     jo, ji = draft.take("split", jj, tile.columns, "pad")
     ko, ki = draft.take("split", k, tile.depth, "min")
     io, ii = draft.take("split", i, tile.panel, "min")
@@ -39,11 +39,14 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
     else:
         draft.take("reorder", *outside, jc, ko, io, jo, iio, ki, *inner, iii, ji)
     axes = (iio, iii, ki) if by_rows else (iio, ki, *inner, iii)
+    before = {n.name for n in draft.program.unique() if isinstance(n, Local)}
     panels = (
         *draft.take("stage", (*beside, jo)[0], c.left.buffer, "read", "scratch", *axes),
         *(draft.take("stage", iio, c.right.buffer, "read", "scratch", ki, *inner, ji) if beside else
           draft.take("stage", io, c.right.buffer, "read", "scratch", jo, ki, *inner, ji)),
     )
+    for packed in [n.name for n in draft.program.unique() if isinstance(n, Local) and n.name not in before]:
+        draft.tries(("precompute", packed))                          # alpha · A · B
     if threads and not draft.thread(*c.batch) and draft.thread(*beside, jo):
         draft.thread(panels[0])
         if not beside:
@@ -53,14 +56,13 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
         draft.tries(("hoist", loop))
     made = [name for name in (*panels, *visits) if not is_rare(name, (*panels, *visits))]
     for name in (ji, *[name for name in made if name.startswith(f"{ji}_")]):
-        lanes = tile.columns // 2
         if name == ji or not name.startswith(f"{ji}_r"):
-            _vectors(draft, name, lanes)
+            _vectors(draft, name, tile.lanes)
         else:
-            draft.attempts(partial(_vectors, name=name, lanes=lanes))            # what is read may lie in steps
+            draft.attempts(partial(_vectors, name=name, lanes=tile.lanes))            # what is read may lie in steps
     if by_rows:
         row = next(name for name in made if name.startswith(f"{ki}_r"))
-        draft.attempts(partial(_copies, name=row, lanes=tile.columns // 2))
+        draft.attempts(partial(_copies, name=row, lanes=tile.lanes))
     if machine.has_fma and is_float(c.out.dtype):
         draft.take("contract", ki)
     registers = {n.name for n in draft.program.unique() if isinstance(n, Local) and n.space == "register" and n.shape}
@@ -68,16 +70,17 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
         if any(isinstance(n, Aref | Vref) and n.buffer in registers for n in draft.loop(name).unique()):
             draft.take("unroll", name)
     _fetch(draft, c, iio, panels)
-    if inner and products(draft, inner[-1:]) in range(2, MOST_STEPS + 1):
+    if inner and products(draft, inner[-1:]) in range(2, draft.choice("gemm.steps", MOST_STEPS) + 1):
         draft.take("unroll", inner[-1])
 
 
 def _fetch(draft: Draft, c: Contraction, tiles: str, panels: tuple[str, ...]) -> None:
     """Ask early for what lies in steps of a row, where no machine guesses it: the next tile of the result, and rows that are packed soon."""
+    ahead = draft.choice("gemm.ahead", ROWS_AHEAD)
     draft.tries(("prefetch", tiles, c.out.buffer, 1, "write"))
     for buffer, name in ((c.left.buffer, c.rows[-1]), (c.right.buffer, c.sums[0])):
         for loop in panels:
-            if loop.startswith(name) and loop.rstrip("_0123456789").endswith("i_r") and draft.tries(("prefetch", loop, buffer, ROWS_AHEAD)):
+            if loop.startswith(name) and loop.rstrip("_0123456789").endswith("i_r") and draft.tries(("prefetch", loop, buffer, ahead)):
                 break
 
 

@@ -46,18 +46,18 @@ def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int
 
 def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, machine: Machine, lanes: int, threads: bool) -> None:
     """Several rows of the right operand at once, each times its element of the left one, added to vectors of the result."""
-    copies = dict(zip(chain.names, draft.take("specialize", chain.names[0], ("<", size, str(FEW)), "r"), strict=True))
+    copies = dict(zip(chain.names, draft.take("specialize", chain.names[0], ("<", size, str(draft.choice("narrow.rows", FEW))), "r"), strict=True))
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
-    block, j = draft.take("split", j, BLOCK, "min") if tuple(copies.values()) == (i, j, k) else ("", j)
+    block, j = draft.take("split", j, draft.choice("narrow.block", BLOCK), "min") if tuple(copies.values()) == (i, j, k) else ("", j)
     if not block:
         draft.take("reorder", i, j, k)
-        block, j = draft.take("split", j, BLOCK, "min")
+        block, j = draft.take("split", j, draft.choice("narrow.block", BLOCK), "min")
     draft.take("reorder", k, j)
     if threads:
         draft.thread(block)
-    _, ki, *_ = draft.take("split", k, ROWS_AT_ONCE)
+    _, ki, *_ = draft.take("split", k, draft.choice("narrow.streams", ROWS_AT_ONCE))
     draft.take("reorder", j, ki)
-    _, ji, *_ = draft.take("split", j, VECTORS * lanes)
+    _, ji, *_ = draft.take("split", j, draft.choice("narrow.vectors", VECTORS) * lanes)
     draft.take("reorder", ki, ji)
     group, lane = draft.take("split", ji, lanes)
     made = draft.take("stage", ki, c.out.buffer, "accumulate", "register", group, lane)

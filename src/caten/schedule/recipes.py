@@ -11,6 +11,7 @@ from ..core.dtypes import is_complex
 from ..core.program import Machine, Schedule, Target
 from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, If, LoopProgram, Stmt
+from .choices import DEFAULTS, Choices
 from .classify import Chain, Contraction, along_memory, chain_of, contraction, reduction
 from .draft import Draft
 from .gemm import gemm
@@ -42,13 +43,18 @@ def schedule(program: LoopProgram, verify: bool = False, careful: bool = False) 
 
 def recommended(program: LoopProgram, verify: bool = False, careful: bool = False) -> LoopProgram:
     """The recipes' schedule, applied."""
+    return recorded(drafted(program, verify, careful).program, ())
+
+
+def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, choices: Choices = DEFAULTS) -> Draft:
+    """The recipes' schedule, with these values of its holes."""
+    draft = Draft(program, verify, careful, choices)
     target = program.first(Target)
     if target is None:
-        return recorded(program, ())
-    draft = Draft(program, verify, careful)
+        return draft
     for name in [loop.name for kernel in program.kernels for loop in outermost(kernel.body)][:MAX_NESTS]:
         _nest(draft, name, target.machine, True)
-    return recorded(draft.program, ())
+    return draft
 
 
 def outermost(stmts: tuple[Stmt, ...]) -> Iterator[For]:

@@ -6,6 +6,7 @@ from ..loop.statements import LoopProgram
 from .classify import Chain, Reduction, contiguous_loop, stores_in
 from .draft import Draft
 
+MAPS_AT_ONCE = 1                # vectors that a map computes one after the other
 SUMS_AT_ONCE = 4                # vectors that a sum along memory is spread over, to hide the latency of an addition
 COLUMNS_AT_ONCE = 4             # vectors of results that a sum across memory keeps in registers
 
@@ -16,10 +17,16 @@ def maps(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
     rest = [name for name in chain.names if name != loop]
     if rest and chain.names[-1] != loop:
         draft.take("reorder", *rest, loop)
-    outer, inner, *_ = draft.take("split", loop, lanes)
+    outer, inner, *_ = draft.take("split", loop, lanes * draft.choice("maps.vectors", MAPS_AT_ONCE))
     if threads:
         draft.thread(*rest, outer)
-    draft.take("vectorize", inner)
+    group, lane = draft.take("split", inner, lanes) if draft.choice("maps.vectors", MAPS_AT_ONCE) > 1 else ("", inner)
+    draft.take("vectorize", lane)
+    if group:
+        draft.take("unroll", group)
+    if draft.choice("maps.stream", 0):
+        for buffer in dict.fromkeys([store.ref.buffer for store in stores_in(chain.body)]):  # type: ignore[attr-defined]   # stores_in gives Arefs
+            draft.tries(("stream", outer, buffer))
 
 
 def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads: bool) -> None:
@@ -30,7 +37,7 @@ def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads
         draft.take("reorder", *order)
     if threads:
         draft.thread(*total.kept)
-    outer, inner, *_ = draft.take("split", loop, lanes * SUMS_AT_ONCE)
+    outer, inner, *_ = draft.take("split", loop, lanes * draft.choice("sums.vectors", SUMS_AT_ONCE))
     group, lane = draft.take("split", inner, lanes)
     made = draft.take("stage", outer, total.out.buffer, "partial", "register", group, lane)
     for name in (lane, *[n for n in made if n.startswith(f"{lane}_")]):
@@ -48,7 +55,7 @@ def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int, thread
     order = (*rest, loop, *total.summed)
     if order != chain.names:
         draft.take("reorder", *order)
-    outer, inner, *_ = draft.take("split", loop, lanes * COLUMNS_AT_ONCE)
+    outer, inner, *_ = draft.take("split", loop, lanes * draft.choice("columns.vectors", COLUMNS_AT_ONCE))
     draft.take("reorder", outer, *total.summed, inner)
     if threads:
         draft.thread(*rest, outer)

@@ -51,12 +51,13 @@ def transposes(draft: Draft, t: Transposition, machine: Machine, threads: bool) 
     """Tiles, for copies that fit the caches and for those that do not."""
     rest, size = [n for n in t.loops if n not in (t.down, t.across)], DTYPES[t.out.dtype].bytes
     lanes = min(machine.vector_bytes // size, MOST_LANES)
+    fits, tall_bytes = draft.choice("transposes.fits", FITS), draft.choice("transposes.down", TILE[0])
     extents = {loop.name: canonical(loop.hi - loop.lo) for loop in map(draft.loop, t.loops)}
-    large = normal((index(FITS * machine.cache_bytes[-1] // size) < reduce(mul, extents.values())) & (index(TILE[0] // size) <= extents[t.down]))
+    large = normal((index(fits * machine.cache_bytes[-1] // size) < reduce(mul, extents.values())) & (index(tall_bytes // size) <= extents[t.down]))
     if (order := (*rest, t.down, t.across)) != t.loops:
         draft.take("reorder", *order)
-    tall, down = draft.take("split", t.down, TILE[0] // size, "min")
-    wide, across = draft.take("split", t.across, TILE[1] // size, "min")
+    tall, down = draft.take("split", t.down, tall_bytes // size, "min")
+    wide, across = draft.take("split", t.across, draft.choice("transposes.across", TILE[1]) // size, "min")
     draft.take("reorder", tall, wide, down, across)
     if threads:
         draft.thread(*rest, tall)
