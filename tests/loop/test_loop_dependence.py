@@ -65,6 +65,7 @@ def test_gemm() -> None:
     ("(for i 0 (* M N) 1 serial (setf (aref C (floordiv i N) (mod i N)) 0.0))", None),
     ("(for i 0 (* (floordiv M 4) (floordiv N 8)) 1 serial (let a i64 (floordiv i (floordiv N 8))) (let b i64 (mod i (floordiv N 8)))"
      "(for ii 0 4 1 serial (for jj 0 8 1 serial (setf (aref C (+ (* 4 a) ii) (+ (* 8 b) jj)) 0.0))))", None),
+    ("(for j 0 (floordiv (* M N) 4) 1 serial (for i 0 4 1 serial (setf (aref C (floordiv (+ (* 4 j) i) N) (mod (+ (* 4 j) i) N)) 0.0)))", None),
     ("(for i 0 (* M N) 1 serial (setf (aref X (mod i N)) 0.0))",
      "one iteration of i writes (aref X (mod i N)), and a later one writes (aref X (mod i N)), which may be the same element"),
     ("(for i 0 (* M N) 1 serial (setf (aref C (floordiv i N) 0) 0.0))",

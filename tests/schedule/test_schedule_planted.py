@@ -44,6 +44,7 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "compute_at: one element less": ("compute_at", "compute_at.largest", lambda e, right=compute_at.largest: (right(e) or 2) - 1),
     "compute_at: what is read in between is not asked": ("compute_at", "compute_at.produced", unasked),
     "stage: a tile is taken to be set": ("stage", "stage._Tile._is_set", lambda tile, stmts, context: True),
+    "stage: cells that meet are not seen": ("stage", "stage.obstacle_to_one_to_one", lambda ref, axes, extents, context: None),
     "specialize: a size is taken for another": (
         "specialize", "specialize._equalities", lambda cond, find=specialize._equalities: [(v, index(c.value + 1)) for v, c in find(cond)]),
 }

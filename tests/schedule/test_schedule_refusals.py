@@ -258,6 +258,8 @@ REFUSALS = (
     ("E526", "(inline t)", STAGES.replace("(setf (aref t j)", "(setf (aref t (- (- N j) 1))"), "is not set once for each iteration of the loops around it"),
     ("E526", "(inline t)", "(local t f32 (N) scratch) (for j 0 N 2 serial (setf (aref t j) x)) (for k 0 N 2 serial (setf (aref v k) (aref t k)))", "another step than 1"),
     ("E526", "(inline t)", STAGES.replace("(for j 0 N", "(for j 1 N"), "inline t: (aref t k) is not proven to be one of the elements that 'j' sets"),
+    ("E515", "(fuse i j) (stage ij R accumulate stack ij)", "(for i 0 8 1 serial (for j 0 6 1 serial (incf (aref R i 0) (aref R i 0))))",
+     "two iterations of 'ij' meet in one element of (aref R (floordiv ij 6) 0); use partial"),
     # stage … write
     ("E515", "(stage j w write scratch)", ROWS, "stage j w: (aref w i) is not only set inside 'j', use accumulate"),
     ("E515", "(stage j R write stack j)", "(for j 0 8 1 serial (setf (aref R j 0) (+ (aref R j 0) x)))", "is not only set inside 'j', use accumulate"),

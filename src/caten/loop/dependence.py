@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from ..core.expr import Op, Var, index
+from ..core.expr import Expr, Op, Var, index
 from ..core.node import Node, substitute
 from ..core.program import Program
 from ..errors import error
 from .accesses import LANE, Access, accesses
-from .affine import Linear, canonical, of_atom, text_of
+from .affine import Linear, canonical, linear, of_atom, text_of
 from .context import Context
 from .effects import reads, writes, written
 from .integer_sets import Constraint
@@ -262,16 +262,25 @@ def _before(loop: For, context: Context) -> tuple[Constraint, ...]:
 
 
 def _before_as_two(loop: For, context: Context) -> list[tuple[Constraint, ...]]:
-    """The same for a loop that stands for two, whose body uses ⌊i/d⌋ and i mod d: the quotient is less than the copy's, or they are equal and
-    the remainder is less. Empty for other loops."""
+    """The same for a loop that stands for two, or for a part of one: its body uses ⌊e/d⌋ and e mod d, where e grows with i. The quotient is less
+    than the copy's, or they are equal and the remainder is less. Empty for other loops."""
     var, other, known = Var(loop.name, "i64"), Var(loop.name + OTHER, "i64"), context.inside(loop)
-    bound = {n.name for n in loop.unique() if isinstance(n, For | Let)}
-    divisors = [n.args[1] for n in loop.unique() if isinstance(n, Op) and n.fn == "floordiv" and n.args[0] is var]
-    divisor = next((d for d in divisors if not reads(d) and not any(isinstance(n, Var) and n.name in bound for n in d.unique())), None)
-    if divisor is None or not known.proves(loop.step > index(0)) or not known.proves(divisor > index(0)):
+    divided = next((n.args for n in loop.unique() if isinstance(n, Op) and n.fn == "floordiv" and _grows_with(n.args[0], n.args[1], loop)), None)
+    if divided is None or not known.proves(loop.step > index(0)) or not known.proves(divided[1] > index(0)):
         return []
-    quotients, remainders = [known.linear(Op(fn, (other, divisor))) - known.linear(Op(fn, (var, divisor))) for fn in ("floordiv", "mod")]
+    copied = substitute(divided, {var: other})
+    quotients, remainders = [known.linear(Op(fn, copied)) - known.linear(Op(fn, divided)) for fn in ("floordiv", "mod")]
     return [(Constraint(quotients.shifted(-1)),), (Constraint(quotients, equal=True), Constraint(remainders.shifted(-1)))]
+
+
+def _grows_with(value: Expr, divisor: Expr, loop: For) -> bool:
+    """Does a value grow by a positive constant from iteration to iteration, and is the divisor the same in all?"""
+    var, form = Var(loop.name, "i64"), linear(value)
+    growth = form.terms.get((var,), 0)
+    if growth <= 0 or reads(value) or reads(divisor):
+        return False
+    others = {n.name for atom in (*form.plus(of_atom(var), -growth).atoms(), divisor) for n in atom.unique() if isinstance(n, Var)}
+    return others.isdisjoint([n.name for n in loop.unique() if isinstance(n, For | Let)])
 
 
 def _precedes(order: list[str], at: int, sign: dict[str, int], towards: int) -> tuple[Constraint, ...]:

@@ -10,6 +10,7 @@ from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.statements import SPACES, Aref, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, is_const
+from ..cells import obstacle_to_one_to_one
 from ..guards import guards_of, shortened, throughout, without_guards, wrapped
 from ..names import renamed
 from ..nests import accesses, context_at, enclosing, find, largest, loops_in, mentions, reads_memory, refusal, replaced, stride_in, writes
@@ -336,18 +337,9 @@ class _Tile:
             raise self.refuse(f"what is not written under its conditions would be stored back while other iterations of '{thread.name}' write it")
 
     def _check_one_to_one(self) -> None:
-        """Different cells of the tile must stand for different elements: each axis moves one index, by more than the faster ones together."""
-        for position in range(len(self.ref.index)):
-            moving = [(abs(s), extent) for loop, extent in zip(self.axes, self.extents, strict=True)
-                      if (s := stride_in(self.ref.index[position], loop.name)) != 0 and s is not None]
-            reach = 0
-            for stride, extent in sorted(moving, key=lambda m: m[0]):
-                if stride <= reach:
-                    raise self.refuse(f"two iterations meet in one element of {self.ref}")
-                reach += stride * (extent.value - 1) if isinstance(extent, Const) else 1 << 62
-        for loop in self.axes:
-            if not any(stride_in(i, loop.name) for i in self.ref.index):
-                raise self.refuse(f"two iterations of '{loop.name}' meet in one element of {self.ref}; use partial")
+        reason = obstacle_to_one_to_one(self.ref, self.axes, self.extents, self.context)
+        if reason is not None:
+            raise self.refuse(reason)
 
     def refuse(self, reason: str) -> Exception:
         return refusal("E515", self.step, reason)
