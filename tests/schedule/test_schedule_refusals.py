@@ -57,6 +57,12 @@ REFUSALS = (
     ("E521", "(hoist j)", "(for j 0 N 1 serial (if (< j 4) ((setf (aref v j) x))))",
      "hoist j: every condition in it changes with its iterations, or reads memory: (< j 4)"),
     ("E521", "(hoist j)", "(for j 0 N 1 serial (if (< (aref s) 1.0) ((incf (aref s) x))))", "or reads memory: (< (aref s) 1.0)"),
+    # precompute
+    ("E532", "(precompute t)", ONE, "precompute t: there is no tile 't'"),
+    ("E532", "(stage i u read stack j) (precompute u_tile)", "(for i 0 M 1 serial (for j 0 8 1 serial (if (< j N) ((incf (aref w i) (aref u j))))))",
+     "precompute u_tile: its elements are not all multiplied by the same value"),
+    ("E532", "(stage i u read stack j) (precompute u_tile)",
+     "(for i 0 M 1 serial (for j 0 8 1 serial (if (< j N) ((incf (aref w i) (* (aref A i j) (aref u j)))))))", "is no scalar of the call"),
     # unroll
     ("E512", "(unroll j)", ONE, "unroll j: its range from 0 to N by 1 is not constant"),
     ("E512", "(unroll j full)", "(for j 0 65 1 serial (incf (aref s) x))", "unroll j: 65 copies of its body are too much text"),

@@ -120,8 +120,21 @@ def test_lowering_keeps_what_an_element_was_until_it_is_read() -> None:
     body = """(for i 0 M 1 serial (for j 0 N 1 serial (local s f32 () register) (setf (aref s) 0.0)
       (for p 0 K 1 serial (incf (aref s) (* (aref A i p) (aref B p j)))) (setf (aref C i j) (* (aref C i j) (aref s)))))"""
     text = loops(body)
-    assert text.count("(setf (aref C i j)") == 1
-    assert "(setf (aref C i j) (* (aref C i j) (aref s_add)))" in text
+    assert "(setf (aref C i_2 j_2) (* (aref C i_2 j_2) (aref s_add i_2 j_2)))" in text
+    assert "(local s_add f32 (M N) scratch)" in text
+    scalar = text_of_sum("(* (aref C i j) (aref s))", "(aref A i p)")
+    assert "(setf (aref C i j) (* (aref C i j) (aref s_add)))" in scalar
+
+
+def text_of_sum(value: str, term: str) -> str:
+    return loops(f"""(for i 0 M 1 serial (for j 0 N 1 serial (local s f32 () register) (setf (aref s) 0.0)
+      (for p 0 K 1 serial (incf (aref s) {term})) (setf (aref C i j) {value})))""")
+
+
+def test_lowering_adds_a_contraction_to_what_the_element_becomes() -> None:
+    text = text_of_sum("(+ (* 2.0 (aref C i j)) (aref s))", "(* (aref A i p) (aref B p j))")
+    assert "(setf (aref C i j) (* 2.0 (aref C i j)))" in text
+    assert "local" not in text
 
 
 @pytest.mark.parametrize(("text", "code"), [

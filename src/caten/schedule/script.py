@@ -20,6 +20,7 @@ from .primitives.inline import inline
 from .primitives.merge import merge
 from .primitives.pad import pad
 from .primitives.parallel import parallel
+from .primitives.precompute import precompute
 from .primitives.prefetch import prefetch
 from .primitives.reorder import reorder
 from .primitives.specialize import specialize
@@ -66,6 +67,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "vectorize": Primitive(vectorize, ("loop",)),
     "parallel": Primitive(parallel, ("loop",)),
     "stage": Primitive(stage, ("loop", "buffer", HOWS, ("register", "stack", "scratch")), (), "loop"),
+    "precompute": Primitive(precompute, ("buffer",)),
     "prefetch": Primitive(prefetch, ("loop", "buffer", "count"), (("write",),)),
     "stream": Primitive(stream, ("loop", "buffer")),
     "contract": Primitive(contract, ("loop",)),

@@ -5,6 +5,8 @@ Every definition becomes a loop nest, in order, in one kernel. A reduce is fused
     accumulate in place   C[i] = C[i] + R[i]     ->  for i, p: C[i] += …
     start, then add       C[i] = x + R[i]        ->  for i: C[i] = x;  for i, p: C[i] += …
                           C[i] = f(R[i])         ->  for i: C[i] = 0;  for i, p: C[i] += …;  for i: C[i] = f(C[i])     (contractions)
+                          C[i] = g(C[i]) + R[i]  ->  for i: C[i] = g(C[i]);  for i, p: C[i] += …                        (contractions)
+    an array of its own   C[i] = f(C[i], R[i])   ->  for i, p: T[i] += …;  for i: C[i] = f(C[i], T[i])                  (contractions)
     a local per element   C[i] = f(C[i], R[i])   ->  for i: acc = 0; for p: acc += …; C[i] = f(C[i], acc)               (all others)
 """
 from __future__ import annotations
@@ -79,7 +81,23 @@ class _Lowering:
                     finish = () if rest is total else self._loops(
                         value.axes, lambda place: (Setf(place(name, value.type, value.axes), place.inside(substitute(rest, {total: old}))),))
                     return (*begin, *accumulate, *finish)
+            if own_axes and _is_contraction(reduce) and name not in {n.buffer for n in reduce.unique() if isinstance(n, Read)}:
+                return self._beside(name, value, reduce, total)
         return self._loops(value.axes, lambda place: self._element(name, value, reads, place))
+
+    def _beside(self, name: str, value: Compute, reduce: Reduce, total: Read) -> tuple[Stmt, ...]:
+        """A contraction whose reader also reads what it overwrites: added to that, where it is a summand, else summed in an array of its own."""
+        old = Read(name, total.index, value.type)
+        match value.expr:
+            case Op(reduce.fn, (rest, last)) if last is total and not contains(rest, total) and reduce.type == value.type:
+                begin = self._loops(value.axes, lambda place: (Setf(place(name, value.type, value.axes), place.inside(rest)),))
+                return (*begin, *self._accumulate(name, value, reduce))
+        apart = Compute(reduce.type, value.axes, old)
+        own = self.names.fresh(total.buffer)
+        zero = self._loops(value.axes, lambda place: (Setf(place(own, reduce.type, value.axes), identity(reduce.fn, reduce.type)),))
+        finish = substitute(value.expr, {total: Read(own, total.index, reduce.type)})
+        end = self._loops(value.axes, lambda place: (Setf(place(name, value.type, value.axes), place.inside(finish)),))
+        return (*self.declaration(own, apart), *zero, *self._accumulate(own, value, reduce, reduce.type), *end)
 
     def _element(self, name: str, value: Compute, reads: list[Read], place: _Places) -> tuple[Stmt, ...]:
         """One element: each reduce into a local of its own, then the expression."""
@@ -94,8 +112,8 @@ class _Lowering:
             stmts += self._over(reduce, inside, acc)
         return (*stmts, Setf(place(name, value.type, value.axes), place.inside(substitute(value.expr, totals))))
 
-    def _accumulate(self, name: str, value: Compute, reduce: Reduce) -> tuple[Stmt, ...]:
-        return self._loops(value.axes, lambda place: self._over(reduce, place, place(name, value.type, value.axes)))
+    def _accumulate(self, name: str, value: Compute, reduce: Reduce, dtype: str = "") -> tuple[Stmt, ...]:
+        return self._loops(value.axes, lambda place: self._over(reduce, place, place(name, dtype or value.type, value.axes)))
 
     def _over(self, reduce: Reduce, place: _Places, target: Aref) -> tuple[Stmt, ...]:
         """The loops over the reduced axes around one accumulation."""

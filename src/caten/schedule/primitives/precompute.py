@@ -1,0 +1,76 @@
+"""precompute: what every use of a tile computes from an element and constants of the call is computed once, where the tile is filled."""
+from __future__ import annotations
+
+from ...core.expr import Const, Expr, Op, Var
+from ...core.node import Node
+from ...core.program import Scalar
+from ...loop.statements import Aref, Kernel, Local, LoopProgram, Setf, Stmt, Vref
+from ..nests import refusal
+
+
+def precompute(program: LoopProgram, tile: str) -> LoopProgram:
+    """Where every use of a tile multiplies it by the same scalar of the call, its elements are multiplied when they are put into it. Cells that
+    are filled with zeros stay zero.
+
+        (precompute A_tile)
+        (setf (aref A_tile p) (aref A i p)) …                    (setf (aref A_tile p) (* x (aref A i p))) …
+        (incf (aref s) (* (* x (aref A_tile p)) y))      ->      (incf (aref s) (* (aref A_tile p) y))
+    """
+    step = f"precompute {tile}"
+    if not any(isinstance(n, Local) and n.name == tile for n in program.unique()):
+        raise refusal("E532", step, f"there is no tile '{tile}'")
+    reads, products, stores = _uses(program, tile)
+    factors = {_factor(product, tile) for product in products}
+    if len(factors) != 1 or reads != sum(products.values()):
+        raise refusal("E532", step, f"its elements are not all multiplied by the same value: {_shown(program, tile)}")
+    (factor,) = factors
+    if not stores or not isinstance(factor, Var) or factor.name not in {s.name for s in program.all(Scalar)}:
+        raise refusal("E532", step, f"{factor} is no scalar of the call")
+    scalar = factor
+
+    def go(node: Node) -> Node:
+        if isinstance(node, Op) and node in products:
+            return node.args[0] if node.args[1] is scalar else node.args[1]
+        if isinstance(node, Setf) and isinstance(node.ref, Aref) and node.ref.buffer == tile:
+            return node.replace(value=_scaled(node.value, scalar, node.ref.dtype))
+        mapped: Node = node.map(go)
+        return mapped
+    return program.replace(clauses=tuple([c.map(go) if isinstance(c, Kernel) else c for c in program.clauses]))
+
+
+def _scaled(value: Expr, factor: Expr, dtype: str) -> Expr:
+    match value:
+        case Op(fn="where", args=(cond, yes, Const(value=0) as zero)):
+            return Op("where", (cond, _scaled(yes, factor, dtype), zero))
+    return Op("mul", (factor, value))
+
+
+def _uses(program: LoopProgram, tile: str) -> tuple[int, dict[Op, int], int]:
+    """How often the tile is read, the products it is read in with how often these stand there, and how many statements fill it."""
+    reads, stores, products = 0, 0, dict[Op, int]()
+    for kernel in program.kernels:
+        for node in kernel.walk():
+            if isinstance(node, Setf) and isinstance(node.ref, Aref) and node.ref.buffer == tile:
+                stores += 1
+                reads -= 1                                            # the place that it sets
+            elif isinstance(node, Aref | Vref) and node.buffer == tile:
+                reads += 1
+            elif isinstance(node, Op) and _factor(node, tile) is not None:
+                products[node] = products.get(node, 0) + 1
+    return reads, products, stores
+
+
+def _factor(node: Op, tile: str) -> Expr | None:
+    """What the product multiplies an element of the tile by."""
+    match node:
+        case Op(fn="mul", args=(Aref(buffer=name), other)) if name == tile:
+            return other
+        case Op(fn="mul", args=(other, Aref(buffer=name))) if name == tile:
+            return other
+    return None
+
+
+def _shown(program: LoopProgram, tile: str) -> str:
+    uses = [stmt for kernel in program.kernels for stmt in kernel.walk() if isinstance(stmt, Stmt) and any(
+        isinstance(c, Expr) and any(isinstance(n, Aref | Vref) and n.buffer == tile for n in c.walk()) for c in stmt.children)]
+    return ", ".join([str(u) for u in uses[:2]])
