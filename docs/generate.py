@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from caten import pipeline
 from caten.cli.app import COMMANDS, cli
 from caten.cli.products import KINDS
-from caten.core import dtypes, expr, program, scalars
+from caten.core import dtypes, elementary, expr, program, scalars
+from caten.core.elementary import table
 from caten.core.monoids import MONOIDS
 from caten.core.node import Node
 from caten.core.text import show
@@ -155,6 +156,7 @@ def operators_page() -> str:
     principal = "\n".join(row(o) for o in scalars.OPERATORS.values() if o.principal)
     structural = "\n".join(f"| `{k}` | {v} |" for k, v in scalars.STRUCTURAL.items())
     others = "\n".join(row(o) for o in scalars.OPERATORS.values() if not o.principal)
+    errors = "\n".join(f"| `{fn}` | {' | '.join('' if e is None else f'{e:g}' for e in row)} |" for fn, row in table.ERRORS.items())
     types = "\n".join(f"| `{d.name}` | {', '.join(f'`{s}`' for s, n in dtypes.SPELLINGS.items() if n == d.name)} | {d.bytes} |" for d in dtypes.DTYPES.values())
     return f"""{GENERATED}
 # Operators and element types
@@ -174,6 +176,16 @@ def operators_page() -> str:
 
 {head}
 {others}
+
+## Functions of vectors
+
+{module_text(elementary)}
+
+The greatest errors found, in units in the last place, rounded up; an empty cell is a function that is computed lane by lane:
+
+| name | float32 | float64 | float32, fast | float64, fast |
+|---|---|---|---|---|
+{errors}
 
 ## Element types
 

@@ -37,6 +37,7 @@ class Clang(CStyle, Runtime):
         "OPT": Choice(3, "the C compiler's optimisation level", of=(0, 1, 2, 3)),
         "CC": Text(None, "the C compiler"),
         "SIMD_LEN": Int(None, "float32 lanes of a vector (a power of two; 1: none)", least=1, greatest=64),
+        "MATH": Choice("precise", "functions on vectors: within the error of the operator's row, or in fewer operations", of=("precise", "fast")),
         "SLEEF": Flag(False, "take vector math functions from the SLEEF library"),
     }
 
@@ -80,6 +81,10 @@ class Clang(CStyle, Runtime):
     @property
     def fused(self) -> bool:      # type: ignore[override]   # as above
         return self.machine().has_fma
+
+    @property
+    def vector_bytes(self) -> int:      # type: ignore[override]   # as above
+        return cpu.machine(cpu.resolve(self.settings["MARCH"])).vector_bytes
 
     @property
     def unrolls(self) -> bool:      # type: ignore[override]   # as above

@@ -2,8 +2,9 @@
 
 A runtime spells an operator natively or has it decomposed here. Of the principal ones only `fma` has a rule; the other twenty of the table (add sub
 mul div floordiv mod max min, and or xor shl shr, lt eq where, sqrt exp log sin), the conversions and the structural ones must be native, and with
-complex elements `real imag conj` too. Functions of float32 are computed in float64 and rounded once (core.functions), which keeps them within the
-bound of their row; in float64 they are within twice that bound plus one unit in the last place.
+complex elements `real imag conj` too; a runtime for C may lack exp and log, and has those of core.elementary then. Functions of float32 are computed
+in float64 and rounded once (core.functions), which keeps them within the bound of their row; in float64 they are within twice that bound plus one
+unit in the last place. On vectors most functions have a form of their own in core.elementary.
 """
 from __future__ import annotations
 

@@ -68,11 +68,13 @@ class CStyle:
     settings: Mapping[str, Any] = {}
     vector_functions: Mapping[tuple[str, str, int], str] = {}      # (operator, type, lanes) -> a function of a vector library
     fused: bool = False                                             # has the machine a fused multiply-add?
+    vector_bytes: int = 64                                          # the width of its registers
     unrolls: bool = False          # does the compiler keep arrays in registers whose indices are numbers only after it unrolled a loop?
 
     def render(self, *programs: LoopProgram) -> str:
         """One translation unit for one program, or for a library of several."""
-        helpers = Helpers(self.types, self.ops, self.vector_functions, definitions.write, self.fused)
+        helpers = Helpers(self.types, self.ops, self.vector_functions, definitions.write, self.fused, self.settings.get("MATH") == "fast",
+                          self.vector_bytes)
         exported = [symbol(p.name) + end for p in programs for end in ("", "_ws", "_check")]
         parts = [self._program(p, helpers, exported) for p in programs]
         body = "\n".join(parts)

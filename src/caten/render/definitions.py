@@ -2,20 +2,53 @@
 from __future__ import annotations
 
 from ..core.decompose import Definition, definition
+from ..core.dtypes import DTYPES
+from ..core.elementary import table
+from ..core.elementary.arithmetic import Arithmetic
 from ..errors import error
+from . import widening
 from .expressions import Expressions
 from .helpers import Helpers
 from .names import Names
-from .polynomials import polynomial
 
 
 def write(helpers: Helpers, fn: str, dtype: str, lanes: int, name: str) -> str:
     """The text of a function `name` for an operator on scalars or vectors of a type. E616 where there is no rule either."""
-    found = polynomial(fn, dtype, helpers.fused) if lanes > 1 else None
-    found = found or definition(fn, dtype, frozenset(helpers.ops))
+    a = helpers.arithmetic(dtype)
+    if lanes > 1 and table.has_form(fn, a):
+        if table.is_wide(fn, a) or (lanes > 2 and DTYPES[dtype].bytes * lanes > helpers.vector_bytes):
+            return by_halves(helpers, fn, a, lanes, name)
+        return form(helpers, fn, a, lanes, name)
+    found = definition(fn, dtype, frozenset(helpers.ops))
+    if found is None and table.limit(fn, a) is None and (expanded := table.expand(fn, operands := table.parameters(fn, a), a)) is not None:
+        found = Definition.of(operands, expanded)                   # a principal function, such as exp
     if found is None:
         raise error("E616", f"this runtime cannot compute '{fn}' of {dtype}", hint="its table of operators lacks it, and no rule replaces it")
     return function(helpers, found, lanes, name)
+
+
+def form(helpers: Helpers, fn: str, a: Arithmetic, lanes: int, name: str) -> str:
+    """An operator by its form in core.elementary."""
+    operands = table.parameters(fn, a)
+    return function(helpers, Definition.of(operands, table.FORMS[fn].write(a, *operands)), lanes, name)
+
+
+def by_halves(helpers: Helpers, fn: str, a: Arithmetic, lanes: int, name: str) -> str:
+    """A form on half of the lanes at a time: of float32 that is computed in float64, and of vectors wider than the registers."""
+    through = a.wide() if table.is_wide(fn, a) else a
+    half = max(lanes // 2, 2)
+    inner = f"ct_{fn}_{'short_' * through.short}{through.dtype}x{half}"
+    if through.short:
+        helpers.define(inner, lambda: form(helpers, fn, through, half, inner))
+    else:
+        helpers.define(inner, lambda: write(helpers, fn, a.dtype, half, inner))
+    vector, operands = helpers.type(a.dtype, lanes), [p.name for p in table.parameters(fn, a)]
+    if lanes == half:
+        given = [widening.converted(v, a.dtype, through.dtype, helpers.type(through.dtype, half)) for v in operands]
+        result = widening.converted(f"{inner}({', '.join(given)})", through.dtype, a.dtype, vector)
+    else:
+        result = widening.halved(helpers, inner, operands, a.dtype, through.dtype, lanes)
+    return helpers.function(name, vector, ", ".join([f"{vector} {v}" for v in operands]), f"return {result};")
 
 
 def function(helpers: Helpers, found: Definition, lanes: int, name: str) -> str:

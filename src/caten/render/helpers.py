@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..core.dtypes import DTYPES
+from ..core.elementary import table
+from ..core.elementary.arithmetic import Arithmetic
 from .code import AND, EQUALITY, OR, UNARY, Code, Infix, Libm, Prefix, Spelling, call, infix, prefix
 from .literals import literal
-from .polynomials import FORMS, LIMITS, NEED_FMA
 
 # (operator, kinds) -> the body of its scalar helper. T: the type, U: the unsigned type of its width, P: the real type of a complex one,
 # BITS: its width, F: the `f` of float32 functions. Arguments are a, b, c.
@@ -79,12 +80,13 @@ _VECTOR_ROWS = {(op, kind): text for (op, kinds), text in VECTORS.items() for ki
 
 class Helpers:
     """The helpers and headers that a text has asked for. `types`, `ops` and `vectors` are the runtime's tables; `define` writes the function of an
-    operator that they lack (render.definitions), `fused`: has the machine a fused multiply-add?"""
+    operator that they lack (render.definitions). `fused`: has the machine a fused multiply-add? `fast`: may functions of vectors be off by more?
+    `vector_bytes`: the width of a register."""
 
     def __init__(self, types: Mapping[str, str], ops: Mapping[str, Spelling], vectors: Mapping[tuple[str, str, int], str],
-                 define: Callable[[Helpers, str, str, int, str], str], fused: bool = False):
+                 define: Callable[[Helpers, str, str, int, str], str], fused: bool = False, fast: bool = False, vector_bytes: int = 64):
         self.types, self.ops, self.vectors, self._define = types, ops, vectors, define
-        self.fused = fused
+        self.fused, self.fast, self.vector_bytes = fused, fast, vector_bytes
         self.texts: dict[str, str] = {}
         self.headers: set[str] = {"stdint.h"}
         self._pending: list[str] = []
@@ -101,9 +103,9 @@ class Helpers:
             self.texts[name] = text
         return name
 
-    def function(self, name: str, result: str, args: str, body: str) -> str:
+    def function(self, name: str, result: str, args: str, body: str, storage: str = "static inline ") -> str:
         lines = "".join([f"    {line}\n" for line in body.split("\n")])
-        return f"static inline {result} {name}({args})\n{{\n{lines}}}\n"
+        return f"{storage}{result} {name}({args})\n{{\n{lines}}}\n"
 
     # -- types ------------------------------------------------------------------------------------------------------------------------------
 
@@ -157,7 +159,7 @@ class Helpers:
         self.headers.add("math.h")
         return name + "f" * (dtype == "f32")
 
-    def lanewise(self, scalar: str, name: str, dtype: str, result: str, lanes: int, arity: int) -> str:
+    def lanewise(self, scalar: str, name: str, dtype: str, result: str, lanes: int, arity: int, storage: str = "static inline ") -> str:
         """A vector function that applies a scalar one to every lane; C compilers turn it back into a vector instruction where there is one."""
         def make() -> str:
             vector, out = self.type(dtype, lanes), self.type(result, lanes)
@@ -166,7 +168,7 @@ class Helpers:
             body = _listed(out, calls)
             if (builtin := BUILTINS.get(scalar)) is not None:
                 body = f"#if __has_builtin({builtin})\nreturn {builtin}({', '.join(arguments)});\n#else\n{body}\n#endif"
-            return self.function(name, out, ", ".join([f"{vector} {v}" for v in arguments]), body)
+            return self.function(name, out, ", ".join([f"{vector} {v}" for v in arguments]), body, storage)
         return self.define(name, make)
 
     def vector_operator(self, fn: str, dtype: str, lanes: int, arity: int) -> str:
@@ -183,20 +185,25 @@ class Helpers:
                 body = "return " + form.replace("SELECT", select) + ";"
                 return self.function(name, vector, ", ".join([f"{vector} {v}" for v in "abc"[:arity]]), body)
             return self.define(name, make)
-        if (fn, dtype) in FORMS and (self.fused or fn not in NEED_FMA):
-            return self.limited(fn, dtype, lanes) if fn in LIMITS else self.defined(fn, dtype, lanes)
+        if table.has_form(fn, self.arithmetic(dtype)):
+            limit = table.limit(fn, self.arithmetic(dtype))
+            return self.defined(fn, dtype, lanes) if limit is None else self.limited(fn, dtype, lanes, limit)
         scalar = self.libm(fn, dtype) if fn == "fma" else self.scalar_function(fn, dtype)
         return self.lanewise(scalar, name, dtype, dtype, lanes, arity)
 
-    def limited(self, fn: str, dtype: str, lanes: int) -> str:
-        """A vector function by its polynomial, and lane by lane where one of its arguments is beyond the polynomial's limit."""
+    def arithmetic(self, dtype: str) -> Arithmetic:
+        """What elementary functions of vectors are computed with."""
+        return Arithmetic(dtype, self.fused, self.fast)
+
+    def limited(self, fn: str, dtype: str, lanes: int, most: float) -> str:
+        """A vector function by its form, and lane by lane where one of its arguments is beyond what the form holds for."""
         name = f"ct_{fn}_{dtype}x{lanes}"
 
         def make() -> str:
             vector = self.type(dtype, lanes)
             near = self.define(f"{name}_near", lambda: self._define(self, fn, dtype, lanes, f"{name}_near"))
-            far = self.lanewise(self.scalar_function(fn, dtype), f"{name}_far", dtype, dtype, lanes, 1)
-            limit = literal(LIMITS[fn], dtype).text
+            far = self.lanewise(self.scalar_function(fn, dtype), f"{name}_far", dtype, dtype, lanes, 1, "__attribute__((noinline, cold)) static ")
+            limit = literal(most, dtype).text
             beyond = f"(x > {limit}) | (x < -{limit})"
             return self.function(name, vector, f"{vector} x",
                                  f"if ({self.fold('or', f'i{DTYPES[dtype].bits}', lanes)}({beyond})) return {far}(x);\nreturn {near}(x);")

@@ -1,0 +1,139 @@
+"""What elementary functions are written with: the layout of a float type, fused multiply-add where the machine has it, bits as exponents.
+
+Everything is arithmetic, choice by lane and shifts of unsigned integers, so any SIMD unit runs it, without one 64-bit multiplication, signed shift
+or conversion between integers and floats.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..expr import Bitcast, Expr, Op, number
+
+LAYOUT = {"f32": ("u32", 23, 127), "f64": ("u64", 52, 1023)}       # the integers of its width, bits of the mantissa, bias of the exponent
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """Arithmetic in one float type. `fused`: has the machine a fused multiply-add? `fast`: fewer operations before the last digit. `short`: float64
+    for a result that is rounded to float32, so that 2^-30 is exact enough and nothing of float32's range overflows or is denormal."""
+
+    dtype: str
+    fused: bool = True
+    fast: bool = False
+    short: bool = False
+
+    @property
+    def integer(self) -> str:
+        return LAYOUT[self.dtype][0]
+
+    @property
+    def mantissa(self) -> int:
+        """Bits after the binary point."""
+        return LAYOUT[self.dtype][1]
+
+    @property
+    def bias(self) -> int:
+        """What is added to an exponent to store it."""
+        return LAYOUT[self.dtype][2]
+
+    @property
+    def rounder(self) -> float:
+        """1.5 · 2^m: what is added to it is rounded to a whole number, which then stands in the low bits."""
+        return 1.5 * 2.0**self.mantissa
+
+    def at(self, value: float) -> Expr:
+        """A constant."""
+        return number(value, self.dtype)
+
+    def mad(self, a: Expr, b: Expr, c: Expr) -> Expr:
+        """a · b + c, rounded once where the machine can."""
+        return Op("fma", (a, b, c)) if self.fused else a * b + c
+
+    def horner(self, x: Expr, coefficients: Sequence[float]) -> Expr:
+        """c₀ + c₁ x + c₂ x² + …"""
+        total = self.at(coefficients[-1])
+        for c in reversed(coefficients[:-1]):
+            total = self.mad(total, x, self.at(c))
+        return total
+
+    def minus(self, x: Expr) -> Expr:
+        """-x"""
+        return x * -1.0
+
+    # -- choice -----------------------------------------------------------------------------------------------------------------------------
+
+    def where(self, cond: Expr, yes: Expr | float, no: Expr | float) -> Expr:
+        """yes if cond else no, lane by lane."""
+        arms = [arm if isinstance(arm, Expr) else self.at(arm) for arm in (yes, no)]
+        return Op("where", (cond, *arms))
+
+    def clamp(self, x: Expr, low: float | None, high: float | None) -> Expr:
+        """x brought into [low, high]; NaN stays."""
+        if high is not None:
+            x = self.where(x > high, high, x)
+        return x if low is None else self.where(x < low, low, x)
+
+    # -- bits -------------------------------------------------------------------------------------------------------------------------------
+
+    def word(self, value: int) -> Expr:
+        """An unsigned integer of the type's width."""
+        return number(value, self.integer)
+
+    def bits(self, x: Expr) -> Expr:
+        return Bitcast(self.integer, x)
+
+    def real(self, bits: Expr) -> Expr:
+        return Bitcast(self.dtype, bits)
+
+    def magnitude(self, x: Expr) -> Expr:
+        """|x|"""
+        return self.real(Op("and", (self.bits(x), self.word((1 << (self.mantissa + self.exponent_bits)) - 1))))
+
+    @property
+    def exponent_bits(self) -> int:
+        return (self.bias + 1).bit_length()
+
+    @property
+    def sign(self) -> int:
+        """The sign bit."""
+        return 1 << (self.mantissa + self.exponent_bits)
+
+    def sign_of(self, x: Expr) -> Expr:
+        """The sign bit of x, and nothing else."""
+        return Op("and", (self.bits(x), self.word(self.sign)))
+
+    def with_sign(self, magnitude: Expr, x: Expr) -> Expr:
+        """A value that is not negative, with the sign of x."""
+        return self.real(Op("or", (self.bits(magnitude), self.sign_of(x))))
+
+    def shl(self, bits: Expr, by: int) -> Expr:
+        return Op("shl", (bits, self.word(by)))
+
+    def shr(self, bits: Expr, by: int) -> Expr:
+        return Op("shr", (bits, self.word(by)))
+
+    def power_of_two(self, biased: Expr) -> Expr:
+        """2^(biased - bias) from the low bits of an integer; 0 is 0, and the greatest is infinity."""
+        return self.real(self.shl(biased, self.mantissa))
+
+    def whole(self, bits: Expr, bias: Expr) -> Expr:
+        """A small unsigned integer as a float, less `bias` (2^m and what else is to be taken off)."""
+        start = (self.mantissa + self.bias) << self.mantissa                   # the bits of 2^m
+        return self.real(Op("add", (bits, self.word(start)))) - bias
+
+    # -- sums and products with what rounding takes ------------------------------------------------------------------------------------------
+
+    def two_sum(self, x: Expr, y: Expr) -> tuple[Expr, Expr]:
+        """x + y and its rounding error, for |x| ≥ |y| or x = 0 (Dekker)."""
+        total = x + y
+        return total, y - (total - x)
+
+    def two_product(self, x: Expr, y: Expr) -> tuple[Expr, Expr]:
+        """x · y and its rounding error; needs the fused multiply-add."""
+        product = x * y
+        return product, self.mad(x, y, self.minus(product))
+
+    def wide(self) -> Arithmetic:
+        """Float64 for a result in float32, on the same machine."""
+        return Arithmetic("f64", self.fused, self.fast, short=True)

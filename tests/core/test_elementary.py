@@ -1,0 +1,108 @@
+"""Elementary functions by their forms, evaluated by the meaning of the operators in them: within the bound of the row, special values included."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from test_decompose import compute, pairs, points, steps
+
+from caten.core import evaluate
+from caten.core.decompose import decompose
+from caten.core.elementary import table
+from caten.core.elementary.arithmetic import Arithmetic
+from caten.core.expr import Expr, Op, Var
+from caten.core.rewrite import rewrite
+from caten.core.scalars import OPERATORS
+
+FAST_ULP = 3.5
+PRINCIPAL = frozenset(fn for fn, row in OPERATORS.items() if row.principal) - {"exp", "log", "sin"}
+ARITHMETICS = [Arithmetic(dtype, fused, fast) for dtype in ("f32", "f64") for fused, fast in ((True, False), (True, True), (False, False))]
+CASES = [pytest.param(fn, a, id=f"{fn}-{a.dtype}{'' if a.fused else '-unfused'}{'-fast' if a.fast else ''}")
+         for fn in table.FORMS for a in ARITHMETICS if table.has_form(fn, a)]
+
+
+def expanded(fn: str, a: Arithmetic) -> Expr:
+    """The operator with every form in it expanded."""
+    rules = table.rules(a.fused, a.fast)
+    whole = Op(fn, tuple(Var(v, a.dtype) for v in "xy"[:OPERATORS[fn].arity]))
+    return rewrite(whole, rules)         # type: ignore[no-any-return]
+
+
+def reference(fn: str, args: list[Any], dtype: str) -> tuple[Any, bool]:
+    """The values rounded once, and whether they are: in float64 by way of long double, where numpy has the function and that is longer."""
+    if dtype == "f64" and OPERATORS[fn].numpy and np.finfo(np.longdouble).nmant > 60:
+        with np.errstate(all="ignore"):
+            return getattr(np, OPERATORS[fn].numpy)(*[v.astype(np.longdouble) for v in args]).astype(np.float64), True
+    return evaluate.apply(fn, args, dtype), dtype == "f32"
+
+
+def allowed(fn: str, a: Arithmetic, exact: bool) -> float:
+    """Steps: the bound of the row, and half of one for the reference's own rounding."""
+    bound = max(OPERATORS[fn].ulp, FAST_ULP) if a.fast else OPERATORS[fn].ulp
+    return math.floor(bound + 0.5) + (not exact)
+
+
+def operands(fn: str, a: Arithmetic) -> list[Any]:
+    if OPERATORS[fn].arity == 2:
+        return list(pairs(a.dtype))
+    x = points(a.dtype)
+    most = table.limit(fn, a)
+    return [x if most is None else x[np.isnan(x) | (np.abs(x) <= most)]]
+
+
+@pytest.mark.parametrize(("fn", "a"), CASES)
+def test_a_form_is_within_its_bound(fn: str, a: Arithmetic) -> None:
+    args = operands(fn, a)
+    got, (expected, exact) = compute(expanded(fn, a), dict(zip("xy", args, strict=False))), reference(fn, args, a.dtype)
+    assert got.dtype == expected.dtype
+    apart = steps(got, expected)
+    if a.fast:                                                      # what is below twice the least normal number may come out as 0
+        apart = np.where((got == 0) & (np.abs(expected) < 2 * np.finfo(got.dtype).tiny), 0, apart)
+    worst = int(np.argmax(apart))
+    assert apart[worst] <= allowed(fn, a, exact), f"{fn} of {[v[worst] for v in args]}: {got[worst]!r}, not {expected[worst]!r}: {apart[worst]} steps"
+
+
+@pytest.mark.parametrize(("fn", "a"), [c for c in CASES if not c.values[1].fast])
+def test_the_sign_of_zero_is_right(fn: str, a: Arithmetic) -> None:
+    values = [np.array([0.0, -0.0, 1.0, math.inf, -math.inf], evaluate.numpy_type(a.dtype))]
+    args = values if OPERATORS[fn].arity == 1 else [v.ravel() for v in np.meshgrid(*values * 2)]
+    if table.limit(fn, a) is not None:
+        args = [v[np.isfinite(v)] for v in args]
+    got, expected = compute(expanded(fn, a), dict(zip("xy", args, strict=False))), evaluate.apply(fn, args, a.dtype)
+    zero = expected == 0
+    assert np.array_equal(np.signbit(got[zero]), np.signbit(expected[zero]))
+
+
+@pytest.mark.parametrize(("fn", "a"), CASES)
+def test_a_form_holds_principal_operators_alone(fn: str, a: Arithmetic) -> None:
+    found = {n.fn for n in decompose(expanded(fn, a), frozenset({"fma"})).unique() if isinstance(n, Op)}
+    assert found <= PRINCIPAL
+    assert a.fused or "fma" not in found
+
+
+def test_fast_forms_have_fewer_operations() -> None:
+    def size(fn: str, a: Arithmetic) -> int:
+        return sum(isinstance(n, Op) for n in expanded(fn, a).unique())
+    shorter = {(fn, d) for fn in table.FORMS for d in ("f32", "f64") if table.has_form(fn, Arithmetic(d))
+               and size(fn, Arithmetic(d, fast=True)) < size(fn, Arithmetic(d))}
+    assert {("exp", "f32"), ("exp", "f64"), ("log", "f32"), ("sin", "f32"), ("cos", "f32"), ("sigmoid", "f32"), ("tanh", "f64")} <= shorter
+    assert size("exp", Arithmetic("f32", fast=True)) <= 16
+
+
+def test_a_wrong_coefficient_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    from caten.core.elementary import exponential
+    right = exponential.TAIL["f64"]
+    monkeypatch.setitem(exponential.TAIL, "f64", (*right[:5], right[5] * (1 + 1e-6), *right[6:]))
+    with pytest.raises(AssertionError, match="exp of"):
+        test_a_form_is_within_its_bound("exp", Arithmetic("f64"))
+
+
+def test_what_was_measured_is_within_the_table() -> None:
+    for fn, errors in table.ERRORS.items():
+        for (dtype, fast), found in zip([("f32", False), ("f64", False), ("f32", True), ("f64", True)], errors, strict=True):
+            assert (found is not None) == table.has_form(fn, Arithmetic(dtype))
+            bound = 2.0 if (fn, dtype) == ("pow", "f64") else OPERATORS[fn].ulp
+            assert found is None or found <= (max(bound, FAST_ULP) if fast else bound), (fn, dtype, fast)
+    assert table.ERRORS.keys() == table.FORMS.keys()

@@ -1,0 +1,82 @@
+"""Elementary functions of vectors in C: every number of lanes, both compilers, with and without fused multiply-add; MATH=fast along the stages."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from test_render_run import COMPILERS, build
+
+from caten.cli.app import cli
+from caten.core import evaluate
+from caten.render.cstyle import OPS, CStyle
+
+ULP = {"exp": 1, "log10": 1, "sin": 1, "pow": 2, "asinh": 3}            # with the reference's own rounding
+
+
+class Fused(CStyle):
+    vector_bytes = 32
+    fused = True
+
+
+class WithoutExp(CStyle):
+    ops: ClassVar = {fn: spelling for fn, spelling in OPS.items() if fn not in ("exp", "log", "expm1")}
+
+
+def text(fn: str, dtype: str, lanes: int) -> str:
+    given = [f"(vref {v} {lanes} (0))" if lanes > 1 else f"(aref {v} 0)" for v in "XY"[:1 + (fn == "pow")]]
+    buffers = " ".join([f"(buffer {v} {dtype} ({lanes}) (0) in)" for v in "XY"[:len(given)]])
+    return f"(loop V {buffers} (buffer R {dtype} ({lanes}) (0) out) (kernel main (setf {given[0].replace(' X ', ' R ')} ({fn} {' '.join(given)}))))"
+
+
+def check(run: Any, fn: str, dtype: str, x: np.ndarray) -> None:
+    args = [x, np.linspace(-3, 3, len(x)).astype(x.dtype)][:1 + (fn == "pow")]
+    got = np.zeros_like(x)
+    assert run(*args, got) == 0
+    np.testing.assert_array_max_ulp(got, np.asarray(evaluate.apply(fn, args, dtype)), ULP[fn])
+
+
+@pytest.mark.parametrize("renderer", [CStyle(), Fused()], ids=["unfused", "fused"])
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_every_number_of_lanes(compiler: str, lanes: int, renderer: CStyle, tmp_path: Path) -> None:
+    for fn in ULP:
+        for dtype in ("f32", "f64"):
+            folder = tmp_path / f"{fn}_{dtype}"
+            folder.mkdir()
+            check(build(text(fn, dtype, lanes), folder, compiler, renderer), fn, dtype, np.geomspace(0.1, 20, lanes).astype(f"float{dtype[1:]}"))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_a_vector_with_one_large_angle_is_computed_lane_by_lane(compiler: str, dtype: str, tmp_path: Path) -> None:
+    x = np.array([0.5, 1e30, -1e20, 3.0], f"float{dtype[1:]}")
+    run = build(text("sin", dtype, 4), tmp_path, compiler, Fused())
+    assert f"ct_sin_{dtype}x4_far(x)" in run.source
+    check(run, "sin", dtype, x)
+
+
+@pytest.mark.parametrize("fn", ["exp", "asinh"])
+def test_scalars_of_a_runtime_that_lacks_exp_and_log(fn: str, tmp_path: Path) -> None:
+    run = build(text(fn, "f64", 1), tmp_path, "zig", WithoutExp())
+    assert " exp(" not in run.source
+    assert " log(" not in run.source
+    check(run, fn, "f64", np.array([1.7]))
+
+
+def test_fast_functions_travel_with_the_text_of_a_stage(tmp_path: Path) -> None:
+    spec = tmp_path / "e.toml"
+    spec.write_text('[composite]\nname = "E"\ninputs = ["x{float}[N]"]\noutputs = ["y{float}[N]"]\n[implementation]\n'
+                    'code = "(dotimes (i N) (setf (aref y i) (exp (aref x i))))"\n')
+
+    def run(*words: str, given: str | None = None) -> str:
+        done = CliRunner().invoke(cli, [*words, "--config", "MARCH=x86_64_v3"] if given is None else list(words), input=given)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+    direct = run("render", str(spec), "-o", "-", "--config", "MATH=fast")
+    scheduled = run("schedule", str(spec), "-o", "-", "--config", "MATH=fast")
+    assert "(exp (vref x 8" in scheduled
+    assert run("render", "-", "-o", "-", given=scheduled) == direct
+    assert run("render", str(spec), "-o", "-") != direct
