@@ -68,7 +68,7 @@ def product_bound(cond: Expr) -> Linear | None:
             while isinstance(rest, Op) and rest.fn == "floordiv":
                 rest, divisor = rest.args
                 match divisor:
-                    case Op("max", (factor, Const(value=1))):
+                    case Op("max", (factor, Const(value=1)) | (Const(value=1), factor)):
                         product = product.times(linear(factor))
                     case _:
                         return None

@@ -1,20 +1,23 @@
 """fuse: two nested loops as one over all of their iterations."""
 from __future__ import annotations
 
-from ...core.expr import Expr, Op, Var
+from ...core.expr import Expr, Op, Var, index
 from ...core.naming import Names
-from ...loop.affine import canonical
+from ...loop.affine import Linear, canonical
 from ...loop.context import Context
 from ...loop.dependence import obstacle_to_parallel
-from ...loop.statements import ONE, ZERO, For, Let, LoopProgram, Stmt, is_const
+from ...loop.statements import ONE, ZERO, For, If, Let, Local, LoopProgram, Stmt, is_const
 from ..names import with_value
 from ..nests import context_at, find, mentions, reads_memory, refusal, replaced
 from ..tidy import normal, tidied
 
+GREATEST_COUNT = 1 << 62              # of the iterations that are asked for
+
 
 def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> LoopProgram:
     """A loop and the only one inside it become one, called by both names or by the one given; the two old values are the quotient and the
-    remainder of the new one. It is parallel where one of them was and both may be.
+    remainder of the new one. It is parallel where one of them was and both may be. Where only the arrays inside bound the number of all
+    iterations, it is asked for before: beyond it, there is nothing to do.
 
         (fuse i j)
         (for i 0 M 1 serial                         (for ij 0 (* M N) 1 serial
@@ -32,7 +35,9 @@ def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> LoopPr
     _check(one, two, step)
     context = context_at(program, one)
     extents = [_extent(loop, context) for loop in (one, two)]
-    if not context.fits(context.linear(extents[0]).times(context.linear(extents[1]))):
+    count = context.linear(extents[0]).times(context.linear(extents[1]))
+    fits = context.fits(count)
+    if not fits and not _fits_inside(two.body, context.inside(one).inside(two), count):
         raise refusal("E522", step, f"the number of iterations, {extents[0]} · {extents[1]}, is not known to be below 2^63",
                       "bound the sizes by a condition in the signature, or split one of the loops and fuse the parts")
     mark = _mark(program, one, two, step)
@@ -48,7 +53,11 @@ def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> LoopPr
     else:
         body = (*[Let(loop.name, "i64", value) for loop, value in values.items()], *body)
     fused: tuple[Stmt, ...] = (For(both.name, ZERO, normal(extents[0] * extents[1]), ONE, mark, body),)
-    return replaced(program, one, *tidied(fused))
+    made = tidied(fused)
+    if not fits:
+        room = Op("le", (extents[0], index(GREATEST_COUNT) // Op("max", (extents[1], ONE))))
+        made = (If(room, made),)
+    return replaced(program, one, *made)
 
 
 def _check(one: For, two: For, step: str) -> None:
@@ -62,6 +71,22 @@ def _check(one: For, two: For, step: str) -> None:
         raise refusal("E522", step, f"the range of '{two.name}' depends on '{one.name}'", "split with the tail pad or cut, whose ranges do not")
     if reads_memory(two.lo) or reads_memory(two.hi):
         raise refusal("E522", step, f"the range of '{two.name}' reads memory")
+
+
+def _fits_inside(stmts: tuple[Stmt, ...], context: Context, count: Linear) -> bool:
+    """Is the number below 2^63 wherever these statements do anything?"""
+    for stmt in stmts:
+        match stmt:
+            case Let() | Local():
+                pass
+            case For(body=body):
+                inside = context.inside(stmt)
+                if not inside.fits(count) and not _fits_inside(body, inside, count):
+                    return False
+            case _:
+                return False
+        context = context.after(stmt)
+    return True
 
 
 def _extent(loop: For, context: Context) -> Expr:
