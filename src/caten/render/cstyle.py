@@ -11,7 +11,7 @@ from ..core.dtypes import DTYPES
 from ..core.expr import Expr
 from ..core.program import At, Buffer, Doc, Lines, Scalar, Schedule, Signature, Size, Source
 from ..core.scalars import OPERATORS
-from ..core.text import show
+from ..core.text import flat
 from ..errors import error
 from ..loop.statements import For, Local, LoopProgram
 from . import definitions
@@ -43,11 +43,7 @@ MARKS: dict[str, str] = {"serial": "", "unroll": "CT_UNROLL({count})", "parallel
 # A parallel loop in two parts, for what every thread does once after its share.
 REGION = ("#pragma omp parallel", "#pragma omp for schedule(static) nowait")
 _UNROLL = """#define CT_PRAGMA(words) _Pragma(#words)
-#if defined(__clang__)
-#define CT_UNROLL(n) CT_PRAGMA(clang loop unroll_count(n))
-#else
 #define CT_UNROLL(n) CT_PRAGMA(GCC unroll n)
-#endif
 """
 _EXPORT = '#define CT_API __attribute__((visibility("default")))\n'
 # Wide vectors pass between the functions of one file alone: that a machine without them passes them otherwise is no news.
@@ -80,7 +76,7 @@ class CStyle:
         body = "\n".join(parts)
         head = [f"#include <{h}>" for h in sorted(helpers.headers)]
         types = helpers.text()
-        pieces = ["\n".join(head) + "\n", _EXPORT, _UNROLL if "CT_UNROLL" in body else "", MACROS if "CT_STREAMED" in body else "",
+        pieces = ["\n".join(head) + "\n", _EXPORT + (_UNROLL if "CT_UNROLL" in body else ""), MACROS if "CT_STREAMED" in body else "",
                   _THREADS if "omp_get_" in body else "", _VECTORS if "vector_size" in types else "", types, body]
         return "\n".join([_title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])
 
@@ -120,6 +116,17 @@ class CStyle:
                 raise error("E611", f"{program.name}: this runtime does not support {dtype}", hint=f"it supports {', '.join(self.types)}")
 
 
+def _filled(words: list[str], width: int = 120) -> list[str]:
+    """The words of a form, as many on a line as fit."""
+    lines = [words[0]]
+    for word in words[1:]:
+        if len(lines[-1]) + len(word) < width:
+            lines[-1] += " " + word
+        else:
+            lines.append("  " + word)
+    return [*lines[:-1], lines[-1] + ")"]
+
+
 def _title(program: LoopProgram) -> str:
     """The comment on top: what it is, its signature, its schedule."""
     doc, declared, schedule = program.first(Doc), program.first(Signature), program.first(Schedule)
@@ -127,7 +134,7 @@ def _title(program: LoopProgram) -> str:
     if declared:
         lines += ["", *["  " + t for t in declared.tensors]]
     if schedule:
-        lines += ["", *show(schedule).split("\n")]
+        lines += ["", *_filled(["(schedule", *map(flat, schedule.steps)])]
     text = "\n".join(lines)
     for old, new in (("*/", "* /"), ("/*", "/ *"), ("??", "? ?"), ("\\\n", "\\ \n")):
         text = text.replace(old, new)

@@ -16,7 +16,7 @@ from .literals import literal
 # (operator, kinds) -> the body of its scalar helper. T: the type, U: the unsigned type of its width, P: the real type of a complex one,
 # BITS: its width, F: the `f` of float32 functions. Arguments are a, b, c.
 BODIES: dict[tuple[str, str], str] = {
-    ("floordiv", "int"): "if (b == 0) return 0;\nif (b == -1) return (T)-a;\nreturn (T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));",
+    ("floordiv", "int"): "return b == 0 ? 0 : b == -1 ? (T)-a : (T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));",
     ("floordiv", "uint"): "return b == 0 ? 0 : (T)(a / b);",
     ("floordiv", "float"): "T r = fmodF(a, b), q;\nif (b == 0) return a / b;\nq = (a - r) / b;\nif (r != 0 && (b < 0) != (r < 0)) q -= 1;\n"
                            "if (q == 0) return copysignF(0, a / b);\nr = floorF(q);\nreturn q - r > (T)0.5 ? r + 1 : r;",
@@ -92,7 +92,13 @@ class Helpers:
         self._pending: list[str] = []
 
     def text(self) -> str:
-        return "\n".join(self.texts.values())
+        """All of them, those of several lines apart from the others."""
+        out = ""
+        before = ""
+        for text in self.texts.values():
+            out += ("\n" if before.count("\n") > 1 or (before and text.count("\n") > 1) else "") + text
+            before = text
+        return out
 
     def define(self, name: str, make: Callable[[], str]) -> str:
         """`name`, after its text (and before it, whatever that needs) was added once."""
@@ -104,6 +110,9 @@ class Helpers:
         return name
 
     def function(self, name: str, result: str, args: str, body: str, storage: str = "static inline ") -> str:
+        short = f"{storage}{result} {name}({args}) {{ {body} }}\n"
+        if "\n" not in body and len(short) <= 160:
+            return short
         lines = "".join([f"    {line}\n" for line in body.split("\n")])
         return f"{storage}{result} {name}({args})\n{{\n{lines}}}\n"
 
@@ -250,19 +259,12 @@ class Helpers:
         name = f"ct_fold_{fn}_{dtype}x{lanes}"
 
         def make() -> str:
-            half = lanes // 2
-            if half == 1:
-                low, high = Code("v[0]"), Code("v[1]")
-            else:
-                vector = self.type(dtype, half)
-                low, high = Code("low"), Code("high")
-            combined = self.combine(fn, dtype, half, low, high)
-            if half == 1:
-                body = f"return {combined.text};"
-            else:
-                numbers = [", ".join(map(str, range(a, a + half))) for a in (0, half)]
-                body = (f"{vector} low = __builtin_shufflevector(v, v, {numbers[0]});\n{vector} high = __builtin_shufflevector(v, v, {numbers[1]});\n"
-                        f"return {self.fold(fn, dtype, half)}({combined.text});")
+            body, half = "", lanes // 2
+            while half:
+                upper = ", ".join([str((lane + half) % lanes) for lane in range(lanes)])
+                body += f"v = {self.combine(fn, dtype, lanes, Code('v'), Code(f'__builtin_shufflevector(v, v, {upper})')).text};\n"
+                half //= 2
+            body += "return v[0];"
             return self.function(name, self.type(dtype), f"{self.type(dtype, lanes)} v", body)
         return self.define(name, make)
 
@@ -350,7 +352,8 @@ def _one_instruction(loads: bool, vector: str, element: str, lanes: int) -> str:
     if loads:
         use = f"return ({vector})__builtin_masked_load(__builtin_convertvector(m, flags), p);"
     else:
-        use = f"typedef {element} lanes __attribute__((ext_vector_type({lanes})));\n__builtin_masked_store(__builtin_convertvector(m, flags), (lanes)v, p);"
+        use = (f"typedef {element} lanes __attribute__((ext_vector_type({lanes})));\n"
+               "__builtin_masked_store(__builtin_convertvector(m, flags), (lanes)v, p);")
     return f"#if __has_builtin(__builtin_masked_{kind})\n{flags}{use}\n#else\n"
 
 
