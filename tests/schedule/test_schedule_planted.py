@@ -13,6 +13,7 @@ from test_schedule_refusals import REFUSALS
 from caten.core.expr import Op, Var, index
 from caten.core.node import substitute
 from caten.errors import CatenError
+from caten.loop.affine import canonical
 from caten.loop.effects import reads, writes
 from caten.loop.statements import Local, LoopProgram
 from caten.schedule import producers, script
@@ -39,6 +40,9 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "merge: nothing stands against it": ("merge", "merge.obstacle_to_merge", lambda program, first, second: None),
     "fission: nothing stands against it": ("fission", "fission.obstacle_to_fission", lambda program, loop, at: None),
     "pad: no conditions": ("pad", "pad.guarded", lambda stmts, conds: stmts),
+    "flatten: rows that overlap": ("flatten", "flatten._joined", lambda row, cell, length: canonical(row * (length - 1) + cell)),
+    "unguard: any condition is dropped": ("unguard", "unguard._is_zero_without", lambda value, cond, context: True),
+    "unguard: any value is zero": ("unguard", "unguard._is_zero", lambda value: True),
     "widen: rows become shorter": ("widen", "widen.canonical", lambda extent, right=widen.canonical: right(extent - 20)),
     "inline: what is read in between is not asked": ("inline", "inline.produced", unasked),
     "compute_at: one element less": ("compute_at", "compute_at.largest", lambda e, right=compute_at.largest: (right(e) or 2) - 1),

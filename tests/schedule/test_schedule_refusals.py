@@ -16,6 +16,15 @@ PAIR = "(for j 0 N 1 serial (setf (aref v j) (aref u j))) (for k 0 N 1 serial (i
 STAGES = "(local t f32 (N) scratch) (for j 0 N 1 serial (setf (aref t j) (* x (aref u j)))) (for k 0 N 1 serial (setf (aref v k) (aref t k)))"
 BOTH = "(for j 0 N 1 serial (setf (aref v j) x) (incf (aref s) (aref v j)))"
 
+
+
+def products(fill: str = "(where (< r N) (aref u r) 0.0)", use: str = "(if (< p N) ((incf (aref P) (* (aref Z p) (aref R p 0)))))", start: str = "0.0",
+             end: str = "(incf (aref w i) (aref P))") -> str:
+    """A tile Z of u, filled with zeros from N on, and a sum P of products with it."""
+    return (f"(for i 0 M 1 serial (local Z f32 (4) stack) (for r 0 4 1 serial (setf (aref Z r) {fill})) (local P f32 () register)"
+            f" (setf (aref P) {start}) (for p 0 4 1 serial {use}) {end})")
+
+
 REFUSALS = (
     # steps that are malformed
     ("E501", "(split q 4)", ONE, "split q: there is no loop 'q'; the loops are: j"),
@@ -231,6 +240,31 @@ REFUSALS = (
     ("E527", "(pad j 4) (pad j 2)", ONE, "is a multiple already"),
     ("E527", "(pad j 4)", "(for j 0 N 2 serial (setf (aref v j) x))", "pad j 4: its step is 2, not 1"),
     ("E527", "(pad j 4)", "(for j 0 (cast i64 (aref Q 0)) 1 serial (if (< j N) ((setf (aref Q j) 1:i32))))", "pad j 4: its range reads memory"),
+    # flatten
+    ("E533", "(flatten A)", ROWS, "flatten A: there is no local array 'A'; these are: none"),
+    ("E533", "(stage i w accumulate scratch i) (flatten w_tile)", ROWS, "flatten w_tile: (local w_tile f32 (M) scratch) has fewer than two axes"),
+    ("E533", "(stage i R read stack i j) (vectorize i) (flatten R_tile)", "(for i 0 8 1 serial (for j 0 6 1 serial (incf (aref S j i) (aref R i j))))",
+     "is a vector along another axis than the last"),
+    # unguard
+    ("E529", "(unguard i u)", products(), "unguard i u: 'i' holds no tile of that name"),
+    ("E529", "(unguard i P)", products(), "unguard i P: it is not filled by one nest and read by one nest after it"),
+    ("E529", "(unguard i Z)", products(use="(if (< p N) ((incf (aref P) (* (aref Z p) (aref Z p)))))"), "unguard i Z: it is not read by one accumulation alone"),
+    ("E529", "(unguard i Z)", products(use="(if (< p N) ((incf (aref P) (+ (aref Z p) (aref R p 0)))))"),
+     "unguard i Z: (aref P) does not take products of the tile and one other element"),
+    ("E529", "(unguard i Z)", products(use="(if (< p N) ((incf (aref P) (* (aref Z p) (aref R p 0)) max)))"), "does not take products"),
+    ("E529", "(unguard i Z)", products(use="(if (< p N) ((incf (aref w i) (* (aref Z p) (aref R p 0)))))"),
+     "unguard i Z: (aref w i) is no sum that starts from zero; stage it as partial"),
+    ("E529", "(unguard i Z)", products(start="1.0"), "unguard i Z: (aref P) is no sum that starts from zero"),
+    ("E529", "(unguard i Z)", products(start="-0.0"), "unguard i Z: (aref P) is no sum that starts from zero"),
+    ("E529", "(unguard i Z)", products(end="(setf (aref R 0 0) (aref P))"), "unguard i Z: (aref R p 0) is written inside 'i'"),
+    ("E529", "(unguard i Z)", products(fill="(where (< r N) (aref u r) 1.0)"), "unguard i Z: around its products there is no condition that it holds zeros for"),
+    ("E529", "(unguard i Z)", products(fill="(where (< r M) (aref R r 1) 0.0)"), "around its products there is no condition"),
+    ("E529", "(unguard i Z)", products().replace("(for r 0 4", "(for r 1 4"), "around its products there is no condition"),
+    ("E529", "(unguard i Z)", products(use="(if (< p N) ((incf (aref P) (* (aref Z (- 3 p)) (aref R p 0)))))"), "around its products there is no condition"),
+    ("E529", "(unguard i Z)", products(use="(if (< p N) ((incf (aref P) (* (aref Z p) (aref v p)))))"),
+     "unguard i Z: (aref v p) is not proven to stay inside v without the conditions"),
+    ("E529", "(unguard i Z)", products(use="(let q i64 p) (if (< p N) ((incf (aref P) (* (aref Z p) (aref R q 0)))))"),
+     "unguard i Z: what is read of (aref R q 0) does not stay the same in 'i'"),
     # widen
     ("E528", "(widen A 4)", ROWS, "widen A 4: there is no local array 'A'; these are: none"),
     ("E528", "(stage i w accumulate scratch i) (widen w_tile 4)", ROWS, "widen w_tile 4: (local w_tile f32 (M) scratch) has no rows in memory"),

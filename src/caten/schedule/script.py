@@ -14,6 +14,7 @@ from ..loop.statements import LoopProgram
 from .primitives.compute_at import compute_at
 from .primitives.contract import contract
 from .primitives.fission import fission
+from .primitives.flatten import flatten
 from .primitives.fuse import fuse
 from .primitives.hoist import hoist
 from .primitives.inline import inline
@@ -28,6 +29,7 @@ from .primitives.split import TAILS, split
 from .primitives.stage import HOWS, stage
 from .primitives.stream import stream
 from .primitives.transpose import transpose
+from .primitives.unguard import unguard
 from .primitives.unroll import unroll
 from .primitives.vectorize import vectorize
 from .primitives.widen import widen
@@ -78,8 +80,10 @@ PRIMITIVES: dict[str, Primitive] = {
     "compute_at": Primitive(compute_at, ("buffer", "loop"), (("register", "stack", "scratch"),)),
     "inline": Primitive(inline, ("buffer",)),
     "pad": Primitive(pad, ("loop", "count")),
+    "flatten": Primitive(flatten, ("buffer",)),
     "widen": Primitive(widen, ("buffer", "count")),
     "specialize": Primitive(specialize, ("loop", "condition"), ("name",)),
+    "unguard": Primitive(unguard, ("loop", "buffer"), ("name",)),
 }
 
 

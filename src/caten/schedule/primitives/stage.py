@@ -7,6 +7,7 @@ from ...core.expr import Const, Expr, Op, Var, index, number
 from ...core.monoids import identity, is_monoid
 from ...core.naming import Names
 from ...core.node import substitute
+from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.statements import SPACES, Aref, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, is_const
@@ -100,6 +101,7 @@ class _Tile:
     def read(self) -> tuple[Stmt, ...]:
         if any(w.ref is self.ref for w in writes(self.found)):
             raise self.refuse(f"{self.ref} is written inside '{self.found.name}', use accumulate")
+        self.guards = tuple([part for cond in self.guards for part in conjuncts(cond)])       # each is asked for the whole tile
         local, tile = self._local("tile")
         self._check_inside()
         fill = self._either((Setf(tile, self.ref),), self._each((Setf(tile, self._load()),), "_re"), "_r")

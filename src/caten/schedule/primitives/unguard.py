@@ -1,0 +1,217 @@
+"""unguard: let the zeros of a tile stand for the products that conditions leave out."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ...core.dtypes import is_complex, is_float
+from ...core.expr import Const, Expr, Op, Var, number
+from ...core.naming import Names
+from ...core.node import substitute
+from ...loop.accesses import conjuncts
+from ...loop.context import Context
+from ...loop.effects import written
+from ...loop.statements import Aref, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, Vref
+from ..guards import wrapped
+from ..names import copied
+from ..nests import context_at, find, loops_in, mentions, reads_memory, refusal, replaced, writes
+from ..shapes import is_inside, shapes
+from ..tidy import tidied
+
+Use = tuple[dict[str, For], tuple[Expr, ...], Stmt]          # loops around, by name; conditions around; what reads the tile
+
+
+def unguard(program: LoopProgram, loop: str, tile: str, ending: str = "g") -> LoopProgram:
+    """The conditions around products with a tile are dropped in a loop, which holds the tile, its filling with zeros where they fail, and the
+    sum of the products into a tile of partial results. A product of zero is zero only where the other factor is neither infinite nor NaN: of
+    floats, all that is read of it is looked at before the loop, and a copy with the conditions (its names end in `g`, or as asked) runs where
+    one is.
+
+        (unguard i T)
+        (for i 0 M 1 serial                                   (local u_sum f32 () register)
+          (local T f32 (8) scratch)                           (setf (aref u_sum) 0.0)
+          (for p_r 0 8 1 serial                               (for p_u 0 8 1 serial (incf (aref u_sum) (- (aref u p_u) (aref u p_u))))
+            (setf (aref T p_r) (where c … 0.0)))       ->     (if (= (aref u_sum) 0.0)
+          … (for p 0 8 1 serial                                 ((for i … (incf (aref w_part) (* (aref T p) (aref u p)))))
+            (if c                                               ((for ig …)))
+              ((incf (aref w_part) (* (aref T p) (aref u p))))))
+    """
+    step = f"unguard {loop} {tile}"
+    found = find(program, loop, step)
+    products = _Products(program, found, tile, step)
+    free = products.without_conditions()
+    if not is_float(products.other.dtype):
+        return replaced(program, found, *tidied((free,)))
+    names = Names.of(program)
+    before, finite = products.looked_at(names)
+    return replaced(program, found, *tidied((*before, If(finite, (free,), copied((found,), ending, names)))))
+
+
+class _Products:
+    """What the step works with: where the tile is filled, where it is used, and with which other factor."""
+
+    def __init__(self, program: LoopProgram, found: For, tile: str, step: str) -> None:
+        self.program, self.found, self.tile, self.step = program, found, tile, step
+        self.around = context_at(program, found)
+        place = _declaration(found.body, tile, self.around.inside(found))
+        if place is None:
+            raise self.refuse(f"'{found.name}' holds no tile of that name")
+        after, self.context = place
+        touching = [s for s in after if any(isinstance(n, Aref | Vref) and n.buffer == tile for n in s.unique())]
+        if len(touching) != 2 or tile in written(touching[1:]):
+            raise self.refuse("it is not filled by one nest and read by one nest after it")
+        self.filling, *used = touching
+        uses = list(_uses(used, tile, {}, ()))
+        self.loops, self.conds, use = uses[0]
+        if len(uses) > 1 or not isinstance(use, Incf):
+            raise self.refuse("it is not read by one accumulation alone")
+        self.use = use
+        self.mine, self.other = self._factors()
+        self._check_sum()
+        self.dropped = tuple([c for c in self.conds if self._is_filled_with_zeros(c)])
+        if not self.dropped:
+            raise self.refuse("around its products there is no condition that it holds zeros for")
+        self.needed = self._loops_of_the_other()
+
+    def _factors(self) -> tuple[Aref, Aref]:
+        match self.use:
+            case Incf(value=Op(fn="mul", args=(Aref() as a, Aref() as b)), fn="add") if (a.buffer == self.tile) != (b.buffer == self.tile):
+                return (a, b) if a.buffer == self.tile else (b, a)
+        raise self.refuse(f"{self.use.ref} does not take products of the tile and one other element")
+
+    def _check_sum(self) -> None:
+        """The sum starts from 0.0: to add a zero to it then changes no more than the sign of a zero, which a sum in parts does not keep."""
+        ref = self.use.ref
+        assert isinstance(ref, Aref)                             # a vector takes no product of two elements
+        if is_complex(ref.dtype):
+            raise self.refuse("the values are complex")
+        stores = [w for w in writes(self.found) if isinstance(w.ref, Aref | Vref) and w.ref.buffer == ref.buffer and w is not self.use]
+        if ref.buffer in self.program.buffers or not all(isinstance(w, Setf) and _is_zero(w.value) for w in stores):
+            raise self.refuse(f"{ref} is no sum that starts from zero; stage it as partial")
+        if self.other.buffer in written((self.found,)):
+            raise self.refuse(f"{self.other} is written inside '{self.found.name}'")
+
+    def _loops_of_the_other(self) -> list[For]:
+        """The loops that the other factor moves with, which find it in its array whatever the conditions say."""
+        inner = loops_in(self.found)
+        needed = [loop for loop in inner if mentions(self.other, (loop.name,))]
+        changing = [*[loop.name for loop in inner if loop not in needed], *[n.name for n in self.found.walk() if isinstance(n, Let)]]
+        known = (*self.other.index, *[e for loop in needed for e in (loop.lo, loop.hi, loop.step)])
+        if mentions(known, changing) or any(reads_memory(e) for e in known):
+            raise self.refuse(f"what is read of {self.other} does not stay the same in '{self.found.name}'")
+        context = self.around
+        for loop in needed:
+            context = context.inside(loop)
+        if not is_inside(self.other, shapes(self.program)[self.other.buffer], context):
+            raise self.refuse(f"{self.other} is not proven to stay inside {self.other.buffer} without the conditions")
+        return needed
+
+    # the tile's zeros ----------------------------------------------------------------------------------------------------------------
+    def _is_filled_with_zeros(self, cond: Expr) -> bool:
+        """Does every cell that the products read hold zero when `cond` fails for it?"""
+        return not reads_memory(cond) and self._fills(self.filling, {}, cond, self.context)
+
+    def _fills(self, stmt: Stmt, loops: dict[str, For], cond: Expr, context: Context) -> bool:
+        """Does a statement store to every cell, and zero where the condition fails for the cell?"""
+        match stmt:
+            case For(body=(only,)):
+                return self._fills(only, {**loops, stmt.name: stmt}, cond, context.inside(stmt))
+            case If(cond=asked, then=(yes,), otherwise=(no,)) if not reads_memory(asked):
+                return self._fills(yes, loops, cond, context.given(asked)) and self._fills(no, loops, cond, context.given(asked, False))
+            case Setf(ref=Aref(buffer=self.tile) as ref):
+                same = self._same_cell(ref, loops)
+                return same is not None and _is_zero_without(stmt.value, substitute(cond, same), context)
+        return False
+
+    def _same_cell(self, ref: Aref, loops: dict[str, For]) -> dict[Var, Var] | None:
+        """From the variables around the products to those of the filling, where these go over all of the cells that the products read."""
+        same: dict[Var, Var] = {}
+        for mine, filled in zip(self.mine.index, ref.index, strict=True):
+            match mine, filled:
+                case Var(name=used), Var(name=stored) if used in self.loops and stored in loops and used not in [v.name for v in same]:
+                    same[mine] = filled
+                case _:
+                    return None
+        if len(set(same.values())) < len(loops) or len(same) < len(loops):
+            return None
+        for used_var, stored_var in same.items():
+            used_loop, stored_loop = self.loops[used_var.name], loops[stored_var.name]
+            if substitute((used_loop.lo, used_loop.hi, used_loop.step), same) != (stored_loop.lo, stored_loop.hi, stored_loop.step):
+                return None
+        return same
+
+    # what the step makes -----------------------------------------------------------------------------------------------------------
+    def without_conditions(self) -> For:
+        """The loop without the conditions."""
+        def go(node: Any) -> Any:
+            if isinstance(node, If) and not node.otherwise and any(n is self.use for n in node.walk()):
+                then = tuple([new for s in node.then for new in _listed(go(s))])
+                rest = tuple([c for c in conjuncts(node.cond) if c not in self.dropped])
+                return (wrapped(then, rest),) if rest else then
+            return node.map(go) if isinstance(node, For | If) else node
+        return self.found.map(go)  # type: ignore[no-any-return]   # Node.map gives a node of its own class
+
+    def looked_at(self, names: Names) -> tuple[tuple[Stmt, ...], Expr]:
+        """Statements before the loop, and the condition that tells after them that the other factor is finite everywhere: x - x is zero for
+        every finite x, and NaN for the others, which stays in a sum."""
+        dtype = self.other.dtype
+        total = Local(names.fresh(f"{self.other.buffer}_sum"), dtype, (), "register")
+        cell = Aref(total.name, (), dtype)
+        body: tuple[Stmt, ...] = (Incf(cell, Op("sub", (self.other, self.other))),)
+        for loop in reversed(self.needed):
+            body = (For(loop.name, loop.lo, loop.hi, loop.step, "serial", body),)
+        return (total, Setf(cell, number(0, dtype)), *copied(body, "_u", names)), Op("eq", (cell, number(0, dtype)))
+
+    def refuse(self, reason: str) -> Exception:
+        return refusal("E529", self.step, reason)
+
+
+def _declaration(stmts: tuple[Stmt, ...], tile: str, context: Context) -> tuple[tuple[Stmt, ...], Context] | None:
+    """What follows the declaration of a tile in its list, and what is known there."""
+    for n, stmt in enumerate(stmts):
+        match stmt:
+            case Local(name=name) if name == tile:
+                return stmts[n + 1:], context
+            case For(body=body):
+                inner = _declaration(body, tile, context.inside(stmt))
+            case If(cond=cond, then=then, otherwise=otherwise):
+                inner = _declaration(then, tile, context.given(cond)) or _declaration(otherwise, tile, context.given(cond, False))
+            case _:
+                inner = None
+        if inner is not None:
+            return inner
+        context = context.after(stmt)
+    return None
+
+
+def _uses(stmts: Iterable[Stmt], tile: str, loops: dict[str, For], conds: tuple[Expr, ...]) -> Iterator[Use]:
+    """The statements that read a tile, once for each time that they do."""
+    for stmt in stmts:
+        match stmt:
+            case For(body=body):
+                yield from _uses(body, tile, {**loops, stmt.name: stmt}, conds)
+                parts: tuple[Expr, ...] = (stmt.lo, stmt.hi, stmt.step)
+            case If(cond=cond, then=then, otherwise=otherwise):
+                yield from _uses(then, tile, loops, conds if otherwise else (*conds, *conjuncts(cond)))
+                yield from _uses(otherwise, tile, loops, conds)
+                parts = (cond,)
+            case _:
+                parts = tuple([c for c in stmt.children if isinstance(c, Expr)])
+        yield from [(loops, conds, stmt) for part in parts for n in part.walk() if isinstance(n, Aref | Vref) and n.buffer == tile]
+
+
+def _is_zero_without(value: Expr, cond: Expr, context: Context) -> bool:
+    """Is a value zero where the condition does not hold?"""
+    match value:
+        case Op(fn="where", args=(test, chosen, other)) if _is_zero(other):
+            return cond in conjuncts(test) or _is_zero_without(chosen, cond, context.given(test))
+    return context.proves(cond)
+
+
+def _is_zero(value: Expr) -> bool:
+    """Is it 0 or 0.0, and not -0.0?"""
+    return isinstance(value, Const) and repr(value.value) in ("0", "0.0")
+
+
+def _listed(made: Any) -> tuple[Any, ...]:
+    return made if isinstance(made, tuple) else (made,)
