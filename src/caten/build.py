@@ -15,6 +15,7 @@ from .frontend.op import OpProgram
 from .frontend.spec import SpecText
 from .loop.statements import LoopProgram
 from .options import Options
+from .pipeline import ignore
 from .runtime import cache
 from .runtime.manifest import Provenance, manifest, manifest_c
 from .runtime.protocol import CompileRecord, Runtime
@@ -50,11 +51,7 @@ class Rendered:
     runtime: Runtime
 
 
-def ignore(warning: Diagnostic) -> None:
-    """Does nothing with a warning."""
-
-
-def prepare(sources: Sequence[SpecText], options: Options) -> Rendered:
+def prepare(sources: Sequence[SpecText], options: Options, warn: Callable[[Diagnostic], None] = ignore) -> Rendered:
     """The programs of specs (or of texts of earlier stages), rendered as one library."""
     programs: list[Program] = []
     problems: list[Diagnostic] = []
@@ -69,7 +66,7 @@ def prepare(sources: Sequence[SpecText], options: Options) -> Rendered:
         raise CatenError(*problems)
     if not programs:
         raise NothingMatched(Diagnostic("E920", "there is no composite to compile"))
-    return render_programs(pipeline.selected(programs, options.only), options, digest(sources))
+    return render_programs(pipeline.selected(programs, options.only), options, digest(sources), warn)
 
 
 def digest(sources: Sequence[SpecText]) -> str:
@@ -77,14 +74,15 @@ def digest(sources: Sequence[SpecText]) -> str:
     return hashlib.sha256("\0".join([s.text for s in sources]).encode()).hexdigest()
 
 
-def render_programs(programs: Sequence[Program], options: Options, spec_sha256: str = "") -> Rendered:
+def render_programs(programs: Sequence[Program], options: Options, spec_sha256: str = "",
+                    warn: Callable[[Diagnostic], None] = ignore) -> Rendered:
     """Programs at any level, rendered as one library with its manifest."""
     ops = tuple([p for p in programs if isinstance(p, OpProgram)])
     loops: list[LoopProgram] = []
     problems: list[Diagnostic] = []
     for p in programs:
         try:
-            loop = pipeline.advance(p, "loop", options)
+            loop = pipeline.advance(p, "loop", options, warn)
         except CatenError as problem:
             if problem.exit_code != 1:
                 raise
@@ -118,12 +116,12 @@ def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Pro
 
 def build(sources: Sequence[SpecText], options: Options, warn: Callable[[Diagnostic], None] = ignore) -> Built:
     """Specs to a library, through the cache."""
-    return compile_rendered(prepare(sources, options), options, warn)
+    return compile_rendered(prepare(sources, options, warn), options, warn)
 
 
 def build_programs(ops: Sequence[OpProgram], programs: Sequence[Program], options: Options, warn: Callable[[Diagnostic], None] = ignore) -> Built:
     """Programs at any level to a library; `ops` are the same as written."""
-    return compile_rendered(replace(render_programs(programs, options), ops=tuple(ops)), options, warn)
+    return compile_rendered(replace(render_programs(programs, options, warn=warn), ops=tuple(ops)), options, warn)
 
 
 def open_cache(options: Options, warn: Callable[[Diagnostic], None] = ignore) -> cache.Cache:

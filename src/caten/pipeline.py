@@ -15,7 +15,7 @@ from typing import Any
 
 from .core.expr import Var, index
 from .core.node import substitute
-from .core.program import At, Bind, Config, Lines, Opt, Program, Scalar, Schedule, Size, Target, Unchecked, resolve
+from .core.program import At, Bind, Config, Lines, Opt, Program, Scalar, Schedule, Size, Source, Target, Unchecked, resolve
 from .core.text import flat, form_of, parse, place_in, read, read_forms, show
 from .errors import CatenError, Diagnostic, NothingMatched, Place, UsageError, did_you_mean, error
 from .frontend import spec
@@ -25,7 +25,7 @@ from .loop import bounds, simplify
 from .loop import level as loop_level
 from .loop.statements import Kernel, LoopProgram
 from .options import Options
-from .runtime import cache, discover
+from .runtime import cache, discover, records
 from .runtime.protocol import Host, Runtime
 from .schedule import recipes, script
 from .tensor import level as tensor_level
@@ -211,8 +211,12 @@ def _shown(value: Any) -> str:
 
 # -- the stages -----------------------------------------------------------------------------------------------------------------------------
 
-def advance(program: Program, to: str, options: Options) -> Program:
-    """Run the passes from the level a program is on to the level `to` (`op`, `tensor`, `loop`)."""
+def ignore(warning: Diagnostic) -> None:
+    """Does nothing with a warning."""
+
+
+def advance(program: Program, to: str, options: Options, warn: records.Warn = ignore) -> Program:
+    """Run the passes from the level a program is on to the level `to` (`op`, `tensor`, `loop`). `warn` hears of records that are not used."""
     order, here = list(LEVELS), level_of(program)
     if order.index(here) > order.index(to):
         raise UsageError(Diagnostic("E924", f"{program.name} is already at the {here} level, which comes after the {to} level",
@@ -221,6 +225,8 @@ def advance(program: Program, to: str, options: Options) -> Program:
     since: list[tuple[Pass, Program]] = []                 # the steps since the program was verified, with what each began from
     for n, step in enumerate(todo):
         last = n + 1 == len(todo)
+        if step.run is recipes.schedule:
+            program = recalled(program, options, warn)
         since.append((step, program))
         with timed(f"{program.name}: {step.name}", options):
             program = step.verified(program) if options.verify and step.verified else step.run(program)
@@ -228,6 +234,44 @@ def advance(program: Program, to: str, options: Options) -> Program:
             program, since = _verified(program, since, options), []
         if options.debug >= 4 or (options.debug == 3 and (last or todo[n + 1].to != step.to)):
             print(f"; after {step.name}\n{show(program)}", file=sys.stderr)
+    return program
+
+
+def recalled(program: Program, options: Options, warn: records.Warn = ignore) -> Program:
+    """At -O3 the program with the schedule that `caten tune` recorded for it, if there is one: replayed step by step and verified. A record that
+    does not apply is not used; `warn` hears of it."""
+    if program.opt < 3 or not isinstance(program, LoopProgram) or program.first(Schedule) is not None or program.first(Target) is None:
+        return program
+    record = records.find(records.key(program, runtime_for([program], options)), *record_places(program, options), warn)
+    if options.debug >= 1:
+        said = "no record of caten tune, scheduled as at -O2" if record is None else f"the schedule that caten tune found on {record.date}"
+        print(f"caten: {program.name}: {said}", file=sys.stderr)
+    if record is None:
+        return program
+    try:
+        replayed = script.apply(program, script.parse_schedule(record.schedule).steps)
+        loop_level.verify(replayed)
+    except CatenError as problem:
+        warn(Diagnostic("E653", f"the recorded schedule of {program.name} does not apply: {problem.diagnostics[0].message}", severity="warning",
+                        hint="tune again; until then the schedule is that of -O2"))
+        return program
+    return replayed
+
+
+def record_places(program: Program, options: Options) -> tuple[Path | None, Path | None]:
+    """Where records of a program are looked for: the folder of the cache, the collection beside its spec."""
+    source = program.first(Source)
+    return cache.default_directory(options.cache_dir) if options.use_cache else None, records.beside(source.file) if source else None
+
+
+def unscheduled(program: Program, options: Options) -> LoopProgram:
+    """The loops of a program as the schedule finds them: what records of `caten tune` are about."""
+    for step in PASSES:
+        if step.run is recipes.schedule:
+            break
+        if list(LEVELS).index(level_of(program)) <= list(LEVELS).index(step.to):
+            program = step.run(program)
+    assert isinstance(program, LoopProgram)
     return program
 
 

@@ -10,32 +10,16 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from ..runtime import cpu
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def described() -> dict[str, Any]:
     """Facts about this machine and this moment, for a file of results."""
-    return {"cpu": cpu(), "cpus": len(os.sched_getaffinity(0)), "system": f"{platform.system()} {platform.release()}", "huge_pages": huge_pages(),
-            "python": platform.python_version(), "numpy": np.__version__, "caten": __version__,
+    return {"cpu": cpu.model(), "cpus": len(os.sched_getaffinity(0)), "system": f"{platform.system()} {platform.release()}",
+            "huge_pages": huge_pages(), "python": platform.python_version(), "numpy": np.__version__, "caten": __version__,
             "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
-
-
-def cpu(info: str | None = None) -> str:
-    """The CPU as the system names it; `info` is the text of /proc/cpuinfo."""
-    if info is None:
-        try:
-            info = Path("/proc/cpuinfo").read_text("utf-8", "replace")
-        except OSError:
-            info = ""
-    rows: dict[str, str] = {}
-    for line in info.splitlines():
-        name, colon, value = line.partition(":")
-        if colon:
-            rows.setdefault(name.strip(), value.strip())
-    model = rows.get("model name") or platform.processor() or platform.machine()
-    numbers = [f"{name} {rows[name]}" for name in ("cpu family", "model", "stepping") if name in rows]
-    return f"{model} ({', '.join(numbers)})" if numbers else model
 
 
 def huge_pages() -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..errors import Diagnostic, UsageError
 from ..frontend import spec
 from ..frontend.spec import SpecText
+from ..runtime import records
 from ..testing.settings import match_settings
 from .app import COMMANDS
 from .depfile import depfile
@@ -42,7 +43,7 @@ def make(request: Request, known: Remembered) -> int:
         write(path, data, mode)
     _write_depfile(request, production, todo, texts)
     if known.name is not None and not request.reporter.kept:
-        known.keep(made, _dependencies(request, production, texts))
+        known.keep(made, [*_dependencies(request, production, texts), *_collections(request, texts)])
     if settings is None:
         return 0
     from .test_report import run_test  # with it comes numpy, which a build does not need
@@ -77,7 +78,13 @@ def _dependencies(request: Request, production: Production, texts: Sequence[Spec
     if request.options.schedule is not None and request.options.schedule_file != STDOUT:
         files.append(request.options.schedule_file)
     runtime = production.rendered.runtime
+    files += [path for path in _collections(request, texts) if Path(path).is_file()]
     return files if runtime.file is None else [*files, _short(runtime.file)]
+
+
+def _collections(request: Request, texts: Sequence[SpecText]) -> list[str]:
+    """The files of records beside the specs, which -O3 reads where they are."""
+    return [str(records.beside(text.name)) for text in texts if text.lang == "toml"] if request.options.opt >= 3 else []
 
 
 def _short(path: Path) -> str:

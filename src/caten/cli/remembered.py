@@ -1,8 +1,9 @@
 """Builds that were done before: the same command line on the same files gives the same products, without running a stage.
 
 A build is remembered under everything that it can depend on: the options, the bytes of its inputs, this installation of caten, the runtime file,
-the processor's features, and the folders in which a compiler could have been added or replaced. What is remembered lives in the cache
-beside the libraries, with hashes like theirs. Importing the stages costs more than a build from the cache may take, so nothing here imports them.
+the processor's features, the folders in which a compiler could have been added or replaced, and at -O3 the records of caten tune. What is
+remembered lives in the cache beside the libraries, with hashes like theirs. Importing the stages costs more than a build from the cache may take,
+so nothing here imports them.
 """
 from __future__ import annotations
 
@@ -69,8 +70,14 @@ class Remembered:
         options = {f.name: getattr(self.request.options, f.name) for f in dataclasses.fields(self.request.options) if f.name != "given"}
         contents = [Path(name).read_bytes() for name in self.request.inputs]
         surroundings = _surroundings(self.request.options)
-        return cache.key("command line", repr(asked), repr(options), os.getcwd(), surroundings,
+        return cache.key("command line", repr(asked), repr(options), os.getcwd(), surroundings, *self._records(),
                          *[f"{len(c)}" for c in contents], *contents)
+
+    def _records(self) -> list[str]:
+        """What -O3 may find of caten tune in the cache; collections beside specs are among the dependencies."""
+        if self.request.options.opt < 3 or self.store.directory is None:
+            return []
+        return [f"{path.name} {_hash(str(path))}" for path in sorted((self.store.directory / "records").glob("*.json"))]
 
 
 def _hash(path: str) -> str:

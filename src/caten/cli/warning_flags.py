@@ -9,6 +9,7 @@ from .diagnostics import WarningPolicy
 # Name -> the diagnostic codes it stands for. All are shown by default.
 WARNINGS: dict[str, tuple[str, ...]] = {
     "cache": ("E650", "E651"),
+    "records": ("E652", "E653"),
 }
 EVERYTHING = ("all", "extra")
 

@@ -45,6 +45,23 @@ def features() -> frozenset[str]:
     return frozenset(line.partition(":")[2].split())
 
 
+def model(info: str | None = None) -> str:
+    """The CPU as the system names it; `info` is the text of /proc/cpuinfo."""
+    if info is None:
+        try:
+            info = Path("/proc/cpuinfo").read_text("utf-8", "replace")
+        except OSError:
+            info = ""
+    rows: dict[str, str] = {}
+    for line in info.splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            rows.setdefault(name.strip(), value.strip())
+    model = rows.get("model name") or platform.processor() or platform.machine()
+    numbers = [f"{name} {rows[name]}" for name in ("cpu family", "model", "stepping") if name in rows]
+    return f"{model} ({', '.join(numbers)})" if numbers else model
+
+
 def family() -> str:
     """The kind of CPU that this machine has: `x86_64`, `aarch64`, …"""
     name = platform.machine().lower()
