@@ -174,7 +174,7 @@ start = ctypes.addressof(ctypes.c_char.from_buffer(block))
 assert libc.mprotect(ctypes.c_void_p(start + pages * page), page, 0) == 0
 scratch = start + pages * page - size
 assert scratch % 64 == 0
-sizes, random, results = {"M": 200, "N": 333, "K": 70}, np.random.default_rng(1), []
+sizes, random, results = {"M": 2000, "N": 333, "K": 70}, np.random.default_rng(1), []
 arrays = [random.random([sizes[n] for n in a["shape"]], np.float32) for a in op["arguments"] if a["kind"] == "tensor"]
 for function, more in ((op["symbols"]["call"], []), (op["symbols"]["workspace"], [ctypes.c_void_p(scratch)])):
     given = [a.copy() for a in arrays]
@@ -202,7 +202,7 @@ def test_scratch_memory_of_exactly_the_stated_size(name: str, omp: str, folder: 
         assert done.returncode in (0, -signal.SIGSEGV), done.stderr
         return done.returncode == 0
     for threads in (1, 4) if omp == "1" else (1,):
-        size = int(evaluate(formula(op["scratch_bytes"]), {"M": 200, "N": 333, "K": 70, "ct_threads": threads}))
+        size = int(evaluate(formula(op["scratch_bytes"]), {"M": 2000, "N": 333, "K": 70, "ct_threads": threads}))
         assert size >= 333 * 4
         assert call(threads, size)
     if name == "walk":

@@ -277,7 +277,7 @@ def test_the_net_catches_a_wrong_spelling_shrinks_and_keeps_it(tmp_path: Path, m
 
 
 def test_a_wrong_schedule_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted fault: vectors of sums forget their last lane."""
+    """Planted fault: the lanes of a vector cancel each other when it is summed."""
     monkeypatch.setattr(helpers.Helpers, "fold", wrong_fold(helpers.Helpers.fold))
     body = (("setf", "s", "0"), ("dotimes", ("i", "N"), ("incf", "s", ("aref", "A", "i"))))
     spec = RandomSpec("Sum", (Tensor("A", "f32", ("N",), (0,)),), (Tensor("s", "f32", (), ()),), body, (("N", 256),), 3)
@@ -288,6 +288,6 @@ def test_a_wrong_schedule_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def wrong_fold(right: Any) -> Any:
     def fold(self: Any, fn: str, dtype: str, lanes: int) -> Any:
         name = right(self, fn, dtype, lanes)
-        self.texts[name] = self.texts[name].replace("v[1]", "v[0]")
+        self.texts[name] = self.texts[name].replace("return v[0]", "return v[0] - v[1]")
         return name
     return fold
