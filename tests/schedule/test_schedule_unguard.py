@@ -30,4 +30,4 @@ def test_what_is_not_finite_gives_what_it_gave(value: float, place: str) -> None
             given["R"][int(where), 0] = value
         run(node, given)
         results.append(given["v"])
-    assert np.array_equal(*results, equal_nan=True)
+    assert np.array_equal(results[0], results[1], equal_nan=True)

@@ -13,6 +13,7 @@ from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, If, LoopProgram, Stmt
 from .choices import DEFAULTS, Choices
 from .classify import Chain, Contraction, along_memory, chain_of, contraction, reduction
+from .convolution import convolution, slides
 from .draft import Draft
 from .gemm import gemm
 from .script import apply, is_applied, recorded
@@ -105,4 +106,5 @@ def _recipes(program: LoopProgram, chain: Chain, machine: Machine, threads: bool
 def _product(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
     """Copies for the products that are no squares, then tiles."""
     narrow(draft, c, chain, machine, lanes, threads)
-    gemm(draft, c, machine, threads)
+    if not slides(c) or not draft.attempts(partial(convolution, c=c, machine=machine, threads=threads)):
+        gemm(draft, c, machine, threads)

@@ -1,0 +1,128 @@
+"""The recipe for convolutions: contractions of which one operand is read along windows, beyond the edges of which nothing is added.
+
+The windows under a tile of the result are packed one beside the other, with zeros beyond the edges (im2col; Chellapilla et al., High Performance
+Convolutional Neural Networks for Document Processing, 2006), so that the product of two panels is left. A tile is a few lines of the result, each as
+long as half a cache line: few images have a width that leaves much of its last tile empty.
+"""
+from __future__ import annotations
+
+from functools import partial
+
+from ..core.dtypes import is_float
+from ..core.program import Machine
+from ..loop.statements import Local
+from .classify import Contraction
+from .draft import Draft
+from .gemm import MOST_STEPS, ROWS_AHEAD, is_rare, products
+from .nests import loops_in, mentions
+from .tiles import gemm_tile
+
+WIDTH = 8                       # places of a line in a tile
+
+
+def slides(c: Contraction) -> bool:
+    """Is an index of the right operand moved by a loop of the result and by one of the sum?"""
+    return any(mentions(i, c.columns) and mentions(i, c.sums) for i in c.right.index)
+
+
+def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
+    """Tile, pack with zeros, drop the conditions where that is the same, and vectorise, on several threads if `threads`."""
+    row, channel, *window = c.rows[-1], *c.sums
+    outside = (*c.batch, *c.rows[:-1])
+    tile = gemm_tile(machine, c.out.dtype, products(draft, window), draft.choice)
+    draft.take("reorder", *outside, row, channel, *c.columns, *window)
+    around, inside = _tiled(draft, c, tile.columns)
+    co, ci = draft.take("split", channel, tile.depth, "min")
+    oo, oi = draft.take("split", row, tile.panel, "min")
+    oio, oii = draft.take("split", oi, tile.rows, "pad")
+    draft.take("reorder", *outside, oo, co, *around, oio, ci, *window, oii, *inside)
+    left = draft.take("stage", around[0], c.left.buffer, "read", "scratch", oio, ci, *window, oii)
+    before = _locals(draft)
+    right = draft.take("stage", oio, c.right.buffer, "read", "scratch", ci, *window, *inside)
+    (packed,) = _locals(draft) - before
+    sums = draft.take("stage", ci, c.out.buffer, "partial", "register", oii, *inside)
+    tiles = sorted(_locals(draft) - before)
+    if threads and not draft.thread(*c.batch) and draft.thread(*around):
+        draft.thread(left[0])
+    copy = _without_conditions(draft, around[0], packed)
+    copies = [_nest(draft, n, len(inside)) for n in (*right, *sums) if n.startswith((f"{inside[-1]}_r", f"{inside[-1]}_w")) and not is_rare(n, sums)]
+    cells = [_nest(draft, n, len(inside)) for n in (inside[-1], *sums) if n == inside[-1] or n.startswith((f"{inside[-1]}_z", f"{inside[-1]}_s"))]
+    along = [_fused(draft, loops) for loops in cells]
+    for name in tiles if len(inside) > 1 else ():
+        draft.take("flatten", name)
+    for name in along:
+        _vectors(draft, name, tile.lanes)
+    for *lines, last in copies:
+        draft.attempts(partial(_vectors, name=last, lanes=min(WIDTH, tile.lanes) if lines else tile.lanes))         # what is read may lie in steps
+        for line in lines:
+            draft.take("unroll", line)
+    if machine.has_fma and is_float(c.out.dtype):
+        for name in (ci, *[n for n in copy if n == f"{ci}g"]):
+            draft.take("contract", name)
+    for name in (oii, *[n for n in sums if n.startswith(f"{oii}_") and not is_rare(n, sums)]):
+        draft.take("unroll", name)
+    draft.tries(("prefetch", oio, c.out.buffer, 1, "write"))
+    draft.tries(("prefetch", next(n for n in left if n.startswith(f"{oii}_")), c.left.buffer, draft.choice("gemm.ahead", ROWS_AHEAD)))
+    if window and products(draft, window[-1:]) in range(2, draft.choice("gemm.steps", MOST_STEPS) + 1):
+        draft.take("unroll", window[-1])
+
+
+def _tiled(draft: Draft, c: Contraction, cells: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Loops over tiles, and loops inside one: of several lines, where the window slides in two directions."""
+    *others, line, column = c.columns if len(c.columns) > 1 else ("", *c.columns)
+    if not line or cells <= WIDTH or not any(mentions(i, (line,)) and mentions(i, c.sums) for i in c.right.index):
+        xo, xi = draft.take("split", column, cells, "pad")
+        return (*c.columns[:-1], xo), (xi,)
+    xo, xi = draft.take("split", column, WIDTH, "pad")
+    yo, yi = draft.take("split", line, cells // WIDTH, "pad")
+    return (yo, *others, xo), (yi, xi)                       # many lines are more work to share than one image
+
+
+def _locals(draft: Draft) -> set[str]:
+    return {n.name for n in draft.program.unique() if isinstance(n, Local)}
+
+
+def _nest(draft: Draft, inner: str, count: int) -> tuple[str, ...]:
+    """So many loops, each alone in the one before, of which `inner` is the last."""
+    names: tuple[str, ...] = (inner,)
+    while len(names) < count:
+        body = (draft.loop(names[0]),)
+        names = (next(loop.name for loop in loops_in(draft.program) if loop.body == body), *names)
+    return names
+
+
+def _fused(draft: Draft, loops: tuple[str, ...]) -> str:
+    """The lines of a tile follow each other: one loop over its cells."""
+    first, *others = loops
+    for other in others:
+        first, = draft.take("fuse", first, other)
+    return first
+
+
+def _vectors(draft: Draft, name: str, lanes: int) -> None:
+    """A loop as vectors side by side."""
+    if products(draft, [name]) == lanes:
+        draft.take("vectorize", name)
+        return
+    outer, inner = draft.take("split", name, lanes)
+    draft.take("vectorize", inner)
+    draft.take("unroll", outer)
+
+
+def _without_conditions(draft: Draft, around: str, packed: str) -> tuple[str, ...]:
+    """The products of zeros need no conditions, unless an infinity or NaN is in the weights: the loops of the copy for these, of which no more than
+    the innermost are vectors."""
+    before = _locals(draft)
+    made: list[str] = []
+    if not draft.attempts(lambda draft: made.extend(draft.take("unguard", around, packed))):
+        return ()
+    looked_at = [name for name in made if name.endswith("_u")]
+    (total,) = [n.name for n in draft.program.unique() if isinstance(n, Local) and not n.shape and n.name not in before] or [""]
+    if looked_at and draft.tries(("stage", looked_at[0], total, "partial", "register", looked_at[-1])):
+        draft.tries(("vectorize", looked_at[-1]))
+        draft.tries(("vectorize", f"{looked_at[-1]}_z"))
+    copy = [name for name in made if name not in looked_at]
+    for name in copy:
+        if not loops_in(draft.loop(name).body):
+            draft.tries(("vectorize", name))
+    return tuple(copy)

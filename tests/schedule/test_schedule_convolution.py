@@ -1,0 +1,102 @@
+"""What the recipe for convolutions makes of windows of one and two directions, at their edges and with values that are not finite."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from schedule_nets import arguments, assert_same, assert_sound, program
+
+from caten.core.program import Schedule
+from caten.core.text import show
+from caten.loop.interpret import run
+from caten.loop.statements import If, LoopProgram, Vref
+from caten.schedule import recipes, script
+from caten.schedule.nests import loops_in
+
+MACHINES = {
+    "avx512": '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))',
+    "avx2": '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))',
+    "neon": '(opt 2) (target "clang" (machine aarch64 16 32 (65536 524288) false))',
+}
+SIZES = ((0, 0, 0, 0), (1, 1, 1, 1), (2, 3, 5, 4), (3, 9, 8, 17), (9, 2, 13, 9))
+
+
+def windows(machine: str, dtype: str = "f32", stride: int = 1, dilation: int = 1) -> LoopProgram:
+    """Y[o y x] of X[c h w] and F[o c 3 3], padded by 1."""
+    h, w = [f"(- (+ (* {p} {stride}) (* {k} {dilation})) 1)" for p, k in (("y", "p"), ("x", "q"))]
+    inside = f"(and (and (<= 0 {h}) (< {h} H)) (and (<= 0 {w}) (< {w} W)))"
+    text = (f"(for o 0 M 1 serial (for c 0 C 1 serial (for y 0 H 1 serial (for x 0 W 1 serial (for p 0 3 1 serial (for q 0 3 1 serial"
+            f" (if {inside} ((incf (aref Y o y x) (* (aref X c {h} {w}) (aref F o c p q)))))))))))")
+    return program(text, f"""(size M) (size C) (size H) (size W) (buffer X {dtype} (C H W) (0 1 2) in) (buffer F {dtype} (M C 3 3) (0 1 2 3) in)
+ (buffer Y {dtype} (M H W) (0 1 2) inout)""", MACHINES[machine])
+
+
+def line(machine: str) -> LoopProgram:
+    """Y[o x] of X[c w] and F[o c 3], not padded."""
+    text = """(for o 0 M 1 serial (for c 0 C 1 serial (for x 0 W 1 serial (for q 0 3 1 serial
+ (incf (aref Y o x) (* (aref X c (+ x q)) (aref F o c q)))))))"""
+    return program(text, """(size M) (size C) (size W) (buffer X f32 (C (+ W 2)) (0 1) in) (buffer F f32 (M C 3) (0 1 2) in)
+ (buffer Y f32 (M W) (0 1) inout)""", MACHINES[machine])
+
+
+def scheduled(before: LoopProgram) -> LoopProgram:
+    after = recipes.schedule(before)
+    assert_sound(after)
+    assert script.apply(before, script.parse_schedule(show(taken(after))).steps) is after
+    return after
+
+
+def taken(node: LoopProgram) -> Schedule:
+    fact = node.first(Schedule)
+    assert fact is not None
+    return fact
+
+
+@pytest.mark.parametrize(("machine", "dtype", "stride", "dilation"), [
+    ("avx512", "f32", 1, 1), ("avx512", "f32", 2, 1), ("avx512", "f32", 1, 2), ("avx512", "f64", 1, 1), ("avx512", "i32", 2, 1),
+    ("avx2", "f32", 1, 1), ("avx2", "f64", 1, 1), ("avx2", "i32", 1, 1), ("neon", "f32", 1, 1)])
+def test_windows_mean_the_same(machine: str, dtype: str, stride: int, dilation: int) -> None:
+    before = windows(machine, dtype, stride, dilation)
+    assert_same(before, scheduled(before), SIZES)
+
+
+def test_a_line_means_the_same() -> None:
+    before = line("avx512")
+    assert_same(before, scheduled(before), SIZES)
+
+
+def test_the_sums_in_registers_are_under_no_condition() -> None:
+    after = scheduled(windows("avx512"))
+    nest = next(loop for loop in loops_in(after) if loop.name == "ci")
+    assert not any(isinstance(n, If) for n in nest.walk())
+    assert {v.count for v in nest.unique() if isinstance(v, Vref)} == {16}
+    assert not any(v.mask for v in nest.unique() if isinstance(v, Vref))
+
+
+def test_two_lines_or_more_are_one_tile() -> None:
+    steps = [step[0] for step in taken(scheduled(windows("avx2"))).steps]
+    assert steps.count("fuse") == 3
+
+
+def test_integers_need_no_other_copy() -> None:
+    after = scheduled(windows("avx2", "i32"))
+    assert not any(loop.name.endswith("g") for loop in loops_in(after))
+
+
+def test_the_lines_of_the_result_are_shared_by_threads() -> None:
+    after = scheduled(windows("avx512"))
+    assert "yo" in [loop.name for loop in loops_in(after) if loop.mark == "parallel"]
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
+@pytest.mark.parametrize("place", ["X corner", "X middle", "F corner", "F middle"])
+def test_what_is_not_finite_gives_what_it_gave(value: float, place: str) -> None:
+    before = windows("avx512")
+    results = []
+    for node in (before, scheduled(before)):
+        given = arguments(node, {"M": 3, "C": 2, "H": 6, "W": 9}, 1)
+        name, where = place.split()
+        at = (0, 0) if where == "corner" else (1, 1)
+        given[name][(..., *at)] = value
+        run(node, given)
+        results.append(given["Y"])
+    assert np.array_equal(results[0], results[1], equal_nan=True)
