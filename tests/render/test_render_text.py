@@ -42,6 +42,29 @@ def test_names_never_collide() -> None:
     assert symbol("My-Op.2") == "ct_my_op_2"
 
 
+@pytest.mark.parametrize("name", ["max_f32", "MAX-f32", "max"])
+def test_a_helper_never_has_the_name_of_a_function(name: str) -> None:
+    kernel = "f32" if name == "max" else "k"
+    text = CStyle().render(program(f"(loop {name} (buffer X f32 (N) (0) inout) (size N) (kernel {kernel} (setf (aref X 0) (max (aref X 0) 1.0))))"))
+    assert text.count("static inline float ct_max_f32_(float a, float b)") == 1
+    assert "X[0] = ct_max_f32_(X[0], 1.0f);" in text
+    assert f"CT_API int32_t {symbol(name)}(" in text
+    assert "APART" not in text
+
+
+def test_the_check_at_entry_has_a_name_of_its_own() -> None:
+    scratch = "(local T f32 (N) global)"
+    text = CStyle().render(*[program(f"(loop {name} (buffer X f32 (N) (0) inout) (size N) (check 1 \"low\") (ensure 1 (<= 0 N)) {scratch} (kernel k "
+                                     "(setf (aref T 0) (aref X 0)) (setf (aref X 0) (aref T 0))))") for name in ("a_entry", "a")])
+    assert "static int32_t ct_a_entry_(" in text
+
+
+@pytest.mark.parametrize("name", ["c64", "C128", "manifest"])
+def test_names_of_the_interface_are_kept_for_it(name: str) -> None:
+    with pytest.raises(CatenError, match=r"E666: the operator .* which every library keeps for itself"):
+        CStyle().render(program(f"(loop {name} (kernel k))"))
+
+
 @pytest.mark.parametrize(("value", "dtype", "expected"), [
     (0.1, "f32", "0.1f"), (0.1, "f64", "0.1"), (1.0, "f32", "1.0f"), (1e30, "f32", "1e+30f"), (16777217.0, "f32", "16777216.0f"), (1e39, "f32", "INFINITY"),
     (float("-inf"), "f64", "-INFINITY"), (float("nan"), "f32", "NAN"), (-0.0, "f32", "-0.0f"), (-(2**31), "i32", "(-2147483647 - 1)"),

@@ -4,7 +4,8 @@ A runtime for a C-family language derives from `CStyle` and overrides its tables
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.dtypes import DTYPES
@@ -20,7 +21,7 @@ from .code import ADD, BITAND, BITOR, BITXOR, EQUALITY, MUL, RELATION, Helper, I
 from .entry import EntryPoints, escaped
 from .expressions import Expressions, View
 from .helpers import Helpers
-from .names import Names, symbol
+from .names import REFERENCE, Names, exports, free, symbol
 from .places import Places
 from .scratch import THREADS, layout
 from .statements import KernelBody
@@ -51,6 +52,7 @@ _VECTORS = """#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi"
 #endif
 """
+_APART = "CT_APART_"           # before a function's name, as long as a helper may have the same
 _THREADS = "extern int omp_get_max_threads(void);\nextern int omp_get_thread_num(void);\n"
 
 
@@ -69,37 +71,51 @@ class CStyle:
 
     def render(self, *programs: LoopProgram) -> str:
         """One translation unit for one program, or for a library of several."""
-        helpers = Helpers(self.types, self.ops, self.vector_functions, definitions.write, self.fused, self.settings.get("MATH") == "fast",
-                          self.vector_bytes)
-        exported = [symbol(p.name) + end for p in programs for end in ("", "_ws", "_check")]
-        parts = [self._program(p, helpers, exported) for p in programs]
-        body = "\n".join(parts)
+        named = [p.name for p in programs]
+        taken = exports(named) + [symbol(n.removesuffix(REFERENCE)) for n in named]
+        helpers, parts, used = self._parts(programs, taken)
+        own, body = helpers.text(), "\n".join(parts)
+        if not helpers.texts.keys().isdisjoint(used):
+            own, body = self._apart(programs, taken)
         head = [f"#include <{h}>" for h in sorted(helpers.headers)]
-        types = helpers.text()
         pieces = ["\n".join(head) + "\n", _EXPORT + (_UNROLL if "CT_UNROLL" in body else ""), MACROS if "CT_STREAMED" in body else "",
-                  _THREADS if "omp_get_" in body else "", _VECTORS if "vector_size" in types else "", types, body]
+                  _THREADS if "omp_get_" in body else "", _VECTORS if "vector_size" in own else "", own, body]
         return "\n".join([_title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])
 
-    def _program(self, program: LoopProgram, helpers: Helpers, taken: list[str]) -> str:
+    def _parts(self, programs: Sequence[LoopProgram], taken: Sequence[str], prefix: str = "ct_") -> tuple[Helpers, list[str], list[str]]:
+        """The helpers, the text of each program, and all names of functions outside the helpers: `taken` and those in the texts."""
+        helpers = Helpers(self.types, self.ops, self.vector_functions, definitions.write, self.fused, self.settings.get("MATH") == "fast",
+                          self.vector_bytes)
+        used = [prefix + name.removeprefix("ct_") for name in taken]
+        return helpers, [self._program(p, helpers, used, prefix) for p in programs], used
+
+    def _apart(self, programs: Sequence[LoopProgram], taken: Sequence[str]) -> tuple[str, str]:
+        """The helpers and the programs where a helper has the name of a function (an operator may be called max_f32): the helper gets another one.
+        Until then functions bear a prefix that tells them from helpers."""
+        helpers, parts, marked = self._parts(programs, taken, _APART)
+        used = {"ct_" + name.removeprefix(_APART) for name in marked}
+        others = {name: free(name + "_", used | helpers.texts.keys()) for name in helpers.texts if name in used}
+        own, body = (re.sub(r"\bct_\w+", lambda m: others.get(m[0], m[0]), text) for text in (helpers.text(), "\n".join(parts)))
+        return own, body.replace(_APART, "ct_")
+
+    def _program(self, program: LoopProgram, helpers: Helpers, taken: list[str], prefix: str) -> str:
         self.check_types(program)
         parallel = bool(self.settings.get("OMP"))
         if not self.unrolls:
             program = unroll(program)
         blocks = layout(program, parallel)
         names = Names([p.declares()[0] for p in program.params if isinstance(p, (Buffer, Scalar, Size))], own=(THREADS.name,))
-        entry = EntryPoints(program, names, helpers, blocks)
+        entry = EntryPoints(program, names, helpers, blocks, prefix)
         source = program.first(Source)
         file = escaped(source.file) if source and program.first(Lines) else ""
         kernels = []
         for kernel in program.kernels:
             ex = self._expressions(program, helpers, names)
             body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, self.region, Places(program.all(At)), file)
-            name = f"{symbol(program.name)}_{symbol(kernel.name)[3:]}"
-            while name in taken:
-                name += "_"
+            name = free(f"{entry.symbol}_{symbol(kernel.name)[3:]}", taken)
             taken.append(name)
             kernels.append(entry.kernel(name, body) + ('#line 1 "<generated>"\n' if file else ""))       # what follows is not from the spec
-        return "\n".join([*kernels, entry.text()])
+        return "\n".join([*kernels, entry.text(taken)])
 
     def _expressions(self, program: LoopProgram, helpers: Helpers, names: Names) -> Expressions:
         views = {b.name: View(b.name, b.type, b.shape, b.order, b.strides, outside=True) for b in program.buffers.values()}

@@ -9,7 +9,7 @@ from ..loop.statements import Local, LoopProgram
 from .estimate import in_float64
 from .expressions import Expressions
 from .helpers import Helpers
-from .names import Names, symbol
+from .names import Names, free, symbol
 from .scratch import ALIGNMENT, THREADS, Layout
 from .statements import INDENT, KernelBody
 
@@ -43,7 +43,8 @@ def arguments(program: LoopProgram) -> tuple[Param, ...]:
 class EntryPoints:
     """Collects the kernels of a program and writes `ct_NAME_ws`, `ct_NAME` and `ct_NAME_check`."""
 
-    def __init__(self, program: LoopProgram, names: Names, helpers: Helpers, layout: Layout):
+    def __init__(self, program: LoopProgram, names: Names, helpers: Helpers, layout: Layout, prefix: str = "ct_"):
+        self.symbol = symbol(program.name, prefix)
         self.program, self.names, self.helpers, self.layout = program, names, helpers, layout
         self.params = arguments(program)
         self.calls: list[tuple[str, list[str], bool]] = []
@@ -75,19 +76,21 @@ class EntryPoints:
         lines += pointers + ([INDENT + "int32_t ct_failed = 0;"] if body.threads_fail else []) + body.lines
         return "\n".join([*lines, *([INDENT + "return 0;"] if body.fails else []), "}", ""])
 
-    def text(self) -> str:
-        """The entry points."""
-        name = symbol(self.program.name)
+    def text(self, taken: list[str]) -> str:
+        """The entry points. `taken`: the names that other functions of the file have; what is added here joins them."""
+        name = self.symbol
         parameters = [self.declaration(p) for p in self.params]
         passed = [self.names.of(p.declares()[0]) for p in self.params]  # type: ignore[attr-defined]   # as above
         ensures = self._checks()
         scratch = self.layout.total is not index(0)
         checks, enter = "", ensures
         if scratch and ensures:
-            head = f"static int32_t {name}_entry({', '.join(parameters)})"
+            entry = free(f"{name}_entry", taken)
+            taken.append(entry)
+            head = f"static int32_t {entry}({', '.join(parameters)})"
             lines = [head, "{", *self._void(ensures, passed), *ensures, INDENT + "return 0;", "}", ""]
             checks = "\n".join(lines) + "\n"
-            enter = [f"{INDENT}int32_t ct_status = {name}_entry({', '.join(passed)});", f"{INDENT}if (ct_status) return ct_status;"]
+            enter = [f"{INDENT}int32_t ct_status = {entry}({', '.join(passed)});", f"{INDENT}if (ct_status) return ct_status;"]
         run = [*enter, *self._kernels(bool(scratch and ensures))]
         ws = [f"CT_API int32_t {name}_ws({', '.join([*parameters, 'void *ct_scratch'])})", "{", *self._void(run, [*passed, "ct_scratch"]), *run, "}"]
         call = [f"CT_API int32_t {name}({', '.join(parameters) or 'void'})", "{"]

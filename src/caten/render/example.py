@@ -14,7 +14,7 @@ from ..core.program import Program
 from ..errors import error
 from .cstyle import TYPES
 from .header import parameter_names
-from .names import symbol
+from .names import REFERENCE, symbol
 
 # What sizes of an example are taken from, in order of preference.
 CANDIDATES = (5, 7, 6, 8, 4, 3, 12, 2, 16, 1, 9, 10, 0)
@@ -40,7 +40,7 @@ static int is_close(double got, double want, double tolerance)
 
 def as_reference(program: Program) -> Program:
     """The program under the name that the example's reference bears."""
-    return program.replace(name=program.name + "_reference")
+    return program.replace(name=program.name + REFERENCE)
 
 
 def example(manifest: Mapping[str, Any], reference: str, name: str = "gemm") -> str:
@@ -83,7 +83,7 @@ def example_sizes(op: Mapping[str, Any]) -> dict[str, int]:
 def _check(op: Mapping[str, Any]) -> str:
     """The C function that calls one operator twice and compares: the library's and the reference."""
     sizes, spelled = example_sizes(op), parameter_names(op)
-    call, reference = op["symbols"]["call"], symbol(op["op"] + "_reference")
+    call, reference = op["symbols"]["call"], symbol(op["op"] + REFERENCE)
     lines = [f"static int check_{op['symbol']}(void)", "{"]
     lines += [f"    const int64_t {spelled[s]} = {v};" for s, v in sizes.items()]
     extents = {a["name"]: [evaluate(formula(e), sizes) for e in a["shape"]] for a in op["arguments"]}

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+
+from ..errors import error
 
 _KEYWORDS = """auto break case char const continue default do double else enum extern float for goto if inline int long register restrict return short
 signed sizeof static struct switch typedef union unsigned void volatile while asm typeof class new delete this template namespace operator private
@@ -21,9 +23,37 @@ RESERVED = frozenset(_KEYWORDS.split()) | frozenset(_MACROS.split()) | frozenset
 _FAMILY = re.compile(r"ct_|CT_|_|.*_t\Z|U?INT[A-Z0-9_]*_(MAX|MIN|C)\Z|U?INT(8|16|32|64|MAX)_C\Z|M_|Sleef_|omp_|[A-Z]+_MATH_")
 
 
-def symbol(name: str) -> str:
+def symbol(name: str, prefix: str = "ct_") -> str:
     """The C symbol of an operator: `ct_` and its name in lower case, every other character as `_`."""
-    return "ct_" + "".join([c if c.isascii() and c.isalnum() else "_" for c in name.lower()])
+    return prefix + "".join([c if c.isascii() and c.isalnum() else "_" for c in name.lower()])
+
+
+REFERENCE = "_reference"                             # the operator as it was written, in the example program
+EXPORTS = ("", "_ws", "_check", "_manifest", REFERENCE)     # what follows the symbol of an operator in the names that its library needs
+OWN = ("ct_manifest", "ct_c64", "ct_c128")           # what every library or header may declare beside the operators
+
+
+def exports(operators: Sequence[str]) -> list[str]:
+    """The names that belong to a library of these operators, whatever else its text defines. E666 where two are the same, or one is a name of OWN."""
+    found: dict[str, str] = {}
+    for name in operators:
+        for end in EXPORTS:
+            text = symbol(name) + end
+            if text in OWN:
+                raise error("E666", f"the operator {name} would have the symbol {text}, which every library keeps for itself",
+                            hint="give it another name")
+            if text in found:
+                raise error("E666", f"{found[text]} and {name} would have the same symbol {text}",
+                            hint="rename one of them, or put them into different libraries")
+            found[text] = name
+    return list(found)
+
+
+def free(name: str, taken: Collection[str]) -> str:
+    """`name`, with as many `_` behind it as make it none of those taken."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 class Names:

@@ -16,11 +16,10 @@ from ..core.expr import Cast, Const, Expr, Op, Var
 from ..core.formula import names, spell
 from ..core.program import Bind, Buffer, Check, Doc, Outputs, Program, Require, Scalar, Schedule, Signature, Size
 from ..core.text import show
-from ..errors import error
 from ..loop.affine import canonical
 from ..loop.statements import LoopProgram
 from ..render import entry
-from ..render.names import symbol
+from ..render.names import exports, symbol
 from ..render.scratch import scratch_bytes
 from . import work
 from .protocol import Runtime
@@ -51,11 +50,7 @@ def manifest(programs: Sequence[LoopProgram], runtime: Runtime, record: Provenan
 
 def library_manifest(programs: Sequence[LoopProgram], runtime: str, record: Provenance, written: Sequence[Program] = ()) -> Manifest:
     """As `manifest`, with the runtime by its name."""
-    symbols = [symbol(p.name) for p in programs]
-    for s in symbols:
-        if symbols.count(s) > 1:
-            both = " and ".join([p.name for p in programs if symbol(p.name) == s])
-            raise error("E666", f"{both} would have the same symbol {s}", hint="rename one of them, or put them into different libraries")
+    exports([p.name for p in programs])
     shared: Manifest = {
         "libraries": list(record.libraries), "target": record.target, "compiler": record.compiler, "flags": list(record.flags),
         "runtime": runtime, "spec_sha256": record.spec_sha256, "runtime_sha256": record.runtime_sha256,
