@@ -70,10 +70,15 @@ class KernelBody:
         self._depth += 1
         yield
         self._depth -= 1
-        if len(self.lines) == first + 2 and "for (" in head and self.lines[-1].endswith(";"):        # a single statement needs none
+        if "for (" in head and self._is_single(self.lines[first + 1:]):                               # a single statement needs none
             self.lines[first] = self.lines[first].removesuffix(" {")
         else:
             self.line(tail)
+
+    def _is_single(self, lines: list[str]) -> bool:
+        """Do the lines hold one statement that ends with a semicolon: a plain one, or loops around one?"""
+        inner = INDENT * (self._depth + 2)
+        return bool(lines) and lines[-1].endswith(";") and not lines[0].endswith("{") and all(line.startswith(inner) for line in lines[1:])
 
     # -- statements -------------------------------------------------------------------------------------------------------------------------
 

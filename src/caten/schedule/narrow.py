@@ -1,13 +1,15 @@
-"""The recipes for products that are no squares: one column, where rows are summed along memory, and a few rows, where the right operand is swept
-through once. Which one a call is, only its sizes tell: each gets a copy of the nest."""
+"""The recipes for products that are no large squares: one column, where rows are summed along memory; a few rows, where the right operand is swept
+through once; and many small ones, where packing would cost more than it gains. Which one a call is, only its sizes tell: each gets a copy of the
+nest."""
 from __future__ import annotations
 
-from ..core.dtypes import is_float
+from ..core.dtypes import DTYPES, is_float
 from ..core.expr import Const, Var
 from ..core.program import Machine
 from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, reduction
 from .draft import Draft
 from .streams import sums_along
+from .tiles import gemm_tile
 
 FEW = 3                         # rows from which on packing the right operand pays
 ROWS_AT_ONCE = 8                # of the right operand: streams that are read side by side
@@ -27,6 +29,46 @@ def narrow(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: 
         draft.attempts(lambda d: few_rows(d, c, chain, str(rows.hi), machine, lanes, threads))
 
 
+def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
+    """A copy of a nest of many products for those whose right operand fits the first cache, or nearly, and that tiles divide: nothing is packed."""
+    loops = {loop.name: loop for loop in chain.loops}
+    i, j, k = loops[c.rows[-1]], loops[c.columns[-1]], loops[c.sums[-1]]
+    plain = all(loop.lo == Const(0, "i64") and isinstance(loop.hi, Var) for loop in (i, j, k))
+    if not c.batch or len(c.rows) + len(c.columns) + len(c.sums) > 3 or not plain or not is_float(c.out.dtype) or not machine.has_fma:
+        return
+    if contiguous_loop(draft.program, c.right, (*c.columns, *c.sums)) == j.name:
+        draft.attempts(lambda d: unpacked(d, c, chain, machine, lanes, threads))
+
+
+def unpacked(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
+    """A tile of the result in registers, from the operands where they lie."""
+    loops = {loop.name: loop for loop in chain.loops}
+    rows, columns = gemm_tile(machine, c.out.dtype).rows, 2 * lanes
+    m, n, depth = [loops[name].hi for name in (c.rows[-1], c.columns[-1], c.sums[-1])]
+    whole = ("and", ("=", ("mod", str(n), str(columns)), "0"), ("=", ("mod", str(m), str(rows)), "0"))
+    fits = ("<=", ("*", str(depth), str(n)), str(2 * machine.cache_bytes[0] // DTYPES[c.out.dtype].bytes))
+    copies = dict(zip(chain.names, draft.take("specialize", chain.names[0], ("and", fits, whole), "d"), strict=True))
+    batch = tuple([copies[name] for name in c.batch])
+    i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
+    if tuple(copies.values()) != (*batch, i, j, k):
+        draft.take("reorder", *batch, i, j, k)
+    _, ii = draft.take("split", i, rows)
+    draft.take("reorder", j, k, ii)
+    _, ji = draft.take("split", j, columns)
+    draft.take("reorder", ji, k, ii)
+    draft.take("reorder", k, ii, ji)
+    if threads:
+        draft.thread(*batch)
+    made = draft.take("stage", k, c.out.buffer, "accumulate", "register", ii, ji)
+    for name in (ji, *[n for n in made if n.startswith(f"{ji}_")]):
+        group, lane = draft.take("split", name, lanes)
+        draft.take("vectorize", lane)
+        draft.take("unroll", group)
+    draft.take("contract", k)
+    for name in (ii, *[n for n in made if n.startswith(f"{ii}_")]):
+        draft.take("unroll", name)
+
+
 def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int, threads: bool) -> None:
     """Every row of the left operand with the column, which is laid out in a row."""
     copies = dict(zip(chain.names, draft.take("specialize", chain.names[0], ("=", size, "1")), strict=True))
@@ -41,7 +83,7 @@ def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int
     inner = chain_of(draft.loop(i))
     total = reduction(inner)
     assert total is not None and along_memory(draft.program, inner, total)
-    sums_along(draft, inner, total, lanes, threads)
+    sums_along(draft, inner, total, lanes, threads, masks=False)
 
 
 def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, machine: Machine, lanes: int, threads: bool) -> None:

@@ -17,7 +17,7 @@ from .convolution import convolution, slides
 from .draft import Draft
 from .gemm import gemm
 from .script import apply, is_applied, recorded
-from .narrow import narrow
+from .narrow import narrow, small
 from .streams import maps, sums_across, sums_along
 from .tiles import lanes_of
 from .transposes import transposes, transposition
@@ -106,5 +106,6 @@ def _recipes(program: LoopProgram, chain: Chain, machine: Machine, threads: bool
 def _product(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
     """Copies for the products that are no squares, then tiles."""
     narrow(draft, c, chain, machine, lanes, threads)
+    small(draft, c, chain, machine, lanes, threads)
     if not slides(c) or not draft.attempts(partial(convolution, c=c, machine=machine, threads=threads)):
         gemm(draft, c, machine, threads)
