@@ -31,8 +31,10 @@ from ...loop.statements import (
     Vref,
     is_const,
 )
+from ..classify import fastest_axis
 from ..nests import context_at, find, mentions, reads_memory, refusal, replaced, stride_in
 from ..shapes import is_inside, shapes
+from ..strides import every_second, is_zero_without
 from ..tidy import tidied
 
 MAX_LANES = 64
@@ -72,7 +74,7 @@ class _Widening:
 
     def __init__(self, program: LoopProgram, loop: For, lanes: int, context: Context, step: str) -> None:
         self.var, self.lo, self.lanes, self.step, self.context = Var(loop.name, "i64"), loop.lo, lanes, step, context
-        self.shapes, self.names = shapes(program), Names.of(program)
+        self.program, self.shapes, self.names = program, shapes(program), Names.of(program)
         self.wide: set[str] = set()                                   # locals that have one value for each lane
         self.written = writes(loop)
         self.registers = {n.name for n in program.unique() if isinstance(n, Local) and n.space == "register"}
@@ -170,6 +172,8 @@ class _Widening:
         match expr:
             case Var(name=name, type=dtype):
                 return self.own(name, dtype)
+            case Aref() if (spread := self.spread(expr, mask)) is not None:
+                return spread
             case Aref():
                 place, flipped = self.place(expr, mask if mask is not None and not self.is_inside(expr) else None)
                 return self.flip(place, flipped)
@@ -211,6 +215,16 @@ class _Widening:
         where = tuple([canonical(substitute(i, {self.var: first})) if axis in moving else i for axis, i in enumerate(ref.index)])
         axis = -1 if moving[0] == len(ref.index) - 1 else moving[0]
         return Vref(ref.buffer, self.lanes, where, axis, None if mask is None else self.flip(mask, flipped), ref.type), flipped
+
+    def spread(self, ref: Aref, mask: Expr | None) -> Expr | None:
+        """Every second element of a row, where it is that."""
+        shape = self.shapes.get(ref.buffer)
+        if ref.buffer in self.wide or shape is None or not ref.index or fastest_axis(self.program, ref) != len(ref.index) - 1:
+            return None
+        if stride_in(ref.index[-1], self.var.name) != 2 or any(self.varies(i) for i in ref.index[:-1]) or self.holds_wide(ref.index[-1]):
+            return None
+        first = ref.replace(index=tuple([canonical(substitute(i, {self.var: self.lo})) for i in ref.index]))
+        return every_second(ref, first, self.lanes, mask, shape, self.context)
 
     def chosen(self, place: Ref, vector: Expr) -> Setf:
         """A register set as a whole, to what it was where the mask fails."""
@@ -277,7 +291,12 @@ def both(mask: Expr | None, cond: Expr) -> Expr:
 
 def _is_zero_elsewhere(vector: Expr, test: Expr) -> bool:
     """Is it a masked read, and so 0, where `test` fails?"""
-    return isinstance(vector, Vref) and vector.mask is not None and test in conjuncts(vector.mask)
+    match vector:
+        case Op(fn="where", args=(_, chosen, other)) if _is_zero(other):
+            return _is_zero_elsewhere(chosen, test)
+    if isinstance(vector, Vref) and vector.mask is not None:
+        return all(part in conjuncts(vector.mask) for part in conjuncts(test))
+    return is_zero_without(vector, test)
 
 
 def _is_zero(vector: Expr) -> bool:
