@@ -88,6 +88,7 @@ REFUSALS = [
     ("E212", "(size M N)", 1, 1, "more parts"),
     ("E212", "(opt two)", 1, 6, "expected an integer"),
     ("E212", "(opt (2))", 1, 6, "expected a symbol"),
+    ("E212", "(doc (a (b)))", 1, 6, "expected a quoted text here, not (a (b))"),
     ("E212", "(buffer A f32 M (0) in)", 1, 1, "expected a list for 'shape'"),
     ("E212", "(if)", 1, 1, "malformed (if"),
     ("E212", "(setf 3 1.0)", 1, 1, "'ref' holds 3, which is no place"),

@@ -42,7 +42,7 @@ def test_these_pass(body: str) -> None:
 @pytest.mark.parametrize(("param", "message"), [
     ("(buffer Z f31 (4) (0) in)", "'f31' is no element type"), ("(scalar z one)", "'one' is no element type"),
     ("(buffer Z f32 (4) (0 1) in)", "do not fit the shape"), ("(buffer Z f32 (4 4) (0 0) in)", "do not fit the shape"),
-    ("(buffer Z f32 (q) (0) in)", "'q' is not declared"), ("(require (< q 3))", "'q' is not declared"), ("(ensure 1 (< q 3))", "'q' is not declared"),
+    ("(buffer Z f32 (q) (0) in)", "'q' is not declared"), ("(require (< q 3))", "'q' is not declared"), ("(ensure 1 (read A))", "is not computed from sizes and scalars"), ("(ensure 1 (< q 3))", "'q' is not declared"),
     ("(buffer Z f32 (4) (0) in 1 1)", "do not fit the shape"), ("(buffer Z f32 (4) (0) away)", "'away' is not in, out or inout"),
 ])
 def test_a_parameter_that_is_none_is_refused(param: str, message: str) -> None:
@@ -53,6 +53,7 @@ def test_a_parameter_that_is_none_is_refused(param: str, message: str) -> None:
 @pytest.mark.parametrize(("code", "message", "body"), [
     ("E480", "the name 'i' is declared twice", "(for i 0 N 1 serial (for i 0 N 1 serial (setf (aref X i) 0.0)))"),
     ("E480", "'i' is not declared before this use", "(setf (aref X i) 0.0)"),
+    ("E480", "'k' is not declared before this use, in (incf", "(local S i32 () register) (for i 0 N 1 serial (incf (aref S) k))"),
     ("E480", "'T' is not declared before this use", "(setf (aref T 0) 0.0) (local T f32 (4) stack)"),
     ("E489", "(aref A i): 'A' has 2 axes", "(for i 0 N 1 serial (setf (aref X i) (aref A i)))"),
     ("E482", "a i64 is stored in a f32", "(for i 0 N 1 serial (setf (aref X i) 1))"),

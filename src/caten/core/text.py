@@ -245,6 +245,8 @@ def _parse_value(form: Any, kind: str, where: Callable[[int], Place]) -> Any:
     if inner.startswith("tuple["):
         return tuple(_parse_value(f, inner, where) for f in form)
     if inner.startswith("Text"):
+        if not isinstance(form, str):
+            raise error("E212", f"expected a quoted text here, not {flat(form)[:60]}", where(getattr(form, "pos", 0)))
         return str(form)
     if inner == "bool":
         return form == "true"

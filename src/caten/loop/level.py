@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from ..core.dtypes import DTYPES
-from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var
+from ..core.expr import Bitcast, Cast, Const, Conversion, Expr, Op, Var
 from ..core.node import Node
 from ..core.program import Buffer, Ensure, Param, Program, Unchecked
 from ..core.scalars import OPERATORS
@@ -59,6 +59,7 @@ def verify(program: Program) -> None:
             scope[clause.name] = clause
     for clause in program.clauses:
         if field := statement_field(clause):
+            _names_are_known(clause)
             _statements(getattr(clause, field), scope, context, checked)
 
 
@@ -70,7 +71,7 @@ def arrays_are_sound(program: Program) -> None:
         if isinstance(clause, Param | Ensure):
             for formula in clause.children:
                 if isinstance(formula, Expr):
-                    _expression(formula, scope, clause)
+                    _formula(formula, scope, clause)
     for param in program.all(Param):
         if hasattr(param, "type") and param.type not in DTYPES:
             raise _fault("E482", param, f"'{param.type}' is no element type")
@@ -79,6 +80,13 @@ def arrays_are_sound(program: Program) -> None:
                 raise _fault("E482", param, "the order or the strides do not fit the shape")
             if param.access not in ("in", "out", "inout"):
                 raise _fault("E482", param, f"'{param.access}' is not in, out or inout")
+
+
+def _formula(formula: Expr, scope: Scope, clause: Node) -> None:
+    _expression(formula, scope, clause)
+    for node in formula.unique():
+        if not isinstance(node, Var | Const | Op | Conversion):
+            raise _fault("E482", clause, f"{text_of(node)} is not computed from sizes and scalars")
 
 
 def _names_are_unique(program: Program) -> None:
@@ -92,6 +100,14 @@ def _names_are_unique(program: Program) -> None:
                 raise _fault("E480", node, f"the name '{name}' is declared twice")
             seen.add(name)
         stack.extend([c for c in reversed(node.children) if isinstance(c, Stmt)])
+
+
+def _names_are_known(clause: Node) -> None:
+    """What a loop does to its locals is concluded before its body is looked at: so names have types by then."""
+    for node in clause.unique():
+        if isinstance(node, Var | Aref | Vref) and not node.type:
+            user = next(s for s in clause.unique() if isinstance(s, Stmt) and any(isinstance(c, Expr) and node in c.unique() for c in s.children))
+            raise _fault("E480", user, f"'{node.name if isinstance(node, Var) else node.buffer}' is not declared before this use")
 
 
 def _statements(stmts: Iterable[Stmt], scope: Scope, context: Context, checked: bool) -> None:
