@@ -55,6 +55,12 @@ def test_a_torn_library_is_refused_wherever_it_is_torn(library: Path, tmp_path: 
     assert "is not a shared library" in refused("E660", lambda: open_library(torn))
 
 
+def test_the_address_sanitizer_cannot_come_late(tmp_path: Path, make_library: Make, describe: Callable[..., dict[str, Any]]) -> None:
+    text = ADD_C + "void __asan_init(void); void __asan_init(void) {}\n"            # what every library made with it asks for
+    message = refused("E664", lambda: open_library(make_library(tmp_path / "a.so", text, describe(ADD))))
+    assert "must be in the process from its start" in message
+
+
 def test_another_file_than_expected_is_refused(library: Path) -> None:
     refused("E662", lambda: open_library(library, expected_sha256="0" * 64))
 

@@ -90,6 +90,7 @@ def open_library(path: Path, manifest: Mapping[str, Any] | None = None, expected
     check_whole(path)
     if expected_sha256 is not None and sha256(path) != expected_sha256:
         raise error("E662", f"{path} is not the file that was compiled: its hash differs", hint="compile it again")
+    _check_sanitizer(path)
     import cffi
     ffi = cffi.FFI()
     ffi.cdef(_COMPLEX + "extern const char ct_manifest[];")
@@ -107,6 +108,15 @@ def open_library(path: Path, manifest: Mapping[str, Any] | None = None, expected
     ops = operators(manifest)
     ffi.cdef("\n".join([declaration(op) for op in ops]))
     return Library(path, dict(manifest), ffi, {op["op"]: _entry(ffi, handle, op, path) for op in ops})
+
+
+def _check_sanitizer(path: Path) -> None:
+    """The address sanitizer ends a process that loads it late: E664 where the library was made with it and the process started without."""
+    with contextlib.suppress(OSError):                       # that it cannot be read is said where it is opened
+        if b"__asan_init" not in path.read_bytes() or "asan" in Path("/proc/self/maps").read_text("utf-8", "replace"):
+            return
+        raise error("E664", f"cannot load {path}: it was made with the address sanitizer, which must be in the process from its start",
+                    hint='start it with LD_PRELOAD="$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0')
 
 
 def extract(path: Path, expected_sha256: str | None = None) -> Manifest:
