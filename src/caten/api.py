@@ -30,9 +30,9 @@ def compile(spec: str | Path | Sequence[str | Path], runtime: str = "clang", con
     """A spec, compiled: what calls its operator, or for several operators an object with one attribute for each.
 
     `spec`: a file, a text (it has several lines, or starts with a parenthesis), or a list of these for one library of all. `runtime`: a
-    name or a runtime file; `config`: its options, as --config. `opt`: 0 the nest as written, 1 simplified, 2 and 3 scheduled for the
-    machine. `sizes`: sizes that are fixed at compile time, as -D; calls must agree. `strided`: arrays that pass strides, as -fstrided.
-    `schedule`: the text of a schedule to replay. `cache=False` compiles anew. `verify` checks the program after every pass.
+    name or a runtime file; `config`: its options, as --config. `opt`: 0 the nest as written, 1 simplified, 2 scheduled for the machine, 3 with the
+    schedules that `caten tune` recorded. `sizes`: sizes that are fixed at compile time, as -D; calls must agree. `strided`: arrays that pass
+    strides, as -fstrided. `schedule`: the text of a schedule to replay. `cache=False` compiles anew. `verify` checks the program after every pass.
 
     Raises CatenError with everything that is wrong with the spec; its subclass ToolError where the host compiler is missing or fails.
     """

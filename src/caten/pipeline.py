@@ -323,9 +323,9 @@ def timed(what: str, options: Options) -> Iterator[None]:
         print(f"caten: {what}: {(time.perf_counter() - start) * 1e3:.1f} ms", file=sys.stderr)
 
 
-def render(programs: Sequence[Program], options: Options) -> str:
+def render(programs: Sequence[Program], options: Options, warn: records.Warn = ignore) -> str:
     """The source text of programs at any level, as one library."""
-    loops = [loop for p in programs if isinstance(loop := advance(p, "loop", options), LoopProgram)]
+    loops = [loop for p in programs if isinstance(loop := advance(p, "loop", options, warn), LoopProgram)]
     runtime = runtime_for(loops, options)
     with timed("render", options):
         text = runtime.render(*loops)

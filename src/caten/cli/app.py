@@ -17,6 +17,7 @@ COMMANDS: dict[str, str] = {
     "test": "Run the tests that specs carry.",
     "run": "Run an operator on your own arrays.",
     "bench": "Measure how fast specs run, and what that is of what the machine can do.",
+    "tune": "Search for schedules that are faster on this machine, for -O3.",
     "check": "Report what is wrong with specs; write nothing.",
     "explain": "Explain a diagnostic code.",
     "doctor": "Show compilers and libraries found, and what to install.",

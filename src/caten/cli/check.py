@@ -25,7 +25,7 @@ def command(request: Request) -> None:
     problems: list[CatenError] = []
     for program in load(request, sources(request)):
         try:
-            lines += report(pipeline.advance(program, "loop", request.options))
+            lines += report(pipeline.advance(program, "loop", request.options, request.warn))
         except CatenError as problem:
             problems.append(problem)
     write(request.output or STDOUT, "".join([line + "\n" for line in lines]))

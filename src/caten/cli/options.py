@@ -50,6 +50,10 @@ class Request:
     save_temps: bool = False
     prints: tuple[str, ...] = ()
 
+    def warn(self, warning: Diagnostic) -> None:
+        """Show a warning now."""
+        self.reporter.show([warning])
+
 
 class GroupedOption(click.Option):
     """An option that `--help` lists under a heading."""
@@ -92,7 +96,7 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
     _option(INPUT, "--only", multiple=True, metavar="NAME", help="Only the composites of this name; for `test` also the cases."),
     _option(INPUT, "-D", "binds", multiple=True, metavar="M=100", help="Fix a size at compile time. Calls must agree."),
     _option(CODE, "-O", "opt", type=click.Choice(("0", "1", "2", "3")), default="2", show_default=True,
-            help="-O0 the nest as written, -O1 simplified, -O2 and -O3 scheduled for the machine."),
+            help="-O0 the nest as written, -O1 simplified, -O2 scheduled for the machine, -O3 as `caten tune` found best."),
     _option(CODE, "-s", "--schedule", "schedule_file", metavar="FILE", help="A schedule, (schedule STEP…), to apply instead of the compiler's own."),
     _option(CODE, "-fstrided", "strided", multiple=True, metavar="=NAME", help="This array comes with a stride for every axis but the fastest."),
     _option(CODE, "-fbounds-check/-fno-bounds-check", "bounds_check", default=True,

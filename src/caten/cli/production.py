@@ -46,24 +46,21 @@ class Production:
 
     @cached_property
     def rendered(self) -> build.Rendered:
-        return build.render_programs(self.programs, self.request.options, build.digest(self.texts), self._warn)
+        return build.render_programs(self.programs, self.request.options, build.digest(self.texts), self.request.warn)
 
     def at(self, level: str) -> str:
         """The text of a level."""
-        return "".join([show(pipeline.advance(p, level, self.request.options, self._warn)) + "\n" for p in self.programs])
+        return "".join([show(pipeline.advance(p, level, self.request.options, self.request.warn)) + "\n" for p in self.programs])
 
     def built(self, product: str) -> build.Built:
         """The artifact of a product, compiled or from the cache."""
         if product not in self._built:
             kind = self._kind(product)
-            made = build.compile_rendered(self.rendered, self.request.options, self._warn, kind)
+            made = build.compile_rendered(self.rendered, self.request.options, self.request.warn, kind)
             self._built[product] = made
             if self.request.verbose:
                 _say(made.record.commands, "from the cache; it was made with" if made.from_cache else "compiled with")
         return self._built[product]
-
-    def _warn(self, warning: Diagnostic) -> None:
-        self.request.reporter.show([warning])
 
     def example(self) -> str:
         """A program that calls the library and checks itself, under the name that the library will have."""

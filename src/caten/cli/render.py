@@ -19,4 +19,4 @@ Examples:
 @compiles()
 def command(request: Request) -> None:
     """Print the source text that the runtime compiles: C for most."""
-    write(request.output or STDOUT, pipeline.render(load(request, sources(request)), request.options))
+    write(request.output or STDOUT, pipeline.render(load(request, sources(request)), request.options, request.warn))

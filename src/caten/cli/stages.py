@@ -10,5 +10,5 @@ from .options import Request
 
 def print_level(request: Request, level: str) -> None:
     """The inputs' programs at `level`, one S-expression each, to -o or stdout."""
-    programs = [pipeline.advance(p, level, request.options) for p in load(request, sources(request))]
+    programs = [pipeline.advance(p, level, request.options, request.warn) for p in load(request, sources(request))]
     write(request.output or STDOUT, "".join([show(p) + "\n" for p in programs]))

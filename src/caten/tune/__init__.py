@@ -1,0 +1,1 @@
+"""Searching for the schedule that is the fastest on this machine: candidates, a model of their cost, measurements, the search."""

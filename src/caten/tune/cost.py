@@ -1,0 +1,86 @@
+"""A model of what a schedule costs, from the machine table alone: what it rules out is not compiled, and what it likes is measured first."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+from ..core.dtypes import DTYPES
+from ..core.expr import Const, Expr, Op
+from ..core.program import Machine
+from ..loop.affine import canonical
+from ..loop.statements import For, If, Incf, Local, LoopProgram, Setf, Stmt, Vref
+
+OPERANDS = 2                   # registers that operands take while an operation runs
+CACHES = 4                     # scratch memory may be this many times as large as the last cache in the table; there may be another one behind it
+UNITS = 2                      # operations, and accesses, that start in a cycle
+LATENCY = 4                    # cycles until a sum can take the next summand
+UNKNOWN = 64                   # iterations of a loop whose length is not known
+
+
+def fits(program: LoopProgram, machine: Machine) -> bool:
+    """Do the tiles fit the registers, and the packed panels the caches?"""
+    registers = max([_registers(kernel.body, machine) for kernel in program.kernels], default=0)
+    scratch = sum([_elements(n) * DTYPES[n.type].bytes for k in program.kernels for n in k.walk() if isinstance(n, Local) and n.space == "scratch"])
+    return registers + OPERANDS <= machine.registers and scratch <= CACHES * machine.cache_bytes[-1]
+
+
+def cycles(program: LoopProgram, machine: Machine) -> float:
+    """Cycles of a vector operation in the innermost loops: the mean over them, weighted by the operations that stand in each."""
+    found = [_innermost(loop, machine) for kernel in program.kernels for loop in _leaves(kernel.body)]
+    operations = sum([ops for ops, _ in found])
+    return sum([spent for _, spent in found]) / operations if operations else 0.0
+
+
+def _registers(body: Iterable[Stmt], machine: Machine) -> int:
+    """The most vectors that local arrays in registers take at once."""
+    own, inner = 0, 0
+    for stmt in body:
+        if isinstance(stmt, Local) and stmt.space == "register":
+            own += -(-_elements(stmt) * DTYPES[stmt.type].bytes // machine.vector_bytes)
+        elif isinstance(stmt, For):
+            inner = max(inner, _registers(stmt.body, machine))
+        elif isinstance(stmt, If):
+            inner = max(inner, _registers(stmt.then, machine), _registers(stmt.otherwise, machine))
+    return own + inner
+
+
+def _elements(array: Local) -> int:
+    return prod([_value(extent) for extent in array.shape])
+
+
+def _value(extent: Expr) -> int:
+    known = canonical(extent)
+    return known.value if isinstance(known, Const) else UNKNOWN
+
+
+def _leaves(body: Iterable[Stmt]) -> Iterable[For]:
+    """The loops in which all others are unrolled."""
+    for stmt in body:
+        if isinstance(stmt, If):
+            yield from _leaves((*stmt.then, *stmt.otherwise))
+        elif isinstance(stmt, For):
+            inner = list(_leaves([s for s in stmt.body if not (isinstance(s, For) and s.mark == "unroll")]))
+            yield from inner or ([stmt] if stmt.mark != "unroll" else [])
+
+
+def _innermost(loop: For, machine: Machine) -> tuple[float, float]:
+    """Vector operations of one iteration, and the cycles that they take: as many as the units, the accesses and the waiting sums need."""
+    operations, accesses, sums = _counts(loop.body)
+    chains = sum([-(-_elements(n) * DTYPES[n.type].bytes // machine.vector_bytes) for n in loop.walk() if isinstance(n, Local)]) or sums
+    return operations, max(operations / UNITS, accesses / UNITS, LATENCY * sums / max(1, chains))
+
+
+def _counts(body: Iterable[Stmt]) -> tuple[float, float, float]:
+    """Vector operations, vector accesses to memory, and sums."""
+    operations = accesses = sums = 0.0
+    for stmt in body:
+        if isinstance(stmt, For):
+            found = _counts(stmt.body)
+            times = _value(stmt.hi - stmt.lo)
+            operations, accesses, sums = operations + times * found[0], accesses + times * found[1], sums + times * found[2]
+        elif isinstance(stmt, Setf | Incf):
+            adds = float(isinstance(stmt, Incf))
+            operations += adds + len([n for n in stmt.value.walk() if isinstance(n, Op)])
+            accesses += len([n for n in stmt.walk() if isinstance(n, Vref)])
+            sums += adds
+    return operations, accesses, sums

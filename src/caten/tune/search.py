@@ -1,0 +1,175 @@
+"""The search over choices: a beam from the defaults, one hole changed at a time, that never spends more than its budget.
+
+A candidate is compiled only where its schedule is a new one and the model of its cost does not rule it out. A short measurement beside the present
+schedule, taking turns, sorts out most; a long one decides. What decides is the interval of the ratio, not the ratio: only what is faster beyond it is
+kept, and only where it is slower at none of the sizes. The winner is measured once more, because the best of many measurements is partly luck.
+"""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Protocol
+
+from ..bench import statistics
+from ..bench.statistics import Estimate
+from ..schedule.choices import DEFAULTS, HOLES, Choices
+
+WIDTH = 3                      # of the beam
+GROUP = 3                      # candidates that are measured beside each other
+MADE = 9                       # candidates that are made before the model says which of them are measured first
+HOPELESS = 0.97                # a change that alone made it slower than this is not tried together with others
+LEAST = 1.01                   # a gain that is less is none
+FINALISTS = 3                  # that are measured once more, until one is confirmed
+
+Ratios = Sequence[Estimate]    # time of the present schedule by that of the candidate, at each of the sizes
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A schedule that can be measured. `code` is equal where two schedules are the same at the sizes that are measured; `cost`: by the model, the
+    less the better."""
+
+    choices: Choices
+    schedule: str
+    code: str
+    cost: float = 0.0
+
+
+class Workshop(Protocol):
+    """What makes candidates and measures them."""
+
+    def defaults(self) -> dict[str, int]:
+        """The holes that the recipes ask for in this kernel, with their defaults."""
+
+    def make(self, choices: Choices) -> Candidate | None:
+        """The schedule of these choices; None where a step is refused or the machine table rules it out."""
+
+    def ratios(self, candidates: Sequence[Candidate], thorough: bool) -> list[Ratios | None]:
+        """Each candidate measured beside the present schedule; None where it does not compile, crashes, hangs or gives wrong results."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A candidate with its measurement."""
+
+    candidate: Candidate
+    ratios: Ratios
+
+    @property
+    def gain(self) -> Estimate:
+        """The geometric mean over the sizes; above 1 it is faster."""
+        return statistics.geometric_mean(self.ratios)
+
+    @property
+    def is_faster(self) -> bool:
+        """Beyond the interval, and slower at no size?"""
+        return self.gain.low > 1 and self.gain.value >= LEAST and all(r.high >= 1 for r in self.ratios)
+
+
+@dataclass
+class Search:
+    """A search in progress. `found` are the candidates that a long measurement showed to be faster, the best first; `winner` the one that was
+    confirmed. An interrupted search keeps both."""
+
+    shop: Workshop
+    budget: float
+    clock: Callable[[], float] = time.monotonic
+    progress: Callable[[float, float, str], None] = lambda spent, budget, text: None
+    found: list[Scored] = field(default_factory=list)
+    winner: Scored | None = None
+    measured: int = 0
+    _start: float = 0.0
+    _seen: set[str] = field(default_factory=set)
+    _tried: set[Choices] = field(default_factory=set)
+    _alone: dict[tuple[str, int], float] = field(default_factory=dict)
+
+    def run(self, present: Candidate, first: Iterable[Candidate] = ()) -> Scored | None:
+        """The best schedule that is confirmed to be faster than `present`, or None. `first`: candidates to begin with, such as an earlier record."""
+        self._start = self.clock()
+        self._seen.add(present.code)
+        self._measure([c for c in first if self._is_new(c)])
+        beam, expanded = [DEFAULTS], set[Choices]()
+        while beam and not self._over():
+            expanded.update(beam)
+            self._sweep(beam)
+            beam = [s.candidate.choices for s in self.found[:WIDTH] if s.candidate.choices not in expanded]
+        return self.confirm()
+
+    def confirm(self) -> Scored | None:
+        """Measure the best once more; the first that is faster again wins."""
+        for scored in self.found[:FINALISTS]:
+            (ratios,) = self.shop.ratios([scored.candidate], True)
+            again = None if ratios is None else Scored(scored.candidate, ratios)
+            if again is not None and again.is_faster:
+                self.winner = again
+                break
+        return self.winner
+
+    def _sweep(self, beam: Sequence[Choices]) -> None:
+        """Every change of one hole of the choices in the beam: those that were good alone first, then those next to the defaults; among a
+        handful, what the model likes."""
+        changes = iter(self._changes(beam))
+        while not self._over():
+            made = list(islice(self._candidates(changes), MADE))
+            if not made:
+                return
+            made.sort(key=lambda c: c.cost)
+            for start in range(0, len(made), GROUP):
+                if not self._over():
+                    self._measure(made[start:start + GROUP])
+
+    def _changes(self, beam: Sequence[Choices]) -> list[Choices]:
+        changes: list[tuple[float, int, Choices]] = []
+        for choices in beam:
+            for hole, default in self.shop.defaults().items():
+                values = [v for v in HOLES[hole] if v != choices.of(hole, default) and self._alone.get((hole, v), 1.0) > HOPELESS]
+                values.sort(key=lambda v: abs(v - default))
+                changes += [(-self._alone.get((hole, v), 1.0), rank, choices.with_(hole, v)) for rank, v in enumerate(values)]
+        return [choices for _, _, choices in sorted(changes, key=lambda change: change[:2])]
+
+    def _candidates(self, changes: Iterable[Choices]) -> Iterator[Candidate]:
+        """Those that are new and not ruled out."""
+        for choices in changes:
+            if self._over():
+                return
+            if choices not in self._tried:
+                self._tried.add(choices)
+                candidate = self.shop.make(choices)
+                if candidate is not None and self._is_new(candidate):
+                    yield candidate
+
+    def _measure(self, group: Sequence[Candidate]) -> None:
+        """A short measurement, and a long one of what it does not sort out."""
+        if not group:
+            return
+        self.progress(self.clock() - self._start, self.budget, self._said())
+        short = self.shop.ratios(group, False)
+        self.measured += len(group)
+        hopeful = []
+        for candidate, ratios in zip(group, short, strict=True):
+            if ratios is None:
+                continue
+            scored = Scored(candidate, ratios)
+            if len(candidate.choices.values) == 1:
+                self._alone[candidate.choices.values[0]] = scored.gain.value
+            if scored.gain.value > 1 and all(r.high >= 1 for r in ratios):
+                hopeful.append(candidate)
+        if hopeful:
+            long = self.shop.ratios(hopeful, True)
+            self.found += [s for c, ratios in zip(hopeful, long, strict=True) if ratios is not None and (s := Scored(c, ratios)).is_faster]
+            self.found.sort(key=lambda s: -s.gain.value)
+
+    def _is_new(self, candidate: Candidate) -> bool:
+        """Is it the first with this code?"""
+        new = candidate.code not in self._seen
+        self._seen.add(candidate.code)
+        return new
+
+    def _over(self) -> bool:
+        return self.clock() - self._start >= self.budget
+
+    def _said(self) -> str:
+        best = f", x{self.found[0].gain.value:.2f} with {self.found[0].candidate.choices}" if self.found else ""
+        return f"{self.measured} schedules{best}"

@@ -1,0 +1,211 @@
+"""Making and measuring the candidates of one kernel: through the recipes, the verifier, the compiler, and child processes that may crash or hang
+alone."""
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .. import build, pipeline
+from ..bench import statistics, timing
+from ..bench.sizes import Values
+from ..build import Built
+from ..core.program import Bind, Machine, Schedule, Target
+from ..core.text import show
+from ..errors import CatenError, error
+from ..frontend.op import OpProgram
+from ..loop import level, simplify
+from ..loop.statements import LoopProgram
+from ..options import Options
+from ..schedule import recipes, script
+from ..schedule.choices import Choices
+from ..testing import data, isolate
+from ..testing.reference import Expected, caller, expected_of
+from . import cost, proof
+from .search import Candidate, Ratios
+
+PROOF_SECONDS = 20.0           # for that run
+FACTOR = 20                    # a measurement may take so many times what it is planned to take
+LEAST_SECONDS = 10.0           # and so long in any case
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How carefully is measured: rounds, and how a sample is taken."""
+
+    rounds: int
+    plan: timing.Plan
+
+
+SHORT = Effort(5, timing.Plan(0.01, retakes=0))
+LONG = Effort(15, timing.Plan(0.03, retakes=1))
+
+
+def _said(ratios: Ratios | None) -> str:
+    return "not measured: it is refused, crashes, hangs or is wrong" if ratios is None else \
+           ", ".join([f"x{r.value:.3f} ({r.low:.3f} … {r.high:.3f})" for r in ratios])
+
+
+@dataclass
+class Shop:
+    """One operator, the sizes that count, and how its kernels are compiled. `options` ask for -O2. Implements `search.Workshop`."""
+
+    op: OpProgram
+    sizes: Sequence[Values]
+    options: Options
+    threads: int
+    short: Effort = SHORT
+    long: Effort = LONG
+    seconds: dict[tuple[str, int], float] = field(default_factory=dict)            # by schedule and number of the size, the last median
+    _programs: dict[str, LoopProgram] = field(default_factory=dict)
+
+    @cached_property
+    def before(self) -> LoopProgram:
+        """The kernel before it is scheduled."""
+        return pipeline.unscheduled(self.op, self.options)
+
+    @cached_property
+    def present(self) -> Candidate:
+        """The schedule of -O2."""
+        program = pipeline.advance(self.op, "loop", self.options)
+        assert isinstance(program, LoopProgram)
+        return self._kept(Choices(), program)
+
+    @property
+    def machine(self) -> Machine:
+        target = self.op.first(Target)
+        assert target is not None
+        return target.machine
+
+    def defaults(self) -> dict[str, int]:
+        return recipes.drafted(self.before).asked
+
+    def make(self, choices: Choices) -> Candidate | None:
+        try:
+            program = script.recorded(recipes.drafted(self.before, choices=choices).program, ())
+            if not cost.fits(program, self.machine):
+                return None
+            level.verify(program)
+        except CatenError:
+            return None
+        return self._kept(choices, program)
+
+    def replayed(self, schedule: str, choices: Choices) -> Candidate | None:
+        """The candidate that an earlier record holds; None where it does not apply any more."""
+        try:
+            program = script.apply(self.before, script.parse_schedule(schedule).steps)
+            level.verify(program)
+        except CatenError:
+            return None
+        return self._kept(choices, program)
+
+    def ratios(self, candidates: Sequence[Candidate], thorough: bool) -> list[Ratios | None]:
+        effort = self.long if thorough else self.short
+        builts = {c.schedule: built for c in candidates if (built := self._proven(c)) is not None}
+        found: dict[str, list[statistics.Estimate]] = {schedule: [] for schedule in builts}
+        for number in range(len(self.sizes)):
+            going = {s: builts[s] for s, ratios in found.items() if len(ratios) == number}
+            for schedule, ratio in self._compared(going, number, effort).items():
+                found[schedule].append(ratio)
+        complete: list[Ratios | None] = [
+            found[c.schedule] if len(found.get(c.schedule, ())) == len(self.sizes) else None for c in candidates]
+        if self.options.debug >= 1:
+            for candidate, ratios in zip(candidates, complete, strict=True):
+                print(f"caten: {self.op.name}: {candidate.choices}: {_said(ratios)}", file=sys.stderr)
+        return complete
+
+    def check(self) -> None:
+        """Does the kernel of -O2 run at all at these sizes? CatenError E842 where it does not."""
+        present = self.present.schedule
+        for number, values in enumerate(self.sizes):
+            taken = self._sampled({present: self._built(present)}, number, self.short)
+            if taken is not None:
+                self.seconds[present, number] = float(np.median(taken[present]))
+            else:
+                said = ",".join([f"{n}={v}" for n, v in values.items()])
+                raise error("E842", f"the kernel of {self.op.name} cannot be measured at {said}", hint="caten test checks the kernel")
+
+    # ---- inside
+
+    def _kept(self, choices: Choices, program: LoopProgram) -> Candidate:
+        fact = program.first(Schedule)
+        text = show(Schedule(tuple([s for s in fact.steps if s != script.APPLIED]) if fact else ()))
+        self._programs[text] = program
+        return Candidate(choices, text, self._at_sizes(program), cost.cycles(program, self.machine))
+
+    def _at_sizes(self, program: LoopProgram) -> str:
+        """What is left of the program at the sizes that are measured: equal texts are the same code there."""
+        texts = []
+        for values in self.sizes:
+            bound = program.adding(*[Bind(n, int(values[n])) for n in self.op.sizes])
+            assert isinstance(bound, LoopProgram)
+            texts += [show(k) for k in simplify.simplify_program(pipeline.bind_sizes(bound)).kernels]
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+    def _proven(self, candidate: Candidate) -> Built | None:
+        """Compiled, and its results are right where the reference can be asked."""
+        try:
+            built = self._built(candidate.schedule)
+        except CatenError:
+            return None
+        arguments, expected = self._proof
+        outcome = isolate.run(lambda: ({}, proof.results(self.op, built, arguments)), PROOF_SECONDS)
+        return built if outcome.status == "ok" and proof.agree(self.op, outcome.arrays, expected) else None
+
+    def _built(self, schedule: str) -> Built:
+        return build.build_programs((self.op,), (self._programs[schedule],), replace(self.options, debug=0))
+
+    @cached_property
+    def _proof(self) -> tuple[dict[str, Any], Expected]:
+        """Arguments of moderate size, and what the operator should give for them."""
+        values = proof.moderate(self.op, self.sizes[0])
+        arguments = data.arguments(self.op, values, self.options.seed)
+        return arguments, expected_of(self.op, arguments, replace(self.options, debug=0), None)
+
+    @cached_property
+    def _arguments(self) -> list[dict[str, Any]]:
+        return [data.arguments(self.op, values, self.options.seed) for values in self.sizes]
+
+    def _compared(self, builts: Mapping[str, Built], number: int, effort: Effort) -> dict[str, statistics.Estimate]:
+        """The present schedule's time by that of each, at one size; without those that did not come back. Where the child dies of one of several,
+        each has a child of its own."""
+        if not builts:
+            return {}
+        present = self.present.schedule
+        taken = self._sampled({present: self._built(present), **builts}, number, effort)
+        if taken is None and len(builts) > 1:
+            return {s: r for schedule, built in builts.items() for s, r in self._compared({schedule: built}, number, effort).items()}
+        if taken is None:
+            return {}
+        for schedule, samples in taken.items():
+            self.seconds[schedule, number] = float(np.median(samples))
+        return {s: statistics.paired_ratio([taken[present]], [taken[s]]) for s in builts if s in taken}
+
+    def _sampled(self, builts: Mapping[str, Built], number: int, effort: Effort) -> dict[str, list[float]] | None:
+        """Seconds of a call, by schedule; those whose results are not the first one's are left out. None where the child did not come back."""
+        known = self.seconds.get((self.present.schedule, number), 1.0)
+        limit = max(LEAST_SECONDS, FACTOR * effort.rounds * len(builts) * max(effort.plan.batch, known))
+        arguments = self._arguments[number]
+        outcome = isolate.run(lambda: (self._times(builts, arguments, effort), {}), limit)
+        return outcome.facts if outcome.status == "ok" else None
+
+    def _times(self, builts: Mapping[str, Built], arguments: Mapping[str, Any], effort: Effort) -> dict[str, Any]:
+        """In the child. All work on the same arrays: where an array lies makes a difference, too."""
+        if self.threads == 1 and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        first: dict[str, np.ndarray] | None = None
+        calls = {}
+        for schedule, built in builts.items():
+            given = proof.results(self.op, built, arguments)
+            first = given if first is None else first
+            if all(proof.are_near(given[n], first[n]) for n in first):
+                function = built.runtime.load(built.artifact, built.manifest)
+                calls[schedule] = caller(self.op, getattr(function, self.op.name, function), arguments)
+        plan = replace(effort.plan, cpu_time=self.threads == 1)              # which others on the machine disturb less
+        return {schedule: [s.seconds for s in samples] for schedule, samples in timing.rounds(calls, effort.rounds, plan).items()}

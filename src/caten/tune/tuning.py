@@ -1,0 +1,74 @@
+"""Tuning one operator: the search, and the record that comes of it."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ..bench import measure
+from ..bench.sizes import Values
+from ..core.program import Schedule
+from ..errors import Diagnostic
+from ..frontend.op import OpProgram
+from ..options import Options
+from ..pipeline import record_places, runtime_for
+from ..runtime import cpu, records
+from ..runtime.records import Record
+from ..schedule.choices import Choices
+from .search import Scored, Search
+from .shop import Shop
+
+Progress = Callable[[float, float, str], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of tuning an operator: the record of a schedule that is faster, or none; how many schedules were measured; was it interrupted?"""
+
+    op: str
+    key: str
+    record: Record | None
+    measured: int
+    interrupted: bool = False
+    note: str = ""
+
+    def line(self) -> str:
+        """For a person."""
+        if self.note:
+            return f"{self.op}  {self.note}"
+        text = f"x{self.record.gain:.2f}  {self.record.said}" if self.record else "nothing faster than -O2"
+        return f"{self.op}  {text}  ({self.measured} schedules measured{', interrupted' if self.interrupted else ''})"
+
+
+def tuned(op: OpProgram, sizes: Sequence[Values], options: Options, budget: float, progress: Progress,
+          warn: Callable[[Diagnostic], None]) -> Outcome:
+    """Search for so many seconds, beginning with an earlier record. `options` ask for -O2. CatenError E842 where the kernel of -O2 cannot be
+    measured. Ctrl-C ends the search, not what it found."""
+    if op.first(Schedule) is not None:
+        return Outcome(op.name, "", None, 0, note="has a schedule of its own, which -O3 applies as well")
+    shop = Shop(op, sizes, options, measure.threads(options))
+    key = records.key(shop.before, runtime_for([op], options))
+    search = Search(shop, budget, progress=progress)
+    interrupted = False
+    try:
+        shop.check()
+        earlier = records.find(key, *record_places(op, options), warn)
+        again = shop.replayed(earlier.schedule, Choices(tuple(sorted(earlier.choices.items())))) if earlier is not None else None
+        search.run(shop.present, [again] if again is not None else [])
+    except KeyboardInterrupt:
+        interrupted = True
+    best = search.winner or (search.found[0] if interrupted and search.found else None)
+    return Outcome(op.name, key, None if best is None else _record(shop, key, best), search.measured, interrupted)
+
+
+def _record(shop: Shop, key: str, best: Scored) -> Record:
+    options, runtime = shop.options, runtime_for([shop.op], shop.options)
+    numbers = range(len(shop.sizes))
+    schedule = best.candidate.schedule
+    after = tuple([shop.seconds[schedule, n] for n in numbers])
+    return Record(
+        key=key, op=shop.op.name, runtime=options.runtime, config=",".join([f"{k}={v}" for k, v in options.config]), cpu=cpu.model(),
+        compiler=records.compiler(runtime), choices=dict(best.candidate.choices.values), schedule=schedule,
+        sizes=tuple([dict(v) for v in shop.sizes]),
+        before=tuple([t * r.value for t, r in zip(after, best.ratios, strict=True)]), after=after, gain=best.gain.value,
+        date=datetime.now(UTC).isoformat(timespec="seconds"))
