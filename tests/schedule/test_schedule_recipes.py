@@ -9,11 +9,11 @@ from math import prod
 import pytest
 from schedule_nets import assert_same, assert_sound, program
 
-from caten.core.expr import Const, index
+from caten.core.expr import Const, Op, index
 from caten.core.program import Schedule
 from caten.core.text import show
 from caten.loop.interpret import run
-from caten.loop.statements import Fold, For, If, Incf, Local, LoopProgram, Vref
+from caten.loop.statements import Fold, For, If, Incf, Local, LoopProgram, Prefetch, Vref
 from caten.schedule import recipes, script
 from caten.schedule.nests import loops_in
 
@@ -51,7 +51,8 @@ def parallel_loops(node: LoopProgram) -> list[str]:
 def test_a_map_is_vectors_and_threads() -> None:
     before = program("(for j 0 N 1 serial (setf (aref v j) (* x (aref u j))))", facts=AVX2)
     after = scheduled(before)
-    assert [v.count for v in vectors(after)] == [8, 8]
+    assert {v.count for v in vectors(after)} == {8}
+    assert len([v for v in vectors(after) if v.mask is not None]) == 2             # the rest is a vector with a mask
     assert parallel_loops(after) == ["jo"]
     assert_same(before, after, SMALL)
 
@@ -69,8 +70,11 @@ def test_a_sum_along_memory_keeps_several_vectors_of_partial_sums() -> None:
     after = scheduled(before)
     (part,) = [n for k in after.kernels for n in k.unique() if isinstance(n, Local)]
     assert [e.value for e in part.shape] == [4, 8]  # type: ignore[attr-defined]   # constant extents
-    (fold,) = [n for k in after.kernels for n in k.walk() if isinstance(n, Fold)]
-    assert [loop.hi for loop in loops_in(after) if loop.mark == "unroll" and fold in loop.walk()] == [index(4)]
+    fold, rest = [n for k in after.kernels for n in k.walk() if isinstance(n, Fold)]
+    assert isinstance(fold.arg, Vref)                                             # one vector, after a tree, and what is left of a row
+    assert isinstance(rest.arg, Op)
+    assert rest.arg.fn == "where"
+    assert not [loop for loop in loops_in(after) if loop.mark == "unroll" and fold in loop.walk()]
     assert parallel_loops(after) == ["i"]
     assert_same(before, after, SMALL)
 
@@ -78,9 +82,19 @@ def test_a_sum_along_memory_keeps_several_vectors_of_partial_sums() -> None:
 def test_a_sum_across_memory_keeps_results_in_registers() -> None:
     before = program("(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref v j) (aref A i j) max)))", facts=AVX2)
     after = scheduled(before)
-    assert not any(isinstance(n, Fold) for k in after.kernels for n in k.unique())
+    several = next(loop for loop in loops_in(after) if loop.name == "jo")
+    assert not any(isinstance(n, Fold) for n in several.unique())
+    assert [loop.hi for loop in loops_in(several) if loop.name == "ii"] == [index(8)]    # rows that are read side by side
     assert parallel_loops(after) == ["jo"]
     assert_same(before, after, SMALL)
+
+
+def test_one_column_is_summed_like_a_row() -> None:
+    before = program("(for j 0 N 1 serial (for i 0 M 1 serial (incf (aref v j) (aref A i j))))", facts=AVX2)
+    after = scheduled(before)
+    assert steps(after).count("specialize") == 1
+    assert {loop.name for loop in loops_in(after) if any(isinstance(n, Fold) for n in loop.unique())} == {"isto"}
+    assert_same(before, after, ((0, 1, 0), (1, 1, 0), (70, 1, 0), (150, 1, 0)))
 
 
 def test_a_whole_sum_stays_on_one_thread() -> None:
@@ -96,9 +110,40 @@ def test_softmax_threads_over_rows_and_vectorises_each_pass() -> None:
       (local t f32 () register) (setf (aref t) 0.0) (for j_2 0 N 1 serial (setf (aref X i j_2) (- (aref A i j_2) (aref m))))
       (for j_3 0 N 1 serial (incf (aref t) (aref X i j_3))) (for j_4 0 N 1 serial (setf (aref X i j_4) (+ (aref X i j_4) (aref t)))))""", facts=AVX2)
     after = scheduled(before)
-    assert parallel_loops(after) == ["i"]
+    assert parallel_loops(after) == ["ioneo", "i"]                                # rows of one element are lanes
     assert steps(after).count("stage") == 2
+    assert not [n for n in loops_in(after) if n.name == "i" for s in loops_in(n.body) if not any(isinstance(v, Vref) for v in s.walk())]
+    assert_same(before, after, (*SMALL, (1, 1, 0), (40, 1, 0)))
+
+
+def test_a_pass_that_stores_and_sums_keeps_vectors_of_partial_sums() -> None:
+    before = program("(for j 0 N 1 serial (let e f32 (* x (aref u j))) (setf (aref v j) e) (incf (aref s) e))", facts=AVX2)
+    after = scheduled(before)
+    (part,) = [n for k in after.kernels for n in k.unique() if isinstance(n, Local) and n.name.startswith("s_part")]
+    assert part.space == "register"
+    assert {v.count for v in vectors(after)} == {8}
     assert_same(before, after, SMALL)
+
+
+ROWS = """(for i 0 M 1 serial (local t f32 () register) (setf (aref t) 0.0) (for j 0 N 1 serial (incf (aref t) (aref A i j)))
+  (for j_2 0 N 1 serial (setf (aref X i j_2) (+ (aref A i j_2) (aref t)))) (for j_3 0 N 1 serial (setf (aref X i j_3) (* (aref X i j_3) x))))"""
+
+
+def test_the_last_pass_over_what_is_read_asks_for_what_comes_next() -> None:
+    after = scheduled(program(ROWS, facts=AVX2))
+    asks = {loop.name: [n for n in loop.walk() if isinstance(n, Prefetch)] for loop in loops_in(after) if loop.name in ("jo", "j_2o", "j_3o")}
+    assert [(n.ref.buffer, n.how) for n in asks.pop("j_2o") if isinstance(n.ref, Vref)] == [("X", "write"), ("A", "")]
+    assert asks == {"jo": [], "j_3o": []}
+
+
+def test_one_pass_asks_for_nothing() -> None:
+    assert "prefetch" not in steps(scheduled(program("(for i 0 M 1 serial (setf (aref w i) x) (for j 0 N 1 serial (incf (aref w i) (aref A i j))))", facts=AVX2)))
+
+
+@pytest.mark.parametrize(("facts", "masked"), [(AVX2, True), (AVX512, True), (NEON, False)])
+def test_the_rest_of_long_vectors_is_a_vector_with_a_mask(facts: str, masked: bool) -> None:
+    after = scheduled(program("(for j 0 N 1 serial (setf (aref v j) x))", facts=facts))
+    assert any(v.mask is not None for v in vectors(after)) == masked
 
 
 # What the copies for one column (two) and for few rows (one) keep in tiles, where the operands lie so that they pay.

@@ -83,7 +83,7 @@ def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int
     inner = chain_of(draft.loop(i))
     total = reduction(inner)
     assert total is not None and along_memory(draft.program, inner, total)
-    sums_along(draft, inner, total, lanes, threads)
+    sums_along(draft, inner, total, lanes, threads, masks=False)
 
 
 def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, machine: Machine, lanes: int, threads: bool) -> None:

@@ -18,7 +18,8 @@ from .draft import Draft
 from .gemm import gemm
 from .script import apply, is_applied, recorded
 from .narrow import narrow, small
-from .streams import maps, sums_across, sums_along
+from .rows import ahead, are_rows, ask, rows_of_one
+from .streams import maps, maps_with_sums, sums_across, sums_along
 from .tiles import lanes_of
 from .transposes import transposes, transposition
 
@@ -76,10 +77,15 @@ def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
         if not any(draft.attempts(recipe) for recipe in _recipes(draft.program, chain, machine, threads)) and threads:
             draft.thread(*chain.names)
         return
-    inner = [loop.name for loop in outermost(chain.body)]
+    inner = list(outermost(chain.body))
+    if threads and are_rows(chain, inner):
+        draft.attempts(partial(rows_of_one, chain=chain, passes=inner, machine=machine, threads=threads))
     threaded = threads and draft.thread(*chain.names)
-    for loop in inner:
+    asking = ahead(draft.program, chain, inner)
+    for loop in sorted([loop.name for loop in inner], key=lambda name: asking is None or name != asking.loop):
         _nest(draft, loop, machine, threads and not threaded)
+        if asking is not None and loop == asking.loop:
+            ask(draft, chain, asking)
 
 
 Recipe = Callable[[Draft], None]
@@ -100,6 +106,8 @@ def _recipes(program: LoopProgram, chain: Chain, machine: Machine, threads: bool
     if total is not None:
         for sums in (sums_along, sums_across) if along_memory(program, chain, total) else (sums_across, sums_along):
             yield partial(sums, chain=chain, total=total, lanes=lanes, threads=threads)
+    if chain.is_leaf and total is None:
+        yield partial(maps_with_sums, chain=chain, lanes=lanes, threads=threads)
     yield partial(maps, chain=chain, lanes=lanes, threads=threads)
 
 

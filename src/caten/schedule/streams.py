@@ -1,14 +1,26 @@
 """The recipes for nests that memory bounds: one result per element, and sums along and across memory."""
 from __future__ import annotations
 
-from ..errors import error
-from ..loop.statements import LoopProgram
-from .classify import Chain, Reduction, contiguous_loop, stores_in
-from .draft import Draft
+from functools import partial
 
+from ..core.dtypes import DTYPES, is_float
+from ..core.expr import Const, Op, Var, index
+from ..core.program import Target
+from ..errors import error
+from ..loop.affine import canonical
+from ..loop.effects import reads
+from ..loop.statements import Aref, Incf, LoopProgram
+from .classify import Chain, Reduction, chain_of, contiguous_loop, reduction, stores_in
+from .draft import Draft
+from .nests import loops_in, mentions
+
+AHEAD = 1024                    # bytes between what is stored and the place that is asked for
 MAPS_AT_ONCE = 1                # vectors that a map computes one after the other
 SUMS_AT_ONCE = 4                # vectors that a sum along memory is spread over, to hide the latency of an addition
-COLUMNS_AT_ONCE = 4             # vectors of results that a sum across memory keeps in registers
+COLUMNS_AT_ONCE = 2             # vectors of results that a sum across memory keeps in registers
+ROWS_AT_ONCE = 8                # of what is summed across memory: streams that are read side by side
+LONG_VECTOR = 32                # bytes of vectors whose lanes have masks of their own
+BLOCK_BYTES = 8192              # of the results that one thread sums across memory, which stay in its first cache
 
 
 def maps(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
@@ -17,59 +29,170 @@ def maps(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
     rest = [name for name in chain.names if name != loop]
     if rest and chain.names[-1] != loop:
         draft.take("reorder", *rest, loop)
-    outer, inner, *_ = draft.take("split", loop, lanes * draft.choice("maps.vectors", MAPS_AT_ONCE))
-    if threads:
-        draft.thread(*rest, outer)
-    group, lane = draft.take("split", inner, lanes) if draft.choice("maps.vectors", MAPS_AT_ONCE) > 1 else ("", inner)
-    draft.take("vectorize", lane)
-    if group:
-        draft.take("unroll", group)
+    count = draft.choice("maps.vectors", MAPS_AT_ONCE)
+    outer = sweep(draft, loop, (), lanes, count, tuple(rest) if threads else None)
     if draft.choice("maps.stream", 0):
-        for buffer in dict.fromkeys([store.ref.buffer for store in stores_in(chain.body)]):  # type: ignore[attr-defined]   # stores_in gives Arefs
+        for buffer in dict.fromkeys([place.buffer for place in _stored(chain)]):
             draft.tries(("stream", outer, buffer))
+    else:
+        _ask(draft, chain, outer, lanes * count)
 
 
-def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads: bool) -> None:
-    """Several vectors of partial sums along the innermost summed loop, added up by a fixed tree at its end."""
-    loop = total.summed[-1]
+def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads: bool, masks: bool = True) -> None:
+    """Several vectors of partial sums along the innermost summed loop, added up by a fixed tree at its end. `masks`: the rest is vectors, too."""
     order = (*total.kept, *total.summed)
     if order != chain.names:
         draft.take("reorder", *order)
     if threads:
         draft.thread(*total.kept)
-    outer, inner, *_ = draft.take("split", loop, lanes * draft.choice("sums.vectors", SUMS_AT_ONCE))
-    group, lane = draft.take("split", inner, lanes)
-    made = draft.take("stage", outer, total.out.buffer, "partial", "register", group, lane)
-    for name in (lane, *[n for n in made if n.startswith(f"{lane}_")]):
-        draft.take("vectorize", name)
-    for name in (group, *[n for n in made if n.startswith(f"{group}_")]):
-        draft.take("unroll", name)
+    outer = sweep(draft, total.summed[-1], (total.out.buffer,), lanes, draft.choice("sums.vectors", SUMS_AT_ONCE), masks=masks)
+    _contracted(draft, outer, total.out)
+
+
+def maps_with_sums(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
+    """Vectors along a loop that stores a result in every iteration, and adds something up on the way."""
+    loop, count = chain.names[-1], draft.choice("sums.vectors", SUMS_AT_ONCE)
+    sums = [place.buffer for place in _stored(chain) if not mentions(place, (loop,))]
+    if not sums or len(set(sums)) < len(sums):
+        raise error("E515", f"'{loop}' does not add something to single places, once to each")
+    if threads:
+        draft.thread(*chain.names[:-1])
+    _ask(draft, chain, sweep(draft, loop, tuple(sums), lanes, count), lanes * count)
+
+
+def _stored(chain: Chain) -> list[Aref]:
+    """The places that are stored to."""
+    return [store.ref for store in stores_in(chain.body) if isinstance(store.ref, Aref)]
+
+
+def _ask(draft: Draft, chain: Chain, loop: str, count: int) -> None:
+    """Ask early for what is stored without being read, `count` elements in every iteration: a line that comes too late is waited for."""
+    read = frozenset().union(*[reads(stmt) for stmt in chain.body])
+    for place in dict.fromkeys(_stored(chain)):
+        if place.buffer not in read:
+            draft.tries(("prefetch", loop, place.buffer, max(1, AHEAD // (count * DTYPES[place.dtype].bytes)), "write"))
 
 
 def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads: bool) -> None:
-    """Several vectors of neighbouring results in registers while the summed loops run."""
+    """Several rows at once are added to neighbouring results, block by block of these."""
     loop = contiguous_loop(draft.program, total.out, total.kept)
     if loop is None:
         raise error("E511", f"{total.out} has no contiguous loop")
-    rest = tuple([name for name in total.kept if name != loop])
+    rest, row = tuple([name for name in total.kept if name != loop]), total.summed[-1]
+    counted = draft.loop(loop)
+    if isinstance(counted.hi, Var) and counted.lo == index(0):
+        draft.attempts(partial(_one_column, chain=chain, loop=loop, total=total, lanes=lanes, threads=threads))
     order = (*rest, loop, *total.summed)
     if order != chain.names:
         draft.take("reorder", *order)
-    outer, inner, *_ = draft.take("split", loop, lanes * draft.choice("columns.vectors", COLUMNS_AT_ONCE))
-    draft.take("reorder", outer, *total.summed, inner)
+    outer, inner, *_ = draft.take("split", loop, BLOCK_BYTES // DTYPES[total.out.dtype].bytes, "min")
+    draft.take("reorder", *total.summed, inner)
     if threads:
         draft.thread(*rest, outer)
-    group, lane = draft.take("split", inner, lanes)
-    made = draft.take("stage", total.summed[0], total.out.buffer, "accumulate", "register", group, lane)
+    _, rows, *few = cut(draft, row, ROWS_AT_ONCE)
+    draft.take("reorder", inner, rows)
+    for name in few[1:]:                                  # the last rows, one by one
+        draft.attempts(partial(sweep, loop=name, sums=(), lanes=lanes, count=1))
+    _, columns, *edge = cut(draft, inner, lanes * draft.choice("columns.vectors", COLUMNS_AT_ONCE))
+    if edge:
+        draft.attempts(partial(_edge_across, columns=edge[0], rows=edge[1], lanes=lanes))
+    draft.take("reorder", rows, columns)
+    group, lane = draft.take("split", columns, lanes)
+    _as_vectors(draft, group, lane, draft.take("stage", rows, total.out.buffer, "accumulate", "register", group, lane))
+    _contracted(draft, rows, total.out)
+    draft.take("unroll", rows)
+
+
+def _one_column(draft: Draft, chain: Chain, loop: str, total: Reduction, lanes: int, threads: bool) -> None:
+    """A copy of the nest for one column, which is summed like a row."""
+    copies = dict(zip(chain.names, draft.take("specialize", chain.names[0], ("=", str(draft.loop(loop).hi), "1")), strict=True))
+    others = [name for old, name in copies.items() if old != loop]
+    if tuple(copies.values()) != (*others, copies[loop]):
+        draft.take("reorder", *others, copies[loop])
+    draft.take("unroll", copies[loop], "full")
+    column = chain_of(draft.loop(others[0]))
+    single = reduction(column)
+    assert single is not None
+    sums_along(draft, column, single, lanes, threads)
+
+
+def _edge_across(draft: Draft, columns: str, rows: str, lanes: int) -> None:
+    """The last columns as vectors with masks, row by row."""
+    if not masks_are_cheap(draft.program):
+        raise error("E513", f"the rest of '{columns}' is best left as it is")
+    _, lane = draft.take("split", columns, lanes, "pad")
+    draft.take("reorder", lane, rows)
+    draft.take("vectorize", lane)
+
+
+def sweep(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, count: int, around: tuple[str, ...] | None = None, masks: bool = True) -> str:
+    """Vectors along a loop, `count` at once, and what is left of it in vectors with masks; the arrays `sums` are added up in as many vectors, which a
+    tree adds up at the end. The name of the new loop, which is parallel where none of those `around` may be (None: no threads)."""
+    outer, inner, *rest = cut(draft, loop, lanes * count)
+    if around is not None:
+        draft.thread(*around, outer)
+    for name in rest if masks else ():
+        draft.attempts(partial(_masked, loop=name, lanes=lanes))
+    group, lane = draft.take("split", inner, lanes) if draft.loop(inner).hi != index(lanes) else ("", inner)
+    made: list[str] = []
+    for buffer in sums:
+        made += _parts(draft, outer, buffer, tuple([n for n in (group, lane) if n]))
+    _as_vectors(draft, group, lane, tuple(made))
+    return outer
+
+
+def _parts(draft: Draft, outer: str, buffer: str, loops: tuple[str, ...]) -> tuple[str, ...]:
+    """Partial sums, added up as a tree where no condition says which of them exist."""
+    before = {loop.name for loop in loops_in(draft.program)}
+    if not draft.tries(("stage", outer, buffer, "tree", "register", *loops)):
+        draft.take("stage", outer, buffer, "partial", "register", *loops)
+    return tuple([loop.name for loop in loops_in(draft.program) if loop.name not in before])
+
+
+def _as_vectors(draft: Draft, group: str, lane: str, made: tuple[str, ...]) -> None:
+    """The loop over the lanes as vectors and that over the vectors unrolled, and the `made` ones like those that they were made from."""
     for name in (lane, *[n for n in made if n.startswith(f"{lane}_")]):
         draft.take("vectorize", name)
-    for name in (group, *[n for n in made if n.startswith(f"{group}_")]):
-        draft.take("unroll", name)
+    for name in (group, *[n for n in made if n.startswith(f"{group}_")]) if group else ():
+        draft.take("unroll", name, *(["full"] if name.startswith(f"{group}_h") else []))
+
+
+def _masked(draft: Draft, loop: str, lanes: int) -> None:
+    """Vectors of which only some lanes count, in the place of single iterations."""
+    if not masks_are_cheap(draft.program):
+        raise error("E513", f"the rest '{loop}' is best left as it is")
+    _, lane = draft.take("split", loop, lanes, "pad")
+    draft.take("vectorize", lane)
+
+
+def _contracted(draft: Draft, loop: str, out: Aref) -> None:
+    """Multiply-adds where the machine has them and products are summed."""
+    target = draft.program.first(Target)
+    if target is not None and target.machine.has_fma and is_float(out.dtype) and any(
+            isinstance(n, Incf) and n.fn == "add" and isinstance(n.value, Op) and n.value.fn == "mul" for n in draft.loop(loop).walk()):
+        draft.take("contract", loop)
+
+
+def cut(draft: Draft, loop: str, factor: int) -> tuple[str, ...]:
+    """The loop over whole tiles of `factor` iterations, fewer where there are never so many, the one inside a tile, and those over what is left."""
+    extent = canonical(draft.loop(loop).hi - draft.loop(loop).lo)
+    while isinstance(extent, Const) and factor > max(1, int(extent.value)):
+        factor //= 2
+    made = draft.take("split", loop, factor)
+    if len(made) < 2:
+        raise error("E510", f"'{loop}' is too short to be split")
+    return made
+
+
+def masks_are_cheap(program: LoopProgram) -> bool:
+    """Does an instruction read or write some lanes of a vector? Short vectors leave so little that single iterations do as well."""
+    target = program.first(Target)
+    return target is not None and target.machine.vector_bytes >= LONG_VECTOR
 
 
 def _contiguous_in_stores(program: LoopProgram, chain: Chain) -> str:
     """The loop along which every store goes to neighbouring elements."""
-    found = {contiguous_loop(program, store.ref, chain.names) for store in stores_in(chain.body)}  # type: ignore[arg-type]   # stores_in gives Arefs
+    found = {contiguous_loop(program, place, chain.names) for place in _stored(chain)}
     if len(found) != 1:
         raise error("E513", "the stores have no contiguous loop in common")
     return found.pop() or chain.names[-1]              # None where an index is a named value, which vectorize sees through
