@@ -16,7 +16,7 @@ from caten.tune.shop import Effort, Shop
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 TARGET = ("-r", "gcc", "--config", "MARCH=x86_64_v2")
-TUNE = ("tune", "axpy.toml", *TARGET, "--sizes", "N=1000", "--budget", "2")
+TUNE = ("tune", "axpy.toml", *TARGET, "--sizes", "N=1000", "--budget", "60")                # which ends long before that
 FASTER = '"maps.vectors": 4'
 
 

@@ -19,6 +19,7 @@ from ..schedule.choices import DEFAULTS, HOLES, Choices
 WIDTH = 3                      # of the beam
 GROUP = 3                      # candidates that are measured beside each other
 MADE = 9                       # candidates that are made before the model says which of them are measured first
+HOPEFUL = 1.005                # in a short measurement: then a long one pays
 HOPELESS = 0.97                # a change that alone made it slower than this is not tried together with others
 LEAST = 1.01                   # a gain that is less is none
 FINALISTS = 3                  # that are measured once more, until one is confirmed
@@ -154,7 +155,7 @@ class Search:
             scored = Scored(candidate, ratios)
             if len(candidate.choices.values) == 1:
                 self._alone[candidate.choices.values[0]] = scored.gain.value
-            if scored.gain.value > 1 and all(r.high >= 1 for r in ratios):
+            if scored.gain.value > HOPEFUL and all(r.high >= 1 for r in ratios):
                 hopeful.append(candidate)
         if hopeful:
             long = self.shop.ratios(hopeful, True)
