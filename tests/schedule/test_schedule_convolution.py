@@ -17,16 +17,16 @@ MACHINES = {
     "avx2": '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))',
     "neon": '(opt 2) (target "clang" (machine aarch64 16 32 (65536 524288) false))',
 }
-SIZES = ((0, 0, 0, 0), (1, 1, 1, 1), (2, 3, 5, 4), (3, 9, 8, 17), (9, 2, 13, 9))
+SIZES = ((0, 0, 0, 0, 1), (1, 1, 1, 1, 1), (2, 3, 5, 4, 2), (3, 9, 8, 17, 1), (9, 2, 13, 9, 3), (2, 2, 9, 18, 2))
 
 
-def windows(machine: str, dtype: str = "f32", stride: int = 1, dilation: int = 1) -> LoopProgram:
+def windows(machine: str, dtype: str = "f32", stride: int | str = 1, dilation: int = 1) -> LoopProgram:
     """Y[o y x] of X[c h w] and F[o c 3 3], padded by 1."""
     h, w = [f"(- (+ (* {p} {stride}) (* {k} {dilation})) 1)" for p, k in (("y", "p"), ("x", "q"))]
     inside = f"(and (and (<= 0 {h}) (< {h} H)) (and (<= 0 {w}) (< {w} W)))"
     text = (f"(for o 0 M 1 serial (for c 0 C 1 serial (for y 0 H 1 serial (for x 0 W 1 serial (for p 0 3 1 serial (for q 0 3 1 serial"
             f" (if {inside} ((incf (aref Y o y x) (* (aref X c {h} {w}) (aref F o c p q)))))))))))")
-    return program(text, f"""(size M) (size C) (size H) (size W) (buffer X {dtype} (C H W) (0 1 2) in) (buffer F {dtype} (M C 3 3) (0 1 2 3) in)
+    return program(text, f"""(size M) (size C) (size H) (size W) (size S) (buffer X {dtype} (C H W) (0 1 2) in) (buffer F {dtype} (M C 3 3) (0 1 2 3) in)
  (buffer Y {dtype} (M H W) (0 1 2) inout)""", MACHINES[machine])
 
 
@@ -61,7 +61,16 @@ def test_windows_mean_the_same(machine: str, dtype: str, stride: int, dilation: 
 
 def test_a_line_means_the_same() -> None:
     before = line("avx512")
-    assert_same(before, scheduled(before), SIZES)
+    assert_same(before, scheduled(before), tuple([(m, c, w) for m, c, _, w, _ in SIZES]))
+
+
+def test_a_step_that_is_not_known_has_copies_that_are_vectors() -> None:
+    before = windows("avx512", stride="S")
+    after = scheduled(before)
+    assert [step[2] for step in taken(after).steps if step[0] == "specialize"] == [("=", "S", "1"), ("=", "S", "2")]
+    reads = {v.count for loop in loops_in(after) if loop.name.endswith(("_1", "_2")) for v in loop.unique() if isinstance(v, Vref) and v.buffer == "X"}
+    assert reads == {8, 16}
+    assert_same(before, after, SIZES)
 
 
 def test_the_sums_in_registers_are_under_no_condition() -> None:
@@ -93,7 +102,7 @@ def test_what_is_not_finite_gives_what_it_gave(value: float, place: str) -> None
     before = windows("avx512")
     results = []
     for node in (before, scheduled(before)):
-        given = arguments(node, {"M": 3, "C": 2, "H": 6, "W": 9}, 1)
+        given = arguments(node, {"M": 3, "C": 2, "H": 6, "W": 9, "S": 1}, 1)
         name, where = place.split()
         at = (0, 0) if where == "corner" else (1, 1)
         given[name][(..., *at)] = value

@@ -9,15 +9,19 @@ from __future__ import annotations
 from functools import partial
 
 from ..core.dtypes import is_float
+from ..core.expr import Op, Var
 from ..core.program import Machine
+from ..loop.affine import linear
 from ..loop.statements import Local
-from .classify import Contraction
+from .classify import Contraction, chain_of, fastest_axis, has_constant_extent
 from .draft import Draft
 from .gemm import MOST_STEPS, ROWS_AHEAD, is_rare, products
 from .nests import loops_in, mentions
 from .tiles import gemm_tile
 
 WIDTH = 8                       # places of a line in a tile
+USUAL = 3                       # places of a window in a direction where the number is not known
+STEPS = (1, 2)                  # between windows, for which there are copies of what packs them where the number is not known
 
 
 def slides(c: Contraction) -> bool:
@@ -29,7 +33,8 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool) -
     """Tile, pack with zeros, drop the conditions where that is the same, and vectorise, on several threads if `threads`."""
     row, channel, *window = c.rows[-1], *c.sums
     outside = (*c.batch, *c.rows[:-1])
-    tile = gemm_tile(machine, c.out.dtype, products(draft, window), draft.choice)
+    unknown = [name for name in window if not has_constant_extent(chain_of(draft.loop(name)), name)]
+    tile = gemm_tile(machine, c.out.dtype, products(draft, window) * USUAL ** len(unknown), draft.choice)
     draft.take("reorder", *outside, row, channel, *c.columns, *window)
     around, inside = _tiled(draft, c, tile.columns)
     co, ci = draft.take("split", channel, tile.depth, "min")
@@ -45,15 +50,17 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool) -
     if threads and not draft.thread(*c.batch) and draft.thread(*around):
         draft.thread(left[0])
     copy = _without_conditions(draft, around[0], packed)
-    copies = [_nest(draft, n, len(inside)) for n in (*right, *sums) if n.startswith((f"{inside[-1]}_r", f"{inside[-1]}_w")) and not is_rare(n, sums)]
+    _windows_as_vectors(draft, c, [n for n in right if n.startswith(f"{inside[-1]}_r")], window, inside, tile.lanes)
+    adding = [n for n in sums if n.startswith(f"{inside[-1]}_w") and not is_rare(n, sums)]
     cells = [_nest(draft, n, len(inside)) for n in (inside[-1], *sums) if n == inside[-1] or n.startswith((f"{inside[-1]}_z", f"{inside[-1]}_s"))]
     along = [_fused(draft, loops) for loops in cells]
     for name in tiles if len(inside) > 1 else ():
         draft.take("flatten", name)
     for name in along:
         _vectors(draft, name, tile.lanes)
-    for *lines, last in copies:
-        draft.attempts(partial(_vectors, name=last, lanes=min(WIDTH, tile.lanes) if lines else tile.lanes))         # what is read may lie in steps
+    for name in adding:
+        *lines, last = _nest(draft, name, len(inside))
+        _vectors(draft, last, min(WIDTH, tile.lanes) if lines else tile.lanes)
         for line in lines:
             draft.take("unroll", line)
     if machine.has_fma and is_float(c.out.dtype):
@@ -89,6 +96,36 @@ def _nest(draft: Draft, inner: str, count: int) -> tuple[str, ...]:
         body = (draft.loop(names[0]),)
         names = (next(loop.name for loop in loops_in(draft.program) if loop.body == body), *names)
     return names
+
+
+def _windows_as_vectors(draft: Draft, c: Contraction, filling: list[str], window: list[str], inside: tuple[str, ...], lanes: int) -> None:
+    """The loops that pack windows, of which `filling` are the innermost."""
+    depth = 1 + len(window) + len(inside)
+    for name in filling:
+        for known in (*_known_steps(draft, c, _nest(draft, name, depth)), name):
+            draft.attempts(partial(_packing, loops=_nest(draft, known, depth), lanes=min(WIDTH, lanes) if len(inside) > 1 else lanes))
+
+
+def _known_steps(draft: Draft, c: Contraction, loops: tuple[str, ...]) -> list[str]:
+    """The innermost loops of copies of a nest that packs windows, in which the step from one to the next is a number."""
+    axis = fastest_axis(draft.program, c.right)
+    terms = [m for m in linear(c.right.index[axis]).terms if mentions(m, c.columns[-1:])] if axis is not None else []
+    sizes = [v.name for m in terms if len(m) == 2 for v in m if isinstance(v, Var) and v.name != c.columns[-1]]
+    made: list[str] = []
+    for size in sizes if len(terms) == 1 else ():
+        for step in STEPS:
+            before = {loop.name for loop in loops_in(draft.program)}
+            if draft.tries(("specialize", loops[0], ("=", size, str(step)), f"_{step}")):
+                made += [loop.name for loop in loops_in(draft.program) if loop.name not in before][-1:]
+    return made
+
+
+def _packing(draft: Draft, loops: tuple[str, ...], lanes: int) -> None:
+    """The channels innermost, so that the conditions at the edges are asked once for all of them; then vectors, where what is read allows them."""
+    channel, *others, last = loops
+    if any(isinstance(n, Op) and n.fn == "where" for n in draft.loop(last).unique()):
+        draft.tries(("reorder", *others, channel, last))
+    _vectors(draft, last, lanes)
 
 
 def _fused(draft: Draft, loops: tuple[str, ...]) -> str:
