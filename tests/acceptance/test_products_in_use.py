@@ -42,6 +42,18 @@ code = \"\"\"
   (dotimes (j N) (setf (aref Y i j) (+ (aref row j) (aref row (- (- N 1) j))))))
 \"\"\"
 """
+NAMES = """[composite]
+name = "main"
+inputs = ["e{float}[result]", "e_want{float}[result]", "state{float}[result]", "expected{float}[]", "next_number{float}[result]"]
+outputs = ["e", "failures{float}[result]", "is_close{float}[result]"]
+[implementation]
+code = \"\"\"
+(dotimes (i result)
+  (incf (aref e i) (* expected (aref e_want i)))
+  (setf (aref failures i) (+ (aref state i) (aref next_number i)))
+  (setf (aref is_close i) (* 2.0 (aref state i))))
+\"\"\"
+"""
 ONE = ("softmax", "argmax", "complex_multiply", "transpose", "prefix_sum")
 SEVERAL = ("dot", "layernorm", "histogram", "complex_multiply")
 
@@ -63,6 +75,14 @@ def test_the_example_builds_with_its_first_line_and_agrees(specs: tuple[str, ...
     done = subprocess.run(line.replace("cc ", "cc -Wall -Wextra -Werror -Wno-unused-function ", 1), shell=True, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("ok\n")
+
+
+def test_an_example_whose_arguments_are_called_as_its_own_variables(folder: Path, tool: Any) -> None:
+    tool("cc")
+    Path("op.toml").write_text(NAMES)
+    build("op.toml", "--emit=so,header,example", "-o", "op.so", "-O0")
+    subprocess.run(["cc", "-Wall", "-Werror", "op_main.c", "./op.so", "-lm", "-o", "op"], check=True)
+    assert subprocess.run(["./op"], capture_output=True, text=True).stdout == "ok\n"
 
 
 def test_a_library_of_several_specs(folder: Path, tool: Any) -> None:

@@ -80,9 +80,20 @@ def example_sizes(op: Mapping[str, Any]) -> dict[str, int]:
     return {s: found[s] for s in sizes}
 
 
+def _variables(op: Mapping[str, Any]) -> dict[str, str]:
+    """Argument -> its variable in the example: the name of the parameter, unless the text around needs that name or its twin with `_want`."""
+    taken, found = {"e", "expected", "is_close", "next_number", "result", "state"}, {}
+    for name, spelled in parameter_names(op).items():
+        while not taken.isdisjoint({spelled, spelled + "_want"}):
+            spelled += "_"
+        taken |= {spelled, spelled + "_want"}
+        found[name] = spelled
+    return found
+
+
 def _check(op: Mapping[str, Any]) -> str:
     """The C function that calls one operator twice and compares: the library's and the reference."""
-    sizes, spelled = example_sizes(op), parameter_names(op)
+    sizes, spelled = example_sizes(op), _variables(op)
     call, reference = op["symbols"]["call"], symbol(op["op"] + REFERENCE)
     lines = [f"static int check_{op['symbol']}(void)", "{"]
     lines += [f"    const int64_t {spelled[s]} = {v};" for s, v in sizes.items()]
