@@ -13,7 +13,7 @@ import pytest
 
 from caten.errors import CatenError
 from caten.runtime.call import callables
-from caten.runtime.library import check_whole, declaration, extract, open_library, sha256
+from caten.runtime.library import check_whole, declaration, open_library, sha256
 
 ADD = "(loop Add-One (size N) (buffer X i32 (N) (0) inout) (check 1 \"N is 7\") (kernel k))"
 ADD_C = "int32_t ct_add_one(int32_t *X, int64_t N) { if (N == 7) return 1; for (int64_t i = 0; i < N; i++) X[i] += 1; return 0; }\n"
@@ -33,14 +33,14 @@ def refused(code: str, call: Callable[[], Any]) -> str:
 
 
 def test_the_manifest_comes_back(library: Path, describe: Callable[..., dict[str, Any]]) -> None:
-    assert extract(library) == describe(ADD)
-    assert extract(library, sha256(library)) == describe(ADD)
+    assert open_library(library).manifest == describe(ADD)
+    assert open_library(library, expected_sha256=sha256(library)).manifest == describe(ADD)
 
 
 def test_a_manifest_of_any_characters_comes_back(tmp_path: Path, make_library: Make, describe: Callable[..., dict[str, Any]]) -> None:
     text = 'C ← A·B "quoted" \\ ??/ \n\t' + "x" * 300
     manifest = describe(ADD) | {"documentation": text}
-    assert extract(make_library(tmp_path / "a.so", ADD_C, manifest))["documentation"] == text
+    assert open_library(make_library(tmp_path / "a.so", ADD_C, manifest)).manifest["documentation"] == text
 
 
 def test_a_torn_library_is_refused_wherever_it_is_torn(library: Path, tmp_path: Path) -> None:
@@ -105,5 +105,5 @@ def test_declarations_follow_the_interface(describe: Callable[..., dict[str, Any
 
 
 def test_opening_needs_no_numpy(library: Path) -> None:
-    code = f"import sys; from pathlib import Path; from caten.runtime.library import extract; extract(Path({str(library)!r})); assert 'numpy' not in sys.modules"
+    code = f"import sys; from pathlib import Path; from caten.runtime.library import open_library; open_library(Path({str(library)!r})); assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

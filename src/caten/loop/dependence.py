@@ -76,18 +76,6 @@ def is_reduction_over(program: Program, loop_name: str) -> bool:
     return strict is None and commuting is not None
 
 
-def obstacle_to_reorder(program: Program, outer: str, inner: str) -> str | None:
-    """Why the perfectly nested loops `outer` and `inner` may not change places; None where they may."""
-    loop, context = find_loop(program, outer)
-    chain = [loop]
-    while chain[-1].name != inner:
-        body = chain[-1].body
-        if len(body) != 1 or not isinstance(body[0], For):
-            return f"the loop over {inner} is not perfectly nested in the loop over {outer}: the loop over {chain[-1].name} holds other statements"
-        chain.append(body[0])
-    return obstacle_to_permutation(loop, context, [c.name for c in chain], [inner, *[c.name for c in chain[1:-1]], outer])
-
-
 def obstacle_to_permutation(loop: For, context: Context, old: list[str], new: list[str]) -> str | None:
     """Why the perfect nest that starts at `loop` may not have its loops in the order `new`."""
     nest: list[For] = [loop]

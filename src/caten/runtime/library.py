@@ -119,11 +119,6 @@ def _check_sanitizer(path: Path) -> None:
                     hint='start it with LD_PRELOAD="$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0')
 
 
-def extract(path: Path, expected_sha256: str | None = None) -> Manifest:
-    """The manifest inside a library."""
-    return open_library(path, None, expected_sha256).manifest
-
-
 def declaration(op: Mapping[str, Any]) -> str:
     """The C declarations of one operator's functions, with untyped pointers."""
     arguments = ", ".join(["void *" if a["kind"] == "tensor" else C_TYPES[a["dtype"]] for a in op["arguments"]]) or "void"
