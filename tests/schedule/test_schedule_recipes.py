@@ -14,7 +14,7 @@ from caten.core.program import Schedule
 from caten.core.text import show
 from caten.loop.interpret import run
 from caten.loop.statements import Fold, For, If, Incf, Local, LoopProgram, Prefetch, Vref
-from caten.schedule import recipes, script
+from caten.schedule import recipes, script, streams
 from caten.schedule.nests import loops_in
 
 AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
@@ -85,7 +85,7 @@ def test_a_sum_across_memory_keeps_results_in_registers() -> None:
     several = next(loop for loop in loops_in(after) if loop.name == "jo")
     assert not any(isinstance(n, Fold) for n in several.unique())
     assert [loop.hi for loop in loops_in(several) if loop.name == "ii"] == [index(8)]    # rows that are read side by side
-    assert parallel_loops(after) == ["jo"]
+    assert parallel_loops(after) == ["iso", "jo"]                                  # of one column the rows, in blocks
     assert_same(before, after, SMALL)
 
 
@@ -93,16 +93,19 @@ def test_one_column_is_summed_like_a_row() -> None:
     before = program("(for j 0 N 1 serial (for i 0 M 1 serial (incf (aref v j) (aref A i j))))", facts=AVX2)
     after = scheduled(before)
     assert steps(after).count("specialize") == 1
-    assert {loop.name for loop in loops_in(after) if any(isinstance(n, Fold) for n in loop.unique())} == {"isto"}
+    assert {loop.name for loop in loops_in(after) if any(isinstance(n, Fold) for n in loop.unique())} == {"iso", "istto"}
     assert_same(before, after, ((0, 1, 0), (1, 1, 0), (70, 1, 0), (150, 1, 0)))
 
 
-def test_a_whole_sum_stays_on_one_thread() -> None:
+def test_threads_share_a_long_sum_in_blocks_of_a_fixed_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "BLOCK", 64)
     before = program("(for j 0 N 1 serial (incf (aref s) (* (aref u j) (aref u j))))", facts=AVX2)
     after = scheduled(before)
-    assert parallel_loops(after) == []
-    assert vectors(after)
-    assert_same(before, after, SMALL)
+    assert parallel_loops(after) == ["jo"]
+    (part,) = [n for k in after.kernels for n in k.unique() if isinstance(n, Local) and n.space == "scratch"]
+    assert show(part.shape[0]) == "(floordiv N 64)"
+    assert all(any(isinstance(n, Vref) for n in loop.unique()) for loop in loops_in(after) if loop.name in ("jio", "jto", "jtto"))
+    assert_same(before, after, ((0, 0, 0), (0, 63, 0), (0, 64, 0), (0, 200, 0)))
 
 
 def test_softmax_threads_over_rows_and_vectorises_each_pass() -> None:

@@ -9,7 +9,7 @@ from ..core.program import Target
 from ..errors import error
 from ..loop.affine import canonical
 from ..loop.effects import reads
-from ..loop.statements import Aref, Incf, LoopProgram
+from ..loop.statements import Aref, Incf, Local, LoopProgram
 from .classify import Chain, Reduction, chain_of, contiguous_loop, reduction, stores_in
 from .draft import Draft
 from .nests import loops_in, mentions
@@ -17,6 +17,7 @@ from .nests import loops_in, mentions
 AHEAD = 1024                    # bytes between what is stored and the place that is asked for
 MAPS_AT_ONCE = 1                # vectors that a map computes one after the other
 SUMS_AT_ONCE = 4                # vectors that a sum along memory is spread over, to hide the latency of an addition
+BLOCK = 65536                   # of a long sum without kept loops: what one thread adds up at a time
 COLUMNS_AT_ONCE = 2             # vectors of results that a sum across memory keeps in registers
 ROWS_AT_ONCE = 8                # of what is summed across memory: streams that are read side by side
 LONG_VECTOR = 32                # bytes of vectors whose lanes have masks of their own
@@ -43,10 +44,24 @@ def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads
     order = (*total.kept, *total.summed)
     if order != chain.names:
         draft.take("reorder", *order)
+    if threads and not total.kept and len(total.summed) == 1 and draft.attempts(partial(_in_blocks, total=total, lanes=lanes)):
+        return
     if threads:
         draft.thread(*total.kept)
     outer = sweep(draft, total.summed[-1], (total.out.buffer,), lanes, draft.choice("sums.vectors", SUMS_AT_ONCE), masks=masks)
     _contracted(draft, outer, total.out)
+
+
+def _in_blocks(draft: Draft, total: Reduction, lanes: int) -> None:
+    """One long sum: blocks of a fixed length, which threads may share without changing a bit, and what is left after the last."""
+    block, inner, *rest = cut(draft, total.summed[0], BLOCK)
+    before = {n.name for n in draft.program.unique() if isinstance(n, Local)}
+    draft.take("stage", block, total.out.buffer, "partial", "scratch", block)
+    draft.take("parallel", block)
+    (part,) = {n.name for n in draft.program.unique() if isinstance(n, Local)} - before
+    for loop, buffer in ((inner, part), *[(name, total.out.buffer) for name in rest]):
+        outer = sweep(draft, loop, (buffer,), lanes, draft.choice("sums.vectors", SUMS_AT_ONCE))
+        _contracted(draft, outer, total.out)
 
 
 def maps_with_sums(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
