@@ -27,6 +27,11 @@ from caten.tune.shop import Effort, Shop
 from spec_texts import AXPY, GEMM
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+HALVES = AXPY.replace("Axpy", "Halves").replace('["a{float}[]", "X{float}[N]", "Y{float}[N]"]', '["x{float}[N]", "Y{float}[H]"]').replace(
+    "(dotimes (i N) (setf (aref Y i) (+ (* a (aref X i)) (aref Y i))))", "(dotimes (i H) (setf (aref Y i) (aref x (* 2 i))))") + """
+[test]
+code = "lambda x, Y: x[::2]"
+"""
 QUICK = Effort(3, timing.Plan(0.0001, retakes=0))
 LARGE = 1000
 
@@ -111,10 +116,18 @@ def test_what_goes_wrong_goes_wrong_alone(axpy: Shop, monkeypatch: pytest.Monkey
     assert second is None
 
 
-def test_a_kernel_that_cannot_be_measured_is_not_tuned(axpy: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    spoilt(monkeypatch, axpy, axpy.present, crash)
+@pytest.mark.parametrize("what", [crash, wrong])
+def test_a_kernel_that_is_no_good_itself_is_not_tuned(axpy: Shop, monkeypatch: pytest.MonkeyPatch, what: Any) -> None:
+    spoilt(monkeypatch, axpy, axpy.present, what)
     with pytest.raises(CatenError, match="E842"):
         axpy.check()
+
+
+def test_sizes_that_hang_together_are_proven_as_they_are(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proof, "MODERATE", 2000)
+    halves = made(HALVES, folder, {"N": LARGE, "H": LARGE // 2})
+    halves.check()
+    assert len(halves._proof[0]["x"]) == LARGE
 
 
 def test_what_is_the_same_at_these_sizes_is_the_same_code(folder: Path) -> None:
