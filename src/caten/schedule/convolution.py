@@ -49,7 +49,7 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool) -
     tiles = sorted(_locals(draft) - before)
     if threads and not draft.thread(*c.batch) and draft.thread(*around):
         draft.thread(left[0])
-    copy = _without_conditions(draft, around[0], packed)
+    copy = _without_conditions(draft, around[0], packed, inside[-1])
     _windows_as_vectors(draft, c, [n for n in right if n.startswith(f"{inside[-1]}_r")], window, inside, tile.lanes)
     adding = [n for n in sums if n.startswith(f"{inside[-1]}_w") and not is_rare(n, sums)]
     cells = [_nest(draft, n, len(inside)) for n in (inside[-1], *sums) if n == inside[-1] or n.startswith((f"{inside[-1]}_z", f"{inside[-1]}_s"))]
@@ -146,9 +146,9 @@ def _vectors(draft: Draft, name: str, lanes: int) -> None:
     draft.take("unroll", outer)
 
 
-def _without_conditions(draft: Draft, around: str, packed: str) -> tuple[str, ...]:
-    """The products of zeros need no conditions, unless an infinity or NaN is in the weights: the loops of the copy for these, of which no more than
-    the innermost are vectors."""
+def _without_conditions(draft: Draft, around: str, packed: str, cells: str) -> tuple[str, ...]:
+    """The products of zeros need no conditions, unless an infinity or NaN is in the weights: the loops of the copy for these, in which no more than
+    the sum over the cells of a tile is vectors."""
     before = _locals(draft)
     made: list[str] = []
     if not draft.attempts(lambda draft: made.extend(draft.take("unguard", around, packed))):
@@ -160,6 +160,6 @@ def _without_conditions(draft: Draft, around: str, packed: str) -> tuple[str, ..
         draft.tries(("vectorize", f"{looked_at[-1]}_z"))
     copy = [name for name in made if name not in looked_at]
     for name in copy:
-        if not loops_in(draft.loop(name).body):
+        if name == f"{cells}g":
             draft.tries(("vectorize", name))
     return tuple(copy)
