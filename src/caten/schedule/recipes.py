@@ -19,7 +19,7 @@ from .gemm import gemm
 from .script import apply, is_applied, recorded
 from .narrow import narrow, small
 from .rows import ahead, are_rows, ask, rows_of_one
-from .streams import maps, maps_with_sums, sums_across, sums_along
+from .streams import maps, maps_with_sums, sums_across, sums_along, sums_of_rows
 from .tiles import lanes_of
 from .transposes import transposes, transposition
 
@@ -104,7 +104,7 @@ def _recipes(program: LoopProgram, chain: Chain, machine: Machine, threads: bool
     if product is not None:
         yield partial(_product, c=product, chain=chain, machine=machine, lanes=lanes, threads=threads)
     if total is not None:
-        for sums in (sums_along, sums_across) if along_memory(program, chain, total) else (sums_across, sums_along):
+        for sums in (sums_of_rows, sums_across) if along_memory(program, chain, total) else (sums_across, sums_along):
             yield partial(sums, chain=chain, total=total, lanes=lanes, threads=threads)
     if chain.is_leaf and total is None:
         yield partial(maps_with_sums, chain=chain, lanes=lanes, threads=threads)

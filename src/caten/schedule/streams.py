@@ -9,7 +9,7 @@ from ..core.program import Target
 from ..errors import error
 from ..loop.affine import canonical
 from ..loop.effects import reads
-from ..loop.statements import Aref, Incf, Local, LoopProgram
+from ..loop.statements import Aref, For, Incf, Local, LoopProgram
 from .classify import Chain, Reduction, chain_of, contiguous_loop, reduction, stores_in
 from .draft import Draft
 from .nests import loops_in, mentions
@@ -50,6 +50,24 @@ def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads
         draft.thread(*total.kept)
     outer = sweep(draft, total.summed[-1], (total.out.buffer,), lanes, draft.choice("sums.vectors", SUMS_AT_ONCE), masks=masks)
     _contracted(draft, outer, total.out)
+
+
+def sums_of_rows(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads: bool) -> None:
+    """Sums along memory, and a copy of the nest for rows of one element, whose vectors lie across the rows."""
+    counted = draft.loop(total.summed[-1])
+    if threads and total.kept and isinstance(counted.hi, Var) and counted.lo == index(0):
+        draft.attempts(partial(_one_element, chain=chain, loop=counted, lanes=lanes))
+    sums_along(draft, chain, total, lanes, threads)
+
+
+def _one_element(draft: Draft, chain: Chain, loop: For, lanes: int) -> None:
+    """A copy of the nest for rows of one element."""
+    copies = dict(zip(chain.names, draft.take("specialize", chain.names[0], ("=", str(loop.hi), "1")), strict=True))
+    others = [name for old, name in copies.items() if old != loop.name]
+    if tuple(copies.values()) != (*others, copies[loop.name]):
+        draft.take("reorder", *others, copies[loop.name])
+    draft.take("unroll", copies[loop.name], "full")
+    maps(draft, chain_of(draft.loop(others[0])), lanes, threads=True)
 
 
 def _in_blocks(draft: Draft, total: Reduction, lanes: int) -> None:
