@@ -192,7 +192,7 @@ def test_without_a_cache_records_have_no_place(tuned: Any) -> None:
 
 @pytest.mark.parametrize(("arguments", "code", "word"), [
     ((), 2, "E902"), (("--show", "--merge", "a.json"), 2, "E933"), (("--beside", "--show"), 2, "E933"), (("--merge",), 2, "E933"),
-    (("--merge", "axpy.toml"), 2, "E932"), (("--merge", "missing.json"), 2, "E902"), (("--export", "out.json"), 5, "E920"),
+    (("--merge", "axpy.toml"), 2, "E932"), (("--merge", "missing.json"), 2, "E902"), (("--merge", "gone", "gone.json"), 2, "E902"),
     (("axpy.toml", "--no-cache", *TARGET), 2, "E933"), (("axpy.toml", "--budget", "0"), 2, "--budget"), (("axpy.toml", "--sizes", "N=-1"), 2, "E905"),
 ])
 def test_what_cannot_be_tuned(caten: Any, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: int, word: str) -> None:
