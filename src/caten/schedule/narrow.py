@@ -6,6 +6,7 @@ from __future__ import annotations
 from ..core.dtypes import DTYPES, is_float
 from ..core.expr import Const, Var
 from ..core.program import Machine
+from ..errors import error
 from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, reduction
 from .draft import Draft
 from .streams import sums_along
@@ -52,9 +53,9 @@ def unpacked(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     if tuple(copies.values()) != (*batch, i, j, k):
         draft.take("reorder", *batch, i, j, k)
-    _, ii = draft.take("split", i, rows)
+    _, ii, *_ = draft.take("split", i, rows)
     draft.take("reorder", j, k, ii)
-    _, ji = draft.take("split", j, columns)
+    _, ji, *_ = draft.take("split", j, columns)
     draft.take("reorder", ji, k, ii)
     draft.take("reorder", k, ii, ji)
     if threads:
@@ -82,7 +83,8 @@ def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int
     draft.take("stage", i, c.right.buffer, "read", "scratch", k)
     inner = chain_of(draft.loop(i))
     total = reduction(inner)
-    assert total is not None and along_memory(draft.program, inner, total)
+    if total is None or not along_memory(draft.program, inner, total):
+        raise error("E511", f"'{i}' does not sum along memory")
     sums_along(draft, inner, total, lanes, threads, masks=False)
 
 
