@@ -217,8 +217,8 @@ def test_a_batched_product_threads_over_the_batch() -> None:
       (buffer A f32 (L M K) (0 1 2) in) (buffer B f32 (L K N) (0 1 2) in) (buffer C f32 (L M N) (0 1 2) inout)""", AVX2)
     after = scheduled(before)
     assert parallel_loops(after) == ["bd", "b"]
-    assert steps(after).count("stage") == 3
-    assert_same(before, after, ((2, 7, 17, 3), (0, 1, 1, 1)))
+    assert steps(after).count("stage") == 4
+    assert_same(before, after, ((2, 7, 17, 3), (0, 1, 1, 1), (2, 12, 32, 5)))
 
 
 def test_constant_sizes_smaller_than_a_tile() -> None:
