@@ -20,6 +20,7 @@ SUMS_AT_ONCE = 4                # vectors that a sum along memory is spread over
 BLOCK = 65536                   # of a long sum without kept loops: what one thread adds up at a time
 COLUMNS_AT_ONCE = 2             # vectors of results that a sum across memory keeps in registers
 ROWS_AT_ONCE = 8                # of what is summed across memory: streams that are read side by side
+STRAIGHT = ("add", "sub", "mul", "neg")         # operators of an index
 LONG_VECTOR = 32                # bytes of vectors whose lanes have masks of their own
 BLOCK_BYTES = 8192              # of the results that one thread sums across memory, which stay in its first cache
 
@@ -153,6 +154,7 @@ def _edge_across(draft: Draft, columns: str, rows: str, lanes: int) -> None:
     """The last columns as vectors with masks, row by row."""
     if not masks_are_cheap(draft.program):
         raise error("E513", f"the rest of '{columns}' is best left as it is")
+    _check_indices(draft, columns)
     _, lane = draft.take("split", columns, lanes, "pad")
     draft.take("reorder", lane, rows)
     draft.take("vectorize", lane)
@@ -194,8 +196,16 @@ def _masked(draft: Draft, loop: str, lanes: int) -> None:
     """Vectors of which only some lanes count, in the place of single iterations."""
     if not masks_are_cheap(draft.program):
         raise error("E513", f"the rest '{loop}' is best left as it is")
+    _check_indices(draft, loop)
     _, lane = draft.take("split", loop, lanes, "pad")
     draft.take("vectorize", lane)
+
+
+def _check_indices(draft: Draft, loop: str) -> None:
+    """Only sums of products are shown to be inside where lanes are left out."""
+    for ref in draft.loop(loop).unique():
+        if isinstance(ref, Aref) and any(isinstance(n, Op) and n.fn not in STRAIGHT for i in ref.index for n in i.walk()):
+            raise error("E513", f"the index of {ref} is no sum of products")
 
 
 def _contracted(draft: Draft, loop: str, out: Aref) -> None:
