@@ -19,10 +19,11 @@ from . import definitions
 from .caches import MACROS
 from .code import ADD, BITAND, BITOR, BITXOR, EQUALITY, MUL, RELATION, Helper, Infix, Libm, Prefix, Spelling
 from .entry import EntryPoints, escaped
-from .expressions import Expressions, View
+from .expressions import Expressions
 from .helpers import Helpers
 from .names import REFERENCE, Names, exports, free, symbol
 from .places import Places
+from .scope import View
 from .scratch import THREADS, layout
 from .statements import KernelBody
 from .unroll import unroll

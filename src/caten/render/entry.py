@@ -9,9 +9,10 @@ from ..loop.statements import Local, LoopProgram
 from .estimate import in_float64
 from .expressions import Expressions
 from .helpers import Helpers
+from .lines import INDENT
 from .names import Names, free, symbol
 from .scratch import ALIGNMENT, THREADS, Layout
-from .statements import INDENT, KernelBody
+from .statements import KernelBody
 
 NO_MEMORY = 1 << 62                    # bytes that no machine has, and that an int64 holds
 LARGE, PAGE = 4 << 20, 2 << 20         # bytes from which a block asks for huge pages, and the size of one

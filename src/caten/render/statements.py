@@ -10,22 +10,21 @@ from ..core.expr import Const, Expr, Var, index
 from ..core.node import Node
 from ..core.program import At
 from ..errors import error
-from ..loop.statements import STREAM, Aref, Barrier, Fail, For, If, Incf, Kernel, Let, Local, Prefetch, Ref, Setf, Splat, Stmt, Transpose, Vref
-from . import caches, heads, registers
-from .code import Code, Infix, call
-from .expressions import Expressions, View
+from ..loop.statements import STREAM, Aref, Barrier, Fail, For, If, Incf, Kernel, Let, Local, Prefetch, Ref, Setf, Stmt, Transpose, Vref
+from . import assignments, caches, heads, registers
+from .code import Code
+from .expressions import Expressions
 from .flatten import product
-from .helpers import COMPARISONS
+from .lines import Lines
 from .places import Places
+from .scope import View
 from .scratch import ALIGNMENT, Layout, in_block
 from .transposing import transposed
 
-INDENT = "    "
-
 
 @dataclass
-class KernelBody:
-    """Writes the statements of a kernel into `lines`. `marks`: the runtime's spellings; `parallel`: may loops run on several threads?"""
+class KernelBody(Lines):
+    """Writes the statements of a kernel. `marks`: the runtime's spellings; `parallel`: may loops run on several threads?"""
 
     kernel: Kernel
     expressions: Expressions
@@ -35,11 +34,9 @@ class KernelBody:
     region: tuple[str, str] = ("", "")              # how threads are started, and a loop inside is shared by them
     places: Places = field(default_factory=lambda: Places(()))
     file: str = ""
-    lines: list[str] = field(default_factory=list)
     fails: bool = False
 
     def __post_init__(self) -> None:
-        self._depth = 1
         self._label: str | None = None              # where a failing iteration of a parallel loop jumps to
         self._threaded = False                      # inside a loop that runs on several threads?
         self._gathered = False                      # inside a loop that all threads go through, with loops that they share?
@@ -58,28 +55,6 @@ class KernelBody:
         if self._position is not None:                # what follows is of the last statement still
             self.lines.append(f'#line {self._position.line} "{self.file}"')
 
-    # -- text -------------------------------------------------------------------------------------------------------------------------------
-
-    def line(self, text: str) -> None:
-        self.lines.append(INDENT * self._depth + text)
-
-    @contextmanager
-    def braces(self, head: str, tail: str = "}") -> Iterator[None]:
-        first = len(self.lines)
-        self.line(f"{head} {{".lstrip())
-        self._depth += 1
-        yield
-        self._depth -= 1
-        if "for (" in head and self._is_single(self.lines[first + 1:]):                               # a single statement needs none
-            self.lines[first] = self.lines[first].removesuffix(" {")
-        else:
-            self.line(tail)
-
-    def _is_single(self, lines: list[str]) -> bool:
-        """Do the lines hold one statement that ends with a semicolon: a plain one, or loops around one?"""
-        inner = INDENT * (self._depth + 2)
-        return bool(lines) and lines[-1].endswith(";") and not lines[0].endswith("{") and all(line.startswith(inner) for line in lines[1:])
-
     # -- statements -------------------------------------------------------------------------------------------------------------------------
 
     def block(self, stmts: tuple[Stmt, ...]) -> None:
@@ -90,7 +65,7 @@ class KernelBody:
             if skip:
                 skip = False
                 continue
-            if zero and _is_zeroing(stmt, zero):
+            if zero and assignments.is_zeroing(stmt, zero):
                 continue
             zero = ""
             self._locate(stmt)
@@ -108,9 +83,13 @@ class KernelBody:
                     skip = first is not None
                     zero = stmt.name if self._local(stmt, first) else ""
                 case Setf(ref=ref, value=value, how=how):
-                    self.line(self._stream(ref, value) if how == STREAM else self._assign(ref, value))
+                    if how == STREAM and assignments.goes_past_the_caches(self.expressions, ref):
+                        self._streamed = True
+                        self.line(assignments.streamed(self.expressions, ref, value))
+                    else:
+                        self.line(assignments.assignment(self.expressions, ref, value))
                 case Incf(ref=ref, value=value, fn=fn):
-                    self.line(self._combine(ref, value, fn))
+                    self.line(assignments.combination(self.expressions, ref, value, fn))
                 case Transpose():
                     self.line(f"{transposed(stmt, self.expressions)};")
                 case Prefetch(ref=ref):
@@ -267,7 +246,7 @@ class KernelBody:
         """Does a loop on several threads hold a `fail`? Then the kernel declares ct_failed."""
         return any("ct_failed" in line for line in self.lines)
 
-    # -- locals and assignments -------------------------------------------------------------------------------------------------------------
+    # -- locals -----------------------------------------------------------------------------------------------------------------------------
 
     def _local(self, local: Local, first: Expr | None) -> bool:
         """Declare a local; is it zero now?"""
@@ -311,59 +290,3 @@ class KernelBody:
 
     def _written(self, name: str) -> bool:
         return any(isinstance(n, (Setf, Incf, Transpose)) and getattr(n.ref, "buffer", None) == name for n in self.kernel.unique())
-
-    def _stored(self, ref: Ref, value: Expr) -> Code:
-        """The value in the form in which the place holds it."""
-        ex = self.expressions
-        if isinstance(ref, Vref):
-            if ref.dtype == "bool":
-                return ex.truth(value)
-            return ex.value(value) if ex.lanes(value) > 1 else ex._splat(value, ref.count)
-        return ex.value(value)
-
-    def _assign(self, ref: Ref, value: Expr) -> str:
-        ex = self.expressions
-        stored = self._stored(ref, value)
-        if isinstance(ref, Aref):
-            return f"{ex.place(ref).text} = {stored.text};"
-        assert isinstance(ref, Vref)
-        named = ex.register(ref)
-        return f"{named.text} = {stored.text};" if named else ex.access("store", ref, stored).text + ";"
-
-    def _stream(self, ref: Ref, value: Expr) -> str:
-        """The store of a vector past the caches, where its lanes are neighbours."""
-        ex = self.expressions
-        assert isinstance(ref, Vref)
-        if ex.register(ref) or ex.stride(ref).text != "1":
-            return self._assign(ref, value)
-        self._streamed = True
-        return call(caches.store(ex.helpers, ref.dtype, ref.count), ex.pointer(ref), self._stored(ref, value)).text + ";"
-
-    def _combine(self, ref: Ref, value: Expr, fn: str) -> str:
-        ex = self.expressions
-        spelling, kind = ex.helpers.ops.get(fn), DTYPES[ref.dtype].kind
-        target = ex.place(ref) if isinstance(ref, Aref) else ex.register(ref)
-        plain = isinstance(spelling, Infix) and kind not in ("complex", "bool") and fn not in COMPARISONS
-        if target is not None and plain and isinstance(spelling, Infix):
-            if isinstance(value, Const) and value.value == 1 and fn == "add" and kind in ("int", "uint"):
-                return f"{target.text}++;"
-            return f"{target.text} {spelling.symbol}= {self._stored(ref, value).text};"
-        if ref.dtype == "bool" and isinstance(ref, Vref):
-            raise error("E613", "conditions are not accumulated in vectors", hint="do not vectorize this loop")
-        return self._assign_code(ref, ex.helpers.apply(fn, ref.dtype, ref.lanes, (ex.value(ref), self._stored(ref, value))))
-
-    def _assign_code(self, ref: Ref, code: Code) -> str:
-        ex = self.expressions
-        if isinstance(ref, Aref):
-            return f"{ex.place(ref).text} = {code.text};"
-        assert isinstance(ref, Vref)
-        named = ex.register(ref)
-        return f"{named.text} = {code.text};" if named else ex.access("store", ref, code).text + ";"
-
-
-def _is_zeroing(stmt: Stmt, name: str) -> bool:
-    """Does it set part of a local to (positive) zero?"""
-    match stmt:
-        case Setf(ref=Aref(buffer=buffer) | Vref(buffer=buffer), value=Splat(arg=Const() as value) | (Const() as value)):
-            return buffer == name and repr(value.value) in ("0", "0.0", "False")
-    return False

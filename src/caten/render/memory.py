@@ -1,0 +1,70 @@
+"""Places in memory in C: addresses, named registers, loads and stores of vectors."""
+from __future__ import annotations
+
+from ..core.dtypes import DTYPES
+from ..core.expr import Const
+from ..errors import error
+from ..loop.statements import Aref, Ref, Vref
+from . import registers
+from .code import ADD, EQUALITY, Code, call, infix
+from .flatten import distance, offset
+from .scope import Scope
+
+STRIDED = {"load": "gather", "store": "scatter"}
+
+
+class Memory(Scope):
+    """Elements and vectors of buffers and locals."""
+
+    def register(self, ref: Ref) -> Code | None:
+        """The named variable (or a lane of it) that holds the place, if there is one."""
+        assert isinstance(ref, (Aref, Vref))
+        view = self.views[ref.buffer]
+        if not view.width:
+            return None
+        name, lane = registers.variable(ref.buffer, ref.index, view.width)
+        return Code(f"{self.mention(name)}[{lane}]" if view.width > 1 and isinstance(ref, Aref) else self.mention(name))
+
+    def pointer(self, ref: Ref) -> Code:
+        """The address of the place (of its first lane)."""
+        assert isinstance(ref, (Aref, Vref))
+        view = self.views[ref.buffer]
+        at = offset(ref.index, view.shape, view.order, view.strides)
+        base = Code(self.mention(ref.buffer))
+        return base if isinstance(at, Const) and at.value == 0 else Code(f"{base.text} + {self.value(at).at(ADD)}", ADD)
+
+    def place(self, ref: Aref) -> Code:
+        """The place as something to assign to."""
+        view = self.views[ref.buffer]
+        return self.register(ref) or Code(f"{self.mention(ref.buffer)}[{self.value(offset(ref.index, view.shape, view.order, view.strides)).text}]")
+
+    def stride(self, ref: Vref) -> Code:
+        """The distance between lanes in elements."""
+        view = self.views[ref.buffer]
+        return self.value(distance(ref.axis % len(view.shape), view.shape, view.order, view.strides))
+
+    def element(self, ref: Aref) -> Code:
+        place = self.place(ref)
+        return infix("!=", EQUALITY, place, Code("0")) if ref.dtype == "bool" and self.views[ref.buffer].outside else place
+
+    def load(self, ref: Vref) -> Code:
+        named = self.register(ref)
+        if named is not None:
+            return named
+        if DTYPES[ref.dtype].kind == "complex":
+            raise error("E613", "complex numbers have no vector form", hint="do not vectorize this loop")
+        return self.access("load", ref)
+
+    def access(self, action: str, ref: Vref, value: Code | None = None) -> Code:
+        """A vector in memory read (`load`) or written (`store` with a value): as a whole, or lane by lane where it is strided or masked."""
+        bits = DTYPES[ref.dtype].bits
+        stride = self.stride(ref)
+        tail = () if value is None else (value,)
+        if ref.mask is not None:
+            mask = self.condition(ref.mask, bits, ref.count)
+            if stride.text == "1":
+                return call(self.helpers.memory(action + "_if", ref.dtype, ref.count), self.pointer(ref), mask, *tail)
+            return call(self.helpers.memory(STRIDED[action] + "_if", ref.dtype, ref.count), self.pointer(ref), stride, mask, *tail)
+        if stride.text == "1":
+            return call(self.helpers.memory(action, ref.dtype, ref.count), self.pointer(ref), *tail)
+        return call(self.helpers.memory(STRIDED[action], ref.dtype, ref.count), self.pointer(ref), stride, *tail)
