@@ -73,3 +73,10 @@ def test_every_diagnostic_code_has_its_page() -> None:
     raised = {c for p in files for c in re.findall(r'"(E\d{3})"', p.read_text())}
     assert raised - pages == set()
     assert pages - raised == set()
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "explanations").glob("E*.md")), ids=lambda p: p.stem)
+def test_pages_of_diagnostics_have_a_title_and_fit_a_screen(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert text.startswith("# ")
+    assert 4 <= len(text.splitlines()) <= 25

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from caten import build
-from caten.errors import CatenError, error
+from caten.errors import error
 from caten.frontend.spec import SpecText
 from caten.options import Options
+from mutations import outcomes
 
 ROOT = Path(__file__).parent.parent
 SAMPLES = [p.read_text("utf-8") for p in sorted((ROOT / "samples").glob("*.toml")) if p.stat().st_size < 2500]
@@ -60,29 +61,12 @@ def compiled(text: str) -> None:
     build.prepare([SpecText("f.toml", text)], OPTIONS)
 
 
-def outcomes(seed: int, count: int, make: Callable[[str], None] = compiled) -> tuple[Counter[str], list[str]]:
-    """How often each code came, and what must not happen: other exceptions, other exit codes, too much time or memory."""
-    rng, codes, faults = random.Random(seed), Counter[str](), []
-    for n in range(count):
-        text = mutated(rng)
-        start = time.process_time()
-        try:
-            make(text)
-            codes["ok"] += 1
-        except CatenError as refusal:
-            codes.update({d.code for d in refusal.diagnostics})
-            ours = [d for d in refusal.diagnostics if d.code.startswith("E48")]
-            if refusal.exit_code != 1 or ours:
-                faults.append(f"#{n}: {refusal} (exit {refusal.exit_code})\n{text}")
-        except Exception as problem:       # the net looks for exactly these
-            faults.append(f"#{n}: {type(problem).__name__}: {problem}\n{text}")
-        if (took := time.process_time() - start) > SECONDS:
-            faults.append(f"#{n}: took {took:.1f} s\n{text}")
-    return codes, faults
+def found(seed: int, count: int, make: Callable[[str], None] = compiled) -> tuple[Counter[str], list[str]]:
+    return outcomes(seed, count, mutated, make, seconds=SECONDS, never="E48")        # a verifier's: the compiler broke the program
 
 
 def test_mutated_specs_through_the_pipeline(nightly: bool) -> None:
-    codes, faults = outcomes(seed := 3, 30_000 if nightly else 350)
+    codes, faults = found(seed := 3, 30_000 if nightly else 350)
     assert not faults, f"seed {seed}, {len(faults)} faults: {faults[0]}"
     assert codes["ok"] > 50, codes
     assert len(codes) > 20
@@ -136,7 +120,7 @@ def test_the_net_catches_planted_faults() -> None:
 
     def breaks_a_program(text: str) -> None:
         raise error("E483", "an access is not shown to be inside")
-    _, faults = outcomes(1, 40, takes_a_key_for_granted)
+    _, faults = found(1, 40, takes_a_key_for_granted)
     assert any("IndexError" in f for f in faults)
-    _, faults = outcomes(1, 2, breaks_a_program)
+    _, faults = found(1, 2, breaks_a_program)
     assert len(faults) == 2

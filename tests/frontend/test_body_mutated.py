@@ -47,13 +47,13 @@ def program(code: str) -> OpProgram:
     return OpProgram("Main", clauses)
 
 
-def test_mutated_bodies() -> None:
+def test_mutated_bodies(nightly: bool) -> None:
     rng = random.Random(7)
     words = sorted({t for body in BODIES for t in TOKEN.findall(body)} | {
         "1", "2.5", "nil", "t", "inf", "1e400", "99999999999999999999", '"x"', "let", "set", "int8"})
     accepted = refused = 0
     diagnostics: list[Diagnostic] = []
-    for _ in range(2500):
+    for _ in range(30_000 if nightly else 2500):
         code = mutated(rng.choice(BODIES), words, rng)
         try:
             op = program(code)

@@ -4,11 +4,12 @@ from importlib.resources import files
 
 import pytest
 import tomli
+from loading import lisp, only, refusals, toml
 
 from caten.core.program import Case, Doc, Reference, Require, Schedule, Setting, resolve
 from caten.core.text import read, show
-from caten.errors import CatenError, UsageError
-from caten.frontend.spec import SpecText, composites, decode, load, read_file
+from caten.errors import CatenError
+from caten.frontend.spec import decode, load
 from caten.options import Options
 from spec_texts import GEMM
 
@@ -62,25 +63,6 @@ code = """
           (setf (aref col batch_n cth h_start w_start H_out_col W_out_col) (aref X batch_n cth H_out_im W_out_im))))))))
 """
 '''
-
-
-def toml(text, name="f.toml"):
-    return SpecText(name, text)
-
-
-def lisp(text):
-    return SpecText("<argument>", text, "lisp")
-
-
-def only(text, options=None):
-    program, = load(text if isinstance(text, SpecText) else toml(text), options or Options())
-    return program
-
-
-def refusals(text, options=None):
-    with pytest.raises(CatenError) as caught:
-        load(text if isinstance(text, SpecText) else toml(text), options or Options())
-    return [(d.code, d.place.line, d.place.column, d.message) for d in caught.value.diagnostics]
 
 
 def test_gemm():
@@ -312,182 +294,3 @@ def test_two_composites_of_one_name():
 def test_echoed_text_is_escaped():
     (_, _, _, message), *_ = refusals(GEMM + '"\\u001b[31m" = 1\n')
     assert "\x1b" not in message
-
-
-# files
-
-def test_a_missing_file_is_a_usage_error(tmp_path):
-    with pytest.raises(UsageError, match="E001: cannot read"):
-        read_file(tmp_path / "none.toml")
-    with pytest.raises(UsageError, match="E001"):
-        read_file(tmp_path)
-    with pytest.raises(UsageError, match="E001"):
-        read_file("a\0b")
-
-
-def test_a_file_that_is_too_large_is_not_parsed(tmp_path, monkeypatch):
-    monkeypatch.setattr("caten.frontend.files.MAX_BYTES", 1 << 20)
-    (tmp_path / "big.toml").write_bytes(b"#" * ((1 << 20) + 1))
-    with pytest.raises(CatenError, match=r"E002.*larger than 1 MiB"):
-        read_file(tmp_path / "big.toml")
-    with pytest.raises(CatenError, match="E002"):
-        load(toml("#" * ((1 << 20) + 1)), Options())
-
-
-def test_bytes_that_are_not_utf_8(tmp_path):
-    (tmp_path / "f.toml").write_bytes(b'[composite]\nname = "\xc3\xa9\xff"\n')
-    with pytest.raises(CatenError) as caught:
-        read_file(tmp_path / "f.toml")
-    found = caught.value.diagnostics[0]
-    assert (found.code, found.place.line, found.place.column, found.message) == ("E003", 2, 10, "byte 0xff is not UTF-8")
-
-
-def test_the_language_of_a_file_is_seen_from_its_text(tmp_path):
-    (tmp_path / "a").write_text("; a comment\n(composite …)")
-    (tmp_path / "b").write_text(GEMM)
-    assert [read_file(tmp_path / n).lang for n in "ab"] == ["lisp", "toml"]
-
-
-RELU = '''\
-[composite]
-name = "Relu"
-inputs = ["X{float}[N]"]
-outputs = ["Y{float}[N]"]
-[implementation]
-code = "(dotimes (i N) (setf (aref Y i) (max (aref X i) 0.0)))"
-'''
-CALLER = '''\
-[composite]
-name = "Caller"
-inputs = ["A{float}[M]", "B{float}[M]"]
-outputs = ["B"]
-[implementation]
-code = "(call Relu A B)"
-'''
-
-
-def test_included_specs_can_be_called_but_are_not_compiled(tmp_path):
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "relu.toml").write_text(RELU)
-    (tmp_path / "main.toml").write_text('include = ["lib/relu.toml"]\n' + CALLER)
-    program = only(read_file(tmp_path / "main.toml"))
-    assert program.name == "Caller"
-    assert "max (aref A" in show(program)
-
-
-def test_specs_on_the_include_path_are_found_by_name(tmp_path):
-    (tmp_path / "relu.toml").write_text(RELU)
-    assert only(CALLER, Options(include_dirs=(str(tmp_path),))).name == "Caller"
-
-
-@pytest.mark.parametrize("name", ["none.toml", "../outside.toml", "/etc/passwd", "lib", "a\\u0000b", "link.toml"])
-def test_includes_stay_below_the_folders(tmp_path, name):
-    (tmp_path / "outside.toml").write_text(RELU)
-    (tmp_path / "here" / "lib").mkdir(parents=True)
-    (tmp_path / "here" / "link.toml").symlink_to(tmp_path / "outside.toml")
-    (tmp_path / "here" / "main.toml").write_text(f'include = ["{name}"]\n{GEMM}')
-    assert refusals(read_file(tmp_path / "here" / "main.toml"))[0][:3] == ("E016", 1, 12)
-
-
-def test_an_include_path_opens_another_folder(tmp_path):
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "relu.toml").write_text(RELU)
-    (tmp_path / "here").mkdir()
-    (tmp_path / "here" / "main.toml").write_text('include = ["relu.toml"]\n' + CALLER)
-    assert only(read_file(tmp_path / "here" / "main.toml"), Options(include_dirs=(str(tmp_path / "lib"),))).name == "Caller"
-
-
-def test_loops_of_includes(tmp_path):
-    (tmp_path / "a.toml").write_text('include = ["b.toml"]\n' + GEMM)
-    (tmp_path / "b.toml").write_text('include = ["a.toml"]\n' + RELU)
-    (tmp_path / "c.toml").write_text('include = ["c.toml"]\n' + RELU)
-    assert refusals(read_file(tmp_path / "a.toml"))[0][0] == "E017"
-    assert refusals(read_file(tmp_path / "c.toml"))[0][0] == "E017"
-
-
-# the one-line form
-
-ADD = "(composite Add ((A{float}[M, N], B{float}[M, N]) -> (C{float}[M, N]) where M > 0, N < 9) (dotimes (i M) (dotimes (j N) (setf (aref C i j) (+ (aref A i j) (aref B i j))))))"
-
-
-def test_the_one_line_form():
-    program = only(lisp(ADD))
-    assert program.name == "Add"
-    assert [show(p) for p in program.params] == ["(buffer A f32 (M N) (0 1) in)", "(buffer B f32 (M N) (0 1) in)", "(buffer C f32 (M N) (0 1) out)", "(size M)",
-                                                 "(size N)", "(require (> M 0))", "(require (< N 9))"]
-    assert f'(at 1 {ADD.index("(aref C") + 1} "(aref C i j)")' in show(program)
-
-
-def test_the_name_may_be_left_out_and_outputs_returned():
-    assert only(lisp("(composite ((A{int}[M]) -> (B{int}[M])) (dotimes (i M) (setf (aref B i) (aref A i))) (return B))")).name == "Main"
-
-
-def test_conditions_in_parentheses_and_several_forms():
-    one = "(composite {0} (() -> (B{{int}}[M]) (where M > 0)) (dotimes (i M) (setf (aref B i) 1)))"
-    assert [p.name for p in load(lisp(one.format("One") + "\n" + one.format("Two")), Options())] == ["One", "Two"]
-
-
-def test_a_one_line_form_becomes_what_the_toml_form_becomes():
-    text = "(composite Gemm ((A{float}[M K]<0 1>(), B{float}[K N]<0 1>()) -> (C{float}[M N]<0 1>()))"
-    one, = composites(lisp(text + " (setf (aref C 0 0) 1.0))"), Options())
-    assert (one.sizes, one.outputs, [t.text for t in one.tensors]) == (("M", "K", "N"), ("C",), [
-        "A{float}[M K]<0 1>()", "B{float}[K N]<0 1>()", "C{float}[M N]<0 1>()"])
-
-
-@pytest.mark.parametrize(("signature", "outputs"), [
-    ("(A{float}[M]) -> (A)", ["A"]),
-    ("(A{float}[M]) -> ( A , )", ["A"]),
-    ("(A{float}[M]) -> (B{float}[M], C{float} [M K] <1 0>)", ["B", "C"]),
-    ("(A{float}[M], D{int}[]) -> (A B{float}[(* 2 M)](where M > 0)\n  C-1{int}[])", ["A", "B", "C_1"]),
-])
-def test_outputs_of_a_one_line_form(signature, outputs):
-    one, = composites(lisp(f"(composite ({signature}) (setf (aref {outputs[0]} 0) 1.0))"), Options())
-    assert list(one.outputs) == outputs
-
-
-@pytest.mark.parametrize(("signature", "output"), [
-    ("(C{float}[M]) -> (C{float}[M])", "C_out"),
-    ("(C{float}[M] C_out{float}[M]) -> (C{float}[M])", "C_out_2"),
-    ("(C{float}[C-OUT]) -> (C{float}[C-OUT])", "C_out_2"),
-])
-def test_an_output_declared_like_an_input_is_a_new_tensor(signature, output):
-    one, = composites(lisp(f"(composite ({signature}) (return C))"), Options())
-    assert one.outputs == (output,)
-    assert (one.tensor("C").access, one.tensor(output).access, one.tensor(output).text[:len(output) + 1]) == ("in", "out", output + "{")
-
-
-FORMS = [
-    ("E019", "", 1, "no composite"),
-    ("E023", "hello", 1, "expected (composite"),
-    ("E023", "(composit)", 1, "expected (composite"),
-    ("E023", "(composite)", 11, "expected the signature"),
-    ("E023", "(composite Name)", 16, "expected the signature"),
-    ("E023", "(composite (A{float}[M]) 3)", 12, "a signature is"),
-    ("E023", "(composite ((A{float}[M]) -> (B{float}[M]) having M > 0) 3)", 44, "expected 'where'"),
-    ("E023", "(composite ((A{float}[M]) -> (B{float}[M]) (where M > 0) 4) 3)", 58, "expected the end"),
-    ("E105", "(composite ((A{T}[M]) -> (B{T}[M])) 3)", 16, "type variables are not supported yet"),
-    ("E106", "(composite inf ((A{float}[M]) -> (B{float}[M])) 3)", 12, "constant"),
-    ("E107", "(composite ((C{float}[M]) -> (c{float}[M])) 3)", 31, "declared twice"),
-    ("E107", "(composite ((C{float}[M]) -> (D{float}[M] D{float}[M])) 3)", 43, "declared twice"),
-    ("E115", "(composite ((A{float}[M]) -> ()) 3)", 12, "no outputs"),
-    ("E201", "(composite", 1, "never closed"),
-]
-
-
-@pytest.mark.parametrize(("code", "text", "column", "message"), FORMS, ids=[f"{f[0]}-{f[1][:30]}" for f in FORMS])
-def test_refusals_of_the_one_line_form(code, text, column, message):
-    found = refusals(lisp(text))
-    assert (found[0][0], found[0][2]) == (code, column)
-    assert message in found[0][3]
-
-
-# explanations
-
-CODES = sorted({row[0] for row in (*SHAPE, *FORMS)} | {f"E{n}" for n in ("001", "002", "015", "016", "017", "108", "119", "202", "203", "204", "490")})
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_every_code_is_explained(code):
-    page = files("caten").joinpath(f"explanations/{code}.md").read_text("utf-8")
-    assert page.startswith("# ")
-    assert 4 <= len(page.splitlines()) <= 25

@@ -1,127 +1,30 @@
 """Random specs: operators that no person would write, of every type, rank and kind of statement, as TOML with Lisp bodies."""
 from __future__ import annotations
 
-import random
-from collections import Counter
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
-Form = Any                             # a symbol or number as text, or a tuple of forms
-
-EXTENTS = (0, 1, 2, 3, 5, 7, 8, 16, 17, 33)
-LITERALS = (1, 2, 3, 5, 7, 8, 16, 17, 33)
-ITERATIONS = 2500                      # of one nest, so that the interpreter keeps up
-WORDS = {"f32": "float", "f64": "double", "bool": "bool", **{f"{k}{b}": f"{w}{b}" for k, w in (("i", "int"), ("u", "uint")) for b in (8, 16, 32, 64)}}
-FLOATS, INTS = ("f32", "f64"), tuple(d for d in WORDS if d[0] in "iu")
-EXACT = ("+", "-", "*", "/", "max", "min", "fmax", "fmin", "abs", "sqrt", "floor", "ceil", "trunc", "round", "sign", "relu", "clip", "fma")
-INEXACT = ("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "expm1", "log1p", "rsqrt", "atan", "cbrt", "exp2", "log2", "pow", "hypot", "floordiv", "mod",
-           "truncdiv", "truncmod", "sinh", "asinh")
-INTEGRAL = ("+", "-", "*", "floordiv", "mod", "truncdiv", "truncmod", "max", "min", "fmax", "fmin", "logand", "logior", "logxor", "shl", "shr", "abs", "lognot",
-            "clip", "fma", "relu")
-ARITY = {"abs": 1, "lognot": 1, "clip": 3, "fma": 3, "pow": 2, "hypot": 2, "sign": 1, "relu": 1, "floordiv": 2, "mod": 2, "truncdiv": 2, "truncmod": 2}
-UPDATES = ("incf", "decf", "mulcf", "maxcf", "mincf")
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """`dims`: a size's name or a number each; `below`: its elements are indices into an axis of this dim."""
-
-    name: str
-    dtype: str
-    dims: tuple[str, ...]
-    order: tuple[int, ...]
-    below: str = ""
-
-    def declared(self) -> str:
-        order = f"<{' '.join(map(str, self.order))}>" if self.order != tuple(range(len(self.dims))) else ""
-        return f"{self.name}{{{WORDS[self.dtype]}}}[{' '.join(self.dims)}]{order}"
+from random_values import Loop, Values
+from spec_forms import (
+    EXACT,
+    EXTENTS,
+    FLOATS,
+    INEXACT,
+    INTEGRAL,
+    INTS,
+    ITERATIONS,
+    LITERALS,
+    UPDATES,
+    WORDS,
+    Form,
+    RandomSpec,
+    Tensor,
+    symbols,
+    writes,
+)
 
 
-@dataclass(frozen=True)
-class RandomSpec:
-    """A spec with the sizes and the seed of the data that it is run with. `strided`: arrays that pass strides; `tame`: every function of floats in it
-    is correctly rounded."""
-
-    name: str
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
-    body: tuple[Form, ...]
-    sizes: tuple[tuple[str, int], ...]
-    seed: int
-    strided: tuple[str, ...] = ()
-    features: tuple[str, ...] = ()
-
-    @property
-    def tame(self) -> bool:
-        return not set(symbols(self.body)) & set(INEXACT)
-
-    def text(self) -> str:
-        """The spec as a file, with how to run it in comments."""
-        known = {t.name for t in self.inputs}
-        outputs = [f'"{t.name if t.name in known else t.declared()}"' for t in self.outputs]
-        body = "\n".join(shown(f) for f in self.body)
-        about = f"# sizes {dict(self.sizes)}, data seed {self.seed}, strided {' '.join(self.strided) or 'none'}\n"
-        return (about + f'[composite]\nname = "{self.name}"\ninputs = [{", ".join(repr(t.declared()) for t in self.inputs)}]\n'.replace("'", '"')
-                + f'outputs = [{", ".join(outputs)}]\n\n[implementation]\ncode = """\n{body}\n"""\n')
-
-
-def symbols(form: Form) -> list[str]:
-    """Every symbol in a form."""
-    return [form] if isinstance(form, str) else [s for part in form for s in symbols(part)]
-
-
-def shown(form: Form, indent: int = 0) -> str:
-    """A form as text, statements of a block on lines of their own."""
-    if isinstance(form, str):
-        return form
-    flat = "(" + " ".join(shown(f) for f in form) + ")"
-    if len(flat) + indent < 100 or form[0] not in ("dotimes", "loop", "when", "unless", "if", "progn"):
-        return flat
-    pad = "\n" + " " * (indent + 2)
-    return f"({form[0]} {shown(form[1])}" + "".join(pad + shown(f, indent + 2) for f in form[2:]) + ")"
-
-
-@dataclass(frozen=True)
-class Loop:
-    """A loop variable in scope: 0 ≤ name < dim - slack."""
-
-    name: str
-    dim: str
-    slack: int = 0
-
-
-class Maker:
+class Maker(Values):
     """Draws one spec."""
-
-    def __init__(self, seed: int):
-        self.rng = random.Random(f"spec {seed}")
-        self.seed = seed
-        self.seen: Counter[str] = Counter()
-        self.sizes: dict[str, int] = {}
-        self.inputs: list[Tensor] = []
-        self.outputs: list[Tensor] = []
-        self.readable: list[Tensor] = []
-        self.locals: list[tuple[str, str]] = []
-        self.loops: list[Loop] = []
-        self.count = 0
-        self.inexact = self.chance(0.4)
-        self.quiet = self.chance(0.5)                        # no reads of what is being written
-
-    def chance(self, p: float) -> bool:
-        return self.rng.random() < p
-
-    def pick(self, items: Any) -> Any:
-        return items[self.rng.randrange(len(items))]
-
-    def mark(self, feature: str) -> None:
-        self.seen[feature] += 1
-
-    def fresh(self, stem: str) -> str:
-        self.count += 1
-        return f"{stem}{self.count}"
-
-    def extent(self, dim: str) -> int:
-        return int(dim) if dim.isdigit() else self.sizes[dim]
 
     # -- declarations ---------------------------------------------------------------------------------------------------------------------
 
@@ -386,196 +289,7 @@ class Maker:
             test = self.condition(1)
         return [("when", test, *self.map(target))]
 
-    # -- values ---------------------------------------------------------------------------------------------------------------------------
-
-    def index(self, dim: str) -> Form | None:
-        """A place on an axis, proven inside where that is easy; None where nothing fits."""
-        fitting = [x for x in self.loops if x.dim == dim]
-        if fitting and self.chance(0.9):
-            x = self.pick(fitting)
-            kind = self.pick(("plain",) * 6 + ("back", "mod", "half", "shift", "other"))
-            self.mark(f"index {kind}")
-            if kind == "shift" and x.slack:
-                return ("+", x.name, str(self.rng.randrange(1, x.slack + 1)))
-            return {"back": ("-", ("-", dim, "1"), x.name), "mod": ("mod", ("+", ("*", "3", x.name), "2"), dim), "half": ("floordiv", x.name, "2"),
-                    "other": ("min", self.pick(self.loops).name, ("-", dim, "1"))}.get(kind, x.name)
-        if dim.isdigit() and self.chance(0.5):
-            return str(self.rng.randrange(int(dim)))
-        if self.loops and self.chance(0.3):
-            return ("mod", self.pick(self.loops).name, dim)
-        return None
-
-    def load(self, dtype: str) -> Form | None:
-        choices = [t for t in self.readable if t.dtype == dtype and not (self.quiet and t in self.outputs)]
-        self.rng.shuffle(choices)
-        for t in choices:
-            index = [self.gathered(d) or self.index(d) for d in t.dims]
-            if None not in index:
-                return ("aref", t.name, *index) if index else t.name
-        return None
-
-    def gathered(self, dim: str) -> Form | None:
-        """A loaded index."""
-        if not self.chance(0.15):
-            return None
-        fitting = [t for t in self.inputs if t.dtype in INTS and len(t.dims) == 1 and (t.below == dim or self.chance(0.2)) and t not in self.outputs]
-        if not fitting:
-            return None
-        t = self.pick(fitting)
-        at = self.index(t.dims[0])
-        if at is None:
-            return None
-        self.mark("gather")
-        loaded: Form = ("aref", t.name, at)
-        return loaded if t.below == dim else ("mod", ("cast", "int", loaded), dim)
-
-    def value(self, dtype: str, depth: int = 3) -> Form:
-        if dtype == "bool":
-            return self.condition(depth)
-        if depth == 0 or self.chance(0.15):
-            return self.leaf(dtype)
-        kind = self.pick(("op",) * 8 + ("where", "if", "cond", "cast", "let", "bitcast"))
-        if kind == "op":
-            return self.operation(dtype, depth)
-        self.mark(f"{kind} value")
-        if kind in ("where", "if"):
-            return (kind, self.condition(depth - 1), self.value(dtype, depth - 1), self.value(dtype, depth - 1))
-        if kind == "cond":
-            return ("cond", (self.condition(1), self.value(dtype, depth - 1)), (self.condition(1), self.value(dtype, 1)), ("t", self.value(dtype, 1)))
-        if kind == "let":
-            name = self.fresh("y")
-            bound = self.value(dtype, depth - 1)
-            self.locals.append((name, dtype))
-            body = self.value(dtype, depth - 1)
-            self.locals.remove((name, dtype))
-            return ("let", ((name, ("cast", WORDS[dtype], bound)),), body)
-        if kind == "bitcast" and dtype in ("f32", "i32", "u32", "f64", "i64", "u64"):
-            other = self.pick([d for d in ("f32", "i32", "u32", "f64", "i64", "u64") if d[1:] == dtype[1:] and d != dtype])
-            return ("bitcast", WORDS[dtype], ("cast", WORDS[other], self.value(other, depth - 1)))
-        other = self.pick(tuple(WORDS))
-        self.mark("cast to float" if dtype in FLOATS else "saturating cast" if other in FLOATS else "cast")
-        return ("cast", WORDS[dtype], self.value(other, depth - 1))
-
-    def operation(self, dtype: str, depth: int) -> Form:
-        if dtype in FLOATS:
-            fn = self.pick(("+", "-", "*")) if self.chance(0.4) else self.pick(INEXACT) if self.inexact and self.chance(0.5) else self.pick(EXACT)
-            arity = ARITY.get(fn, 2 if fn in EXACT[:8] else 1)
-        else:
-            fn = self.pick(INTEGRAL)
-            arity = ARITY.get(fn, 2)
-        args = [self.value(dtype, depth - 1) for _ in range(arity)]
-        if fn in ("sqrt", "log", "rsqrt", "log2") and self.chance(0.6):
-            args[0] = ("abs", args[0])
-        if fn in ("shl", "shr") and self.chance(0.7):
-            args[1] = ("cast", WORDS[dtype], str(self.rng.randrange(0, 70)))
-        return (fn, *args)
-
-    def leaf(self, dtype: str) -> Form:
-        named = [n for n, d in self.locals if d == dtype]
-        if named and self.chance(0.4):
-            return self.pick(named)
-        found = self.load(dtype) if self.chance(0.85) else None
-        if found is not None:
-            return found
-        if self.loops and self.chance(0.3):
-            return ("cast", WORDS[dtype], self.pick(self.loops).name)
-        others = [t.dtype for t in self.readable if t.dtype != dtype]
-        if others and self.chance(0.4) and (found := self.load(self.pick(others))) is not None:
-            return ("cast", WORDS[dtype], found)
-        if dtype == "bool":
-            return self.pick(("t", "nil"))
-        literal = self.pick(("0.5", "1.25", "3.0", "1e-3", "0.1", "100.0")) if dtype in FLOATS else self.pick(("0", "1", "2", "3", "7", "100"))
-        return ("cast", WORDS[dtype], ("-", literal) if self.chance(0.2) and dtype[0] != "u" else literal)
-
-    def condition(self, depth: int) -> Form:
-        if depth == 0 or self.chance(0.1):
-            found = self.load("bool")
-            if found is not None:
-                return found
-        kind = self.pick(("compare",) * 5 + ("and", "or", "not", "xor", "isnan", "index"))
-        if kind == "index" and self.loops:
-            return (self.pick(("<", ">", "<=", ">=", "=", "/=")), self.pick(self.loops).name, self.pick((*self.sizes, "1", "2", "4")))
-        if kind in ("and", "or", "xor") and depth > 0:
-            self.mark(f"({kind} …)")
-            return (kind, self.condition(depth - 1), self.condition(depth - 1))
-        if kind == "not" and depth > 0:
-            return ("not", self.condition(depth - 1))
-        if kind == "isnan" and depth > 0:
-            return (self.pick(("isnan", "isinf")), self.value(self.pick(FLOATS), depth - 1))
-        dtype = self.pick([t.dtype for t in self.readable if t.dtype != "bool"] or ["i32"])
-        return (self.pick(("<", ">", "<=", ">=", "=", "/=")), self.value(dtype, max(0, depth - 1)), self.value(dtype, max(0, depth - 1)))
-
-
-def writes(body: list[Form], name: str) -> bool:
-    """Does a statement store into this tensor?"""
-    return any(isinstance(f, tuple) and ((f and f[0] in ("setf", *UPDATES) and name in symbols(f[1])[:2]) or writes(list(f), name)) for f in body)
-
 
 def random_spec(seed: int) -> RandomSpec:
     """The spec of a seed."""
     return Maker(seed).spec()
-
-
-# -- shrinking ------------------------------------------------------------------------------------------------------------------------------
-
-BLOCKS = {"dotimes": 2, "loop": 2, "when": 2, "unless": 2, "progn": 1}
-
-
-def smaller(spec: RandomSpec) -> Any:
-    """Simpler specs, the boldest changes first. Not all of them are valid."""
-    for n in range(len(spec.body)):
-        if len(spec.body) > 1:
-            body = spec.body[:n] + spec.body[n + 1:]
-            outputs = tuple(t for t in spec.outputs if writes(list(body), t.name))
-            yield replace(spec, body=body, outputs=outputs or spec.outputs)
-    for name, value in spec.sizes:
-        for less in [e for e in EXTENTS if e < value]:
-            yield replace(spec, sizes=tuple((k, less if k == name else v) for k, v in spec.sizes))
-    if spec.strided:
-        yield replace(spec, strided=())
-    for n, form in enumerate(spec.body):
-        for simpler in simpler_forms(form):
-            yield replace(spec, body=(*spec.body[:n], simpler, *spec.body[n + 1:]))
-    used = set(symbols(spec.body))
-    kept = tuple(t for t in spec.inputs if t.name in used)
-    if len(kept) < len(spec.inputs):
-        yield replace(spec, inputs=kept)
-    outputs = tuple(t for t in spec.outputs if t.name in used)
-    if outputs and len(outputs) < len(spec.outputs):
-        yield replace(spec, outputs=outputs)
-
-
-def simpler_forms(form: Form) -> Any:
-    """The form with one part removed, or replaced by a part of itself."""
-    if isinstance(form, str):
-        return
-    head = form[0] if form and isinstance(form[0], str) else ""
-    start = BLOCKS.get(head)
-    if start is not None and len(form) > start + 1:
-        for n in range(start, len(form)):
-            yield (*form[:n], *form[n + 1:])
-    if head in ("when", "unless") and len(form) == 3:
-        yield form[2]
-    if head == "if":
-        yield form[2]
-        yield from ([form[3]] if len(form) > 3 else [])
-    if head and head not in ("dotimes", "loop", "setf", "set", "array", "let", "aref", "cond", "cast", "bitcast", *UPDATES, *BLOCKS):
-        yield from form[1:]
-    for n, part in enumerate(form):
-        for simpler in simpler_forms(part):
-            yield (*form[:n], simpler, *form[n + 1:])
-
-
-def shrink(spec: RandomSpec, fails: Any, tries: int = 150) -> RandomSpec:
-    """The simplest spec found that still fails."""
-    changed = True
-    while changed and tries > 0:
-        changed = False
-        for candidate in smaller(spec):
-            tries -= 1
-            if tries <= 0:
-                break
-            if fails(candidate):
-                spec, changed = candidate, True
-                break
-    return spec

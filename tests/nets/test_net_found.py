@@ -4,7 +4,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from random_specs import RandomSpec, Tensor
+from spec_forms import RandomSpec, Tensor
 from test_net_random_specs import case_of, scheduled
 
 from caten import pipeline

@@ -1,9 +1,7 @@
 """A net of mutated texts between the stages: whatever a person edits there, what comes out is C or diagnostics, soon."""
 from __future__ import annotations
 
-import random
 import re
-import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -13,6 +11,7 @@ from mutated_texts import OPTIONS, mutated, text_of, texts, tree_of
 from caten import build
 from caten.errors import CatenError, Diagnostic
 from caten.frontend.spec import SpecText
+from mutations import outcomes
 
 SECONDS = 3.0
 
@@ -31,28 +30,12 @@ def compiled(text: str) -> None:
     build.prepare([SpecText("text.lisp", text)], OPTIONS)
 
 
-def outcomes(originals: list[str], seed: int, count: int, make: Callable[[str], None] = compiled) -> tuple[Counter[str], list[str]]:
-    """How often each code came, and what must not happen: other exceptions, other exit codes than 1 and 2, too much time."""
-    rng, codes, faults = random.Random(seed), Counter[str](), []
-    for n in range(count):
-        text = mutated(rng, originals)
-        start = time.process_time()
-        try:
-            make(text)
-            codes["ok"] += 1
-        except CatenError as refusal:
-            codes.update({d.code for d in refusal.diagnostics})
-            if refusal.exit_code not in (1, 2):
-                faults.append(f"#{n}: {refusal} (exit {refusal.exit_code})\n{text}")
-        except Exception as problem:       # the net looks for exactly these
-            faults.append(f"#{n}: {type(problem).__name__}: {problem}\n{text}")
-        if (took := time.process_time() - start) > SECONDS:
-            faults.append(f"#{n}: took {took:.1f} s\n{text}")
-    return codes, faults
+def found(originals: list[str], seed: int, count: int, make: Callable[[str], None] = compiled) -> tuple[Counter[str], list[str]]:
+    return outcomes(seed, count, lambda rng: mutated(rng, originals), make, seconds=SECONDS, exit_codes=(1, 2))
 
 
 def test_mutated_texts_through_the_pipeline(originals: list[str], nightly: bool) -> None:
-    codes, faults = outcomes(originals, seed := 5, 30_000 if nightly else 700)
+    codes, faults = found(originals, seed := 5, 30_000 if nightly else 700)
     assert not faults, f"seed {seed}, {len(faults)} faults: {faults[0]}"
     assert codes["ok"] > 40, codes
     assert len(codes) > 5, codes
@@ -69,7 +52,7 @@ def test_the_net_catches_planted_faults(originals: list[str]) -> None:
 
     def fails_inside(text: str) -> None:
         raise InternalFailure(Diagnostic("E940", "an internal error"))
-    _, faults = outcomes(originals, 1, 10_000, takes_numbers_for_small)
+    _, faults = found(originals, 1, 10_000, takes_numbers_for_small)
     assert any("OverflowError" in f for f in faults)
-    _, faults = outcomes(originals, 1, 2, fails_inside)
+    _, faults = found(originals, 1, 2, fails_inside)
     assert len(faults) == 2

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from guarded_calls import Called, Job, bits_equal, call_all
-from random_specs import EXACT, EXTENTS, INEXACT, INTEGRAL, WORDS, RandomSpec, Tensor, random_spec, shrink
+from random_specs import random_spec
+from shrinking import shrink
+from spec_forms import EXACT, EXTENTS, INEXACT, INTEGRAL, WORDS, RandomSpec, Tensor
 
 from caten import build, pipeline
 from caten.core.dtypes import DTYPES

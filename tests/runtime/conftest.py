@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from native_calls import GEMM, GEMM_C, Native, one
 
 from caten.core.program import Program, resolve
 from caten.core.text import read
 from caten.runtime import manifest as m
+from caten.runtime.call import Callable as Operator
 from caten.runtime.library import Library, open_library
 
 INCLUDES = "#include <stdint.h>\n#include <stddef.h>\n"
@@ -57,3 +59,8 @@ def describe() -> Callable[..., dict[str, Any]]:
 def program(text: str) -> Program:
     found: Program = resolve(read(text)[0])
     return found
+
+
+@pytest.fixture
+def gemm(native: Native) -> Operator:
+    return one(native, GEMM_C, GEMM)

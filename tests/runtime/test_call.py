@@ -1,4 +1,4 @@
-"""Calling: arrays and scalars in, results and refusals out."""
+"""Calling: arrays and scalars in, results out."""
 from __future__ import annotations
 
 import array
@@ -11,81 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from native_calls import FILL, FILL_C, SCALE, SCALE_C, STRIDED, STRIDED_C, SWAP, SWAP_C, TAKE, TAKE_C, Native, matrices, one, refused
 
 from caten.errors import CatenError
 from caten.runtime import arrays
-from caten.runtime.arrays import OutOfMemory
 from caten.runtime.call import Callable, Operators, callables
-from caten.runtime.library import Library
 
-Native = Function[..., Library]
-
-GEMM = ("(loop Gemm (size M) (size K) (size N) (buffer A f32 (M K) (0 1) in) (buffer B f32 (K N) (0 1) in) (buffer C f32 (M N) (0 1) inout)"
-        ' (check 1 "M is 13") (doc "C <- A @ B + C") (kernel gemm))')
-GEMM_C = """
-int32_t ct_gemm(const float *A, const float *B, float *C, int64_t M, int64_t K, int64_t N) {
-  if (M == 13) return 1;
-  if (M == 14) return -1;
-  for (int64_t i = 0; i < M; i++) for (int64_t j = 0; j < N; j++) for (int64_t p = 0; p < K; p++) C[i*N+j] += A[i*K+p] * B[p*N+j];
-  return 0;
-}
-"""
-# B is column major, y is a pure output of twice the length, alpha a number.
-SCALE = ("(loop Scale (size M) (buffer X f64 (M 3) (1 0) in) (scalar alpha f64)"
-         " (buffer Y f64 (M 3) (0 1) out) (buffer S f64 () () out) (kernel s))")
-SCALE_C = """
-int32_t ct_scale(const double *X, double alpha, double *Y, double *S, int64_t M) {
-  *S = alpha;
-  for (int64_t i = 0; i < M; i++) for (int64_t j = 0; j < 3; j++) Y[i*3+j] = alpha * X[j*M+i];
-  return 0;
-}
-"""
-FILL = "(loop Fill (size N) (scalar v i8) (scalar b bool) (scalar z c64) (buffer Y i32 ((* 2 N)) (0) out) (kernel f))"
-FILL_C = """
-typedef struct { float re, im; } ct_c64;
-int32_t ct_fill(int8_t v, uint8_t b, ct_c64 z, int32_t *Y, int64_t N) {
-  for (int64_t i = 0; i < 2 * N; i++) Y[i] = v + 100 * b + (int32_t)(1000 * z.re + 10000 * z.im);
-  return 0;
-}
-"""
-STRIDED = ("(loop Copy (size M) (size N) (buffer A f32 (M N) (0 1) in A_stride0 1)"
-           " (buffer B f32 (M N) (0 1) inout) (scalar A_stride0 i64) (kernel c))")
-STRIDED_C = """
-int32_t ct_copy(const float *A, float *B, int64_t M, int64_t N, int64_t sA) {
-  for (int64_t i = 0; i < M; i++) for (int64_t j = 0; j < N; j++) B[i*N+j] = A[i*sA+j] + 1000 * (sA != N);
-  return 0;
-}
-"""
-SWAP = "(loop Swap (outputs Q P) (size N) (buffer P i32 (N) (0) inout) (buffer Q i32 (N) (0) inout) (kernel s))"
-SWAP_C = "int32_t ct_swap(int32_t *P, int32_t *Q, int64_t N) { for (int64_t i = 0; i < N; i++) { int32_t t = P[i]; P[i] = Q[i]; Q[i] = t; } return 0; }\n"
-TAKE = "(loop Shifted (size N) (buffer X i32 (N) (0) in) (buffer Y i32 (N) (0) inout) (kernel s))"
-TAKE_C = "int32_t ct_shifted(const int32_t *X, int32_t *Y, int64_t N) { for (int64_t i = 0; i < N; i++) Y[i] = (i ? X[i-1] : 0) + 1; return 0; }\n"
-
-
-def one(native: Native, c: str, text: str) -> Callable:
-    found = callables(native(c, text))
-    assert isinstance(found, Callable)
-    return found
-
-
-@pytest.fixture
-def gemm(native: Native) -> Callable:
-    return one(native, GEMM_C, GEMM)
-
-
-def matrices(m: int = 5, k: int = 4, n: int = 3) -> tuple[Any, Any, Any]:
-    rng = np.random.default_rng(1)
-    return tuple(rng.integers(-4, 5, s).astype(np.float32) for s in ((m, k), (k, n), (m, n)))  # type: ignore[return-value]
-
-
-def refused(code: str, text: str, call: Function[[], Any]) -> None:
-    with pytest.raises(CatenError) as caught:
-        call()
-    assert caught.value.diagnostics[0].code == code, caught.value
-    assert text in caught.value.diagnostics[0].message, caught.value
-
-
-# ---- what works
 
 def test_inout_is_updated_in_place_and_returned(gemm: Callable) -> None:
     for _ in range(3):                                       # the second and third call go by the plan
@@ -327,67 +258,3 @@ def test_a_repeated_call_is_cheap(gemm: Callable) -> None:
         return found * 1e6
     assert best(lambda: gemm(a, b, c)) < 15                  # about 3 on an idle machine
     assert best(bound) < 6                                   # about 0.5
-
-
-# ---- what is refused
-
-def test_wrong_arguments_are_refused(gemm: Callable) -> None:
-    a, b, c = matrices()
-    frozen = c.copy()
-    frozen.flags.writeable = False
-    refused("E700", "C missing", lambda: gemm(a, b))
-    refused("E700", "takes 3 arguments", lambda: gemm(a, b, c, c))
-    refused("E700", "A was given twice", lambda: gemm(a, b, A=c))
-    refused("E700", "no argument D", lambda: gemm(a, b, c, D=1))
-    refused("E700", "no argument out", lambda: gemm(a, b, c, out=c))
-    refused("E701", "A must be an array of float32[M, K], not None", lambda: gemm(None, b, c))
-    refused("E701", "B must be an array of float32[K, N], not a list", lambda: gemm(a, [[1.0]], c))
-    gemm(a, b, c)
-    refused("E701", "A is a masked array", lambda: gemm(np.ma.masked_array(a), b, c))
-    refused("E702", "B must have elements of type float32, and has float64", lambda: gemm(a, b.astype(float), c))
-    refused("E702", "in the other byte order", lambda: gemm(a, b.astype(">f4"), c))
-    refused("E703", "A must be float32[M, K], and has the shape (20,)", lambda: gemm(a.ravel(), b, c))
-    refused("E705", "the size K is 4 by axis 1 of A, and 3 by axis 0 of B", lambda: gemm(a, b[:3], c))
-    refused("E706", "C is written, but the given array is read-only", lambda: gemm(a, b, frozen))
-    gemm(a, b, c)
-    refused("E706", "read-only", lambda: gemm(a, b, frozen))  # also where a plan for writable ones is there
-    refused("E705", "the size K", lambda: gemm(a, b[:3], c))
-
-
-def test_literal_extents_are_compared(native: Native) -> None:
-    scale = one(native, SCALE_C, SCALE)
-    refused("E704", "axis 1 of X must be 3, and is 4", lambda: scale(np.zeros((2, 4)), 1))
-
-
-def test_scalars_are_checked(native: Native) -> None:
-    fill, scale = one(native, FILL_C, FILL), one(native, SCALE_C, SCALE)
-    out = np.empty(2, np.int32)
-    for _ in range(2):
-        refused("E708", "v must be an integer, not a float", lambda: fill(1.0, True, 0, out=out))
-        refused("E709", "v is 128, outside the range of int8, -128 to 127", lambda: fill(128, True, 0, out=out))
-        refused("E708", "b must be True or False, not a int", lambda: fill(1, 1, 0, out=out))
-        refused("E708", "z must be a complex number, not a str", lambda: fill(1, True, "0", out=out))
-        fill(1, True, 0, out=out)
-    x = np.zeros((1, 3))
-    for bad in ("1", None, 1j, np.complex64(1), object()):
-        refused("E708", "alpha must be a number", lambda bad=bad: scale(x, bad))
-    refused("E709", "alpha", lambda: scale(x, 10**400))
-    assert np.isnan(scale(x, float("nan"))[1])
-
-
-def test_a_failed_check_carries_its_text(gemm: Callable) -> None:
-    for _ in range(2):
-        a, b, c = matrices(13)
-        refused("E711", "Gemm: M is 13", lambda a=a, b=b, c=c: gemm(a, b, c))
-    with pytest.raises(CatenError) as caught:
-        gemm(*matrices(13))
-    assert caught.value.diagnostics[0].notes == (("called with M = 13, K = 4, N = 3", None),)
-
-
-def test_memory_that_cannot_be_had(gemm: Callable, native: Native) -> None:
-    with pytest.raises(OutOfMemory) as caught:
-        gemm(*matrices(14))
-    assert isinstance(caught.value, MemoryError)
-    assert caught.value.diagnostics[0].code == "E712"
-    fill = one(native, FILL_C, FILL)
-    refused("E712", "Y of shape", lambda: fill(1, True, 0, N=1 << 40))
