@@ -175,6 +175,12 @@ def test_without_a_folder_nothing_is_kept(told: Told) -> None:
     assert cache.clean().entries == 0
 
 
+def test_removing_what_another_process_has_removed_leaves_nothing(tmp_path: Path, told: Told) -> None:
+    cache = Cache(tmp_path / "c", told.append)
+    cache.forget(NAME)
+    assert list((tmp_path / "c").iterdir()) == []
+
+
 RACER = """
 import sys, time
 from pathlib import Path

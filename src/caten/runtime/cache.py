@@ -227,12 +227,14 @@ class Cache:
 
     def _remove(self, entry: Path) -> None:
         """Take a folder away at once, then delete it, so that nobody meets half of it."""
+        grave = None
         try:
             grave = Path(tempfile.mkdtemp(prefix="tmp-", dir=entry.parent))
             os.rename(entry, grave / "entry")
-            shutil.rmtree(grave, ignore_errors=True)
-        except OSError:
+        except OSError:                                                      # another process was faster, or there is no space for a folder
             shutil.rmtree(entry, ignore_errors=True)
+        if grave is not None:
+            shutil.rmtree(grave, ignore_errors=True)
 
 
 def _is_whole(entry: Path) -> bool:
