@@ -4,9 +4,10 @@ VENV   ?= .venv
 PEERS  ?= .venv-bench
 BIN    := $(VENV)/bin
 ARGS   ?=
+LEVELS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick check nightly bench clean
+.PHONY: help run test quick check nightly bench figures clean
 
 help:  ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,10 +46,14 @@ $(PEERS)/.bench: pyproject.toml
 	$(PEERS)/bin/python benchmarks/install.py
 	@touch $@
 
-bench: $(PEERS)/.bench  ## how long building takes, and caten beside its peers on one thread and on two (an hour; see docs/performance.md)
-	$(PEERS)/bin/python benchmarks/build_times.py
+bench: $(PEERS)/.bench  ## how long building takes, caten beside its peers on one thread and on two, the levels -O0 to -O3 (most of an hour)
+	$(PEERS)/bin/python -m benchmarks.build_times --json build/bench-build.json
 	$(PEERS)/bin/python -m benchmarks --runs 3 --threads 1 --json build/bench-1.json $(ARGS)
 	$(PEERS)/bin/python -m benchmarks --runs 3 --threads 2 --json build/bench-2.json $(ARGS)
+	$(PEERS)/bin/python -m benchmarks.levels --json build/bench-levels.json $(LEVELS)
+
+figures: $(PEERS)/.bench  ## put what `make bench` measured into docs/performance.md
+	$(PEERS)/bin/python -m benchmarks.table build/bench-*.json --write docs/performance.md
 
 clean:  ## remove what make made
 	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache

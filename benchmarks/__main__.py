@@ -1,7 +1,8 @@
 """The side-by-side: `python -m benchmarks [--only REGEX] [--threads 1|2] [--peers caten,numpy] [--rounds N] [--runs N] [--json FILE]`.
 
 On one thread, every run is one process with all peers, which take turns, pinned to one CPU. On several threads every peer has a process for itself,
-because the threads of several libraries in one process wait for work at the cost of each other. docs/performance.md says more.
+because the threads of several libraries in one process wait for work at the cost of each other. Peers that the first run shows to be far behind are
+left out of the others. docs/performance.md says more.
 """
 from __future__ import annotations
 
@@ -9,19 +10,16 @@ import argparse
 import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from caten.bench import machine, timing
 
-from . import table
+from . import processes, table, worker
 from .peers import PEERS, environment
 from .workloads import WORKLOADS
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> int:
@@ -29,12 +27,14 @@ def main() -> int:
     groups = [options.peers] if options.threads == 1 else [[name] for name in options.peers]
     result: dict[str, Any] = {"threads": options.threads, "rounds": options.rounds, "cpu_time": options.cpu_time,
                               "machine": machine.described(), "runs": []}
+    slow: dict[str, list[str]] = {}
     for run in range(options.runs):
         parts = []
         for group in groups:
             print(f"run {run + 1} of {options.runs}, {options.threads} thread(s): {', '.join(group)}", file=sys.stderr, flush=True)
-            parts.append(_process(group, options))
+            parts.append(_process(group, options, slow))
         result["runs"].append(parts)
+        slow = slow or _slow(parts)
         if not any(part["rows"] for part in parts):
             return 1
         if options.json:
@@ -66,19 +66,42 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _process(peers: list[str], options: argparse.Namespace) -> dict[str, Any]:
-    """One process of these peers; what it measured, if it crashes until then."""
-    with tempfile.TemporaryDirectory() as folder:
-        task, result = Path(folder, "task.json"), Path(folder, "result.json")
-        task.write_text(json.dumps({"peers": peers, "threads": options.threads, "only": options.only, "rounds": options.rounds,
-                                    "batch": options.batch, "retakes": options.retakes, "cpu_time": options.cpu_time}))
-        variables = environment(options.threads, alone=len(peers) == 1)
-        done = subprocess.run([sys.executable, "-m", "benchmarks.worker", str(task), str(result)], cwd=ROOT, env=os.environ | variables)
-        measured: dict[str, Any] = json.loads(result.read_text()) if result.exists() else {"versions": {}, "missing": {}, "rows": []}
-        if done.returncode:
-            print(f"the process of {', '.join(peers)} ended with {done.returncode}", file=sys.stderr)
-            measured["missing"] |= {name: f"its process ended with {done.returncode} after {len(measured['rows'])} workloads" for name in peers}
-        return measured
+def _process(peers: list[str], options: argparse.Namespace, slow: Mapping[str, list[str]]) -> dict[str, Any]:
+    """What processes of these peers measured: where one crashes or hangs, the next goes on behind the peer that it was with. `slow`: by workload,
+    the peers that are left out."""
+    measured: dict[str, Any] = {"versions": {}, "missing": {}, "rows": []}
+    failed: dict[str, dict[str, str]] = {}
+    done: list[str] = []
+    while True:
+        going = [name for name in peers if name not in measured["missing"]]
+        task = {"peers": going, "threads": options.threads, "only": options.only, "rounds": options.rounds, "batch": options.batch,
+                "retakes": options.retakes, "cpu_time": options.cpu_time, "slow": slow, "done": done, "failed": failed}
+        part, why = processes.ran("benchmarks.worker", task, environment(options.threads, alone=len(peers) == 1))
+        for name in ("versions", "missing"):
+            measured[name] |= part.get(name, {})
+        measured = {k: v for k, v in part.items() if k != "doing"} | measured | {"rows": measured["rows"] + part.get("rows", [])}
+        done = [row["workload"] for row in measured["rows"]]
+        if why is None:
+            return measured
+        workload, peer = part.get("doing", (None, None))
+        print(f"{workload or 'the beginning'}, {peer or 'while measuring'}: {why}", file=sys.stderr)
+        if workload is None and peer is None:
+            return measured | {"missing": measured["missing"] | dict.fromkeys(going, why)}
+        if workload is None:
+            measured["missing"][peer] = why
+        elif peer is not None and peer not in failed.get(workload, {}):
+            failed.setdefault(workload, {})[peer] = why
+        else:
+            done.append(workload)
+
+
+def _slow(parts: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """By workload, the peers that were far behind the best: the first run tells how slow they are."""
+    found = {}
+    for line in table.lines({"threads": 2, "runs": [parts]}):
+        near = worker.near_the_best(line.times)
+        found[line.workload] = [name for name in line.times if name not in near]
+    return found
 
 
 if __name__ == "__main__":

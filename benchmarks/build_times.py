@@ -1,10 +1,9 @@
-"""How long building takes: whole processes, cold and from the cache, as medians. `python benchmarks/build_times.py [--runs N] [--json FILE]`."""
+"""How long building takes: whole processes, cold and from the cache, as medians. `python -m benchmarks.build_times [--runs N] [--json FILE]`."""
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -12,6 +11,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
+
+from caten.bench import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 CATEN = str(Path(sys.executable).with_name("caten"))
@@ -44,25 +46,36 @@ def measure(arguments: list[str], cold: bool, runs: int, folder: Path) -> list[f
     return times
 
 
+def markdown(result: dict[str, Any]) -> str:
+    """A table, and where it comes from."""
+    facts, rows = result["machine"], result["rows"]
+    return "\n".join(["### Building", "", f"{facts['cpu']}, {facts['cpus']} CPUs, {facts['system']}, Python {facts['python']}; {facts['date']}; "
+                      f"whole processes, the median of {result['runs']} runs.", "", "| command | seconds | least | greatest | target |",
+                      "|---|--:|--:|--:|--:|", *[_row(case, row) for case, row in rows.items()], ""])
+
+
+def _row(case: str, row: dict[str, float | None]) -> str:
+    times = " | ".join([f"{row[name]:.3f}" for name in ("median", "least", "greatest")])
+    target = "-" if row["target"] is None else f"{row['target']:.3f}"
+    return f"| {case} | {times} | {target} |"
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.build_times", description=__doc__)
     parser.add_argument("--runs", type=int, default=7)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
     rows: dict[str, dict[str, float | None]] = {}
     with tempfile.TemporaryDirectory() as name:
         for case, (arguments, cold, target) in CASES.items():
             times = measure(arguments, cold, options.runs, Path(name))
             rows[case] = {"median": statistics.median(times), "least": min(times), "greatest": max(times), "target": target}
-    base = rows["python -c pass"]["median"] or 0.0
-    rows["caten --version"]["target"] = base + 0.08
-    print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, {os.cpu_count()} cores, median of {options.runs} runs")
-    print(f"{'':28}{'median':>9}{'least':>9}{'greatest':>10}{'target':>9}")
-    for case, row in rows.items():
-        target = f"{row['target']:.3f}" if row["target"] else "-"
-        print(f"{case:28}{row['median']:9.3f}{row['least']:9.3f}{row['greatest']:10.3f}{target:>9}")
+    rows["caten --version"]["target"] = (rows["python -c pass"]["median"] or 0.0) + 0.08
+    result = {"kind": "building", "machine": machine.described(), "runs": options.runs, "rows": rows}
+    print(markdown(result))
     if options.json:
-        options.json.write_text(json.dumps(rows, indent=2) + "\n")
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The table of a side-by-side: `python -m benchmarks.table ONE.json [TWO.json …] [--write docs/performance.md]`.
+"""The tables of files of results: `python -m benchmarks.table build/bench-*.json [--write docs/performance.md]`.
+
+A file is what one of `python -m benchmarks`, `benchmarks.build_times`, and `benchmarks.levels` wrote; the last two make their tables themselves.
 
 A ratio is the time of the best peer by that of caten: of every run by itself, then the median of the runs, with the interval that a bootstrap over
 the rounds gives. On one thread all peers took turns in one process, so rounds are resampled as they were; else the samples of both by themselves.
@@ -16,6 +18,7 @@ from caten.bench import statistics
 from caten.bench.limits import limits_from
 from caten.bench.statistics import Estimate
 
+from . import build_times, levels
 from .worker import KERNEL
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -24,24 +27,21 @@ Facts = list[dict[str, Any]]           # of one peer on one workload: an entry f
 
 @dataclass(frozen=True)
 class Line:
-    """One workload. `times`: the median seconds of everybody, of the fastest first; `kernel`: of the C function alone; `ratio` is None where
-    caten or every peer is missing."""
+    """One workload. `best`: the fastest peer of those in every run; `times`: the median seconds of everybody, of the fastest first; `failed`: why
+    others have none; `kernel`: of the C function alone; `ratio` is None where caten or every peer is missing."""
 
     workload: str
     odd: bool
     flops: int
     bytes: int
+    best: str | None
     times: dict[str, float]
+    failed: dict[str, str]
     kernel: float | None
     ratio: Estimate | None
 
-    @property
-    def best(self) -> str | None:
-        """The fastest of the peers."""
-        return next((name for name in self.times if name != "caten"), None)
-
     def as_json(self) -> dict[str, Any]:
-        return {"workload": self.workload, "odd": self.odd, "best": self.best, "times": self.times, "kernel": self.kernel,
+        return {"workload": self.workload, "odd": self.odd, "best": self.best, "times": self.times, "failed": self.failed, "kernel": self.kernel,
                 "ratio": self.ratio.as_json() if self.ratio else None}
 
 
@@ -62,14 +62,17 @@ def _merged(parts: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def _line(name: str, rows: list[dict[str, Any]], together: bool) -> Line:
-    measured: dict[str, Facts] = {peer: [row["peers"][peer] for row in rows] for peer in rows[0]["peers"]
-                                  if all("seconds" in row["peers"].get(peer, {}) for row in rows)}
-    medians = {peer: plain.median([plain.median(_clean(fact)) for fact in facts]) for peer, facts in measured.items()}
+    peers = list(dict.fromkeys([peer for row in rows for peer in row["peers"]]))
+    facts: dict[str, Facts] = {peer: [row["peers"][peer] for row in rows if peer in row["peers"]] for peer in peers}
+    measured = {peer: found for peer in peers if (found := [f for f in facts[peer] if "seconds" in f])}
+    failed = {peer: next(f["failed"] for f in facts[peer] if "failed" in f) for peer in peers if peer not in measured}
+    medians = {peer: plain.median([plain.median(_clean(fact)) for fact in found]) for peer, found in measured.items()}
     kernel = medians.pop(KERNEL, None)
     times = {peer: medians[peer] for peer in sorted(medians, key=medians.__getitem__)}
-    best = next((peer for peer in times if peer != "caten"), None)
-    ratio = _ratio(measured[best], measured["caten"], together) if best and "caten" in measured else None
-    return Line(name, rows[0]["odd"], rows[0]["flops"], rows[0]["bytes"], times, kernel, ratio)
+    best = next((peer for peer in times if peer != "caten" and len(measured[peer]) == len(rows)), None)       # slow ones are in the first run only
+    whole = "caten" in measured and len(measured["caten"]) == len(rows)
+    ratio = _ratio(measured[best], measured["caten"], together) if best and whole else None
+    return Line(name, rows[0]["odd"], rows[0]["flops"], rows[0]["bytes"], best, times, failed, kernel, ratio)
 
 
 def _ratio(peer: Facts, own: Facts, together: bool) -> Estimate:
@@ -120,11 +123,17 @@ def markdown(result: dict[str, Any]) -> str:
 
 def _row(line: Line) -> str:
     best, own = line.best, line.times.get("caten")
-    others = ", ".join([f"{name} {_ms(t)}" for name, t in line.times.items() if name not in (best, "caten")])
-    time = "-" if own is None else _ms(own) + (f" (kernel {_ms(line.kernel)})" if line.kernel else "")
+    others = ", ".join([*[f"{name} {_ms(t)}" for name, t in line.times.items() if name not in (best, "caten")],
+                        *[f"{name}: {_cell(why)}" for name, why in line.failed.items() if name != "caten"]])
+    time = _cell(line.failed.get("caten", "-")) if own is None else _ms(own) + (f" (kernel {_ms(line.kernel)})" if line.kernel else "")
     rate = "-" if own is None else f"{line.flops / own / 1e9:.1f} GFLOP/s" if line.flops else f"{line.bytes / own / 1e9:.1f} GB/s"
     ratio = (f"{line.ratio.value:.2f}", f"{line.ratio.low:.2f} … {line.ratio.high:.2f}") if line.ratio else ("-", "-")
     return f"| {line.workload} | {best or '-'} | {_ms(line.times[best]) if best else '-'} | {time} | {ratio[0]} | {ratio[1]} | {rate} | {others} |"
+
+
+def _cell(why: str) -> str:
+    """Why there is no figure, in a few words: of an exception its name."""
+    return why.partition(":")[0].replace("|", "/")
 
 
 def _ms(seconds: float) -> str:
@@ -150,6 +159,12 @@ def _provenance(result: dict[str, Any]) -> list[str]:
     return listed + [f"Without {name}: {why}." for name, why in missing.items()]
 
 
+def shown(document: dict[str, Any]) -> str:
+    """The tables of any file of results."""
+    made_by = {"levels": levels.markdown, "building": build_times.markdown}
+    return made_by.get(document.get("kind", ""), markdown)(document)
+
+
 def write(path: Path, text: str) -> None:
     """Put the text between the marks of a page."""
     page = path.read_text()
@@ -162,7 +177,7 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.json")
     parser.add_argument("--write", type=Path, metavar="PAGE.md", help="put the tables into this page, between its marks")
     options = parser.parse_args()
-    text = "\n".join([markdown(json.loads(file.read_text())) for file in options.files])
+    text = "\n".join([shown(json.loads(file.read_text())) for file in options.files])
     if options.write:
         write(options.write, text)
     else:

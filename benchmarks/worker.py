@@ -14,32 +14,49 @@ import numpy as np
 
 from caten import pipeline
 from caten.bench import limits, timing
+from caten.bench.timing import Sample
 from caten.errors import ToolError
 from caten.options import Options, environment
 
 from .peers import Call, Peer, caten_peer
 from .problems import Problem
+from .processes import wrote
 from .workloads import WORKLOADS, Workload
 
 SHORT = 50e-6                  # seconds: of a call that is shorter, the kernel's own time is measured too
 KERNEL = "caten kernel"        # the C function alone, beside the peers
+FAR = 1.5                      # times the time of the best peer: of one that is slower, a few rounds are enough
+
+
+class Log:
+    """The file of results: what was measured so far, and `doing`, the workload and the peer that are next, either may be None."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.document: dict[str, Any] = {"versions": {}, "missing": {}, "rows": [], "doing": [None, None]}
+
+    def doing(self, workload: str | None, peer: str | None) -> None:
+        self.document["doing"] = [workload, peer]
+        wrote(self.path, self.document)
 
 
 def main() -> None:
-    task, result = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+    """The task: `peers`, `threads`, `only`, how to measure, `done` (workloads that were measured before), `failed` (by workload, why peers are not
+    tried), `slow` (by workload, the peers that are left out)."""
+    task, log = json.loads(Path(sys.argv[1]).read_text()), Log(Path(sys.argv[2]))
     if task["threads"] == 1:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    peers, missing = _peers(task["peers"], task["threads"])
-    rows: list[dict[str, Any]] = []
-    about: dict[str, Any] = {"versions": {p.name: p.version for p in peers}, "missing": missing}
-    if "caten" in about["versions"]:
-        about |= _limits(task) | caten_peer.compiled_by(WORKLOADS[0].spec)
+    peers = _peers(task["peers"], task["threads"], log)
+    log.doing(None, None)
+    if "caten" in log.document["versions"]:
+        log.document |= _limits(task) | caten_peer.compiled_by(WORKLOADS[0].spec)
     for workload in WORKLOADS:
-        if re.search(task["only"], workload.name):
-            rows.append(_measured(workload, peers, task))
-            _say(_line(rows[-1]))
+        if re.search(task["only"], workload.name) and workload.name not in task["done"]:
+            left_out = task["slow"].get(workload.name, ())
+            log.document["rows"].append(_measured(workload, [p for p in peers if p.name not in left_out], task, log))
+            _say(_line(log.document["rows"][-1]))
             gc.collect()
-            result.write_text(json.dumps(about | {"rows": rows}))
+    log.doing(None, None)
 
 
 def _limits(task: dict[str, Any]) -> dict[str, Any]:
@@ -56,35 +73,57 @@ def _plan(task: dict[str, Any]) -> timing.Plan:
     return timing.Plan(task["batch"], task["retakes"], task["cpu_time"])
 
 
-def _peers(names: list[str], threads: int) -> tuple[list[Peer], dict[str, str]]:
-    found, missing = [], {}
+def _peers(names: list[str], threads: int, log: Log) -> list[Peer]:
+    found = []
     for name in names:
+        log.doing(None, name)
         try:
             found.append(Peer(name, threads))
+            log.document["versions"][name] = found[-1].version
         except Exception as problem:           # whatever the import of somebody else's package raises, the others are measured
-            missing[name] = _short(problem)
-            _say(f"without {name}: {missing[name]}")
-    return found, missing
+            log.document["missing"][name] = _short(problem)
+            _say(f"without {name}: {log.document['missing'][name]}")
+    return found
 
 
-def _measured(workload: Workload, peers: list[Peer], task: dict[str, Any]) -> dict[str, Any]:
+def _measured(workload: Workload, peers: list[Peer], task: dict[str, Any], log: Log) -> dict[str, Any]:
     problem = workload.make()
-    calls, facts = {}, {}
+    failed: dict[str, str] = task["failed"].get(workload.name, {})
+    calls: dict[str, Call] = {}
+    facts: dict[str, dict[str, Any]] = {name: {"failed": why} for name, why in failed.items()}
     for peer in peers:
-        if peer.name == "caten" or problem.kind in peer.calls:
+        if (peer.name == "caten" or problem.kind in peer.calls) and peer.name not in failed:
+            log.doing(workload.name, peer.name)
             fact = facts[peer.name] = _prepared(peer, workload, problem, calls)
-            if "failed" in fact or fact["error"] > problem.tolerance:
-                _say(f"{workload.name}: {peer.name} {fact.get('failed') or 'gives a wrong result'}")
+            if "failed" in fact:
+                _say(f"{workload.name}: {peer.name} {fact['failed']}")
+    log.doing(workload.name, None)
     if "caten" in calls and min([_timed(calls["caten"]) for _ in range(5)]) < SHORT:
         calls[KERNEL], facts[KERNEL] = caten_peer.bound(workload.spec, problem), {}
-    samples = timing.rounds(calls, task["rounds"], _plan(task))
-    for name, taken in samples.items():
+    for name, taken in _rounds(calls, task).items():
         facts[name] |= {"seconds": [s.seconds for s in taken], "clean": [s.clean for s in taken]}
     return {"workload": workload.name, "odd": workload.odd, "flops": problem.flops, "bytes": problem.bytes, "peers": facts}
 
 
+def _rounds(calls: dict[str, Call], task: dict[str, Any]) -> dict[str, list[Sample]]:
+    """A few rounds of everybody, the others without those that are far behind the best peer."""
+    first = min(task["rounds"], timing.FEW)
+    samples = timing.rounds(calls, first, _plan(task))
+    near = near_the_best({name: float(np.median(timing.accepted(taken))) for name, taken in samples.items()})
+    for name, taken in timing.rounds({n: c for n, c in calls.items() if n in near}, task["rounds"] - first, _plan(task)).items():
+        samples[name] += taken
+    return samples
+
+
+def near_the_best(times: dict[str, float]) -> set[str]:
+    """caten, and the peers that may be the best, by their times."""
+    own = {"caten", KERNEL}
+    best = min([t for name, t in times.items() if name not in own], default=0.0)
+    return {name for name, t in times.items() if name in own or t <= FAR * best}
+
+
 def _prepared(peer: Peer, workload: Workload, problem: Problem, calls: dict[str, Call]) -> dict[str, Any]:
-    """The call of a peer goes to `calls`, if its first result is right. -> its error, and the seconds until that first result."""
+    """The call of a peer goes to `calls`, if its first result is right. -> its error, and the seconds until that first result; or why it failed."""
     start = time.perf_counter()
     try:
         call = caten_peer.called(workload.spec, problem) if peer.name == "caten" else peer.calls[problem.kind](problem)
@@ -93,8 +132,9 @@ def _prepared(peer: Peer, workload: Workload, problem: Problem, calls: dict[str,
         error = problem.error(result.numpy() if hasattr(result, "numpy") else np.asarray(result))
     except Exception as problem_of_it:         # a peer that cannot do this workload is left out of it
         return {"failed": _short(problem_of_it)}
-    if error <= problem.tolerance:
-        calls[peer.name] = call
+    if not error <= problem.tolerance:
+        return {"failed": "gives a wrong result", "error": error}
+    calls[peer.name] = call
     return {"error": error, "first": first}
 
 

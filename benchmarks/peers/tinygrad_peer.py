@@ -1,8 +1,13 @@
 """tinygrad, with its JIT; it needs a clang of its own. A call waits for its result."""
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from tinygrad import Device, Tensor, TinyJit, dtypes
@@ -15,7 +20,13 @@ WARM = 3                       # calls until its JIT has captured the kernels
 
 
 def prepare(threads: int) -> None:
-    """Nothing: it reads the environment."""
+    """It calls a compiler by the name `clang`: where there are only names with a version, the newest gets that name, too."""
+    found = [file for folder in os.get_exec_path() for file in Path(folder).glob("clang-*") if file.name[6:].isdigit()]
+    if found and shutil.which("clang") is None:
+        folder = tempfile.mkdtemp()
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        Path(folder, "clang").symlink_to(max(found, key=lambda file: int(file.name[6:])))
+        os.environ["PATH"] += f"{os.pathsep}{folder}"
 
 
 FORMULAS: Mapping[str, Callable[[Mapping[str, int]], Callable[..., Any]]] = {

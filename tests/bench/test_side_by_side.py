@@ -11,10 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import problems, table
+from benchmarks import build_times, problems, processes, table, worker
 from benchmarks.peers import numpy_peer
 from benchmarks.problems import Problem
 from benchmarks.workloads import WORKLOADS
+
+from caten import pipeline
+from caten.frontend.op import OpProgram
+from caten.frontend.spec import read_file
+from caten.options import Options
+from caten.testing.settings import match_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL: dict[str, Callable[[], Problem]] = {
@@ -59,12 +65,68 @@ def test_workloads_have_names_of_their_own_and_specs() -> None:
     assert all(w.spec.is_file() for w in WORKLOADS)
 
 
+@pytest.mark.parametrize(("workload", "problem"), [
+    ("gemm 64", SMALL["matmul"]), ("batched 12x(128x64x128)", SMALL["batched"]), ("gelu(x*a+b) 64K", SMALL["gelu"]),
+    ("softmax 1024x1024", SMALL["softmax"]), ("layernorm 4096x768", SMALL["layernorm"]), ("sum 16M", SMALL["sum"]),
+    ("column sum 4096x4096", SMALL["column sum"]), ("transpose 4096x4096", SMALL["transpose"]), ("conv 64x56x56 k3 to 64", SMALL["conv"]),
+    ("conv 3x224x224 k7 s2 to 64", SMALL["strided conv"]), ("sin 16M", SMALL["sin"]), ("arange 16M", SMALL["arange"]),
+    ("im2col 64x56x56 k3", SMALL["im2col"])])
+def test_the_sizes_of_a_problem_are_those_of_its_spec(workload: str, problem: Callable[[], Problem]) -> None:
+    op = pipeline.load_programs(read_file(next(w.spec for w in WORKLOADS if w.name == workload)), Options())[0]
+    assert isinstance(op, OpProgram)
+    settings = match_settings(list(problem().sizes.items()), [op], "sizes")
+    assert settings.keys() >= set(op.sizes)
+
+
 def test_the_ratio_is_to_the_fastest_peer() -> None:
     line = table.lines(result(caten=fact(1.0, 1.0, 1.0), numpy=fact(3.0, 3.0, 3.0), torch=fact(2.0, 2.0, 2.0)))[0]
     assert line.best == "torch"
     assert line.ratio is not None
     assert line.ratio.value == 2.0
     assert list(line.times) == ["caten", "torch", "numpy"]
+
+
+def test_a_slow_peer_need_not_be_in_every_run() -> None:
+    found = json.loads(json.dumps(result(caten=fact(1.0, 1.0, 1.0), numpy=fact(2.0, 2.0, 2.0), torch=fact(9.0, 9.0, 9.0))))
+    del found["runs"][1][0]["rows"][0]["peers"]["torch"]
+    line = table.lines(found)[0]
+    assert (line.best, line.times["torch"]) == ("numpy", 9.0)
+
+
+def test_why_a_peer_has_no_figure_is_told_in_the_row() -> None:
+    text = table.markdown(result(caten=fact(1.0), numpy=fact(2.0), jax={"failed": "TypeError: a | b"}, torch={"failed": "gives a wrong result"}))
+    assert "jax: TypeError, torch: gives a wrong result |" in text
+
+
+def test_who_is_far_behind_is_left_out() -> None:
+    assert worker.near_the_best({"caten": 9.0, "numpy": 1.0, "torch": 1.4, "jax": 1.6}) == {"caten", "numpy", "torch"}
+
+
+CRASHES = """
+import os, sys
+from benchmarks.worker import Log
+log = Log(__import__("pathlib").Path(sys.argv[2]))
+log.doing("sum", "jax")
+"""
+
+
+@pytest.mark.parametrize(("ending", "why"), [("os.abort()", "its process ended with -6"), ("import time; time.sleep(60)", "nothing came of it"),
+                                             ("sys.exit(3)", "its process ended with 3"), ("", None)])
+def test_what_a_process_was_doing_is_known_after_it_died(ending: str, why: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "dying.py").write_text(CRASHES + ending)
+    written, said = processes.ran("dying", {}, {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT), str(ROOT / "src")])}, silence=2.0)
+    assert written["doing"] == ["sum", "jax"]
+    assert (said or "").startswith(why or "")
+    assert (said is None) == (why is None)
+
+
+def test_build_times_are_a_table() -> None:
+    machine = {"cpu": "CPU", "cpus": 2, "system": "Linux", "python": "3", "date": "today"}
+    rows = {"gemm, cold": {"median": 0.4, "least": 0.3, "greatest": 0.5, "target": 0.6}, "pass": {"median": 0.1, "least": 0.1, "greatest": 0.1, "target": None}}
+    text = table.shown({"kind": "building", "machine": machine, "runs": 7, "rows": rows})
+    assert text == build_times.markdown({"machine": machine, "runs": 7, "rows": rows})
+    assert "| gemm, cold | 0.400 | 0.300 | 0.500 | 0.600 |" in text
+    assert "| pass | 0.100 | 0.100 | 0.100 | - |" in text
 
 
 def test_odd_sizes_are_not_in_the_mean() -> None:
