@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .dtypes import DTYPES
+from .exact import two_sum
 from .scalars import OPERATORS
 from .special import LGAMMA_AT_2
 
@@ -95,13 +96,6 @@ def _round_to_odd(total: Any, error: Any) -> Any:
     (Boldo, Melquiond: Emulation of FMA and correctly rounded sums, 2008)."""
     even = (np.asarray(total, np.float64).view(np.int64) & 1) == 0
     return np.where(even & (error != 0) & np.isfinite(total), np.nextafter(total, np.where(error > 0, np.inf, -np.inf)), total)
-
-
-def two_sum(x: Any, y: Any) -> tuple[Any, Any]:
-    """x + y and its rounding error, exactly (Knuth)."""
-    total = x + y
-    part = total - x
-    return total, (x - (total - part)) + (y - part)
 
 
 def _fma32(x: Any, y: Any, z: Any) -> Any:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from .exact import two_sum
 from .expr import Bitcast, Cast, Expr, Op, number
 
 INF = float("inf")
@@ -106,17 +107,10 @@ def nearest(x: Expr) -> Expr:
     return _small(x, where(x < 0, (x - big) + big, (x + big) - big))
 
 
-# Exact sums and products.
-
-def two_sum(x: Expr, y: Expr) -> tuple[Expr, Expr]:
-    """x + y and its rounding error (Knuth, The Art of Computer Programming 2, 4.2.2)."""
-    total = x + y
-    part = total - x
-    return total, (x - (total - part)) + (y - part)
-
+# Exact products.
 
 def two_product(x: Expr, y: Expr) -> tuple[Expr, Expr]:
-    """x · y and its rounding error."""
+    """x · y and its rounding error, also where fma is itself decomposed; Arithmetic.two_product does without the error there, for speed."""
     product = x * y
     return product, op("fma", x, y, product * -1)
 

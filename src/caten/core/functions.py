@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from .exact import two_sum
 from .expr import Bitcast, Cast, Expr, number
 from .formulas import (
     INF,
@@ -25,7 +26,6 @@ from .formulas import (
     sqrt,
     trunc,
     two_product,
-    two_sum,
     where,
 )
 from .special import erf, erfc, lgamma

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 
+from ..exact import fast_two_sum
 from ..expr import Expr, Op
 from .arithmetic import Arithmetic
 
@@ -37,7 +38,7 @@ def atan(a: Arithmetic, x: Expr) -> Expr:
     t_low = a.where(m < math.inf, left / below, 0.0)
     z = t * t
     turned = a.where(small, 0.0, a.where(large, 2.0, 1.0))
-    total, lost = a.two_sum(turned * (PI / 4), t)
+    total, lost = fast_two_sum(turned * (PI / 4), t)
     rest = a.mad(a.horner(z, ATAN), z * t, a.mad(turned, a.at(PI_LOW / 4), t_low))
     return a.with_sign(total + (lost + rest), x)
 

@@ -122,13 +122,6 @@ class Arithmetic:
         start = (self.mantissa + self.bias) << self.mantissa                   # the bits of 2^m
         return self.real(Op("add", (bits, self.word(start)))) - bias
 
-    # -- sums and products with what rounding takes ------------------------------------------------------------------------------------------
-
-    def two_sum(self, x: Expr, y: Expr) -> tuple[Expr, Expr]:
-        """x + y and its rounding error, for |x| ≥ |y| or x = 0 (Dekker)."""
-        total = x + y
-        return total, y - (total - x)
-
     def two_product(self, x: Expr, y: Expr) -> tuple[Expr, Expr]:
         """x · y and its rounding error; needs the fused multiply-add."""
         product = x * y

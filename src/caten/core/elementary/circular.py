@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..exact import fast_two_sum
 from ..expr import Bitcast, Expr, Op
 from .arithmetic import Arithmetic
 
@@ -142,8 +143,8 @@ def _tan(a: Arithmetic, x: Expr) -> Expr:
     """The quotient, corrected by what the parts of both hold beside their rounded sums."""
     angle = _reduced(a, x)
     (r, less), cosine = _sine_and_cosine(a, angle.r, angle.less)
-    s, s_low = a.two_sum(r, a.minus(less))
-    c, c_low = a.two_sum(*cosine)
+    s, s_low = fast_two_sum(r, a.minus(less))
+    c, c_low = fast_two_sum(*cosine)
     odd = _is_odd(a, a.bits(angle.shifted))
     above, above_low = a.where(odd, a.minus(c), s), a.where(odd, a.minus(c_low), s_low)
     below, below_low = a.where(odd, s, c), a.where(odd, s_low, c_low)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..exact import fast_two_sum
 from ..expr import Expr, Op
 from .arithmetic import Arithmetic
 
@@ -101,7 +102,7 @@ def exp2(a: Arithmetic, x: Expr) -> Expr:
     if a.fast:
         return scaled(a, one_plus(a, r * LN2_FULL), shifted)
     t, rest = a.two_product(r, a.at(LN2_FULL))
-    total, lost = a.two_sum(a.at(1.0), t)
+    total, lost = fast_two_sum(a.at(1.0), t)
     return scaled(a, total + (lost + a.mad(tail(a, t), t * t, a.mad(r, a.at(LN2_REST), rest))), shifted)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from ..exact import fast_two_sum
 from ..expr import Expr, Op
 from .arithmetic import Arithmetic
 
@@ -91,10 +92,10 @@ def _to_base(a: Arithmetic, x: Expr, of_e: tuple[float, float], of_two: tuple[fl
         return edges(a, x, _short_to_base(a, x, of_two[0] + of_two[1], of_e[0]))
     f, e = split(a, x)
     half, more = series(a, f)
-    top, lost = a.two_sum(f, a.minus(half))
+    top, lost = fast_two_sum(f, a.minus(half))
     product, error = a.two_product(top, a.at(of_e[0]))
     error = error + a.mad(top, a.at(of_e[1]), (lost + more) * of_e[0])
-    total, left = a.two_sum(e * of_two[0], product)
+    total, left = fast_two_sum(e * of_two[0], product)
     return edges(a, x, total + (left + (a.mad(e, a.at(of_two[1]), error) if of_two[1] else error)))
 
 

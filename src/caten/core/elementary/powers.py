@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 
+from ..exact import fast_two_sum
 from ..expr import TRUE, Expr, Op
 from .arithmetic import Arithmetic
 from .exponential import one_plus, reduced, scaled
@@ -61,9 +62,11 @@ def _long_power(a: Arithmetic, m: Expr, y: Expr) -> Expr:
 
 
 def _log_pair(a: Arithmetic, m: Expr) -> tuple[Expr, Expr]:
-    """log m to some 66 bits, as a sum of two, for finite m > 0: 2 artanh s = 2s + ⅔ s³ + s⁵ P(s²)."""
+    """log m to some 66 bits, as a sum of two, for finite m > 0: 2 artanh s = 2s + ⅔ s³ + s⁵ P(s²).
+
+    functions.log_pair is the same series for any machine; a fitted polynomial, one division and sums of ordered parts make this one quick."""
     f, e = split(a, m)
-    g, g_low = a.two_sum(a.at(2.0), f)
+    g, g_low = fast_two_sum(a.at(2.0), f)
     inverse = a.at(1.0) / g
     s = f * inverse
     s_low = (a.mad(s, a.minus(g), f) - s * g_low) * inverse
@@ -73,11 +76,11 @@ def _log_pair(a: Arithmetic, m: Expr) -> tuple[Expr, Expr]:
     w_low = a.mad(s_low, q, a.mad(s, q_low, w_low))
     t, t_low = a.two_product(w, a.at(THIRD))
     t_low = a.mad(w, a.at(THIRD_REST), a.mad(w_low, a.at(THIRD), t_low))
-    top, low = a.two_sum(s + s, t)
+    top, low = fast_two_sum(s + s, t)
     low = low + (s_low + s_low + a.mad(w * q, a.horner(q, LOG_TAIL), t_low))
     ln2, ln2_low = LN2["f64"]
-    high, rest = a.two_sum(e * ln2, top)
-    return a.two_sum(high, rest + a.mad(e, a.at(ln2_low), low))
+    high, rest = fast_two_sum(e * ln2, top)
+    return fast_two_sum(high, rest + a.mad(e, a.at(ln2_low), low))
 
 
 def cbrt(a: Arithmetic, x: Expr) -> Expr:
