@@ -114,6 +114,14 @@ class Unrolls(CStyle):
     unrolls = True
 
 
+def test_the_rest_that_vectors_leave_is_not_unrolled() -> None:
+    vectors = "(for i 0 N 1 serial (setf (vref Y 8 (0 (* i 8)) 1) (splat 8 1.0)))"
+    rest = "(for j 0 7 1 serial (setf (aref Y 0 j) 0.0))"
+    parameters = "(buffer Y f32 (8 M) (0 1) out) (size M) (size N)"
+    assert "CT_UNROLL(1) for (int64_t j" in rendered(f"(for k 0 N 1 serial {vectors} {rest})", parameters)
+    assert "CT_UNROLL" not in rendered(f"{vectors} {rest}", parameters)       # nests of their own
+
+
 def test_a_compiler_that_unrolls_itself_is_asked_to() -> None:
     text = rendered("(for i 0 3 1 unroll (setf (aref Y i) 0.0))", "(buffer Y f32 (3) (0) out)", Unrolls())
     assert "CT_UNROLL(3) for (int64_t i = 0; i < 3; i++)" in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ..core.dtypes import DTYPES
 from ..core.node import Node
 from ..loop.statements import STREAM, WRITE, Aref, Prefetch, Setf, Vref
-from .code import UNARY, Code, call
+from .code import ADD, Code, call
 from .expressions import Expressions
 from .flatten import offset
 from .helpers import Helpers
@@ -27,13 +27,13 @@ MACROS = """#if defined(__clang__)
 
 
 def prefetched(stmt: Prefetch, expressions: Expressions) -> Code:
-    """The request for a place. It need not exist, so its address is computed in integers: C has no pointers to nothing."""
+    """The request for a place. It need not exist: the compilers that have this builtin take any address. (Pointers to nothing are nothing that C
+    defines, but the same sum in integers takes clang a quarter of its time for gemm.)"""
     ref = stmt.ref
     assert isinstance(ref, (Aref, Vref))
-    view, size = expressions.views[ref.buffer], DTYPES[ref.dtype].bytes
-    at = expressions.value(offset(ref.index, view.shape, view.order, view.strides)).at(UNARY)
-    address = f"(const void *)((uintptr_t){expressions.mention(ref.buffer)} + (uintptr_t){at}{f' * {size}' if size > 1 else ''})"
-    return call("__builtin_prefetch", Code(address), *([Code("1")] if stmt.how == WRITE else []))
+    view = expressions.views[ref.buffer]
+    at = expressions.value(offset(ref.index, view.shape, view.order, view.strides)).at(ADD)
+    return call("__builtin_prefetch", Code(f"{expressions.mention(ref.buffer)} + {at}"), *([Code("1")] if stmt.how == WRITE else []))
 
 
 def streams(node: Node) -> bool:

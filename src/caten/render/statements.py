@@ -40,6 +40,7 @@ class KernelBody(Lines):
         self._label: str | None = None              # where a failing iteration of a parallel loop jumps to
         self._threaded = False                      # inside a loop that runs on several threads?
         self._gathered = False                      # inside a loop that all threads go through, with loops that they share?
+        self._vectors = False                       # inside a loop that computes with vectors somewhere?
         self._position: At | None = None
         self._widths = registers.vector_widths(self.kernel)
         self._read: set[str] = set()
@@ -71,7 +72,10 @@ class KernelBody(Lines):
             self._locate(stmt)
             match stmt:
                 case For():
-                    self._loop(stmt)
+                    outside, inside = self._vectors, heads.has_vectors(stmt)
+                    self._vectors = outside or inside
+                    self._loop(stmt, is_rest=outside and not inside)
+                    self._vectors = outside
                 case If():
                     self._branch(stmt)
                 case Let(name=name, type=dtype, value=value):
@@ -150,7 +154,7 @@ class KernelBody(Lines):
 
     # -- loops ------------------------------------------------------------------------------------------------------------------------------
 
-    def _loop(self, loop: For) -> None:
+    def _loop(self, loop: For, is_rest: bool) -> None:
         if loop.mark not in self.marks:
             raise error("E612", f"loop {loop.name}: this runtime has no loops marked '{loop.mark}'", hint=f"it has {', '.join(self.marks)}")
         name = self.expressions.names.of(loop.name)
@@ -176,8 +180,8 @@ class KernelBody(Lines):
                 self.block(loop.body)
             self._gathered = False
             return
-        asked = self.marks["unroll"].format(count=heads.copies(loop)) + " " if loop.mark == "unroll" and self.marks["unroll"] else ""
-        with self._header(loop, name, asked):
+        copies = heads.copies(loop) if loop.mark == "unroll" else int(is_rest)
+        with self._header(loop, name, self.marks["unroll"].format(count=copies) + " " if copies and self.marks["unroll"] else ""):
             self.block(loop.body)
 
     @contextmanager
