@@ -227,6 +227,13 @@ def test_constant_sizes_smaller_than_a_tile() -> None:
     assert_same(before, scheduled(before), ((),))
 
 
+@pytest.mark.parametrize("n", [48, 64, 128, 500])
+def test_constant_sizes_are_tiled_and_packed(n: int) -> None:
+    before = program(f"(for i 0 {n} 1 serial (for j 0 {n} 1 serial (for p 0 {n} 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))",
+                     f"(buffer A f32 ({n} {n}) (0 1) in) (buffer B f32 ({n} {n}) (0 1) in) (buffer C f32 ({n} {n}) (0 1) inout)", AVX512)
+    assert steps(scheduled(before)).count("stage") == 3
+
+
 @pytest.mark.parametrize("statements", [
     "(for j 1 N 1 serial (setf (aref v j) (+ (aref v (- j 1)) (aref u j))))",
     "(for j 0 N 1 serial (if (< 0:i32 (aref I j)) ((fail 1))))",

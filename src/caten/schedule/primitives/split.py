@@ -57,6 +57,8 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names
 
     if whole:
         made: tuple[Stmt, ...] = (nest(index(factor), body),)
+    elif tail == "min" and is_const(extent) and extent.value <= factor:  # type: ignore[attr-defined]   # a literal has a value
+        made = (nest(extent, body),)                                     # there is no other tile
     elif tail == "min":
         made = (nest(Op("min", (index(factor), canonical(extent - start))), body),)
     elif tail == "pad":
