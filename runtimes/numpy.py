@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from caten.core.dtypes import DTYPES
-from caten.core.formula import evaluate, formula
 from caten.core.program import Check, Machine, resolve
 from caten.core.scalars import OPERATORS
 from caten.core.text import read, show
@@ -19,6 +18,7 @@ from caten.loop.statements import MARKS, LoopProgram
 from caten.runtime.call import callables
 from caten.runtime.library import Entry, Library
 from caten.runtime.manifest import operators
+from caten.runtime.memory import over
 from caten.runtime.protocol import Choice, CompileRecord, Option, Runtime
 
 VERSION = "1"
@@ -80,23 +80,3 @@ def entry(program: LoopProgram, op: Mapping[str, Any], ffi: Any, order: str) -> 
                 values[argument["name"]] = over(ffi, pointer, argument, numbers)
         return run(program, values, order)
     return call
-
-
-def over(ffi: Any, pointer: Any, argument: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
-    """The caller's memory as an array, its axes as the spec numbers them."""
-    import numpy as np
-    shape = [evaluate(formula(e), sizes) for e in argument["shape"]]
-    kind = np.dtype(DTYPES[argument["dtype"]].numpy)
-    if 0 in shape:
-        return np.empty(shape, kind)
-    strides = [1] * len(shape)
-    if argument["strides"]:
-        strides = [evaluate(formula(e), sizes) for e in argument["strides"]]
-    else:
-        for slower, faster in reversed(list(zip(argument["order"], argument["order"][1:], strict=False))):
-            strides[slower] = strides[faster] * shape[faster]
-    reach = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
-    before = -sum([r for r in reach if r < 0])                       # elements in front of the one that is pointed to
-    count = before + sum([r for r in reach if r > 0]) + 1
-    memory = ffi.buffer(ffi.cast("char *", pointer) - before * kind.itemsize, count * kind.itemsize)
-    return np.ndarray(shape, kind, memory, before * kind.itemsize, [s * kind.itemsize for s in strides])

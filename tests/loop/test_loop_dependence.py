@@ -152,8 +152,8 @@ def test_every_conflict_of_two_iterations_is_found_and_no_other(nightly: bool) -
 
 def test_the_net_catches_a_lost_direction(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: a later iteration is taken to be at least two later."""
-    true_before = dependence._before
-    monkeypatch.setattr(dependence, "_before", lambda loop, context: tuple(
+    true_before = dependence.before
+    monkeypatch.setattr(dependence, "before", lambda loop, context: tuple(
         [dependence.Constraint(c.linear.shifted(-1), c.equal) for c in true_before(loop, context)]))
     with pytest.raises(AssertionError):
         compare_all(400)

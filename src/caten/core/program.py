@@ -119,7 +119,8 @@ class Machine(Node, head="machine"):
     """`(machine x86_64_v3 32 16 (32768 524288) true)`: what the recipes may know of the machine; resolved from -march, never from load.
 
     `arch`: the resolved architecture; `vector_bytes`: of one register; `registers`: how many vector registers; `cache_bytes`: per core, from the
-    first level on; `has_fma`: is there a fused multiply-add?
+    first level on; `has_fma`: is there a fused multiply-add? `groups`: of a device that runs threads in groups, how many threads run in lockstep, how
+    many a group may have, and the bytes of memory that they share; nothing for other machines.
     """
 
     arch: str
@@ -127,6 +128,7 @@ class Machine(Node, head="machine"):
     registers: int
     cache_bytes: tuple[int, ...]
     has_fma: bool = False
+    groups: tuple[int, ...] = ()
 
 
 class Target(Fact, head="target"):

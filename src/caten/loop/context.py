@@ -19,7 +19,7 @@ from .conditions import alternatives, conjuncts, disproofs, product_bound
 from .effects import NOTHING, reads, writes
 from .integer_sets import Constraint
 from .proof import Alternative, Clause, Range, is_false, refuted
-from .statements import Aref, Fail, For, If, Incf, Let, Setf, Stmt
+from .statements import Aref, Barrier, Fail, For, If, Incf, Let, Setf, Stmt
 from .values import GREATEST_BYTES, GREATEST_SIZE, Valuation
 
 
@@ -140,6 +140,8 @@ class Context(Valuation):
                 return context._assuming(((Constraint(of_atom(Var(name, dtype)) - form, equal=True),),))
             case Fail():
                 return self._with(unreachable=True)
+            case Barrier():                                      # the other threads may have written anything
+                return self.forgetting(self._remembered())
             case If(cond, then, otherwise):
                 context = self.forgetting(writes(stmt))
                 if ends_in_failure(then):
@@ -281,6 +283,11 @@ class Context(Valuation):
                 return None
             total = total + gain
         return total
+
+    def _remembered(self) -> frozenset[str]:
+        """The buffers of which anything is known."""
+        read = [reads(v) for v in (*self.values.values(), *self.conditions.values())]
+        return frozenset(self.values).union(*[c.buffers for c in self.clauses], *read)
 
     def _invariant(self, form: Linear) -> bool:
         return all(isinstance(a, Var) and a.name in self.ranges for a in form.atoms())

@@ -21,15 +21,17 @@ from .context import Context
 from .effects import reads, writes, written
 from .integer_sets import Constraint
 from .simplify import statement_field
-from .statements import Fail, For, If, Incf, Let, Local, Stmt
+from .statements import Barrier, Fail, For, If, Incf, Let, Local, Stmt
 
 OTHER = "'"                          # the copy's variables: i and i'
+Phases = tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True)
 class Touch:
     """An access as dependences see it. `place`: its index as linear forms, None for an axis that is not known; `fn`: the operator of an
-    accumulation; `at`: the position of its statement in the loop's body."""
+    accumulation; `at`: the position of its statement in the loop's body; `phases`: from the loop's body inwards, the list that it is in or below:
+    the loop whose body that is, the barriers of the list before it, and those of the whole list."""
 
     buffer: str
     text: str
@@ -38,6 +40,7 @@ class Touch:
     place: tuple[Linear | None, ...]
     context: Context
     at: int
+    phases: Phases = ()
 
 
 def obstacle_to_parallel(program: Program, loop_name: str) -> str | None:
@@ -56,7 +59,7 @@ def _obstacle_to_any_order(program: Program, loop_name: str) -> str | None:
         return f"the loop over {loop_name} contains a check that may end the call"
     strict, commuting = _carried(loop, context)
     if strict is not None:
-        return _clash(strict, loop_name)
+        return clash(strict, loop_name)
     if commuting is not None:
         return f"the loop over {loop_name} is a reduction: every iteration accumulates into {commuting[0].text}"
     return None
@@ -66,7 +69,7 @@ def carried_dependence(loop: For, context: Context) -> str | None:
     """Two accesses of different iterations that share an element, accumulations included; None where there are none."""
     strict, commuting = _carried(loop, context)
     pair = strict or commuting
-    return None if pair is None else _clash(pair, loop.name)
+    return None if pair is None else clash(pair, loop.name)
 
 
 def is_reduction_over(program: Program, loop_name: str) -> bool:
@@ -90,13 +93,13 @@ def obstacle_to_permutation(loop: For, context: Context, old: list[str], new: li
             if late in needed:
                 return f"the bounds of the loop over {name} depend on {late}"
     sign = {n.name: -1 if context.proves(n.step < index(0)) else 1 for n in nest}
-    for a, b, both in _pairs(loop, context):
+    for a, b, both in pairs(loop, context):
         if a.fn and a.fn == b.fn:
             continue
         for first, moved in product(range(len(old)), repeat=2):
             order = _precedes(old, first, sign, 1) + _precedes(new, moved, sign, -1)
-            if not both.excludes((*_same_place(a, b), *order)):
-                return _clash((a, b), f"{old[0]} and {old[-1]}", "would change places")
+            if not both.excludes((*same_place(a, b), *order)):
+                return clash((a, b), f"{old[0]} and {old[-1]}", "would change places")
     return None
 
 
@@ -114,9 +117,9 @@ def obstacle_to_fission(program: Program, loop_name: str, at: int) -> str | None
         for s in first:
             if isinstance(s, Let | Local) and s.name in used & declared:
                 return f"'{s.name}' of the first part of the loop over {loop_name} is used in the second part"
-    for a, b, both in _pairs(loop, context):
-        if a.at >= at > b.at and not (a.fn and a.fn == b.fn) and not both.excludes((*_same_place(a, b), *_before(loop, context))):
-            return _clash((a, b), loop_name)
+    for a, b, both in pairs(loop, context):
+        if a.at >= at > b.at and not (a.fn and a.fn == b.fn) and not both.excludes((*same_place(a, b), *before(loop, context))):
+            return clash((a, b), loop_name)
     return None
 
 
@@ -133,9 +136,9 @@ def obstacle_to_merge(program: Program, first: str, second: str) -> str | None:
         return f"a check in the loop over {first} guards the loop over {second}"
     merged = one.replace(body=(*one.body, *substitute(two.body, {Var(two.name, "i64"): Var(one.name, "i64")})))
     at = len(one.body)
-    for a, b, both in _pairs(merged, context):
-        if a.at >= at > b.at and not (a.fn and a.fn == b.fn) and not both.excludes((*_same_place(a, b), *_before(merged, context))):
-            return _clash((a, b), f"{first} and {second}")
+    for a, b, both in pairs(merged, context):
+        if a.at >= at > b.at and not (a.fn and a.fn == b.fn) and not both.excludes((*same_place(a, b), *before(merged, context))):
+            return clash((a, b), f"{first} and {second}")
     return None
 
 
@@ -165,22 +168,22 @@ def _find(stmts: tuple[Stmt, ...], name: str, context: Context) -> tuple[For, Co
 def _carried(loop: For, context: Context) -> tuple[tuple[Touch, Touch] | None, tuple[Touch, Touch] | None]:
     """A pair that forbids other orders of the iterations, and a pair that only accumulates; None where there is none."""
     commuting: tuple[Touch, Touch] | None = None
-    order, cases = _before(loop, context), _before_as_two(loop, context)
-    for a, b, both in _pairs(loop, context):
-        if not _apart(loop, a, b, both, order) and not (cases and all(_apart(loop, a, b, both, (*order, *case)) for case in cases)):
+    order, cases = before(loop, context), _before_as_two(loop, context)
+    for a, b, both in pairs(loop, context):
+        if not apart(loop, a, b, both, order) and not (cases and all(apart(loop, a, b, both, (*order, *case)) for case in cases)):
             if not (a.fn and a.fn == b.fn):
                 return (a, b), commuting
             commuting = commuting or (a, b)
     return None, commuting
 
 
-def _pairs(loop: For, context: Context) -> Iterator[tuple[Touch, Touch, Context]]:
+def pairs(loop: For, context: Context) -> Iterator[tuple[Touch, Touch, Context]]:
     """Every access with every one of a second iteration that may touch the same memory, and what is known of both."""
     private = {n.name for n in loop.unique() if isinstance(n, Local)}
     changed = writes(loop)
     copy = renamed_copy(loop)
-    ones = _touches(loop.body, context.inside(loop), changed, private, LANE)
-    others = _touches(copy.body, context.inside(copy), changed, private, Var(LANE.name + OTHER, "i64"))
+    ones = _touches(loop.body, context.inside(loop), changed, private, LANE, (loop.name,))
+    others = _touches(copy.body, context.inside(copy), changed, private, Var(LANE.name + OTHER, "i64"), (loop.name,))
     both: dict[tuple[int, int], Context] = {}
     for a in ones:
         for b in others:
@@ -191,29 +194,35 @@ def _pairs(loop: For, context: Context) -> Iterator[tuple[Touch, Touch, Context]
                 yield a, b, known
 
 
-def _touches(stmts: tuple[Stmt, ...], context: Context, changed: frozenset[str], private: set[str], lane: Var, at: int | None = None) -> list[Touch]:
-    """The accesses of statements to what is not private to an iteration."""
+def _touches(stmts: tuple[Stmt, ...], context: Context, changed: frozenset[str], private: set[str], lane: Var, inside: tuple[str, ...],
+             at: int | None = None, around: Phases = (), within: Phases = ()) -> list[Touch]:
+    """The accesses of statements to what is not private to an iteration. `inside`: the loops around, from the one that is asked about; `within`: the
+    phases of the condition that these statements are under."""
     found: list[Touch] = []
+    barriers, passed = sum(isinstance(s, Barrier) for s in stmts), 0
     for k, stmt in enumerate(stmts):
         where = k if at is None else at
+        passed += isinstance(stmt, Barrier)
+        phases = within or (*around, (inside[-1], passed, barriers))
         for access in accesses(stmt, context):
             if access.ref.buffer not in private:
-                found.append(_touch(access, stmt.fn if isinstance(stmt, Incf) and access.is_write else "", changed, lane, where))
+                found.append(_touch(access, stmt.fn if isinstance(stmt, Incf) and access.is_write else "", changed, lane, where, phases))
         match stmt:
             case For():
-                found += _touches(stmt.body, context.inside(stmt), changed, private, lane, where)
+                names = (*inside, stmt.name.removesuffix(OTHER))
+                found += _touches(stmt.body, context.inside(stmt), changed, private, lane, names, where, phases)
             case If(cond, then, otherwise):
-                found += _touches(then, context.given(cond), changed, private, lane, where)
-                found += _touches(otherwise, context.given(cond, False), changed, private, lane, where)
+                found += _touches(then, context.given(cond), changed, private, lane, inside, where, (), phases)
+                found += _touches(otherwise, context.given(cond, False), changed, private, lane, inside, where, (), phases)
         context = context.after(stmt)
     return found
 
 
-def _touch(access: Access, fn: str, changed: frozenset[str], lane: Var, at: int) -> Touch:
+def _touch(access: Access, fn: str, changed: frozenset[str], lane: Var, at: int, phases: Phases) -> Touch:
     context, positions = access.positions(lane)
     forms = [context.linear(p) for p in positions]
     place = tuple([None if any(not reads(a).isdisjoint(changed) for a in f.atoms()) else f for f in forms])
-    return Touch(access.ref.buffer, text_of(access.ref).replace(OTHER, ""), access.is_write, fn, place, context, at)
+    return Touch(access.ref.buffer, text_of(access.ref).replace(OTHER, ""), access.is_write, fn, place, context, at, phases)
 
 
 def renamed_copy(loop: For) -> For:
@@ -233,18 +242,18 @@ def renamed_copy(loop: For) -> For:
     return renamed
 
 
-def _same_place(a: Touch, b: Touch) -> tuple[Constraint, ...]:
+def same_place(a: Touch, b: Touch) -> tuple[Constraint, ...]:
     return tuple([Constraint(x - y, equal=True) for x, y in zip(a.place, b.place, strict=True) if x is not None and y is not None])
 
 
-def _apart(loop: For, a: Touch, b: Touch, both: Context, order: tuple[Constraint, ...]) -> bool:
+def apart(loop: For, a: Touch, b: Touch, both: Context, order: tuple[Constraint, ...]) -> bool:
     """Are the places different in every two iterations in that order? Mostly one axis that moves with the loop shows it: a smaller question."""
-    axes, var = _same_place(a, b), Var(loop.name, "i64")
+    axes, var = same_place(a, b), Var(loop.name, "i64")
     moving = [c for c in axes if len(axes) > 1 and any(atom is var for atom in c.linear.atoms())]
     return any(both.excludes((c, *order)) for c in moving) or both.excludes((*axes, *order))
 
 
-def _before(loop: For, context: Context) -> tuple[Constraint, ...]:
+def before(loop: For, context: Context) -> tuple[Constraint, ...]:
     """The loop's iteration comes before the copy's."""
     return _precedes([loop.name], 0, {loop.name: -1 if context.proves(loop.step < index(0)) else 1}, 1)
 
@@ -277,7 +286,7 @@ def _precedes(order: list[str], at: int, sign: dict[str, int], towards: int) -> 
     return (*[Constraint(g, equal=True) for g in gaps[:-1]], Constraint(gaps[-1].scaled(sign[order[at]] * towards).shifted(-1)))
 
 
-def _clash(pair: tuple[Touch, Touch], loops: str, what: str = "") -> str:
+def clash(pair: tuple[Touch, Touch], loops: str, what: str = "") -> str:
     a, b = pair
     verbs = ["writes" if t.is_write else "reads" for t in (a, b)]
     end = f": they {what}" if what else ""

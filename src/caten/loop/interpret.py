@@ -1,7 +1,7 @@
 """Runs a program statement by statement over numpy arrays: the reference meaning of the loop level.
 
 A program is turned into Python closures once per call. Nothing that a compiled kernel leaves undefined passes here: an access outside its array
-raises, a local starts as NaN or the greatest integer, and `order="reverse"` runs parallel loops backwards.
+raises, a local starts as NaN or the greatest integer, and `order="reverse"` runs parallel loops, grids and threads backwards.
 """
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ..core.dtypes import DTYPES
 from ..core.program import Buffer, Ensure, Program, Require, Scalar, Size
 from ..errors import error
 from .closures import Action, Closures, poison, to_scalar
+from .lockstep import group, has_barrier
 from .statements import Barrier, Fail, For, If, Incf, Let, Local, LoopProgram, Prefetch, Setf, Stmt, Transpose
 
 
@@ -35,8 +36,8 @@ def run(program: Program, arguments: dict[str, Any], order: str = "forward") -> 
     """Run an op or loop program. `arguments`: an int per size, a number per scalar, an array per buffer, indexed logically (whatever its memory
     order) and updated in place. The result is 0 or the number of the check that failed.
 
-    `order="reverse"` runs the iterations of parallel loops from the last to the first. Raises CatenError E485 on an access outside its array or a
-    step of 0, E486 on arguments that disagree with the declarations.
+    `order="reverse"` runs the iterations of parallel loops, and the threads of a group between two barriers, from the last to the first. Raises
+    CatenError E485 on an access outside its array or a step of 0, E486 on arguments that disagree with the declarations.
     """
     code = _Code(order)
     _bind(program, arguments, code)
@@ -128,9 +129,11 @@ class _Code(Closures):
         raise error("E485", f"the interpreter does not know ({stmt.head} …)")
 
     def loop(self, stmt: For) -> Action:
+        backwards = stmt.mark in ("parallel", "grid", "block") and self.order == "reverse"
+        if stmt.mark == "block" and has_barrier(stmt):
+            return group(self, stmt, self.block, backwards)
         env, slot = self.env, self.slot(stmt.name)
         lo, hi, step, body = self.value(stmt.lo), self.value(stmt.hi), self.value(stmt.step), self.block(stmt.body)
-        backwards = stmt.mark == "parallel" and self.order == "reverse"
 
         def iterate() -> None:
             by = step()

@@ -17,6 +17,7 @@ from .accesses import accesses, is_inside
 from .affine import text_of
 from .context import Context
 from .dependence import carried_dependence
+from .groups import misplaced, race
 from .simplify import statement_field
 from .statements import (
     MARKS,
@@ -28,6 +29,7 @@ from .statements import (
     For,
     If,
     Incf,
+    Kernel,
     Let,
     Local,
     Prefetch,
@@ -60,6 +62,8 @@ def verify(program: Program) -> None:
     for clause in program.clauses:
         if field := statement_field(clause):
             _names_are_known(clause)
+            if isinstance(clause, Kernel) and (wrong := misplaced(clause)) is not None:
+                raise _fault("E484", *wrong)
             _statements(getattr(clause, field), scope, context, checked)
 
 
@@ -117,8 +121,10 @@ def _statements(stmts: Iterable[Stmt], scope: Scope, context: Context, checked: 
         match stmt:
             case For(name, body=body):
                 _statements(body, {**visible, name: stmt}, context.inside(stmt), checked)
-                if stmt.mark == "parallel" and (shared := carried_dependence(stmt, context)) is not None:
-                    raise _fault("E484", stmt, f"the parallel loop carries a dependence: {shared}")
+                if stmt.mark in ("parallel", "grid") and (shared := carried_dependence(stmt, context)) is not None:
+                    raise _fault("E484", stmt, f"the {stmt.mark} loop carries a dependence: {shared}")
+                if stmt.mark == "block" and (shared := race(stmt, context)) is not None:
+                    raise _fault("E484", stmt, f"no barrier separates two threads: {shared}")
             case If(cond, then, otherwise):
                 _statements(then, visible, context.given(cond), checked)
                 _statements(otherwise, visible, context.given(cond, False), checked)
@@ -167,7 +173,7 @@ def _statement(stmt: Stmt, scope: Scope, context: Context, checked: bool) -> Non
         case Local(_, dtype, shape, space):
             if dtype not in DTYPES or space not in SPACES:
                 raise _fault("E488", stmt, f"a local of type '{dtype}' in '{space}'")
-            if space in ("register", "stack") and not all(isinstance(n, Const) for n in shape):
+            if space in ("register", "stack", "shared") and not all(isinstance(n, Const) for n in shape):
                 raise _fault("E488", stmt, f"the shape of a local in '{space}' must be constant")
     if checked and not context.unreachable:
         _accesses_are_in_bounds(stmt, scope, context)

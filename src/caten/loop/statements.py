@@ -10,8 +10,8 @@ from ..core.expr import Const, Expr, index
 from ..core.node import Node
 from ..core.program import Program
 
-MARKS = ("serial", "unroll", "parallel")
-SPACES = ("register", "stack", "scratch", "global")
+MARKS = ("serial", "unroll", "parallel", "grid", "block")
+SPACES = ("register", "stack", "scratch", "shared", "global")
 STREAM, WRITE = "stream", "write"          # how a setf stores, and what a prefetch is for
 
 
@@ -119,7 +119,8 @@ class Fold(Expr, head="fold"):
 class For(Stmt, head="for"):
     """`(for i lo hi step mark stmt…)`: run the body for i = lo, lo+step, … while i < hi (i > hi where step is negative).
 
-    Bounds are evaluated once. A step of 0 is not allowed. `mark`: `serial`, `unroll`, or `parallel` (iterations in any order, at once).
+    Bounds are evaluated once. A step of 0 is not allowed. `mark`: `serial`, `unroll`, `parallel` (iterations in any order, at once),
+    or on a device `grid` (one group of threads each) or `block` (one thread of a group each).
     """
 
     name: str
@@ -191,7 +192,8 @@ class Transpose(Stmt, head="transpose"):
 
 class Local(Stmt, head="local"):
     """`(local T f32 (6 16) register)`: a dense array (a scalar where the shape is empty) for the statements after it in the same list,
-    not initialised. `space`: `register` or `stack` (constant shape), `scratch` (the call's scratch block), `global` (between kernels)."""
+    not initialised. `space`: `register` or `stack` (constant shape), `scratch` (the call's scratch block), `shared` (constant shape: one for the
+    threads of a group), `global` (between kernels)."""
 
     name: str
     type: str
@@ -211,7 +213,7 @@ class Prefetch(Stmt, head="prefetch"):
 
 
 class Barrier(Stmt, head="barrier"):
-    """`(barrier)`: every thread of a group waits for the others."""
+    """`(barrier)`: every thread of a group waits for the others, and sees then what they wrote."""
 
 
 class Fail(Stmt, head="fail"):

@@ -81,7 +81,7 @@ class CStyle:
         head = [f"#include <{h}>" for h in sorted(helpers.headers)]
         pieces = ["\n".join(head) + "\n", _EXPORT + (_UNROLL if "CT_UNROLL" in body else ""), MACROS if "CT_STREAMED" in body else "",
                   _THREADS if "omp_get_" in body else "", _VECTORS if "vector_size" in own else "", own, body]
-        return "\n".join([_title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])
+        return "\n".join([title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])
 
     def _parts(self, programs: Sequence[LoopProgram], taken: Sequence[str], prefix: str = "ct_") -> tuple[Helpers, list[str], list[str]]:
         """The helpers, the text of each program, and all names of functions outside the helpers: `taken` and those in the texts."""
@@ -144,7 +144,7 @@ def _filled(words: list[str], width: int = 120) -> list[str]:
     return [*lines[:-1], lines[-1] + ")"]
 
 
-def _title(program: LoopProgram) -> str:
+def title(program: LoopProgram) -> str:
     """The comment on top: what it is, its signature, its schedule."""
     doc, declared, schedule = program.first(Doc), program.first(Signature), program.first(Schedule)
     lines = [program.name + (f": {doc.text.strip()}" if doc and doc.text.strip() else "")]

@@ -88,7 +88,6 @@ class Helpers:
         result = self.type(gives)
 
         def make() -> str:
-            single = dtype in ("f32", "c64")
             body = SCALAR_ROWS[fn, row.kind]
             if "F(" in body or "INFINITY" in body:
                 self.headers.add("math.h")
@@ -96,7 +95,8 @@ class Helpers:
                                   ("(U)", f"({self.types.get('u' + str(row.bits), '')})"), ("P ", f"{self.types[PART.get(dtype, 'f32')]} ")):
                 body = body.replace(word, spelled)
             for math in ("fmod", "floor", "trunc", "copysign", "fabs", "fmax", "fmin", "fma", "hypot"):
-                body = body.replace(math + "F", math + "f" * single)
+                if math + "F" in body:
+                    body = body.replace(math + "F", self.libm(math, PART.get(dtype, dtype)))
             return self.function(f"ct_{fn}_{dtype}", result, ", ".join([f"{self.type(dtype)} {v}" for v in "abc"[:arity]]), body)
         return self.define(f"ct_{fn}_{dtype}", make)
 

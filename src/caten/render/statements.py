@@ -96,13 +96,19 @@ class KernelBody(Lines):
                     self.line(assignments.combination(self.expressions, ref, value, fn))
                 case Transpose():
                     self.line(f"{transposed(stmt, self.expressions)};")
-                case Prefetch(ref=ref):
-                    if not self.expressions.register(ref):
-                        self.line(f"{caches.prefetched(stmt, self.expressions).text};")
+                case Prefetch():
+                    self._prefetch(stmt)
                 case Fail(row=row):
                     self._fail(row)
                 case Barrier():
-                    raise error("E612", "(barrier) needs a runtime with thread groups", hint="schedule for a GPU runtime, or leave it out")
+                    self._barrier()
+
+    def _prefetch(self, stmt: Prefetch) -> None:
+        if not self.expressions.register(stmt.ref):
+            self.line(f"{caches.prefetched(stmt, self.expressions).text};")
+
+    def _barrier(self) -> None:
+        raise error("E612", "(barrier) needs a runtime with thread groups", hint="schedule for a GPU runtime, or leave it out")
 
     def _initial(self, local: Local, following: tuple[Stmt, ...]) -> Expr | None:
         """What the next statement assigns to a scalar local, if it does."""
@@ -278,8 +284,12 @@ class KernelBody(Lines):
         else:
             elements = product(local.shape)
             assert isinstance(elements, Const)
-            self.line(f"_Alignas({ALIGNMENT}) {ex.helpers.type(local.type)} {name}[{max(1, elements.value)}];")
+            self.line(self._array(local, max(1, elements.value)))
         return False
+
+    def _array(self, local: Local, elements: int) -> str:
+        """The declaration of an array on the stack."""
+        return f"_Alignas({ALIGNMENT}) {self.expressions.helpers.type(local.type)} {self.expressions.names.of(local.name)}[{elements}];"
 
     def scratch_pointer(self, local: Local) -> str:
         """The declaration of a local that lies in the scratch block."""

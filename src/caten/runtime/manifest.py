@@ -14,11 +14,12 @@ from typing import Any
 
 from ..core.expr import Cast, Const, Expr, Op, Var
 from ..core.formula import names, spell
-from ..core.program import Bind, Buffer, Check, Doc, Outputs, Program, Require, Scalar, Schedule, Signature, Size
+from ..core.program import Bind, Buffer, Check, Doc, Ensure, Outputs, Program, Require, Scalar, Schedule, Signature, Size, Target
 from ..core.text import show
 from ..loop.affine import canonical
 from ..loop.statements import LoopProgram
 from ..render import entry
+from ..render.launches import launches
 from ..render.names import exports, symbol
 from ..render.scratch import scratch_bytes
 from . import work
@@ -85,9 +86,27 @@ def operator(program: LoopProgram, written: Program) -> Manifest:
         "scratch_bytes": spell(scratch_bytes(program)),
         "flops": _over_sizes(work.flops(written), program),
         "bytes": _over_sizes(work.bytes_moved(program), program),
-        "kernels": [{"name": name, "launch": [_over_sizes(e, program) for e in extents]}
-                    for name, extents in work.parallel_extents(program).items()],
+        **(on_a_device(program) if runs_in_groups(program) else {
+            "kernels": [{"name": name, "launch": [_over_sizes(e, program) for e in extents]}
+                        for name, extents in work.parallel_extents(program).items()]}),
         "schedule": show(schedule, 1 << 30) if schedule else "(schedule)",
+    }
+
+
+def runs_in_groups(program: LoopProgram) -> bool:
+    """Was the program made for a device that runs groups of threads?"""
+    target = program.first(Target)
+    return target is not None and bool(target.machine.groups)
+
+
+def on_a_device(program: LoopProgram) -> Manifest:
+    """What the host needs to start the kernels of a device: the conditions that it checks at entry, and for each kernel its function, the number of
+    its groups, the threads of a group along every axis (the fastest last), and its arguments."""
+    kernels = zip(program.kernels, launches(program), strict=True)
+    return {
+        "ensures": [{"row": e.row, "condition": show(e.cond, 1 << 30)} for e in program.all(Ensure)],
+        "kernels": [{"name": k.name, "launch": [spell(canonical(e)) for e in plan.grid], "function": plan.function, "groups": spell(plan.groups),
+                     "threads": list(plan.block), "arguments": list(plan.arguments)} for k, plan in kernels],
     }
 
 

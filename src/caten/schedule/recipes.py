@@ -52,7 +52,7 @@ def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, c
     """The recipes' schedule, with these values of its holes."""
     draft = Draft(program, verify, careful, choices)
     target = program.first(Target)
-    if target is None:
+    if target is None or target.machine.groups:
         return draft
     for name in [loop.name for kernel in program.kernels for loop in outermost(kernel.body)][:MAX_NESTS]:
         _nest(draft, name, target.machine, True)

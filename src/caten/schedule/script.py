@@ -11,6 +11,7 @@ from ..core.text import Form, flat, form_of, place_in, read_forms
 from ..errors import CatenError, Place, did_you_mean, error
 from ..loop.level import verify as verify_program
 from ..loop.statements import LoopProgram
+from .primitives.bind import MARKS, bind
 from .primitives.compute_at import compute_at
 from .primitives.contract import contract
 from .primitives.fission import fission
@@ -68,6 +69,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "unroll": Primitive(unroll, ("loop",), (("mark", "full"),)),
     "vectorize": Primitive(vectorize, ("loop",)),
     "parallel": Primitive(parallel, ("loop",)),
+    "bind": Primitive(bind, ("loop", MARKS)),
     "stage": Primitive(stage, ("loop", "buffer", HOWS, ("register", "stack", "scratch")), (), "loop"),
     "precompute": Primitive(precompute, ("buffer",)),
     "prefetch": Primitive(prefetch, ("loop", "buffer", "count"), (("write",),)),
