@@ -2,39 +2,95 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from ..core.expr import Expr
+from ..core.expr import Expr, Var
 from ..core.program import At
-from ..core.text import flat, form_of
-from ..loop.statements import Aref, For, Stmt, Vref
+from ..core.text import Form, flat, form_of, read_forms
+from ..loop.statements import Aref, For, Local, Prefetch, Stmt, Vref
+
+Axes = tuple[frozenset[str], ...]          # for each axis of an access the loops of the spec that its index is made of
+
+
+@dataclass(frozen=True)
+class Access:
+    """An access that the spec wrote."""
+
+    at: At
+    buffer: str
+    axes: Axes
 
 
 class Places:
-    """The places of the spec's own loops and accesses, in the order of the spec."""
+    """The places of the spec's own loops and accesses. What a step adds carries the name of what it came from and more: `io` and `it` are parts of
+    the loop `i`, `top_part` and `top_2` hold what `top` did. Of several places where a statement may come from it has the first that no statement
+    with the same access has had since the loop around them began, for copies keep the order of the spec."""
 
     def __init__(self, facts: Iterable[At]):
-        self._known = sorted(facts, key=lambda at: (at.line, at.column))
-        self._exact = {at.what: at for at in self._known}
+        known = sorted(facts, key=lambda at: (at.line, at.column))
+        self._loops = {at.what: at for at in reversed(known) if not at.what.startswith("(")}
+        self._accesses = [self._read(at) for at in known if at.what.startswith("(aref ")]
+        self._buffers = {access.buffer for access in self._accesses}
+        self._parts: dict[str, str] = {}                              # loop of the kernel -> that of the spec
+        self._had: set[tuple[int, str]] = set()                       # line, access of the kernel
 
     def of(self, stmt: Stmt, before: At | None) -> At | None:
         """The place of a statement; `before` is the place of the one before it, and the answer where nothing else is known."""
-        return (self._of_loop(stmt) if isinstance(stmt, For) else self._of_access(stmt, before)) or before
+        match stmt:
+            case For(name=name):
+                return self._of_loop(name) or before
+            case Local(name=name):
+                return self._of_scalar(name, before) or before
+        return self._of_access(stmt, before) or before
 
-    def _of_loop(self, loop: For) -> At | None:
-        """A part of a split loop carries the name of the whole and a letter: `io` is a part of `i`."""
-        names = [at.what for at in self._known if loop.name.startswith(at.what)]
-        return self._exact[max(names, key=len)] if names else None
+    def _read(self, at: At) -> Access:
+        (_, buffer, *index), = read_forms(at.what)
+        return Access(at, str(buffer), tuple([frozenset(_words(i)) & self._loops.keys() for i in index]))
+
+    def _of_loop(self, name: str) -> At | None:
+        whole = _longest(name, self._loops)
+        if not whole:
+            return None
+        self._parts[name] = whole
+        inside = {access.at.line for access in self._accesses if any(whole in axis for axis in access.axes)}
+        self._had = {(line, text) for line, text in self._had if line not in inside}
+        return self._loops[whole]
+
+    def _of_scalar(self, name: str, before: At | None) -> At | None:
+        """A scalar is spelled alike wherever it is used, so only the first place is known: the answer if that comes next."""
+        whole = _longest(name, self._buffers)
+        places = [access.at for access in self._accesses if access.buffer == whole and not access.axes]
+        return next((at for at in places if before is None or (at.line, at.column) >= (before.line, before.column)), None)
 
     def _of_access(self, stmt: Stmt, before: At | None) -> At | None:
-        """An access by its text, else the next one in the spec to the same array; a local scalar, which every use spells alike, by where it is first
-        used if that comes next."""
         refs = [n for c in stmt.children if isinstance(c, Expr) for n in c.unique() if isinstance(n, Aref | Vref)]
         for ref in refs:
-            if ref.index and (found := self._exact.get(flat(form_of(ref)))) is not None:
-                return found
-        for ref in refs:
-            same = [at for at in self._known if at.what.startswith(f"(aref {ref.buffer} ") or (not ref.index and at.what == f"(aref {ref.buffer})")]
-            later = [at for at in same if before is None or (at.line, at.column) >= (before.line, before.column)]
-            if later or (same and ref.index):
-                return (later or same)[0]
-        return None
+            if found := self._candidates(ref):
+                return self._first(found, flat(form_of(ref)), before, isinstance(stmt, Prefetch))
+        return next((at for ref in refs if (at := self._of_scalar(ref.buffer, before)) is not None), None)
+
+    def _candidates(self, ref: Aref | Vref) -> list[At]:
+        """Accesses of the spec to the same array: those of the same text, else of the same loops, an axis without any being one whose loop was
+        written out, else all."""
+        text, buffer = flat(form_of(ref)), _longest(ref.buffer, self._buffers)
+        same = [access for access in self._accesses if access.buffer == buffer and access.axes]
+        axes = [{self._parts[n.name] for n in i.unique() if isinstance(n, Var) and n.name in self._parts} for i in ref.index]
+        alike = [a.at for a in same if len(a.axes) == len(axes) and all(not mine or mine == its for mine, its in zip(axes, a.axes, strict=True))]
+        return [a.at for a in same if a.at.what == text] or alike or [a.at for a in same]
+
+    def _first(self, found: list[At], text: str, before: At | None, early: bool) -> At:
+        """One of the candidates; a statement that runs ahead of another one leaves that one its place."""
+        later = [at for at in found if before is None or (at.line, at.column) >= (before.line, before.column)]
+        chosen = next((at for at in found if (at.line, text) not in self._had), (later or found)[0])
+        if not early:
+            self._had.add((chosen.line, text))
+        return chosen
+
+
+def _longest(name: str, known: Iterable[str]) -> str:
+    """What a name was made from: the longest known one that it begins with, or nothing."""
+    return max([k for k in known if name.startswith(k)], key=len, default="")
+
+
+def _words(form: object) -> list[str]:
+    return [word for part in form for word in _words(part)] if isinstance(form, Form) else [str(form)]

@@ -1,0 +1,52 @@
+"""Statements of kernels find the line of the spec that they come from, whatever a schedule made of their names and indices."""
+from __future__ import annotations
+
+from caten.core.program import At
+from caten.core.text import read
+from caten.loop.statements import Stmt
+from caten.render.places import Places
+
+# 1 (dotimes (i M)                      5   (dotimes (j N)
+# 2   (set s 0.0)                       6     (setf (aref Y i j) (aref X i j))))
+# 3   (dotimes (j N)
+# 4     (incf s (aref X i j)))
+SPEC = (At(1, 1, "i"), At(2, 3, "(aref s)"), At(3, 3, "j"), At(4, 13, "(aref X i j)"), At(5, 3, "j_2"), At(6, 11, "(aref Y i j_2)"), At(6, 24, "(aref X i j_2)"))
+
+
+def lines(body: str) -> list[int]:
+    """The line of each statement, those inside of others behind them."""
+    places, before, found = Places(SPEC), None, []
+    for kernel in read(f"(kernel k {body})"):
+        for stmt in [s for outer in kernel.body for s in outer.walk() if isinstance(s, Stmt)]:
+            before = places.of(stmt, before)
+            found.append(before.line if before else 0)
+    return found
+
+
+def test_as_they_were_written() -> None:
+    assert lines("(for i 0 M 1 serial (local s f32 () register) (setf (aref s) 0.0) (for j 0 N 1 serial (incf (aref s) (aref X i j)))"
+                 " (for j_2 0 N 1 serial (setf (aref Y i j_2) (aref X i j_2))))") == [1, 2, 2, 3, 4, 5, 6]
+
+
+def test_split_loops_and_vectors() -> None:
+    assert lines("(for io 0 8 1 serial (for j_2o 0 8 1 serial (setf (vref Y 8 (io (* 8 j_2o))) (vref X 8 (io (* 8 j_2o))))))") == [1, 5, 6]
+    assert lines("(for io 0 8 1 serial (for jt 0 8 1 serial (incf (aref s_part) (aref X io jt))))") == [1, 3, 4]
+
+
+def test_copies_with_names_of_their_own() -> None:
+    assert lines("(for ione 0 M 1 serial (local sone f32 () register) (for jone 0 1 1 serial (incf (aref sone) (aref X ione jone))))") == [1, 2, 3, 4]
+
+
+def test_loops_that_were_written_out() -> None:
+    assert lines("(for i 0 M 1 serial (incf (aref s) (aref X i 0)) (setf (aref Y i 0) (aref X i 0)))") == [1, 4, 6]
+    assert lines("(for i 0 M 1 serial (incf (aref s) (aref X i 0)) (incf (aref s) (aref X i 1)) (prefetch (aref X i 0))"
+                 " (let x f32 (aref X i 0)) (let y f32 (aref X i 1)))") == [1, 4, 4, 6, 6, 6]
+
+
+def test_a_loop_begins_anew() -> None:
+    inner = "(incf (aref s) (aref X {0} 0)) (setf (aref Y {0} 0) (aref X {0} 0))"
+    assert lines(f"(for io 0 8 1 serial {inner.format('io')}) (for it 0 3 1 serial {inner.format('it')})") == [1, 4, 6, 1, 4, 6]
+
+
+def test_what_nothing_is_known_of_stays_where_it_is() -> None:
+    assert lines("(local t f32 () register) (for i 0 M 1 serial (setf (aref t) 0.0))") == [0, 1, 1]
