@@ -18,7 +18,7 @@ from caten.core.elementary.arithmetic import Arithmetic
 from caten.core.scalars import OPERATORS
 from caten.frontend.spec import SpecText
 from caten.options import Options
-from caten.render import helpers
+from caten.render import bodies
 
 REAL = tuple(d for d in DTYPES if DTYPES[d].kind != "complex")
 STRICT_ON_COMPLEX = ("add", "sub", "neg", "conj", "real", "imag", "eq", "ne", "where", "isnan", "isinf")
@@ -288,10 +288,10 @@ def planted(fn: str, dtype: str, folder: Path, opt: int) -> list[str]:
 
 
 def test_the_net_catches_a_wrong_scalar_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(helpers._ROWS, ("mod", "int"), "return b == 0 || b == -1 ? 0 : (T)(a % b);")
+    monkeypatch.setitem(bodies.SCALAR_ROWS, ("mod", "int"), "return b == 0 || b == -1 ? 0 : (T)(a % b);")
     assert any("mod_i32_" in text for text in planted("mod", "i32", tmp_path, 0))
 
 
 def test_the_net_catches_a_wrong_vector_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(helpers._VECTOR_ROWS, ("max", "float"), "SELECT(a > b, a, b)")
+    monkeypatch.setitem(bodies.VECTOR_ROWS, ("max", "float"), "SELECT(a > b, a, b)")
     assert any("max_f32_" in text for text in planted("max", "f32", tmp_path, 2))

@@ -24,7 +24,7 @@ from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
 from caten.loop import bounds, comparison, interpret, oracle
 from caten.options import Options
-from caten.render import helpers
+from caten.render import bodies, helpers
 
 SLICE, NIGHTLY, BATCH = 40, 1500, 50
 # Runtime, its options, and the level of optimisation; each library holds all specs of a batch.
@@ -263,7 +263,7 @@ def test_random_specs_compute_what_the_interpreter_says(nightly: bool, tmp_path:
 
 def test_the_net_catches_a_wrong_spelling_shrinks_and_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: the remainder has the sign of the dividend, as C has it."""
-    monkeypatch.setitem(helpers._ROWS, ("mod", "int"), "return b == 0 || b == -1 ? 0 : (T)(a % b);")
+    monkeypatch.setitem(bodies.SCALAR_ROWS, ("mod", "int"), "return b == 0 || b == -1 ? 0 : (T)(a % b);")
     inputs = (Tensor("A", "i32", ("N",), (0,)), Tensor("B", "i32", ("N",), (0,)), Tensor("D", "f32", ("N",), (0,)))
     outputs = (Tensor("C", "i32", ("N",), (0,)), Tensor("E", "f32", ("N",), (0,)))
     body = (("dotimes", ("i", "N"), ("set", "x", ("aref", "A", "i")), ("setf", ("aref", "C", "i"), ("+", ("mod", "x", ("aref", "B", "i")), "1"))),
