@@ -115,9 +115,9 @@ class ThreadBody(KernelBody):
 
     dialect: Dialect | None = None
 
-    def _loop(self, loop: For) -> None:
+    def _loop(self, loop: For, is_rest: bool) -> None:
         if loop.mark not in ("grid", "block"):
-            super()._loop(loop)
+            super()._loop(loop, is_rest)
             return
         assert self.dialect is not None
         nest = grid_of(self.kernel) if loop.mark == "grid" else block_of(self.kernel)

@@ -19,7 +19,7 @@ def vector_widths(kernel: Kernel) -> dict[str, int]:
     for node in kernel.unique():
         if isinstance(node, (Aref, Vref)):
             accesses.setdefault(node.buffer, []).append(node)
-        elif isinstance(node, Local) and (node.space == "register" or not node.shape):
+        elif isinstance(node, Local) and (node.space == "register" or (not node.shape and node.space != "shared")):
             locals_[node.name] = node
     blocks = {place.buffer for node in kernel.unique() if isinstance(node, Transpose) for place in (node.ref, node.value)}
     widths = {}

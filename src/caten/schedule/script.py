@@ -25,8 +25,10 @@ from .primitives.parallel import parallel
 from .primitives.precompute import precompute
 from .primitives.prefetch import prefetch
 from .primitives.reorder import reorder
+from .primitives.separate import separate
 from .primitives.specialize import specialize
 from .primitives.split import TAILS, split
+from .primitives.spread import spread
 from .primitives.stage import HOWS, stage
 from .primitives.stream import stream
 from .primitives.transpose import transpose
@@ -70,6 +72,8 @@ PRIMITIVES: dict[str, Primitive] = {
     "vectorize": Primitive(vectorize, ("loop",)),
     "parallel": Primitive(parallel, ("loop",)),
     "bind": Primitive(bind, ("loop", MARKS)),
+    "separate": Primitive(separate, ("kernel",)),
+    "spread": Primitive(spread, ("loop", "count"), ("name",)),
     "stage": Primitive(stage, ("loop", "buffer", HOWS, ("register", "stack", "scratch")), (), "loop"),
     "precompute": Primitive(precompute, ("buffer",)),
     "prefetch": Primitive(prefetch, ("loop", "buffer", "count"), (("write",),)),

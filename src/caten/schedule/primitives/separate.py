@@ -1,0 +1,66 @@
+"""separate: every statement of a kernel as a kernel of its own."""
+from __future__ import annotations
+
+from ...core.naming import Names
+from ...core.node import Node
+from ...core.rewrite import free_names
+from ...errors import did_you_mean, error
+from ...loop.context import ends_in_failure
+from ...loop.effects import reads, writes, written
+from ...loop.statements import If, Kernel, Let, Local, LoopProgram, Stmt
+from ..nests import mentions, refusal
+
+
+def separate(program: LoopProgram, kernel: str) -> LoopProgram:
+    """The statements of a kernel become kernels that run one after the other, and what several of them use becomes an array between kernels: a
+    device starts each by itself. The first keeps the name.
+
+        (separate k)
+        (kernel k                                               (local T f32 (N) global)
+          (local T f32 (N) scratch)                             (kernel k
+          (for i 0 N 1 serial (setf (aref T i) x))       ->       (for i 0 N 1 serial (setf (aref T i) x)))
+          (for j 0 N 1 serial (incf (aref s) (aref T j))))      (kernel k_2
+                                                                  (for j 0 N 1 serial (incf (aref s) (aref T j))))
+    """
+    step = f"separate {kernel}"
+    known = [k.name for k in program.kernels]
+    if kernel not in known:
+        raise error("E501", f"{step}: there is no kernel '{kernel}'; the kernels are: {', '.join(known)}", hint=did_you_mean(kernel, known))
+    found = next(k for k in program.kernels if k.name == kernel)
+    parts = [s for s in found.body if not isinstance(s, Let | Local)]
+    if len(parts) < 2:
+        raise refusal("E535", step, "it has one statement")
+    checks = [s for s in parts[:-1] if isinstance(s, If) and (ends_in_failure(s.then) or ends_in_failure(s.otherwise))]
+    if checks:
+        raise refusal("E535", step, "a check in it guards the statements that follow")
+    shared = _between(program, found, parts, step)
+    names = Names([*known, ""])
+    kernels = [Kernel(kernel if not n else names.fresh(kernel), (*_declared(found, part, shared), part)) for n, part in enumerate(parts)]
+    clauses: list[Node] = []
+    for clause in program.clauses:
+        clauses += [*[local.replace(space="global") for local in shared], *kernels] if clause is found else [clause]
+    return program.replace(clauses=tuple(clauses))
+
+
+def _between(program: LoopProgram, kernel: Kernel, parts: list[Stmt], step: str) -> list[Local]:
+    """The arrays that more than one statement uses."""
+    shared = []
+    for stmt in kernel.body:
+        if isinstance(stmt, Local) and sum(stmt.name in reads(p) | writes(p) for p in parts) > 1:
+            if not all(set(free_names(e)) <= {*program.sizes} for e in stmt.shape):
+                raise refusal("E535", step, f"the extents of '{stmt.name}' are not known before the kernel runs")
+            shared.append(stmt)
+        if isinstance(stmt, Let) and not reads(stmt).isdisjoint(written(kernel.body)):
+            raise refusal("E535", step, f"'{stmt.name}' is read from an array that the kernel writes")
+    return shared
+
+
+def _declared(kernel: Kernel, part: Stmt, shared: list[Local]) -> list[Stmt]:
+    """The values and arrays that a statement needs."""
+    needed: list[Stmt] = []
+    for stmt in reversed(kernel.body[:kernel.body.index(part)]):
+        if isinstance(stmt, Let) and mentions((*needed, part), (stmt.name,)):
+            needed.insert(0, stmt)
+        if isinstance(stmt, Local) and stmt not in shared and stmt.name in reads(part) | writes(part):
+            needed.insert(0, stmt)
+    return needed

@@ -1,0 +1,176 @@
+"""spread: the work of one iteration over the threads of a group."""
+from __future__ import annotations
+
+from ...core.dtypes import DTYPES
+from ...core.expr import Const, Expr, Op, Var, index
+from ...core.monoids import identity, is_monoid
+from ...core.naming import Names
+from ...core.node import substitute
+from ...core.program import Target
+from ...loop.affine import canonical
+from ...loop.context import Context
+from ...loop.dependence import carried_dependence, is_reduction_over
+from ...loop.effects import reads, writes
+from ...loop.groups import misplaced, race
+from ...loop.statements import ONE, ZERO, Aref, Barrier, Fail, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, is_const
+from ..names import with_value
+from ..nests import context_at, find, loops_in, mentions, reads_memory, refusal, replaced
+from ..tidy import tidied
+
+
+def spread(program: LoopProgram, loop: str, count: int, name: str = "t") -> LoopProgram:
+    """Every iteration of a loop becomes the work of a group of `count` threads (a power of two). Loops inside it are shared out: thread t takes the
+    iterations t, t + count, t + 2·count …; where they add up to one place, every thread has a sum of its own, and these are added pair by pair in
+    shared memory. What is no loop is done by thread 0; its locals are shared. Barriers separate what uses the same arrays.
+
+        (spread i 4)
+        (for i 0 M 1 serial                          (for i 0 M 1 grid
+          (for j 0 N 1 serial                          (local w_part f32 (4) shared)
+            (incf (aref w i) (aref A i j))))             (for t 0 4 1 block
+                                                         (local w_own f32 () register)
+                                              ->         (setf (aref w_own) 0.0)
+                                                         (for jo 0 (floordiv (+ N 3) 4) 1 serial
+                                                           (if (< (+ (* 4 jo) t) N) ((incf (aref w_own) (aref A i (+ (* 4 jo) t))))))
+                                                         (setf (aref w_part t) (aref w_own))
+                                                         (barrier)
+                                                         (if (< t 2) ((incf (aref w_part t) (aref w_part (+ t 2)))))
+                                                         (barrier)
+                                                         (if (< t 1) ((incf (aref w_part t) (aref w_part (+ t 1)))))
+                                                         (if (= t 0) ((incf (aref w i) (aref w_part 0))))))
+    """
+    step = f"spread {loop} {count}"
+    target = program.first(Target)
+    most = target.machine.groups[1] if target is not None and target.machine.groups else 0
+    if count < 2 or count & (count - 1) or count > most:
+        raise refusal("E536", step, f"the threads of a group are a power of two, and on this target {most} at most")
+    found = find(program, loop, step)
+    names = Names.of(program)
+    made = _Spread(program, found, count, names.fresh(name), names, step).group()
+    new = replaced(program, found, made)
+    kernel = next(k for k in new.kernels if made in loops_in(k))
+    wrong = misplaced(kernel)
+    if wrong is not None:
+        raise refusal("E536", step, wrong[1], "separate the kernel before, and bind the loops outside")
+    context = context_at(program, found)
+    reason = carried_dependence(made, context) or race(made.body[-1], context_at(new, made.body[-1]))  # type: ignore[arg-type]   # the block loop
+    if reason is not None:
+        raise refusal("E536", step, reason)
+    return new
+
+
+class _Spread:
+    """What is written meanwhile: the shared arrays, and the statements of one thread."""
+
+    def __init__(self, program: LoopProgram, found: For, count: int, thread: str, names: Names, step: str) -> None:
+        self.program, self.found, self.count, self.names, self.step = program, found, count, names, step
+        self.thread = Var(thread, "i64")
+        self.shared: list[Local] = []
+        self.out: list[Stmt] = []
+        self.read: set[str] = set()                     # since the last barrier
+        self.written: set[str] = set()
+
+    def group(self) -> For:
+        """The loop, one group for each iteration."""
+        shared_out = 0
+        for stmt in self.found.body:
+            shared_out += isinstance(stmt, For)
+            self.statement(stmt)
+        if not shared_out:
+            raise refusal("E536", self.step, "there is no loop in it to be shared out")
+        block = For(self.thread.name, ZERO, index(self.count), ONE, "block", tidied(tuple(self.out)))
+        return self.found.replace(mark="grid", body=(*self.shared, block))
+
+    def statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Local(shape=shape):
+                if not all(isinstance(n, Const) for n in shape):
+                    raise refusal("E536", self.step, f"the shape of '{stmt.name}' is not constant, which shared memory needs")
+                self.shared.append(stmt.replace(space="shared"))
+            case Let():
+                self.add(stmt, stmt)
+            case For():
+                self.loop(stmt)
+            case If() if any(isinstance(n, Fail) for n in stmt.unique()):
+                self.add(stmt, stmt)                    # every thread finds out
+            case _:
+                self.add(stmt, self.alone(stmt))
+
+    def alone(self, *stmts: Stmt) -> Stmt:
+        """Done by thread 0."""
+        return If(Op("eq", (self.thread, ZERO)), stmts)
+
+    def add(self, meaning: Stmt, *written: Stmt) -> None:
+        """Statements that do what `meaning` does, behind a barrier where others must be done before."""
+        r, w = set(reads(meaning)), set(writes(meaning))
+        if r & self.written or w & (self.written | self.read):
+            self.wait()
+        self.read |= r
+        self.written |= w
+        self.out += written
+
+    def wait(self) -> None:
+        self.out.append(Barrier())
+        self.read, self.written = set(), set()
+
+    def loop(self, loop: For) -> None:
+        """A loop shared out over the threads."""
+        if not is_const(loop.step, 1) or any(reads_memory(e) for e in (loop.lo, loop.hi)):
+            raise refusal("E536", self.step, f"the range of '{loop.name}' is not known before it runs, or its step is not 1")
+        context: Context = context_at(self.program, loop)
+        totals = [] if carried_dependence(loop, context) is None else self.totals(loop)
+        own: dict[Expr, Expr] = {}
+        for total in totals:
+            local = Local(self.names.fresh(f"{total.ref.buffer}_own"), total.ref.dtype, (), "register")  # type: ignore[attr-defined]   # an element
+            cell = Aref(local.name, (), local.type)
+            own[total.ref] = cell
+            self.out += [local, Setf(cell, identity(total.fn, local.type))]
+        outer = Var(self.names.fresh(loop.name + "o"), "i64")
+        at = canonical(loop.lo + outer * self.count + self.thread)
+        rounds = canonical((loop.hi - loop.lo + (self.count - 1)) // index(self.count))
+        body = with_value(_through(loop.body, own), loop, at)
+        self.add(loop, For(outer.name, ZERO, rounds, ONE, "serial", (If(at < loop.hi, body),)))
+        for total in totals:
+            self.tree(total, own[total.ref])
+
+    def totals(self, loop: For) -> list[Incf]:
+        """The sums that its iterations add up, one for each place."""
+        found: dict[Expr, Incf] = {}
+        inside = [loop.name, *[n.name for n in loop.walk() if isinstance(n, For | Let)]]
+        for node in loop.walk():
+            if isinstance(node, Incf) and isinstance(node.ref, Aref) and not mentions(node.ref, inside) and not reads_memory_in(node.ref):
+                before = found.setdefault(node.ref, node)
+                if before.fn != node.fn:
+                    raise refusal("E536", self.step, f"{node.ref} takes values by two operators")
+        for ref, total in found.items():
+            if not is_monoid(total.fn, ref.dtype) or DTYPES[ref.dtype].kind == "complex":
+                raise refusal("E536", self.step, f"'{total.fn}' on {ref.dtype} is not added up by threads")
+        if not found or not is_reduction_over(self.program, loop.name):
+            raise refusal("E536", self.step, f"the iterations of '{loop.name}' depend on each other")
+        return list(found.values())
+
+    def tree(self, total: Incf, own: Expr) -> None:
+        """The threads' sums added up pair by pair, and to the place."""
+        part = Local(self.names.fresh(f"{total.ref.buffer}_part"), total.ref.dtype, (index(self.count),), "shared")  # type: ignore[attr-defined]   # as above
+        self.shared.append(part)
+
+        def cell(at: Expr) -> Aref:
+            return Aref(part.name, (at,), part.type)
+        self.out.append(Setf(cell(self.thread), own))
+        half = self.count // 2
+        while half:
+            self.wait()
+            self.out.append(If(self.thread < index(half), (Incf(cell(self.thread), cell(self.thread + half), total.fn),)))
+            half //= 2
+        last = Incf(total.ref, cell(ZERO), total.fn)
+        self.add(last, self.alone(last))
+
+
+def reads_memory_in(ref: Aref) -> bool:
+    """Does the index of a place read memory?"""
+    return any(reads_memory(i) for i in ref.index)
+
+
+def _through(stmts: tuple[Stmt, ...], own: dict[Expr, Expr]) -> tuple[Stmt, ...]:
+    """The statements with their sums in places of their own."""
+    through: tuple[Stmt, ...] = substitute(stmts, own) if own else stmts
+    return through
