@@ -5,18 +5,23 @@ import itertools
 import subprocess
 import sys
 from math import prod
+from pathlib import Path
 
 import pytest
 from schedule_nets import assert_same, assert_sound, program
 
+from caten import pipeline
 from caten.core.expr import Const, Op, index
 from caten.core.program import Schedule
 from caten.core.text import show
+from caten.frontend.spec import read_file
 from caten.loop.interpret import run
 from caten.loop.statements import Fold, For, If, Incf, Local, LoopProgram, Prefetch, Vref
+from caten.options import Options
 from caten.schedule import recipes, script, streams
 from caten.schedule.nests import loops_in
 
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
 AVX512 = '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))'
 NEON = '(opt 2) (target "clang" (machine aarch64 16 32 (65536 524288) false))'
@@ -229,8 +234,8 @@ def test_constant_sizes_smaller_than_a_tile() -> None:
 
 @pytest.mark.parametrize("n", [48, 64, 128, 500])
 def test_constant_sizes_are_tiled_and_packed(n: int) -> None:
-    before = program(f"(for i 0 {n} 1 serial (for j 0 {n} 1 serial (for p 0 {n} 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))",
-                     f"(buffer A f32 ({n} {n}) (0 1) in) (buffer B f32 ({n} {n}) (0 1) in) (buffer C f32 ({n} {n}) (0 1) inout)", AVX512)
+    options = Options(config=(("MARCH", "x86_64_v4"),), binds=tuple([(size, n) for size in "MNK"]))
+    before = pipeline.unscheduled(pipeline.load_programs(read_file(SAMPLES / "gemm.toml"), options)[0], options)
     assert steps(scheduled(before)).count("stage") == 3
 
 
