@@ -18,6 +18,7 @@ from .problems import Problem
 from .processes import wrote
 from .workloads import WORKLOADS, Workload
 
+HEAVY = 4e9                    # operations: -O0 and -O1 take minutes for so many, and are left out
 LONG = 1.0                     # seconds: a call that takes longer is made once
 ONE_BY_ONE = 50                # times the error that a workload allows: sums that are added up in the order of the text
 
@@ -34,7 +35,7 @@ def main() -> None:
         row |= _tuned(workload, problem, task["budget"])
         wrote(result, row)
         calls: dict[str, Call] = {}
-        for level in LEVELS if row["tuned"] else LEVELS[:-1]:
+        for level in LEVELS[2 * (problem.flops > HEAVY):4 if row["tuned"] else 3]:
             row["levels"][level] = _prepared(level, workload, problem, calls, timing.Plan(cpu_time=task["cpu_time"]))
             wrote(result, row)
         plan = timing.Plan(task["batch"], task["retakes"], task["cpu_time"])

@@ -38,7 +38,8 @@ def test_without_choices_the_schedule_is_that_of_the_recipes(sample: str) -> Non
 
 @pytest.mark.parametrize(("sample", "hole"), [
     ("gemm", "gemm.rows"), ("gemm", "gemm.vectors"), ("gemm", "gemm.depth"), ("gemm", "narrow.vectors"), ("axpy", "maps.vectors"),
-    ("sum_rows", "sums.vectors"), ("sum_columns", "columns.vectors"), ("transpose", "transposes.down"), ("where", "maps.stream")])
+    ("gemm", "gemm.order"), ("gemm", "gemm.unroll"), ("gemm", "narrow.unpacked"), ("sum_rows", "sums.vectors"), ("sum_rows", "sums.tree"),
+    ("sum_columns", "columns.rows"), ("sum_columns", "columns.block"), ("where", "maps.ahead"), ("softmax", "rows.ahead"), ("sum_columns", "columns.vectors"), ("transpose", "transposes.down"), ("where", "maps.stream")])
 def test_another_value_is_another_schedule_that_replays(sample: str, hole: str) -> None:
     before = unscheduled(sample)
     draft = recipes.drafted(before)
@@ -49,6 +50,19 @@ def test_another_value_is_another_schedule_that_replays(sample: str, hole: str) 
     fact = changed.program.first(Schedule)
     assert fact is not None
     assert script.apply(before, fact.steps) is changed.program
+
+
+@pytest.mark.parametrize("sample", ["gemm", "softmax", "transpose"])
+def test_likely_sizes_get_a_copy_in_which_they_are_numbers(sample: str) -> None:
+    before = unscheduled(sample)
+    likely = dict.fromkeys(["M", "N", "K"], 64)
+    copied = recipes.drafted(before, choices=DEFAULTS.with_("nest.copies", 1), likely=likely).program
+    assert_sound(copied)
+    fact = copied.first(Schedule)
+    assert fact is not None
+    assert next(step[-1] for step in fact.steps if step[0] == "specialize") == "k"
+    assert recipes.drafted(before, likely=likely).program is recipes.drafted(before).program
+    assert script.apply(before, fact.steps) is copied
 
 
 def test_choices_are_values_by_name() -> None:

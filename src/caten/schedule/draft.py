@@ -1,7 +1,7 @@
 """A schedule while it is being written: the program so far, the steps that led to it, and what each step made."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ..errors import CatenError
 from ..loop.statements import For, LoopProgram
@@ -13,12 +13,13 @@ from .script import Step, apply
 class Draft:
     """Takes steps through `script.apply`, so that they end up in the program's Schedule fact."""
 
-    def __init__(self, program: LoopProgram, verify: bool = False, careful: bool = False, choices: Choices = DEFAULTS) -> None:
+    def __init__(self, program: LoopProgram, verify: bool = False, careful: bool = False, choices: Choices = DEFAULTS,
+                 likely: Mapping[str, int] | None = None) -> None:
         """`verify`: the program is verified after every step. `careful`: that too, and a step after which it is not shown to be right counts as
-        refused. `choices`: the values of holes that are not to have their defaults."""
+        refused. `choices`: the values of holes that are not to have their defaults. `likely`: sizes that many calls are known to have."""
         self.program, self.verify = program, verify or careful
         self.refusals = ("E5", "E48") if careful else ("E5",)
-        self.choices = choices
+        self.choices, self.likely = choices, dict(likely or {})
         self.asked: dict[str, int] = {}                  # the holes that recipes asked for, with their defaults
 
     def choice(self, hole: str, default: int) -> int:

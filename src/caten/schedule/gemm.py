@@ -34,20 +34,21 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
     ko, ki = draft.take("split", k, tile.depth, "min")
     io, ii = draft.take("split", i, tile.panel, "min")
     iio, iii = draft.take("split", ii, tile.rows, "pad")
+    tiles = (iio, jo) if not beside and draft.choice("gemm.order", 0) else (jo, iio)
     if beside:
-        draft.take("reorder", *outside, io, ko, *beside, jo, iio, ki, *inner, iii, ji)
+        draft.take("reorder", *outside, io, ko, *beside, *tiles, ki, *inner, iii, ji)
     else:
-        draft.take("reorder", *outside, jc, ko, io, jo, iio, ki, *inner, iii, ji)
+        draft.take("reorder", *outside, jc, ko, io, *tiles, ki, *inner, iii, ji)
     axes = (iio, iii, ki) if by_rows else (iio, ki, *inner, iii)
     before = {n.name for n in draft.program.unique() if isinstance(n, Local)}
     panels = (
-        *draft.take("stage", (*beside, jo)[0], c.left.buffer, "read", "scratch", *axes),
+        *draft.take("stage", (*beside, *tiles)[0], c.left.buffer, "read", "scratch", *axes),
         *(draft.take("stage", iio, c.right.buffer, "read", "scratch", ki, *inner, ji) if beside else
           draft.take("stage", io, c.right.buffer, "read", "scratch", jo, ki, *inner, ji)),
     )
     for packed in [n.name for n in draft.program.unique() if isinstance(n, Local) and n.name not in before]:
         draft.tries(("precompute", packed))                          # alpha · A · B
-    if threads and not draft.thread(*c.batch) and draft.thread(*beside, jo):
+    if threads and not draft.thread(*c.batch) and draft.thread(*beside, tiles[0]):
         draft.thread(panels[0])
         if not beside:
             draft.thread(next(name for name in panels if name.startswith(f"{jo}_r")))
@@ -69,9 +70,17 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
     for name in (iii, *[name for name in made if name.startswith(f"{iii}_")]):
         if any(isinstance(n, Aref | Vref) and n.buffer in registers for n in draft.loop(name).unique()):
             draft.take("unroll", name)
-    _fetch(draft, c, iio, panels)
+    _fetch(draft, c, tiles[-1], panels)
     if inner and products(draft, inner[-1:]) in range(2, draft.choice("gemm.steps", MOST_STEPS) + 1):
         draft.take("unroll", inner[-1])
+    if (count := draft.choice("gemm.unroll", 1)) > 1:
+        draft.attempts(partial(_written_out, name=ki, count=count))
+
+
+def _written_out(draft: Draft, name: str, count: int) -> None:
+    """Several iterations of a loop at a time."""
+    _, inner, *_ = draft.take("split", name, count)
+    draft.take("unroll", inner)
 
 
 def _fetch(draft: Draft, c: Contraction, tiles: str, panels: tuple[str, ...]) -> None:

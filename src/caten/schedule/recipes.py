@@ -4,11 +4,12 @@ A recipe never rewrites by itself: it takes steps of the schedule language, and 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 from ..core.dtypes import is_complex
-from ..core.program import Machine, Schedule, Target
+from ..core.program import Machine, Schedule, Size, Target
 from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, If, LoopProgram, Stmt
 from .choices import DEFAULTS, Choices
@@ -48,15 +49,30 @@ def recommended(program: LoopProgram, verify: bool = False, careful: bool = Fals
     return recorded(drafted(program, verify, careful).program, ())
 
 
-def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, choices: Choices = DEFAULTS) -> Draft:
-    """The recipes' schedule, with these values of its holes."""
-    draft = Draft(program, verify, careful, choices)
+def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, choices: Choices = DEFAULTS,
+            likely: Mapping[str, int] | None = None) -> Draft:
+    """The recipes' schedule, with these values of its holes; `likely`: sizes for which it may have copies."""
+    draft = Draft(program, verify, careful, choices, likely)
     target = program.first(Target)
     if target is None or target.machine.groups:
         return draft
     for name in [loop.name for kernel in program.kernels for loop in outermost(kernel.body)][:MAX_NESTS]:
-        _nest(draft, name, target.machine, True)
+        for nest in (*_for_likely_sizes(draft, name), name):
+            _nest(draft, nest, target.machine, True)
     return draft
+
+
+def _for_likely_sizes(draft: Draft, name: str) -> tuple[str, ...]:
+    """A copy of a nest in which the likely sizes are numbers, where that is chosen: its outermost loop."""
+    equal = [("=", size.name, str(draft.likely[size.name])) for size in draft.program.all(Size) if size.name in draft.likely]
+    if not equal or not draft.choice("nest.copies", 0):
+        return ()
+    cond: Any = equal[0]
+    for other in equal[1:]:
+        cond = ("and", cond, other)
+    made: list[str] = []
+    draft.attempts(lambda draft: made.extend(draft.take("specialize", name, cond, "k")))
+    return tuple(made[:1])
 
 
 def outermost(stmts: tuple[Stmt, ...]) -> Iterator[For]:

@@ -55,6 +55,8 @@ def ahead(program: LoopProgram, chain: Chain, passes: list[For]) -> Ahead | None
 
 def ask(draft: Draft, chain: Chain, what: Ahead) -> None:
     """Ask for the next row of the arrays that are read in vectors by now, which only that pass does."""
+    if not draft.choice("rows.ahead", 1):
+        return
     row = draft.loop(chain.names[-1])
     vectors = {n.buffer for n in row.unique() if isinstance(n, Vref)}
     for array in [array for array in what.arrays if array in vectors]:

@@ -73,7 +73,7 @@ def _one_element(draft: Draft, chain: Chain, loop: For, lanes: int) -> None:
 
 def _in_blocks(draft: Draft, total: Reduction, lanes: int) -> None:
     """One long sum: blocks of a fixed length, which threads may share without changing a bit, and what is left after the last."""
-    block, inner, *rest = cut(draft, total.summed[0], BLOCK)
+    block, inner, *rest = cut(draft, total.summed[0], draft.choice("sums.block", BLOCK))
     before = {n.name for n in draft.program.unique() if isinstance(n, Local)}
     draft.take("stage", block, total.out.buffer, "partial", "scratch", block)
     draft.take("parallel", block)
@@ -101,10 +101,11 @@ def _stored(chain: Chain) -> list[Aref]:
 
 def _ask(draft: Draft, chain: Chain, loop: str, count: int) -> None:
     """Ask early for what is stored without being read, `count` elements in every iteration: a line that comes too late is waited for."""
+    distance = draft.choice("maps.ahead", AHEAD)
     read = frozenset().union(*[reads(stmt) for stmt in chain.body])
     for place in dict.fromkeys(_stored(chain)):
-        if place.buffer not in read:
-            draft.tries(("prefetch", loop, place.buffer, max(1, AHEAD // (count * DTYPES[place.dtype].bytes)), "write"))
+        if distance and place.buffer not in read:
+            draft.tries(("prefetch", loop, place.buffer, max(1, distance // (count * DTYPES[place.dtype].bytes)), "write"))
 
 
 def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads: bool) -> None:
@@ -119,11 +120,11 @@ def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int, thread
     order = (*rest, loop, *total.summed)
     if order != chain.names:
         draft.take("reorder", *order)
-    outer, inner, *_ = draft.take("split", loop, BLOCK_BYTES // DTYPES[total.out.dtype].bytes, "min")
+    outer, inner, *_ = draft.take("split", loop, draft.choice("columns.block", BLOCK_BYTES) // DTYPES[total.out.dtype].bytes, "min")
     draft.take("reorder", *total.summed, inner)
     if threads:
         draft.thread(*rest, outer)
-    _, rows, *few = cut(draft, row, ROWS_AT_ONCE)
+    _, rows, *few = cut(draft, row, draft.choice("columns.rows", ROWS_AT_ONCE))
     draft.take("reorder", inner, rows)
     for name in few[1:]:                                  # the last rows, one by one
         draft.attempts(partial(sweep, loop=name, sums=(), lanes=lanes, count=1))
@@ -179,7 +180,7 @@ def sweep(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, count: int
 def _parts(draft: Draft, outer: str, buffer: str, loops: tuple[str, ...]) -> tuple[str, ...]:
     """Partial sums, added up as a tree where no condition says which of them exist."""
     before = {loop.name for loop in loops_in(draft.program)}
-    if not draft.tries(("stage", outer, buffer, "tree", "register", *loops)):
+    if not draft.choice("sums.tree", 1) or not draft.tries(("stage", outer, buffer, "tree", "register", *loops)):
         draft.take("stage", outer, buffer, "partial", "register", *loops)
     return tuple([loop.name for loop in loops_in(draft.program) if loop.name not in before])
 

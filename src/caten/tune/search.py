@@ -18,7 +18,7 @@ from ..schedule.choices import DEFAULTS, HOLES, Choices
 
 WIDTH = 3                      # of the beam
 GROUP = 3                      # candidates that are measured beside each other
-MADE = 9                       # candidates that are made before the model says which of them are measured first
+MADE = 9                       # candidates that are made before the model says which come first; of the first ones, as many as are measured at once
 HOPEFUL = 1.005                # in a short measurement: then a long one pays
 HOPELESS = 0.97                # a change that alone made it slower than this is not tried together with others
 LEAST = 1.01                   # a gain that is less is none
@@ -113,7 +113,7 @@ class Search:
         handful, what the model likes."""
         changes = iter(self._changes(beam))
         while not self._over():
-            made = list(islice(self._candidates(changes), MADE))
+            made = list(islice(self._candidates(changes), MADE if self.measured else GROUP))
             if not made:
                 return
             made.sort(key=lambda c: c.cost)

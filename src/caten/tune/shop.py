@@ -84,11 +84,11 @@ class Shop:
         return target.machine
 
     def defaults(self) -> dict[str, int]:
-        return recipes.drafted(self.before).asked
+        return recipes.drafted(self.before, likely=self._likely).asked
 
     def make(self, choices: Choices) -> Candidate | None:
         try:
-            program = script.recorded(recipes.drafted(self.before, choices=choices).program, ())
+            program = script.recorded(recipes.drafted(self.before, choices=choices, likely=self._likely).program, ())
             if not cost.fits(program, self.machine):
                 return None
             level.verify(program)
@@ -133,6 +133,11 @@ class Shop:
         _ = self._proof
 
     # ---- inside
+
+    @property
+    def _likely(self) -> dict[str, int]:
+        """The sizes, where there is one set of them."""
+        return {n: int(self.sizes[0][n]) for n in self.op.sizes} if len(self.sizes) == 1 else {}
 
     def _kept(self, choices: Choices, program: LoopProgram) -> Candidate:
         fact = program.first(Schedule)
