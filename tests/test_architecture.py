@@ -20,7 +20,8 @@ ALLOWED: dict[str, set[str]] = {
     "api": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build"},
     "bench": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing"},
     "tune": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing", "bench"},
-    "cli": BASE | {"__version__", "tune", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing", "bench", "api"},
+    "conformance": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing"},
+    "cli": BASE | {"__version__", "conformance", "tune", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing", "bench", "api"},
     "__init__": {"api"}, "__main__": {"cli"},
 }
 FILES = sorted(ROOT.rglob("*.py"))

@@ -102,6 +102,9 @@ ROWS: dict[str, Row] = {
 }
 
 
+ELSEWHERE = {"bench", "tune", "test-runtime"}
+
+
 @pytest.fixture
 def work(folder: Path) -> Path:
     (folder / "lib").mkdir()
@@ -178,7 +181,7 @@ def test_an_option_does_what_it_says(name: str, work: Path, tool: Any, monkeypat
 
 
 def test_the_table_has_every_option_of_every_command() -> None:
-    """What measures is never the same twice: options of these commands alone are tried in tests of theirs."""
+    """What measures is never the same twice, and what tests a runtime takes long: options of these commands alone are tried in tests of theirs."""
     context = click.Context(cli)
     listed: dict[str, set[str]] = {}
     for name in COMMANDS:
@@ -188,9 +191,9 @@ def test_the_table_has_every_option_of_every_command() -> None:
             if isinstance(param, click.Option):
                 for spelled in (param.opts[0], *param.secondary_opts):
                     listed.setdefault(spelled, set()).add(name)
-    timed = {option for option, names in listed.items() if names <= {"bench", "tune"} and option.replace("--", "--no-") not in listed}
-    tried = "".join([file.read_text() for name in ("bench", "tune") for file in CLI_TESTS.glob(f"test_{name}*.py")])
-    assert {option for option, names in listed.items() if not names <= {"bench", "tune"}} == set(ROWS)
+    timed = {option for option, names in listed.items() if names <= ELSEWHERE and option.replace("--", "--no-") not in listed}
+    tried = "".join([file.read_text() for name in ELSEWHERE for file in CLI_TESTS.glob(f"test_{name.replace('-', '_')}*.py")])
+    assert {option for option, names in listed.items() if not names <= ELSEWHERE} == set(ROWS)
     assert [option for option in sorted(timed) if f'"{option}"' not in tried and f'"{option} ' not in tried and f"{option}=" not in tried] == []
 
 

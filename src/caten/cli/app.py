@@ -15,6 +15,8 @@ COMMANDS: dict[str, str] = {
     "render": "A spec, or what schedule printed, to source text: C.",
     "compile": "A spec, or the text of any stage, to a library: the same as build.",
     "test": "Run the tests that specs carry.",
+    "test-runtime": "Test a runtime: every operator, element type and feature.",
+    "report": "Put the records of test-runtime side by side.",
     "run": "Run an operator on your own arrays.",
     "bench": "Measure how fast specs run, and what that is of what the machine can do.",
     "tune": "Search for schedules that are faster on this machine, for -O3.",
@@ -46,7 +48,7 @@ class Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module: Any = import_module(f".{cmd_name}", __package__)
+        module: Any = import_module(f".{cmd_name.replace('-', '_')}", __package__)
         command: click.Command = module.command
         return command
 

@@ -142,6 +142,8 @@ class Runtime(ABC):
     ops: ClassVar[Mapping[str, Any]] = {}        # operator -> its spelling; one that is absent is decomposed
     marks: ClassVar[Mapping[str, Any]] = {}      # loop mark -> its spelling; what a schedule may use
     suffixes: ClassVar[Mapping[str, str]] = {}   # product kind (c so o s a …) -> file suffix; what can be made
+    denormals: ClassVar[bool] = True             # are floats below the least normal number kept?
+    skips: ClassVar[Mapping[str, str]] = {}      # known faults: a pattern of `caten test-runtime --filter` -> the reason
     file: Path | None = None                     # the runtime file, set by discover
 
     def __init__(self, settings: Mapping[str, Any] | None = None, host: Host | None = None):

@@ -1,0 +1,266 @@
+"""Executing cases: kernels are compiled many to a library, and called in a process that may crash or hang alone."""
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from .. import build, pipeline
+from ..errors import CatenError, ToolError
+from ..frontend.op import OpProgram
+from ..frontend.spec import read_file
+from ..options import Options
+from ..runtime.protocol import Runtime
+from ..testing import runner, wire
+from . import calls, pool
+from .cases import Case, Kernel, selects
+from .verdicts import BAD, Called, Verdict
+
+BATCH = 40                          # kernels of one library
+SILENCE = 400.0                     # seconds after which a process that compiles or judges is given up
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How cases are run. `options`: the runtime and its options; `runtime`: the same, found; `seconds`: the time limit of one call; `unavailable`:
+    why nothing can be called here (then everything is compiled as far as that goes)."""
+
+    options: Options
+    runtime: Runtime
+    workers: int
+    seconds: float
+    unavailable: str = ""
+
+
+def run(cases: Sequence[Case], plan: Plan, progress: Progress) -> dict[str, Verdict]:
+    """A verdict for every case, by its id; what the runtime's file says of known faults and of denormal numbers is taken into account."""
+    kept = [c for c in cases if plan.runtime.denormals or c.name != "denormals"]
+    verdicts = _executed(kept, plan, progress)
+    lacking = Verdict("UNSUPPORTED", "the runtime's file says that denormal numbers are not kept")
+    return {c.id: _expected(c, verdicts[c.id], plan.runtime.skips) if c.id in verdicts else lacking for c in cases}
+
+
+def _expected(case: Case, verdict: Verdict, skips: Mapping[str, str]) -> Verdict:
+    """The verdict on a case that the runtime's file lists as a known fault, if it does: XFAIL, or XPASS where there is none."""
+    reason = next((reason for pattern, reason in skips.items() if selects(pattern, case)), None)
+    if reason is None or verdict.status in ("NOT-RUN", "UNSUPPORTED"):
+        return verdict
+    if verdict.status in BAD:
+        return Verdict("XFAIL", f"{reason} ({verdict.status})")
+    return Verdict("XPASS", f"listed under skips, and right: {reason}")
+
+
+def _executed(cases: Sequence[Case], plan: Plan, progress: Progress) -> dict[str, Verdict]:
+    verdicts: dict[str, Verdict] = {}
+    todo = _jobs(cases)
+    while todo:
+        again: list[list[Case]] = []
+        left = [{c.id: c for c in job} for job in todo]
+        for number, heard in pool.run_all([partial(_job, job, plan) for job in todo], plan.workers, SILENCE):
+            if isinstance(heard, dict):
+                verdicts[heard["id"]] = Verdict(heard["status"], heard["note"], heard["ulp"])
+                left[number].pop(heard["id"])
+                progress(len(verdicts), len(cases), heard["id"])
+            elif isinstance(heard, pool.Lost) and left[number]:
+                alone = _by_kernel(list(left[number].values()))
+                if len(alone) > 1:
+                    again += alone
+                else:
+                    lost = Verdict("TIMEOUT" if heard.late else "CRASH", f"while it was compiled: {heard.why}")
+                    verdicts |= dict.fromkeys(left[number], lost)
+        todo = again
+    return verdicts
+
+
+def _jobs(cases: Sequence[Case]) -> list[list[Case]]:
+    """Cases that share a library: of kernels with the same options, or of one sample."""
+    groups: dict[Any, list[Case]] = {}
+    for case in cases:
+        key = (case.kernel.config, case.kernel.strided) if case.kernel is not None else case.sample
+        groups.setdefault(key, []).append(case)
+    found = []
+    for group in groups.values():
+        kernels = iter(_by_kernel(group)) if group[0].kernel is not None else iter([group])
+        while batch := list(islice(kernels, BATCH)):
+            found.append([c for of_kernel in batch for c in of_kernel])
+    return found
+
+
+def _by_kernel(cases: Sequence[Case]) -> list[list[Case]]:
+    found: dict[Any, list[Case]] = {}
+    for case in cases:
+        found.setdefault(case.kernel.name if case.kernel else case.id, []).append(case)
+    return list(found.values())
+
+
+# -- in a process of its own ------------------------------------------------------------------------------------------------------------------
+
+def _job(cases: Sequence[Case], plan: Plan) -> Iterator[pool.Message]:
+    first = cases[0]
+    work = _of_kernels(cases, plan) if first.kernel is not None else _of_sample(cases, plan) if first.sample is not None else _of_options(cases, plan)
+    for case_id, verdict in work:
+        yield {"id": case_id, "status": verdict.status, "note": verdict.note, "ulp": verdict.ulp}, {}
+
+
+def _of_kernels(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict]]:
+    by_kernel = {c.kernel: [d for d in cases if d.kernel == c.kernel] for c in cases if c.kernel is not None}
+    declared = [k for k in by_kernel if k.types <= plan.runtime.types.keys()]
+    for kernel in by_kernel:
+        if kernel not in declared:
+            found = refused(kernel, plan)
+            for case in by_kernel[kernel]:
+                yield case.id, Verdict("PASS") if case.kind == "rejection" and found.status == "UNSUPPORTED" else found
+    for kernels, built in _built(declared, plan):
+        if isinstance(built, Exception):
+            yield from _each(by_kernel[kernels[0]], undeclared(kernels[0], built, plan))
+        elif plan.unavailable:
+            for kernel in kernels:
+                yield from _each(by_kernel[kernel], Verdict("NOT-RUN", plan.unavailable))
+        else:
+            yield from _called(built, [c for k in kernels for c in by_kernel[k]], plan)
+
+
+def _each(cases: Sequence[Case], verdict: Verdict) -> Iterator[tuple[str, Verdict]]:
+    for case in cases:
+        yield case.id, verdict
+
+
+def options_of(kernel: Kernel, plan: Plan) -> Options:
+    """The options that a kernel is compiled with: those of the user, and what it needs of those that the runtime has."""
+    asked = {k.upper() for k, _ in plan.options.config}
+    own = [(k, v) for k, v in kernel.config if k in plan.runtime.config and k not in asked]
+    return replace(plan.options, config=(*plan.options.config, *own), strided=kernel.strided)
+
+
+def refused(kernel: Kernel, plan: Plan) -> Verdict:
+    """The verdict on a kernel with a type that the runtime's table lacks: it must be refused, with an error that names the type."""
+    lacking = sorted(kernel.types - plan.runtime.types.keys())
+    try:
+        build.build([kernel.source], options_of(kernel, plan))
+    except CatenError as problem:
+        first = problem.diagnostics[0]
+        if any(t in first.message for t in lacking):
+            return Verdict("UNSUPPORTED", f"{', '.join(lacking)}: {first.code}")
+        return Verdict("FAIL", f"{', '.join(lacking)} is not in the runtime's table of types; it was refused with {first.code}: {first.message}")
+    except Exception as problem:            # a runtime's own Python may fail in any way
+        return Verdict("FAIL", f"{', '.join(lacking)} is not in the runtime's table of types; refused with {type(problem).__name__}: {problem}")
+    return Verdict("FAIL", f"{', '.join(lacking)} is not in the runtime's table of types, and was compiled")
+
+
+def undeclared(kernel: Kernel, problem: Exception, plan: Plan) -> Verdict:
+    """The verdict on a kernel that the runtime's tables allow and that was not compiled."""
+    if not isinstance(problem, CatenError):
+        return Verdict("UNDECLARED", f"{type(problem).__name__}: {problem}")
+    first = problem.diagnostics[0]
+    if first.code == "E610":
+        return Verdict("NOT-RUN", first.message)
+    lacking = [fn for fn in kernel.operators if fn not in plan.runtime.ops]
+    return Verdict("UNSUPPORTED" if first.code == "E616" and lacking else "UNDECLARED", f"{first.code}: {first.message}")
+
+
+def _built(kernels: Sequence[Kernel], plan: Plan) -> Iterator[tuple[Sequence[Kernel], build.Built | Exception]]:
+    """Libraries of as many kernels as can be compiled together, and by themselves those that cannot be compiled, with why."""
+    if not kernels:
+        return
+    try:
+        options = options_of(kernels[0], plan)
+        rendered = build.prepare([k.source for k in kernels], options)
+        try:
+            yield kernels, build.compile_rendered(rendered, options)
+        except ToolError as problem:
+            if not (plan.unavailable and problem.diagnostics[0].code == "E610"):
+                raise
+            for kernel in kernels:
+                yield [kernel], problem
+    except Exception as problem:            # a runtime's own Python may fail in any way
+        if len(kernels) == 1:
+            yield kernels, problem
+            return
+        half = len(kernels) // 2
+        yield from _built(kernels[:half], plan)
+        yield from _built(kernels[half:], plan)
+
+
+def _called(built: build.Built, cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict]]:
+    """Every case called in a child; where that dies or hangs, the next ones in another."""
+    ops = {op.name: op for c in cases if c.kernel for op in plain_ops(c.kernel)}
+    waiting = [(c, ops[c.kernel.name], arguments_of(c, ops[c.kernel.name], plan.options.seed)) for c in cases if c.kernel]
+    while waiting:
+        child = pool.Child(partial(_calls, built, list(waiting)))
+        try:
+            while waiting:
+                case, op, arguments = waiting[0]
+                facts, arrays = child.receive(plan.seconds)
+                waiting.pop(0)
+                yield case.id, case.judge(op, arguments, Called(arrays, facts["error"], tuple(facts["wrong"])))
+            child.kill()
+        except pool.Died as why:
+            yield waiting.pop(0)[0].id, Verdict("CRASH", str(why))
+        except wire.Late:
+            yield waiting.pop(0)[0].id, Verdict("TIMEOUT", f"no result after {plan.seconds:g} s")
+
+
+def plain_ops(kernel: Kernel) -> list[OpProgram]:
+    """The operators of a kernel as they are written."""
+    return [p for p in pipeline.load_programs(kernel.source, Options()) if isinstance(p, OpProgram)]
+
+
+def arguments_of(case: Case, op: OpProgram, seed: int) -> Mapping[str, Any]:
+    """The arguments of a case: from the seed and its name, so that they are the same whatever else is run."""
+    rng = np.random.Generator(np.random.PCG64([seed, zlib.crc32(case.id.encode())]))
+    return calls.arguments_of(op, case.given(rng), rng)
+
+
+def _calls(built: build.Built, waiting: Sequence[tuple[Case, OpProgram, Mapping[str, Any]]]) -> Iterator[pool.Message]:
+    """In the child of a child: load the library, and call."""
+    loaded = built.runtime.load(built.artifact, built.manifest)
+    for case, op, arguments in waiting:
+        yield calls.call(built, loaded, op, case, arguments)
+
+
+def _of_options(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict]]:
+    """Options that the runtime must refuse, by an error that names the key."""
+    for case in cases:
+        assert case.refused is not None
+        key, value = case.refused
+        try:
+            plan.runtime.configure((case.refused,))
+            yield case.id, Verdict("FAIL", f"--config {key}={value} was accepted")
+        except CatenError as problem:
+            named = any(key in d.message for d in problem.diagnostics)
+            yield case.id, Verdict("PASS") if named else Verdict("FAIL", f"the refusal does not name {key}: {problem.diagnostics[0].message}")
+
+
+# Status of a test report -> verdict
+_REPORTED = {"ok": "PASS", "wrong": "FAIL", "failed": "FAIL", "error": "FAIL", "crash": "CRASH", "timeout": "TIMEOUT"}
+
+
+def _of_sample(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict]]:
+    """The tests that a spec carries."""
+    path = cases[0].sample
+    assert path is not None
+    try:
+        built = build.build([read_file(str(path))], plan.options)
+        lacking = ""
+    except CatenError as problem:
+        first = problem.diagnostics[0]
+        lacking = f"{first.code}: {first.message}"
+        if first.code == "E610":
+            yield from _each(cases, Verdict("NOT-RUN", first.message))
+        else:
+            yield from _each(cases, Verdict("UNSUPPORTED" if first.code == "E611" else "UNDECLARED", lacking))
+        return
+    if plan.unavailable:
+        yield from _each(cases, Verdict("NOT-RUN", plan.unavailable))
+        return
+    reports = {(r.op, r.case): r for r in runner.run_cases(built, plan.options)}
+    for case in cases:
+        report = reports[case.row, case.name]
+        note = report.note or "; ".join([o.detail for o in report.outputs if not o.passed])
+        yield case.id, Verdict(_REPORTED[report.status], note if report.status != "ok" else "")

@@ -1,0 +1,138 @@
+"""Child processes that send results one by one, and may crash or hang alone."""
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..testing import isolate, wire
+
+Message = tuple[dict[str, Any], dict[str, np.ndarray]]              # facts that JSON can say, and arrays
+Work = Callable[[], Iterator[Message]]
+END = "end"                                                         # the fact of the last message of a child; its value is a traceback, or None
+
+
+class Ended(Exception):
+    """A child has sent everything."""
+
+
+class Died(Exception):
+    """A child ended before it had sent everything: by which signal, or with which exit code."""
+
+
+class Child:
+    """A forked process that sends what `work` yields."""
+
+    def __init__(self, work: Work):
+        self.reader, writer = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self.reader)
+            _send_all(work, writer)                                 # never returns
+        isolate.CHILDREN.add(self.pid)
+        os.close(writer)
+
+    def receive(self, seconds: float | None) -> Message:
+        """The next message. Raises Ended, Died, or wire.Late after so many seconds; in every case the child is gone then."""
+        try:
+            facts, arrays = wire.receive(self.reader, seconds)
+        except wire.Late:
+            self.kill()
+            raise
+        except wire.Gone:
+            raise Died(self.reap()) from None
+        if END in facts:
+            self.reap()
+            if facts[END] is not None:
+                raise RuntimeError(f"in a process of the conformance suite: {facts[END]}")
+            raise Ended
+        return facts, arrays
+
+    def kill(self) -> None:
+        """End it and what it started."""
+        with contextlib.suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.reap()
+
+    def reap(self) -> str:
+        _, status = os.waitpid(self.pid, 0)
+        isolate.CHILDREN.discard(self.pid)
+        os.close(self.reader)
+        return signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit code {os.waitstatus_to_exitcode(status)}"
+
+
+def _send_all(work: Work, writer: int) -> None:
+    """In the child. Never returns, whatever happens: this is a copy of the caller, and must not go on as it."""
+    code = 70
+    try:
+        os.setpgid(0, 0)                                            # so that it can be killed with what it starts
+        faulthandler.disable()                                      # a crash is a result here
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        failure = None
+        try:
+            for facts, arrays in work():
+                wire.send(writer, facts, arrays)
+        except Exception:
+            failure = traceback.format_exc()
+        wire.send(writer, {END: failure}, {})
+        code = 0
+    finally:
+        os._exit(code)
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A job whose process ended before its time, or was ended after it."""
+
+    why: str
+    late: bool
+
+
+def run_all(jobs: Sequence[Work], workers: int, seconds: float) -> Iterator[tuple[int, dict[str, Any] | Lost | None]]:
+    """All jobs, so many at a time: (number of the job, what it sent), at its end (number, None), or (number, Lost). `seconds`: the longest
+    silence."""
+    waiting = list(enumerate(jobs))[::-1]
+    running: dict[int, tuple[int, Child, float]] = {}               # by file descriptor: the job's number, the child, when it was last heard of
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                number, job = waiting.pop()
+                child = Child(job)
+                running[child.reader] = number, child, time.monotonic()
+            ready = select.select(list(running), [], [], 1.0)[0]
+            for reader, (number, child, since) in list(running.items()):
+                if reader not in ready:
+                    if time.monotonic() - since > seconds:
+                        del running[reader]
+                        child.kill()
+                        yield number, Lost("no sign of life", True)
+                    continue
+                try:
+                    facts, _ = child.receive(seconds)
+                    running[reader] = number, child, time.monotonic()
+                    yield number, facts
+                except Ended:
+                    del running[reader]
+                    yield number, None
+                except Died as why:
+                    del running[reader]
+                    yield number, Lost(str(why), False)
+                except wire.Late:
+                    del running[reader]
+                    yield number, Lost("no sign of life", True)
+    finally:
+        for _, child, _ in running.values():
+            child.kill()

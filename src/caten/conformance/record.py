@@ -1,0 +1,100 @@
+"""The record of a run, reports.json: where it comes from, and the verdict on every case. `reports.schema.json` is the published schema."""
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from ..errors import error
+from .verdicts import STATUSES, Verdict
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case: where it stands in the report, and its verdict."""
+
+    kind: str
+    row: str
+    column: str
+    name: str
+    verdict: Verdict
+
+    @property
+    def id(self) -> str:
+        return f"{self.kind}/{self.row}/{self.column}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run. `provenance`: facts by name; what follows it in a report depends on `rows` alone."""
+
+    provenance: Mapping[str, Any]
+    rows: tuple[Row, ...]
+
+    @property
+    def runtime(self) -> str:
+        return str(self.provenance["runtime"])
+
+    def counts(self, kind: str | None = None) -> dict[str, int]:
+        """How many cases have each status, in the order of the table of statuses."""
+        found = Counter([r.verdict.status for r in self.rows if kind in (None, r.kind)])
+        return {s: found[s] for s in STATUSES if found[s]}
+
+    def of_kind(self, kind: str) -> tuple[Row, ...]:
+        return tuple([r for r in self.rows if r.kind == kind])
+
+
+def to_json(found: Record) -> str:
+    """The text of the file, a cell of the report on each line: the same bytes for the same record."""
+    cells: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for r in found.rows:
+        cells.setdefault((r.kind, r.row, r.column), {})[r.name] = _said(r.verdict)
+    head = json.dumps({"schema_version": SCHEMA_VERSION, "provenance": found.provenance, "counts": found.counts()}, indent=1, ensure_ascii=False)
+    lines = [json.dumps({"kind": k, "row": r, "column": c, "cases": cases}, ensure_ascii=False) for (k, r, c), cases in cells.items()]
+    return head.removesuffix("\n}") + ',\n "cells": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
+
+
+def _said(verdict: Verdict) -> Any:
+    """A status alone where there is nothing else to say."""
+    if not verdict.note and verdict.ulp is None:
+        return verdict.status
+    said: dict[str, Any] = {"status": verdict.status}
+    if verdict.note:
+        said["note"] = verdict.note
+    if verdict.ulp is not None:
+        said["ulp"] = round(verdict.ulp, 3) if verdict.ulp < float("inf") else "infinite"
+    return said
+
+
+def read(path: str) -> Record:
+    """The record that a file holds. E850 where it holds none."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        if content["schema_version"] != SCHEMA_VERSION:
+            raise ValueError(f"its version is {content['schema_version']}, this caten knows {SCHEMA_VERSION}")
+        rows = [Row(c["kind"], c["row"], c["column"], name, _verdict(said)) for c in content["cells"] for name, said in c["cases"].items()]
+        return Record(dict(content["provenance"]), tuple(rows))
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        why = problem.strerror if isinstance(problem, OSError) else str(problem)
+        raise error("E850", f"{path} is no record of caten test-runtime: {why}", hint="name a reports.json") from None
+
+
+def _verdict(said: Any) -> Verdict:
+    status, note, ulp = (said, "", None) if isinstance(said, str) else (said["status"], said.get("note", ""), said.get("ulp"))
+    if status not in STATUSES:
+        raise ValueError(f"there is no status {status}")
+    return Verdict(status, note, float("inf") if ulp == "infinite" else ulp)
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The published JSON Schema."""
+    loaded: dict[str, Any] = json.loads(resources.files("caten").joinpath("reports.schema.json").read_text("utf-8"))
+    return loaded

@@ -1,0 +1,26 @@
+"""The specs that come with caten, with their own tests, as cases."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from .. import pipeline
+from ..core.program import Case as SpecCase
+from ..frontend.spec import read_file
+from ..options import Options
+from .cases import Case
+
+
+def folder() -> Path:
+    """Where they are: inside the installed package, or beside `src` in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "_samples"
+    return inside if inside.is_dir() else package.parents[1] / "samples"
+
+
+def sample_cases() -> Iterator[Case]:
+    """Rows are operators; the names are those of the spec's own cases."""
+    for path in sorted(folder().glob("*.toml")):
+        for op in pipeline.load_programs(read_file(str(path)), Options()):
+            for name in [c.name for c in op.all(SpecCase)] or ["default sizes"]:
+                yield Case("sample", op.name, path.stem, name, sample=path)
