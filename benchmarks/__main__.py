@@ -71,17 +71,17 @@ def _process(peers: list[str], options: argparse.Namespace, slow: Mapping[str, l
     the peers that are left out."""
     measured: dict[str, Any] = {"versions": {}, "missing": {}, "rows": []}
     failed: dict[str, dict[str, str]] = {}
-    done: list[str] = []
+    given_up: list[str] = []
     while True:
+        done = [*given_up, *[row["workload"] for row in measured["rows"]]]
         going = [name for name in peers if name not in measured["missing"]]
         task = {"peers": going, "threads": options.threads, "only": options.only, "rounds": options.rounds, "batch": options.batch,
                 "retakes": options.retakes, "cpu_time": options.cpu_time, "slow": slow, "done": done, "failed": failed}
         part, why = processes.ran("benchmarks.worker", task, environment(options.threads, alone=len(peers) == 1))
         for name in ("versions", "missing"):
             measured[name] |= part.get(name, {})
-        measured = {k: v for k, v in part.items() if k != "doing"} | measured | {"rows": measured["rows"] + part.get("rows", [])}
-        done = [row["workload"] for row in measured["rows"]]
-        if why is None:
+        measured = {k: v for k, v in part.items() if k not in ("doing", "complete")} | measured | {"rows": measured["rows"] + part.get("rows", [])}
+        if why is None or part.get("complete"):
             return measured
         workload, peer = part.get("doing", (None, None))
         print(f"{workload or 'the beginning'}, {peer or 'while measuring'}: {why}", file=sys.stderr)
@@ -92,7 +92,7 @@ def _process(peers: list[str], options: argparse.Namespace, slow: Mapping[str, l
         elif peer is not None and peer not in failed.get(workload, {}):
             failed.setdefault(workload, {})[peer] = why
         else:
-            done.append(workload)
+            given_up.append(workload)
 
 
 def _slow(parts: list[dict[str, Any]]) -> dict[str, list[str]]:

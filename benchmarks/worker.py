@@ -29,7 +29,8 @@ FAR = 1.5                      # times the time of the best peer: of one that is
 
 
 class Log:
-    """The file of results: what was measured so far, and `doing`, the workload and the peer that are next, either may be None."""
+    """The file of results: what was measured so far, and `doing`, the workload and the peer that are next, either may be None;
+    `complete`: was everything measured?"""
 
     def __init__(self, path: Path):
         self.path = path
@@ -56,6 +57,7 @@ def main() -> None:
             log.document["rows"].append(_measured(workload, [p for p in peers if p.name not in left_out], task, log))
             _say(_line(log.document["rows"][-1]))
             gc.collect()
+    log.document["complete"] = True                # what happens to a library when the process ends is of no interest
     log.doing(None, None)
 
 

@@ -1,6 +1,7 @@
 """The side-by-side: its problems, its table, and one tiny run."""
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks import __main__ as side_by_side
 from benchmarks import build_times, problems, processes, table, worker
 from benchmarks.peers import numpy_peer
 from benchmarks.problems import Problem
@@ -118,6 +120,48 @@ def test_what_a_process_was_doing_is_known_after_it_died(ending: str, why: str |
     assert written["doing"] == ["sum", "jax"]
     assert (said or "").startswith(why or "")
     assert (said is None) == (why is None)
+
+
+Part = tuple[dict[str, Any], str | None]
+DIED = "its process ended with -11"
+
+
+def went(monkeypatch: pytest.MonkeyPatch, *parts: Part) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What comes of processes that end like this, and their tasks."""
+    tasks, coming = [], iter(parts)
+
+    def ran(module: str, task: dict[str, Any], variables: Any) -> Part:
+        tasks.append(json.loads(json.dumps(task)))
+        return next(coming)
+    monkeypatch.setattr(processes, "ran", ran)
+    options = argparse.Namespace(threads=1, only="", rounds=3, batch=0.1, retakes=0, cpu_time=False)
+    return side_by_side._process(["caten", "jax"], options, {}), tasks
+
+
+def part(*workloads: str, doing: tuple[str | None, str | None] = (None, None), **more: Any) -> dict[str, Any]:
+    return {"versions": {"caten": "1"}, "missing": {}, "rows": [{"workload": name} for name in workloads], "doing": list(doing), **more}
+
+
+def test_behind_a_peer_that_crashes_the_next_process_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured, tasks = went(monkeypatch, (part("a", doing=("b", "jax")), DIED), (part("b", "c"), None))
+    assert [row["workload"] for row in measured["rows"]] == ["a", "b", "c"]
+    assert (tasks[1]["done"], tasks[1]["failed"]) == (["a"], {"b": {"jax": DIED}})
+
+
+def test_a_workload_in_which_nobody_is_known_to_crash_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured, tasks = went(monkeypatch, (part("a", doing=("b", None)), DIED), (part(doing=("c", "jax")), DIED), (part("c"), None))
+    assert [row["workload"] for row in measured["rows"]] == ["a", "c"]
+    assert tasks[2]["done"] == ["b", "a"]
+
+
+def test_a_peer_that_crashes_at_once_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured, tasks = went(monkeypatch, (part(doing=(None, "jax")), DIED), (part("a"), None))
+    assert measured["missing"] == {"jax": DIED}
+    assert tasks[1]["peers"] == ["caten"]
+
+
+def test_a_crash_when_everything_is_measured_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert went(monkeypatch, (part("a", complete=True), DIED))[0]["missing"] == {}
 
 
 def test_build_times_are_a_table() -> None:
