@@ -223,3 +223,16 @@ def test_threads_are_started_once_for_all_parallel_loops_of_a_nest() -> None:
 def test_threads_share_no_loop_with_computations_of_its_own(between: str) -> None:
     body = f"(for k 0 N 1 serial {between} (for i 0 M 1 parallel (for j 0 N 1 serial (setf (aref Y i j) 0.0))))"
     assert "#pragma omp parallel for" in rendered(body, renderer=Threads())
+
+
+@pytest.mark.parametrize("nest", [
+    "(for i 0 (cast i64 (aref Y 0 0)) 1 parallel BODY)", "(for i (cast i64 (aref Y 0 0)) M 1 parallel BODY)",
+    "(for l 0 (cast i64 (aref Y 0 0)) 1 serial (for i 0 M 1 parallel BODY))", "(for l (cast i64 (aref Y 0 0)) M 1 serial (for i 0 M 1 parallel BODY))",
+    "(for l 0 M (cast i64 (aref Y 0 0)) serial (for i 0 M 1 parallel BODY))", "(if (< (aref Y 0 0) 1.0) ((for i 0 M 1 parallel BODY)))",
+])
+def test_threads_share_no_loop_that_reads_what_the_next_one_may_write(nest: str) -> None:
+    """A thread that is late would see what another one, already in the next parallel loop, has stored."""
+    body = f"(for k 0 N 1 serial {nest.replace('BODY', '(for j 0 N 1 serial (setf (aref Y i j) 0.0))')})"
+    alone = rendered(body.replace("(cast i64 (aref Y 0 0))", "2").replace("(aref Y 0 0)", "2.0"), renderer=Threads())
+    assert "#pragma omp for" in alone
+    assert "#pragma omp for" not in rendered(body, renderer=Threads())

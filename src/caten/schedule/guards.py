@@ -4,7 +4,7 @@ from __future__ import annotations
 from ..core.expr import Expr, Op, Var
 from ..core.node import substitute
 from ..loop.affine import canonical
-from ..loop.context import Context
+from ..loop.context import Context, ends_in_failure
 from ..loop.statements import Aref, For, If, Incf, Let, Local, Ref, Setf, Stmt, Vref
 from .nests import mentions, reads_memory, stride_in
 from .shapes import is_inside
@@ -20,11 +20,11 @@ def below(index: Expr, bound: Expr, context: Context) -> tuple[Expr, ...]:
 
 
 def guarded(stmts: tuple[Stmt, ...], conds: tuple[Expr, ...]) -> tuple[Stmt, ...]:
-    """`conds` around every store below. A list that declares values, and a loop or condition that reads memory, is wrapped as a whole,
-    so that nothing is read where the conditions fail."""
+    """`conds` around every store below. A list that declares values or checks what its later statements rely on, and a loop or condition that
+    reads memory, is wrapped as a whole, so that nothing is read where the conditions fail."""
     if not conds or not stmts:
         return stmts
-    if any(isinstance(s, Let | Local) for s in stmts):
+    if any(isinstance(s, Let | Local) or (isinstance(s, If) and ends_in_failure(s.then)) for s in stmts):
         return (wrapped(stmts, conds),)
     return tuple([_guarded(s, conds) for s in stmts])
 
