@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import ClassVar
 
 import pytest
 
@@ -128,6 +129,18 @@ def test_schedules_that_are_the_same_code_are_measured_once() -> None:
     shop = Same()
     searched(shop)
     assert len(shop.measured) == 1
+
+
+def test_a_hole_of_which_some_values_change_nothing_is_left_alone() -> None:
+    class Idle(Fake):
+        asked: ClassVar[list[Choices]] = []
+
+        def make(self, choices: Choices) -> Candidate | None:
+            self.asked.append(choices)
+            return Candidate(choices, str(choices), "present" if "gemm.rows" in dict(choices.values) else str(choices))
+    shop = Idle()
+    searched(shop)
+    assert len([c for c in shop.asked if "gemm.rows" in dict(c.values)]) == search.ENOUGH
 
 
 def test_what_is_refused_costs_nothing() -> None:

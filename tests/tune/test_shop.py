@@ -16,7 +16,7 @@ from caten import pipeline
 from caten.bench import timing
 from caten.core.program import Schedule
 from caten.core.text import show
-from caten.errors import CatenError
+from caten.errors import CatenError, error
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
 from caten.options import Options
@@ -145,6 +145,17 @@ def test_what_the_machine_rules_out_is_not_made(folder: Path) -> None:
 @pytest.mark.parametrize("schedule", ["(schedule (split nothing 4))", "(schedule (unroll"])
 def test_a_record_that_does_not_apply_is_no_candidate(axpy: Shop, schedule: str) -> None:
     assert axpy.replayed(schedule, DEFAULTS) is None
+
+
+def test_a_candidate_is_verified_before_it_counts(axpy: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(program: object) -> None:
+        raise error("E480", "not shown to be right")
+    axpy.check()
+    monkeypatch.setattr(shop.level, "verify", refuse)
+    some = candidate(axpy, 2)
+    (short,), (long,) = axpy.ratios([some], False), axpy.ratios([some], True)
+    assert short is not None
+    assert long is None
 
 
 def test_moderate_sizes_keep_the_conditions(folder: Path) -> None:

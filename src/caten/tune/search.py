@@ -21,6 +21,7 @@ GROUP = 3                      # candidates that are measured beside each other
 MADE = 9                       # candidates that are made before the model says which come first; of the first ones, as many as are measured at once
 HOPEFUL = 1.005                # in a short measurement: then a long one pays
 HOPELESS = 0.97                # a change that alone made it slower than this is not tried together with others
+ENOUGH = 2                     # values of a hole that are the same code, until the others are taken to be
 LEAST = 1.01                   # a gain that is less is none
 FINALISTS = 3                  # that are measured once more, until one is confirmed
 
@@ -85,10 +86,13 @@ class Search:
     _seen: set[str] = field(default_factory=set)
     _tried: set[Choices] = field(default_factory=set)
     _alone: dict[tuple[str, int], float] = field(default_factory=dict)
+    _present: str = ""
+    _same: dict[str, list[bool]] = field(default_factory=dict)            # by hole: are other values the same code at these sizes?
 
     def run(self, present: Candidate, first: Iterable[Candidate] = ()) -> Scored | None:
         """The best schedule that is confirmed to be faster than `present`, or None. `first`: candidates to begin with, such as an earlier record."""
         self._start = self.clock()
+        self._present = present.code
         self._seen.add(present.code)
         self._measure([c for c in first if self._is_new(c)])
         beam, expanded = [DEFAULTS], set[Choices]()
@@ -135,11 +139,19 @@ class Search:
         for choices in changes:
             if self._over():
                 return
-            if choices not in self._tried:
-                self._tried.add(choices)
-                candidate = self.shop.make(choices)
-                if candidate is not None and self._is_new(candidate):
-                    yield candidate
+            if choices in self._tried or any(self._is_idle(hole) for hole, _ in choices.values):
+                continue
+            self._tried.add(choices)
+            candidate = self.shop.make(choices)
+            if candidate is not None and len(choices.values) == 1:
+                self._same.setdefault(choices.values[0][0], []).append(candidate.code == self._present)
+            if candidate is not None and self._is_new(candidate):
+                yield candidate
+
+    def _is_idle(self, hole: str) -> bool:
+        """Did several values of a hole change nothing, and none something?"""
+        same = self._same.get(hole, [])
+        return len(same) >= ENOUGH and all(same)
 
     def _measure(self, group: Sequence[Candidate]) -> None:
         """A short measurement, and a long one of what it does not sort out."""

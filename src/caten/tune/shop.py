@@ -91,7 +91,6 @@ class Shop:
             program = script.recorded(recipes.drafted(self.before, choices=choices, likely=self._likely).program, ())
             if not cost.fits(program, self.machine):
                 return None
-            level.verify(program)
         except CatenError:
             return None
         return self._kept(choices, program)
@@ -100,14 +99,14 @@ class Shop:
         """The candidate that an earlier record holds; None where it does not apply any more."""
         try:
             program = script.apply(self.before, script.parse_schedule(schedule).steps)
-            level.verify(program)
         except CatenError:
             return None
         return self._kept(choices, program)
 
     def ratios(self, candidates: Sequence[Candidate], thorough: bool) -> list[Ratios | None]:
         effort = self.long if thorough else self.short
-        builts = {c.schedule: built for c in candidates if (built := self._proven(c)) is not None}
+        right = [c for c in candidates if not thorough or self._is_verified(c)]
+        builts = {c.schedule: built for c in right if (built := self._proven(c)) is not None}
         found: dict[str, list[statistics.Estimate]] = {schedule: [] for schedule in builts}
         for number in range(len(self.sizes)):
             going = {s: builts[s] for s, ratios in found.items() if len(ratios) == number}
@@ -153,6 +152,14 @@ class Shop:
             assert isinstance(bound, LoopProgram)
             texts += [show(k) for k in simplify.simplify_program(pipeline.bind_sizes(bound)).kernels]
         return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+    def _is_verified(self, candidate: Candidate) -> bool:
+        """Is its program shown to be right? That takes as long as making it, and few candidates come so far."""
+        try:
+            level.verify(self._programs[candidate.schedule])
+        except CatenError:
+            return False
+        return True
 
     def _proven(self, candidate: Candidate) -> Built | None:
         """Compiled, and its results are right at moderate sizes."""
