@@ -10,14 +10,14 @@ from schedule_nets import SIZES, assert_same, program
 from test_schedule_goldens import FOLDER, cases
 from test_schedule_refusals import REFUSALS
 
-from caten.core.expr import Op, Var, index
+from caten.core.expr import Expr, Op, Var, index
 from caten.core.node import substitute
 from caten.errors import CatenError
 from caten.loop.affine import canonical
 from caten.loop.effects import reads, writes
-from caten.loop.statements import Local, LoopProgram
-from caten.schedule import producers, script
-from caten.schedule.primitives import compute_at, fuse, merge, specialize, widen
+from caten.loop.statements import Aref, For, Local, LoopProgram
+from caten.schedule import beginnings, producers, script
+from caten.schedule.primitives import compute_at, fuse, merge, specialize, stage, widen
 from caten.schedule.producers import Produced
 
 
@@ -30,6 +30,15 @@ def unasked(program: LoopProgram, array: str, refuse: Callable[..., CatenError])
     made = tuple([s for s in around if array in writes(s)])
     readers = tuple([s for s in around if array in reads(s) and s not in made])
     return Produced(local, around, made, readers, ())
+
+
+def unproven(program: LoopProgram, found: For, ref: Aref, axes: Any, guards: Any, fn: str, shape: Any,
+             right: Callable[..., Any] = stage.beginning) -> tuple[LoopProgram, Expr]:
+    """The first sum of each element, whichever elements there are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(beginnings, "obstacle_to_cover", lambda *_: None)
+        made: tuple[LoopProgram, Expr] = right(program, found, ref, axes, guards, fn, shape)
+    return made
 
 
 PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
@@ -47,8 +56,9 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "inline: what is read in between is not asked": ("inline", "inline.produced", unasked),
     "compute_at: one element less": ("compute_at", "compute_at.largest", lambda e, right=compute_at.largest: (right(e) or 2) - 1),
     "compute_at: what is read in between is not asked": ("compute_at", "compute_at.produced", unasked),
-    "stage: a tile is taken to be set": ("stage", "stage._Tile._is_set", lambda tile, stmts, context: True),
-    "stage: cells that meet are not seen": ("stage", "stage.obstacle_to_one_to_one", lambda ref, axes, extents, context: None),
+    "stage: a tile is taken to be set": ("stage", "stage._Staged._is_set", lambda tile, stmts, context: True),
+    "stage: elements without a first sum are not seen": ("stage", "stage.beginning", unproven),
+    "stage: cells that meet are not seen": ("stage", "staging.obstacle_to_one_to_one", lambda ref, axes, extents, context: None),
     "specialize: a size is taken for another": (
         "specialize", "specialize._equalities", lambda cond, find=specialize._equalities: [(v, index(c.value + 1)) for v, c in find(cond)]),
 }
@@ -57,7 +67,7 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
 @pytest.mark.parametrize("title", PLANTED)
 def test_a_planted_fault_is_caught(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, target, fault = PLANTED[title]
-    monkeypatch.setattr(f"caten.schedule.primitives.{target}", fault)
+    monkeypatch.setattr(f"caten.schedule.{target if target.startswith('staging') else 'primitives.' + target}", fault)
     good = [(steps, text) for steps, text, _ in cases(FOLDER / f"{name}.txt").values()]
     bad = [(steps, text) for _, steps, text, _ in REFUSALS if f"({name} " in steps]
     assert any(is_caught(steps, text) for steps, text in good + bad)

@@ -25,6 +25,16 @@ def products(fill: str = "(where (< r N) (aref u r) 0.0)", use: str = "(if (< p 
             f" (setf (aref P) {start}) (for p 0 4 1 serial {use}) {end})")
 
 
+BLANK = "(for i 0 M 1 serial (setf (aref w i) 0.0))"
+
+
+def begun(before: str, least: int = 0, hi: str = "M", where: str = "i_2", cond: str = "", around: str = "{}", beside: str = "") -> str:
+    """Sums of rows into w, after a nest that may set it to zero."""
+    add = f"(incf (aref w {where}) (aref A {where} j))"
+    inner = around.format(f"(for j 0 N 1 serial {f'(if {cond} ({add}))' if cond else add})")
+    return f"{before} (for i_2 {least} {hi} 1 serial {beside} {inner})"
+
+
 REFUSALS = (
     # steps that are malformed
     ("E501", "(split q 4)", ONE, "split q: there is no loop 'q'; the loops are: j"),
@@ -240,6 +250,18 @@ REFUSALS = (
     ("E527", "(pad j 4) (pad j 2)", ONE, "is a multiple already"),
     ("E527", "(pad j 4)", "(for j 0 N 2 serial (setf (aref v j) x))", "pad j 4: its step is 2, not 1"),
     ("E527", "(pad j 4)", "(for j 0 (cast i64 (aref Q 0)) 1 serial (if (< j N) ((setf (aref Q j) 1:i32))))", "pad j 4: its range reads memory"),
+    # begin
+    ("E515", "(stage j w begin register)", begun(""), "stage j w: nothing before sets w to 0.0; use partial"),
+    ("E515", "(stage j w begin register)", begun("(for i 0 M 1 serial (setf (aref w i) 1.0))"), "what uses w before does not set all of it to 0.0"),
+    ("E515", "(stage j w begin register)", begun("(for i 1 M 1 serial (setf (aref w i) 0.0))"), "what uses w before does not set all of it to 0.0"),
+    ("E515", "(stage j w begin register)", begun(f"{BLANK} (for l 0 M 1 serial (setf (aref v 0) (aref w l)))"), "what uses w before does not set all of it"),
+    ("E515", "(stage j w begin register)", begun(f"(if (< x 1.0) ({BLANK}))"), "what uses w before does not set all of it to 0.0"),
+    ("E515", "(stage j w begin register)", begun(BLANK, least=1), "stage j w: 'i_2' does not count from 0; use partial"),
+    ("E515", "(stage j w begin register)", begun(BLANK, where="(- (- M 1) i_2)"), "(- (- M 1) i_2) is not counted by digits"),
+    ("E515", "(stage j w begin register)", begun(BLANK, hi="(- M 1)"), "'i_2' does not reach all elements"),
+    ("E515", "(stage j w begin register)", begun(BLANK, around="(if (< (* 2 i_2) M) ({}))"), "'j' runs only where (< (* 2 i_2) M)"),
+    ("E515", "(split j 4 min) (reorder jo i_2 ji) (stage ji w begin register)", begun(BLANK, cond="(< (* 2 i_2) M)"), "where (< (* 2 i_2) M) fails, nothing is added"),
+    ("E515", "(stage j w begin register)", begun(BLANK, beside="(setf (aref v 0) (aref w i_2))"), "w is used beside 'j', too"),
     # flatten
     ("E533", "(flatten A)", ROWS, "flatten A: there is no local array 'A'; these are: none"),
     ("E533", "(stage i w accumulate scratch i) (flatten w_tile)", ROWS, "flatten w_tile: (local w_tile f32 (M) scratch) has fewer than two axes"),

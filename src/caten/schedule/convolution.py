@@ -20,6 +20,7 @@ from .nests import loops_in, mentions
 from .tiles import gemm_tile
 
 WIDTH = 8                       # places of a line in a tile
+SHARE = 2                       # how much less is summed at once than in a plain product: packed windows and weights fit the first cache together
 USUAL = 3                       # places of a window in a direction where the number is not known
 STEPS = (1, 2)                  # between windows, for which there are copies of what packs them where the number is not known
 
@@ -37,7 +38,7 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool) -
     tile = gemm_tile(machine, c.out.dtype, products(draft, window) * USUAL ** len(unknown), draft.choice)
     draft.take("reorder", *outside, row, channel, *c.columns, *window)
     around, inside = _tiled(draft, c, tile.columns)
-    co, ci = draft.take("split", channel, tile.depth, "min")
+    co, ci = draft.take("split", channel, max(1, tile.depth // SHARE), "min")
     oo, oi = draft.take("split", row, tile.panel, "min")
     oio, oii = draft.take("split", oi, tile.rows, "pad")
     draft.take("reorder", *outside, oo, co, *around, oio, ci, *window, oii, *inside)
@@ -45,7 +46,7 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool) -
     before = _locals(draft)
     right = draft.take("stage", oio, c.right.buffer, "read", "scratch", ci, *window, *inside)
     (packed,) = _locals(draft) - before
-    sums = draft.take("stage", ci, c.out.buffer, "partial", "register", oii, *inside)
+    sums = summed(draft, ci, c.out.buffer, oii, *inside)
     tiles = sorted(_locals(draft) - before)
     if threads and not draft.thread(*c.batch) and draft.thread(*around):
         draft.thread(left[0])
@@ -72,6 +73,14 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool) -
     draft.tries(("prefetch", next(n for n in left if n.startswith(f"{oii}_")), c.left.buffer, draft.choice("gemm.ahead", ROWS_AHEAD)))
     if window and products(draft, window[-1:]) in range(2, draft.choice("gemm.steps", MOST_STEPS) + 1):
         draft.take("unroll", window[-1])
+
+
+def summed(draft: Draft, loop: str, buffer: str, *axes: str) -> tuple[str, ...]:
+    """Partial sums in registers; where a nest before only sets what they are added to, the first of them does. The new loops."""
+    before = {loop.name for loop in loops_in(draft.program)}
+    if not draft.tries(("stage", loop, buffer, "begin", "register", *axes)):
+        draft.take("stage", loop, buffer, "partial", "register", *axes)
+    return tuple([loop.name for loop in loops_in(draft.program) if loop.name not in before])
 
 
 def _tiled(draft: Draft, c: Contraction, cells: int) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any
 
 from ..core.dtypes import is_complex
+from ..core.expr import Const
 from ..core.program import Machine, Schedule, Size, Target
 from ..loop.simplify import simplify_program
-from ..loop.statements import Aref, For, If, LoopProgram, Stmt
+from ..loop.statements import Aref, For, If, LoopProgram, Setf, Stmt
 from .choices import DEFAULTS, Choices
 from .classify import Chain, Contraction, along_memory, chain_of, contraction, reduction
 from .convolution import convolution, slides
@@ -56,10 +57,23 @@ def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, c
     target = program.first(Target)
     if target is None or target.machine.groups:
         return draft
-    for name in [loop.name for kernel in program.kernels for loop in outermost(kernel.body)][:MAX_NESTS]:
-        for nest in (*_for_likely_sizes(draft, name), name):
-            _nest(draft, nest, target.machine, True)
+    nests = [loop for kernel in program.kernels for loop in outermost(kernel.body)][:MAX_NESTS]
+    blank = [loop for loop in nests if _is_begun_by_others(program, loop, nests)]
+    for loop in [loop for loop in nests if loop not in blank]:
+        for name in (*_for_likely_sizes(draft, loop.name), loop.name):
+            _nest(draft, name, target.machine, True)
+    for name in [loop.name for kernel in draft.program.kernels for loop in kernel.body if loop in blank and isinstance(loop, For)]:
+        _nest(draft, name, target.machine, True)
     return draft
+
+
+def _is_begun_by_others(program: LoopProgram, loop: For, nests: list[For]) -> bool:
+    """Does a nest do nothing but setting what products are added to later?"""
+    match chain_of(loop).body:
+        case (Setf(ref=Aref(buffer=name), value=Const()),):
+            products = [contraction(program, chain_of(nest)) for nest in nests[nests.index(loop) + 1:]]
+            return any(c is not None and c.out.buffer == name for c in products)
+    return False
 
 
 def _for_likely_sizes(draft: Draft, name: str) -> tuple[str, ...]:
