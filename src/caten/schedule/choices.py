@@ -23,8 +23,6 @@ HOLES: dict[str, tuple[int, ...]] = {
     "narrow.streams": (4, 8, 16),                            # rows of the right operand that are read side by side
     "narrow.block": (256, 512, 1024, 4096),                  # columns that one thread sweeps
     "narrow.vectors": (1, 2, 4),                             # of the result, in registers while the rows are added
-    "narrow.unpacked": (0, 1),                               # is a product whose right operand is small left unpacked?
-    "narrow.fits": (1, 2, 8, 32),                            # times the first cache: such a right operand is small
     "sums.tree": (0, 1),                                     # are partial sums added up as a tree?
     "sums.block": (1 << 14, 1 << 16, 1 << 18),               # of a long sum: what one thread adds up at a time
     "sums.vectors": (1, 2, 4, 6, 8),                         # of partial sums along memory

@@ -15,7 +15,6 @@ from .tiles import gemm_tile
 FEW = 3                         # rows from which on packing the right operand pays
 ROWS_AT_ONCE = 8                # of the right operand: streams that are read side by side
 BLOCK = 512                     # columns that one thread sweeps
-FITS = 2                        # times the first cache: a right operand that is so large is not packed in a product of many
 VECTORS = 2                     # of the result, in registers while the rows are added
 
 
@@ -36,9 +35,7 @@ def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: i
     loops = {loop.name: loop for loop in chain.loops}
     i, j, k = loops[c.rows[-1]], loops[c.columns[-1]], loops[c.sums[-1]]
     plain = all(loop.lo == Const(0, "i64") and isinstance(loop.hi, Var) for loop in (i, j, k))
-    if len(c.rows) + len(c.columns) + len(c.sums) > 3 or not plain or not is_float(c.out.dtype) or not machine.has_fma:
-        return
-    if not c.batch and not draft.choice("narrow.unpacked", 0):
+    if not c.batch or len(c.rows) + len(c.columns) + len(c.sums) > 3 or not plain or not is_float(c.out.dtype) or not machine.has_fma:
         return
     if contiguous_loop(draft.program, c.right, (*c.columns, *c.sums)) == j.name:
         draft.attempts(lambda d: unpacked(d, c, chain, machine, lanes, threads))
@@ -50,7 +47,7 @@ def unpacked(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes
     rows, columns = gemm_tile(machine, c.out.dtype).rows, 2 * lanes
     m, n, depth = [loops[name].hi for name in (c.rows[-1], c.columns[-1], c.sums[-1])]
     whole = ("and", ("=", ("mod", str(n), str(columns)), "0"), ("=", ("mod", str(m), str(rows)), "0"))
-    fits = ("<=", ("*", str(depth), str(n)), str(draft.choice("narrow.fits", FITS) * machine.cache_bytes[0] // DTYPES[c.out.dtype].bytes))
+    fits = ("<=", ("*", str(depth), str(n)), str(2 * machine.cache_bytes[0] // DTYPES[c.out.dtype].bytes))
     copies = dict(zip(chain.names, draft.take("specialize", chain.names[0], ("and", fits, whole), "d"), strict=True))
     batch = tuple([copies[name] for name in c.batch])
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
