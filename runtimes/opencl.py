@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from caten.core.program import Machine
 from caten.errors import Diagnostic, ToolError
-from caten.render.device import DeviceStyle, Dialect
+from caten.render.device import DeviceStyle, Dialect, integers
 from caten.runtime import device, process
 from caten.runtime.call import callables
 from caten.runtime.protocol import CompileRecord, Int, Option, Runtime, Text, Unavailable
@@ -37,8 +37,7 @@ class OpenCL(DeviceStyle, Runtime):
         value="{type} {name}", memory="__global ", shared="__local ", group="get_group_id(0)",
         threads=("get_local_id(0)", "get_local_id(1)", "get_local_id(2)"), barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
         fail="atomic_min(ct_status, {row});", status="volatile __global int *{name}",
-        typedefs={**{f"int{b}_t": n for b, n in ((8, "char"), (16, "short"), (32, "int"), (64, "long"))},
-                  **{f"uint{b}_t": n for b, n in ((8, "uchar"), (16, "ushort"), (32, "uint"), (64, "ulong"))}},
+        words=integers(signed="char, short, int, long", unsigned="uchar, ushort, uint, ulong"),
         prelude="#pragma OPENCL FP_CONTRACT OFF\n")
     options = ("-cl-std=CL1.2", "-cl-fp32-correctly-rounded-divide-sqrt")
 

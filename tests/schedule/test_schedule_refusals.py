@@ -47,7 +47,7 @@ REFUSALS = (
     ("E503", "(split j 4 cut a)", ONE, "(split j 4 cut a): name both loops, the outer and the inner one"),
     ("E503", "(split 7 4)", ONE, "(split 7 4): expected the name of a loop, not '7'"),
     ("E503", "(parallel j j)", ONE, "(parallel j j): 2 words do not fit (parallel LOOP)"),
-    ("E503", "(stage j u read pocket)", ONE, "expected one of register, stack, scratch, not 'pocket'"),
+    ("E503", "(stage j u read pocket)", ONE, "expected one of register, stack, scratch, shared, not 'pocket'"),
     ("E503", "(reorder j)", ONE, "(reorder j): 1 words do not fit (reorder LOOP LOOP LOOP…)"),
     # split
     ("E510", "(split j 0)", ONE, "split j: a tile has at least one iteration, not 0"),

@@ -60,8 +60,8 @@ def misplaced(kernel: Kernel) -> Fault | None:
     """A statement of a kernel that cannot be where it is, and why; None where all is well."""
     grid, block = grid_of(kernel), block_of(kernel)
     for nest, mark in ((grid, "grid"), (block, "block")):
-        if len(nest) > MOST_AXES:
-            return nest[-1], f"more than {MOST_AXES} {mark} loops"
+        if mark == "block" and len(nest) > MOST_AXES:
+            return nest[-1], f"more than {MOST_AXES} block loops"
         inner = [loop.name for loop in nest]
         for loop in nest:
             if not is_const(loop.step, 1) or any(reads(e) or _mentions(e, inner) for e in (loop.lo, loop.hi)):

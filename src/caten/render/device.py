@@ -39,8 +39,8 @@ class Dialect:
     `kernel`: what begins a kernel's function; `function`: what begins any other; `pointer`, `constant` (a pointer to what is only read), `value`: a
     parameter; `own`: the parameters that every kernel has; `memory`: before the type that a pointer into the caller's memory points to; `shared`:
     before an array of a group; `group`: the number of the group; `threads`: that of the thread, for x, y and z; `barrier`, `fail`: statements;
-    `status`: the parameter of the word that `fail` sets; `typedefs`: the spelling of every `…_t`; `prelude`: what the text begins with; `compound`: a
-    struct of values; `suffix`: behind the name of a function of float32, `math` before that of any function.
+    `status`: the parameter of the word that `fail` sets; `words`: the lines that define what the text may use; `prelude`: what it begins with;
+    `compound`: a struct of values; `suffix`: behind the name of a function of float32.
     """
 
     kernel: str
@@ -55,12 +55,17 @@ class Dialect:
     barrier: str
     fail: str
     status: str
-    typedefs: Mapping[str, str]
+    words: Mapping[str, str]
     own: tuple[str, ...] = ()
     prelude: str = ""
     compound: str = "({type}){{"
     suffix: str = ""
-    math: str = ""
+
+
+def integers(**spelled: str) -> dict[str, str]:
+    """Lines that define `int8_t …` by the words for 8, 16, 32 and 64 bits; the same with `u` before them are unsigned."""
+    return {f"{u}int{bits}_t": f"typedef {word} {u}int{bits}_t;" for u, words in (("", "signed"), ("u", "unsigned"))
+            for bits, word in zip((8, 16, 32, 64), spelled[words].split(", "), strict=True)}
 
 
 class DeviceHelpers(Helpers):
@@ -71,12 +76,10 @@ class DeviceHelpers(Helpers):
         self.dialect = dialect
 
     def function(self, name: str, result: str, args: str, body: str, storage: str = "") -> str:
-        if self.dialect.compound != Dialect.compound:
-            body = re.sub(r"\((ct_c\d+)\)\{", lambda m: self.dialect.compound.format(type=m[1]), body)
         return super().function(name, result, args, body, self.dialect.function)
 
     def libm(self, name: str, dtype: str) -> str:
-        return f"{self.dialect.math}{name}{self.dialect.suffix if dtype == 'f32' else ''}"
+        return f"{name}{self.dialect.suffix if dtype == 'f32' else ''}"
 
     def apply(self, fn: str, dtype: str, lanes: int, args: tuple[Code, ...]) -> Code:
         spelling = self.ops.get(fn)
@@ -179,8 +182,9 @@ class DeviceStyle(CStyle):
         helpers = DeviceHelpers(self.types, self.ops, self.dialect, self.fused)
         kernels = [self._thread(p, k, launch(p, k, n), helpers) for p in programs for n, k in enumerate(self._looked_at(p).kernels, 1)]
         body = helpers.text() + "\n" + "\n".join(kernels)
-        known = [f"typedef {spelled} {name};" for name, spelled in self.dialect.typedefs.items() if re.search(rf"\b{name}\b", body)]
-        pieces = [self.dialect.prelude, "\n".join(known) + "\n" if known else "", body]
+        body = re.sub(r"\((ct_c\d+)\)\{", lambda m: self.dialect.compound.format(type=m[1]), body)
+        known = [line + "\n" for name, line in self.dialect.words.items() if re.search(rf"\b{name}\b", body)]
+        pieces = [self.dialect.prelude, "".join(known), body]
         return "\n".join([title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])
 
     def _looked_at(self, program: LoopProgram) -> LoopProgram:

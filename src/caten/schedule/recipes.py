@@ -55,7 +55,11 @@ def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, c
     """The recipes' schedule, with these values of its holes; `likely`: sizes for which it may have copies."""
     draft = Draft(program, verify, careful, choices, likely)
     target = program.first(Target)
-    if target is None or target.machine.groups:
+    if target is None:
+        return draft
+    if target.machine.groups:
+        from .devices import on_threads  # few programs are for devices
+        on_threads(draft, target.machine)
         return draft
     nests = [loop for kernel in program.kernels for loop in outermost(kernel.body)][:MAX_NESTS]
     blank = [loop for loop in nests if _is_begun_by_others(program, loop, nests)]

@@ -74,7 +74,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "bind": Primitive(bind, ("loop", MARKS)),
     "separate": Primitive(separate, ("kernel",)),
     "spread": Primitive(spread, ("loop", "count"), ("name",)),
-    "stage": Primitive(stage, ("loop", "buffer", HOWS, ("register", "stack", "scratch")), (), "loop"),
+    "stage": Primitive(stage, ("loop", "buffer", HOWS, ("register", "stack", "scratch", "shared")), (), "loop"),
     "precompute": Primitive(precompute, ("buffer",)),
     "prefetch": Primitive(prefetch, ("loop", "buffer", "count"), (("write",),)),
     "stream": Primitive(stream, ("loop", "buffer")),

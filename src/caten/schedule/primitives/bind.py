@@ -5,7 +5,7 @@ from ...core.expr import Const
 from ...core.program import Target
 from ...loop.dependence import carried_dependence
 from ...loop.groups import block_of, is_bound, misplaced, race
-from ...loop.statements import Kernel, LoopProgram
+from ...loop.statements import Kernel, Local, LoopProgram
 from ..nests import context_at, find, loops_in, refusal, replaced
 
 MARKS = ("grid", "block")
@@ -14,8 +14,8 @@ MARKS = ("grid", "block")
 def bind(program: LoopProgram, loop: str, mark: str) -> LoopProgram:
     """Every iteration of a loop runs in a group of its own (`grid`), or in a thread of its own of each group (`block`: a constant number of them).
 
-    A kernel is one nest then: up to three grid loops, the outermost, then up to three block loops, then what one thread does. Of block loops the
-    innermost has neighbouring threads.
+    A kernel is one nest then: grid loops, the outermost, then up to three block loops, then what one thread does. Of block loops the innermost has
+    neighbouring threads.
         (bind io grid) (bind ii block)
         (for io 0 (floordiv (+ N 255) 256) 1 serial            (for io 0 (floordiv (+ N 255) 256) 1 grid
           (for ii 0 256 1 serial                         ->      (for ii 0 256 1 block
@@ -37,6 +37,9 @@ def bind(program: LoopProgram, loop: str, mark: str) -> LoopProgram:
     reason = carried_dependence(new, context) if mark == "grid" else race(new, context)
     if reason is not None:
         raise refusal("E534", step, reason)
+    wide = [n.name for n in kernel.unique() if isinstance(n, Local) and (n.space == "scratch" or not all(isinstance(e, Const) for e in n.shape))]
+    if wide:
+        raise refusal("E534", step, f"every thread would need the array '{wide[0]}' for itself")
     _check_size(program, kernel, step)
     return made
 

@@ -14,6 +14,7 @@ from ..nests import find, mentions, refusal, replaced, writes
 from ..shapes import MAX_STACK_BYTES, bytes_of
 from ..staging import Edge, Tile
 from ..tidy import tidied
+from .stage_shared import stage_shared
 
 HOWS = ("read", "write", "accumulate", "partial", "begin", "tree")
 
@@ -27,6 +28,16 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
         (for i 0 M 1 serial                               (local B_tile f32 (8) stack)
           (for p 0 8 1 serial                             (for p_r 0 8 1 serial (setf (aref B_tile p_r) (aref B p_r)))
             (incf (aref A i) (aref B p))))          ->    (for i 0 M 1 serial (for p 0 8 1 serial (incf (aref A i) (aref B_tile p))))
+    read … shared: the threads of a group fill the tile together, each some of its cells, and wait for each other; block loops may be axes.
+        (stage p B read shared i p)
+        (for g 0 G 1 grid                                 (for g 0 G 1 grid
+          (for i 0 4 1 block                                (local B_tile f32 (4 8) shared)
+            (for p 0 8 1 serial                             (for i 0 4 1 block
+              (incf (aref A g i) (aref B i p)))))     ->      (for p_f 0 8 1 serial
+                                                                (let c i64 (+ (* 4 p_f) i))
+                                                                (setf (aref B_tile (floordiv c 8) (mod c 8)) (aref B (floordiv c 8) (mod c 8))))
+                                                              (barrier)
+                                                              (for p 0 8 1 serial (incf (aref A g i) (aref B_tile i p)))))
     write: every element of the tile is set inside the loop, and stored after it.
         (stage j B write stack i j)
         (for j 0 8 1 serial                               (local B_tile f32 (8 8) stack)
@@ -64,6 +75,10 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
     found = find(program, at, step)
     if how not in HOWS:
         raise refusal("E515", step, f"a tile is one of {', '.join(HOWS)}, not '{how}'")
+    if space == "shared":
+        if how != "read":
+            raise refusal("E515", step, "threads fill a shared tile together with what they read; what they write is theirs")
+        return stage_shared(program, at, buffer, loops)
     if space not in SPACES[:3]:
         raise refusal("E515", step, f"a tile lives in {', '.join(SPACES[:3])}, not '{space}'")
     tile = _Staged(program, found, buffer, space, loops, step)

@@ -7,7 +7,7 @@ from ...loop.affine import canonical
 from ...loop.statements import Local, LoopProgram
 from ..nests import refusal
 
-SPACES = ("stack", "scratch")
+SPACES = ("stack", "scratch", "shared")
 
 
 def widen(program: LoopProgram, tile: str, cells: int) -> LoopProgram:
