@@ -38,7 +38,7 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool) -
     tile = gemm_tile(machine, c.out.dtype, products(draft, window) * USUAL ** len(unknown), draft.choice)
     draft.take("reorder", *outside, row, channel, *c.columns, *window)
     around, inside = _tiled(draft, c, tile.columns)
-    co, ci = draft.take("split", channel, max(1, tile.depth // SHARE), "min")
+    co, ci = draft.take("split", channel, max(1, tile.depth // draft.choice("convolution.share", SHARE)), "min")
     oo, oi = draft.take("split", row, tile.panel, "min")
     oio, oii = draft.take("split", oi, tile.rows, "pad")
     draft.take("reorder", *outside, oo, co, *around, oio, ci, *window, oii, *inside)
@@ -61,7 +61,7 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool) -
         _vectors(draft, name, tile.lanes)
     for name in adding:
         *lines, last = _nest(draft, name, len(inside))
-        _vectors(draft, last, min(WIDTH, tile.lanes) if lines else tile.lanes)
+        _vectors(draft, last, min(_width(draft), tile.lanes) if lines else tile.lanes)
         for line in lines:
             draft.take("unroll", line)
     if machine.has_fma and is_float(c.out.dtype):
@@ -83,14 +83,19 @@ def summed(draft: Draft, loop: str, buffer: str, *axes: str) -> tuple[str, ...]:
     return tuple([loop.name for loop in loops_in(draft.program) if loop.name not in before])
 
 
+def _width(draft: Draft) -> int:
+    """Places of a line in a tile."""
+    return draft.choice("convolution.width", WIDTH)
+
+
 def _tiled(draft: Draft, c: Contraction, cells: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Loops over tiles, and loops inside one: of several lines, where the window slides in two directions."""
     *others, line, column = c.columns if len(c.columns) > 1 else ("", *c.columns)
-    if not line or cells <= WIDTH or not any(mentions(i, (line,)) and mentions(i, c.sums) for i in c.right.index):
+    if not line or cells <= _width(draft) or not any(mentions(i, (line,)) and mentions(i, c.sums) for i in c.right.index):
         xo, xi = draft.take("split", column, cells, "pad")
         return (*c.columns[:-1], xo), (xi,)
-    xo, xi = draft.take("split", column, WIDTH, "pad")
-    yo, yi = draft.take("split", line, cells // WIDTH, "pad")
+    xo, xi = draft.take("split", column, _width(draft), "pad")
+    yo, yi = draft.take("split", line, cells // _width(draft), "pad")
     return (yo, *others, xo), (yi, xi)                       # many lines are more work to share than one image
 
 
@@ -112,7 +117,7 @@ def _windows_as_vectors(draft: Draft, c: Contraction, filling: list[str], window
     depth = 1 + len(window) + len(inside)
     for name in filling:
         for known in (*_known_steps(draft, c, _nest(draft, name, depth)), name):
-            draft.attempts(partial(_packing, loops=_nest(draft, known, depth), lanes=min(WIDTH, lanes) if len(inside) > 1 else lanes))
+            draft.attempts(partial(_packing, loops=_nest(draft, known, depth), lanes=min(_width(draft), lanes) if len(inside) > 1 else lanes))
 
 
 def _known_steps(draft: Draft, c: Contraction, loops: tuple[str, ...]) -> list[str]:
