@@ -109,3 +109,15 @@ def test_what_is_not_finite_gives_what_it_gave(value: float, place: str) -> None
         run(node, given)
         results.append(given["Y"])
     assert np.array_equal(results[0], results[1], equal_nan=True)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_windows_of_one_place_have_a_nest_of_their_own(machine: str) -> None:
+    h, w = "(- (+ (* y S) p) 1)", "(- (+ (* x S) q) 1)"
+    text = f"""(for o 0 M 1 serial (for y 0 H 1 serial (for x 0 W 1 serial (for c 0 C 1 serial (for p 0 P 1 serial (for q 0 Q 1 serial
+ (if (and (and (<= 0 {h}) (< {h} H)) (and (<= 0 {w}) (< {w} W))) ((incf (aref Y o y x) (* (aref X c {h} {w}) (aref F o c p q)))))))))))"""
+    before = program(text, """(size M) (size C) (size H) (size W) (size S) (size P) (size Q) (buffer X i32 (C H W) (0 1 2) in)
+ (buffer F i32 (M C P Q) (0 1 2 3) in) (buffer Y i32 (M H W) (0 1 2) inout)""", MACHINES[machine])
+    after = scheduled(before)
+    assert "(specialize o (and (= P 1) (= Q 1)) p)" in " ".join(show(taken(after)).split())
+    assert_same(before, after, ((3, 2, 5, 9, 1, 1, 1), (9, 9, 5, 10, 2, 1, 1), (2, 3, 4, 9, 1, 1, 2), (2, 3, 4, 9, 1, 2, 3), (0, 1, 1, 1, 1, 1, 1)))

@@ -11,9 +11,10 @@ from functools import partial
 from ..core.dtypes import is_float
 from ..core.expr import Op, Var
 from ..core.program import Machine
+from ..errors import error
 from ..loop.affine import linear
 from ..loop.statements import Local
-from .classify import Contraction, chain_of, fastest_axis, has_constant_extent
+from .classify import Chain, Contraction, chain_of, contraction, fastest_axis, has_constant_extent
 from .draft import Draft
 from .gemm import MOST_STEPS, ROWS_AHEAD, is_rare, products
 from .nests import loops_in, mentions
@@ -28,6 +29,22 @@ STEPS = (1, 2)                  # between windows, for which there are copies of
 def slides(c: Contraction) -> bool:
     """Is an index of the right operand moved by a loop of the result and by one of the sum?"""
     return any(mentions(i, c.columns) and mentions(i, c.sums) for i in c.right.index)
+
+
+def single_places(draft: Draft, c: Contraction, chain: Chain, machine: Machine, threads: bool) -> None:
+    """A copy of the nest for windows of one place, scheduled: as much is summed over channels alone as in a plain product."""
+    names = [name for name in c.sums[1:] if not has_constant_extent(chain, name)]
+    sizes = [str(draft.loop(name).hi) for name in names if isinstance(draft.loop(name).hi, Var)]
+    if not names or len(sizes) < len(c.sums[1:]):
+        raise error("E511", "there are no windows of which only the call knows the size")
+    whole: tuple[object, ...] = ("=", sizes[0], "1")
+    for size in sizes[1:]:
+        whole = ("and", whole, ("=", size, "1"))
+    first, *_ = draft.take("specialize", chain.names[0], whole, "p")
+    inner = contraction(draft.program, chain_of(draft.loop(first)))
+    if inner is None:
+        raise error("E511", "windows of one place are no product")
+    convolution(draft, inner, machine, threads)
 
 
 def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:

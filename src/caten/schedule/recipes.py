@@ -15,7 +15,7 @@ from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, If, LoopProgram, Setf, Stmt
 from .choices import DEFAULTS, Choices
 from .classify import Chain, Contraction, along_memory, chain_of, contraction, reduction
-from .convolution import convolution, slides
+from .convolution import convolution, single_places, slides
 from .draft import Draft
 from .gemm import gemm
 from .narrow import narrow, small
@@ -149,5 +149,7 @@ def _product(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes
     """Copies for the products that are no squares, then tiles."""
     narrow(draft, c, chain, machine, lanes, threads)
     small(draft, c, chain, machine, lanes, threads)
+    if slides(c):
+        draft.attempts(partial(single_places, c=c, chain=chain, machine=machine, threads=threads))
     if not slides(c) or not draft.attempts(partial(convolution, c=c, machine=machine, threads=threads)):
         gemm(draft, c, machine, threads)
