@@ -1,21 +1,18 @@
 """The reference runtime: C with GNU vector types and OpenMP, by the newest clang that is here, or else gcc.
 
-Tables of spellings come from CStyle; what is here is how the C compiler is chosen and what it is told.
+What is here is how the C compiler is chosen and what it is told; the rest is that of every runtime for C.
 """
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from caten.core.program import Machine
 from caten.core.scalars import OPERATORS
 from caten.errors import CatenError
-from caten.render.cstyle import CStyle
 from caten.runtime import cpu, toolchain
-from caten.runtime.call import callables
-from caten.runtime.library import open_library
-from caten.runtime.protocol import Choice, CompileRecord, Flag, Int, Option, Runtime, Text, Unavailable
+from caten.runtime.compiled import Compiled
+from caten.runtime.protocol import Choice, Flag, Int, Option, Text, Unavailable
 from caten.runtime.toolchain import Compiler
 
 # What SLEEF has in single (suffix f) and double (d), with the error bound in tenths of an ulp that is part of its names.
@@ -24,13 +21,12 @@ SLEEF = ("exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "si
          "log2", "log10", "log1p", "pow", "cbrt", "hypot", "erf", "erfc", "lgamma")
 
 
-class Clang(CStyle, Runtime):
+class Clang(Compiled):
     """The reference runtime."""
 
     api_version, name = 1, "clang"
     description = "C with SIMD and OpenMP, by clang (or gcc where there is no clang)"
     compilers = ("clang", "zig", "gcc")          # families, in the order of preference
-    suffixes = toolchain.SUFFIXES
     config: ClassVar[Mapping[str, Option]] = {
         "OMP": Flag(False, "run parallel loops on several threads, with OpenMP"),
         "MARCH": Text("native", "the CPU to compile for, as -march"),
@@ -46,9 +42,6 @@ class Clang(CStyle, Runtime):
         lanes = self.settings["SIMD_LEN"]
         return machine if lanes is None else machine.replace(vector_bytes=4 << (lanes.bit_length() - 1))
 
-    def available(self) -> None:
-        self.compiler()
-
     def compiler(self) -> Compiler:
         """The one to use; with OMP=1 the first that passes the OpenMP probe."""
         fits = (lambda c: toolchain.has_openmp(c, self.host)) if self.settings["OMP"] else None
@@ -60,9 +53,8 @@ class Clang(CStyle, Runtime):
     def flags(self, compiler: Compiler) -> list[str]:
         """What the C compiler is told, whatever it makes."""
         omp = toolchain.openmp_flags(compiler)[:1] if self.settings["OMP"] else []
-        return [f"-O{self.settings['OPT']}", "-std=c11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fPIC",
-                "-fvisibility=hidden", *compiler.march(self.settings["MARCH"]), *(["-fno-sanitize=undefined"] if compiler.family == "zig" else []),
-                *(["-Wno-psabi"] if compiler.family == "gcc" else []), "-g" if self.host.debug else "-g0", *omp, *self.host.cflags]
+        return [f"-O{self.settings['OPT']}", *toolchain.EXACT, "-fPIC", "-fvisibility=hidden", *compiler.march(self.settings["MARCH"]),
+                *compiler.quiet, "-g" if self.host.debug else "-g0", *omp, *self.host.cflags]
 
     def libraries(self, compiler: Compiler) -> list[str]:
         """What a library is linked with."""
@@ -93,18 +85,5 @@ class Clang(CStyle, Runtime):
         except CatenError:                                       # rendered for another machine
             return True
 
-    def commands(self, source: Path, out: Path, kind: str) -> list[list[str]]:
-        compiler = self.compiler()
-        return toolchain.commands(compiler, self.flags(compiler), self.libraries(compiler), str(source), str(out), kind)
-
-    def compile(self, source: str, out: Path, kind: str) -> CompileRecord:
-        compiler = self.compiler()
-        return toolchain.compile_c(compiler, self.flags(compiler), self.libraries(compiler), source, out, kind, self.host)
-
     def identity(self) -> str:
-        compiler = self.compiler()
-        words = [*compiler.words, *self.flags(compiler), *self.libraries(compiler)]
-        return "\n".join([self.name, compiler.identity(), cpu.fingerprint(self.settings["MARCH"]), *words])
-
-    def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
-        return callables(open_library(artifact, manifest))
+        return f"{super().identity()}\n{cpu.fingerprint(self.settings['MARCH'])}"

@@ -17,7 +17,7 @@ from .loop.statements import LoopProgram
 from .options import Options
 from .pipeline import ignore
 from .runtime import cache
-from .runtime.manifest import Provenance, manifest, manifest_c
+from .runtime.manifest import Provenance, manifest
 from .runtime.protocol import CompileRecord, Runtime
 from .runtime.toolchain import library_name, unwritable
 
@@ -96,8 +96,7 @@ def render_programs(programs: Sequence[Program], options: Options, spec_sha256: 
     source = pipeline.render(loops, options)
     about = provenance(runtime, loops[0].first(Target), spec_sha256)
     described = manifest(loops, runtime, about, ops if len(ops) == len(loops) else ())
-    trailer = manifest_c(described) if "c" in runtime.suffixes else ""
-    return Rendered(ops if len(ops) == len(loops) else (), tuple(loops), source, trailer, described, runtime)
+    return Rendered(ops if len(ops) == len(loops) else (), tuple(loops), source, runtime.trailer(described), described, runtime)
 
 
 def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Provenance:

@@ -189,6 +189,10 @@ class Runtime(ABC):
     def render(self, *programs: LoopProgram) -> str:
         """The source text of one program, or of a library of several. Pure: same programs and options, same text."""
 
+    def trailer(self, manifest: Mapping[str, Any]) -> str:
+        """What the compiler is given after the source, and a reader of the source is not: the manifest, a program around the kernels."""
+        return ""
+
     def commands(self, source: Path, out: Path, kind: str) -> list[list[str]]:
         """The commands (argument vectors) that `compile` would run to make `out` from a source file; `kind` is a key of `suffixes`. Runs nothing."""
         return []

@@ -24,6 +24,8 @@ SUFFIXES = {"c": ".c", "s": ".s", "o": ".o", "a": ".a", "so": ".so"}
 INSTALL = "install one: apt install clang (or gcc), or pip install 'caten[toolchain]'"
 SOURCE = "library.c"                     # the name inside the temporary folder: the same for every compilation, so that equal input gives equal bytes
 PROBE_SECONDS = 60.0
+# What every C compiler must be told, or the same text would mean something else: nothing is fused, integers wrap.
+EXACT = ("-std=c11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv")
 ZIG_LLVM = {"0.13": 18, "0.14": 19, "0.15": 20, "0.16": 21, "0.17": 22}      # the clang inside each version of the ziglang wheel
 OPENMP_PROBE = """int omp_get_num_threads(void);
 __attribute__((visibility("default"))) int ct_probe(void)
@@ -64,6 +66,11 @@ class Compiler:
         if self.family == "zig" or not word.startswith("x86_64"):
             return ["-march=" + (word.replace("-", "_") if self.family == "zig" else word)]
         return ["-march=" + word.replace("_", "-")]
+
+    @property
+    def quiet(self) -> list[str]:
+        """What keeps it from checking or warning of what is meant."""
+        return {"zig": ["-fno-sanitize=undefined"], "gcc": ["-Wno-psabi"]}.get(self.family, [])
 
     def archiver(self) -> list[str]:
         """The words that start `ar`."""
@@ -140,6 +147,18 @@ def choose(cc: str | None, kinds: Sequence[str], host: Host, fits: Callable[[Com
     raise Unavailable(f"there is no C compiler ({looked})", INSTALL)
 
 
+def cross(cc: str | None, kinds: Sequence[str], host: Host, fits: Callable[[Compiler], bool], target: str) -> Compiler:
+    """One that compiles for another machine: `--config CC=`, else the first of `candidates` that `fits`. $CC is for this machine."""
+    if cc:
+        return named(cc, "--config CC", host)
+    tried = candidates(kinds, host)
+    for compiler in tried:
+        if fits(compiler):
+            return compiler
+    looked = f" (tried {', '.join([c.name for c in tried])})" if tried else ""
+    raise Unavailable(f"no C compiler here makes programs for {target}{looked}", "pip install 'caten[toolchain]'")
+
+
 def _openmp_package(compiler: Compiler) -> str:
     """How to get the OpenMP library of a compiler."""
     match compiler.family:
@@ -193,13 +212,20 @@ def has_library(compiler: Compiler, host: Host, library: str) -> bool:
     return remembered(host, f"library {library} {compiler.identity()}", lambda: _probe(compiler, host, text, [f"-l{library}"], False))
 
 
-def _probe(compiler: Compiler, host: Host, text: str, flags: Sequence[str], load: bool) -> bool:
+def builds(compiler: Compiler, host: Host, flags: Sequence[str], seconds: float = PROBE_SECONDS) -> bool:
+    """Does a program that uses the C library compile and link with these flags? Where the compiler has yet to build that library, it does so now."""
+    text = "#include <math.h>\n#include <stdio.h>\nint main(int n, char **words) { return printf(\"%g\", sin(n)) + !words; }\n"
+    return remembered(host, f"program {compiler.identity()} {flags}", lambda: _probe(compiler, host, text, [*flags, "-lm"], False, seconds))
+
+
+def _probe(compiler: Compiler, host: Host, text: str, flags: Sequence[str], load: bool, seconds: float = 0) -> bool:
+    """`seconds`: for a program; a shared library has PROBE_SECONDS."""
     with temporary(host) as folder:
         (folder / SOURCE).write_text(text)
-        extra = ["-fno-sanitize=undefined"] if compiler.family == "zig" else []
+        shared = [] if seconds else ["-fPIC", "-shared"]
         try:
-            words = [*compiler.words, "-O1", "-fPIC", *extra, "-shared", SOURCE, "-o", "probe.so", *flags]
-            done = run(words, min(host.timeout, PROBE_SECONDS), folder)
+            words = [*compiler.words, "-O1", *compiler.quiet, *shared, SOURCE, "-o", "probe.so", *flags]
+            done = run(words, seconds or min(host.timeout, PROBE_SECONDS), folder)
             return done.status == 0 and (not load or run([sys.executable, "-c", _LOAD_PROBE, str(folder / "probe.so")], PROBE_SECONDS).status == 0)
         except ToolError:
             return False
@@ -240,11 +266,12 @@ def unwritable(problem: OSError) -> ToolError:
                                 hint="make room, or name other folders with TMPDIR and CATEN_CACHE_DIR"))
 
 
-def commands(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str], source: str, out: str, kind: str) -> list[list[str]]:
-    """The commands that make `out` of a kind (`s o a so`) from a source file."""
+def commands(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str], source: str, out: str, kind: str,
+             link: Sequence[str] = ("-shared",)) -> list[list[str]]:
+    """The commands that make `out` of a kind (`s o a so`) from a source file; `link` is what makes it one that is loaded."""
     match kind:
         case "so":
-            return [[*compiler.words, *flags, "-shared", source, "-o", out, *libraries]]
+            return [[*compiler.words, *flags, *link, source, "-o", out, *libraries]]
         case "o":
             return [[*compiler.words, *flags, "-c", source, "-o", out]]
         case "s":
@@ -255,13 +282,14 @@ def commands(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str],
     raise ToolError(Diagnostic("E624", f"a C compiler makes {', '.join(SUFFIXES)}, not '{kind}'"))
 
 
-def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str], text: str, out: Path, kind: str, host: Host) -> CompileRecord:
+def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str], text: str, out: Path, kind: str, host: Host,
+              link: Sequence[str] = ("-shared",)) -> CompileRecord:
     """Compile C text. The work happens in a folder of its own under fixed names, and the result is moved into place when it is whole.
     ToolError E620, E622, E623 (the compiler refuses or crashes), E625 (it wrote nothing, or the result cannot be stored)."""
     made = "library" + SUFFIXES[kind]
     with temporary(host) as folder:
         (folder / SOURCE).write_text(text, encoding="utf-8")
-        steps = commands(compiler, flags, libraries, SOURCE, made, kind)
+        steps = commands(compiler, flags, libraries, SOURCE, made, kind, link)
         for step in steps:
             done = run(step, host.timeout, folder)
             if done.status != 0:
@@ -281,7 +309,7 @@ def _store(result: Path, out: Path) -> None:
     """Move a file to where it belongs, whole or not at all."""
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
-        shutil.copyfile(result, part)
+        shutil.copy(result, part)                    # with its mode: it may be a program
         os.replace(part, out)
     except OSError as problem:
         with contextlib.suppress(OSError):

@@ -1,0 +1,157 @@
+"""Kernels in a process of their own: the C program around them, and the calls that go to it over pipes.
+
+The program stays for any number of calls. A crash of it is an error of that call (E716); the next call starts it anew.
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from ..errors import CatenError, error
+from . import foreign
+from .arrays import OutOfMemory
+from .foreign import Call, Memory, packed
+from .library import C_TYPES, Library
+from .manifest import operators
+
+SWITCH = "CT_SERVER"                     # without this macro there are only the functions
+FLAGS = (f"-D{SWITCH}", "-D_POSIX_C_SOURCE=200809L")         # what compiles the program
+SLOT, WORD = 16, 8                       # bytes of an argument in a request, and of a result
+NO_ROOM = 16                             # exit status: this and the number of the argument
+
+
+def program(manifest: Mapping[str, Any]) -> str:
+    """The C text to put after that of a library: a program that serves calls of its functions."""
+    ops = operators(manifest)
+    kinds = ["".join(["v" if a["kind"] != "tensor" else "r" if a["direction"] == "in" else "w" for a in op["arguments"]]) for op in ops]
+    calls = []
+    for n, op in enumerate(ops):
+        passed = [f"(void *)(memory[{i}] + slots[{i}].length[1])" if a["kind"] == "tensor" else f"*(const {C_TYPES[a['dtype']]} *)slots[{i}].bytes"
+                  for i, a in enumerate(op["arguments"])]
+        calls.append(f"static int32_t ct_call_{n}(const ct_slot *slots, char *const *memory)\n{{\n    (void)slots; (void)memory;\n"
+                     f"    return {op['symbols']['call']}({', '.join(passed)});\n}}\n")
+    listed = ", ".join([f'"{k}"' for k in kinds])
+    tables = [f"enum {{ CT_MOST = {max(1, *map(len, kinds))} }};", f"static const char *const ct_kinds[] = {{{listed}}};",
+              "typedef union { int64_t length[2]; unsigned char bytes[16]; } ct_slot;", *calls,
+              "static int32_t (*const ct_calls[])(const ct_slot *, char *const *) = "
+              f"{{{', '.join([f'ct_call_{n}' for n in range(len(ops))])}}};"]
+    return "\n".join(["", f"#ifdef {SWITCH}", *tables, _text(), "#endif", ""])
+
+
+@cache
+def _text() -> str:
+    return resources.files("caten.runtime").joinpath("server.c").read_text("utf-8")
+
+
+def serve(command: Sequence[str], artifact: Path, manifest: Mapping[str, Any]) -> Library:
+    """A library whose functions the program runs that `command` starts."""
+    server = Server(command)
+    return foreign.library(artifact, manifest, lambda number, op: lambda call: server.call(number, call))
+
+
+class Server:
+    """The program, started when the first call needs it. Calls from several threads wait for each other; a forked process starts its own."""
+
+    def __init__(self, command: Sequence[str]):
+        self._command = list(command)
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+
+    def call(self, number: int, call: Call) -> int:
+        """What the function returns. E716 where the program crashed, OutOfMemory E712 where an argument does not fit its memory."""
+        if self._owner != os.getpid():                       # a fork: the lock may be held by a thread that is not here, the pipes are another's
+            self._lock, self._process, self._owner = threading.Lock(), None, os.getpid()
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self._start()
+            process = self._process
+            assert process is not None
+            try:
+                return self._exchange(process, number, call)
+            except (EOFError, BrokenPipeError):
+                self._process = None
+                raise self._ended(process, call) from None
+            except BaseException:                            # Ctrl-C among them: what the program is at is not known any more
+                self._process = None
+                _end(process)
+                raise
+
+    def _start(self) -> None:
+        self._said = tempfile.TemporaryFile()                # noqa: SIM115   # open as long as the program runs
+        try:
+            process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, bufsize=0,
+                                       start_new_session=True)
+        except OSError as problem:
+            raise error("E664", f"cannot run {self._command[0]}: {problem.strerror}", hint="is it installed?") from None
+        self._process = process
+        weakref.finalize(self, _end, process, os.getpid())
+
+    @staticmethod
+    def _exchange(process: subprocess.Popen[bytes], number: int, call: Call) -> int:
+        head = [packed(number, "i64")]
+        for argument, value in zip(call.op["arguments"], call.values, strict=True):
+            head.append((packed(len(value.region), "i64") + packed(value.before, "i64") if isinstance(value, Memory)
+                         else packed(value, argument["dtype"])).ljust(SLOT, b"\0"))
+        _send(process, b"".join(head))
+        for memory in call.memories:
+            _send(process, memory.region)
+        result = int.from_bytes(_receive(process, WORD), "little", signed=True)
+        if result == 0:
+            for memory in call.memories:
+                if memory.written:
+                    memory.write_back(_receive(process, len(memory.region)))
+        return result
+
+    def _ended(self, process: subprocess.Popen[bytes], call: Call) -> CatenError:
+        """Why there was no answer."""
+        status = process.wait()
+        if status >= NO_ROOM:
+            argument = call.op["arguments"][status - NO_ROOM]["name"]
+            return OutOfMemory.of(call.op["op"], f"{argument} does not fit the memory of the process that runs the kernel")
+        name = f"exit status {status}"
+        with contextlib.suppress(ValueError):
+            name = signal.Signals(-status).name if status < 0 else name
+        self._said.seek(0)
+        said = self._said.read(2000).decode("utf-8", "replace").strip()
+        notes = tuple([(line, None) for line in said.split("\n") if line])
+        return error("E716", f"{call.op['op']}: the process that runs the kernel crashed ({name})", notes=notes)
+
+
+def _send(process: subprocess.Popen[bytes], content: bytes | memoryview) -> None:
+    assert process.stdin is not None
+    left = memoryview(content)
+    while left:
+        left = left[process.stdin.write(left):]
+
+
+def _receive(process: subprocess.Popen[bytes], count: int) -> memoryview:
+    assert process.stdout is not None
+    content = memoryview(bytearray(count))
+    at = 0
+    while at < count:
+        got = process.stdout.readinto(content[at:])          # type: ignore[attr-defined]   # unbuffered, it is a raw file
+        if not got:
+            raise EOFError
+        at += got
+    return content
+
+
+def _end(process: subprocess.Popen[bytes], owner: int | None = None) -> None:
+    """End the program and close its pipes; in a fork of the process that started it, only the latter."""
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+    if owner in (None, os.getpid()):
+        process.kill()
+        process.wait()
