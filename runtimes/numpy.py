@@ -5,20 +5,19 @@ Its artifact is a JSON file that holds the programs as text; loading reads them 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from caten.core.dtypes import DTYPES
-from caten.core.program import Check, Machine, resolve
+from caten.core.program import Machine, resolve
 from caten.core.scalars import OPERATORS
 from caten.core.text import read, show
 from caten.errors import error
 from caten.loop.statements import MARKS, LoopProgram
+from caten.runtime import foreign
 from caten.runtime.call import callables
-from caten.runtime.library import Entry, Library
-from caten.runtime.manifest import operators
-from caten.runtime.memory import over
+from caten.runtime.foreign import Call
 from caten.runtime.protocol import Choice, CompileRecord, Option, Runtime
 
 VERSION = "1"
@@ -54,29 +53,12 @@ class Numpy(Runtime):
             text, order = content["programs"], content["order"]
         except (OSError, ValueError, KeyError, TypeError):
             raise error("E669", f"{artifact} is not what the numpy runtime writes", hint="compile the spec again") from None
-        import cffi
-        ffi = cffi.FFI()
         programs = {p.name: resolve(p) for p in read(text, str(artifact))}
-        entries = {op["op"]: Entry(entry(programs[op["op"]], op, ffi, order), check_text(programs[op["op"]])) for op in operators(manifest)}
-        return callables(Library(artifact, dict(manifest), ffi, entries))
+        return callables(foreign.library(artifact, manifest, lambda number, op: lambda call: interpreted(programs[op["op"]], call, order)))
 
 
-def check_text(program: LoopProgram) -> Callable[[int], str]:
-    """Failure number -> its text."""
-    texts = {c.row: c.text for c in program.all(Check)}
-    return lambda row: texts.get(row, "")
-
-
-def entry(program: LoopProgram, op: Mapping[str, Any], ffi: Any, order: str) -> Callable[..., int]:
-    """The program as a function of what its C counterpart takes: pointers, scalars, sizes, strides."""
-    declared = op["arguments"]
-
-    def call(*given: Any) -> int:
-        from caten.loop.interpret import run
-        numbers = {a["name"]: v for a, v in zip(declared, given, strict=True) if a["kind"] != "tensor"}
-        values = {n: complex(*v) if isinstance(v, tuple) else v for n, v in numbers.items()}
-        for argument, pointer in zip(declared, given, strict=True):
-            if argument["kind"] == "tensor":
-                values[argument["name"]] = over(ffi, pointer, argument, numbers)
-        return run(program, values, order)
-    return call
+def interpreted(program: LoopProgram, call: Call, order: str) -> int:
+    """Run the program over the caller's own memory."""
+    from caten.loop.interpret import run
+    values = {n: complex(*v) if isinstance(v, tuple) else v for n, v in call.numbers.items()}
+    return run(program, values | call.arrays, order)

@@ -66,7 +66,8 @@ class Riscv(Compiled):
     def flags(self, compiler: Compiler) -> list[str]:
         vector = VECTOR.get(compiler.family, ["-march=rv64gcv"]) if self.settings["VECTOR"] else []
         own = [w for w in super().flags(compiler) if w not in ("-O2", "-fPIC")]
-        return [*TARGET.get(compiler.family, []), f"-O{self.settings['OPT']}", *vector, *own]
+        scheduled = ["-fno-vectorize", "-fno-slp-vectorize"] if compiler.family != "gcc" else ["-fno-tree-vectorize"]     # the schedule says what is
+        return [*TARGET.get(compiler.family, []), f"-O{self.settings['OPT']}", *scheduled, *vector, *own]
 
     def trailer(self, manifest: Mapping[str, Any]) -> str:
         return super().trailer(manifest) + server.program(manifest)
@@ -77,5 +78,6 @@ class Riscv(Compiled):
         return super().compile(source, out, kind)
 
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
-        cpu_model = f"rv64,v={str(self.settings['VECTOR']).lower()}" + (",vext_spec=v1.0" if self.settings["VECTOR"] else "")
-        return callables(server.serve([self.emulator(), "-cpu", cpu_model, str(artifact)], artifact, manifest))
+        vectors = {"+v", "-march=rv64gcv"} & set(manifest["flags"])
+        model = "rv64,v=true,vext_spec=v1.0" if vectors else "rv64,v=false"
+        return callables(server.serve([self.emulator(), "-cpu", model, str(artifact)], artifact, manifest))

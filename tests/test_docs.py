@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import indent
 
@@ -80,14 +81,18 @@ def test_links_between_pages_exist() -> None:
 
 
 @pytest.mark.parametrize("name", ["calling", "runtimes"])
-def test_what_a_page_shows_works(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_page_shows_works(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+                                 tool: Callable[[str], str]) -> None:
     """A page as one story: its files are written, its commands run, its Python executed, in order and in one folder. A `text` block is what the
     block before it prints."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}{os.pathsep}{tmp_path}")
     names: dict[str, object] = {}
     printed = ""
-    for m in FENCE.finditer((ROOT / "docs" / f"{name}.md").read_text()):
+    page = (ROOT / "docs" / f"{name}.md").read_text()
+    if "--runtime riscv" in page:
+        tool("qemu-riscv64")
+    for m in FENCE.finditer(page):
         if m["file"]:
             (tmp_path / m["file"]).write_text(m["text"])
         elif m["kind"] == "sh":

@@ -1,6 +1,7 @@
 """caten from Python: compile a spec or load a library, and call it with arrays."""
 from __future__ import annotations
 
+import json
 import os
 import sys
 import warnings
@@ -9,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from . import build
-from .errors import CatenError, Diagnostic, UsageError
+from .errors import CatenError, Diagnostic, UsageError, error
 from .frontend.spec import SpecText, decode, read_file
 from .options import Options, environment
+from .runtime import discover
 from .runtime.call import Callable, Operators, callables
 from .runtime.library import open_library
 
 __all__ = ["CatenError", "CatenWarning", "compile", "load"]
 
 STRING = "<string>"
+FOREIGN = (".elf", ".wasm")                # libraries that lie beside their manifest instead of holding it
 
 
 class CatenWarning(UserWarning):
@@ -53,11 +56,26 @@ def compile(spec: str | Path | Sequence[str | Path], runtime: str = "clang", con
 def load(path: str | Path) -> Callable | Operators:
     """What calls a library that was compiled before: its operator, or for several an object with one attribute for each.
 
+    A program for another machine (.elf, .wasm) needs its manifest, the .json file, beside it.
+
     Raises CatenError E66x where the file is missing, torn, or no library of caten's. `.source` is the text of the .c file beside it, if there is
     one."""
-    library = open_library(Path(path))
-    beside = Path(path).with_suffix(".c")
-    return callables(library, beside.read_text("utf-8", "replace") if beside.is_file() else "")
+    path = Path(path)
+    beside, described = path.with_suffix(".c"), path.with_suffix(".json")
+    if path.suffix in FOREIGN and described.is_file():
+        return _foreign(path, described)
+    return callables(open_library(path), beside.read_text("utf-8", "replace") if beside.is_file() else "")
+
+
+def _foreign(path: Path, described: Path) -> Callable | Operators:
+    """A library that is no shared one: the runtime that its manifest names loads it."""
+    try:
+        manifest = json.loads(described.read_text("utf-8"))
+        name = str(manifest["runtime"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise error("E663", f"{described} is not the manifest of {path}", hint="compile the spec again") from None
+    found: Callable | Operators = discover.find(name, environment()["runtime_path"]).load(path, manifest)
+    return found
 
 
 def read(spec: str | Path) -> SpecText:

@@ -240,12 +240,26 @@ def test_runtimes_shows_broken_plugins_and_goes_on(building: Any, folder: Path, 
 def test_doctor(building: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     result = building("doctor")
     assert result.code == 0
-    for word in ("compilers", "OpenMP", "cache", "numpy", "islpy", "from $CC"):
+    for word in ("compilers", "OpenMP", "runtimes", "cache", "numpy", "islpy", "from $CC"):
         assert word in result.out
     monkeypatch.setenv("CC", "no-such-compiler")
     broken = building("doctor")
     assert broken.code == 3
     assert "to install" in broken.out
+
+
+def test_doctor_names_what_a_runtime_lacks_and_what_is_broken(building: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "extra").mkdir()
+    (folder / "extra" / "bad.py").write_text("1 / 0\n")
+    (folder / "extra" / "odd.py").write_text(
+        "from caten.runtime.discover import base\nfrom caten.runtime.protocol import Unavailable\n"
+        "class Odd(base('numpy')):\n    name = 'odd'\n    def available(self): raise Unavailable('no odd machine', 'apt install odd')\n")
+    monkeypatch.setenv("CATEN_RUNTIME_PATH", str(folder / "extra"))
+    result = building("doctor")
+    assert result.code == 0
+    assert "odd         unavailable: no odd machine" in result.out
+    assert "runtime odd: apt install odd" in result.out
+    assert "bad         broken" in result.out
 
 
 @pytest.mark.parametrize(("what", "word"), [

@@ -12,7 +12,7 @@ import click
 from .. import __version__
 from ..errors import CatenError
 from ..options import environment
-from ..runtime import cpu
+from ..runtime import cpu, discover
 from ..runtime.cache import Cache, default_directory, obstacle
 from ..runtime.protocol import Host
 from ..runtime.toolchain import Compiler, candidates, choose, has_openmp, version
@@ -33,7 +33,7 @@ Examples:
 
 @click.command("doctor", epilog=EXAMPLES)
 def command() -> int:
-    """Show the compilers, OpenMP, the cache and the packages that are here, and what to install. Exit code 3 without a usable compiler."""
+    """Show the compilers, OpenMP, the runtimes, the cache and the packages, and what to install. Exit code 3 without a usable compiler."""
     found = environment()
     cache = default_directory(found["cache_dir"])
     host = Host(cc=found["cc"], cflags=found["cflags"], ldflags=found["ldflags"], temp=Path(found["temp_dir"]) if found["temp_dir"] else None,
@@ -52,6 +52,7 @@ def command() -> int:
         usable = False
         lines.append(f"  used        none: {problem.diagnostics[0].message}")
         advice += [problem.diagnostics[0].hint or ""]
+    lines += ["", "runtimes", *_runtimes(found["runtime_path"], host, advice)]
     lines += ["", "cache", *_cache(cache)]
     lines += ["", "packages", *_packages(advice)]
     lines += ["", "to install", *[f"  {a}" for a in advice if a]] if any(advice) else ["", "nothing is missing"]
@@ -66,6 +67,19 @@ def _openmp(chosen: Compiler, compilers: list[Compiler], host: Host, advice: lis
     yield "  OpenMP      " + ("none: --config OMP=1 will not work" if works is None else f"works with {' '.join(works.words)}")
     if works is None:
         advice.append("OpenMP: apt install libomp-dev (clang) or gcc, or pip install 'caten[openmp]'")
+
+
+def _runtimes(path: tuple[str, ...], host: Host, advice: list[str]) -> Iterator[str]:
+    """Which can be used, and what the others lack."""
+    for listed in discover.listing(path):
+        try:
+            if listed.runtime is not None:
+                listed.runtime.configure((), host).available()
+            yield f"  {listed.name:12}" + ("ready" if listed.runtime else f"broken: {listed.problem}")
+        except CatenError as problem:
+            first = problem.diagnostics[0]
+            yield f"  {listed.name:12}unavailable: {first.message}"
+            advice.append(f"runtime {listed.name}: {first.hint}" if first.hint else "")
 
 
 def _cache(folder: Path) -> Iterator[str]:

@@ -285,13 +285,11 @@ class Helpers:
 def _one_instruction(loads: bool, vector: str, element: str, lanes: int) -> str:
     """A masked load or store as clang's builtin, where it has one; the other spelling follows."""
     kind = "load" if loads else "store"
-    flags = f"typedef _Bool flags __attribute__((ext_vector_type({lanes})));\n"
-    if loads:
-        use = f"return ({vector})__builtin_masked_load(__builtin_convertvector(m, flags), p);"
-    else:
-        use = (f"typedef {element} lanes __attribute__((ext_vector_type({lanes})));\n"
-               "__builtin_masked_store(__builtin_convertvector(m, flags), (lanes)v, p);")
-    return f"#if __has_builtin(__builtin_masked_{kind})\n{flags}{use}\n#else\n"
+    types = (f"typedef _Bool flags __attribute__((ext_vector_type({lanes})));\n"
+             f"typedef {element} lanes __attribute__((ext_vector_type({lanes})));\n")
+    use = f"return ({vector})__builtin_masked_load(__builtin_convertvector(m, flags), p, (lanes){{0}});" if loads else \
+          "__builtin_masked_store(__builtin_convertvector(m, flags), (lanes)v, p);"
+    return f"#if __has_builtin(__builtin_masked_{kind})\n{types}{use}\n#else\n"
 
 
 def _listed(vector: str, items: list[str]) -> str:

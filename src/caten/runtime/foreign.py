@@ -1,7 +1,7 @@
-"""Arguments for a kernel that does not work on the caller's memory: a machine of its own, another process, a device.
+"""Calls of kernels that do not work on the caller's memory: those of a machine of its own, or of another process.
 
 The caller's side of a call is always the same (runtime.call): pointers, scalars, sizes and strides, in the order of the C function. Here they become
-what can be copied over a border and back.
+arrays and numbers that can be copied over a border, and back.
 """
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.dtypes import DTYPES
-from ..core.formula import evaluate, formula
+from ..core.formula import evaluate, formula, names
 from .library import Entry, Library
 from .manifest import operators
+from .memory import dense, over
 
 if TYPE_CHECKING:
     import numpy as np
+
+    Array = np.ndarray[Any, Any]
 
 # A scalar as it lies in memory, little-endian: codes of the module struct.
 PACKED: dict[str, str] = {"bool": "<B", "f32": "<f", "f64": "<d", "c64": "<ff", "c128": "<dd",
@@ -27,42 +29,55 @@ Run = Callable[["Call"], int]                # runs a call and returns its resul
 
 
 @dataclass(frozen=True)
-class Memory:
-    """A tensor argument. `region`: the caller's bytes from its first element in memory to its last; `before`: how many of them lie before element 0;
-    `written`: may the kernel write? `array`: the elements, with the axes as the spec numbers them."""
-
-    name: str
-    region: memoryview
-    before: int
-    written: bool
-    array: np.ndarray[Any, Any]
-
-    def write_back(self, content: bytes | memoryview) -> None:
-        """Take over the elements from `content`, which lies as `region` does; what is between the elements stays as it is."""
-        import numpy as np
-        if self.array.nbytes == len(self.region):
-            self.region[:] = content
-        elif self.array.size:
-            self.array[...] = np.ndarray(self.array.shape, self.array.dtype, content, self.before, self.array.strides)
-
-
-@dataclass(frozen=True)
 class Call:
-    """One call of an operator. `values` are a Memory for each tensor, and for scalars, sizes and strides what the C function takes; `sizes` are all
-    numbers by name."""
+    """One call of an operator. `arrays`: the caller's memory of every tensor, its axes as the spec numbers them; `numbers`: the scalars, sizes and
+    strides. Both by name."""
 
     op: Mapping[str, Any]
-    values: tuple[Any, ...]
-    sizes: Mapping[str, Any]
-
-    @property
-    def memories(self) -> list[Memory]:
-        return [v for v in self.values if isinstance(v, Memory)]
+    arrays: Mapping[str, Array]
+    numbers: Mapping[str, Any]
 
     @property
     def scratch(self) -> int:
         """The bytes of scratch memory that it needs, on one thread."""
-        return int(evaluate(formula(self.op["scratch_bytes"]), {**self.sizes, "ct_threads": 1}))
+        return int(evaluate(formula(self.op["scratch_bytes"]), {**self.numbers, "ct_threads": 1}))
+
+    def packed(self) -> Packed:
+        """The arguments without gaps in any array."""
+        import numpy as np
+        arrays, numbers = {}, dict(self.numbers)
+        for a in self.op["arguments"]:
+            if a["kind"] == "tensor":
+                array = self.arrays[a["name"]]
+                arrays[a["name"]] = np.ascontiguousarray(array.transpose(a["order"])).reshape(-1).view(np.uint8)
+                for text, distance in zip(a["strides"] or (), dense(list(array.shape), a["order"]), strict=False):
+                    numbers |= dict.fromkeys(names(formula(text)), distance)
+        return Packed(self, arrays, numbers)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The same call where arrays have no gaps. `bytes`: what they lie in, the caller's memory itself where it is like that; `numbers`: strides among
+    them are those of that memory."""
+
+    call: Call
+    bytes: Mapping[str, Array]
+    numbers: Mapping[str, Any]
+
+    @property
+    def arguments(self) -> Sequence[Argument]:
+        declared: Sequence[Argument] = self.call.op["arguments"]
+        return declared
+
+    def unpack(self) -> None:
+        """Bring what was written to the caller."""
+        import numpy as np
+        for a in self.arguments:
+            if a["kind"] == "tensor" and a["direction"] != "in":
+                array, content = self.call.arrays[a["name"]], self.bytes[a["name"]]
+                if not np.may_share_memory(array, content):
+                    along = array.transpose(a["order"])
+                    along[...] = content.view(array.dtype).reshape(along.shape)
 
 
 def library(artifact: Path, manifest: Mapping[str, Any], run: Callable[[int, Mapping[str, Any]], Run]) -> Library:
@@ -78,8 +93,7 @@ def _entry(op: Mapping[str, Any], ffi: Any, run: Run) -> Callable[..., int]:
 
     def call(*given: Any) -> int:
         numbers = {a["name"]: v for a, v in zip(declared, given, strict=True) if a["kind"] != "tensor"}
-        values = [memory(ffi, v, a, numbers) if a["kind"] == "tensor" else v for a, v in zip(declared, given, strict=True)]
-        return run(Call(op, tuple(values), numbers))
+        return run(Call(op, {a["name"]: over(ffi, v, a, numbers) for a, v in zip(declared, given, strict=True) if a["kind"] == "tensor"}, numbers))
     return call
 
 
@@ -88,27 +102,6 @@ def _texts(op: Mapping[str, Any]) -> Callable[[int], str]:
     return lambda row: texts.get(row, f"check {row}")
 
 
-def packed(value: Any, dtype: str) -> bytes:
+def scalar_bytes(value: Any, dtype: str) -> bytes:
     """A scalar as the target has it in memory."""
     return struct.pack(PACKED[dtype], *(value if isinstance(value, tuple) else (value,)))
-
-
-def memory(ffi: Any, pointer: Any, argument: Argument, sizes: Mapping[str, Any]) -> Memory:
-    """The caller's memory behind the pointer of a tensor; `array` has its axes as the spec numbers them."""
-    import numpy as np
-    shape = [evaluate(formula(e), sizes) for e in argument["shape"]]
-    kind = np.dtype(DTYPES[argument["dtype"]].numpy)
-    written = argument["direction"] != "in"
-    if 0 in shape:
-        return Memory(argument["name"], memoryview(bytearray()), 0, written, np.empty(shape, kind))
-    strides = [1] * len(shape)
-    if argument["strides"]:
-        strides = [evaluate(formula(e), sizes) for e in argument["strides"]]
-    else:
-        for slower, faster in reversed(list(zip(argument["order"], argument["order"][1:], strict=False))):
-            strides[slower] = strides[faster] * shape[faster]
-    reach = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
-    before = -sum([r for r in reach if r < 0]) * kind.itemsize
-    count = before + (sum([r for r in reach if r > 0]) + 1) * kind.itemsize
-    region = memoryview(ffi.buffer(ffi.cast("char *", pointer) - before, count))
-    return Memory(argument["name"], region, before, written, np.ndarray(shape, kind, region, before, [s * kind.itemsize for s in strides]))

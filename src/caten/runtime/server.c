@@ -1,7 +1,7 @@
 /* A program around the functions above, for a machine that cannot be called directly: it serves calls over its standard input and output.
  *
- * A request: the number of the operator (int64); for every argument 16 bytes, which are the scalar itself or, of a tensor, its length in bytes and the
- * bytes of it that lie before element 0 (int64 each); the bytes of all tensors, in order. The reply: what the function returned (int64) and, if that
+ * A request: the number of the operator (int64); for every argument 16 bytes, which are the scalar itself or, of a tensor, its length in bytes (int64);
+ * the bytes of all tensors, in order. The reply: what the function returned (int64) and, if that
  * is 0, the bytes of the tensors that are written. The program ends when its input does, with NO_ROOM + n if argument n does not fit its memory. */
 #include <signal.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static int ct_serve(void)
     const size_t count = strlen(kinds);
     if (fread(slots, sizeof slots[0], count, stdin) != count) return 1;
     for (size_t n = 0; n < count; n++) {
-        const size_t length = kinds[n] == 'v' ? 0 : (size_t)slots[n].length[0];
+        const size_t length = kinds[n] == 'v' ? 0 : (size_t)slots[n].length;
         memory[n] = 0;
         if (kinds[n] == 'v') continue;
         memory[n] = malloc(length + CT_SLACK);
@@ -41,7 +41,7 @@ static int ct_serve(void)
     result = ct_calls[op](slots, memory);
     fwrite(&result, sizeof result, 1, stdout);
     for (size_t n = 0; n < count; n++) {
-        if (kinds[n] == 'w' && result == 0) fwrite(memory[n], 1, (size_t)slots[n].length[0], stdout);
+        if (kinds[n] == 'w' && result == 0) fwrite(memory[n], 1, (size_t)slots[n].length, stdout);
         free(memory[n]);
     }
     return fflush(stdout) == 0 ? -1 : 1;

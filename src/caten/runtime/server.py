@@ -1,6 +1,6 @@
 """Kernels in a process of their own: the C program around them, and the calls that go to it over pipes.
 
-The program stays for any number of calls. A crash of it is an error of that call (E716); the next call starts it anew.
+The program stays for any number of calls. A crash of it is an error of that call (E715); the next call starts it anew.
 """
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ..errors import CatenError, error
+from ..errors import CatenError, Diagnostic, ToolError, error
 from . import foreign
 from .arrays import OutOfMemory
-from .foreign import Call, Memory, packed
+from .foreign import Call, scalar_bytes
 from .library import C_TYPES, Library
 from .manifest import operators
 
@@ -36,13 +36,13 @@ def program(manifest: Mapping[str, Any]) -> str:
     kinds = ["".join(["v" if a["kind"] != "tensor" else "r" if a["direction"] == "in" else "w" for a in op["arguments"]]) for op in ops]
     calls = []
     for n, op in enumerate(ops):
-        passed = [f"(void *)(memory[{i}] + slots[{i}].length[1])" if a["kind"] == "tensor" else f"*(const {C_TYPES[a['dtype']]} *)slots[{i}].bytes"
+        passed = [f"(void *)memory[{i}]" if a["kind"] == "tensor" else f"*(const {C_TYPES[a['dtype']]} *)slots[{i}].bytes"
                   for i, a in enumerate(op["arguments"])]
         calls.append(f"static int32_t ct_call_{n}(const ct_slot *slots, char *const *memory)\n{{\n    (void)slots; (void)memory;\n"
                      f"    return {op['symbols']['call']}({', '.join(passed)});\n}}\n")
     listed = ", ".join([f'"{k}"' for k in kinds])
     tables = [f"enum {{ CT_MOST = {max(1, *map(len, kinds))} }};", f"static const char *const ct_kinds[] = {{{listed}}};",
-              "typedef union { int64_t length[2]; unsigned char bytes[16]; } ct_slot;", *calls,
+              "typedef union { int64_t length; unsigned char bytes[16]; } ct_slot;", *calls,
               "static int32_t (*const ct_calls[])(const ct_slot *, char *const *) = "
               f"{{{', '.join([f'ct_call_{n}' for n in range(len(ops))])}}};"]
     return "\n".join(["", f"#ifdef {SWITCH}", *tables, _text(), "#endif", ""])
@@ -69,7 +69,7 @@ class Server:
         self._owner = 0
 
     def call(self, number: int, call: Call) -> int:
-        """What the function returns. E716 where the program crashed, OutOfMemory E712 where an argument does not fit its memory."""
+        """What the function returns. E715 where the program crashed, OutOfMemory E712 where an argument does not fit its memory."""
         if self._owner != os.getpid():                       # a fork: the lock may be held by a thread that is not here, the pipes are another's
             self._lock, self._process, self._owner = threading.Lock(), None, os.getpid()
         with self._lock:
@@ -93,24 +93,29 @@ class Server:
             process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, bufsize=0,
                                        start_new_session=True)
         except OSError as problem:
-            raise error("E664", f"cannot run {self._command[0]}: {problem.strerror}", hint="is it installed?") from None
+            raise ToolError(Diagnostic("E620", f"cannot run {self._command[0]}: {problem.strerror}", hint="is it still installed?")) from None
         self._process = process
         weakref.finalize(self, _end, process, os.getpid())
 
     @staticmethod
     def _exchange(process: subprocess.Popen[bytes], number: int, call: Call) -> int:
-        head = [packed(number, "i64")]
-        for argument, value in zip(call.op["arguments"], call.values, strict=True):
-            head.append((packed(len(value.region), "i64") + packed(value.before, "i64") if isinstance(value, Memory)
-                         else packed(value, argument["dtype"])).ljust(SLOT, b"\0"))
+        packed = call.packed()
+        head = [scalar_bytes(number, "i64")]
+        for a in packed.arguments:
+            tensor = a["kind"] == "tensor"
+            slot = scalar_bytes(packed.bytes[a["name"]].nbytes, "i64") if tensor else scalar_bytes(packed.numbers[a["name"]], a["dtype"])
+            head.append(slot.ljust(SLOT, b"\0"))
         _send(process, b"".join(head))
-        for memory in call.memories:
-            _send(process, memory.region)
-        result = int.from_bytes(_receive(process, WORD), "little", signed=True)
+        for content in packed.bytes.values():
+            _send(process, content.data)
+        answer = bytearray(WORD)
+        _receive(process, memoryview(answer))
+        result = int.from_bytes(answer, "little", signed=True)
         if result == 0:
-            for memory in call.memories:
-                if memory.written:
-                    memory.write_back(_receive(process, len(memory.region)))
+            for a in packed.arguments:
+                if a["kind"] == "tensor" and a["direction"] != "in":
+                    _receive(process, packed.bytes[a["name"]].data)
+            packed.unpack()
         return result
 
     def _ended(self, process: subprocess.Popen[bytes], call: Call) -> CatenError:
@@ -125,7 +130,7 @@ class Server:
         self._said.seek(0)
         said = self._said.read(2000).decode("utf-8", "replace").strip()
         notes = tuple([(line, None) for line in said.split("\n") if line])
-        return error("E716", f"{call.op['op']}: the process that runs the kernel crashed ({name})", notes=notes)
+        return error("E715", f"{call.op['op']}: the kernel crashed ({name})", notes=notes)
 
 
 def _send(process: subprocess.Popen[bytes], content: bytes | memoryview) -> None:
@@ -135,16 +140,13 @@ def _send(process: subprocess.Popen[bytes], content: bytes | memoryview) -> None
         left = left[process.stdin.write(left):]
 
 
-def _receive(process: subprocess.Popen[bytes], count: int) -> memoryview:
+def _receive(process: subprocess.Popen[bytes], into: memoryview) -> None:
     assert process.stdout is not None
-    content = memoryview(bytearray(count))
-    at = 0
-    while at < count:
-        got = process.stdout.readinto(content[at:])          # type: ignore[attr-defined]   # unbuffered, it is a raw file
+    while into:
+        got = process.stdout.readinto(into)                  # type: ignore[attr-defined]   # unbuffered, it is a raw file
         if not got:
             raise EOFError
-        at += got
-    return content
+        into = into[got:]
 
 
 def _end(process: subprocess.Popen[bytes], owner: int | None = None) -> None:

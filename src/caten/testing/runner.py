@@ -151,8 +151,9 @@ def _run(built: Built, op: OpProgram, program: LoopProgram, name: str, values: M
         return _expected_failure(report, outcome, json.loads(case.expect)["error"] if case else "")
     if outcome.status != "ok":
         text = outcome.diagnostics[0].message if outcome.diagnostics else outcome.signal
-        failed = outcome.status == "error" and outcome.diagnostics[0].code.startswith("E7")
-        return replace(report, status="failed" if failed else outcome.status, note=text, diagnostics=outcome.diagnostics)
+        code = outcome.diagnostics[0].code if outcome.diagnostics else ""
+        status = "crash" if code == "E715" else "failed" if outcome.status == "error" and code.startswith("E7") else outcome.status
+        return replace(report, status=status, note=text, diagnostics=outcome.diagnostics)
     reference = expected_of(op, arguments, options, expected)
     outputs = tuple(_compare(op, n, outcome.arrays[n], reference) for n in outputs_of(op))
     passed = all(o.passed for o in outputs)
