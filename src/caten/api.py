@@ -61,10 +61,10 @@ def load(path: str | Path) -> Callable | Operators:
     Raises CatenError E66x where the file is missing, torn, or no library of caten's. `.source` is the text of the .c file beside it, if there is
     one."""
     path = Path(path)
-    beside, described = path.with_suffix(".c"), path.with_suffix(".json")
-    if path.suffix in FOREIGN and described.is_file():
-        return _foreign(path, described)
-    return callables(open_library(path), beside.read_text("utf-8", "replace") if beside.is_file() else "")
+    if path.suffix in FOREIGN:
+        return _foreign(path, path.with_suffix(".json"))
+    library, beside = open_library(path), path.with_suffix(".c")
+    return callables(library, beside.read_text("utf-8", "replace") if beside.is_file() else "")
 
 
 def _foreign(path: Path, described: Path) -> Callable | Operators:
