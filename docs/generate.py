@@ -282,7 +282,8 @@ gemm.toml:8:17: error: 'A' has 2 axes, [M K], but 1 index is given [E307]
 ```
 
 First the file, line and column, also inside the body; then what is wrong and its code; then what to do. `caten explain E307` tells more about a code.
-`--diagnostics-format=json` writes the same for programs.
+`--diagnostics-format=json` writes the same for programs, `sarif` for code-scanning services and editors (SARIF 2.1.0), and `github` as annotations
+of a GitHub workflow.
 
 {chr(10).join(parts)}"""
 

@@ -102,7 +102,7 @@ ROWS: dict[str, Row] = {
 }
 
 
-ELSEWHERE = {"bench", "tune", "test-runtime"}
+ELSEWHERE = {"bench", "tune", "test-runtime", "fmt"}
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def test_an_option_does_what_it_says(name: str, work: Path, tool: Any, monkeypat
 
 
 def test_the_table_has_every_option_of_every_command() -> None:
-    """What measures is never the same twice, and what tests a runtime takes long: options of these commands alone are tried in tests of theirs."""
+    """What measures is never the same twice, what tests a runtime takes long, what formats writes its input: options of these commands alone are tried in tests of theirs."""
     context = click.Context(cli)
     listed: dict[str, set[str]] = {}
     for name in COMMANDS:
@@ -192,7 +192,7 @@ def test_the_table_has_every_option_of_every_command() -> None:
                 for spelled in (param.opts[0], *param.secondary_opts):
                     listed.setdefault(spelled, set()).add(name)
     timed = {option for option, names in listed.items() if names <= ELSEWHERE and option.replace("--", "--no-") not in listed}
-    tried = "".join([file.read_text() for name in ELSEWHERE for file in CLI_TESTS.glob(f"test_{name.replace('-', '_')}*.py")])
+    tried = "".join([file.read_text() for name in ELSEWHERE for file in CLI_TESTS.glob(f"test_*{name.replace('-', '_')}*.py")])
     assert {option for option, names in listed.items() if not names <= ELSEWHERE} == set(ROWS)
     assert [option for option in sorted(timed) if f'"{option}"' not in tried and f'"{option} ' not in tried and f"{option}=" not in tried] == []
 

@@ -2,13 +2,12 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 
 import pytest
 
-from caten.cli.diagnostics import Reporter, as_json, escape, lines_of, wants_colour
-from caten.errors import Diagnostic, Place, UsageError
+from caten.cli.diagnostics import Reporter, escape, lines_of, wants_colour
+from caten.errors import Diagnostic, Place
 
 BODY = "      (incf (aref C i j) (* (aref A i p) (aref B p q))))))"
 
@@ -58,18 +57,6 @@ def test_long_lines_are_cut_around_the_caret() -> None:
     source, caret = text(Diagnostic("E1", "m", Place("f", 1, 5001, "a" * 5000 + "X" + "b" * 5000))).split("\n")[1:]
     assert len(source) < 200
     assert source[caret.index("^")] == "X"
-
-
-def test_json_is_one_list_with_every_diagnostic(capsys: pytest.CaptureFixture[str]) -> None:
-    reporter = Reporter(format="json")
-    assert reporter.caught(UsageError(Diagnostic("E1", "a", Place("f", 2, 3, "t"), "h", (("n", Place("g", 1, 1)),)), Diagnostic("E2", "b"))) == 2
-    reporter.finish()
-    shown = json.loads(capsys.readouterr().err)
-    assert [d["code"] for d in shown] == ["E1", "E2"]
-    assert shown[0] == {"severity": "error", "code": "E1", "message": "a", "file": "f", "line": 2, "column": 3, "hint": "h",
-                        "notes": [{"message": "n", "file": "g", "line": 1, "column": 1}]}
-    assert shown[1]["file"] is None
-    assert as_json(Diagnostic("E2", "b"))["notes"] == []
 
 
 def test_the_same_diagnostic_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:

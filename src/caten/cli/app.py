@@ -25,7 +25,11 @@ COMMANDS: dict[str, str] = {
     "doctor": "Show compilers and libraries found, and what to install.",
     "runtimes": "List the runtimes.",
     "cache": "Show or clean the cache of compiled libraries.",
+    "fmt": "Format specs.",
+    "completions": "Print the script that completes command lines in a shell.",
+    "man": "Print or write manual pages.",
 }
+COMPLETE = "_CATEN_COMPLETE"      # in the environment: a shell asks what may stand on the command line
 
 EPILOG = """\b
 Examples:

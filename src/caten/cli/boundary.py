@@ -15,9 +15,9 @@ import click
 from ..errors import CatenError, Diagnostic, did_you_mean
 from ..runtime.cache import Cache, default_directory
 from . import signals
-from .app import COMMANDS, cli
+from .app import COMMANDS, COMPLETE, cli
 from .argv import normalise
-from .diagnostics import Reporter
+from .diagnostics import FORMATS, Reporter
 from .files import unwritable
 
 OK, FAILED, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 4, 130
@@ -25,13 +25,13 @@ OK, FAILED, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 4, 130
 
 def guarded(arguments: Sequence[str], interruptible: bool = False) -> int:
     """Run one command line. `interruptible`: Ctrl-C ended the process until now, and does so afterwards; in between it is an exception."""
-    reporter = Reporter(format="json" if _asks_for_json(arguments) else "text")
+    reporter = Reporter(format=asked_format(arguments))
     code = INTERNAL
     try:
         if interruptible:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         code = _run(arguments, reporter)
-        reporter.finish()
+        reporter.finish(code)
         sys.stdout.flush()
     except (KeyboardInterrupt, click.Abort):
         signals.kill_children()
@@ -52,6 +52,9 @@ def guarded(arguments: Sequence[str], interruptible: bool = False) -> int:
 
 def _run(arguments: Sequence[str], reporter: Reporter) -> int:
     try:
+        if COMPLETE in os.environ:
+            from .completions import answer  # imported here: shells ask rarely
+            return answer(os.environ[COMPLETE])
         words = with_command(normalise(arguments))
         with cli.make_context("caten", words, obj=reporter) as context:    # not cli.main: it has ideas of its own about pipes and Ctrl-C
             result = cli.invoke(context)
@@ -104,9 +107,11 @@ def internal(problem: Exception, arguments: Sequence[str]) -> Diagnostic:
                       hint="this is a fault of caten, not of the input: please report it with that file and the spec")
 
 
-def _asks_for_json(arguments: Sequence[str]) -> bool:
-    """Known before the command line is read, because reading it may fail."""
-    return "--diagnostics-format=json" in arguments or ("--diagnostics-format", "json") in pairwise(arguments)
+def asked_format(arguments: Sequence[str]) -> str:
+    """How diagnostics are to be written: known before the command line is read, because reading it may fail."""
+    option = "--diagnostics-format"
+    asked = [b for a, b in pairwise(arguments) if a == option] + [a.removeprefix(f"{option}=") for a in arguments if a.startswith(f"{option}=")]
+    return asked[-1] if asked and asked[-1] in FORMATS else "text"
 
 
 def _asks_for_tracebacks(arguments: Sequence[str]) -> bool:

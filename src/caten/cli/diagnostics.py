@@ -1,18 +1,17 @@
-"""How diagnostics look: text with source line and caret, or JSON."""
+"""How diagnostics look to a person: text with source line and caret. For other programs there is formats.py."""
 from __future__ import annotations
 
-import json
 import os
 import sys
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import IO, Any
+from typing import IO
 
 from ..errors import CatenError, Diagnostic, Place
 
-FORMATS = ("text", "json")
+FORMATS = ("text", "json", "sarif", "github")
 MAX_LINE = 150                    # characters of a source line that are shown
 MAX_KEPT = 4096                   # characters of one that is read again from its file
 MAX_READ = 1 << 24                # bytes of that file
@@ -41,7 +40,7 @@ class WarningPolicy:
 
 @dataclass
 class Reporter:
-    """Shows diagnostics on stderr; in JSON they are kept until `finish`, because the format is one list."""
+    """Shows diagnostics on stderr; the formats for programs are written by `finish`, when all are known."""
 
     format: str = "text"
     policy: WarningPolicy = field(default_factory=WarningPolicy)
@@ -63,9 +62,12 @@ class Reporter:
         self.show(problem.diagnostics)
         return problem.exit_code
 
-    def finish(self) -> None:
-        if self.format == "json":
-            print(json.dumps([as_json(d) for d in self.kept], indent=2, ensure_ascii=True), file=sys.stderr)
+    def finish(self, exit_code: int) -> None:
+        """Write what is written last."""
+        if self.format != "text":
+            from .formats import WRITTEN_LAST  # imported here: most command lines ask for text
+            if text := WRITTEN_LAST[self.format](self.kept, exit_code):
+                print(text, file=sys.stderr)
 
 
 def escape(text: str) -> str:
@@ -140,13 +142,3 @@ def _write(lines: list[Pieces], stream: IO[str]) -> None:
     else:
         stream.write("".join(["".join([text for _, text in line]) + "\n" for line in lines]))
     stream.flush()
-
-
-def as_json(d: Diagnostic) -> dict[str, Any]:
-    """One object of the JSON format: `severity code message file line column hint notes`; a note has `message file line column`."""
-    return {"severity": d.severity, "code": d.code, "message": d.message, **_place_json(d.place), "hint": d.hint,
-            "notes": [{"message": text, **_place_json(place)} for text, place in d.notes]}
-
-
-def _place_json(place: Place | None) -> dict[str, Any]:
-    return {"file": place.file, "line": place.line, "column": place.column} if place else {"file": None, "line": None, "column": None}

@@ -7,6 +7,7 @@ from importlib import resources
 import click
 
 from ..errors import Diagnostic, UsageError, did_you_mean
+from .completions import codes
 from .diagnostics import wants_colour
 from .files import STDOUT, write
 
@@ -17,7 +18,7 @@ Examples:
 
 
 @click.command("explain", epilog=EXAMPLES)
-@click.argument("codes", nargs=-1, metavar="CODE…")
+@click.argument("codes", nargs=-1, metavar="CODE…", shell_complete=codes)
 @click.option("--list", "listing", is_flag=True, help="Every code with its title.")
 def command(codes: tuple[str, ...], listing: bool) -> None:
     """Explain diagnostic codes such as E301: what they mean, an example, what to do."""

@@ -62,6 +62,22 @@ class GroupedOption(click.Option):
         super().__init__(*args, **kwargs)
         self.group = group
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """What a shell may offer: as the metavariable says it."""
+        from .completions import config, files, runtimes  # imported here, as in every use: shells ask rarely
+        if self.name in ("runtime", "config"):
+            return (runtimes if self.name == "runtime" else config)(ctx, self, incomplete)
+        return files(ctx, self, incomplete) if self.metavar in ("FILE", "DIR", "KIND[=PATH],…") else super().shell_complete(ctx, incomplete)
+
+
+class Files(click.Argument):
+    """Arguments that are files."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """What a shell may offer."""
+        from .completions import files
+        return list(files(ctx, self, incomplete))
+
 
 class GroupedCommand(click.Command):
     """A command whose `--help` lists the options under their headings."""
@@ -89,7 +105,7 @@ def _flag(group: str, *names: str, help: str) -> Callable[[Any], Any]:
 INPUT, CODE, MACHINE, OUTPUT, REPORT = "Input", "What the code does", "Machine and runtime", "Output", "Reporting"
 
 SHARED: tuple[Callable[[Any], Any], ...] = (
-    click.argument("files", nargs=-1, metavar="FILE…"),
+    click.argument("files", nargs=-1, metavar="FILE…", cls=Files),
     _option(INPUT, "-i", "--input", "inputs", multiple=True, metavar="FILE", help="A spec; the same as naming it without -i. '-' is stdin."),
     _option(INPUT, "-x", "language", type=click.Choice(LANGUAGES), help="The language of the inputs, where the name does not say it (stdin)."),
     _option(INPUT, "-I", "include_dirs", multiple=True, metavar="DIR", help="Where included and called specs are looked for, too."),
