@@ -141,7 +141,7 @@ def test_the_examples_of_every_help_work(tmp_path: Path, monkeypatch: pytest.Mon
         np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float32))
     np.savez(tmp_path / "data.npz", x=np.ones(4, np.float32), y=np.ones(4, np.float32))
     for command in examples():
-        if "CC=clang-19" not in command:
+        if "CC=clang-19" not in command and not command.startswith(("caten test-runtime", "caten report")):        # these take long: see tests/conformance
             run(command.replace("=512", "=64"), tmp_path)
 
 
