@@ -13,6 +13,7 @@ from caten.core.program import Machine
 from caten.runtime import cpu, server, toolchain
 from caten.runtime.call import callables
 from caten.runtime.compiled import Compiled
+from caten.runtime.manifest import manifest_c
 from caten.runtime.protocol import Choice, CompileRecord, Flag, Option, Text, Unavailable
 from caten.runtime.toolchain import Compiler
 
@@ -70,7 +71,7 @@ class Riscv(Compiled):
         return [*TARGET.get(compiler.family, []), f"-O{self.settings['OPT']}", *scheduled, *vector, *own]
 
     def trailer(self, manifest: Mapping[str, Any]) -> str:
-        return super().trailer(manifest) + server.program(manifest)
+        return manifest_c(manifest) + server.program(manifest)
 
     def compile(self, source: str, out: Path, kind: str) -> CompileRecord:
         if kind == "so":

@@ -13,6 +13,7 @@ from caten.core.program import Program, resolve
 from caten.core.text import read
 from caten.runtime import manifest as m
 from caten.runtime.call import Callable as Operator
+from caten.runtime.direct import direct_c
 from caten.runtime.library import Library, open_library
 
 INCLUDES = "#include <stdint.h>\n#include <stddef.h>\n"
@@ -40,7 +41,7 @@ def shared_object(out: Path, c: str, manifest: dict[str, Any]) -> Path:
     checks = [f"const char *{op['symbols']['check']}(int32_t n) {{ (void)n; return 0; }}\n" for op in m.operators(manifest)
               if op["symbols"]["check"] + "(" not in c]
     source = out.with_suffix(".c")
-    source.write_text(INCLUDES + c + "".join(checks) + m.manifest_c(manifest))
+    source.write_text(INCLUDES + c + "".join(checks) + m.manifest_c(manifest) + direct_c(m.operators(manifest)))
     flags = ["-std=c11", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-O1", "-fPIC", "-shared"]
     subprocess.run(["gcc", *flags, str(source), "-o", str(out)], check=True)
     return out

@@ -29,7 +29,7 @@ def test_wrong_arguments_are_refused(gemm: Callable) -> None:
     refused("E705", "the size K is 4 by axis 1 of A, and 3 by axis 0 of B", lambda: gemm(a, b[:3], c))
     refused("E706", "C is written, but the given array is read-only", lambda: gemm(a, b, frozen))
     gemm(a, b, c)
-    refused("E706", "read-only", lambda: gemm(a, b, frozen))  # also where a plan for writable ones is there
+    refused("E706", "read-only", lambda: gemm(a, b, frozen))  # also where calls are direct
     refused("E705", "the size K", lambda: gemm(a, b[:3], c))
 
 

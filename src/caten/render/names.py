@@ -29,7 +29,8 @@ def symbol(name: str, prefix: str = "ct_") -> str:
 
 
 REFERENCE = "_reference"                             # the operator as it was written, in the example program
-EXPORTS = ("", "_ws", "_check", "_manifest", REFERENCE)     # what follows the symbol of an operator in the names that its library needs
+PYTHON = "_python"                                   # the operator as Python calls it
+EXPORTS = ("", "_ws", "_check", "_manifest", PYTHON, REFERENCE)     # what follows the symbol of an operator in the names that its library needs
 OWN = ("ct_manifest", "ct_c64", "ct_c128")           # what every library or header may declare beside the operators
 
 

@@ -130,7 +130,7 @@ def empty(shape: tuple[int, ...], argument: Argument, op: str) -> Array:
         new: Array = np.empty([shape[axis] for axis in order], DTYPES[argument["dtype"]].numpy)
     except (MemoryError, ValueError) as problem:
         raise OutOfMemory.of(op, f"{argument['name']} of shape {shape} cannot be allocated: {problem}") from None
-    return new.transpose([order.index(axis) for axis in range(len(order))]) if order else new
+    return new if order == sorted(order) else new.transpose([order.index(axis) for axis in range(len(order))])
 
 
 def folded(array: Array) -> bool:

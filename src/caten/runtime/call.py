@@ -1,14 +1,13 @@
-"""Calling a compiled operator with arrays.
+"""Calling a compiled operator with arrays: what is given is checked, copied where the kernel cannot work on it, and named where it is wrong.
 
-The first call with arrays of some shapes and layouts checks everything and, where no copy is needed, leaves a plan; later calls with the same
-shapes and layouts only look the plan up, take the pointers and compare them for overlap.
+From the second call on, arrays that need none of this go to the kernel directly (`direct`); what is here is the long way, for all others.
 """
 from __future__ import annotations
 
 from collections.abc import Callable as Function
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..core.expr import Expr
 from ..core.formula import evaluate, formula, names
@@ -22,28 +21,7 @@ if TYPE_CHECKING:
     import inspect
 
 OUT_OF_MEMORY = -1
-MOST_PLANS = 512               # a caller that never repeats a shape must not fill the memory
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What is settled by shapes and layouts. `views`: by tensor, the axes from slowest to fastest where that is not how they are numbered;
-    `plain`: there are only arrays, and no such view; `apart`: pairs of tensors (output, other, and their sizes in bytes) that must not overlap;
-    `tail`: sizes and strides; `new`: shapes of allocated outputs."""
-
-    plain: bool
-    views: tuple[tuple[int, ...] | None, ...]
-    apart: tuple[tuple[int, int, int, int], ...]
-    tail: tuple[int, ...]
-    new: tuple[tuple[int, ...], ...]
-
-
-class _Recent(NamedTuple):
-    """The last call that took the short way."""
-
-    key: Any
-    plan: _Plan | None
-    pointers: list[Any]
+MOST_SHAPES = 512              # whose sizes are remembered: a caller that never repeats a shape must not fill the memory
 
 
 class Callable:
@@ -79,11 +57,8 @@ class Callable:
         self._arrays_at = [i for i, a in enumerate(self._leading) if a["kind"] == "tensor"]
         self._written = [i for i in self._arrays_at if self._leading[i]["direction"] != "in"]
         self._returns = [i for n in op["outputs"] for i in self._written if self._leading[i]["name"] == n]
-        self._plans: dict[Any, _Plan] = {}
-        self._recent = _Recent((), None, [])
-        self._count = len(self._inputs)
-        self._inputs_by_name = [a["name"] for a in self._inputs]
-        self._run, self._take = self._entry.call, library.ffi.from_buffer
+        self._solved: dict[Any, _Solved] = {}
+        self._run = self._entry.call
         free = determined([d for d in self._dims if d.array in self._positions], self._equations, self._binds)
         self._keywords = [n for n in self._sizes if n not in free]
         self.__doc__ = self._document()
@@ -118,36 +93,15 @@ class Callable:
 
     # ---- calling
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        work = self._in_order(given, named)
-        if work is not None:
-            key = self._key(work)
-            recent = self._recent
-            plan = recent.plan if key == recent.key else self._plans.get(key)      # the hashes of dtypes take longer than a call
-            if plan is not None:
-                if plan.new:
-                    work = [*work, *[arrays.empty(shape, a, self.name) for shape, a in zip(plan.new, self._outs, strict=True)]]
-                pointers = self._pointers(plan, work)
-                if pointers is not None and not (plan is recent.plan and pointers == recent.pointers) and not self._lie_apart(plan, pointers, key):
-                    pointers = None
-                if pointers is not None:
-                    code = self._run(*pointers, *plan.tail)
-                    if code:
-                        raise self._failure(code, plan.tail)
-                    return self._returned(work)
-        return self._call(*self._arrange(given, named))
+    def __new__(cls, *_: Any) -> Callable:
+        """Every operator is of a class of its own, because Python looks for `__call__` in the class: the second call finds another way there."""
+        return super().__new__(type(cls.__name__, (cls,), {}))
 
-    def _in_order(self, given: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any] | None:
-        """All inputs, then one output where it is given; None where that is not all there is to the call."""
-        if not named:
-            return given if len(given) == self._count else None
-        outs = ("out",) if "out" in named and len(self._outs) == 1 else ()
-        if len(given) + len(named) - len(outs) != self._count:
-            return None
-        try:
-            return [*given, *[named[n] for n in self._inputs_by_name[len(given):]], *[named[n] for n in outs]]
-        except KeyError:
-            return None
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        result = self._call(*given, **named)
+        from .attach import attached  # it imports ctypes, and most libraries of a build are not called
+        type(self).__call__ = attached(self._library, self.manifest, self._call, self._fail) or self._call  # type: ignore[method-assign]
+        return result
 
     def bind(self, *given: Any, **named: Any) -> Function[[], Any]:
         """The call with these arguments, to be repeated: a function without arguments that always works on the same arrays (outputs that are not
@@ -155,7 +109,7 @@ class Callable:
         values, sizes = self._arrange(given, named)
         prepared = self._prepare(values, sizes)
         if prepared.copies:                                                  # every call makes them anew
-            return lambda: self._call(values, sizes)
+            return lambda: self._called(values, sizes)
         call, pointers, tail, failure = self._run, prepared.pointers, prepared.tail, self._failure
         arguments, returned = (*pointers, *tail), self._returned(prepared.originals)
         keep = prepared.work
@@ -167,43 +121,18 @@ class Callable:
             return returned
         return bound
 
-    def _key(self, work: Sequence[Any]) -> Any:
-        """What a plan depends on; None where something is not an array of numpy."""
-        tensors = work if not self._convert else [work[i] for i in self._arrays_at if i < len(work)]
-        try:
-            return tuple([(type(a), a.shape, a.dtype, a.flags.num) for a in tensors])
-        except AttributeError:
-            return None
-
-    def _pointers(self, plan: _Plan, work: Sequence[Any]) -> list[Any] | None:
-        """The leading C arguments; None where one is not what the plan's key promised."""
-        take, convert = self._take, self._convert
-        try:
-            if plan.plain:
-                pointers = [take(a) for a in work]
-            else:
-                pointers = [convert[i](a) if i in convert else take(a if view is None else a.transpose(view))
-                            for i, (a, view) in enumerate(zip(work, plan.views, strict=True))]
-        except (TypeError, ValueError, BufferError):                          # not what the key promised: the long way finds out
-            return None
-        return pointers
-
-    def _lie_apart(self, plan: _Plan, pointers: list[Any], key: Any) -> bool:
-        """Do no outputs overlap another array? If so, it is remembered for the next call with the same arrays."""
-        for out, other, out_bytes, other_bytes in plan.apart:
-            a, b = pointers[out], pointers[other]
-            if a + out_bytes > b and b + other_bytes > a:
-                return False
-        at = self._ffi.cast
-        addresses = [p if i in self._convert else at("char *", p) for i, p in enumerate(pointers)]      # plain addresses keep no array alive
-        self._recent = _Recent(key, plan, addresses)
-        return True
-
     def _returned(self, work: Sequence[Any]) -> Any:
         returns = self._returns
         return work[returns[0]] if len(returns) == 1 else tuple([work[i] for i in returns])
 
     # ---- the long way
+
+    def _call(self, *given: Any, **named: Any) -> Any:
+        return self._called(*self._arrange(given, named))
+
+    def _fail(self, code: int, *given: Any, **named: Any) -> None:
+        """What a result of the kernel other than 0 means is raised."""
+        raise self._failure(code, self._prepare(*self._arrange(given, named)).tail)
 
     def _arrange(self, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, int]]:
         """Inputs in order, then the outputs that were given; and the sizes that were given. E700 for a wrong set of arguments."""
@@ -243,19 +172,9 @@ class Callable:
         for i in self._arrays_at:
             if i < len(work):
                 arrays.check(work[i], self._leading[i], self.name)
-        shapes = {self._leading[i]["name"]: work[i].shape for i in self._arrays_at if i < len(work)}
-        given = self._binds | {n: (v, "as given") for n, v in sizes.items()}
-        for name, value in sizes.items():
-            if name in self._binds and self._binds[name][0] != value:
-                raise error("E705", f"{self.name}: the size {name} is {self._binds[name][0]} as compiled, and {value} as given")
-        known = sizes_of(self.name, self._dims, shapes, self._equations, given, self._sizes)
-        new: list[tuple[int, ...]] = []
+        solved = self._solve({self._leading[i]["name"]: work[i].shape for i in self._arrays_at if i < len(work)}, sizes)
         for argument in self._leading[len(work):]:
-            shape = tuple([evaluate(formula(e), known) for e in argument["shape"]])
-            if min(shape, default=0) < 0:
-                raise error("E704", f"{self.name}: {argument['name']} would have the shape {shape}")
-            new.append(shape)
-            work.append(arrays.empty(shape, argument, self.name))
+            work.append(arrays.empty(solved.new[argument["name"]], argument, self.name))
             originals.append(work[-1])
         whole = list(work)
         self._outputs_are_apart(work)
@@ -268,9 +187,26 @@ class Callable:
                     work[i] = arrays.copy(work[i], self._leading[i], self.name)
         strides = [s for i in self._arrays_at for s in arrays.stride_values(work[i], self._leading[i])]
         pointers = [work[i] if i in self._convert else self._ffi.cast("char *", work[i].ctypes.data) for i in range(len(work))]
-        copies = tuple([(whole[i], work[i]) for i in self._written if work[i] is not whole[i]])
-        copied = any(work[i] is not whole[i] for i in self._arrays_at)
-        return _Prepared(originals, work, pointers, (*[known[n] for n in self._sizes], *strides), tuple(new), copies, copied)
+        copies = tuple([(i in self._written, whole[i], work[i]) for i in self._arrays_at if work[i] is not whole[i]])
+        return _Prepared(originals, work, pointers, (*solved.sizes, *strides), copies)
+
+    def _solve(self, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, int]) -> _Solved:
+        """The sizes that shapes determine beside the `sizes` that were given, and the shapes of outputs that were not."""
+        key = (*shapes.items(), *sizes.items())
+        if key not in self._solved:
+            for name, value in sizes.items():
+                if name in self._binds and self._binds[name][0] != value:
+                    raise error("E705", f"{self.name}: the size {name} is {self._binds[name][0]} as compiled, and {value} as given")
+            given = self._binds | {n: (v, "as given") for n, v in sizes.items()}
+            known = sizes_of(self.name, self._dims, shapes, self._equations, given, self._sizes)
+            new = {a["name"]: tuple([evaluate(formula(e), known) for e in a["shape"]]) for a in self._outs if a["name"] not in shapes}
+            for name, shape in new.items():
+                if min(shape, default=0) < 0:
+                    raise error("E704", f"{self.name}: {name} would have the shape {shape}")
+            if len(self._solved) >= MOST_SHAPES:
+                self._solved.clear()
+            self._solved[key] = _Solved(tuple([known[n] for n in self._sizes]), new)
+        return self._solved[key]
 
     def _outputs_are_apart(self, work: Sequence[Any]) -> None:
         for n, i in enumerate(self._written):
@@ -280,30 +216,15 @@ class Callable:
                 if arrays.share(work[i], work[j]):
                     raise error("E713", f"{self.name}: the outputs {self._leading[j]['name']} and {self._leading[i]['name']} share memory")
 
-    def _call(self, values: Sequence[Any], sizes: Mapping[str, int]) -> Any:
+    def _called(self, values: Sequence[Any], sizes: Mapping[str, int]) -> Any:
         prepared = self._prepare(values, sizes)
         code = self._run(*prepared.pointers, *prepared.tail)
         if code:
             raise self._failure(code, prepared.tail)
-        for original, worked in prepared.back:
-            original[...] = worked
-        if not sizes and not prepared.copies:
-            self._remember(values, prepared)
+        for written, original, worked in prepared.copies:
+            if written:
+                original[...] = worked
         return self._returned(prepared.originals)
-
-    def _remember(self, values: Sequence[Any], prepared: _Prepared) -> None:
-        """Leave a plan for calls with these shapes and layouts."""
-        key = self._key(values)
-        if key is None or not all(arrays.dense(prepared.work[i], self._leading[i]) for i in self._arrays_at):
-            return
-        if len(self._plans) >= MOST_PLANS:
-            self._plans.clear()
-        views = [None if a["kind"] == "scalar" or a["order"] == sorted(a["order"]) else tuple(a["order"]) for a in self._leading]
-        apart = [(out, i, prepared.work[out].nbytes, prepared.work[i].nbytes)
-                 for out in self._written for i in self._arrays_at
-                 if i < len(values) > out and (i not in self._written or i > out) and prepared.work[out].nbytes and prepared.work[i].nbytes]
-        plain = not self._convert and not any(views)
-        self._plans[key] = _Plan(plain, tuple(views), tuple(apart), prepared.tail, prepared.new)
 
     def _failure(self, code: int, tail: Sequence[int]) -> CatenError:
         """What a result other than 0 means."""
@@ -320,17 +241,23 @@ class Callable:
 
 
 @dataclass(frozen=True)
+class _Solved:
+    """What shapes say: the sizes in the order of the C function, the shapes of outputs that were not given."""
+
+    sizes: tuple[int, ...]
+    new: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
 class _Prepared:
-    """A checked call. `originals`: what the caller gave, and what was allocated; `work`: what the kernel sees; `back`: (original, copy) of outputs
-    to be written back; `copies`: does the kernel work on any copy?"""
+    """A checked call. `originals`: what the caller gave, and what was allocated; `work`: what the kernel sees; `tail`: sizes and strides; `copies`:
+    (is it written?, original, copy) of arrays that the kernel does not work on itself."""
 
     originals: list[Any]
     work: list[Any]
     pointers: list[Any]
     tail: tuple[int, ...]
-    new: tuple[tuple[int, ...], ...]
-    back: tuple[tuple[Any, Any], ...]
-    copies: bool
+    copies: tuple[tuple[bool, Any, Any], ...]
 
 
 class Operators(Mapping[str, Callable]):

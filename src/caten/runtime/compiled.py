@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 from ..render.cstyle import CStyle
 from . import toolchain
 from .call import callables
+from .direct import direct_c
 from .library import open_library
-from .manifest import manifest_c
+from .manifest import manifest_c, operators
 from .protocol import CompileRecord, Runtime
 from .toolchain import Compiler
 
@@ -36,7 +37,7 @@ class Compiled(CStyle, Runtime):
         return [*self.host.ldflags, "-lm"]
 
     def trailer(self, manifest: Mapping[str, Any]) -> str:
-        return manifest_c(manifest)
+        return manifest_c(manifest) + direct_c(operators(manifest))
 
     def available(self) -> None:
         self.compiler()

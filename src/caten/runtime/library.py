@@ -18,13 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import error
+from ..render.names import PYTHON
+from .direct import ATTACH, C_TYPES
 from .manifest import ABI_VERSION, SCHEMA_VERSION, Manifest, operators
 
-# How the C interface passes a scalar.
-C_TYPES: dict[str, str] = {
-    "bool": "uint8_t", "f32": "float", "f64": "double", "c64": "ct_c64", "c128": "ct_c128",
-    **{f"i{b}": f"int{b}_t" for b in (8, 16, 32, 64)}, **{f"u{b}": f"uint{b}_t" for b in (8, 16, 32, 64)},
-}
 _COMPLEX = "typedef struct { float re, im; } ct_c64; typedef struct { double re, im; } ct_c128;\n"
 _opened: dict[str, tuple[int, ...]] = {}          # path -> the identity of the file that this process has loaded under that path
 _pausing: set[int] = set()                        # the OpenMP libraries, by address, whose threads end before a fork
@@ -34,20 +31,24 @@ OMP_PAUSE_SOFT = 1
 
 @dataclass(frozen=True)
 class Entry:
-    """The functions of one operator: `call` takes the C arguments, `check(n)` gives the text of failed check n."""
+    """The functions of one operator: `call` takes the C arguments, `check(n)` gives the text of failed check n; `direct`: the address of what Python
+    may call itself (`direct`), if there is such a thing."""
 
     call: Callable[..., int]
     check: Callable[[int], str]
+    direct: Any = None
 
 
 @dataclass(frozen=True)
 class Library:
-    """A loaded library: its manifest, and by operator name its functions. `ffi` makes the pointers that they take."""
+    """A loaded library: its manifest, and by operator name its functions. `ffi` makes the pointers that they take; `attach` takes what their
+    direct functions need of Python."""
 
     path: Path
     manifest: Manifest
     ffi: Any
     entries: Mapping[str, Entry]
+    attach: Any = None
 
 
 def sha256(path: Path) -> str:
@@ -106,8 +107,8 @@ def open_library(path: Path, manifest: Mapping[str, Any] | None = None, expected
             raise error("E665", f"{path} has {what} {manifest.get(key)}; this caten knows {known}", hint="compile it again")
     _end_threads_before_forks(ffi, handle)
     ops = operators(manifest)
-    ffi.cdef("\n".join([declaration(op) for op in ops]))
-    return Library(path, dict(manifest), ffi, {op["op"]: _entry(ffi, handle, op, path) for op in ops})
+    ffi.cdef("\n".join([f"void {ATTACH}(void **);", *[declaration(op) for op in ops]]))
+    return Library(path, dict(manifest), ffi, {op["op"]: _entry(ffi, handle, op, path) for op in ops}, getattr(handle, ATTACH, None))
 
 
 def _check_sanitizer(path: Path) -> None:
@@ -122,7 +123,8 @@ def _check_sanitizer(path: Path) -> None:
 def declaration(op: Mapping[str, Any]) -> str:
     """The C declarations of one operator's functions, with untyped pointers."""
     arguments = ", ".join(["void *" if a["kind"] == "tensor" else C_TYPES[a["dtype"]] for a in op["arguments"]]) or "void"
-    return f"int32_t {op['symbols']['call']}({arguments}); const char *{op['symbols']['check']}(int32_t);"
+    symbols = op["symbols"]
+    return f"int32_t {symbols['call']}({arguments}); const char *{symbols['check']}(int32_t); void {symbols['call']}{PYTHON}(void);"
 
 
 def _entry(ffi: Any, handle: Any, op: Mapping[str, Any], path: Path) -> Entry:
@@ -137,7 +139,7 @@ def _entry(ffi: Any, handle: Any, op: Mapping[str, Any], path: Path) -> Entry:
             return str(texts[row])
         found = check(row)
         return (ffi.string(found).decode() if found else "") or f"check {row}"
-    return Entry(call, text)
+    return Entry(call, text, getattr(handle, op["symbols"]["call"] + PYTHON, None))
 
 
 def _end_threads_before_forks(ffi: Any, handle: Any) -> None:

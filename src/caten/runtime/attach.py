@@ -1,0 +1,64 @@
+"""Makes the function by which Python calls an operator directly (`direct`) from what its library holds."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable as Function
+from functools import cache, partial
+from typing import Any
+
+from . import arrays
+from .direct import FUNCTIONS, inputs_of
+from .library import Library
+from .manifest import Manifest
+
+METH_FASTCALL, METH_KEYWORDS = 0x80, 0x02
+INTERFACE = "__array_struct__"
+
+
+def attached(library: Library, op: Manifest, long_way: Function[..., Any], failure: Function[..., Any]) -> Function[..., Any] | None:
+    """A function that calls the operator with what `long_way` takes, and leaves to that what is not simply right; `failure(code, …)`, with the
+    same arguments, raises what a result of the kernel other than 0 means. None where the library or this Python has no such thing."""
+    direct = library.entries[op["op"]].direct
+    parts = _python() if direct else None
+    if parts is None:
+        return None
+    import ctypes
+    ffi = library.ffi
+    library.attach(ffi.new("void *[]", [ffi.cast("void *", p) for p in parts]))
+    outs = [a for a in op["arguments"] if a["kind"] == "tensor" and a["direction"] == "out"]
+    given = [a["name"] for a in inputs_of(op)] + (["out"] if len(outs) == 1 else [])
+    makers = [partial(_made, argument=a, op=op["op"]) for a in outs]
+    # The tuple keeps the library loaded for as long as the function lives.
+    self = (long_way, failure, tuple([sys.intern(n) for n in given]), *makers, library)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    made: Function[..., Any] = make(ctypes.addressof(_definition(int(ffi.cast("intptr_t", direct)))), self, None)
+    return made
+
+
+def _made(*shape: int, argument: arrays.Argument, op: str) -> Any:
+    return arrays.empty(shape, argument, op)
+
+
+@cache
+def _python() -> list[int] | None:
+    """The addresses that `ct_Python_attach` takes; None where Python is not CPython, or has not all of them."""
+    import ctypes
+
+    import numpy as np
+    try:
+        functions = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in FUNCTIONS]
+    except AttributeError:
+        return None
+    return [*functions, id(np.ndarray), id(float), id(int), id(sys.intern(INTERFACE))]      # the first three live for ever, and so does INTERFACE
+
+
+@cache
+def _definition(function: int) -> Any:
+    """What Python wants to know of a C function, its PyMethodDef. It reads this until the last reference to what it made is gone, which may be
+    after the library is; so it is kept, one for every address."""
+    import ctypes
+
+    class Definition(ctypes.Structure):
+        _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+    return Definition(b"operator", function, METH_FASTCALL | METH_KEYWORDS, None)
