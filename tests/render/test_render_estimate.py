@@ -5,11 +5,12 @@ from typing import ClassVar
 
 import pytest
 
+from caten.core.expr import Var, index
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.loop.statements import For
 from caten.render.cstyle import CStyle
-from caten.render.estimate import work
+from caten.render.estimate import in_float64, work
 from caten.schedule.nests import loops_in
 
 PARAMS = "(buffer A f32 (M N) (0 1) in) (buffer Y f32 (M N) (0 1) inout) (buffer w f32 (M) (0) inout) (size M) (size N)"
@@ -51,3 +52,8 @@ def test_an_inner_loop_asks_about_what_is_known_around_it() -> None:
     (pragma,) = [line for line in text.splitlines() if "#pragma omp" in line]
     assert "if ((double)M * " in pragma
     assert "(double)p" in pragma
+
+
+def test_the_middle_of_one_tile_is_its_beginning() -> None:
+    """Counts of tiles are whole numbers in float64, too: half of a tile less would leave nothing of the only one."""
+    assert repr(in_float64((Var("N", "i64") + 7) // index(8))) == "(floor (/ (+ (cast f64 N) 7.0:f64) 8.0:f64))"

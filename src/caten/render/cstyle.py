@@ -133,7 +133,7 @@ class CStyle:
                 raise error("E611", f"{program.name}: this runtime does not support {dtype}", hint=f"it supports {', '.join(self.types)}")
 
 
-def _filled(words: list[str], width: int = 120) -> list[str]:
+def _filled(words: list[str], width: int = 150) -> list[str]:
     """The words of a form, as many on a line as fit."""
     lines = [words[0]]
     for word in words[1:]:

@@ -16,15 +16,12 @@ from .statements import KernelBody
 
 NO_MEMORY = 1 << 62                    # bytes that no machine has, and that an int64 holds
 LARGE, PAGE = 4 << 20, 2 << 20         # bytes from which a block asks for huge pages, and the size of one
-ALLOCATE = f"""#if defined(__linux__)
-extern int madvise(void *, size_t, int);
-#endif
-
-static void *ct_allocate(int64_t bytes)
+ALLOCATE = f"""static void *ct_allocate(int64_t bytes)
 {{
     if (bytes < {LARGE}) return aligned_alloc({ALIGNMENT}, bytes > 0 ? (size_t)bytes : {ALIGNMENT});
     void *block = aligned_alloc({PAGE}, ((size_t)bytes + {PAGE - 1}) & ~(size_t){PAGE - 1});
 #if defined(__linux__)
+    extern int madvise(void *, size_t, int);
     if (block) (void)madvise(block, (size_t)bytes, 14);      /* MADV_HUGEPAGE: a wish, so it may fail */
 #endif
     return block;

@@ -11,7 +11,7 @@ from ..core.scalars import OPERATORS
 from ..loop.statements import Aref, For, If, Incf, Let, Local, Ref, Stmt, Transpose, Vref
 from .flatten import folded, plus, times
 
-THRESHOLD = 1 << 18       # operations below which a parallel loop stays on one thread: some thirty microseconds, many times what waking them costs
+THRESHOLD = 3 << 18       # operations below which a parallel loop stays on one thread: some thirty microseconds, many times what waking them costs
 ACCESS = 2                # operations that an access of up to 16 bytes counts as, and each 16 of a vector: caches give bytes, registers operations
 FUNCTION = 16             # operations that a function of the C library counts as
 UNKNOWN = 16              # trips of a loop whose range is read from an array
@@ -65,7 +65,7 @@ def in_float64(expr: Expr) -> Expr:
         case Const(value=value):
             return number(value, "f64")
         case Op(fn="floordiv", args=(x, y)):
-            return Op("div", (in_float64(x), in_float64(y)))
+            return Op("floor", (Op("div", (in_float64(x), in_float64(y))),))
         case Op(fn="add" | "sub" | "mul" | "max" | "min" as fn, args=(x, y)):
             return Op(fn, (in_float64(x), in_float64(y)))
     return Cast("f64", expr)

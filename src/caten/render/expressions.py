@@ -88,6 +88,9 @@ class Expressions(Conditions):
     def _simplified(self, op: Op) -> Code | None:
         """The plain C operator where its operands make it exact."""
         last, dtype = op.args[-1], op.args[0].dtype
+        match op:
+            case Op("floordiv", (Const(value=int(value)), Op("max", (_, Const(value=int(least)))) as divisor)) if value >= 0 and least > 0:
+                return infix("/", MUL, literal(value, dtype), self.value(divisor))
         if not isinstance(last, Const) or DTYPES[dtype].kind not in ("int", "uint") or len(op.args) != 2 or DTYPES[dtype].bits < 32:
             return None
         value, left = int(last.value), op.args[0]

@@ -20,8 +20,9 @@ from typing import Any
 from ..errors import CatenError, Diagnostic, ToolError, error
 from . import foreign
 from .arrays import OutOfMemory
+from .direct import C_TYPES
 from .foreign import Call, scalar_bytes
-from .library import C_TYPES, Library
+from .library import Library
 from .manifest import operators
 
 SWITCH = "CT_SERVER"                     # without this macro there are only the functions
