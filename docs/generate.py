@@ -161,7 +161,7 @@ def operators_page() -> str:
     structural = "\n".join(f"| `{k}` | {v} |" for k, v in scalars.STRUCTURAL.items())
     others = "\n".join(row(o) for o in scalars.OPERATORS.values() if not o.principal)
     errors = "\n".join(f"| `{fn}` | {' | '.join('' if e is None else f'{e:g}' for e in row)} |" for fn, row in table.ERRORS.items())
-    types = "\n".join(f"| `{d.name}` | {', '.join(f'`{s}`' for s, n in dtypes.SPELLINGS.items() if n == d.name)} | {d.bytes} |" for d in dtypes.DTYPES.values())
+    types = "\n".join(f"| `{d.name}` | {', '.join(f'`{s}`' for s, n in dtypes.SPELLINGS.items() if n == d.name)} | {d.bits} |" for d in dtypes.DTYPES.values())
     return f"""{GENERATED}
 # Operators and element types
 
@@ -193,7 +193,10 @@ The greatest errors found, in units in the last place, rounded up; an empty cell
 
 ## Element types
 
-| name | spelled in a spec (in any case) | bytes |
+`i4 u4 f16 bf16` are storage types: in the levels of the compiler they are read, set, chosen and converted, and nothing is computed in them. What a spec
+computes of 16-bit floats is float32 arithmetic with a conversion after each operation, from its first level on.
+
+| name | spelled in a spec (in any case) | bits |
 |---|---|---|
 {types}
 """

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from caten.core.dtypes import DTYPES
+from caten.core.dtypes import DTYPES, is_packed, is_short, short_value
 from caten.core.program import Machine, resolve
 from caten.core.scalars import OPERATORS
 from caten.core.text import read, show
 from caten.errors import error
 from caten.loop.statements import MARKS, LoopProgram
-from caten.runtime import foreign
+from caten.runtime import arrays, foreign
 from caten.runtime.call import callables
 from caten.runtime.foreign import Call
 from caten.runtime.protocol import Choice, CompileRecord, Option, Runtime
@@ -58,7 +58,14 @@ class Numpy(Runtime):
 
 
 def interpreted(program: LoopProgram, call: Call, order: str) -> int:
-    """Run the program over the caller's own memory."""
+    """Run the program over the caller's own memory; elements of 4 bits over a copy."""
     from caten.loop.interpret import run
-    values = {n: complex(*v) if isinstance(v, tuple) else v for n, v in call.numbers.items()}
-    return run(program, values | call.arrays, order)
+    types = {a["name"]: a["dtype"] for a in call.op["arguments"]}
+    values = {n: complex(*v) if isinstance(v, tuple) else short_value(v, types[n]) if is_short(types[n]) else v for n, v in call.numbers.items()}
+    packed = [a for a in call.op["arguments"] if a["kind"] == "tensor" and is_packed(a["dtype"])]
+    unpacked = {a["name"]: arrays.unpacked(call.arrays[a["name"]], call.shape(a), a, program.name) for a in packed}
+    code = run(program, values | call.arrays | unpacked, order)
+    for a in packed:
+        if a["direction"] != "in":
+            call.arrays[a["name"]][...] = arrays.packed(unpacked[a["name"]], a)
+    return code

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from .core.dtypes import is_packed
 from .core.expr import Var, index
 from .core.node import substitute
 from .core.program import At, Bind, Config, Lines, Opt, Program, Scalar, Schedule, Size, Source, Target, Unchecked, resolve
@@ -170,6 +171,8 @@ def _strided(program: Program, name: str) -> Program:
     if buffer is None:
         raise UsageError(Diagnostic("E922", f"-fstrided={name}: {program.name} has no array called '{name}'",
                                     hint=did_you_mean(name, list(program.buffers)) or f"the arrays are {', '.join(program.buffers)}"))
+    if is_packed(buffer.type):
+        raise UsageError(Diagnostic("E922", f"-fstrided={name}: two elements of '{name}' share a byte, so it has no strides"))
     fastest = buffer.order[-1] if buffer.order else None
     names = {axis: f"{name}_stride{axis}" for axis in range(len(buffer.shape)) if axis != fastest}
     strides = tuple(Var(names[a], "i64") if a in names else index(1) for a in range(len(buffer.shape)))

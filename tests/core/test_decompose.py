@@ -139,7 +139,7 @@ def test_integers_and_bools_are_exact(dtype: str) -> None:
     x, y = (v.ravel() for v in np.meshgrid(*[np.array(list(span), d.numpy)] * 2))
     tested = 0
     for fn in [*DERIVED, "fma"]:
-        if OPERATORS[fn].accepts(d.kind):
+        if OPERATORS[fn].takes_type(d.name):
             args = (x, y, np.roll(y, 3))[:OPERATORS[fn].arity]
             expr = decomposed(fn, (dtype,) * len(args))
             got = np.broadcast_to(compute(expr, dict(zip("xyz", args, strict=False))), x.shape)

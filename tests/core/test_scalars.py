@@ -4,11 +4,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from caten.core import evaluate
-from caten.core.dtypes import DTYPES
+from caten.core.dtypes import DTYPES, FORMATS
 from caten.core.expr import Const, Expr, Op, Var
 from caten.core.scalars import BY_SPELLING, OPERATORS, PRINCIPAL
 from caten.core.text import read
@@ -89,10 +90,12 @@ def test_derivatives_against_central_differences(row: Any) -> None:
 
 
 def test_rounding_units_and_ranges_of_types() -> None:
-    for name in ("f32", "f64"):
-        like = evaluate.numpy_type(name)
-        assert DTYPES[name].unit_roundoff == np.finfo(like).eps / 2
+    for name, (precision, last, greatest) in FORMATS.items():
+        limits = ml_dtypes.finfo(evaluate.numpy_type(name))
+        assert DTYPES[name].unit_roundoff == 2.0**-precision == float(limits.eps) / 2
+        assert (2.0**last, greatest) == (float(limits.smallest_subnormal), float(limits.max))
     for name, d in DTYPES.items():
         if d.kind in ("int", "uint"):
-            assert (d.least, d.greatest) == (np.iinfo(evaluate.numpy_type(name)).min, np.iinfo(evaluate.numpy_type(name)).max)
+            limits = ml_dtypes.iinfo(evaluate.numpy_type(name))
+            assert (d.least, d.greatest) == (limits.min, limits.max)
         assert evaluate.numpy_type(name)(0).dtype.itemsize == d.bytes

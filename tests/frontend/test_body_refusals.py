@@ -81,7 +81,7 @@ STATEMENTS = [
     ("(array T float (1099511627776 1099511627776))", "E313 1:16 the local array 'T' takes more than 2^46 bytes"),
     ("(array T float (1099511627776 64 N))", "E313 1:16 the local array 'T' takes more than 2^46 bytes"),
     ("(array T float (-1))", "E313 1:17 an extent of -1 is not between 0 and 2^40"),
-    ("(array T half (N))", "E309 1:10 'half': 16-bit floats are not supported yet; use float"),
+    ("(array T sparse (N))", "E309 1:10 'sparse': Sparse tensors are not supported yet"),
     ("(set a 1) (set a (< 1 2))", "E316 1:18 the local 'a' is int, but this value is bool | convert it: (cast int …)"),
     ("(set a (aref J 0)) (incf a 0.5)", "E302 1:28 the local 'a': a decimal number cannot become an int32 | "
      "convert the integer, (cast float …), or round the decimal, (cast int32 …)"),
@@ -154,7 +154,7 @@ def test_an_output_that_is_an_input_is_written_too() -> None:
 
 
 def test_every_statement_is_read_whatever_the_others_are() -> None:
-    found = refusals("(setf (aref X 0) 1)\n(set a q)\n(setf (aref Y 0) a)\n(when s (setf (aref Y 0) r))\n(dotimes (i N) (incf i) (foo))\n(array T half (N))\n"
+    found = refusals("(setf (aref X 0) 1)\n(set a q)\n(setf (aref Y 0) a)\n(when s (setf (aref Y 0) r))\n(dotimes (i N) (incf i) (foo))\n(array T sparse (N))\n"
                      "(setf (aref T 0) 1)", INPUTS)
     assert [line.split(" ", 2)[:2] for line in found] == [
         ["E225", "1:7"], ["E220", "2:8"], ["E305", "4:7"], ["E220", "4:26"], ["E226", "5:22"], ["E221", "5:25"], ["E309", "6:10"]]

@@ -32,9 +32,9 @@ def ops(_: Options) -> list[str]:
 
 
 def dtypes(_: Options) -> list[str]:
-    """Type, bytes, and how a spec may spell it."""
+    """Type, bits, and how a spec may spell it."""
     spelled = {name: [s for s, target in SPELLINGS.items() if target == name] for name in DTYPES}
-    return [f"{name:6} {dtype.bytes:3} {' '.join(spelled[name])}" for name, dtype in DTYPES.items() if spelled[name]]
+    return [f"{name:6} {dtype.bits:3} {' '.join(spelled[name])}" for name, dtype in DTYPES.items() if spelled[name]]
 
 
 def config(options: Options) -> list[str]:

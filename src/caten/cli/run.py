@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ..build import Built
+from ..core.numpy_types import as_stored
 from ..errors import CatenError, Diagnostic, UsageError, error
 from ..runtime.manifest import operators
 from . import arguments
@@ -37,7 +38,9 @@ def command(request: Request) -> None:
     if unknown := [name for name in given if name not in known]:
         raise UsageError(Diagnostic("E913", f"{described['op']} has no argument '{unknown[0]}'", hint=f"it has {', '.join(known)}"))
     arguments.check_output(request.output, len(described["outputs"]))
-    arguments.save(call(built, described, arguments.load(given)), request.output)
+    types = {a["name"]: a["dtype"] for a in described["arguments"]}
+    values = {name: as_stored(v, types[name]) if hasattr(v, "dtype") else v for name, v in arguments.load(given).items()}
+    arguments.save(call(built, described, values), request.output)
 
 
 def call(built: Built, described: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

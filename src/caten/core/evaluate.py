@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import DTYPES
+from .dtypes import DTYPES, computed, is_short, part
 from .exact import two_sum
+from .numpy_types import numpy_dtype
 from .scalars import OPERATORS
 from .special import LGAMMA_AT_2
 
@@ -26,7 +27,7 @@ Function = Callable[..., Any]
 
 def numpy_type(dtype: str) -> Any:
     """The numpy scalar class of an element type."""
-    return np.dtype(DTYPES[dtype].numpy).type
+    return numpy_dtype(dtype).type
 
 
 def apply(fn: str, args: tuple[Any, ...] | list[Any], dtype: str) -> Any:
@@ -40,6 +41,8 @@ def apply(fn: str, args: tuple[Any, ...] | list[Any], dtype: str) -> Any:
 def function(fn: str, dtype: str) -> Function:
     """The function of an operator on operands of an element type."""
     kind = DTYPES[dtype].kind
+    if is_short(dtype) and fn != "where":
+        return _short(fn, dtype)
     if kind == "float":
         return (FLOAT32 if dtype == "f32" else FLOAT64)[fn]
     return TABLES[kind][fn]
@@ -50,6 +53,16 @@ def choose(x: Any, y: Any, z: Any) -> Any:
     if np.ndim(x) == 0 and np.ndim(y) == np.ndim(z) == 0:
         return y if x else z
     return np.where(x, y, z)
+
+
+def _short(fn: str, dtype: str) -> Function:
+    """An operator on 16-bit floats: computed in float32, and rounded where it gives a float."""
+    wide = function(fn, computed(dtype))
+
+    def compute(*args: Any) -> Any:
+        result = wide(*[np.asarray(a).astype(np.float32)[()] for a in args])
+        return result if OPERATORS[fn].gives == "bool" else cast(result, "f32", dtype)
+    return compute
 
 
 # Integers.
@@ -215,7 +228,9 @@ def cast(x: Any, source: str, target: str) -> Any:
     if target == "bool":
         return np.asarray(x != 0)[()]
     if kind == "complex" and DTYPES[target].kind != "complex":
-        return cast(np.real(x), {"c64": "f32", "c128": "f64"}[source], target)
+        return cast(np.real(x), part(source), target)
+    if target == "bf16" and source not in ("f16", "bf16", "f32", "bool"):
+        return np.asarray(_near_odd(x)).astype(to)[()]
     if kind != "float" or DTYPES[target].kind not in ("int", "uint"):
         return np.asarray(x).astype(to)[()]
     return _saturate(x, DTYPES[target].least, DTYPES[target].greatest, to)
@@ -226,6 +241,19 @@ def _saturate(x: Any, least: int, greatest: int, to: Any) -> Any:
     above, below = whole >= float(greatest + 1), whole < float(least)       # both are powers of two or zero: exact
     inside = np.where(above | below | np.isnan(whole), 0.0, whole).astype(to)
     return np.where(above, to(greatest), np.where(below, to(least), inside))[()]
+
+
+def _near_odd(x: Any) -> Any:
+    """A float64 or integer as a float32 rounded to odd, so that rounding it to bfloat16, which ml_dtypes does by way of float32, rounds once."""
+    if np.asarray(x).dtype.kind in "iu":
+        low = np.asarray(x) & np.asarray(x).dtype.type(2047)
+        wide = np.asarray(x) - low + (low != 0).astype(low.dtype) * low.dtype.type(1024) if low.dtype.itemsize == 8 else np.asarray(x)
+        x = np.where(np.abs(np.asarray(x, np.float64)) < 2.0**53, np.asarray(x, np.float64), np.asarray(wide, np.float64))
+    wide, single = np.asarray(x, np.float64), np.asarray(x, np.float64).astype(np.float32)
+    lost = wide - single
+    even = (single.view(np.int32) & 1) == 0
+    toward = np.where(lost > 0, np.float32(np.inf), np.float32(-np.inf))
+    return np.where(even & (lost != 0) & np.isfinite(single), np.nextafter(single, toward), single)
 
 
 def bitcast(x: Any, target: str) -> Any:

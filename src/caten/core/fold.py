@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .dtypes import DTYPES
+from .dtypes import DTYPES, FORMATS, is_short, rounded
 from .expr import Const
 from .scalars import OPERATORS
 
@@ -111,8 +111,10 @@ def fold(fn: str, args: tuple[Const, ...]) -> Const | None:
 
 
 def convert(dtype: str, value: Const) -> Const | None:
-    """`(cast dtype value)` of an integer or bool constant; None where a float takes part inexactly."""
+    """`(cast dtype value)` of an integer or bool constant, or between a 16-bit float and another one; None where a float takes part inexactly."""
     source, target = DTYPES[value.dtype], DTYPES[dtype]
+    if source.kind == target.kind == "float" and (is_short(value.dtype) or is_short(dtype)):
+        return Const(rounded(rounded(float(value.value), value.dtype), dtype), dtype)
     if source.kind in ("float", "complex"):
         return None
     number = _integer(value.value)
@@ -121,7 +123,7 @@ def convert(dtype: str, value: Const) -> Const | None:
             return Const(number != 0, dtype)
         case "int" | "uint":
             return Const(wrap(int(number), dtype), dtype)
-        case "float" if abs(number) <= 1 << {"f32": 24, "f64": 53}[dtype]:
+        case "float" if abs(number) <= 1 << FORMATS[dtype][0]:
             return Const(float(number), dtype)
         case _:
             return None

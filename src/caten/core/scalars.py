@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .dtypes import DTYPES, is_packed, part
+
 NUMBER, FLOAT, INTEGER, BITS, ANY = "number", "float", "integer", "bits", "any"
 _KINDS = {NUMBER: ("int", "uint", "float", "complex"), FLOAT: ("float", "complex"), INTEGER: ("int", "uint"),
           BITS: ("int", "uint", "bool"), ANY: ("int", "uint", "float", "bool", "complex")}
@@ -43,12 +45,20 @@ class Operator:
         """Is it defined on elements of this kind (`float int uint bool complex`)?"""
         return kind in _KINDS[self.takes] and not (kind == "complex" and self.ordered)
 
+    def defined_on(self, dtype: str) -> bool:
+        """Is it defined on elements of this type? Integers of 4 bits are only chosen (`where`)."""
+        return self.accepts(DTYPES[dtype].kind) and (self.name == "where" or not is_packed(dtype))
+
+    def takes_type(self, dtype: str) -> bool:
+        """Is it computed in elements of this type? A storage type is only chosen, and converted for all else."""
+        return self.accepts(DTYPES[dtype].kind) and (self.name == "where" or not DTYPES[dtype].storage)
+
     def result_type(self, operands: tuple[str, ...]) -> str:
         """The element type of the result from those of the operands."""
         if self.gives == "bool":
             return "bool"
         if self.gives == "part":
-            return {"c64": "f32", "c128": "f64"}.get(operands[0], operands[0])
+            return part(operands[0])
         return operands[1] if self.name == "where" else operands[0]
 
 

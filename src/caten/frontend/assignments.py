@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, computed
 from ..core.expr import Op
 from ..core.scalars import OPERATORS
 from ..core.text import Atom, Form, Sexp
@@ -13,7 +13,7 @@ from .composite import fold
 from .expressions import element_of, example, infer, reads_fresh
 from .frame import Frame, same_name
 from .scope import Array, Broken, Number, Scope, Variable
-from .typing import WEAK_INT, Literal, Term, spell
+from .typing import WEAK_INT, Literal, Term, narrowed, spell, widened
 
 
 def declare_local(f: Frame, scope: Scope, name: str, value: Term, pos: int) -> list[Stmt]:
@@ -143,11 +143,12 @@ def update(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
     dtype, what = target.dtype, f"({form[0]} …) on '{target.buffer}'"
     if fn == "div" and DTYPES[dtype].kind in ("int", "uint"):
         f.fail("E303", f"{what} divides floats, but it is {spell(dtype)}", form.pos, "(setf place (floordiv place x)) rounds down")
-    if not OPERATORS[fn].accepts(DTYPES[dtype].kind):
-        f.fail("E304", f"({form[0]} …) is not defined on {spell(dtype)}", form.pos)
+    if not OPERATORS[fn].takes_type(computed(dtype)):
+        f.fail("E304", f"({form[0]} …) is not defined on {spell(dtype)}", form.pos,
+               f"convert it: (setf place (cast {spell(dtype)} …))" if DTYPES[dtype].storage else None)
     if negated and isinstance(value, Literal) and DTYPES[dtype].kind != "uint":
-        return [Incf(target, f.typing.settle(replace(value, value=-value.value), dtype, what))]
-    operand = f.typing.settle(value, dtype, what)
+        return [Incf(target, f.typing.settle_wide(replace(value, value=-value.value), dtype, what))]
+    operand = f.typing.settle_wide(value, dtype, what)
     if fn == "div":
-        return [Setf(target, Op("div", (target, operand)))]
+        return [Setf(target, narrowed(Op("div", (widened(target), operand)), dtype))]
     return [Incf(target, Op("neg", (operand,)) if negated else operand, fn)]

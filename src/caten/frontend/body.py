@@ -9,6 +9,7 @@ from ..core.program import At
 from ..core.text import Form, Sexp, read_forms
 from ..errors import CatenError, Diagnostic, error
 from ..loop.statements import Stmt
+from .accumulators import rounded_once
 from .calls import inline_call, weak_float
 from .composite import Composite, fold
 from .forms import STATEMENTS, sequence
@@ -57,6 +58,7 @@ def lower_forms(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, sco
                     hint="cast some of them explicitly")
     if problems := list(work.diagnostics) or unset_outputs(composite, work, stmts):
         raise CatenError(*problems)
+    stmts = rounded_once(stmts, {t.name: t.shape for t in composite.tensors}, work.names, work.positions)
     return Lowered(stmts, tuple(work.positions.values()), tuple(work.requirements))
 
 

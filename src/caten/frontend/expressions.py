@@ -244,7 +244,7 @@ def _cast(f: Frame, form: Form, scope: Scope) -> Term:
 def _bitcast(f: Frame, form: Form, scope: Scope) -> Term:
     dtype, arg = _conversion(f, form, scope)
     bits = DTYPES[dtype].bits
-    expr = f.typing.settle(arg, f"f{bits}") if arg.kind == WEAK_FLOAT and bits in (32, 64) else f.typing.default(arg)
+    expr = f.typing.settle(arg, f"f{bits}") if arg.kind == WEAK_FLOAT and bits in (16, 32, 64) else f.typing.default(arg)
     if DTYPES[expr.dtype].bits != bits or "bool" in (dtype, expr.dtype):
         f.fail("E312", f"(bitcast …) cannot read the bits of {spell(expr.dtype)} as {spell(dtype)}", form.pos,
                "both need the same size, and neither may be bool; (cast …) converts by value")

@@ -3,15 +3,17 @@
 An expression is first a `Term`, whose kind is an element type or one of two weak kinds; `settle` turns it into an explicitly typed
 `Expr` once the destination is known. A weak integer that involves a loop variable or a size is computed exactly, in 64 bits, and converted
 once where it meets another type; weak literals become literals of the type they meet.
+
+Arithmetic on 16-bit floats is explicit from here on: operands become float32, and each result is rounded. Beside it a term keeps the value without
+these roundings, which is what `incf` adds.
 """
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from ..core.dtypes import DTYPES, LATER, SPELLINGS, is_complex, is_float
+from ..core.dtypes import DTYPES, LATER, SPELLINGS, computed, is_complex, is_float, is_short, part, rounded, rounds_to_infinity
 from ..core.expr import Cast, Const, Expr, Op, number
 from ..core.scalars import OPERATORS
 from ..errors import Diagnostic, Place, did_you_mean, error
@@ -47,9 +49,11 @@ class Literal(Term):
 
 @dataclass(frozen=True)
 class Value(Term):
-    """A finished expression. Where the kind is weak (a loop variable, a size) it is converted to what it meets."""
+    """A finished expression. Where the kind is weak (a loop variable, a size) it is converted to what it meets. `wide`: that of a 16-bit float in
+    float32, not rounded after each operation."""
 
     expr: Expr | None = None
+    wide: Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,11 @@ class Typing:
             self.check_meets(term.kind, dtype, term.pos, what)
         return self._emit(term, dtype)
 
+    def settle_wide(self, term: Term, dtype: str, what: str) -> Expr:
+        """As `settle`; of a 16-bit float in float32, not rounded after each operation."""
+        expr = self.settle(term, dtype, what)
+        return self._wide(term, dtype) if is_short(dtype) else expr
+
     def default(self, term: Term) -> Expr:
         """The expression in its own type, or in the type a weak one is kept in."""
         return self._emit(term, self.storage(term.kind))
@@ -139,6 +148,8 @@ class Typing:
                 return self.literal(term, dtype)
             case Value(expr=expr) if expr is not None:
                 return expr if expr.dtype == dtype else Cast(dtype, expr)
+            case Open() if is_short(dtype):
+                return Cast(dtype, self._emit(term, computed(dtype)))
             case Open(fn="where", cond=cond, args=(a, b)) if cond is not None:
                 return Op("where", (cond, self._emit(a, dtype), self._emit(b, dtype)))
             case Open() if term.kind == WEAK_INT and dtype != "i64" and (term.exact or not OPERATORS[term.fn].accepts(DTYPES[dtype].kind)):
@@ -146,6 +157,14 @@ class Typing:
             case Open():
                 return Op(term.fn, tuple([self._emit(a, dtype) for a in term.args]))
         raise AssertionError(f"no such term: {term}")
+
+    def _wide(self, term: Term, dtype: str) -> Expr:
+        """The value in the type that a 16-bit float is computed in."""
+        if isinstance(term, Value) and term.wide is not None:
+            return term.wide
+        if isinstance(term, Open):
+            return self._emit(term, computed(dtype))
+        return widened(self._emit(term, dtype))
 
     def literal(self, term: Literal, dtype: str) -> Const:
         """A constant of `dtype`; E308 where the number is beyond its range."""
@@ -157,7 +176,7 @@ class Typing:
                           "use a wider type, or cast it explicitly")
             return number(value, dtype)
         try:
-            too_large = math.isfinite(value) and abs(float(value)) > LARGEST[dtype]
+            too_large = rounds_to_infinity(float(value), part(dtype)) if dtype != "bool" else value not in (0, 1)
         except OverflowError:
             too_large = True
         if too_large:
@@ -185,12 +204,20 @@ class Typing:
             if not row.accepts("int" if kind == WEAK_INT else "float"):
                 self.fail("E304", f"{what} is not defined on decimal numbers", pos)
             if row.gives == "bool":
-                dtype = self.storage(kind)
+                dtype = computed(self.storage(kind))
                 return Value("bool", pos, depth, size, Op(fn, tuple([self._emit(a, dtype) for a in args])))
             return Open(kind, pos, depth, size, fn, tuple(args), None, any(is_exact(a) for a in args))
         if not row.accepts(DTYPES[kind].kind):
             self.fail("E304", f"{what} is not defined on {spell(kind)}", pos, _TAKES_HINT.get(row.takes))
-        expr = Op(fn, tuple([self._emit(a, kind) for a in args]))
+        operands = [self._emit(a, kind) for a in args]
+        if is_short(kind):
+            result = Op(fn, tuple([widened(e) for e in operands]))
+            if result.dtype == "bool":
+                return Value("bool", pos, depth, size, result)
+            return Value(kind, pos, depth, size, Cast(kind, result), Op(fn, tuple([self._wide(a, kind) for a in args])))
+        if DTYPES[kind].storage:
+            self.fail("E304", f"{what} is not defined on {spell(kind)}, which is for storage", pos, f"convert it first: (cast {_ROOMIER[kind]} x)")
+        expr = Op(fn, tuple(operands))
         return Value(expr.dtype, pos, depth, size, expr)
 
     def choose(self, cond: Expr, yes: Term, no: Term, pos: int) -> Term:
@@ -199,7 +226,8 @@ class Typing:
         depth, size = self._extent([yes, no], pos)
         if kind in (WEAK_INT, WEAK_FLOAT):
             return Open(kind, pos, depth, size, "where", (yes, no), cond, is_exact(yes) or is_exact(no))
-        return Value(kind, pos, depth, size, Op("where", (cond, self._emit(yes, kind), self._emit(no, kind))))
+        wide = Op("where", (cond, self._wide(yes, kind), self._wide(no, kind))) if is_short(kind) else None
+        return Value(kind, pos, depth, size, Op("where", (cond, self._emit(yes, kind), self._emit(no, kind))), wide)
 
     def cast(self, dtype: str, arg: Term, pos: int) -> Term:
         """`(cast T x)`: a weak decimal is computed in T where T is a float."""
@@ -242,13 +270,27 @@ class Typing:
 _FOLDS: dict[str, Callable[..., int | float]] = {
     "neg": lambda x: -x, "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y}
 
-LARGEST: dict[str, float] = {"bool": 1, "f32": 3.4028235677973366e38, "f64": math.inf, "c64": 3.4028235677973366e38, "c128": math.inf}
+def widened(expr: Expr) -> Expr:
+    """A 16-bit float as the float32 that it equals; any other value as it is."""
+    wide = computed(expr.dtype)
+    if wide == expr.dtype:
+        return expr
+    return number(rounded(expr.value, expr.dtype), wide) if isinstance(expr, Const) else Cast(wide, expr)
+
+
+def narrowed(expr: Expr, dtype: str) -> Expr:
+    """What was computed for a value of this type, rounded to it."""
+    return expr if expr.dtype == dtype else Cast(dtype, expr)
+
+
+_ROOMIER = {"i4": "int8", "u4": "uint8"}
 
 _TAKES_HINT = {"float": "convert it first: (cast float x)", "number": "convert it first: (cast int x)", "bits": "it is for integers and bools",
                "integer": "it is for integers"}
 
-_WORDS = {"f32": "float", "f64": "double", "c64": "complex64", "c128": "complex128", WEAK_INT: "int", WEAK_FLOAT: "decimal",
-          **{f"i{b}": f"int{b}" for b in (8, 16, 32, 64)}, **{f"u{b}": f"uint{b}" for b in (8, 16, 32, 64)}}
+_WORDS = {"f16": "half", "bf16": "bfloat16", "f32": "float", "f64": "double", "c64": "complex64", "c128": "complex128",
+          WEAK_INT: "int", WEAK_FLOAT: "decimal",
+          **{f"i{b}": f"int{b}" for b in (4, 8, 16, 32, 64)}, **{f"u{b}": f"uint{b}" for b in (4, 8, 16, 32, 64)}}
 
 
 def spell(kind: str) -> str:

@@ -137,7 +137,9 @@ class Closures:
             return lambda: _saturate(value(), d.least, d.greatest)
         if is_plain(source) and DTYPES[source].bits == 64:
             wide = evaluate.numpy_type(source)
-            return lambda: to(x) if -1 << 53 <= (x := value()) <= 1 << 53 else evaluate.cast(wide(x), source, target)
+            return lambda: to(x) if target != "bf16" and -1 << 53 <= (x := value()) <= 1 << 53 else evaluate.cast(wide(x), source, target)
+        if target == "bf16" and source != "f16":                        # ml_dtypes would round to float32 on the way
+            return lambda: evaluate.cast(value(), source, target)
         return lambda: to(value())
 
     def bitcast(self, arg: Expr, target: str) -> Value:

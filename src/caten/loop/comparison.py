@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, FORMATS, part
+from ..core.numpy_types import numpy_dtype
 from ..core.program import Buffer, Program
 
 
@@ -46,19 +47,24 @@ def check(result: Any, reference: Any, bound: Any, loose: Any, dtype: str) -> Co
     free = np.zeros(expected.shape, bool) if loose is None else np.asarray(loose) != 0
     if DTYPES[dtype].kind not in ("float", "complex"):
         return _comparison(np.where(got == expected, 0.0, np.inf), free)
-    like = np.dtype(DTYPES[dtype].numpy)
-    real = np.dtype({"c64": "float32", "c128": "float64"}.get(dtype, DTYPES[dtype].numpy))
+    like, real = numpy_dtype(dtype), part(dtype)
     limit = np.zeros(expected.shape) if bound is None else np.asarray(bound, np.float64)
     with np.errstate(all="ignore"):
         rounded = expected.astype(like)
         same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
-        one_ulp = np.spacing(np.minimum(np.abs(expected), np.finfo(real).max).astype(real)).astype(np.float64)
+        one_ulp = _spacing(np.abs(expected), real)
         error = np.abs(got.astype(expected.dtype) - expected)
         beyond = np.maximum(error - one_ulp, 0.0)
         ratio = np.where(beyond == 0, 0.0, beyond / limit)
-        edge = np.isinf(got) & np.isfinite(expected) & (np.abs(expected) + 2 * limit + one_ulp > np.finfo(real).max)
+        edge = np.isinf(got) & np.isfinite(expected) & (np.abs(expected) + 2 * limit + one_ulp > FORMATS[real][2])
         ratio = np.where(same | edge, 0.0, np.where(np.isnan(ratio) | ~np.isfinite(got) | ~np.isfinite(expected), np.inf, ratio))
     return _comparison(ratio, free | ~np.isfinite(limit))
+
+
+def _spacing(size: Any, dtype: str) -> Any:
+    """The distance between neighbouring numbers of a float type near `size`."""
+    precision, last, greatest = FORMATS[dtype]
+    return np.ldexp(1.0, np.maximum(np.frexp(np.minimum(size, greatest))[1] - precision, last))
 
 
 def _comparison(ratio: Any, free: Any) -> Comparison:

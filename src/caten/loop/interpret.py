@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core import evaluate
 from ..core.dtypes import DTYPES
+from ..core.numpy_types import numpy_dtype
 from ..core.program import Buffer, Ensure, Program, Require, Scalar, Size
 from ..errors import error
 from .closures import Action, Closures, poison, to_scalar
@@ -78,7 +79,7 @@ def _bind(program: Program, arguments: dict[str, Any], code: _Code) -> None:
     for buffer in program.all(Buffer):
         array = arguments[buffer.name]
         shape = tuple(code.value(extent)() for extent in buffer.shape)
-        if not isinstance(array, np.ndarray) or array.dtype != DTYPES[buffer.type].numpy or array.shape != shape:
+        if not isinstance(array, np.ndarray) or array.dtype != numpy_dtype(buffer.type) or array.shape != shape:
             found = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
             raise error("E486", f"the argument {buffer.name} must be an array of {DTYPES[buffer.type].numpy} {shape}, not {found}")
         code.set(buffer.name, array)

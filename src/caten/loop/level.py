@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, is_packed
 from ..core.expr import Bitcast, Cast, Const, Conversion, Expr, Op, Var
 from ..core.node import Node
 from ..core.program import Buffer, Ensure, Param, Program, Unchecked
@@ -154,7 +154,7 @@ def _statement(stmt: Stmt, scope: Scope, context: Context, checked: bool) -> Non
         case Setf(ref, value) | Incf(ref, value):
             if ref.dtype != value.dtype or value.lanes != ref.lanes:
                 raise _fault("E482", stmt, f"a {_kind(value)} is stored in a {_kind(ref)}")
-            if isinstance(stmt, Incf) and (OPERATORS.get(stmt.fn) is None or OPERATORS[stmt.fn].arity != 2):
+            if isinstance(stmt, Incf) and (OPERATORS.get(stmt.fn) is None or OPERATORS[stmt.fn].arity != 2 or DTYPES[ref.dtype].storage):
                 raise _fault("E482", stmt, f"'{stmt.fn}' does not combine two values")
             if isinstance(stmt, Setf) and stmt.how and (stmt.how != STREAM or not isinstance(ref, Vref) or ref.mask is not None):
                 raise _fault("E488", stmt, f"a {_kind(ref)} is not stored with '{stmt.how}'")
@@ -189,7 +189,7 @@ def _check_block(block: Vref, across: int, declared: Node, stmt: Stmt) -> None:
     """Vectors that follow each other: an even number of lanes of at most 8 bytes, contiguous in memory, along two axes."""
     rank = len(block.index)
     fastest = declared.order[-1:] if isinstance(declared, Buffer) else (rank - 1,)
-    if block.count % 2 or DTYPES[block.dtype].bytes > 8 or block.mask is not None:
+    if block.count % 2 or DTYPES[block.dtype].bytes > 8 or is_packed(block.dtype) or block.mask is not None:
         raise _fault("E487", stmt, f"{text_of(block)}: a block has rows of 2, 4, 6 … lanes of at most 8 bytes, all of them touched")
     if (block.axis % rank,) != fastest or not -rank <= across < rank or across % rank == block.axis % rank:
         raise _fault("E487", stmt, f"{text_of(block)}: its rows are not contiguous, or follow each other along axis {across}")
@@ -241,7 +241,7 @@ def _check_op(node: Op, stmt: Stmt) -> None:
     if node.fn == "where" and node.args[0].dtype != "bool":
         raise _fault("E482", stmt, f"{text_of(node)}: the condition is a {node.args[0].dtype}")
     types = [a.dtype for a in operands]
-    if len(set(types)) > 1 or types[0] not in DTYPES or not row.accepts(DTYPES[types[0]].kind):
+    if len(set(types)) > 1 or types[0] not in DTYPES or not row.takes_type(types[0]):
         raise _fault("E482", stmt, f"{text_of(node)}: operands of type {', '.join(types)}")
     if {a.lanes for a in node.args} - {1, node.lanes}:
         raise _fault("E487", stmt, f"{text_of(node)}: vectors of different lengths")

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from functools import cache
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, FORMATS, part
 from ..core.expr import FALSE, TRUE, Const, Expr, Op, Var, number
 from ..core.node import substitute
 from ..core.scalars import OPERATORS
 from ..core.text import read
 
 EXACT = number(0.0, "f64")                        # the bound of a value without rounding error
-LIMITS = {"f32": ((2 - 2**-23) * 2.0**127, 2.0**-149), "f64": ((2 - 2**-52) * 2.0**1023, 2.0**-1074)}      # greatest and smallest number
+LIMITS = {d: (greatest, 2.0**last) for d, (_, last, greatest) in FORMATS.items()}                         # greatest and smallest number
 
 # Functions that move by no more than their arguments: the bound is the greatest of theirs.
 CONTRACTIONS = frozenset(("max", "min", "fmax", "fmin", "clip", "relu", "abs", "neg", "real", "imag", "conj"))
@@ -101,8 +101,12 @@ def rounding(fn: str, result: Expr, dtype: str) -> Expr:
         ulp, factor = max(ulp, 0.5), 4.0                       # a complex product or quotient is several roundings
     if ulp == 0:
         return EXACT
-    smallest = LIMITS[{"c64": "f32", "c128": "f64"}.get(dtype, dtype)][1]
-    return size(result) * (2 * ulp * factor * DTYPES[dtype].unit_roundoff) + max(ulp, 1.0) * smallest
+    return size(result) * (2 * ulp * factor * DTYPES[dtype].unit_roundoff) + max(ulp, 1.0) * smallest(dtype)
+
+
+def smallest(dtype: str) -> float:
+    """The smallest number above 0."""
+    return LIMITS[part(dtype)][1]
 
 
 def propagated(fn: str, values: tuple[Expr, ...], bounds: tuple[Expr, ...], result: Expr) -> Expr:

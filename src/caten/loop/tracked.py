@@ -5,19 +5,18 @@ marked as loose.
 """
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, FORMATS, part, rounded
 from ..core.expr import FALSE, TRUE, Bitcast, Cast, Const, Expr, Op, Var, index, number
 from ..core.scalars import OPERATORS
 from ..errors import error
 from .effects import reads
-from .rounding import EXACT, LIMITS, apart, both, choose, either, greater, leaves_domain, negated, plus, propagated, reaches, rounding, size
+from .rounding import EXACT, LIMITS, apart, both, choose, either, greater, leaves_domain, negated, plus, propagated, reaches, rounding, size, smallest
 from .statements import Aref, If, Let, Local, Setf, Stmt
 
-WIDE = {"f32": "f64", "f64": "f64", "c64": "c128", "c128": "c128"}
+WIDE = {"f16": "f64", "bf16": "f64", "f32": "f64", "f64": "f64", "c64": "c128", "c128": "c128"}
 INFINITE = number(float("inf"), "f64")
 
 
@@ -193,11 +192,11 @@ class Tracking:
             return Tracked(self.named(narrow if target == WIDE.get(target, target) else Cast(WIDE[target], narrow)), EXACT, x.loose)
         if target in WIDE:
             value: Expr = x.value if x.value.dtype == WIDE[target] else Cast(WIDE[target], x.value)
-            narrows = DTYPES[target].unit_roundoff > DTYPES[arg.dtype].unit_roundoff
+            narrows = _narrows(arg.dtype, target)
             if narrows:
                 value = Cast(WIDE[target], Cast(target, value))
             value = self.named(value)
-            moved = Op("where", (Op("eq", (x.bound, EXACT)), EXACT, x.bound + size(value) * (2 * DTYPES[target].unit_roundoff)))
+            moved = Op("where", (Op("eq", (x.bound, EXACT)), EXACT, x.bound + size(value) * (2 * DTYPES[target].unit_roundoff) + smallest(target)))
             return Tracked(value, x.bound if x.bound is EXACT or not narrows else self.named(moved), x.loose)
         if target == "bool":
             return Tracked(self.named(Cast(target, x.value)), EXACT, self.named(either(x.loose, reaches(x.value, x.bound))))
@@ -211,6 +210,12 @@ class Tracking:
         if target in WIDE and target != WIDE[target]:
             value = Cast(WIDE[target], value)
         return Tracked(self.named(value), EXACT, self.named(either(x.loose, FALSE if x.bound is EXACT else x.bound > EXACT)))
+
+
+def _narrows(source: str, target: str) -> bool:
+    """Has a float type less precision, or less room, than another one?"""
+    (precise, _, great), (rough, _, small) = (FORMATS[part(d)] for d in (source, target))
+    return rough < precise or small < great
 
 
 def decided(fn: str, args: tuple[Tracked, ...]) -> Expr:
@@ -230,10 +235,4 @@ def rounded_constant(value: float | complex, dtype: str) -> float | complex:
     if isinstance(value, complex):
         parts = [rounded_constant(p, "f32" if dtype == "c64" else "f64") for p in (value.real, value.imag)]
         return complex(*parts)
-    if dtype not in ("f32", "c64"):
-        return value
-    try:
-        single: float = struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
-    return single
+    return rounded(value, dtype)

@@ -19,7 +19,7 @@ def assignment(ex: Expressions, ref: Ref, value: Expr) -> str:
 def goes_past_the_caches(ex: Expressions, ref: Ref) -> bool:
     """Can a store of a vector be one that leaves the caches alone? Its lanes are neighbours in memory."""
     assert isinstance(ref, Vref)
-    return not ex.register(ref) and ex.stride(ref).text == "1"
+    return not ex.register(ref) and not ex.views[ref.buffer].packed and ex.stride(ref).text == "1"
 
 
 def streamed(ex: Expressions, ref: Ref, value: Expr) -> str:
@@ -52,7 +52,8 @@ def _stored(ex: Expressions, ref: Ref, value: Expr) -> Code:
 
 def _assigned(ex: Expressions, ref: Ref, code: Code) -> str:
     if isinstance(ref, Aref):
-        return f"{ex.place(ref).text} = {code.text};"
+        put = ex.put(ref, code)
+        return f"{put.text};" if put is not None else f"{ex.place(ref).text} = {code.text};"
     assert isinstance(ref, Vref)
     named = ex.register(ref)
     return f"{named.text} = {code.text};" if named else ex.access("store", ref, code).text + ";"

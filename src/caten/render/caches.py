@@ -4,7 +4,7 @@ from __future__ import annotations
 from ..core.dtypes import DTYPES
 from ..core.node import Node
 from ..loop.statements import STREAM, WRITE, Aref, Prefetch, Setf, Vref
-from .code import ADD, Code, call
+from .code import ADD, MUL, Code, call
 from .expressions import Expressions
 from .flatten import offset
 from .helpers import Helpers
@@ -32,8 +32,9 @@ def prefetched(stmt: Prefetch, expressions: Expressions) -> Code:
     ref = stmt.ref
     assert isinstance(ref, (Aref, Vref))
     view = expressions.views[ref.buffer]
-    at = expressions.value(offset(ref.index, view.shape, view.order, view.strides)).at(ADD)
-    return call("__builtin_prefetch", Code(f"{expressions.mention(ref.buffer)} + {at}"), *([Code("1")] if stmt.how == WRITE else []))
+    at = expressions.value(offset(ref.index, view.shape, view.order, view.strides)).at(MUL if view.packed else ADD)
+    address = f"{expressions.mention(ref.buffer)} + {at}{' / 2' if view.packed else ''}"
+    return call("__builtin_prefetch", Code(address), *([Code("1")] if stmt.how == WRITE else []))
 
 
 def streams(node: Node) -> bool:

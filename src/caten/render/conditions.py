@@ -1,7 +1,7 @@
 """Conditions on vectors in C: masks, as integers of the width of the data."""
 from __future__ import annotations
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, computed, is_short
 from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var, number
 from ..loop.statements import Ramp, Shuffle, Splat, Vref
 from .bodies import COMPARISONS
@@ -54,6 +54,8 @@ class Conditions(Memory):
                 # true is -1 in a mask, so the order turns around
                 symbol = {"lt": ">", "gt": "<", "le": ">=", "ge": "<="}[fn]
                 return infix(symbol, RELATION, left, right)
+            case Cast(arg=arg) if is_short(arg.dtype):
+                return self.mask(Cast("bool", Cast(computed(arg.dtype), arg)), bits)
             case Cast(arg=arg) if arg.dtype != "bool":
                 return self._resized(infix("!=", EQUALITY, self.value(arg), self.splat(number(0, arg.dtype), lanes)),
                                      DTYPES[arg.dtype].bits, bits, lanes)

@@ -29,7 +29,8 @@ from .statements import KernelBody
 from .unroll import unroll
 
 TYPES: dict[str, str] = {
-    "bool": "uint8_t", "f32": "float", "f64": "double", "c64": "ct_c64", "c128": "ct_c128",
+    "bool": "uint8_t", "i4": "int8_t", "u4": "uint8_t", "f16": "uint16_t", "bf16": "uint16_t",
+    "f32": "float", "f64": "double", "c64": "ct_c64", "c128": "ct_c128",
     **{f"i{b}": f"int{b}_t" for b in (8, 16, 32, 64)}, **{f"u{b}": f"uint{b}_t" for b in (8, 16, 32, 64)},
 }
 OPS: dict[str, Spelling] = {
@@ -119,7 +120,9 @@ class CStyle:
         return "\n".join([*kernels, entry.text(taken)])
 
     def _expressions(self, program: LoopProgram, helpers: Helpers, names: Names) -> Expressions:
-        views = {b.name: View(b.name, b.type, b.shape, b.order, b.strides, outside=True) for b in program.buffers.values()}
+        threads = bool(self.settings.get("OMP"))
+        views = {b.name: View(b.name, b.type, b.shape, b.order, b.strides, outside=True, shared=threads and b.access != "in")
+                 for b in program.buffers.values()}
         views |= {c.name: View(c.name, c.type, c.shape, tuple(range(len(c.shape)))) for c in program.all(Local)}
         flags = frozenset(s.name for s in program.all(Scalar) if s.type == "bool")
         indices = frozenset([*[s.name for s in program.all(Size)], *[n.name for n in program.unique() if isinstance(n, For)]])

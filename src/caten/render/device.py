@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..core.dtypes import is_packed
 from ..core.elementary import table
 from ..core.program import At, Buffer, Param, Scalar, Size
 from ..errors import error
@@ -172,7 +173,7 @@ class DeviceStyle(CStyle):
     """The tables of a device, and `render`."""
 
     dialect: Dialect
-    types: Mapping[str, str] = TYPES
+    types: Mapping[str, str] = {name: spelled for name, spelled in TYPES.items() if not is_packed(name)}     # threads would write halves of a byte
     ops: Mapping[str, Spelling] = OPS
     marks: Mapping[str, str] = {"serial": "", "unroll": "", "grid": "", "block": ""}
     fused: bool = True

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import re
 
+from ..core.dtypes import is_packed
 from ..core.expr import Const, Var, index
 from ..core.program import Buffer, Check, Ensure, Param, Scalar, Size
 from ..loop.statements import Local, LoopProgram
@@ -52,7 +53,8 @@ class EntryPoints:
         """A parameter as the kernels and entry points take it."""
         match param:
             case Buffer(name=name, type=dtype, access=access):
-                return f"{'const ' if access == 'in' else ''}{self.helpers.type(dtype)} *restrict {self.names.of(name)}"
+                element = "uint8_t" if is_packed(dtype) else self.helpers.type(dtype)
+                return f"{'const ' if access == 'in' else ''}{element} *restrict {self.names.of(name)}"
             case Scalar(name=name, type=dtype):
                 return f"{self.helpers.type(dtype)} {self.names.of(name)}"
             case Size(name=name):

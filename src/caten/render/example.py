@@ -7,18 +7,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, is_packed, is_short
 from ..core.expr import index
 from ..core.formula import evaluate, formula, names
 from ..core.program import Program
 from ..errors import error
 from .cstyle import TYPES
-from .header import parameter_names
+from .header import element_type, parameter_names
 from .names import REFERENCE, symbol
 
 # What sizes of an example are taken from, in order of preference.
 CANDIDATES = (5, 7, 6, 8, 4, 3, 12, 2, 16, 1, 9, 10, 0)
-TOLERANCE = {"f32": "1e-4", "c64": "1e-4", "f64": "1e-10", "c128": "1e-10"}
+TOLERANCE = {"f16": "4e-3", "bf16": "3e-2", "f32": "1e-4", "c64": "1e-4", "f64": "1e-10", "c128": "1e-10"}
 
 _FILL = """\
 /* Numbers that look random and are the same every time: in (-1, 1), small for integers, which may be indices. */
@@ -36,6 +36,41 @@ static int is_close(double got, double want, double tolerance)
     return got == want || fabs(got - want) <= tolerance * (1.0 + fabs(want));
 }
 """
+# Numbers from -1 to 1 as 16-bit floats, by their bits, rounded towards zero.
+_TO_SHORT = {
+    "f16": """\
+static uint16_t f16_of(double x)
+{
+    union { float value; uint32_t bits; } u = {(float)x};
+    const uint32_t size = u.bits & 0x7fffffffu;
+    return (uint16_t)((u.bits >> 16 & 0x8000u) | (size < 0x38800000u ? 0 : (size - 0x38000000u) >> 13));
+}
+""",
+    "bf16": """\
+static uint16_t bf16_of(double x)
+{
+    union { float value; uint32_t bits; } u = {(float)x};
+    return (uint16_t)(u.bits >> 16);
+}
+""",
+}
+_OF_SHORT = {
+    "f16": """\
+static double of_f16(uint16_t h)
+{
+    const int exponent = h >> 10 & 31, fraction = h & 1023;
+    const double size = exponent == 31 ? (fraction ? NAN : INFINITY) : exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
+    return h & 0x8000 ? -size : size;
+}
+""",
+    "bf16": """\
+static double of_bf16(uint16_t h)
+{
+    union { uint32_t bits; float value; } u = {(uint32_t)h << 16};
+    return u.value;
+}
+""",
+}
 
 
 def as_reference(program: Program) -> Program:
@@ -49,11 +84,13 @@ def example(manifest: Mapping[str, Any], reference: str, name: str = "gemm") -> 
     ops = manifest.get("ops") or [manifest]
     mains = [_check(op) for op in ops]
     used = {a["dtype"] for op in ops for a in op["arguments"]}
+    written = {a["dtype"] for op in ops for a in op["arguments"] if a["direction"] != "in"}
     defined = [f"#define CT_{t.upper()}_DEFINED   /* by the reference above */" for t in ("c64", "c128") if t in used]
     head = [f"/* cc -O1 -std=c11 {name}_main.c -L. -l:{name}.so -Wl,-rpath,'$ORIGIN' -lm -o {name}_main && ./{name}_main */", "",
             "#include <math.h>", "#include <stdint.h>", "#include <stdio.h>", "#include <stdlib.h>", "",
             "/* ---- the reference: the same operators as they were written */", "", reference.strip(), "",
-            "/* ---- calling and comparing */", "", *defined, f'#include "{name}.h"', "", _FILL, _CLOSE]
+            "/* ---- calling and comparing */", "", *defined, f'#include "{name}.h"', "", _FILL,
+            *[text for t, text in _TO_SHORT.items() if t in used], *[text for t, text in _OF_SHORT.items() if t in written], _CLOSE]
     calls = [f"    failures += check_{op['symbol']}();" for op in ops]
     main = ["int main(void)", "{", "    int failures = 0;", *calls, '    puts(failures ? "FAILED" : "ok");', "    return failures != 0;", "}", ""]
     return "\n".join([*head, *mains, *main])
@@ -103,10 +140,11 @@ def _check(op: Mapping[str, Any]) -> str:
     filled: list[str] = []
     compared: list[str] = []
     for a in op["arguments"]:
-        name, kind, ctype = spelled[a["name"]], a["kind"], TYPES[a["dtype"]]
+        name, kind, ctype = spelled[a["name"]], a["kind"], element_type(a)
         count = 1
         for extent in extents[a["name"]]:
             count *= extent
+        count = (count + 1) // 2 if kind == "tensor" and is_packed(a["dtype"]) else count
         match kind:
             case "tensor":
                 other = name if a["direction"] == "in" else f"{name}_want"
@@ -139,6 +177,8 @@ def _check(op: Mapping[str, Any]) -> str:
 def _fill(place: str, dtype: str) -> str:
     """The statement that gives a place its number."""
     match DTYPES[dtype].kind:
+        case "float" if is_short(dtype):
+            return f"{place} = {dtype}_of(next_number());"
         case "float":
             return f"{place} = ({TYPES[dtype]})next_number();"
         case "complex":
@@ -156,6 +196,9 @@ def _part(dtype: str) -> str:
 def _compare(name: str, want: str, count: int, a: Mapping[str, Any]) -> list[str]:
     dtype = a["dtype"]
     match DTYPES[dtype].kind:
+        case "float" if is_short(dtype):
+            shown = f"of_{dtype}({name}[e]), of_{dtype}({want}[e])"
+            close = f"is_close({shown}, {TOLERANCE[dtype]})"
         case "float":
             close = f"is_close({name}[e], {want}[e], {TOLERANCE[dtype]})"
             shown = f"(double){name}[e], (double){want}[e]"

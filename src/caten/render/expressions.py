@@ -1,10 +1,11 @@
 """Expressions of the loop level in C: scalars as C operators or helpers, vectors as GNU vector types."""
 from __future__ import annotations
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, is_packed, is_short
 from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var
 from ..errors import error
 from ..loop.statements import Aref, Fold, Ramp, Shuffle, Splat, Vref
+from . import conversions
 from .bodies import PART
 from .code import ADD, BITAND, CHOICE, EQUALITY, MUL, OR, PRIMARY, SHIFT, UNARY, Code, call, infix, prefix
 from .conditions import Conditions
@@ -32,7 +33,7 @@ class Expressions(Conditions):
             case Cast(type=to, arg=arg):
                 return self._cast(to, arg)
             case Bitcast(type=to, arg=arg):
-                if to == arg.dtype or {to, arg.dtype} <= {"bool", "u8"}:
+                if to == arg.dtype or {to, arg.dtype} <= {"bool", "u8"} or is_packed(to):
                     return self._cast(to, arg)
                 if self.lanes(arg) > 1:
                     return prefix(f"({self.helpers.type(to, self.lanes(arg))})", self.value(arg))
@@ -128,9 +129,13 @@ class Expressions(Conditions):
         kinds = DTYPES[of].kind, DTYPES[to].kind
         if of == to:
             return self.value(arg)
+        if (through := conversions.by_way_of(to, of)) is not None:
+            return self._cast(to, Cast(through, arg))
         if lanes > 1:
             return self._cast_vector(to, arg, lanes)
         value = self.value(arg)
+        if is_short(to) or is_short(of):
+            return call(conversions.scalar(self.helpers, to, of), value)
         if kinds[0] == "complex":
             if kinds[1] == "complex":
                 part = self.helpers.types[PART[to]]
@@ -147,6 +152,9 @@ class Expressions(Conditions):
             return infix("!=", EQUALITY, value, Code("0"))
         if kinds[0] == "float" and kinds[1] in ("int", "uint"):
             return call(self.helpers.saturate(to, of), value)
+        if is_packed(to) and of != "bool":
+            byte = "i8" if to == "i4" else "u8"
+            return call(conversions.wrapped(self.helpers, to), prefix(f"({self.helpers.types[byte]})", value))
         return prefix(f"({self.helpers.types[to]})", value)
 
     def _cast_vector(self, to: str, arg: Expr, lanes: int) -> Code:
@@ -154,10 +162,15 @@ class Expressions(Conditions):
         kinds = DTYPES[of].kind, DTYPES[to].kind
         if "complex" in kinds:
             raise error("E613", "complex numbers have no vector form", hint="do not vectorize this loop")
+        if is_short(to) or is_short(of):
+            return call(conversions.vector(h, to, of, lanes), self.value(arg))
         if of == "bool":                                        # a mask is -1 or 0
             bits = DTYPES[to].bits
             ones = Code(f"-{self.mask(arg, bits).at(UNARY)}", UNARY)
             return ones if to == f"i{bits}" else Code(f"__builtin_convertvector({ones.text}, {h.type(to, lanes)})")
         if kinds[0] == "float" and kinds[1] in ("int", "uint"):
             return call(h.lanewise(h.saturate(to, of), f"ct_{to}_of_{of}x{lanes}", of, to, lanes, 1), self.value(arg))
+        if is_packed(to):
+            byte = h.type("i8" if to == "i4" else "u8", lanes)
+            return call(conversions.wrapped(h, to, lanes), Code(f"__builtin_convertvector({self.text(arg)}, {byte})"))
         return Code(f"__builtin_convertvector({self.text(arg)}, {h.type(to, lanes)})")

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, is_packed
 from ..core.program import Source
 from ..loop.statements import For, LoopProgram
 from .cstyle import TYPES
@@ -20,6 +20,14 @@ INTERFACE = """\
  * elements; a size of 0 is fine. The function allocates the scratch memory that it needs; its twin with _ws uses the caller's instead.
  * There is no global state: any number of threads may call any of these functions at once, on different outputs."""
 
+# What the C types of storage types do not say.
+STORAGE = (
+    (("f16",), " * A float16 is passed as its bits: IEEE 754 binary16."),
+    (("bf16",), " * A bfloat16 is passed as its bits: the upper half of those of a float."),
+    (("i4", "u4"), " * Arrays of int4 and uint4 hold two elements in a byte, the first one in its low half, counted along the whole array in its\n"
+                   " * order; a last element without a neighbour has a byte to itself. Two calls at once may not write elements of the same byte."),
+)
+
 
 def header(programs: Sequence[LoopProgram], manifest: Mapping[str, Any]) -> str:
     """The header's text for the library of `programs` that `manifest` describes."""
@@ -28,7 +36,8 @@ def header(programs: Sequence[LoopProgram], manifest: Mapping[str, Any]) -> str:
     guard = "CT_" + "_".join([op["symbol"].removeprefix("ct_").upper() for op in ops]) + "_H"
     used = {a["dtype"] for op in ops for a in op["arguments"]}
     title = ", ".join([op["op"] for op in ops]) + (f" from {', '.join(files)}" if files else "") + f" for {manifest['target'] or 'any target'}."
-    lines = [f"/* {_comment(title)}", " *", INTERFACE, *[f" * {_comment(line)}" for line in _threads(programs)], " */",
+    layouts = [text for types, text in STORAGE if used & set(types)]
+    lines = [f"/* {_comment(title)}", " *", INTERFACE, *layouts, *[f" * {_comment(line)}" for line in _threads(programs)], " */",
              f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     for name, part in (("c64", "float"), ("c128", "double")):
         if name in used:
@@ -53,8 +62,13 @@ def parameters(op: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
     found = []
     for a in op["arguments"]:
         const = "const " if a["kind"] == "tensor" and a["direction"] == "in" else ""
-        found.append(f"{const}{TYPES[a['dtype']]} {'*' if a['kind'] == 'tensor' else ''}{names[a['name']]}")
+        found.append(f"{const}{element_type(a)} {'*' if a['kind'] == 'tensor' else ''}{names[a['name']]}")
     return found
+
+
+def element_type(a: Mapping[str, Any]) -> str:
+    """The C type of a scalar, or of what an array is an array of: bytes of two elements where these have 4 bits."""
+    return "uint8_t" if a["kind"] == "tensor" and is_packed(a["dtype"]) else TYPES[a["dtype"]]
 
 
 def _declarations(op: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:

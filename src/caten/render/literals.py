@@ -5,12 +5,12 @@ import math
 import struct
 from typing import Any
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, is_short, rounded, short_bits
 from .code import UNARY, Code
 
 
 def literal(value: Any, dtype: str) -> Code:
-    """The C expression of a constant. 8- and 16-bit values are plain ints; infinity and NaN need <math.h>."""
+    """The C expression of a constant. 8- and 16-bit values are plain ints, 16-bit floats their bits; infinity and NaN need <math.h>."""
     kind = DTYPES[dtype].kind
     if kind == "bool":
         return Code("1" if value else "0")
@@ -19,6 +19,8 @@ def literal(value: Any, dtype: str) -> Code:
     if kind == "complex":
         part, number = ("f32" if dtype == "c64" else "f64"), complex(value)
         return Code(f"(ct_{dtype}){{{floating(number.real, part).text}, {floating(number.imag, part).text}}}")
+    if is_short(dtype):
+        return Code(f"0x{short_bits(float(value), dtype):04x} /* {rounded(float(value), dtype):g} */")
     return floating(float(value), dtype)
 
 

@@ -5,7 +5,7 @@ from ..core.dtypes import DTYPES
 from ..core.expr import Const
 from ..errors import error
 from ..loop.statements import Aref, Ref, Vref
-from . import registers
+from . import packed, registers
 from .code import ADD, EQUALITY, Code, call, infix
 from .flatten import distance, offset
 from .scope import Scope
@@ -25,6 +25,12 @@ class Memory(Scope):
         name, lane = registers.variable(ref.buffer, ref.index, view.width)
         return Code(f"{self.mention(name)}[{lane}]" if view.width > 1 and isinstance(ref, Aref) else self.mention(name))
 
+    def position(self, ref: Ref) -> Code:
+        """Where an element (or the first lane of a vector) stands in its array."""
+        assert isinstance(ref, (Aref, Vref))
+        view = self.views[ref.buffer]
+        return self.value(offset(ref.index, view.shape, view.order, view.strides))
+
     def pointer(self, ref: Ref) -> Code:
         """The address of the place (of its first lane)."""
         assert isinstance(ref, (Aref, Vref))
@@ -43,7 +49,16 @@ class Memory(Scope):
         view = self.views[ref.buffer]
         return self.value(distance(ref.axis % len(view.shape), view.shape, view.order, view.strides))
 
+    def put(self, ref: Aref, value: Code) -> Code | None:
+        """The store of an element that shares its byte with another one; None for all others."""
+        view = self.views[ref.buffer]
+        if not view.packed:
+            return None
+        return call(packed.put(self.helpers, ref.dtype, view.shared), Code(self.mention(ref.buffer)), self.position(ref), value)
+
     def element(self, ref: Aref) -> Code:
+        if (view := self.views[ref.buffer]).packed:
+            return call(packed.get(self.helpers, ref.dtype, view.shared), Code(self.mention(ref.buffer)), self.position(ref))
         place = self.place(ref)
         return infix("!=", EQUALITY, place, Code("0")) if ref.dtype == "bool" and self.views[ref.buffer].outside else place
 
@@ -57,14 +72,15 @@ class Memory(Scope):
 
     def access(self, action: str, ref: Vref, value: Code | None = None) -> Code:
         """A vector in memory read (`load`) or written (`store` with a value): as a whole, or lane by lane where it is strided or masked."""
-        bits = DTYPES[ref.dtype].bits
-        stride = self.stride(ref)
-        tail = () if value is None else (value,)
+        stride, view, given = self.stride(ref), self.views[ref.buffer], list[Code]()
+        if stride.text != "1":
+            action = STRIDED[action]
+            given.append(stride)
         if ref.mask is not None:
-            mask = self.condition(ref.mask, bits, ref.count)
-            if stride.text == "1":
-                return call(self.helpers.memory(action + "_if", ref.dtype, ref.count), self.pointer(ref), mask, *tail)
-            return call(self.helpers.memory(STRIDED[action] + "_if", ref.dtype, ref.count), self.pointer(ref), stride, mask, *tail)
-        if stride.text == "1":
-            return call(self.helpers.memory(action, ref.dtype, ref.count), self.pointer(ref), *tail)
-        return call(self.helpers.memory(STRIDED[action], ref.dtype, ref.count), self.pointer(ref), stride, *tail)
+            action += "_if"
+            given.append(self.condition(ref.mask, DTYPES[ref.dtype].bits, ref.count))
+        given += [] if value is None else [value]
+        if view.packed:
+            helper = packed.vector(self.helpers, action, ref.dtype, ref.count, view.shared)
+            return call(helper, Code(self.mention(ref.buffer)), self.position(ref), *given)
+        return call(self.helpers.memory(action, ref.dtype, ref.count), self.pointer(ref), *given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, computed, is_packed
 from ..core.expr import Bitcast, Cast, Expr, Op, Var
 from ..loop.statements import Shuffle
 from .bodies import COMPARISONS
@@ -24,6 +24,12 @@ class View:
     strides: tuple[Expr, ...] = ()
     width: int = 0                         # named registers: elements in one variable (0: an array in memory)
     outside: bool = False                  # memory of the caller: a bool there may be any byte
+    shared: bool = False                   # may several threads write neighbours of it?
+
+    @property
+    def packed(self) -> bool:
+        """Do two elements share a byte?"""
+        return self.outside and is_packed(self.dtype)
 
 
 @dataclass
@@ -59,7 +65,7 @@ class Scope(ABC):
             case Op(args=args):
                 return max([self.mask_bits(a) for a in args if self.lanes(a) > 1])
             case Cast(arg=arg) if arg.dtype != "bool":
-                return DTYPES[arg.dtype].bits
+                return DTYPES[computed(arg.dtype)].bits
             case Cast(arg=arg) | Shuffle(arg=arg):
                 return self.mask_bits(arg)
         return 8

@@ -5,12 +5,14 @@ import keyword
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, is_packed, is_short
 from ..core.expr import Expr, Op, Var
 from ..core.formula import evaluate, formula, names, python, spell
+from ..core.numpy_types import EXTENDED
 
 CTYPES: dict[str, str] = {
-    "bool": "ctypes.c_uint8", "f32": "ctypes.c_float", "f64": "ctypes.c_double", "c64": "_Complex64", "c128": "_Complex128",
+    "bool": "ctypes.c_uint8", "i4": "ctypes.c_int8", "u4": "ctypes.c_uint8", "f16": "ctypes.c_uint16", "bf16": "ctypes.c_uint16",
+    "f32": "ctypes.c_float", "f64": "ctypes.c_double", "c64": "_Complex64", "c128": "_Complex128",
     **{f"i{b}": f"ctypes.c_int{b}" for b in (8, 16, 32, 64)}, **{f"u{b}": f"ctypes.c_uint{b}" for b in (8, 16, 32, 64)},
 }
 
@@ -20,12 +22,12 @@ TAKEN = ("numpy", "ctypes", "os", "code", "max", "min", "abs", "bool", "float", 
 _TOP = '''\
 """{title}
 
-Calls {library} with numpy arrays. Written by caten; needs numpy alone.
+Calls {library} with numpy arrays. Written by caten; needs {needs} alone.
 """
 import ctypes
 import os
 
-import numpy
+{extended}import numpy
 
 _library = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), {library!r}))
 
@@ -74,6 +76,7 @@ def _empty(shape, dtype, order):
     inverse = [order.index(axis) for axis in range(len(order))]
     return numpy.empty([shape[axis] for axis in order], dtype).transpose(inverse)
 
+{packing}
 
 def _done(op, check, code):
     if code == -1:
@@ -83,12 +86,33 @@ def _done(op, check, code):
         raise ValueError(f"{{op}}: {{check(code).decode()}}")
 '''
 
+_PACKING = '''
+
+def _packed(array, order):
+    """Elements of 4 bits as the library has them: two to a byte, the first one in the low half."""
+    flat = numpy.zeros(array.size + array.size % 2, numpy.uint8)
+    flat[:array.size] = numpy.ascontiguousarray(array.transpose(order)).reshape(-1).view(numpy.uint8) & 15
+    return flat[0::2] | flat[1::2] << 4
+
+
+def _unpack(packed, array, order):
+    flat = numpy.stack([packed & 15, packed >> 4], -1).reshape(-1)[:array.size]
+    signed = array.dtype == numpy.dtype("int4")
+    along = array.transpose(order)
+    along[...] = (((flat ^ 8) - 8).view(numpy.int8) if signed else flat).astype(array.dtype).reshape(along.shape)
+'''
+
 
 def wrapper(manifest: Mapping[str, Any], library: str) -> str:
     """The text of a module with one function per operator of the library, a file beside the module."""
     ops = manifest.get("ops") or [manifest]
     title = ", ".join([op["op"] for op in ops]) + "."
-    return "\n\n".join([_TOP.format(title=title, library=library), *[_function(op) for op in ops]])
+    used = {a["dtype"] for op in ops for a in op["arguments"]}
+    extended = bool(used & EXTENDED)
+    top = _TOP.format(title=title, library=library, needs="numpy and ml_dtypes" if extended else "numpy",
+                      extended="import ml_dtypes  # its types are numpy's by name from here on\n" if extended else "",
+                      packing=_PACKING if any(map(is_packed, used)) else "")
+    return "\n\n".join([top, *[_function(op) for op in ops]])
 
 
 def _function(op: Mapping[str, Any]) -> str:
@@ -116,9 +140,13 @@ def _function(op: Mapping[str, Any]) -> str:
         for m, b in enumerate(tensors):
             if a["direction"] != "in" and n != m and (b["direction"] == "in" or m < n):
                 text.append(f"    _apart({name!r}, {a['name']!r}, {spelled[a['name']]}, {b['name']!r}, {spelled[b['name']]})")
-    passed = [_passed(a, op, spelled) for a in op["arguments"]]
+    bytes_of = {a["name"]: f"_{spelled[a['name']].strip('_')}_packed" for a in tensors if is_packed(a["dtype"])}
+    text += [f"    {bytes_of[a['name']]} = _packed({spelled[a['name']]}, {a['order']!r})" for a in tensors if a["name"] in bytes_of]
+    passed = [_passed(a, op, spelled | bytes_of if a["kind"] == "tensor" else spelled) for a in op["arguments"]]
     text.append(f"    code = _library.{op['symbols']['call']}({', '.join(passed)})")
     text.append(f"    _done({name!r}, _library.{op['symbols']['check']}, code)")
+    text += [f"    _unpack({bytes_of[a['name']]}, {spelled[a['name']]}, {a['order']!r})"
+             for a in tensors if a["name"] in bytes_of and a["direction"] != "in"]
     returned = [spelled[n] for n in op["outputs"]]
     text.append(f"    return {', '.join(returned)}")
     return "\n".join(text) + "\n"
@@ -152,6 +180,8 @@ def _scalar(op: str, a: Mapping[str, Any], spelled: Mapping[str, str]) -> list[s
             return [f"    {name} = _number({op!r}, {a['name']!r}, {name}, {dtype.least}, {dtype.greatest})"]
         case "complex":
             return [f"    {name} = complex({name})", f"    {name} = {CTYPES[a['dtype']]}({name}.real, {name}.imag)"]
+        case "float" if is_short(dtype.name):
+            return [f"    {name} = int(numpy.asarray(float({name})).astype({dtype.numpy!r}).view(numpy.uint16))"]
         case kind:
             return [f"    {name} = {'bool' if kind == 'bool' else 'float'}({name})"]
 

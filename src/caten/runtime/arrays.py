@@ -5,7 +5,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, FORMATS, is_packed, is_short, rounds_to_infinity, short_bits
+from ..core.numpy_types import numpy_dtype
 from ..errors import CatenError, error
 from .extents import GREATEST_SIZE
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-_GREATEST_F32 = 3.4028235677973366e38        # the greatest number that rounds to a finite float
 Argument = Mapping[str, Any]                 # one argument of a manifest
 
 
@@ -67,8 +67,7 @@ class _Memory:
 
 def check(array: Array, argument: Argument, op: str) -> None:
     """Element type (E702), rank (E703), and that an output can be written (E706)."""
-    import numpy as np
-    name, wanted = argument["name"], np.dtype(DTYPES[argument["dtype"]].numpy)
+    name, wanted = argument["name"], numpy_dtype(argument["dtype"])
     if array.dtype != wanted:
         raise error("E702", f"{op}: {name} must have elements of type {wanted}, and has {_type(array.dtype)}",
                     hint=f"{name}.astype('{wanted}') makes a converted copy" if argument["direction"] == "in" else None)
@@ -89,7 +88,7 @@ def describe(argument: Argument) -> str:
 
 def fits(array: Array, argument: Argument) -> bool:
     """Can the kernel work on this memory: aligned, and dense in the declared order (or strided as far as the argument takes strides)?"""
-    if not array.flags.aligned:
+    if not array.flags.aligned or is_packed(argument["dtype"]):
         return False
     along = array.transpose(argument["order"])
     if argument["strides"] is None or not array.size:
@@ -111,10 +110,40 @@ def dense(array: Array, argument: Argument) -> bool:
 
 
 def copy(array: Array, argument: Argument, op: str) -> Array:
-    """The same elements, aligned and dense in the declared order."""
+    """The same elements as the kernel takes them: aligned and dense in the declared order, those of 4 bits two to a byte."""
+    if is_packed(argument["dtype"]):
+        return packed(array, argument)
     new = empty(array.shape, argument, op)
     new[...] = array
     return new
+
+
+def packed(array: Array, argument: Argument) -> Array:
+    """Elements of 4 bits as bytes of two, the first one in the low half, along the declared order. An odd one at the end has a byte to itself."""
+    import numpy as np
+    flat = np.zeros(array.size + array.size % 2, np.uint8)
+    flat[:array.size] = np.ascontiguousarray(array.transpose(argument["order"])).reshape(-1).view(np.uint8) & 15
+    return flat[0::2] | flat[1::2] << 4
+
+
+def unpacked(content: Array, shape: tuple[int, ...], argument: Argument, op: str) -> Array:
+    """Bytes of two elements as an array of such elements."""
+    new = empty(shape, argument, op)
+    give_back(new, content, argument)
+    return new
+
+
+def give_back(array: Array, worked: Array, argument: Argument) -> None:
+    """What the kernel left in a copy, into the array that the caller has."""
+    import numpy as np
+    if not is_packed(argument["dtype"]):
+        array[...] = worked
+        return
+    flat = np.stack([worked & 15, worked >> 4], -1).reshape(-1)[:array.size]
+    if argument["dtype"] == "i4":
+        flat = ((flat ^ 8) - 8).view(np.int8)
+    along = array.transpose(argument["order"])
+    along[...] = flat.astype(array.dtype).reshape(along.shape)
 
 
 def stride_values(array: Array, argument: Argument) -> list[int]:
@@ -127,7 +156,7 @@ def empty(shape: tuple[int, ...], argument: Argument, op: str) -> Array:
     import numpy as np
     order = argument["order"]
     try:
-        new: Array = np.empty([shape[axis] for axis in order], DTYPES[argument["dtype"]].numpy)
+        new: Array = np.empty([shape[axis] for axis in order], numpy_dtype(argument["dtype"]))
     except (MemoryError, ValueError) as problem:
         raise OutOfMemory.of(op, f"{argument['name']} of shape {shape} cannot be allocated: {problem}") from None
     return new if order == sorted(order) else new.transpose([order.index(axis) for axis in range(len(order))])
@@ -182,13 +211,14 @@ def size(name: str, value: Any, op: str) -> int:
 def scalar(argument: Argument, op: str) -> Callable[[Any], Any]:
     """A function that turns what was given for a scalar into what the C call takes: E708 for another type, E709 outside the type's range."""
     dtype, name = DTYPES[argument["dtype"]], argument["name"]
+    greatest = FORMATS[dtype.name][2] if dtype.kind == "float" else 0.0
 
     def wrong(value: Any, wanted: str) -> CatenError:
         return error("E708", f"{op}: {name} must be {wanted}, not {'None' if value is None else f'a {type(value).__name__}'}")
 
     def integer(value: Any) -> int:
         try:
-            number = operator.index(value)
+            number = int(value) if type(value).__name__ in ("int4", "uint4") else operator.index(value)
         except TypeError:
             raise wrong(value, "an integer") from None
         if not dtype.least <= number <= dtype.greatest:
@@ -204,9 +234,12 @@ def scalar(argument: Argument, op: str) -> Callable[[Any], Any]:
             raise wrong(value, "a number") from None
         except OverflowError:
             raise error("E709", f"{op}: {name} is outside the range of {dtype.numpy}") from None
-        if dtype.bits == 32 and abs(number) >= _GREATEST_F32 and abs(number) != float("inf"):
-            raise error("E709", f"{op}: {name} is {number}, outside the range of float32")
+        if abs(number) > greatest and rounds_to_infinity(number, dtype.name):
+            raise error("E709", f"{op}: {name} is {number}, outside the range of {dtype.numpy}")
         return number
+
+    def short(value: Any) -> int:
+        return short_bits(real(value), dtype.name)
 
     def truth(value: Any) -> int:
         if type(value).__name__ not in ("bool", "bool_"):
@@ -219,4 +252,4 @@ def scalar(argument: Argument, op: str) -> Callable[[Any], Any]:
         number = complex(value)
         return number.real, number.imag
 
-    return {"int": integer, "uint": integer, "float": real, "bool": truth, "complex": pair}[dtype.kind]
+    return {"int": integer, "uint": integer, "float": short if is_short(dtype.name) else real, "bool": truth, "complex": pair}[dtype.kind]

@@ -187,7 +187,7 @@ class Callable:
                     work[i] = arrays.copy(work[i], self._leading[i], self.name)
         strides = [s for i in self._arrays_at for s in arrays.stride_values(work[i], self._leading[i])]
         pointers = [work[i] if i in self._convert else self._ffi.cast("char *", work[i].ctypes.data) for i in range(len(work))]
-        copies = tuple([(i in self._written, whole[i], work[i]) for i in self._arrays_at if work[i] is not whole[i]])
+        copies = tuple([(i in self._written, whole[i], work[i], self._leading[i]) for i in self._arrays_at if work[i] is not whole[i]])
         return _Prepared(originals, work, pointers, (*solved.sizes, *strides), copies)
 
     def _solve(self, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, int]) -> _Solved:
@@ -221,9 +221,9 @@ class Callable:
         code = self._run(*prepared.pointers, *prepared.tail)
         if code:
             raise self._failure(code, prepared.tail)
-        for written, original, worked in prepared.copies:
+        for written, original, worked, argument in prepared.copies:
             if written:
-                original[...] = worked
+                arrays.give_back(original, worked, argument)
         return self._returned(prepared.originals)
 
     def _failure(self, code: int, tail: Sequence[int]) -> CatenError:
@@ -251,13 +251,13 @@ class _Solved:
 @dataclass(frozen=True)
 class _Prepared:
     """A checked call. `originals`: what the caller gave, and what was allocated; `work`: what the kernel sees; `tail`: sizes and strides; `copies`:
-    (is it written?, original, copy) of arrays that the kernel does not work on itself."""
+    (is it written?, original, copy, argument) of arrays that the kernel does not work on itself."""
 
     originals: list[Any]
     work: list[Any]
     pointers: list[Any]
     tail: tuple[int, ...]
-    copies: tuple[tuple[bool, Any, Any], ...]
+    copies: tuple[tuple[bool, Any, Any, Mapping[str, Any]], ...]
 
 
 class Operators(Mapping[str, Callable]):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, is_short
 from ..core.formula import evaluate, formula, names
 from ..errors import error
 from ..render.launches import NO_FAILURE, SCRATCH, STATUS
@@ -134,7 +134,7 @@ class _Call:
 def scalar(dtype: str, value: Any) -> Any:
     """A number as a device takes it."""
     import numpy as np
-    kind: Any = np.dtype(DTYPES[dtype].numpy if dtype != "bool" else "uint8").type
+    kind: Any = np.dtype("uint8" if dtype == "bool" else "uint16" if is_short(dtype) else DTYPES[dtype].numpy).type      # of 16-bit floats, the bits
     return kind(complex(*value) if isinstance(value, tuple) else value)
 
 

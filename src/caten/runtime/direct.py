@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, is_packed
 from ..core.expr import Const, Expr, Op, Var
 from ..core.formula import formula
 from ..render.names import PYTHON
@@ -19,7 +19,8 @@ ROW_MAJOR, COLUMN_MAJOR, ALIGNED, NATIVE, WRITEABLE = 0x1, 0x2, 0x100, 0x200, 0x
 KINDS = {"float": "f", "int": "i", "uint": "u", "bool": "b", "complex": "c"}             # its letters for element types
 # How the C interface passes a scalar.
 C_TYPES: dict[str, str] = {
-    "bool": "uint8_t", "f32": "float", "f64": "double", "c64": "ct_c64", "c128": "ct_c128",
+    "bool": "uint8_t", "i4": "int8_t", "u4": "uint8_t", "f16": "uint16_t", "bf16": "uint16_t",
+    "f32": "float", "f64": "double", "c64": "ct_c64", "c128": "ct_c128",
     **{f"i{b}": f"int{b}_t" for b in (8, 16, 32, 64)}, **{f"u{b}": f"uint{b}_t" for b in (8, 16, 32, 64)},
 }
 EXPORTED = '__attribute__((visibility("default"))) '
@@ -218,7 +219,7 @@ def _look(i: int, argument: Mapping[str, Any]) -> str:
         return ""
     order = tuple(argument["order"])
     layout = ROW_MAJOR if order == tuple(range(len(order))) else COLUMN_MAJOR if order == tuple(reversed(range(len(order)))) else 0
-    if not layout or dtype.numpy not in (dtype.kind, f"{dtype.kind}{dtype.bits}"):
+    if not layout or is_packed(dtype.name) or dtype.numpy not in (dtype.kind, f"{dtype.kind}{dtype.bits}"):
         return ""
     flags = layout | ALIGNED | NATIVE | (0 if argument["direction"] == "in" else WRITEABLE)
     return f"ct_Python_view(x[{i}], &v[{i}], {len(order)}, '{KINDS[dtype.kind]}', {dtype.bytes}, 0x{flags:x})"

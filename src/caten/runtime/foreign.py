@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.dtypes import is_packed
 from ..core.formula import evaluate, formula, names
 from .library import Entry, Library
 from .manifest import operators
-from .memory import dense, over
+from .memory import dense, extents, over
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 # A scalar as it lies in memory, little-endian: codes of the module struct.
 PACKED: dict[str, str] = {"bool": "<B", "f32": "<f", "f64": "<d", "c64": "<ff", "c128": "<dd",
+                          "f16": "<H", "bf16": "<H", "i4": "<b", "u4": "<B",
                           "i8": "<b", "i16": "<h", "i32": "<i", "i64": "<q", "u8": "<B", "u16": "<H", "u32": "<I", "u64": "<Q"}
 Argument = Mapping[str, Any]                 # one argument of a manifest
 Run = Callable[["Call"], int]                # runs a call and returns its result, as the C function does
@@ -42,6 +44,10 @@ class Call:
         """The bytes of scratch memory that it needs, on one thread."""
         return int(evaluate(formula(self.op["scratch_bytes"]), {**self.numbers, "ct_threads": 1}))
 
+    def shape(self, argument: Argument) -> tuple[int, ...]:
+        """The shape of an array."""
+        return tuple(extents(argument, self.numbers))
+
     def packed(self) -> Packed:
         """The arguments without gaps in any array."""
         import numpy as np
@@ -49,6 +55,9 @@ class Call:
         for a in self.op["arguments"]:
             if a["kind"] == "tensor":
                 array = self.arrays[a["name"]]
+                if is_packed(a["dtype"]):
+                    arrays[a["name"]] = array
+                    continue
                 arrays[a["name"]] = np.ascontiguousarray(array.transpose(a["order"])).reshape(-1).view(np.uint8)
                 for text, distance in zip(a["strides"] or (), dense(list(array.shape), a["order"]), strict=False):
                     numbers |= dict.fromkeys(names(formula(text)), distance)

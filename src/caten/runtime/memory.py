@@ -1,22 +1,27 @@
 """The caller's memory behind a pointer, as an array."""
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import is_packed
 from ..core.formula import evaluate, formula
+from ..core.numpy_types import numpy_dtype
 
 if TYPE_CHECKING:
     import numpy as np
 
 
 def over(ffi: Any, pointer: Any, argument: Mapping[str, Any], sizes: Mapping[str, Any]) -> np.ndarray:
-    """A tensor argument as an array, its axes as the spec numbers them."""
+    """A tensor argument as an array, its axes as the spec numbers them; elements of 4 bits as the bytes that hold two of them."""
     import numpy as np
-    shape = [evaluate(formula(e), sizes) for e in argument["shape"]]
-    kind = np.dtype(DTYPES[argument["dtype"]].numpy)
+    shape = extents(argument, sizes)
+    if is_packed(argument["dtype"]):
+        count = (math.prod(shape) + 1) // 2
+        return np.frombuffer(ffi.buffer(ffi.cast("char *", pointer), count), np.uint8) if count else np.empty(0, np.uint8)
+    kind = numpy_dtype(argument["dtype"])
     if 0 in shape:
         return np.empty(shape, kind)
     strides = [evaluate(formula(e), sizes) for e in argument["strides"]] if argument["strides"] else dense(shape, argument["order"])
@@ -25,6 +30,11 @@ def over(ffi: Any, pointer: Any, argument: Mapping[str, Any], sizes: Mapping[str
     count = before + sum([r for r in reach if r > 0]) + 1
     memory = ffi.buffer(ffi.cast("char *", pointer) - before * kind.itemsize, count * kind.itemsize)
     return np.ndarray(shape, kind, memory, before * kind.itemsize, [s * kind.itemsize for s in strides])
+
+
+def extents(argument: Mapping[str, Any], sizes: Mapping[str, Any]) -> list[int]:
+    """The shape of an array."""
+    return [evaluate(formula(e), sizes) for e in argument["shape"]]
 
 
 def dense(shape: list[int], order: list[int]) -> list[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from ..core.dtypes import DTYPES, is_complex, is_float
+from ..core.dtypes import DTYPES, is_complex, is_float, is_packed
 from ..core.expr import Const, Expr, Op, Var, index
 from ..core.node import Node, contains, substitute
 from ..core.program import Program
@@ -37,7 +37,7 @@ def bytes_moved(program: Program) -> Expr:
         size: Expr = index(DTYPES[buffer.type].bytes * (2 if buffer.access == "inout" else 1))
         for extent in buffer.shape:
             size = times(size, extent)
-        total = plus(total, size)
+        total = plus(total, Op("floordiv", (size + 1, index(2))) if is_packed(buffer.type) else size)
     return total
 
 

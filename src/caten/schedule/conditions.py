@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Op, Var
 from ..core.node import substitute
 from ..core.program import Param
@@ -53,5 +52,5 @@ def _check_operands(op: Op) -> None:
         raise ValueError(f"{op}: what decides is no condition")
     if len(set(types)) > 1:
         raise ValueError(f"{op} has operands of different types: {', '.join(types)}")
-    if not row.accepts(DTYPES[types[0]].kind):
+    if not row.takes_type(types[0]):
         raise ValueError(f"{op}: '{row.spelling}' is not defined on {types[0]}")

@@ -47,7 +47,8 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
           draft.take("stage", io, c.right.buffer, "read", "scratch", jo, ki, *inner, ji)),
     )
     for packed in [n.name for n in draft.program.unique() if isinstance(n, Local) and n.name not in before]:
-        draft.tries(("precompute", packed))                          # alpha · A · B
+        while draft.tries(("precompute", packed)):                   # (float) A · B, alpha · A · B
+            pass
     if threads and not draft.thread(*c.batch) and draft.thread(*beside, tiles[0]):
         draft.thread(panels[0])
         if not beside:

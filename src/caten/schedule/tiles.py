@@ -24,8 +24,9 @@ class GemmTile:
 
 
 def lanes_of(machine: Machine, dtypes: list[str]) -> int:
-    """How many elements of the widest of these types a vector holds; 1 where the machine has no vectors for them."""
-    widest = max([DTYPES[d].bytes for d in dtypes], default=8)
+    """How many elements of the widest of these types a vector holds; 1 where the machine has no vectors for them. What is computed with storage types
+    is of 4 bytes."""
+    widest = max([4 if DTYPES[d].storage else DTYPES[d].bytes for d in dtypes], default=8)
     return max(1, machine.vector_bytes // widest)
 
 

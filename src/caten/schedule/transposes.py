@@ -39,7 +39,7 @@ class Transposition:
 def transposition(program: LoopProgram, chain: Chain) -> Transposition | None:
     """The nest as a transposition of two of its axes, whatever the order of its loops."""
     match chain.body:
-        case (Setf(ref=Aref() as out, value=Aref() as value),) if out.buffer != value.buffer and DTYPES[out.dtype].bytes <= 8:
+        case (Setf(ref=Aref() as out, value=Aref() as value),) if out.buffer != value.buffer and DTYPES[out.dtype].bits in (8, 16, 32, 64):
             pass
         case _:
             return None

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain, islice
 
-from ..core.expr import TRUE, Expr, Op, Var
+from ..core.expr import TRUE, Cast, Const, Expr, Op, Var
 from ..core.monoids import identity, is_monoid
 from ..core.naming import Names
 from ..core.node import Node
 from ..core.rewrite import free_names
 from ..frontend.op import Body, OpProgram
+from ..loop import fold
 from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
 from .values import Axis, Compute, Define, Nest, Read, Reduce, TensorProgram
 
@@ -285,7 +286,7 @@ class _Raiser:
                 return self._now(e)
             return Read(e.buffer, tuple(self._value(i) for i in e.index), e.dtype)
         new: Expr = e.map(self._value)
-        return new
+        return fold.fold(new) if isinstance(new, Cast) and isinstance(new.arg, Const) else new
 
 
 def _plain(loop: For) -> For:

@@ -16,6 +16,7 @@ from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Expr, Var
 from ..core.formula import evaluate
 from ..core.node import Node
+from ..core.numpy_types import numpy_dtype
 from ..core.program import Buffer, Scalar
 from ..errors import error
 from ..frontend.op import OpProgram
@@ -42,7 +43,7 @@ def arguments(op: OpProgram, values: Mapping[str, int | float], seed: int, given
                     array[...] = given[param.name]
             elif param.access == "out":
                 kind = DTYPES[param.type].kind
-                array[...] = POISON.get(kind, 0x5A)
+                array[...] = POISON.get(kind, min(0x5A, DTYPES[param.type].greatest))
             else:
                 extents = [int(evaluate(e, sizes)) for e in limits.get(param.name, ())]
                 array[...] = draw(param.type, shape, rng(seed, param.name), min(extents) if extents else None)
@@ -61,7 +62,7 @@ def check_memory(op: OpProgram, sizes: Mapping[str, int]) -> None:
 
 def laid_out(param: Buffer, shape: tuple[int, ...]) -> np.ndarray:
     """An array of this shape, dense in the declared order."""
-    base = np.empty(tuple(shape[a] for a in param.order), DTYPES[param.type].numpy)
+    base = np.empty(tuple(shape[a] for a in param.order), numpy_dtype(param.type))
     return base.transpose(np.argsort(param.order)) if len(shape) > 1 else base
 
 
@@ -74,17 +75,17 @@ def draw(dtype: str, shape: tuple[int, ...], source: np.random.Generator, below:
     """Random elements; integers in [0, below) where a limit is given."""
     d = DTYPES[dtype]
     if d.kind == "float":
-        return source.uniform(-1, 1, shape).astype(d.numpy)
+        return source.uniform(-1, 1, shape).astype(numpy_dtype(dtype))
     if d.kind == "complex":
         return (source.uniform(-1, 1, shape) + 1j * source.uniform(-1, 1, shape)).astype(d.numpy)
     if d.kind == "bool":
         return source.integers(0, 2, shape).astype(bool)
     low, high = (0, max(1, below)) if below is not None else (max(d.least, -100), min(d.greatest, 100) + 1)
-    return source.integers(low, min(high, d.greatest + 1), shape).astype(d.numpy)
+    return source.integers(low, min(high, d.greatest + 1), shape).astype(numpy_dtype(dtype))
 
 
 def _scalar(param: Scalar, values: Mapping[str, int | float], limits: Mapping[str, list[Expr]], seed: int) -> Any:
-    numpy_type = np.dtype(DTYPES[param.type].numpy).type
+    numpy_type = numpy_dtype(param.type).type
     if param.name in values:
         return numpy_type(values[param.name])
     if param.name in limits or (is_integer(param.type) and param.name.endswith(("stride", "step"))):

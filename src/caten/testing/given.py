@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.dtypes import DTYPES
 from ..core.formula import evaluate
+from ..core.numpy_types import as_stored, kind_of
 from ..core.program import Buffer, Case, Scalar, Source
 from ..errors import CatenError, did_you_mean, error
 from ..frontend.op import OpProgram
@@ -40,7 +41,7 @@ def _read(op: OpProgram, case: Case, text: str, folder: Path, sizes: dict[str, i
             raise ValueError("it is no .npz; numpy.savez makes one")
         declared = archives.entries(path)
         _check_shapes(op, case, {k: e.shape for k, e in declared.items()}, sizes)
-        return {name: archives.load(path, name) for name in declared}
+        return {name: as_stored(archives.load(path, name), op.buffers[name].type) for name in declared}
     except archives.TORN as problem:
         where = "its input" if text.startswith("{") else text
         raise error("E836", f"cannot read the arrays of case '{case.name}' from {where}: {problem}") from None
@@ -75,15 +76,15 @@ def _misfit(op: OpProgram, name: str, what: str) -> CatenError:
 
 def _holds(param: Buffer, array: np.ndarray) -> bool:
     """Can the elements be converted to the declared type? Floats may round, or become infinite; integers keep their value."""
-    dtype = DTYPES[param.type]
+    dtype, kind = DTYPES[param.type], kind_of(array.dtype)
     if array.size == 0:
         return True
     match dtype.kind:
         case "float":
-            return array.dtype.kind in "biuf"
+            return kind in "biuf"
         case "complex":
-            return array.dtype.kind in "biufc"
+            return kind in "biufc"
         case "bool":
-            return array.dtype.kind == "b" or (array.dtype.kind in "iu" and bool(((array == 0) | (array == 1)).all()))
-    whole = array.dtype.kind in "biu" or (array.dtype.kind == "f" and bool((np.isfinite(array) & (np.floor(array) == array)).all()))
+            return kind == "b" or (kind in "iu" and bool(((array == 0) | (array == 1)).all()))
+    whole = kind in "biu" or (kind == "f" and bool((np.isfinite(array) & (np.floor(array) == array)).all()))
     return whole and dtype.least <= int(array.min()) and int(array.max()) <= dtype.greatest

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..build import build_programs
 from ..core.formula import evaluate
+from ..core.numpy_types import kind_of
 from ..core.program import Buffer, Outputs, Program, Reference, Scalar, Source
 from ..errors import CatenError, Place, did_you_mean, error
 from ..frontend.lambdas import reference_program
@@ -98,8 +99,9 @@ def _python(function: Lambda, op: OpProgram, arguments: Mapping[str, Any]) -> tu
     for n in function.parameters:
         value = arguments[n]
         if isinstance(value, np.ndarray):
-            kind = value.dtype.kind
-            wide[n] = value.astype(np.float64) if kind == "f" else value.astype(np.complex128) if kind == "c" else value.copy()
+            kind = kind_of(value.dtype)
+            wider = {"f": np.float64, "c": np.complex128}.get(kind, np.dtype(f"{kind}1") if value.dtype.kind == "V" else value.dtype)
+            wide[n] = value.astype(wider)
         else:
             wide[n] = value.item() if isinstance(value, np.generic) else value
     result = function(**wide)

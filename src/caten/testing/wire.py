@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.numpy_types import named
+
 MOST = 1 << 20                         # bytes of one system call
 
 
@@ -25,7 +27,8 @@ class Gone(Exception):
 def send(writer: int, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Facts that JSON can say, and arrays of numbers."""
     dense = {name: np.require(array, requirements="C") for name, array in arrays.items()}
-    head = json.dumps({"facts": facts, "arrays": [[name, a.dtype.str, a.shape] for name, a in dense.items()]}).encode()
+    types = {name: a.dtype.name if a.dtype.kind == "V" else a.dtype.str for name, a in dense.items()}
+    head = json.dumps({"facts": facts, "arrays": [[name, types[name], a.shape] for name, a in dense.items()]}).encode()
     for view in (memoryview(len(head).to_bytes(8, "little") + head), *[_bytes_of(a) for a in dense.values()]):
         while view:
             view = view[os.write(writer, view[:MOST]):]
@@ -39,7 +42,7 @@ def receive(reader: int, seconds: float | None) -> tuple[dict[str, Any], dict[st
     text = bytearray(int.from_bytes(length, "little"))
     _fill(reader, memoryview(text), deadline)
     head = json.loads(text)
-    arrays = {name: np.empty(shape, dtype) for name, dtype, shape in head["arrays"]}
+    arrays = {name: np.empty(shape, named(dtype)) for name, dtype, shape in head["arrays"]}
     for array in arrays.values():
         _fill(reader, _bytes_of(array), deadline)
     return head["facts"], arrays

@@ -10,6 +10,7 @@ from ..bench.sizes import Values
 from ..build import Built
 from ..core.dtypes import is_integer
 from ..core.formula import evaluate
+from ..core.numpy_types import kind_of
 from ..core.program import Bind, Require, Scalar
 from ..frontend.op import OpProgram
 from ..loop import comparison
@@ -35,8 +36,10 @@ def agree(op: OpProgram, got: Mapping[str, np.ndarray], expected: Expected) -> b
 
 def are_near(got: np.ndarray, first: np.ndarray) -> bool:
     """Equal but for rounding? Without bounds on the errors, which would take long at full size, this finds what is grossly wrong."""
-    if got.dtype.kind not in "fc":
+    if kind_of(got.dtype) not in "fc":
         return bool(np.array_equal(got, first))
+    if got.dtype.kind == "V":
+        got, first = got.astype(np.float32), first.astype(np.float32)
     finite = np.isfinite(first)
     if not finite.any():
         return True

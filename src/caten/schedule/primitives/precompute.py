@@ -1,7 +1,8 @@
-"""precompute: what every use of a tile computes from an element and constants of the call is computed once, where the tile is filled."""
+"""precompute: what every use of a tile computes from an element and constants of the call, its type included, is computed once, where the tile is
+filled."""
 from __future__ import annotations
 
-from ...core.expr import Const, Expr, Op, Var
+from ...core.expr import Cast, Const, Expr, Op, Var, number
 from ...core.node import Node
 from ...core.program import Scalar
 from ...loop.statements import Aref, Kernel, Local, LoopProgram, Setf, Stmt, Vref
@@ -9,8 +10,9 @@ from ..nests import refusal
 
 
 def precompute(program: LoopProgram, tile: str) -> LoopProgram:
-    """Where every use of a tile multiplies it by the same scalar of the call, its elements are multiplied when they are put into it. Cells that
-    are filled with zeros stay zero.
+    """Where every use of a tile converts its elements to the same type, they are converted when they are put into it, and the tile has that type.
+    Else, where every use of a tile multiplies it by the same scalar of the call, its elements are multiplied then. Cells that are filled with
+    zeros stay zero.
 
         (precompute A_tile)
         (setf (aref A_tile p) (aref A i p)) …                    (setf (aref A_tile p) (* x (aref A i p))) …
@@ -19,6 +21,8 @@ def precompute(program: LoopProgram, tile: str) -> LoopProgram:
     step = f"precompute {tile}"
     if not any(isinstance(n, Local) and n.name == tile for n in program.unique()):
         raise refusal("E532", step, f"there is no tile '{tile}'")
+    if (target := _converted(program, tile)) is not None:
+        return _in_type(program, tile, target)
     reads, products, stores = _uses(program, tile)
     factors = {_factor(product, tile) for product in products}
     if len(factors) != 1 or reads != sum(products.values()):
@@ -36,6 +40,37 @@ def precompute(program: LoopProgram, tile: str) -> LoopProgram:
         mapped: Node = node.map(go)
         return mapped
     return program.replace(clauses=tuple([c.map(go) if isinstance(c, Kernel) else c for c in program.clauses]))
+
+
+def _converted(program: LoopProgram, tile: str) -> str | None:
+    """The one type that every use of a tile converts it to."""
+    nodes = [n for kernel in program.kernels for n in kernel.walk()]
+    filled = sum(1 for n in nodes if isinstance(n, Setf) and isinstance(n.ref, Aref) and n.ref.buffer == tile)
+    uses = sum(1 for n in nodes if isinstance(n, Aref | Vref) and n.buffer == tile)
+    casts = [n.type for n in nodes if isinstance(n, Cast) and isinstance(n.arg, Aref) and n.arg.buffer == tile]
+    return casts[0] if filled and len(set(casts)) == 1 and uses == filled + len(casts) else None
+
+
+def _in_type(program: LoopProgram, tile: str, target: str) -> LoopProgram:
+    """The program with the tile's elements in the type to which they are converted."""
+    def go(node: Node) -> Node:
+        match node:
+            case Cast(arg=Aref(buffer=name) as place) if name == tile:
+                return place.replace(type=target)
+            case Setf(ref=Aref(buffer=name) as place, value=value) if name == tile:
+                return node.replace(ref=place.replace(type=target), value=_cast(value, target))
+            case Local(name=name) if name == tile:
+                return node.replace(type=target)
+        mapped: Node = node.map(go)
+        return mapped
+    return program.map(go)  # type: ignore[no-any-return]   # Node.map gives a node of its own class
+
+
+def _cast(value: Expr, target: str) -> Expr:
+    match value:
+        case Op(fn="where", args=(cond, yes, Const(value=0))):
+            return Op("where", (cond, _cast(yes, target), number(0, target)))
+    return Cast(target, value)
 
 
 def _scaled(value: Expr, factor: Expr, dtype: str) -> Expr:

@@ -1,0 +1,128 @@
+"""Sums of 16-bit floats: `incf` and its kin work on a float32, which is rounded once, when the loops that do not move the place end.
+
+    (for p 0 K                             (local C_wide f32 () register)
+      (incf (aref C i j) x))          ->   (setf (aref C_wide) (cast f32 (aref C i j)))
+                                           (for p 0 K (incf (aref C_wide) x))
+                                           (setf (aref C i j) (cast f16 (aref C_wide)))
+
+What moves inside these loops has a float32 for each of its places. An array that the loops use in any other way, and a place that may lie outside
+of it in a run that never gets there, is rounded at every step.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..core.dtypes import computed, is_short
+from ..core.expr import Cast, Const, Expr, Op, Var
+from ..core.node import Node, substitute
+from ..core.program import At
+from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt, dotimes
+from .scope import Names
+
+Shapes = dict[str, tuple[Expr, ...]]
+
+
+def rounded_once(stmts: tuple[Stmt, ...], shapes: Mapping[str, tuple[Expr, ...]], names: Names, positions: dict[Node, At]) -> tuple[Stmt, ...]:
+    """The statements with every accumulation of 16-bit floats in float32. `shapes`: of the arrays of the signature; `positions` grows by the
+    places that stand for others."""
+    if not any(isinstance(n, Incf) and is_short(n.ref.dtype) for s in stmts for n in s.walk()):
+        return stmts
+    return _Accumulators(dict(shapes), names, positions).block(stmts, {})
+
+
+class _Accumulators:
+    """The pass over one body."""
+
+    def __init__(self, shapes: Shapes, names: Names, positions: dict[Node, At]):
+        self.shapes, self.names, self.positions = shapes, names, positions
+
+    def block(self, stmts: tuple[Stmt, ...], loops: dict[str, For]) -> tuple[Stmt, ...]:
+        out: list[Stmt] = []
+        for stmt in stmts:
+            match stmt:
+                case Local(name=name, shape=shape):
+                    self.shapes[name] = shape
+                    out.append(stmt)
+                case For():
+                    out += self.loop(stmt, loops)
+                case If(cond, then, otherwise):
+                    out.append(If(cond, self.block(then, loops), self.block(otherwise, loops)))
+                case Incf(ref, value, fn) if is_short(ref.dtype):
+                    wide = computed(ref.dtype)
+                    out.append(Setf(ref, Cast(ref.dtype, Op(fn, (Cast(wide, ref), value)))))
+                case _:
+                    out.append(stmt)
+        return tuple(out)
+
+    def loop(self, loop: For, loops: dict[str, For]) -> tuple[Stmt, ...]:
+        """The loop, between the copies of what it accumulates and the stores of that."""
+        before: list[Stmt] = []
+        after: list[Stmt] = []
+        certain = True
+        for ref in self.accumulated(loop):
+            safe = self.is_inside(ref, loop, loops)
+            if not safe and not (loop.step is ONE and any(isinstance(s, Incf) and s.ref is ref for s in loop.body)):
+                continue
+            certain = certain and safe
+            first, last, loop = self.moved(ref, loop)
+            before += first
+            after += last
+        whole = (*before, loop.replace(body=self.block(loop.body, loops | {loop.name: loop})), *after)
+        return whole if certain else (If(Op("lt", (loop.lo, loop.hi)), whole),)
+
+    def accumulated(self, loop: For) -> list[Aref]:
+        """The places, the same ones in every iteration, of arrays that the loop does nothing else with than accumulate in them."""
+        nodes = list(loop.walk())
+        own = {n.name for n in nodes if isinstance(n, (Let, Local))} | {loop.name}
+        written = {n.ref.buffer for n in nodes if isinstance(n, (Setf, Incf)) and isinstance(n.ref, Aref)}
+        found: list[Aref] = []
+        for ref in dict.fromkeys([n.ref for n in nodes if isinstance(n, Incf) and isinstance(n.ref, Aref) and is_short(n.ref.dtype)]):
+            uses = [n for n in nodes if isinstance(n, Aref) and n.buffer == ref.buffer]
+            only = all(n is ref for n in uses) and len(uses) == sum(1 for n in nodes if isinstance(n, Incf) and n.ref is ref)
+            inside = [n for i in ref.index for n in i.unique()]
+            fixed = not any((isinstance(n, Var) and n.name in own) or (isinstance(n, Aref) and n.buffer in own | written) for n in inside)
+            if only and fixed and ref.buffer not in own:
+                found.append(ref)
+        return found
+
+    def moving(self, ref: Aref, loop: For) -> tuple[int, ...]:
+        """The axes along which the loops inside of `loop` move a place."""
+        inner = {n.name for n in loop.walk() if isinstance(n, For)}
+        return tuple([axis for axis, i in enumerate(ref.index) if any(isinstance(n, Var) and n.name in inner for n in i.unique())])
+
+    def is_inside(self, ref: Aref, loop: For, loops: dict[str, For]) -> bool:
+        """Do the axes that do not move lie inside the array whatever the loop does?"""
+        moving = self.moving(ref, loop)
+        return all(axis in moving or _is_inside(i, extent, loops)
+                   for axis, (i, extent) in enumerate(zip(ref.index, self.shapes.get(ref.buffer, ()), strict=True)))
+
+    def moved(self, ref: Aref, loop: For) -> tuple[list[Stmt], list[Stmt], For]:
+        """What comes before and after a loop, and the loop, with one array of its accumulated in float32."""
+        moving, wide = self.moving(ref, loop), computed(ref.dtype)
+        extents = tuple([self.shapes[ref.buffer][axis] for axis in moving])
+        local = Local(self.names.fresh(f"{ref.buffer}_wide"), wide, extents, "scratch" if extents else "register")
+        place = Aref(local.name, tuple([ref.index[axis] for axis in moving]), wide)
+        if (at := self.positions.get(ref)) is not None:
+            self.positions[place] = At.of(at.line, at.column, place)
+
+        def copy(back: bool) -> Stmt:
+            axes = {axis: Var(self.names.fresh(f"{ref.buffer}_{axis}"), "i64") for axis in moving}
+            own = Aref(local.name, tuple(axes.values()), wide)
+            outer = ref.replace(index=tuple([axes.get(axis, i) for axis, i in enumerate(ref.index)]))
+            stmt: Stmt = Setf(outer, Cast(ref.dtype, own)) if back else Setf(own, Cast(wide, outer))
+            for axis, extent in reversed(list(zip(moving, extents, strict=True))):
+                stmt = dotimes(axes[axis].name, extent, stmt)
+            return stmt
+        (inside,) = substitute((loop,), {ref: place})
+        return [local, copy(False)], [copy(True)], inside
+
+
+def _is_inside(position: Expr, extent: Expr, loops: Mapping[str, For]) -> bool:
+    """Is it plain that an index lies inside: a number, or a loop over the whole extent?"""
+    match position:
+        case Const(value=value):
+            return isinstance(extent, Const) and 0 <= value < extent.value
+        case Var(name=name) if name in loops:
+            loop = loops[name]
+            return loop.lo is ZERO and loop.step is ONE and loop.hi is extent
+    return False
