@@ -13,10 +13,11 @@ from caten.errors import Diagnostic, ToolError
 from caten.render.device import DeviceStyle, Dialect, integers
 from caten.runtime import device, nvrtc, process
 from caten.runtime.call import callables
+from caten.runtime.groups import OutOfMemory, spread
 from caten.runtime.protocol import CompileRecord, Int, Option, Runtime, Text, Unavailable
 
 MISSING = "pip install 'caten[cuda]', which brings NVIDIA's run-time compiler"
-OUT_OF_MEMORY = 2
+NO_MEMORY = 2
 
 
 class Cuda(DeviceStyle, Runtime):
@@ -90,8 +91,8 @@ class Card:
     def call(self, name: str, *arguments: Any) -> None:
         """A function of the driver, which says what is wrong."""
         status = getattr(self.library, name)(*arguments)
-        if status == OUT_OF_MEMORY:
-            raise device.OutOfDeviceMemory
+        if status == NO_MEMORY:
+            raise OutOfMemory
         if status:
             text = ctypes.c_char_p()
             self.library.cuGetErrorString(status, ctypes.byref(text))
@@ -127,7 +128,7 @@ class Card:
         self.call("cuModuleGetFunction", ctypes.byref(kernel), self.module, function.encode())
         values = [a if isinstance(a, ctypes.c_uint64) else (ctypes.c_char * a.nbytes).from_buffer_copy(a.tobytes()) for a in arguments]
         pointers = (ctypes.c_void_p * len(values))(*[ctypes.addressof(v) for v in values])
-        self.call("cuLaunchKernel", kernel, groups, 1, 1, *device.spread(threads), 0, None, pointers, None)
+        self.call("cuLaunchKernel", kernel, groups, 1, 1, *spread(threads), 0, None, pointers, None)
 
     def release(self, buffers: Sequence[Any]) -> None:
         for buffer in buffers:

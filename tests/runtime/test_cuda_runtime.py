@@ -1,7 +1,10 @@
 """CUDA: every sample compiles for a named architecture, without a graphics card; with one, they run."""
 from __future__ import annotations
 
+import ctypes
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,3 +59,51 @@ def test_a_product_on_a_card(card: None, n: int) -> None:
     wanted = c + a.astype(np.float64) @ b
     gemm(a, b, c)
     assert np.allclose(c, wanted, atol=1e-3)
+
+
+class Driver:
+    """Takes the calls of the driver, and keeps memory where the caller can read it."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.memory: dict[int, Any] = {}
+        self.values: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def take(*arguments: Any) -> int:
+            self.calls.append(name)
+            return int(getattr(type(self), f"do_{name}", lambda *_: 0)(self, *arguments))
+        return take
+
+    def do_cuMemAlloc_v2(self, pointer: Any, size: Any) -> int:
+        block = ctypes.create_string_buffer(size.value)
+        pointer._obj.value = ctypes.addressof(block)
+        self.memory[pointer._obj.value] = block
+        return 2 if size.value > 1 << 30 else 0
+
+    def do_cuMemcpyHtoD_v2(self, to: Any, of: Any, size: Any) -> int:
+        ctypes.memmove(to.value, of.value, size.value)
+        return 0
+
+    def do_cuMemcpyDtoH_v2(self, to: Any, of: Any, size: Any) -> int:
+        ctypes.memmove(to.value, of.value, size.value)
+        return 0
+
+    def do_cuLaunchKernel(self, kernel: Any, *rest: Any) -> int:
+        self.shape, pointers = rest[:6], rest[8]
+        self.values = [ctypes.string_at(p, 4) for p in pointers]
+        y, n = (ctypes.cast(pointers[k], ctypes.POINTER(ctypes.c_uint64))[0] for k in (2, 3))
+        ctypes.memset(y, 0, 4 * n)                                                    # what this kernel computes
+        return 0
+
+
+def test_the_calls_of_the_driver(compiler: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    axpy = caten.compile(SAMPLES[0].parent / "axpy.toml", runtime="cuda")
+    fake = Driver()
+    monkeypatch.setattr(sys.modules[type(discover.find("cuda")).__module__], "driver", lambda: fake)
+    x, y = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
+    axpy(2.0, x, y)
+    assert not y.any()
+    assert fake.shape == (4, 1, 1, 256, 1, 1)
+    assert fake.values[0] == np.float32(2).tobytes()
+    assert fake.calls.count("cuMemAlloc_v2") == fake.calls.count("cuMemFree_v2") == 2

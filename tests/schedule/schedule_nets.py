@@ -13,7 +13,7 @@ from caten.core.text import read, show
 from caten.loop import level
 from caten.loop.affine import canonical
 from caten.loop.interpret import run
-from caten.loop.statements import LoopProgram
+from caten.loop.statements import Kernel, Local, LoopProgram
 
 PARAMS = """(size M) (size N) (size K) (scalar x f32)
  (buffer A f32 (M N) (0 1) in) (buffer B f32 (N K) (0 1) in) (buffer C f32 (M K) (0 1) inout) (buffer T f32 (N M) (0 1) inout)
@@ -33,7 +33,9 @@ def program(statements: str, params: str = PARAMS, facts: str = "") -> LoopProgr
 
 
 def kernel_text(node: LoopProgram) -> str:
-    """The statements of the (only) kernel, one after the other."""
+    """The statements of the (only) kernel, one after the other; of several kernels what is between them, and each with its name."""
+    if len(node.kernels) > 1:
+        return "\n".join(show(clause) for clause in node.clauses if isinstance(clause, Kernel | Local))
     return "\n".join(show(stmt) for stmt in node.kernels[0].body)
 
 

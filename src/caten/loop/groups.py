@@ -16,6 +16,7 @@ from .integer_sets import Constraint
 from .statements import Barrier, Fail, For, If, Kernel, Let, Local, Stmt, is_const
 
 MOST_AXES = 3
+MOST_THREADS = 1024             # of a group, on any device
 BOUND = ("grid", "block")
 Fault = tuple[Stmt, str]
 

@@ -69,11 +69,18 @@ def integers(**spelled: str) -> dict[str, str]:
             for bits, word in zip((8, 16, 32, 64), spelled[words].split(", "), strict=True)}
 
 
+class _Types(dict[str, str]):
+    """The spellings of types; one that the device lacks is the reason why a function has no form."""
+
+    def __missing__(self, dtype: str) -> str:
+        raise error("E616", f"this runtime cannot compute a function, which goes through {dtype}", hint="its table of types lacks that")
+
+
 class DeviceHelpers(Helpers):
     """Helpers with the spellings of a dialect; functions that a device does not compute closely enough are formulas or go through float64."""
 
     def __init__(self, types: Mapping[str, str], ops: Mapping[str, Spelling], dialect: Dialect, fused: bool) -> None:
-        super().__init__(types, ops, {}, definitions.write, fused)
+        super().__init__(_Types(types), ops, {}, definitions.write, fused)
         self.dialect = dialect
 
     def function(self, name: str, result: str, args: str, body: str, storage: str = "") -> str:
@@ -182,7 +189,7 @@ class DeviceStyle(CStyle):
         """One text for one program, or for a library of several."""
         helpers = DeviceHelpers(self.types, self.ops, self.dialect, self.fused)
         kernels = [self._thread(p, k, launch(p, k, n), helpers) for p in programs for n, k in enumerate(self._looked_at(p).kernels, 1)]
-        body = helpers.text() + "\n" + "\n".join(kernels)
+        body = "\n".join([*([own] if (own := helpers.text()) else []), *kernels])
         body = re.sub(r"\((ct_c\d+)\)\{", lambda m: self.dialect.compound.format(type=m[1]), body)
         known = [line + "\n" for name, line in self.dialect.words.items() if re.search(rf"\b{name}\b", body)]
         pieces = [self.dialect.prelude, "".join(known), body]
@@ -204,7 +211,7 @@ class DeviceStyle(CStyle):
         globals_ = [f"    {body.scratch_pointer(c)}" for c in program.all(Local) if c.name in ex.used]
         params = {p.declares()[0]: p for p in arguments(program)}       # type: ignore[attr-defined]   # parameters declare
         declared = [self._parameter(params.get(name), name, n, helpers, names) for n, name in enumerate(plan.arguments)]
-        head = f"{self.dialect.kernel} {plan.function}({', '.join([*declared, *self.dialect.own])})"
+        head = _signature(f"{self.dialect.kernel} {plan.function}", [*declared, *self.dialect.own])
         return "\n".join([head, "{", *globals_, *body.lines, "}", ""])
 
     def _parameter(self, param: Param | None, name: str, number: int, helpers: Helpers, names: Names) -> str:
@@ -218,3 +225,9 @@ class DeviceStyle(CStyle):
                 return self.dialect.value.format(type="int64_t", name=names.of(name), n=number)
         form = self.dialect.status if name == STATUS else self.dialect.pointer
         return form.format(type="char", name=name, n=number)
+
+
+def _signature(name: str, parameters: list[str]) -> str:
+    """On one line where that is not too long, else a line for each parameter."""
+    short = f"{name}({', '.join(parameters)})"
+    return short if len(short) <= 140 else f"{name}(\n    " + ",\n    ".join(parameters) + ")"

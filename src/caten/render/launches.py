@@ -58,7 +58,9 @@ def _arguments(program: LoopProgram, kernel: Kernel) -> tuple[str, ...]:
     arrays |= {c.name: c for c in program.all(Local)} | {n.name: n for n in kernel.unique() if isinstance(n, Local)}
     needed: set[str] = set()
     scratch = False
-    for node in kernel.unique():
+    grid = grid_of(kernel)
+    roots = [*(grid[-1].body if grid else kernel.body), *[loop.lo for loop in grid], *[loop.hi for loop in grid[1:]]]      # the host counts groups
+    for node in {n: None for root in roots for n in root.unique()}:
         if isinstance(node, Var):
             needed.add(node.name)
         elif isinstance(node, Aref | Vref):

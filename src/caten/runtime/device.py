@@ -9,6 +9,7 @@ from ..core.dtypes import DTYPES, is_short
 from ..core.formula import evaluate, formula, names
 from ..errors import error
 from ..render.launches import NO_FAILURE, SCRATCH, STATUS
+from .groups import OutOfMemory
 from .library import Entry, Library
 from .manifest import operators
 from .memory import dense, over
@@ -16,15 +17,11 @@ from .memory import dense, over
 MOST_GROUPS = (1 << 31) - 1            # of one launch, on any device
 
 
-class OutOfDeviceMemory(Exception):
-    """The device has no room for an array."""
-
-
 class Device(Protocol):
     """What a runtime knows of its device. Arrays of the host are numpy arrays without gaps; buffers are the device's own."""
 
     def allocate(self, size: int) -> Any:
-        """A buffer of so many bytes, at least one. Raises OutOfDeviceMemory."""
+        """A buffer of so many bytes, at least one. Raises OutOfMemory."""
 
     def write(self, buffer: Any, content: Any) -> None:
         """Copy an array to the device."""
@@ -64,7 +61,7 @@ def entry(op: Mapping[str, Any], ffi: Any, device: Device) -> Callable[..., int]
         made = _Call(op, device, numbers)
         try:
             return made.run(tensors)
-        except OutOfDeviceMemory:
+        except OutOfMemory:
             return -1
         finally:
             device.release(made.buffers)
@@ -136,9 +133,3 @@ def scalar(dtype: str, value: Any) -> Any:
     import numpy as np
     kind: Any = np.dtype("uint8" if dtype == "bool" else "uint16" if is_short(dtype) else DTYPES[dtype].numpy).type      # of 16-bit floats, the bits
     return kind(complex(*value) if isinstance(value, tuple) else value)
-
-
-def spread(threads: Sequence[int]) -> tuple[int, int, int]:
-    """The threads of a group along x, y and z."""
-    x, y, z = (*reversed(threads), 1, 1, 1)[:3]
-    return x, y, z

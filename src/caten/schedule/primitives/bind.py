@@ -4,7 +4,7 @@ from __future__ import annotations
 from ...core.expr import Const
 from ...core.program import Target
 from ...loop.dependence import carried_dependence
-from ...loop.groups import block_of, is_bound, misplaced, race
+from ...loop.groups import MOST_THREADS, block_of, is_bound, misplaced, race
 from ...loop.statements import Kernel, Local, LoopProgram
 from ..nests import context_at, find, loops_in, refusal, replaced
 
@@ -50,9 +50,10 @@ def _check_size(program: LoopProgram, kernel: Kernel, step: str) -> None:
     threads = 1
     for block in block_of(kernel):
         threads *= block.hi.value if isinstance(block.hi, Const) else 1
-    if target is None or not target.machine.groups:
+    if target is not None and not target.machine.groups:
         raise refusal("E534", step, "the target has no groups of threads", "take a runtime for a device, such as opencl")
-    if threads > target.machine.groups[1]:
-        raise refusal("E534", step, f"a group would have {threads} threads, and {target.machine.groups[1]} are the most")
+    most = target.machine.groups[1] if target is not None else MOST_THREADS
+    if threads > most:
+        raise refusal("E534", step, f"a group would have {threads} threads, and {most} are the most")
 
 

@@ -8,6 +8,7 @@ from ...errors import did_you_mean, error
 from ...loop.context import ends_in_failure
 from ...loop.effects import reads, writes, written
 from ...loop.statements import If, Kernel, Let, Local, LoopProgram, Stmt
+from ..names import renamed
 from ..nests import mentions, refusal
 
 
@@ -35,7 +36,13 @@ def separate(program: LoopProgram, kernel: str) -> LoopProgram:
         raise refusal("E535", step, "a check in it guards the statements that follow")
     shared = _between(program, found, parts, step)
     names = Names([*known, ""])
-    kernels = [Kernel(kernel if not n else names.fresh(kernel), (*_declared(found, part, shared), part)) for n, part in enumerate(parts)]
+    every, given = Names.of(program), set[str]()
+    kernels: list[Kernel] = []
+    for part in parts:
+        declared = _declared(found, part, shared)
+        again = {s.name: every.fresh(s.name) for s in declared if isinstance(s, Let) and s.name in given}          # names are unique in a program
+        given |= {s.name for s in declared if isinstance(s, Let)}
+        kernels.append(Kernel(names.fresh(kernel) if kernels else kernel, renamed((*declared, part), again)))
     clauses: list[Node] = []
     for clause in program.clauses:
         clauses += [*[local.replace(space="global") for local in shared], *kernels] if clause is found else [clause]

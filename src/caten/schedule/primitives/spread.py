@@ -11,7 +11,7 @@ from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.dependence import carried_dependence, is_reduction_over
 from ...loop.effects import reads, writes
-from ...loop.groups import misplaced, race
+from ...loop.groups import MOST_THREADS, misplaced, race
 from ...loop.statements import ONE, ZERO, Aref, Barrier, Fail, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, is_const
 from ..names import with_value
 from ..nests import context_at, find, loops_in, mentions, reads_memory, refusal, replaced
@@ -40,7 +40,9 @@ def spread(program: LoopProgram, loop: str, count: int, name: str = "t") -> Loop
     """
     step = f"spread {loop} {count}"
     target = program.first(Target)
-    most = target.machine.groups[1] if target is not None and target.machine.groups else 0
+    if target is not None and not target.machine.groups:
+        raise refusal("E536", step, "the target has no groups of threads", "take a runtime for a device, such as opencl")
+    most = target.machine.groups[1] if target is not None else MOST_THREADS
     if count < 2 or count & (count - 1) or count > most:
         raise refusal("E536", step, f"the threads of a group are a power of two, and on this target {most} at most")
     found = find(program, loop, step)

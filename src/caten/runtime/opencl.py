@@ -1,0 +1,108 @@
+"""Devices by OpenCL: finding one, compiling for it, starting kernels.
+
+Run as a program, `python -m caten.runtime.opencl SOURCE DEVICE OPTION…`, it compiles a file: a compiler that crashes or hangs does it there, and the
+process that asked for it may fork later, which none can whose OpenCL has started. Exit code 1 with what the compiler says, 3 where no device is.
+"""
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import Diagnostic, ToolError
+from .groups import OutOfMemory, spread
+
+MISSING = "apt install pocl-opencl-icd (OpenCL on the CPU), or the driver of your graphics card"
+
+
+def missing(message: str, hint: str = MISSING) -> ToolError:
+    """OpenCL cannot be used here."""
+    return ToolError(Diagnostic("E610", message, hint=hint))
+
+
+def platforms() -> list[Any]:
+    """The OpenCL platforms here; E610 where there is none."""
+    try:
+        import pyopencl
+    except ImportError:
+        raise missing("pyopencl is not installed", "pip install 'caten[opencl]'") from None
+    try:
+        return list(pyopencl.get_platforms())
+    except pyopencl.LogicError:
+        raise missing("no OpenCL platform") from None
+
+
+def chosen(wanted: str) -> Any:
+    """The first device whose name or platform holds the text."""
+    import pyopencl
+    for platform in platforms():
+        try:
+            devices = platform.get_devices()
+        except pyopencl.RuntimeError:
+            continue
+        for found in devices:
+            if wanted.lower() in f"{platform.name} {found.name}".lower():
+                return found
+    raise missing(f"no OpenCL device{f' called {wanted!r}' if wanted else ''}")
+
+
+class Card:
+    """A program on a device; started when it is first called, so that a process may fork before."""
+
+    def __init__(self, source: str, wanted: str, options: Sequence[str]) -> None:
+        self.source, self.wanted, self.options, self.lock = source, wanted, list(options), threading.Lock()
+        self.program: Any = None
+
+    def begin(self) -> None:
+        import pyopencl
+        with self.lock:
+            if self.program is None:
+                self.context = pyopencl.Context([chosen(self.wanted)])
+                self.queue = pyopencl.CommandQueue(self.context)
+                self.program = pyopencl.Program(self.context, self.source).build(self.options)
+
+    def allocate(self, size: int) -> Any:
+        import pyopencl
+        self.begin()
+        try:
+            return pyopencl.Buffer(self.context, pyopencl.mem_flags.READ_WRITE, size)
+        except pyopencl.MemoryError:
+            raise OutOfMemory from None
+
+    def write(self, buffer: Any, content: Any) -> None:
+        import pyopencl
+        pyopencl.enqueue_copy(self.queue, buffer, content)
+
+    def read(self, buffer: Any, into: Any) -> None:
+        import pyopencl
+        pyopencl.enqueue_copy(self.queue, into, buffer)
+
+    def start(self, function: str, groups: int, threads: Sequence[int], arguments: Sequence[Any]) -> None:
+        import pyopencl
+        self.begin()
+        kernel, (x, y, z) = pyopencl.Kernel(self.program, function), spread(threads)
+        kernel.set_args(*arguments)
+        pyopencl.enqueue_nd_range_kernel(self.queue, kernel, (groups * x, y, z), (x, y, z))
+
+    def release(self, buffers: Sequence[Any]) -> None:
+        for buffer in buffers:
+            buffer.release()
+
+
+def main(source: str, wanted: str, *options: str) -> int:
+    try:
+        Card(Path(source).read_text("utf-8"), wanted, options).begin()
+    except ToolError as problem:
+        print(problem.diagnostics[0].message, file=sys.stderr)
+        return 3
+    except Exception as problem:          # whatever the driver says
+        said = str(problem).splitlines()
+        print("\n".join([line for line in said if "error:" in line] or said), file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,47 @@
+"""The text of kernels in the languages of devices, as a whole, and what is refused."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from caten import pipeline
+from caten.core.program import resolve
+from caten.core.text import read
+from caten.errors import CatenError
+from caten.frontend.spec import SpecText
+from caten.options import Options
+from caten.runtime import discover
+
+GOLDENS = Path(__file__).parent / "device_goldens"
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+@pytest.mark.parametrize(("sample", "runtime"), [
+    ("axpy", "opencl"), ("axpy", "cuda"), ("axpy", "metal"), ("softmax", "metal"), ("transpose", "cuda"), ("gather", "opencl"), ("gather", "metal"),
+    ("gemm", "cuda"), ("complex_multiply", "metal"), ("dot", "opencl"), ("sincos", "opencl"),
+])
+def test_golden(sample: str, runtime: str, update_goldens: bool) -> None:
+    path = SAMPLES / f"{sample}.toml"
+    options = Options(runtime=runtime)
+    text = pipeline.render(pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), options), options)
+    golden = GOLDENS / f"{sample}.{runtime}.txt"
+    if update_goldens:
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+@pytest.mark.parametrize(("runtime", "code", "message", "text"), [
+    ("opencl", "E613", "this runtime has no vectors",
+     "(loop Op (buffer Y f32 (8) (0) inout) (kernel main (setf (vref Y 8 (0)) (splat 8 0.0))))"),
+    ("opencl", "E612", "no loops marked 'parallel'", "(loop Op (buffer Y f32 (8) (0) inout) (kernel main (for i 0 8 1 parallel (setf (aref Y i) 0.0))))"),
+    ("opencl", "E612", "lies inside of groups of threads",
+     "(loop Op (size N) (buffer Y f32 (N) (0) inout) (kernel main (for i 0 N 1 grid (local T f32 (N) scratch) (setf (aref T i) 0.0) (setf (aref Y i) (aref T i)))))"),
+    ("metal", "E611", "does not support f64", "(loop Op (buffer Y f64 (8) (0) inout) (kernel main (setf (aref Y 0) 1.0:f64)))"),
+    ("metal", "E616", "goes through f64", "(loop Op (buffer Y f32 (8) (0) inout) (kernel main (setf (aref Y 0) (cbrt (aref Y 0)))))"),
+])
+def test_what_a_device_cannot(runtime: str, code: str, message: str, text: str) -> None:
+    with pytest.raises(CatenError, match=message) as caught:
+        discover.find(runtime).render(resolve(read(text)[0]))
+    assert caught.value.diagnostics[0].code == code

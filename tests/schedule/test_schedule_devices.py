@@ -1,0 +1,119 @@
+"""Schedules for devices: why steps are refused, and that the recipes keep the meaning, whatever the order in which threads have their turns."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from schedule_nets import program
+
+from caten import pipeline
+from caten.core.program import Case
+from caten.errors import CatenError
+from caten.frontend.op import OpProgram
+from caten.frontend.spec import SpecText
+from caten.loop import comparison, interpret, oracle
+from caten.loop.groups import grid_of
+from caten.loop.statements import LoopProgram
+from caten.options import Options
+from caten.schedule import script
+from caten.testing import data, runner
+
+SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.toml"))
+DEVICE = Options(runtime="opencl", verify=True)
+ONE = "(for j 0 N 1 serial (setf (aref v j) (aref u j)))"
+ROWS = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref w i) (aref A i j))))"
+SQUARE = "(for i 0 8 1 serial (for j 0 6 1 serial (for k 0 6 1 serial (incf (aref R i j) (aref F i k)))))"
+CPU = '(target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
+SMALL = '(target "opencl" (machine opencl 4 16 (32768 524288) true 32 64 64))'
+
+
+@pytest.mark.parametrize(("code", "steps", "statements", "message"), [
+    ("E534", "(bind j grid) (bind j grid)", ONE, "it is bound to the grid already"),
+    ("E534", "(bind j grid)", ROWS, "it is not the outermost loop of its kernel"),
+    ("E534", "(bind j grid)", ONE + ONE.replace("j", "k").replace("aref v", "aref F k").replace("(aref F k k)", "(aref F 0 0)"), "it is not the outermost loop"),
+    ("E534", "(bind j grid)", "(for j 1 N 1 serial (setf (aref v j) (aref v (- j 1))))", "which may be the same element"),
+    ("E534", "(bind j grid)", "(for j 0 N 1 serial (incf (aref s) (aref u j)))", "which may be the same element"),
+    ("E534", "(bind j block)", ONE, "a block has a constant number of threads"),
+    ("E534", "(split j 2048 pad) (bind jo grid) (bind ji block)", ONE, "a group would have 2048 threads, and 1024 are the most"),
+    ("E534", "(bind j grid)", "(for j 0 N 2 serial (setf (aref v j) x))", "its step is 1"),
+    ("E534", "(bind i grid)", "(for i 0 M 1 serial (local t f32 (N) scratch) (for j 0 N 1 serial (setf (aref t j) x) (setf (aref X i j) (aref t j))))",
+     "every thread would need the array 't' for itself"),
+    ("E535", "(separate t)", ONE, "it has one statement"),
+    ("E501", "(separate k)", ONE, "there is no kernel 'k'; the kernels are: t"),
+    ("E535", "(separate t)", "(if (< x 0.0) ((fail 1))) " + ONE, "a check in it guards the statements that follow"),
+    ("E535", "(separate t)", f"(let y f32 (aref s)) (setf (aref s) 0.0) {ONE.replace('(aref u j)', 'y')}", "'y' is read from an array that the kernel writes"),
+    ("E536", "(spread i 3)", ROWS, "a power of two, and on this target 1024 at most"),
+    ("E536", "(spread i 4)", "(for i 0 M 1 serial (setf (aref w i) x))", "there is no loop in it to be shared out"),
+    ("E536", "(spread i 4)", "(for i 0 M 1 serial (for j 1 N 1 serial (setf (aref X i j) (aref X i (- j 1)))))", "the iterations of 'j' depend on each other"),
+    ("E536", "(spread i 4)", "(for i 0 M 1 serial (local t f32 (N) scratch) (for j 0 N 1 serial (setf (aref t j) x)))", "the shape of 't' is not constant"),
+    ("E536", "(spread i 4)", "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref w i) (aref A i j)) (incf (aref w i) x max)))", "takes values by two operators"),
+    ("E536", "(spread i 4)", "(for i 1 M 1 serial (for j 0 N 1 serial (incf (aref w i) (aref w (- i 1)))))", "which may be the same element"),
+    ("E536", "(spread a 4)", "(for b 0 N 1 serial (for a 0 4 1 serial (for c 0 6 1 serial (setf (aref W c b a) x))))", "the one perfect nest of its kernel"),
+    ("E515", "(stage k F read shared i k)", SQUARE, "'k' is not inside the threads of a group"),
+    ("E515", "(bind i block) (stage k F read shared j k)", SQUARE, "'j' is neither a block loop nor a loop inside 'k'"),
+    ("E515", "(bind i block) (stage k F read shared k)", SQUARE, "moves with what is no axis of the tile"),
+    ("E515", "(bind i block) (stage k R read shared i)", SQUARE, "does not read R in exactly one way, or writes it"),
+    ("E515", "(bind i block) (stage k R accumulate shared i)", SQUARE, "threads fill a shared tile together with what they read"),
+])
+def test_refusal(code: str, steps: str, statements: str, message: str) -> None:
+    with pytest.raises(CatenError) as caught:
+        script.apply(program(statements), script.parse_schedule(f"(schedule {steps})").steps)
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.code, message in diagnostic.message) == (code, True), diagnostic.message
+
+
+@pytest.mark.parametrize(("steps", "statements", "target", "message"), [
+    ("(bind j grid)", ONE, CPU, "the target has no groups of threads"),
+    ("(spread i 4)", ROWS, CPU, "the target has no groups of threads"),
+    ("(split j 128 pad) (bind jo grid) (bind ji block)", ONE, SMALL, "a group would have 128 threads, and 64 are the most"),
+    ("(bind i block) (stage k F read shared i k)", SQUARE, SMALL, "a group would share 192 bytes, and 64 are the most"),
+])
+def test_what_the_target_has_not(steps: str, statements: str, target: str, message: str) -> None:
+    with pytest.raises(CatenError, match=message):
+        script.apply(program(statements, facts=target), script.parse_schedule(f"(schedule {steps})").steps)
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
+def test_the_recipes_keep_the_meaning_in_any_order_of_threads(path: Path) -> None:
+    for op in pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), DEVICE):
+        assert isinstance(op, OpProgram)
+        scheduled = pipeline.advance(op, "loop", DEVICE)
+        assert isinstance(scheduled, LoopProgram)
+        case = min(op.all(Case), key=lambda c: abs(sum(int(float(s.value)) for s in c.sizes) - 12))
+        arguments = data.arguments(op, runner.case_values(op, case), seed=3)
+        exact = comparison.widened(op, arguments)
+        assert interpret.run(oracle.bounded(op), exact) == 0
+        for order in ("forward", "reverse"):
+            run: dict[str, Any] = {k: v.copy(order="K") if isinstance(v, np.ndarray) else v for k, v in arguments.items()}
+            assert interpret.run(scheduled, run, order) == 0
+            for b in op.buffers.values():
+                if b.access != "in":
+                    bound, loose = exact.get(f"{b.name}__bound", np.zeros(())), exact.get(f"{b.name}__loose", np.zeros((), np.uint8))
+                    verdict = comparison.check(run[b.name], exact[b.name], bound, loose, b.type)
+                    assert verdict.passed, f"{path.stem} {case.name} {order}: {b.name}: {verdict}"
+
+
+@pytest.mark.parametrize("name", [p.stem for p in SAMPLES if p.stem not in ("histogram", "prefix_sum")])
+def test_every_kernel_of_a_parallel_sample_runs_in_groups(name: str) -> None:
+    path = SAMPLES[0].with_name(f"{name}.toml")
+    for op in pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), DEVICE):
+        scheduled = pipeline.advance(op, "loop", DEVICE)
+        assert isinstance(scheduled, LoopProgram)
+        serial = [k for k in scheduled.kernels if not grid_of(k)]
+        assert len(serial) < len(scheduled.kernels), name
+        assert name in ("dot",) or not serial, [k.name for k in serial]
+
+
+def test_a_printed_schedule_of_a_device_can_be_edited_and_replayed() -> None:
+    path = SAMPLES[0].with_name("gemm.toml")
+    first = pipeline.advance(pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), DEVICE)[0], "loop", DEVICE)
+    steps = first.first(pipeline.Schedule)
+    assert steps is not None
+    text = repr(steps)
+    for old, new in (("", ""), ("(split p 16 min)", "(split p 8 min)")):
+        options = Options(runtime="opencl", schedule=text.replace(old, new), verify=True)
+        again = pipeline.advance(pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), options)[0], "loop", options)
+        assert isinstance(again, LoopProgram)
+        assert (again.kernels == first.kernels) == (not old)  # type: ignore[attr-defined]   # a loop program
