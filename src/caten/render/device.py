@@ -27,6 +27,7 @@ from .places import Places
 from .scratch import layout
 from .statements import KernelBody
 from .unroll import unroll
+from .wrapping import WrappingExpressions, indices, wrapped
 
 AXES = 3
 EXACT = ("sqrt", "floor", "ceil", "trunc", "round", "fmax", "fmin", "fma", "truncmod")          # a device computes them as they are meant
@@ -205,9 +206,11 @@ class DeviceStyle(CStyle):
 
     def _thread(self, program: LoopProgram, kernel: Kernel, plan: Launch, helpers: Helpers) -> str:
         names = Names([p.declares()[0] for p in program.params if isinstance(p, Buffer | Scalar | Size)])
-        ex: Expressions = self._expressions(program, helpers, names)
+        plain: Expressions = self._expressions(program, helpers, names)
+        ex = WrappingExpressions(plain.helpers, plain.names, plain.views, plain.flags, indices(plain.indices, kernel))
         written = unroll(program.replace(clauses=tuple([c for c in program.clauses if not isinstance(c, Kernel) or c is kernel]))).kernels[0]
-        body = ThreadBody(written, ex, dict(self.marks), layout(program, False), False, places=Places(program.all(At)), dialect=self.dialect)
+        places = Places(program.all(At))
+        body = ThreadBody(written.map(wrapped), ex, dict(self.marks), layout(program, False), False, places=places, dialect=self.dialect)
         globals_ = [f"    {body.scratch_pointer(c)}" for c in program.all(Local) if c.name in ex.used]
         params = {p.declares()[0]: p for p in arguments(program)}       # type: ignore[attr-defined]   # parameters declare
         declared = [self._parameter(params.get(name), name, n, helpers, names) for n, name in enumerate(plan.arguments)]
