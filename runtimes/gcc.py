@@ -22,5 +22,4 @@ class Gcc(Clang):
     def flags(self, compiler: Compiler) -> list[str]:
         kinds = self.settings["SANITIZE"]
         chosen = [] if kinds == "none" else [f"-fsanitize={kinds.replace('+', ',')}", "-fno-sanitize-recover=undefined"]
-        wide = ["-mprefer-vector-width=512"] if self.vector_bytes == 64 else []          # else multiply-adds on them are computed lane by lane
-        return [*super().flags(compiler), *wide, *chosen]
+        return [*super().flags(compiler), *chosen]

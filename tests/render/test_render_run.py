@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import platform
 import shutil
 import subprocess
 import sys
@@ -302,3 +303,19 @@ def test_vector_functions_stay_within_the_bound_of_their_row(march: str, fused: 
         exact = np.array([reference(v) for v in x.tolist()])
         ulp = np.abs(y - exact) / np.spacing(np.abs(exact).astype(np.float32))
         assert ulp.max() <= OPERATORS[fn].ulp + (0 if fused else 0.25), (fn, x[ulp.argmax()], ulp.max())
+
+
+@pytest.mark.parametrize(("dtype", "lanes", "march", "register"), [
+    ("f32", 16, "x86-64-v4", "zmm"), ("f64", 8, "x86-64-v4", "zmm"), ("f32", 8, "x86-64-v3", "ymm"), ("f64", 4, "x86-64-v3", "ymm"),
+    ("f32", 4, "x86-64-v3", "xmm"), ("f64", 2, "x86-64-v3", "xmm")])
+def test_gcc_multiplies_and_adds_whole_vectors(dtype: str, lanes: int, march: str, register: str, tmp_path: Path) -> None:
+    if shutil.which("gcc") is None or platform.machine() != "x86_64":
+        pytest.skip("no gcc for x86")
+    at = f"(vref X {lanes} ((* i {lanes})))"
+    text = CStyle().render(program(f"(loop P (buffer X {dtype} (N) (0) inout) (size N) (kernel main (for i 0 N 1 serial (setf {at} (fma {at} {at} {at})))))"))
+    (tmp_path / "k.c").write_text(text)
+    subprocess.run(["gcc", f"-march={march}", *STRICT, "-S", "k.c", "-o", "k.s"], cwd=tmp_path, check=True)
+    made = [line for line in (tmp_path / "k.s").read_text().splitlines() if "\tvfm" in line]
+    assert len(made) == 1
+    assert f"132p{dtype.replace('f32', 's').replace('f64', 'd')}" in made[0].replace("213", "132").replace("231", "132")
+    assert f"%{register}" in made[0]

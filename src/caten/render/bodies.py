@@ -65,6 +65,13 @@ VECTORS: dict[tuple[str, str], str] = {
 }
 # What clang is much quicker to compile than the same lane by lane: a C function -> the builtin that is it on whole vectors.
 BUILTINS = {"fma": "__builtin_elementwise_fma", "fmaf": "__builtin_elementwise_fma"}
+# And what gcc spells for one machine only: (a C function, lanes) -> where it is there, and the call. Lane by lane it takes scalar instructions.
+GNU_BUILTINS: dict[tuple[str, int], tuple[str, str]] = {
+    ("fmaf", 16): ("__AVX512F__", "__builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4)"),
+    ("fma", 8): ("__AVX512F__", "__builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4)"),
+    ("fmaf", 8): ("__FMA__", "__builtin_ia32_vfmaddps256(a, b, c)"), ("fma", 4): ("__FMA__", "__builtin_ia32_vfmaddpd256(a, b, c)"),
+    ("fmaf", 4): ("__FMA__", "__builtin_ia32_vfmaddps(a, b, c)"), ("fma", 2): ("__FMA__", "__builtin_ia32_vfmaddpd(a, b, c)"),
+}
 VECTOR_ROWS = {(op, kind): text for (op, kinds), text in VECTORS.items() for kind in kinds.split()}
 COMPARISONS = ("lt", "gt", "le", "ge", "eq", "ne")
 LOGICAL: dict[str, Spelling] = {"and": Infix("&&", AND), "or": Infix("||", OR), "xor": Infix("!=", EQUALITY), "not": Prefix("!")}

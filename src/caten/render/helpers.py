@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from ..core.dtypes import DTYPES
 from ..core.elementary import table
 from ..core.elementary.arithmetic import Arithmetic
-from .bodies import BUILTINS, COMPARISONS, LOGICAL, PART, SCALAR_ROWS, VECTOR_ROWS
+from .bodies import BUILTINS, COMPARISONS, GNU_BUILTINS, LOGICAL, PART, SCALAR_ROWS, VECTOR_ROWS
 from .code import UNARY, Code, Infix, Libm, Prefix, Spelling, call, infix, prefix
 from .literals import literal
 
@@ -113,7 +113,9 @@ class Helpers:
             calls = [f"{scalar}({', '.join([f'{v}[{k}]' for v in arguments])})" for k in range(lanes)]
             body = _listed(out, calls)
             if (builtin := BUILTINS.get(scalar)) is not None:
-                body = f"#if __has_builtin({builtin})\nreturn {builtin}({', '.join(arguments)});\n#else\n{body}\n#endif"
+                where, gnu = GNU_BUILTINS.get((scalar, lanes), ("", ""))
+                other = f"#elif defined({where}) && !defined(__clang__)\nreturn {gnu};\n" if where else ""
+                body = f"#if __has_builtin({builtin})\nreturn {builtin}({', '.join(arguments)});\n{other}#else\n{body}\n#endif"
             return self.function(name, out, ", ".join([f"{vector} {v}" for v in arguments]), body, storage)
         return self.define(name, make)
 
