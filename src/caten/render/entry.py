@@ -87,10 +87,10 @@ class EntryPoints:
         if scratch and ensures:
             entry = free(f"{name}_entry", taken)
             taken.append(entry)
-            head = f"static int32_t {entry}({', '.join(parameters)})"
-            lines = [head, "{", *self._void(ensures, passed), *ensures, INDENT + "return 0;", "}", ""]
-            checks = "\n".join(lines) + "\n"
-            enter = [f"{INDENT}int32_t ct_status = {entry}({', '.join(passed)});", f"{INDENT}if (ct_status) return ct_status;"]
+            asked = [(p, n) for p, n in zip(parameters, passed, strict=True) if n in _mentioned(ensures)]
+            head = f"static int32_t {entry}({', '.join([p for p, _ in asked]) or 'void'})"
+            checks = "\n".join([head, "{", *ensures, INDENT + "return 0;", "}", ""]) + "\n"
+            enter = [f"{INDENT}int32_t ct_status = {entry}({', '.join([n for _, n in asked])});", f"{INDENT}if (ct_status) return ct_status;"]
         run = [*enter, *self._kernels(bool(scratch and ensures))]
         ws = [f"CT_API int32_t {name}_ws({', '.join([*parameters, 'void *ct_scratch'])})", "{", *self._void(run, [*passed, "ct_scratch"]), *run, "}"]
         call = [f"CT_API int32_t {name}({', '.join(parameters) or 'void'})", "{"]
@@ -137,8 +137,7 @@ class EntryPoints:
 
     def _void(self, lines: list[str], names: list[str]) -> list[str]:
         """`(void)x;` for what the lines never mention, so that strict compilers stay quiet."""
-        mentioned = set(re.findall(r"\w+", " ".join(lines)))
-        unused = [n for n in names if n not in mentioned]
+        unused = [n for n in names if n not in _mentioned(lines)]
         return [INDENT + " ".join([f"(void){n};" for n in unused])] if unused else []
 
     def _texts(self, name: str) -> list[str]:
@@ -152,3 +151,8 @@ class EntryPoints:
 def escaped(text: str) -> str:
     """The inside of a C string literal."""
     return "".join(["\\" + chr(b) if chr(b) in '"\\?' else chr(b) if 32 <= b < 127 else f"\\{b:03o}" for b in text.encode()])
+
+
+def _mentioned(lines: list[str]) -> set[str]:
+    """The words of a text."""
+    return set(re.findall(r"\w+", " ".join(lines)))
