@@ -64,8 +64,19 @@ def interpreted(program: LoopProgram, call: Call, order: str) -> int:
     values = {n: complex(*v) if isinstance(v, tuple) else short_value(v, types[n]) if is_short(types[n]) else v for n, v in call.numbers.items()}
     packed = [a for a in call.op["arguments"] if a["kind"] == "tensor" and is_packed(a["dtype"])]
     unpacked = {a["name"]: arrays.unpacked(call.arrays[a["name"]], call.shape(a), a, program.name) for a in packed}
-    code = run(program, values | call.arrays | unpacked, order)
+    code = run(program, values | {b.name: truths(call.arrays[b.name], b.access) for b in program.buffers.values()} | unpacked, order)
     for a in packed:
         if a["direction"] != "in":
             call.arrays[a["name"]][...] = arrays.packed(unpacked[a["name"]], a)
     return code
+
+
+def truths(array: Any, access: str) -> Any:
+    """Bools in memory may be any byte, and all but 0 are true; numpy takes 0 and 1 alone. An array that is written, too, is changed in place."""
+    if array.dtype != bool or access == "out":
+        return array
+    true = array.view("u1") != 0
+    if access == "in":
+        return true
+    array[...] = true
+    return array

@@ -143,6 +143,16 @@ def test_function_edges(fn: str, x: float, expected: float) -> None:
         assert got == expected or (math.isnan(got) and math.isnan(expected))
 
 
+@pytest.mark.parametrize(("fn", "x", "exact"), [("lgamma", -2.5, -0.05624371649767405), ("lgamma", -3.5, -1.3090066849930421), ("cbrt", -4.5, -1.6509636244473134)])
+def test_functions_of_float64_that_python_computes_less_exactly(fn: str, x: float, exact: float) -> None:
+    assert abs(evaluate.apply(fn, (x,), "f64") - exact) <= 4 * math.ulp(exact)
+
+
+def test_the_modulus_of_a_complex_float32_is_rounded_once() -> None:
+    x = np.array([0.1 + 3.3j, -2.7 + 0.4j], np.complex64)
+    assert evaluate.apply("abs", (x,), "c64").tolist() == np.abs(x.astype(np.complex128)).astype(np.float32).tolist()
+
+
 def test_lgamma_is_accurate_around_its_zeros() -> None:
     assert evaluate.apply("lgamma", (1 + 2.0**-40,), "f64") == pytest.approx(-0.5772156649015329 * 2.0**-40, rel=1e-12)
     assert evaluate.apply("lgamma", (2 + 2.0**-40,), "f64") == pytest.approx(0.42278433509846713 * 2.0**-40, rel=1e-12)

@@ -71,6 +71,12 @@ def test_complex_and_bool_scalars(compiled: Callable[..., Any]) -> None:
     assert list(scale(1j, False, np.complex64([1, 2j]))) == [1j, 1j]
 
 
+def test_any_byte_but_0_is_true_and_is_stored_as_1(compiled: Callable[..., Any]) -> None:
+    copy = compiled("""(loop Copy (buffer X bool (4) (0) in) (buffer Y bool (4) (0) out)
+      (kernel Copy (for i 0 4 1 serial (setf (aref Y i) (aref X i)))))""")
+    assert copy(np.array([0, 1, 2, 255], np.uint8).view(bool)).view(np.uint8).tolist() == [0, 1, 1, 1]
+
+
 def test_a_file_that_is_something_else_is_refused(tmp_path: Path, describe: Callable[..., dict[str, Any]]) -> None:
     other = tmp_path / "library.json"
     for text in ("", "[]", "{}"):

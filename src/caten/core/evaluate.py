@@ -8,10 +8,12 @@ library's by way of `math`, as numpy's own vector versions may be 4 units in the
 """
 from __future__ import annotations
 
+import ctypes
 import math
 import operator
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -163,10 +165,22 @@ def _total(name: str) -> Callable[..., float]:
     return single
 
 
+@cache
+def _lgamma_of_c() -> Callable[[float], float]:
+    """The C library's, which is accurate near the zeros between negative integers, where Python's own is not; Python's where it cannot be had."""
+    try:
+        function = ctypes.CDLL(None).lgamma
+    except (OSError, AttributeError):
+        return _total("lgamma")
+    function.argtypes, function.restype = [ctypes.c_double], ctypes.c_double
+    called: Callable[[float], float] = function
+    return called
+
+
 def _lgamma(x: float) -> float:
-    """Python's is accurate in the absolute sense only where the result is small: there the Taylor series at 2, and Γ(x + 1) = x Γ(x)."""
+    """They are accurate in the absolute sense only where the result is small: there the Taylor series at 2, and Γ(x + 1) = x Γ(x)."""
     if not 0.5 < x < 8:
-        return _total("lgamma")(x)
+        return _lgamma_of_c()(x)
     factors = 1.0
     while x >= 2.5:
         x -= 1
@@ -189,8 +203,14 @@ def _rsqrt64(x: Any) -> Any:
     return 1 / np.sqrt(x)
 
 
+def _cbrt64(x: Any) -> Any:
+    """By way of long double, where there is one: C libraries are off by up to 4 units in the last place."""
+    return np.float64(np.cbrt(np.longdouble(x)))
+
+
 _MATH64: dict[str, Function] = {
     **{name: _elementwise(_total(name)) for name in MATH}, "lgamma": _elementwise(_lgamma), "sigmoid": _elementwise(_sigmoid), "rsqrt": _rsqrt64,
+    "cbrt": _cbrt64,
 }
 
 
@@ -212,9 +232,14 @@ _FLOAT: dict[str, Function] = {
 FLOAT64: dict[str, Function] = _FLOAT | _MATH64 | {"fma": _elementwise(_fma64_one)}
 FLOAT32: dict[str, Function] = _FLOAT | {name: _rounded(f) for name, f in _MATH64.items()} | {"fma": _fma32}
 
+def _modulus(x: Any) -> Any:
+    """Rounded once from float64, as other functions of float32 are."""
+    return np.hypot(np.float64(x.real), np.float64(x.imag)).astype(x.real.dtype)
+
+
 COMPLEX: dict[str, Function] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "eq": operator.eq, "ne": operator.ne, "where": choose,
-    "neg": operator.neg, "abs": np.absolute, "isnan": np.isnan, "isinf": np.isinf, **PARTS,
+    "neg": operator.neg, "abs": _modulus, "isnan": np.isnan, "isinf": np.isinf, **PARTS,
 }
 
 TABLES: dict[str, dict[str, Function]] = {"bool": BOOL, "int": INTEGER, "uint": INTEGER, "complex": COMPLEX}
