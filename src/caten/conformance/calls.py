@@ -19,22 +19,22 @@ from ..testing.reference import caller, outputs_of
 from .cases import Case
 from .values import ordinary
 
-ALIGNMENT, AROUND, FILL = 64, 128, 0xA5             # bytes
+ALIGNMENT, AROUND = 64, 128                         # bytes
 WATCHED = 1 << 26                                   # bytes up to which the memory around an array is compared
 Array = np.ndarray[Any, Any]
 
 
 class Placed:
     """An array in memory of its own, with bytes around it and between its elements that nobody may change. `strides` in elements; `shift`: by how
-    many elements it lies beside an aligned address."""
+    many elements it lies beside an aligned address; `fill`: the byte around it, another one for each array, so that a copy of it shows."""
 
-    def __init__(self, array: Array, strides: Sequence[int], shift: int):
+    def __init__(self, array: Array, strides: Sequence[int], shift: int, fill: int):
         size = array.itemsize
         before = -sum([(n - 1) * s for n, s in zip(array.shape, strides, strict=True) if s < 0 < n]) * size
         reach = before + (sum([(n - 1) * s for n, s in zip(array.shape, strides, strict=True) if s > 0]) + 1) * size if array.size else 0
         length = AROUND + ALIGNMENT + shift * size + reach + AROUND
         self.watched = length <= WATCHED
-        self.memory = np.full(length, FILL, np.uint8) if self.watched else np.frombuffer(_sparse(length), np.uint8)
+        self.memory = np.full(length, fill, np.uint8) if self.watched else np.frombuffer(_sparse(length), np.uint8)
         start = AROUND + -(self.memory.ctypes.data + AROUND) % ALIGNMENT + shift * size
         self.offset = start + before if array.size else 0
         self.view = np.ndarray(array.shape, array.dtype, self.memory, self.offset, [s * size for s in strides])
@@ -99,7 +99,7 @@ def call(built: Built, loaded: Any, op: OpProgram, case: Case, arguments: Mappin
     for param in op.params:
         if isinstance(param, Buffer):
             array = np.asarray(arguments[param.name])
-            held[param.name] = Placed(array, _strides(param, array.shape, case), case.shift)
+            held[param.name] = Placed(array, _strides(param, array.shape, case), case.shift, 0xA5 - len(held))
             run[param.name] = held[param.name].view
     message = ""
     try:

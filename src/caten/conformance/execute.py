@@ -197,13 +197,36 @@ def _called(built: build.Built, cases: Sequence[Case], plan: Plan) -> Iterator[t
             while waiting:
                 case, op, arguments = waiting[0]
                 facts, arrays = child.receive(plan.seconds)
+                if "unloaded" in facts:
+                    child.kill()
+                    yield from _not_loaded(facts, [c for c, _, _ in waiting], plan)
+                    return
                 waiting.pop(0)
-                yield case.id, case.judge(op, arguments, Called(arrays, facts["error"], tuple(facts["wrong"])))
+                yield case.id, _judged(case, op, arguments, Called(arrays, facts["error"], tuple(facts["wrong"])))
             child.kill()
         except pool.Died as why:
             yield waiting.pop(0)[0].id, Verdict("CRASH", str(why))
         except wire.Late:
             yield waiting.pop(0)[0].id, Verdict("TIMEOUT", f"no result after {plan.seconds:g} s")
+
+
+def _not_loaded(facts: Mapping[str, Any], cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict]]:
+    """The verdicts where a library cannot be loaded: each kernel alone, to find the one that is at fault."""
+    alone = _by_kernel(cases)
+    if facts["unloaded"] == "E610":
+        yield from _each(cases, Verdict("NOT-RUN", facts["why"]))
+    elif len(alone) == 1:
+        yield from _each(cases, Verdict("UNDECLARED", f"compiled, and cannot be loaded: {facts['why']}"))
+    else:
+        for of_kernel in alone:
+            yield from _of_kernels(of_kernel, plan)
+
+
+def _judged(case: Case, op: OpProgram, arguments: Mapping[str, Any], called: Called) -> Verdict:
+    try:
+        return case.judge(op, arguments, called)
+    except CatenError as problem:
+        return Verdict("FAIL", f"the suite cannot say what is right: {problem.diagnostics[0].code}: {problem.diagnostics[0].message}")
 
 
 def plain_ops(kernel: Kernel) -> list[OpProgram]:
@@ -219,7 +242,14 @@ def arguments_of(case: Case, op: OpProgram, seed: int) -> Mapping[str, Any]:
 
 def _calls(built: build.Built, waiting: Sequence[tuple[Case, OpProgram, Mapping[str, Any]]]) -> Iterator[pool.Message]:
     """In the child of a child: load the library, and call."""
-    loaded = built.runtime.load(built.artifact, built.manifest)
+    try:
+        loaded = built.runtime.load(built.artifact, built.manifest)
+    except CatenError as problem:
+        yield {"unloaded": problem.diagnostics[0].code, "why": problem.diagnostics[0].message}, {}
+        return
+    except Exception as problem:            # a runtime's own Python may fail in any way
+        yield {"unloaded": "", "why": f"{type(problem).__name__}: {problem}"}, {}
+        return
     for case, op, arguments in waiting:
         yield calls.call(built, loaded, op, case, arguments)
 

@@ -1,0 +1,83 @@
+"""A runtime that is wrong on purpose: each of its faults turns its own cells red, and only those."""
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from faults import FAULTS
+from wrong_runtime import TYPE
+
+from caten import pipeline
+from caten.conformance import execute, suite
+from caten.conformance.cases import Case, selected
+from caten.conformance.verdicts import Verdict
+from caten.options import Options
+
+WRONG = str(Path(__file__).parent / "wrong_runtime.py")
+SECONDS = 2.0                     # the time limit of a call: one fault hangs
+# What is run with every fault, whether it is about that or not.
+SAMPLE = ("operator/add/i32", "operator/lt/f32", "operator/max/f32", "operator/floordiv/i32", "operator/where/f32", "conversion/f32/i32", "bitcast/f32/i32",
+          "feature/symbolic-bounds/f32", "feature/tail-of-a-sum/i32", "feature/rank-0/f32", "feature/gather/f32", "feature/index-too-large/f32",
+          "feature/permuted/f32")
+WITH_FLAGS = [name for name, fault in FAULTS.items() if fault.flags]
+# At -O2 kernels take longer to compile, and are fewer.
+VECTORS = ("operator/add/i32", "operator/add/f32", "feature/tail-of-a-copy/f32", "feature/gather/f32", "feature/threads-map/f32", "feature/misaligned/f32")
+MOST = 3                          # kernels of what is red for many
+
+
+EVERYTHING = [c for c in suite.all_cases(pipeline.runtime_of(Options())) if c.kernel is not None]
+
+
+def run(fault: str, cases: Sequence[Case], opt: int = 0) -> dict[str, Verdict]:
+    options = Options(runtime=WRONG, config=(("FAULT", fault), ("OPT", "0" if opt == 0 and fault not in WITH_FLAGS else "1")), opt=opt, cc=os.environ.get("CC"))
+    plan = execute.Plan(options, pipeline.runtime_of(options), 1, SECONDS)
+    return execute.run(cases, plan, lambda done, of, name: None)
+
+
+def cases_of(name: str, nightly: bool) -> list[Case]:
+    """All there are, or the sample and a few of those that must be red."""
+    fault = FAULTS[name]
+    everything = EVERYTHING
+    if nightly:
+        return [c for c in everything if c.row != "symbolic-step"]        # without its check it never ends
+    own = [c for pattern in fault.red for c in narrowed(selected(everything, [pattern]))]
+    chosen = {c.id for c in [*selected(everything, SAMPLE if fault.opt == 0 else VECTORS), *own]}
+    return [c for c in everything if c.id in chosen]
+
+
+def narrowed(cases: list[Case]) -> list[Case]:
+    """Those of a few kernels, of float32 where there are such."""
+    kernels = sorted({c.kernel.name: c.column != "f32" for c in cases if c.kernel}.items(), key=lambda item: item[1])
+    return [c for c in cases if c.kernel and c.kernel.name in dict(kernels[:MOST])]
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_turns_its_own_cells_red_and_only_those(name: str, nightly: bool) -> None:
+    cases = cases_of(name, nightly)
+    found = run(name, cases, FAULTS[name].opt)
+    red = [c for c in cases if found[c.id].status not in ("PASS", "XFAIL")]
+    assert [c.id for c in red if not selected([c], FAULTS[name].red + FAULTS[name].may)] == []
+    assert [pattern for pattern in FAULTS[name].red if not selected(red, [pattern])] == []
+
+
+def test_without_a_fault_nothing_is_red() -> None:
+    cases = cases_of("comparison flipped", False)
+    assert {v.status for v in run("none", cases).values()} == {"PASS"}
+
+
+def test_a_type_that_is_claimed_and_refused_is_undeclared() -> None:
+    cases = selected(EVERYTHING, ["feature/rank-0"])
+    verdicts = run("type refused", cases)
+    found = {c.column: verdicts[c.id].status for c in cases}
+    assert {column for column, status in found.items() if status == "UNDECLARED"} == {TYPE}
+    assert {status for column, status in found.items() if column != TYPE} == {"PASS"}
+
+
+def test_options_that_are_not_refused_fail() -> None:
+    options = Options(runtime=WRONG, config=(("FAULT", "options not refused"),))
+    runtime = pipeline.runtime_of(options)
+    cases = [c for c in suite.all_cases(runtime) if c.refused]
+    found = execute.run(cases, execute.Plan(options, runtime, 1, SECONDS), lambda done, of, name: None)
+    assert {c.column for c in cases if found[c.id].status == "FAIL"} == {"NO_SUCH_KEY"}
