@@ -153,6 +153,12 @@ def test_the_modulus_of_a_complex_float32_is_rounded_once() -> None:
     assert evaluate.apply("abs", (x,), "c64").tolist() == np.abs(x.astype(np.complex128)).astype(np.float32).tolist()
 
 
+@pytest.mark.parametrize(("source", "target", "x", "expected"), [("i4", "u4", -3, 13), ("u4", "i4", 13, -3), ("i8", "bf16", -77, -77.0), ("u16", "bf16", 65535, 65536.0)])
+def test_conversions_that_numpy_has_no_form_for(source: str, target: str, x: int, expected: float) -> None:
+    values = np.array([x], evaluate.numpy_type(source))
+    assert float(evaluate.cast(values, source, target)[0]) == expected
+
+
 def test_lgamma_is_accurate_around_its_zeros() -> None:
     assert evaluate.apply("lgamma", (1 + 2.0**-40,), "f64") == pytest.approx(-0.5772156649015329 * 2.0**-40, rel=1e-12)
     assert evaluate.apply("lgamma", (2 + 2.0**-40,), "f64") == pytest.approx(0.42278433509846713 * 2.0**-40, rel=1e-12)

@@ -11,6 +11,7 @@ import numpy as np
 from ..build import Built
 from ..core.dtypes import DTYPES
 from ..core.formula import evaluate
+from ..core.numpy_types import numpy_dtype
 from ..core.program import Buffer, Scalar
 from ..errors import CatenError
 from ..frontend.op import OpProgram
@@ -68,15 +69,15 @@ def arguments_of(op: OpProgram, given: Mapping[str, Any], rng: np.random.Generat
     for param in op.params:
         if not isinstance(param, (Buffer, Scalar)):
             continue
-        kind = DTYPES[param.type]
+        kind, row = numpy_dtype(param.type), DTYPES[param.type]
         shape = tuple([int(evaluate(e, sizes)) for e in param.shape]) if isinstance(param, Buffer) else ()
         if param.name in given:
-            arguments[param.name] = np.asarray(given[param.name]).astype(kind.numpy, copy=False)
+            arguments[param.name] = np.asarray(given[param.name]).astype(kind, copy=False)
         elif isinstance(param, Buffer) and param.access == "out":
-            arguments[param.name] = np.full(shape, POISON.get(kind.kind, 0x5A), kind.numpy)
+            arguments[param.name] = np.full(shape, POISON.get(row.kind, min(0x5A, row.greatest)), kind)
         else:
             below = min([int(evaluate(e, sizes)) for e in limits.get(param.name, ())], default=None)
-            arguments[param.name] = drawn(param.type, shape, rng) if below is None else rng.integers(0, max(1, below), shape).astype(kind.numpy)
+            arguments[param.name] = drawn(param.type, shape, rng) if below is None else rng.integers(0, max(1, below), shape).astype(kind)
         if isinstance(param, Scalar):
             arguments[param.name] = arguments[param.name][()]
     return arguments | sizes
@@ -84,11 +85,11 @@ def arguments_of(op: OpProgram, given: Mapping[str, Any], rng: np.random.Generat
 
 def drawn(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     """Small numbers, of which the floats are quarters; integers over the whole range."""
-    kind = DTYPES[dtype]
-    if kind.kind == "float":
-        return (rng.integers(-12, 13, shape) / 4).astype(kind.numpy)
-    if kind.kind == "complex":
-        return ((rng.integers(-12, 13, shape) + 1j * rng.integers(-12, 13, shape)) / 4).astype(kind.numpy)
+    kind = DTYPES[dtype].kind
+    if kind == "float":
+        return (rng.integers(-12, 13, shape) / 4).astype(numpy_dtype(dtype))
+    if kind == "complex":
+        return ((rng.integers(-12, 13, shape) + 1j * rng.integers(-12, 13, shape)) / 4).astype(numpy_dtype(dtype))
     return ordinary(dtype, rng, math.prod(shape)).reshape(shape)
 
 

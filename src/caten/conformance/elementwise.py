@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -10,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..core import evaluate
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, FORMATS, part
+from ..core.numpy_types import numpy_dtype
 from ..core.scalars import OPERATORS
 from ..frontend.op import OpProgram
 from .verdicts import Called, Verdict, stray
 
 EITHER_ZERO = frozenset(("max", "min", "fmax", "fmin", "clip", "relu", "sign"))      # which zero of two equal ones is not specified
 ROUNDED_OFTEN = frozenset(("mul", "div", "abs"))                                     # of complex numbers these take several roundings
-PART = {"c64": "f32", "c128": "f64"}
 Array = np.ndarray[Any, Any]
 
 
@@ -58,7 +59,7 @@ class Elementwise:
                 return np.asarray(evaluate.cast(args[0], self.operands[0], self.result))
             if self.fn == "bitcast":
                 return np.asarray(evaluate.bitcast(args[0], self.result))
-            return np.asarray(evaluate.apply(self.fn, args, self.operands[-1])).astype(DTYPES[self.result].numpy)
+            return np.asarray(evaluate.apply(self.fn, args, self.operands[-1])).astype(numpy_dtype(self.result))
 
     def is_rounded_once(self) -> bool:
         """Is there one right result, to the last bit? So it is for conversions, exact operators, and what is correctly rounded."""
@@ -77,14 +78,14 @@ class Elementwise:
     def errors(self, args: list[Array], got: Array, want: Array) -> Array:
         """The error of every element in units in the last place: of a result that is rounded once, the distance to the right one, else to the exact
         value; infinite for a wrong NaN, infinity or sign of zero."""
-        part = PART.get(self.result, self.result)
+        float_type = part(self.result)
         if self.is_rounded_once():
-            same = same_bits(got, want, part)
-            error = np.where(same, 0.0, np.maximum(ulps(got, want, part), 1.0))
+            same = same_bits(got, want, float_type)
+            error = np.where(same, 0.0, np.maximum(ulps(got, want, float_type), 1.0))
         else:
             function = wider(self.fn, self.operands[-1]) or (lambda *values: evaluate.apply(self.fn, values, self.operands[-1]))
             with np.errstate(all="ignore"):
-                error = ulps(got, np.asarray(function(*args)), part)
+                error = ulps(got, np.asarray(function(*args)), float_type)
         both_zero = (got == 0) & (want == 0)
         if self.fn in EITHER_ZERO:
             return np.where(both_zero, 0.0, error)
@@ -99,7 +100,7 @@ def wider(fn: str, dtype: str) -> Callable[..., Any] | None:
     unit = DTYPES[dtype].unit_roundoff
     wide = "c128" if DTYPES[dtype].kind == "complex" else "f64"
     if unit > DTYPES[wide].unit_roundoff:
-        return lambda *args: evaluate.apply(fn, [a.astype(DTYPES[wide].numpy) for a in args], wide)
+        return lambda *args: evaluate.apply(fn, [a.astype(numpy_dtype(wide)) for a in args], wide)
     row = OPERATORS[fn]
     if DTYPES[dtype].kind == "complex" or np.finfo(np.longdouble).eps >= unit:
         return None
@@ -121,20 +122,20 @@ def _libm(name: str, arity: int) -> Callable[..., Any] | None:
     return lambda *args: each(*args).astype(np.longdouble)
 
 
-def same_bits(got: Array, want: Array, part: str) -> Array:
-    """Where two arrays hold the same bits, any NaN counting as any other. `part`: the float type of the numbers, or of their parts."""
-    a, b = (np.ascontiguousarray(x).view(np.dtype(DTYPES[part].numpy)).reshape(len(x), -1) for x in (got, want))
+def same_bits(got: Array, want: Array, dtype: str) -> Array:
+    """Where two arrays hold the same bits, any NaN counting as any other. `dtype`: the float type of the numbers, or of their parts."""
+    a, b = (np.ascontiguousarray(x).view(numpy_dtype(dtype)).reshape(len(x), -1) for x in (got, want))
     bits = np.dtype(f"u{a.dtype.itemsize}")
     return np.asarray(((a.view(bits) == b.view(bits)) | (np.isnan(a) & np.isnan(b))).all(axis=1))
 
 
-def ulps(got: Array, wide: Array, part: str) -> Array:
+def ulps(got: Array, wide: Array, dtype: str) -> Array:
     """|got - wide| in units in the last place of `wide` in a float type; infinite for a wrong NaN or infinity, but 1 next to the greatest number. Of
     complex numbers the distance in the plane, in units of the modulus."""
-    least, greatest = limits(part)
+    least, greatest = limits(dtype)
     with np.errstate(all="ignore"):
         exponent = np.frexp(np.abs(wide).astype(np.float64))[1] - 1
-        spacing = np.maximum(np.ldexp(2 * DTYPES[part].unit_roundoff, exponent), least)
+        spacing = np.maximum(np.ldexp(2 * DTYPES[dtype].unit_roundoff, exponent), least)
         off = np.abs(got.astype(wide.dtype) - wide).astype(np.float64) / spacing
         rounded = wide.astype(got.dtype)
         finite, should_be = np.isfinite(got), np.isfinite(rounded)
@@ -145,8 +146,5 @@ def ulps(got: Array, wide: Array, part: str) -> Array:
 
 def limits(dtype: str) -> tuple[float, float]:
     """The least positive number of a float type (a denormal one), and the greatest."""
-    kind = np.dtype(DTYPES[dtype].numpy)
-    bits = np.dtype(f"u{kind.itemsize}")
-    least = np.ones(1, bits).view(kind)
-    greatest = (np.array([np.inf]).astype(kind).view(bits) - bits.type(1)).view(kind)
-    return float(least[0]), float(greatest[0])
+    _, last, greatest = FORMATS[dtype]
+    return math.ldexp(1.0, last), greatest

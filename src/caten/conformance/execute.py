@@ -156,12 +156,18 @@ def refused(kernel: Kernel, plan: Plan) -> Verdict:
 def undeclared(kernel: Kernel, problem: Exception, plan: Plan) -> Verdict:
     """The verdict on a kernel that the runtime's tables allow and that was not compiled."""
     if not isinstance(problem, CatenError):
-        return Verdict("UNDECLARED", f"{type(problem).__name__}: {problem}")
+        return Verdict("UNDECLARED", brief(f"{type(problem).__name__}: {problem}"))
     first = problem.diagnostics[0]
     if first.code == "E610":
         return Verdict("NOT-RUN", first.message)
     lacking = [fn for fn in kernel.operators if fn not in plan.runtime.ops]
-    return Verdict("UNSUPPORTED" if first.code == "E616" and lacking else "UNDECLARED", f"{first.code}: {first.message}")
+    return Verdict("UNSUPPORTED" if first.code == "E616" and lacking else "UNDECLARED", brief(f"{first.code}: {first.message}"))
+
+
+def brief(text: str) -> str:
+    """The first lines of a message, which may be all that a compiler says."""
+    lines = text.split("\n")
+    return " ".join([line.strip()[:200] for line in lines[:2]]) + (" …" if len(lines) > 2 else "")
 
 
 def _built(kernels: Sequence[Kernel], plan: Plan) -> Iterator[tuple[Sequence[Kernel], build.Built | Exception]]:
@@ -225,8 +231,8 @@ def _not_loaded(facts: Mapping[str, Any], cases: Sequence[Case], plan: Plan) -> 
 def _judged(case: Case, op: OpProgram, arguments: Mapping[str, Any], called: Called) -> Verdict:
     try:
         return case.judge(op, arguments, called)
-    except CatenError as problem:
-        return Verdict("FAIL", f"the suite cannot say what is right: {problem.diagnostics[0].code}: {problem.diagnostics[0].message}")
+    except Exception as problem:            # a fault of the reference: a verdict like others, so that the rest is heard of
+        return Verdict("FAIL", f"the suite cannot say what is right: {type(problem).__name__}: {problem}")
 
 
 def plain_ops(kernel: Kernel) -> list[OpProgram]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import DTYPES
+from ..core.numpy_types import numpy_dtype
 from .verdicts import Exact, Fails, Judge, Oracle
 
 Sizes = Mapping[str, int]
@@ -62,7 +62,7 @@ def small(*names: str) -> Draw:
     """Small whole numbers, of which sums are exact in every order: X[M N], or a vector where there is no M."""
     def draw(dtype: str, sizes: Sizes, rng: np.random.Generator) -> Arrays:
         shape = tuple([sizes[s] for s in ("M", "N") if s in sizes])
-        return {name: rng.integers(0, 3, shape).astype(DTYPES[dtype].numpy) for name in names}
+        return {name: rng.integers(0, 3, shape).astype(numpy_dtype(dtype)) for name in names}
     return draw
 
 
@@ -75,7 +75,7 @@ def with_nan(dtype: str, sizes: Sizes, rng: np.random.Generator) -> Arrays:
     """Numbers with a NaN at element `at`."""
     values = rng.uniform(-1, 1, sizes["N"])
     values[sizes["at"]] = np.nan
-    return {"X": values.astype(DTYPES[dtype].numpy)}
+    return {"X": values.astype(numpy_dtype(dtype))}
 
 
 def bytes_for_true(dtype: str, sizes: Sizes, rng: np.random.Generator) -> Arrays:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, is_packed
 from .cases import Case, Kernel, composite, identifier, spelled
 from .feature_table import FEATURES, Feature, Sizes
 
@@ -32,10 +32,15 @@ def feature_cases() -> Iterator[Case]:
 
 
 def _types(feature: Feature) -> list[str]:
-    found = [d for d in DTYPES if DTYPES[d].kind in KINDS[feature.kinds]]
+    found = [d for d in DTYPES if DTYPES[d].kind in KINDS[feature.kinds] and (not is_packed(d) or _moves(feature))]
     if not feature.first:
         return found
     return [next(d for d in found if DTYPES[d].kind == kind and DTYPES[d].bits >= 32) for kind in KINDS[feature.kinds] if kind != "bool"]
+
+
+def _moves(feature: Feature) -> bool:
+    """Are elements only moved, by arrays without strides, as elements of 4 bits are?"""
+    return feature.kinds == "all" and not feature.strided
 
 
 def _kernel(feature: Feature, dtype: str) -> Kernel:

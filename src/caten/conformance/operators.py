@@ -20,8 +20,8 @@ WORDS = {"neg": "-"}                 # where a body says it in another way than 
 def operator_cases() -> Iterator[Case]:
     """Rows of the matrix are operators, columns element types."""
     for fn, row in OPERATORS.items():
-        for dtype, d in DTYPES.items():
-            if row.accepts(d.kind):
+        for dtype in DTYPES:
+            if row.defined_on(dtype):
                 operands = ("bool", dtype, dtype) if fn == "where" else (dtype,) * row.arity
                 yield from _cases("operator", fn, dtype, fn, WORDS.get(fn, row.spelling), operands, row.result_type(operands))
 

@@ -41,6 +41,7 @@ class Child:
         if self.pid == 0:
             os.close(self.reader)
             _send_all(work, writer)                                 # never returns
+        self.ended = False
         isolate.CHILDREN.add(self.pid)
         os.close(writer)
 
@@ -61,13 +62,16 @@ class Child:
         return facts, arrays
 
     def kill(self) -> None:
-        """End it and what it started."""
+        """End it and what it started, if it is still there."""
+        if self.ended:
+            return
         with contextlib.suppress(OSError):
             os.killpg(self.pid, signal.SIGKILL)
         self.reap()
 
     def reap(self) -> str:
         _, status = os.waitpid(self.pid, 0)
+        self.ended = True
         isolate.CHILDREN.discard(self.pid)
         os.close(self.reader)
         return signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit code {os.waitstatus_to_exitcode(status)}"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import DTYPES
+from ..core.numpy_types import numpy_dtype
 from ..core.scalars import OPERATORS
 from .elementwise import limits
 
@@ -84,7 +85,7 @@ def _of_integers(fn: str, dtype: str, result: str) -> dict[str, list[Sequence[An
 
 def combined(dtype: str, special: list[Sequence[Any]], count: int, rng: np.random.Generator) -> list[Array]:
     """All combinations of the special values (a sample of them, of three operands), repeated over vectors and a rest."""
-    kind = DTYPES[dtype].numpy
+    kind = numpy_dtype(dtype)
     with np.errstate(all="ignore"):                                  # a denormal of a narrow type rounds to 0
         values = [np.array(special[min(n, len(special) - 1)]).astype(kind) for n in range(count)]
     if count < 3:
@@ -101,7 +102,7 @@ def ordinary(dtype: str, rng: np.random.Generator, n: int) -> Array:
         return rng.integers(0, 2, n).astype(bool)
     if d.kind in ("int", "uint"):
         whole = rng.integers(d.least, d.greatest, n, dtype=np.uint64 if d.kind == "uint" else np.int64, endpoint=True)
-        return np.where(rng.random(n) < 0.5, whole % 13, whole).astype(d.numpy)
+        return np.where(rng.random(n) < 0.5, whole % 13, whole).astype(numpy_dtype(dtype))
     if d.kind == "complex":
-        return (rng.uniform(-4, 4, n) + 1j * rng.uniform(-4, 4, n)).astype(d.numpy)
-    return (rng.uniform(-1, 1, n) * 10.0 ** rng.integers(-3, 3, n)).astype(d.numpy)
+        return (rng.uniform(-4, 4, n) + 1j * rng.uniform(-4, 4, n)).astype(numpy_dtype(dtype))
+    return (rng.uniform(-1, 1, n) * 10.0 ** rng.integers(-3, 3, n)).astype(numpy_dtype(dtype))

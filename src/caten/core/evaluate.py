@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import DTYPES, computed, is_short, part
+from .dtypes import DTYPES, computed, is_packed, is_short, part
 from .exact import two_sum
 from .numpy_types import numpy_dtype
 from .scalars import OPERATORS
@@ -256,6 +256,8 @@ def cast(x: Any, source: str, target: str) -> Any:
         return cast(np.real(x), part(source), target)
     if target == "bf16" and source not in ("f16", "bf16", "f32", "bool"):
         return np.asarray(_near_odd(x)).astype(to)[()]
+    if is_packed(source) and is_packed(target):
+        x = np.asarray(x).astype(np.int8)                     # ml_dtypes has no conversion between the two
     if kind != "float" or DTYPES[target].kind not in ("int", "uint"):
         return np.asarray(x).astype(to)[()]
     return _saturate(x, DTYPES[target].least, DTYPES[target].greatest, to)
@@ -271,8 +273,10 @@ def _saturate(x: Any, least: int, greatest: int, to: Any) -> Any:
 def _near_odd(x: Any) -> Any:
     """A float64 or integer as a float32 rounded to odd, so that rounding it to bfloat16, which ml_dtypes does by way of float32, rounds once."""
     if np.asarray(x).dtype.kind in "iu":
-        low = np.asarray(x) & np.asarray(x).dtype.type(2047)
-        wide = np.asarray(x) - low + (low != 0).astype(low.dtype) * low.dtype.type(1024) if low.dtype.itemsize == 8 else np.asarray(x)
+        wide = np.asarray(x)
+        if wide.dtype.itemsize == 8:
+            low = wide & wide.dtype.type(2047)
+            wide = wide - low + (low != 0).astype(low.dtype) * low.dtype.type(1024)
         x = np.where(np.abs(np.asarray(x, np.float64)) < 2.0**53, np.asarray(x, np.float64), np.asarray(wide, np.float64))
     wide, single = np.asarray(x, np.float64), np.asarray(x, np.float64).astype(np.float32)
     lost = wide - single

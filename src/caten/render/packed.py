@@ -29,7 +29,7 @@ def put(h: Helpers, dtype: str, shared: bool) -> str:
 def vector(h: Helpers, action: str, dtype: str, lanes: int, shared: bool) -> str:
     """`load store gather scatter`, and their masked forms, of vectors: (p, e[, stride][, mask][, v]). Neighbours that begin with a whole byte are
     moved by bytes, which no other thread has a part in; all others one by one."""
-    name = f"ct_{action}_{dtype}x{lanes}" + "_shared" * shared
+    name = f"ct_{action}_packed_{dtype}x{lanes}" + "_shared" * shared          # unpacked arrays have helpers of the plain name
 
     def make() -> str:
         loads, masked, strided = action.startswith(("load", "gather")), action.endswith("_if"), action.startswith(("gather", "scatter"))

@@ -1,0 +1,67 @@
+"""A slice of the conformance suite on every runtime that can be used here; the committed reports say the same."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from caten import pipeline
+from caten.conformance import execute, record, report, suite
+from caten.conformance.cases import selected
+from caten.errors import CatenError
+from caten.options import Options, environment
+from caten.runtime import discover
+
+REPORTS = Path(__file__).resolve().parents[2] / "docs" / "reports"
+RUNTIMES = sorted(p.stem for p in discover.builtin_folder().glob("*.py"))
+COMMITTED = sorted(p.parent.name for p in REPORTS.glob("*/reports.json"))
+SLICE = ("operator/add/f32", "operator/add/i8", "operator/max/f32", "operator/floordiv/i32", "operator/exp/f32", "operator/where/bool", "conversion/f32/i8",
+         "conversion/i4/f32", "feature/tail-of-a-sum/f32/N=17", "feature/gather/f32", "feature/index-too-large/f32", "feature/local-array/i4",
+         "feature/bool-of-any-byte", "feature/several-outputs/i32/N=7", "sample/Axpy", "rejection")
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> dict[str, dict[str, str]]:
+    """By runtime, the status of each case of the slice."""
+    return {}
+
+
+def sliced(name: str) -> dict[str, str]:
+    options = Options(runtime=name, **environment())
+    runtime = pipeline.runtime_of(options)
+    try:
+        runtime.available()
+        missing = ""
+    except CatenError as problem:
+        missing = problem.diagnostics[0].message
+    cases = selected(suite.all_cases(runtime), SLICE)
+    found = execute.run(cases, execute.Plan(options, runtime, 1, 60.0, missing), lambda done, of, case: None)
+    return {c.id: found[c.id].status + f" {found[c.id].note}" * (found[c.id].status not in ("PASS", "UNSUPPORTED", "NOT-RUN")) for c in cases}
+
+
+@pytest.mark.parametrize("name", RUNTIMES)
+def test_a_slice_of_the_suite(name: str, verdicts: dict[str, dict[str, str]]) -> None:
+    verdicts[name] = sliced(name)
+    assert {i: status for i, status in verdicts[name].items() if status.split()[0] not in ("PASS", "QUALITY", "UNSUPPORTED", "XFAIL", "NOT-RUN")} == {}
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_the_committed_report_is_that_of_its_record(name: str) -> None:
+    assert (REPORTS / name / "Reports.md").read_text() == report.markdown(record.read(str(REPORTS / name / "reports.json")))
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_the_committed_record_says_what_a_fresh_run_says(name: str, verdicts: dict[str, dict[str, str]]) -> None:
+    fresh = verdicts.get(name) or sliced(name)
+    committed = {r.id: r.verdict.status for r in record.read(str(REPORTS / name / "reports.json")).rows}
+    if set(fresh.values()) & {"NOT-RUN"}:
+        pytest.skip(f"needs what the runtime {name} needs")
+    assert {i: s.split()[0] for i, s in fresh.items()} == {i: committed[i] for i in fresh}
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_a_committed_record_has_no_gap(name: str) -> None:
+    found = record.read(str(REPORTS / name / "reports.json"))
+    assert not {"FAIL", "CRASH", "TIMEOUT", "UNDECLARED", "XPASS", "NOT-RUN"} & set(found.counts())
+    assert os.sep not in str(found.provenance["compiler"])
