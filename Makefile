@@ -7,7 +7,7 @@ ARGS   ?=
 LEVELS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick check nightly bench figures clean
+.PHONY: help run test quick check nightly reports bench figures clean
 
 help:  ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
