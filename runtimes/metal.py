@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from caten.core.program import Machine
 from caten.errors import Diagnostic, ToolError
 from caten.render.code import Spelling
-from caten.render.cstyle import OPS, TYPES
+from caten.render.cstyle import OPS
 from caten.render.device import DeviceStyle, Dialect, integers
 from caten.runtime import process
 from caten.runtime.protocol import CompileRecord, Int, Option, Runtime, Text, Unavailable
@@ -28,7 +28,7 @@ class Metal(DeviceStyle, Runtime):
         "THREADS": Int(256, "the most threads of a group", least=1, greatest=1024),
         "SHARED": Int(32 << 10, "bytes that a group shares", least=0, greatest=32 << 10),
     }
-    types: ClassVar[Mapping[str, str]] = {name: word for name, word in TYPES.items() if name not in ("f64", "c128")}
+    types: ClassVar[Mapping[str, str]] = {name: word for name, word in DeviceStyle.types.items() if name not in ("f64", "c128")}
     ops: ClassVar[Mapping[str, Spelling]] = {fn: spelling for fn, spelling in OPS.items() if fn not in LACKING}
     dialect = Dialect(
         kernel="kernel void", function="static inline ", pointer="device {type} *{name} [[buffer({n})]]",

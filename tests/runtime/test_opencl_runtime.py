@@ -1,15 +1,21 @@
 """OpenCL: the samples on a device, as it is here: PoCL's, which is the CPU."""
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import caten
-from caten.errors import CatenError
+from caten.errors import CatenError, ToolError
 from caten.runtime import discover
+
+SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.toml"))
 
 AXPY = '[composite]\nname = "Axpy"\ninputs = ["a{float}[]()", "x{float}[N]<0>()", "y{float}[N]<0>()"]\noutputs = ["y"]\n' \
        '[implementation]\ncode = "(dotimes (i N) (incf (aref y i) (* a (aref x i))))"\n'
@@ -51,3 +57,47 @@ def test_checks_at_entry_and_in_a_kernel_end_the_call(run: Callable[..., Any]) -
     assert np.array_equal(gather(x, np.array([4, 0], np.int64)), [4, 0])
     with pytest.raises(CatenError, match="is outside"):
         gather(x, np.array([0, 5, 1], np.int64))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_a_sample_passes_its_own_tests(run: Callable[..., Any], sample: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "caten", "test", str(sample), "--runtime", "opencl"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_same_call_gives_the_same_bits(run: Callable[..., Any]) -> None:
+    dot = run(SAMPLES[0].with_name("dot.toml"))
+    x, y = (np.random.default_rng(k).standard_normal(100_000).astype(np.float32) for k in range(2))
+    results = {dot(x, y, np.zeros((), np.float32)).tobytes() for _ in range(3)}
+    assert len(results) == 1
+    assert abs(np.frombuffer(results.pop(), np.float32)[0] - x.astype(np.float64) @ y) < 0.05
+
+
+def test_what_the_compiler_refuses_is_said_in_its_words(run: Callable[..., Any], tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match=r"OpenCL: [^~]*error: ") as caught:
+        discover.find("opencl").compile("__kernel void k(__global float *x) { x = 1.0f +; }", tmp_path / "k.cl", "so")
+    assert caught.value.diagnostics[0].code == "E620"
+
+
+def test_a_device_that_is_not_there(run: Callable[..., Any], tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="no OpenCL device called 'Enigma'") as caught:
+        discover.find("opencl").configure((("DEVICE", "Enigma"),)).compile("__kernel void k() {}", tmp_path / "k.cl", "so")
+    assert caught.value.diagnostics[0].code == "E610"
+
+
+def test_a_process_that_was_forked_later_is_told_so(run: Callable[..., Any]) -> None:
+    axpy = run(AXPY)
+    x = np.ones(3, np.float32)
+    axpy(1.0, x, x.copy())
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        try:
+            run(AXPY)(1.0, x, x.copy())
+        except CatenError as problem:
+            os.write(writer, problem.diagnostics[0].message.encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    os.wait()
+    assert os.read(reader, 200) == b"OpenCL was started before this process was forked"
+    os.close(reader)

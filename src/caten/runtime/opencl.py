@@ -5,6 +5,7 @@ process that asked for it may fork later, which none can whose OpenCL has starte
 """
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Sequence
@@ -15,6 +16,9 @@ from ..errors import Diagnostic, ToolError
 from .groups import OutOfMemory, spread
 
 MISSING = "apt install pocl-opencl-icd (OpenCL on the CPU), or the driver of your graphics card"
+
+
+_started: set[int] = set()               # the processes in which OpenCL has started: a fork copies none of its threads
 
 
 def missing(message: str, hint: str = MISSING) -> ToolError:
@@ -57,7 +61,10 @@ class Card:
 
     def begin(self) -> None:
         import pyopencl
+        if _started and os.getpid() not in _started:
+            raise missing("OpenCL was started before this process was forked", "call the first kernel after the fork, or start a process of its own")
         with self.lock:
+            _started.add(os.getpid())
             if self.program is None:
                 self.context = pyopencl.Context([chosen(self.wanted)])
                 self.queue = pyopencl.CommandQueue(self.context)
