@@ -83,6 +83,13 @@ def test_a_schedule_is_replayed(caten: Any, folder: Path) -> None:
     assert "(split i 4 cut)" in caten("schedule", "axpy.toml", "-s", "s.lisp").out
 
 
+def test_what_was_printed_is_replayed_as_it_is(caten: Any, folder: Path) -> None:
+    printed = caten("schedule", "gemm.toml").out
+    assert "(stage" in printed
+    (folder / "s.lisp").write_text(printed)
+    assert caten("render", "gemm.toml", "-s", "s.lisp").out == caten("render", "gemm.toml").out
+
+
 def test_debug_goes_to_stderr(caten: Any) -> None:
     assert "ms" in caten("render", "axpy.toml", "--debug", "1").err
     quiet, loud = caten("render", "axpy.toml"), caten("render", "axpy.toml", "--debug", "4")

@@ -178,12 +178,14 @@ def _value(word: str, kind: Kind, step: Step, place: Place | None) -> Any:
 
 
 def parse_schedule(text: str, spot: str | Callable[[int], Place] = "<schedule>") -> Schedule:
-    """The Schedule that a text `(schedule step…)` spells, its steps checked as far as that needs no program. `spot` gives places: the name of
-    the file, or a function from offsets. Raises E504 for other texts, E502 and E503 for steps."""
+    """The Schedule that a text `(schedule step…)` spells, or that a printed program says it has taken, its steps checked as far as that needs no
+    program. `spot` gives places: the name of the file, or a function from offsets. Raises E504 for other texts, E502 and E503 for steps."""
     def here(pos: int) -> Place:
         return place_in(text, pos, spot) if isinstance(spot, str) else spot(pos)
     forms = read_forms(text, here)
-    if len(forms) != 1 or not isinstance(forms[0], Form) or not forms[0] or forms[0][0] != "schedule":
+    if len(forms) == 1 and isinstance(forms[0], Form) and forms[0][:1] == ("loop",):
+        forms = [clause for clause in forms[0] if isinstance(clause, Form) and clause[:1] == ("schedule",)]
+    if len(forms) != 1 or not isinstance(forms[0], Form) or forms[0][:1] != ("schedule",):
         raise error("E504", "expected one (schedule step…)", here(0), hint="for example (schedule (split i 8) (vectorize ii))")
     steps: list[Step] = []
     for form in forms[0][1:]:
