@@ -4,7 +4,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,25 @@ AXPY = '[composite]\nname = "Axpy"\ninputs = ["a{float}[]()", "x{float}[N]<0>()"
 BOUND = "(schedule (split i 64 pad) (bind io grid) (bind ii block))"
 
 
+def in_a_child(test: Callable[..., None]) -> Callable[..., None]:
+    """The test in a process of its own: once OpenCL has started in a process, the children that other tests fork cannot use it."""
+    @wraps(test)
+    def forked(*given: Any, **named: Any) -> None:
+        reader, writer = os.pipe()
+        if os.fork() == 0:
+            try:
+                test(*given, **named)
+            except BaseException:
+                os.write(writer, traceback.format_exc()[-60_000:].encode())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader) as said:
+            assert said.read() == ""
+        os.wait()
+    return forked
+
+
 @pytest.fixture(scope="module")
 def run() -> Callable[..., Any]:
     """Compiles a spec for OpenCL; skips where there is no device."""
@@ -33,6 +54,7 @@ def run() -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("n", [0, 1, 64, 1000])
+@in_a_child
 def test_a_loop_in_groups_of_threads(run: Callable[..., Any], n: int) -> None:
     axpy = run(AXPY, schedule=BOUND)
     x, y = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
@@ -42,6 +64,7 @@ def test_a_loop_in_groups_of_threads(run: Callable[..., Any], n: int) -> None:
                                          "groups": "(floordiv (+ N 63) 64)", "threads": [64], "arguments": ["a", "x", "y", "N"]}]
 
 
+@in_a_child
 def test_strided_arrays_are_packed_for_the_device(run: Callable[..., Any]) -> None:
     axpy = run(AXPY.replace("[N]<0>", "[N N]<0 1>").replace("(dotimes (i N) (incf (aref y i) (* a (aref x i))))",
                                                             "(dotimes (i N) (dotimes (j N) (incf (aref y i j) (* a (aref x i j)))))"), strided=["x", "y"])
@@ -50,6 +73,7 @@ def test_strided_arrays_are_packed_for_the_device(run: Callable[..., Any]) -> No
     assert np.array_equal(y, 2 * x + 1)
 
 
+@in_a_child
 def test_checks_at_entry_and_in_a_kernel_end_the_call(run: Callable[..., Any]) -> None:
     gather = run('[composite]\nname = "Pick"\ninputs = ["x{float}[N]<0>()", "I{i64}[K]<0>()"]\noutputs = ["y{float}[K]<0>()"]\n'
                  '[implementation]\ncode = "(dotimes (k K) (setf (aref y k) (aref x (aref I k))))"\n')
@@ -65,6 +89,7 @@ def test_a_sample_passes_its_own_tests(run: Callable[..., Any], sample: Path) ->
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@in_a_child
 def test_the_same_call_gives_the_same_bits(run: Callable[..., Any]) -> None:
     dot = run(SAMPLES[0].with_name("dot.toml"))
     x, y = (np.random.default_rng(k).standard_normal(100_000).astype(np.float32) for k in range(2))
@@ -85,6 +110,7 @@ def test_a_device_that_is_not_there(run: Callable[..., Any], tmp_path: Path) -> 
     assert caught.value.diagnostics[0].code == "E610"
 
 
+@in_a_child
 def test_a_process_that_was_forked_later_is_told_so(run: Callable[..., Any]) -> None:
     axpy = run(AXPY)
     x = np.ones(3, np.float32)
