@@ -5,6 +5,7 @@ import itertools
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,17 +13,20 @@ from guarded_calls import Job, call_all
 
 from caten import build, pipeline
 from caten.core import evaluate
-from caten.core.dtypes import DTYPES
+from caten.core.dtypes import DTYPES, FORMATS, is_packed, is_short
 from caten.core.elementary import exponential, table
 from caten.core.elementary.arithmetic import Arithmetic
+from caten.core.numpy_types import numpy_dtype
 from caten.core.scalars import OPERATORS
 from caten.frontend.spec import SpecText
 from caten.options import Options
 from caten.render import bodies
+from caten.runtime import arrays
 
 REAL = tuple(d for d in DTYPES if DTYPES[d].kind != "complex")
 STRICT_ON_COMPLEX = ("add", "sub", "neg", "conj", "real", "imag", "eq", "ne", "where", "isnan", "isinf")
-TINY, HUGE = {"f32": 1e-45, "f64": 5e-324}, {"f32": 3.4028235e38, "f64": 1.7976931348623157e308}
+TINY = {dtype: 2.0**last for dtype, (_, last, _) in FORMATS.items()}
+HUGE = {dtype: greatest for dtype, (_, _, greatest) in FORMATS.items()}
 POINTS = {False: 2000, True: 4_000_000}
 
 
@@ -39,9 +43,14 @@ class Row:
         names = "XYZ"[: len(self.operands)]
         elements = [f"(aref {n} i)" for n in names]
         spelled = OPERATORS[self.fn].spelling if self.fn in OPERATORS else f"{self.fn} {self.result}"
+        if is_short(self.operands[-1]) and self.fn in OPERATORS and self.fn != "where":           # as the body language has it
+            elements = [f"(cast f32 {e})" for e in elements]
+        value = f"({spelled} {' '.join(elements)})"
+        if is_short(self.result) and self.fn in OPERATORS and self.fn != "where":
+            value = f"(cast {self.result} {value})"
         buffers = " ".join(f"(buffer {n} {d} (N) (0) in)" for n, d in zip(names, self.operands, strict=True))
         return (f"(op {self.name} {buffers} (buffer R {self.result} (N) (0) out) (size N)\n"
-                f"  (body (for i 0 N 1 serial (setf (aref R i) ({spelled} {' '.join(elements)})))))")
+                f"  (body (for i 0 N 1 serial (setf (aref R i) {value}))))")
 
     def expected(self, args: list[np.ndarray]) -> np.ndarray:
         with np.errstate(all="ignore"):
@@ -49,7 +58,7 @@ class Row:
                 return np.asarray(evaluate.cast(args[0], self.operands[0], self.result))
             if self.fn == "bitcast":
                 return np.asarray(evaluate.bitcast(args[0], self.result))
-            return np.asarray(evaluate.apply(self.fn, args, self.operands[-1])).astype(DTYPES[self.result].numpy)
+            return np.asarray(evaluate.apply(self.fn, args, self.operands[-1])).astype(numpy_dtype(self.result))
 
 
 def rows() -> list[Row]:
@@ -57,7 +66,7 @@ def rows() -> list[Row]:
     found: list[Row] = []
     for fn, row in OPERATORS.items():
         for dtype, d in DTYPES.items():
-            if row.accepts(d.kind) and (d.kind != "complex" or fn in evaluate.COMPLEX):
+            if row.defined_on(dtype) and (d.kind != "complex" or fn in evaluate.COMPLEX):
                 operands = ("bool", dtype, dtype) if fn == "where" else (dtype,) * row.arity
                 found.append(Row(f"{fn}_{dtype}_", fn, operands, row.result_type(operands)))
     for source, target in itertools.product(REAL, REAL):
@@ -78,9 +87,9 @@ def specials(dtype: str) -> np.ndarray:
         return np.array([complex(a, b) for a in parts for b in parts], d.numpy)
     if d.kind == "float":
         edge = [2.0**31, 2.0**63, 2.0**64, 255.5, 65536.0, -129.0, TINY[dtype], -TINY[dtype], HUGE[dtype], -HUGE[dtype], 1e-39]
-        return np.array([0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, 0.1, -7.3, 88.5, 710.0, np.inf, -np.inf, np.nan, *edge], d.numpy)
+        return np.array([0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, 0.1, -7.3, 88.5, 710.0, np.inf, -np.inf, np.nan, *edge]).astype(numpy_dtype(dtype))
     small = [v for v in (0, 1, -1, 2, -2, 3, 7, -8, 9, 31, 32, 33, 63, 64, 65, 100) if d.least <= v <= d.greatest]
-    return np.array([*small, d.least, d.greatest, d.least + 1, d.greatest - 1], d.numpy)
+    return np.array([*small, d.least, d.greatest, d.least + 1, d.greatest - 1]).astype(numpy_dtype(dtype))
 
 
 def operands_of(row: Row, rng: np.random.Generator) -> list[np.ndarray]:
@@ -95,22 +104,23 @@ def random(dtype: str, rng: np.random.Generator, n: int) -> np.ndarray:
     if d.kind == "bool":
         return rng.integers(0, 2, n).astype(bool)
     if d.kind in ("int", "uint"):
-        return rng.integers(d.least, d.greatest, n, dtype=d.numpy, endpoint=True)
+        return rng.integers(d.least, d.greatest, n, dtype=np.uint64 if d.kind == "uint" else np.int64, endpoint=True).astype(numpy_dtype(dtype))
     if d.kind == "complex":
         return (rng.uniform(-4, 4, n) + 1j * rng.uniform(-4, 4, n)).astype(d.numpy)
-    return (rng.uniform(-1, 1, n) * 10.0 ** rng.integers(-3, 4, n)).astype(d.numpy)
+    return (rng.uniform(-1, 1, n) * 10.0 ** rng.integers(-3, 4, n)).astype(numpy_dtype(dtype))
 
 
 def ulps(got: np.ndarray, want: np.ndarray) -> np.ndarray:
     """The distance in units in the last place; 0 for equal bits of any NaN, infinite where one is a NaN or the signs of zeros differ."""
-    kind = np.int32 if got.dtype == np.float32 else np.int64
+    kind = np.dtype(f"i{got.dtype.itemsize}")
     same = (got.view(kind) == want.view(kind)) | (np.isnan(got) & np.isnan(want))
 
     def line(x: np.ndarray) -> np.ndarray:
         bits = x.view(kind).astype(np.int64)
-        return np.where(bits < 0, np.int64(np.iinfo(kind).min) - bits, bits).astype(np.float64)
+        return np.where(bits < 0, np.int64(np.iinfo(kind).min) - bits, bits)
     with np.errstate(all="ignore"):
-        distance = np.abs(line(got) - line(want))
+        a, b = line(got), line(want)
+        distance = np.where((a < 0) == (b < 0), np.abs(a - b), np.abs(a.astype(np.float64) - b))       # of one sign it fits an integer: exact
     return np.where(same, 0.0, np.where(np.isnan(got) | np.isnan(want), np.inf, np.maximum(distance, 1e-9)))
 
 
@@ -124,7 +134,7 @@ def faults(row: Row, args: list[np.ndarray], got: np.ndarray, allowed: float) ->
         bad = ulps(got, want) > allowed
     elif DTYPES[row.result].kind in ("float", "complex"):
         a, b = (v.view(v.real.dtype) for v in (np.ascontiguousarray(got), np.ascontiguousarray(want)))
-        kind = np.int32 if a.dtype == np.float32 else np.int64
+        kind = np.dtype(f"i{a.dtype.itemsize}")
         bad = ((a.view(kind) != b.view(kind)) & ~(np.isnan(a) & np.isnan(b)) & ~((a == b) & (row.fn in SIGN_OF_ZERO))).reshape(len(got), -1).any(1)
     else:
         bad = got != want
@@ -146,8 +156,19 @@ def library(which: list[Row], runtime: str, opt: int, folder: Path, c_level: str
 
 
 def job_of(row: Row, args: list[np.ndarray]) -> Job:
-    result = np.zeros(len(args[0]), DTYPES[row.result].numpy)
-    return Job(row.name, {**dict(zip("XYZ", args, strict=False)), "R": result, "N": len(args[0])})
+    result = np.zeros(len(args[0]), numpy_dtype(row.result))
+    given = {**dict(zip("XYZ", zip(args, row.operands, strict=True), strict=False)), "R": (result, row.result)}
+    return Job(row.name, {n: arrays.packed(a, as_argument(t)) if is_packed(t) else a for n, (a, t) in given.items()} | {"N": len(args[0])})
+
+
+def as_argument(dtype: str) -> dict[str, Any]:
+    """An array of one axis, as manifests have it."""
+    return {"name": "X", "dtype": dtype, "order": [0], "shape": ["N"]}
+
+
+def result_of(row: Row, held: np.ndarray, count: int) -> np.ndarray:
+    """What a call left of so many elements."""
+    return arrays.unpacked(held, (count,), as_argument(row.result), row.name) if is_packed(row.result) else held
 
 
 def allowed_ulp(row: Row) -> float:
@@ -156,6 +177,10 @@ def allowed_ulp(row: Row) -> float:
         return 0.0
     fn = "hypot" if row.fn == "abs" and DTYPES[row.operands[0]].kind == "complex" else row.fn
     own = OPERATORS[fn].ulp
+    if is_short(row.operands[0]):
+        return min(own, 1.0)
+    if fn == "lgamma" and row.operands[0] == "f64":
+        return 500.0                                        # the reference is Python's, which is off near the zeros below 0
     return own if own <= 0.5 else own + (1.0 if row.operands[0] in ("f64", "c128") else 0.0)
 
 
@@ -170,7 +195,7 @@ def check(which: list[Row], runtime: str, opt: int, folder: Path, c_level: str =
     for row, args, called in zip(which, given, call_all(built.artifact, built.manifest, jobs), strict=True):
         if called.status != 0 or called.wrong:
             found.append(f"{row.name}: status {called.status}, {called.wrong}")
-        elif text := faults(row, args, called.results["R"], allowed_ulp(row)):
+        elif text := faults(row, args, result_of(row, called.results["R"], len(args[0])), allowed_ulp(row)):
             found.append(text)
     return found
 
@@ -271,6 +296,18 @@ def test_functions_stay_within_their_ulp(nightly: bool, tmp_path: Path) -> None:
     worst, wrong = worst_errors(which, POINTS[nightly], tmp_path, BUILDS, "2" if nightly else "0")
     print(f"{POINTS[nightly]} points:", {fn: round(u, 2) for fn, u in worst.items()})
     assert not wrong, "\n".join(wrong[:30])
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_functions_of_every_16_bit_float_are_within_one_ulp(dtype: str, nightly: bool, tmp_path: Path) -> None:
+    unary = [fn for fn, row in OPERATORS.items() if row.arity == 1 and row.takes == "float" and row.defined_on(dtype)]
+    which = [Row(f"{fn}_{dtype}_", fn, (dtype,), OPERATORS[fn].result_type((dtype,))) for fn in unary]
+    every = np.arange(1 << 16, dtype=np.uint16).view(numpy_dtype(dtype))
+    for runtime, opt, c_level in slice_of(nightly):
+        built = library(which, runtime, opt, tmp_path, c_level)
+        for row, called in zip(which, call_all(built.artifact, built.manifest, [job_of(r, [every]) for r in which], 600), strict=True):
+            assert called.status == 0, called
+            assert not faults(row, [every], called.results["R"], allowed_ulp(row)), f"{runtime} -O{opt}"
 
 
 def test_a_wrong_coefficient_of_a_vector_function_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -272,13 +272,13 @@ def _saturate(x: Any, least: int, greatest: int, to: Any) -> Any:
 
 def _near_odd(x: Any) -> Any:
     """A float64 or integer as a float32 rounded to odd, so that rounding it to bfloat16, which ml_dtypes does by way of float32, rounds once."""
-    if np.asarray(x).dtype.kind in "iu":
-        wide = np.asarray(x)
-        if wide.dtype.itemsize == 8:
-            low = wide & wide.dtype.type(2047)
-            wide = wide - low + (low != 0).astype(low.dtype) * low.dtype.type(1024)
-        x = np.where(np.abs(np.asarray(x, np.float64)) < 2.0**53, np.asarray(x, np.float64), np.asarray(wide, np.float64))
-    wide, single = np.asarray(x, np.float64), np.asarray(x, np.float64).astype(np.float32)
+    given = np.asarray(x)
+    wide = given.astype(np.float64)
+    if given.dtype.kind in "iu" and given.dtype.itemsize == 8:
+        low = given & given.dtype.type(2047)
+        odd = given - low + np.where(low != 0, 1024, 0).astype(given.dtype)
+        wide = np.where(np.abs(wide) < 2.0**53, wide, odd.astype(np.float64))
+    single = wide.astype(np.float32)
     lost = wide - single
     even = (single.view(np.int32) & 1) == 0
     toward = np.where(lost > 0, np.float32(np.inf), np.float32(-np.inf))

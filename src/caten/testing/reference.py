@@ -100,8 +100,8 @@ def _python(function: Lambda, op: OpProgram, arguments: Mapping[str, Any]) -> tu
         value = arguments[n]
         if isinstance(value, np.ndarray):
             kind = kind_of(value.dtype)
-            wider = {"f": np.float64, "c": np.complex128}.get(kind, np.dtype(f"{kind}1") if value.dtype.kind == "V" else value.dtype)
-            wide[n] = value.astype(wider)
+            own = np.dtype(f"{kind}{value.dtype.itemsize}") if kind in "iu" else value.dtype              # of int4, int8
+            wide[n] = value.astype({"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}.get(kind, own))
         else:
             wide[n] = value.item() if isinstance(value, np.generic) else value
     result = function(**wide)
