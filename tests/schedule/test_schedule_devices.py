@@ -64,6 +64,20 @@ def test_refusal(code: str, steps: str, statements: str, message: str) -> None:
     assert (diagnostic.code, message in diagnostic.message) == (code, True), diagnostic.message
 
 
+SHARED = ("(for g 0 4 1 grid (local P f32 (8) shared) (for t 0 8 1 block (local q f32 () register) (setf (aref q) 0.0) (for k 0 6 1 serial"
+          " (setf (aref P t) (aref R t k)) (barrier) (incf (aref q) (aref P (- 7 t))) (barrier)) (setf (aref E2 g t) (aref q))))").replace("aref E2 g t", "aref F t g")
+
+
+@pytest.mark.parametrize(("steps", "message"), [
+    ("(split g 2)", "'g' is bound to the grid already"), ("(unroll t)", "'t' is bound to the block already"), ("(reorder g t)", "is bound to the grid already"),
+    ("(fission k 2)", "threads wait for each other inside 'k'"), ("(split k 2)", "threads wait for each other inside 'k'"), ("(inline P)", "threads share it"),
+    ("(stage k P accumulate stack t)", "threads wait for each other inside 'k' because of it"),
+])
+def test_steps_that_know_nothing_of_other_threads_are_refused(steps: str, message: str) -> None:
+    with pytest.raises(CatenError, match=message):
+        script.apply(program(SHARED), script.parse_schedule(f"(schedule {steps})").steps)
+
+
 @pytest.mark.parametrize(("steps", "statements", "target", "message"), [
     ("(bind j grid)", ONE, CPU, "the target has no groups of threads"),
     ("(spread i 4)", ROWS, CPU, "the target has no groups of threads"),

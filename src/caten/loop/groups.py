@@ -158,3 +158,12 @@ def _meetings(one: Phases, other: Phases, loops: dict[str, For]) -> list[tuple[C
         if at != there:
             return cases
     return [*cases, same]
+
+
+def met(loop: For, context: Context, buffer: str) -> str | None:
+    """Two accesses of different threads to one element of a buffer, one of them a write, with a barrier between or without; or None."""
+    order = before(loop, context)
+    for a, b, both in pairs(loop, context):
+        if a.buffer == buffer and not apart(loop, a, b, both, order):
+            return clash((a, b), loop.name)
+    return None

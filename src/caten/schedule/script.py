@@ -11,6 +11,7 @@ from ..core.text import Form, flat, form_of, place_in, read_forms
 from ..errors import CatenError, Place, did_you_mean, error
 from ..loop.level import verify as verify_program
 from ..loop.statements import LoopProgram
+from . import threads
 from .primitives.bind import MARKS, bind
 from .primitives.compute_at import compute_at
 from .primitives.contract import contract
@@ -51,6 +52,11 @@ class Primitive:
     words: tuple[Kind, ...]
     options: tuple[Kind, ...] = ()
     rest: Kind = ""
+
+    def loops(self, values: tuple[Any, ...]) -> list[str]:
+        """Those of a step's words that name loops."""
+        kinds = [*self.words, *self.options, *[self.rest] * len(values)]
+        return [value for value, kind in zip(values, kinds, strict=False) if isinstance(value, str) and "loop" in kind]
 
     def usage(self, name: str) -> str:
         """(split LOOP COUNT [cut|min|pad] [NAME] [NAME])"""
@@ -103,6 +109,7 @@ def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> L
             continue
         try:
             values = check(words)
+            threads.check(program, words, PRIMITIVES[words[0]].loops(values))
             program = PRIMITIVES[words[0]].run(program, *values)
         except CatenError as problem:
             raise CatenError(*[d.at(written(program, words)) for d in problem.diagnostics]) from None

@@ -7,10 +7,12 @@ from ...core.node import substitute
 from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.context import Context
+from ...loop.groups import met
+from ...loop.lockstep import has_barrier
 from ...loop.statements import SPACES, Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt, is_const
 from ..beginnings import beginning
 from ..guards import shortened, wrapped
-from ..nests import find, mentions, refusal, replaced, writes
+from ..nests import context_at, enclosing, find, mentions, refusal, replaced, writes
 from ..shapes import MAX_STACK_BYTES, bytes_of
 from ..staging import Edge, Tile
 from ..tidy import tidied
@@ -79,6 +81,9 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
         if how != "read":
             raise refusal("E515", step, "threads fill a shared tile together with what they read; what they write is theirs")
         return stage_shared(program, at, buffer, loops)
+    for outer in enclosing(program, found) if has_barrier(found) else ():
+        if outer.mark == "block" and (meeting := met(outer, context_at(program, outer), buffer)) is not None:
+            raise refusal("E515", step, f"threads wait for each other inside '{at}' because of it: {meeting}")
     if space not in SPACES[:3]:
         raise refusal("E515", step, f"a tile lives in {', '.join(SPACES[:3])}, not '{space}'")
     tile = _Staged(program, found, buffer, space, loops, step)

@@ -1,0 +1,24 @@
+"""What a step may do to the program of threads: those that change the order in which things are done think of one thread, not of barriers."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..loop.groups import BOUND
+from ..loop.lockstep import has_barrier
+from ..loop.statements import Local, LoopProgram
+from .nests import loops_in, refusal
+
+KEEP_ORDER = ("stage", "unroll", "contract", "prefetch")         # and so may change what is between barriers
+OF_BUFFERS = ("inline", "compute_at")
+
+
+def check(program: LoopProgram, step: tuple[str, ...], names: Sequence[str]) -> None:
+    """Raise E537 where a step changes a loop that is bound to groups or threads, or reorders what barriers are for. `names`: its loops."""
+    shown = f"{step[0]} {' '.join(names)}"
+    for loop in [loop for loop in loops_in(program) if loop.name in names]:
+        if loop.mark in BOUND and step[0] not in ("stage", "bind", "spread"):
+            raise refusal("E537", shown, f"'{loop.name}' is bound to the {loop.mark} already", "bind after the other steps on it")
+        if step[0] not in KEEP_ORDER and has_barrier(loop):
+            raise refusal("E537", shown, f"threads wait for each other inside '{loop.name}'", "take this step before those that make barriers")
+    if step[0] in OF_BUFFERS and any(isinstance(n, Local) and n.space == "shared" and n.name == step[1] for n in program.unique()):
+        raise refusal("E537", f"{step[0]} {step[1]}", "threads share it")
