@@ -30,6 +30,7 @@ class Metal(DeviceStyle, Runtime):
     }
     types: ClassVar[Mapping[str, str]] = {name: word for name, word in DeviceStyle.types.items() if name not in ("f64", "c128")}
     ops: ClassVar[Mapping[str, Spelling]] = {fn: spelling for fn, spelling in OPS.items() if fn not in LACKING}
+    denormals = False                               # of float32
     dialect = Dialect(
         kernel="kernel void", function="static inline ", pointer="device {type} *{name} [[buffer({n})]]",
         constant="device const {type} *{name} [[buffer({n})]]", value="constant {type} &{name} [[buffer({n})]]", memory="device ",

@@ -11,7 +11,7 @@ from caten.errors import Diagnostic, ToolError
 from caten.render.device import DeviceStyle, Dialect, integers
 from caten.runtime import device, opencl, process
 from caten.runtime.call import callables
-from caten.runtime.protocol import CompileRecord, Int, Option, Runtime, Text
+from caten.runtime.protocol import CompileRecord, Flag, Int, Option, Runtime, Text
 
 
 class OpenCL(DeviceStyle, Runtime):
@@ -24,6 +24,7 @@ class OpenCL(DeviceStyle, Runtime):
         "DEVICE": Text("", "part of the name of the device or its platform (the first one without it)"),
         "THREADS": Int(256, "the most threads of a group", least=1, greatest=1024),
         "SHARED": Int(32 << 10, "bytes that a group shares", least=0),
+        "FLOAT64": Flag(True, "has the device float64?"),
     }
     dialect = Dialect(
         kernel="__kernel void", function="static inline ", pointer="__global {type} *{name}", constant="__global const {type} *{name}",
@@ -33,6 +34,11 @@ class OpenCL(DeviceStyle, Runtime):
         words=integers(signed="char, short, int, long", unsigned="uchar, ushort, uint, ulong"),
         prelude="#pragma OPENCL FP_CONTRACT OFF\n")
     options = ("-cl-std=CL1.2", "-cl-fp32-correctly-rounded-divide-sqrt")
+
+    @property
+    def types(self) -> Mapping[str, str]:      # type: ignore[override]   # a constant of the base, here from the settings
+        known = DeviceStyle.types
+        return known if self.settings["FLOAT64"] else {name: word for name, word in known.items() if name not in ("f64", "c128")}
 
     def machine(self) -> Machine:
         return Machine("opencl", 4, 16, (16 << 10, 256 << 10), True, (32, self.settings["THREADS"], self.settings["SHARED"]))

@@ -33,6 +33,12 @@ def test_golden(sample: str, runtime: str, update_goldens: bool) -> None:
     assert text == golden.read_text()
 
 
+def test_a_device_without_float64_takes_its_own_functions() -> None:
+    program = resolve(read("(loop Op (buffer Y f32 (8) (0) inout) (kernel main (setf (aref Y 0) (cbrt (aref Y 0)))))")[0])
+    assert "(float)cbrt((double)x)" in discover.find("opencl").render(program)
+    assert "double" not in discover.find("opencl").configure((("FLOAT64", "0"),)).render(program)
+
+
 @pytest.mark.parametrize(("runtime", "code", "message", "text"), [
     ("opencl", "E613", "this runtime has no vectors",
      "(loop Op (buffer Y f32 (8) (0) inout) (kernel main (setf (vref Y 8 (0)) (splat 8 0.0))))"),
