@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from command_line import ROOT, caten
@@ -54,7 +55,7 @@ code = \"\"\"
   (setf (aref is_close i) (* 2.0 (aref state i))))
 \"\"\"
 """
-ONE = ("softmax", "argmax", "complex_multiply", "transpose", "prefix_sum")
+ONE = ("softmax", "argmax", "complex_multiply", "transpose", "prefix_sum", "gemm_half", "gemv_int4")
 SEVERAL = ("dot", "layernorm", "histogram", "complex_multiply")
 
 
@@ -120,6 +121,36 @@ def test_a_wrapper_needs_no_caten(folder: Path) -> None:
     assert "other_main.c -L. -l:other.so" in Path("other_main.c").read_text()
     shadowed = caten(sample("dot"), "-o", "dot.py")                       # Python would import dot.so
     assert (shadowed.code, "dot_numpy.py" in shadowed.err) == (2, True)
+
+
+def test_a_wrapper_packs_4_bits_and_takes_the_types_of_ml_dtypes(folder: Path) -> None:
+    Path("add.lisp").write_text("(composite Add ((X{int4}[M N]<1 0>, Y{bf16}[M], a{half}[], Q{int4}[M N]) -> (Q, Z{bf16}[M]))"
+                                "(dotimes (i M) (setf (aref Z i) (+ (aref Y i) (cast bf16 a)))"
+                                "(dotimes (j N) (setf (aref Q i j) (cast int4 (+ (cast int8 (aref Q i j)) (cast int8 (aref X i j))))))))")
+    build("add.lisp", "--emit=so,python", "-o", "add.so", "-O1")
+    code = ("import sys, numpy as np; sys.path.insert(0, '.')\nimport add_numpy as ops\n"
+            "x = np.asfortranarray(np.arange(15).reshape(3, 5) % 7).astype('int4'); q = np.full((3, 5), -8, 'int4')\n"
+            "q2, z = ops.Add(x, np.array([1, 2, 3], 'bfloat16'), 0.5, q)\n"
+            "print(q2 is q, np.array_equal(q.astype(int), np.arange(15).reshape(3, 5) % 7 - 8), z.astype(float).tolist(), 'caten' in sys.modules)")
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, cwd=folder)
+    assert done.stdout == "True True [1.5, 2.5, 3.5] False\n", done.stderr
+
+
+def test_types_of_ml_dtypes_are_imported_where_they_are_used(folder: Path) -> None:
+    code = ("import sys, numpy as np, caten\nx = np.ones(3, np.float32)\n"
+            f"caten.compile({sample('axpy')!r})(2.0, x, x.copy())\nprint('ml_dtypes' in sys.modules)\n"
+            "caten.compile('(composite C ((X{bf16}[N]) -> (Y{bf16}[N])) (dotimes (i N) (setf (aref Y i) (aref X i))))')\nprint('ml_dtypes' in sys.modules)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder)
+    assert done.stdout.split() == ["False", "False"], done.stderr
+
+
+def test_files_of_types_that_numpy_lacks_are_read_as_the_spec_has_them(folder: Path) -> None:
+    Path("copy.lisp").write_text("(composite Copy ((X{bf16}[N], Q{uint4}[N]) -> (Y{bf16}[N], R{uint4}[N]))"
+                                 "(dotimes (i N) (setf (aref Y i) (aref X i)) (setf (aref R i) (aref Q i))))")
+    np.save("x.npy", np.array([1.5, -2, 3], ml_dtypes.bfloat16))
+    np.savez("q.npz", q=np.array([1, 15, 7], ml_dtypes.uint4))
+    result = caten("run", "copy.lisp", "X=x.npy", "Q=q.npz:q", "-O0")
+    assert (result.code, result.out) == (0, "Y bfloat16[3]\n[1.5 -2 3]\nR uint4[3]\n[1 15 7]\n"), result.err
 
 
 def test_a_strided_array_from_C_and_Python(folder: Path, tool: Any) -> None:

@@ -9,8 +9,8 @@ Form = Any                             # a symbol or number as text, or a tuple 
 EXTENTS = (0, 1, 2, 3, 5, 7, 8, 16, 17, 33)
 LITERALS = (1, 2, 3, 5, 7, 8, 16, 17, 33)
 ITERATIONS = 2500                      # of one nest, so that the interpreter keeps up
-WORDS = {"f32": "float", "f64": "double", "bool": "bool", **{f"{k}{b}": f"{w}{b}" for k, w in (("i", "int"), ("u", "uint")) for b in (8, 16, 32, 64)}}
-FLOATS, INTS = ("f32", "f64"), tuple(d for d in WORDS if d[0] in "iu")
+WORDS = {"f16": "half", "bf16": "bfloat16", "f32": "float", "f64": "double", "bool": "bool", **{f"{k}{b}": f"{w}{b}" for k, w in (("i", "int"), ("u", "uint")) for b in (8, 16, 32, 64)}}
+FLOATS, INTS = ("f32", "f64", "f16", "bf16"), tuple(d for d in WORDS if d[0] in "iu")
 EXACT = ("+", "-", "*", "/", "max", "min", "fmax", "fmin", "abs", "sqrt", "floor", "ceil", "trunc", "round", "sign", "relu", "clip", "fma")
 INEXACT = ("exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "expm1", "log1p", "rsqrt", "atan", "cbrt", "exp2", "log2", "pow", "hypot", "floordiv", "mod",
            "truncdiv", "truncmod", "sinh", "asinh")

@@ -15,9 +15,10 @@ from shrinking import shrink
 from spec_forms import EXACT, EXTENTS, INEXACT, INTEGRAL, WORDS, RandomSpec, Tensor
 
 from caten import build, pipeline
-from caten.core.dtypes import DTYPES
+from caten.core.dtypes import DTYPES, FORMATS
 from caten.core.expr import Var
 from caten.core.formula import evaluate
+from caten.core.numpy_types import numpy_dtype
 from caten.core.program import Buffer, Program, Scalar, Target
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
@@ -31,7 +32,8 @@ SLICE, NIGHTLY, BATCH = 40, 1500, 50
 BUILDS: tuple[tuple[str, dict[str, str], int], ...] = (
     ("clang", {"OPT": "1"}, 0), ("clang", {"OMP": "1", "OPT": "2"}, 2), ("gcc", {"OPT": "1", "OMP": "1"}, 0), ("gcc", {"OPT": "2"}, 2),
 )
-SPECIAL = {"f32": (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-42, 3e38, 16777217.0), "f64": (np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, 1e308, 2.0**53 + 1)}
+SPECIAL = {**{d: (np.nan, np.inf, -np.inf, -0.0, 0.0, FORMATS[d][2], 2.0**FORMATS[d][1], 257.0) for d in ("f16", "bf16")},
+           "f32": (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-42, 3e38, 16777217.0), "f64": (np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, 1e308, 2.0**53 + 1)}
 
 
 @dataclass(frozen=True)
@@ -67,18 +69,18 @@ def draw(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], below: in
     if below is not None:
         top = max(1, min(below, d.greatest + 1))
         values = rng.integers(0, top, shape)
-        return np.where(rng.random(shape) < 0.002, top, values).astype(d.numpy)
+        return np.where(rng.random(shape) < 0.002, top, values).astype(numpy_dtype(dtype))
     if d.kind == "bool":
         return rng.integers(0, 2, shape).astype(bool)
     if d.kind == "float":
         values = rng.integers(-16, 17, shape) / 4 if rng.random() < 0.5 else rng.uniform(-3, 3, shape)
-        result = np.asarray(values).astype(d.numpy)
+        result = np.asarray(values).astype(numpy_dtype(dtype))
         if special:
-            result = np.where(rng.random(shape) < 0.15, rng.choice(np.array(SPECIAL[dtype], d.numpy), shape), result).astype(d.numpy)
+            result = np.where(rng.random(shape) < 0.15, rng.choice(np.array(SPECIAL[dtype]).astype(numpy_dtype(dtype)), shape), result).astype(numpy_dtype(dtype))
         return np.asarray(result)
     if special or rng.random() < 0.3:
         return rng.integers(d.least, d.greatest, shape, dtype=d.numpy, endpoint=True)
-    return rng.integers(max(d.least, -9), 10, shape).astype(d.numpy)
+    return rng.integers(max(d.least, -9), 10, shape).astype(numpy_dtype(dtype))
 
 
 def arguments(spec: RandomSpec, op: OpProgram) -> tuple[dict[str, Any], dict[str, tuple[int, ...]]]:

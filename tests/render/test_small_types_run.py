@@ -4,6 +4,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -59,7 +60,7 @@ def test_arrays_of_4_bits_in_both_orders(runtime: str, shape: tuple[int, int], t
           (setf (aref B i j) (cast int4 (+ (cast int32 (aref X i j)) 3)))
           (setf (aref C i j) (cast uint4 (aref Y i j)))))""")
     rng = np.random.default_rng(0)
-    x, y = rng.integers(-8, 8, shape).astype("int4"), np.asfortranarray(rng.integers(0, 16, shape).astype(np.int8)).astype("uint4")
+    x, y = rng.integers(-8, 8, shape).astype(ml_dtypes.int4), np.asfortranarray(rng.integers(0, 16, shape).astype(np.int8)).astype(ml_dtypes.uint4)
     a, b, c = both(x, y)
     assert np.array_equal(a, x.astype(np.int8))
     assert np.array_equal(b.astype(np.int8), (x.astype(np.int8) + 3 + 8) % 16 - 8)
@@ -76,7 +77,7 @@ def test_threads_share_the_bytes_of_an_array_of_4_bits(tmp_path: Path) -> None:
 
 def test_an_output_of_4_bits_keeps_what_is_not_written(tmp_path: Path) -> None:
     evens = compiled(tmp_path, "clang", "(Q{uint4}[N]) -> (Q)", "(loop (i 0 N 2) (setf (aref Q i) 9))")
-    q = np.arange(7).astype("uint4")
+    q = np.arange(7).astype(ml_dtypes.uint4)
     assert evens(q) is q
     assert q.astype(int).tolist() == [9, 1, 9, 3, 9, 5, 9]
 

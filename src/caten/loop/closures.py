@@ -134,12 +134,13 @@ class Closures:
         if is_plain(target) and is_plain(source):
             return lambda: fold.wrap(int(value()), target)
         if is_plain(target):
-            return lambda: _saturate(value(), d.least, d.greatest)
+            return lambda: _saturate(float(value()), d.least, d.greatest)
+        if target == "bf16" and source not in ("f16", "f32"):           # ml_dtypes would round to float32 on the way
+            like = evaluate.numpy_type(source)
+            return lambda: evaluate.cast(like(value()), source, target)
         if is_plain(source) and DTYPES[source].bits == 64:
             wide = evaluate.numpy_type(source)
-            return lambda: to(x) if target != "bf16" and -1 << 53 <= (x := value()) <= 1 << 53 else evaluate.cast(wide(x), source, target)
-        if target == "bf16" and source != "f16":                        # ml_dtypes would round to float32 on the way
-            return lambda: evaluate.cast(value(), source, target)
+            return lambda: to(x) if -1 << 53 <= (x := value()) <= 1 << 53 else evaluate.cast(wide(x), source, target)
         return lambda: to(value())
 
     def bitcast(self, arg: Expr, target: str) -> Value:
@@ -293,7 +294,7 @@ class Closures:
         return store
 
 
-def _saturate(x: Any, least: int, greatest: int) -> int:
+def _saturate(x: float, least: int, greatest: int) -> int:
     if x != x:
         return 0
     return least if x <= least else greatest if x >= greatest else int(x)
