@@ -49,6 +49,11 @@ def thread_of(kernel: Kernel) -> tuple[Stmt, ...]:
     return block[-1].body if block else group_of(kernel)
 
 
+def has_barrier(stmt: Stmt) -> bool:
+    """Is there a barrier in it?"""
+    return any(isinstance(n, Barrier) for n in stmt.unique())
+
+
 def _nest(body: tuple[Stmt, ...], mark: str) -> tuple[For, ...]:
     found: list[For] = []
     while len(body) == 1 and isinstance(body[0], For) and body[0].mark == mark:

@@ -15,7 +15,8 @@ from ..core.numpy_types import numpy_dtype
 from ..core.program import Buffer, Ensure, Program, Require, Scalar, Size
 from ..errors import error
 from .closures import Action, Closures, poison, to_scalar
-from .lockstep import group, has_barrier
+from .groups import has_barrier
+from .lockstep import group
 from .statements import Barrier, Fail, For, If, Incf, Let, Local, LoopProgram, Prefetch, Setf, Stmt, Transpose
 
 

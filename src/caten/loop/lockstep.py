@@ -9,14 +9,10 @@ from collections.abc import Callable, Iterator
 
 from ..errors import error
 from .closures import Action, Closures
+from .groups import has_barrier
 from .statements import Barrier, For, If, Let, Local, Stmt
 
 Steps = Callable[[], Iterator[None]]
-
-
-def has_barrier(stmt: Stmt) -> bool:
-    """Is there a barrier in it?"""
-    return any(isinstance(n, Barrier) for n in stmt.unique())
 
 
 def group(code: Closures, block: For, compiled: Callable[[tuple[Stmt, ...]], Action], backwards: bool) -> Action:

@@ -3,8 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..loop.groups import BOUND
-from ..loop.lockstep import has_barrier
+from ..loop.groups import BOUND, has_barrier
 from ..loop.statements import Local, LoopProgram
 from .nests import loops_in, refusal
 

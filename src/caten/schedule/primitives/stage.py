@@ -7,8 +7,7 @@ from ...core.node import substitute
 from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.context import Context
-from ...loop.groups import met
-from ...loop.lockstep import has_barrier
+from ...loop.groups import has_barrier, met
 from ...loop.statements import SPACES, Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt, is_const
 from ..beginnings import beginning
 from ..guards import shortened, wrapped
