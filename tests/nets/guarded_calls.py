@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from caten.core.dtypes import is_short, short_bits
+from caten.core.numpy_types import kind_of
 from caten.runtime.library import Library, open_library
 from caten.runtime.manifest import operators
 from caten.testing import isolate
@@ -96,11 +98,11 @@ def bits_equal(a: np.ndarray, b: np.ndarray) -> bool:
     """Have they the same bits, any NaN counting as any other?"""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    if a.dtype.kind in "fc":
+    if kind_of(a.dtype) in "fc":
         nan = np.isnan(a)
         if (nan != np.isnan(b)).any():
             return False
-        a, b = np.where(nan, 0, a), np.where(nan, 0, b)
+        a, b = np.where(nan, a.dtype.type(0), a), np.where(nan, a.dtype.type(0), b)
     return a.tobytes() == b.tobytes()
 
 
@@ -126,7 +128,8 @@ def call(library: Library, job: Job, memory: type[Guarded] | type[Allocated] = G
             held[name] = memory(value, strides, job.at_end)
             given.append(library.ffi.cast("void *", held[name].address))
         else:
-            given.append(value.item() if isinstance(value, np.generic) else value)
+            number = value.item() if isinstance(value, np.generic) else value
+            given.append(short_bits(number, argument["dtype"]) if is_short(argument["dtype"]) else number)
     status = int(library.entries[job.name].call(*given))
     writable = [a["name"] for a in op["arguments"] if a["kind"] == "tensor" and a["direction"] != "in"]
     wrong = [f"bytes between the elements of {n} changed" for n in held if held[n].strays()]
