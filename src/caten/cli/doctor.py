@@ -20,7 +20,7 @@ from .cache import size
 from .diagnostics import escape
 from .files import STDOUT, write
 
-PACKAGES = ("numpy", "islpy", "cffi", "click", "rich", "tomli", "platformdirs", "ziglang", "intel-openmp")
+PACKAGES = ("numpy", "ml_dtypes", "islpy", "cffi", "click", "rich", "tomli", "platformdirs", "ziglang", "intel-openmp")
 OPTIONAL = {"ziglang": "an embedded clang: pip install 'caten[toolchain]'",
             "intel-openmp": "OpenMP for the embedded clang: pip install 'caten[openmp]'"}
 KINDS = ("clang", "zig", "gcc")
