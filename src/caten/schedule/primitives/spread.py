@@ -1,11 +1,13 @@
 """spread: the work of one iteration over the threads of a group."""
 from __future__ import annotations
 
+from typing import Any
+
 from ...core.dtypes import DTYPES
 from ...core.expr import Const, Expr, Op, Var, index
-from ...core.monoids import identity, is_monoid
+from ...core.monoids import MONOIDS, identity, is_monoid
 from ...core.naming import Names
-from ...core.node import substitute
+from ...core.node import Node, substitute
 from ...core.program import Target
 from ...loop.affine import canonical
 from ...loop.context import Context
@@ -45,7 +47,9 @@ def spread(program: LoopProgram, loop: str, count: int, name: str = "t") -> Loop
     most = target.machine.groups[1] if target is not None else MOST_THREADS
     if count < 2 or count & (count - 1) or count > most:
         raise refusal("E536", step, f"the threads of a group are a power of two, and on this target {most} at most")
-    found = find(program, loop, step)
+    written = find(program, loop, step)
+    found: For = _accumulating(written)
+    program = replaced(program, written, found)
     names = Names.of(program)
     made = _Spread(program, found, count, names.fresh(name), names, step).group()
     new = replaced(program, found, made)
@@ -165,6 +169,16 @@ class _Spread:
             half //= 2
         last = Incf(total.ref, cell(ZERO), total.fn)
         self.add(last, self.alone(last))
+
+
+def _accumulating(node: Node) -> Any:
+    """`(setf m (max m x))` as `(incf m x max)`, and so with every operator that accumulates."""
+    match node:
+        case Setf(ref=ref, value=Op(fn=fn, args=(a, b))) if fn in MONOIDS and a is not b and ref in (a, b):
+            other = b if a is ref else a
+            if not any(n is ref for n in other.unique()):
+                return Incf(ref, other, fn)
+    return node if isinstance(node, Expr) else node.map(_accumulating)
 
 
 def reads_memory_in(ref: Aref) -> bool:
