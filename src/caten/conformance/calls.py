@@ -94,19 +94,24 @@ def drawn(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array
 
 
 def call(built: Built, loaded: Any, op: OpProgram, case: Case, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """One call: {"error": …, "wrong": […]}, and the arrays that the kernel may write."""
+    """One call: {"error": …, "wrong": […]}, and the arrays that the kernel may write; {"memory": …} where there is none for it."""
     held: dict[str, Placed] = {}
     run: dict[str, Any] = dict(arguments)
     for param in op.params:
         if isinstance(param, Buffer):
             array = np.asarray(arguments[param.name])
-            held[param.name] = Placed(array, _strides(param, array.shape, case), case.shift, 0xA5 - len(held))
+            try:
+                held[param.name] = Placed(array, _strides(param, array.shape, case), case.shift, 0xA5 - len(held))
+            except (OSError, MemoryError) as problem:
+                return {"memory": str(problem)}, {}
             run[param.name] = held[param.name].view
     message = ""
     try:
         caller(op, getattr(loaded, op.name, loaded), run)()
     except CatenError as problem:
         message = problem.diagnostics[0].message
+        if problem.diagnostics[0].code == "E712":
+            return {"memory": message}, {}
     except Exception as problem:                     # a runtime's own Python may fail in any way
         message = f"{type(problem).__name__}: {problem}"
     outputs = outputs_of(op)

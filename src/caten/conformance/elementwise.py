@@ -130,8 +130,8 @@ def same_bits(got: Array, want: Array, dtype: str) -> Array:
 
 
 def ulps(got: Array, wide: Array, dtype: str) -> Array:
-    """|got - wide| in units in the last place of `wide` in a float type; infinite for a wrong NaN or infinity, but 1 next to the greatest number. Of
-    complex numbers the distance in the plane, in units of the modulus."""
+    """|got - wide| in units in the last place of `wide` in a float type; infinite for a wrong NaN or infinity, but 1 where `wide` lies beside the
+    greatest number. Of complex numbers the distance in the plane, in units of the modulus."""
     least, greatest = limits(dtype)
     with np.errstate(all="ignore"):
         exponent = np.frexp(np.abs(wide).astype(np.float64))[1] - 1
@@ -140,7 +140,7 @@ def ulps(got: Array, wide: Array, dtype: str) -> Array:
         rounded = wide.astype(got.dtype)
         finite, should_be = np.isfinite(got), np.isfinite(rounded)
         agree = (np.isnan(got) & np.isnan(rounded)) | ((got == rounded) & ~should_be)
-        at_edge = (finite != should_be) & (np.minimum(np.abs(got), np.abs(rounded)).astype(np.float64) == greatest)
+        at_edge = (finite != should_be) & np.isfinite(wide) & (np.minimum(np.abs(got), np.abs(rounded)).astype(np.float64) == greatest)
     return np.asarray(np.where(agree, 0.0, np.where(finite & should_be, off, np.where(at_edge, 1.0, np.inf))))
 
 

@@ -208,6 +208,9 @@ def _called(built: build.Built, cases: Sequence[Case], plan: Plan) -> Iterator[t
                     yield from _not_loaded(facts, [c for c, _, _ in waiting], plan)
                     return
                 waiting.pop(0)
+                if "memory" in facts:
+                    yield case.id, Verdict("NOT-RUN", f"there is no memory for it: {facts['memory']}")
+                    continue
                 yield case.id, _judged(case, op, arguments, Called(arrays, facts["error"], tuple(facts["wrong"])))
             child.kill()
         except pool.Died as why:

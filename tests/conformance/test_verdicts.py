@@ -1,0 +1,113 @@
+"""How results are judged: what is exact to the last bit, what within a bound, and memory that is not the kernel's."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from caten.conformance import calls, execute, suite
+from caten.conformance.cases import selected
+from caten.conformance.elementwise import Elementwise, limits, ulps
+from caten.conformance.verdicts import Called, Fails, Verdict
+from caten.core.numpy_types import numpy_dtype
+from caten.options import Options
+from caten.pipeline import runtime_of
+
+OP: Any = None                     # judging elements needs no program
+
+
+def judged(fn: str, x: list[float], got: list[Any], dtype: str = "f32", result: str = "f32") -> Verdict:
+    operands = [np.array(x).astype(numpy_dtype(dtype))] * (2 if fn in ("add", "max", "floordiv") else 1)
+    names = dict(zip("XYZ", operands, strict=False))
+    return Elementwise(fn, (dtype,) * len(operands), result)(OP, names, Called({"R": np.array(got).astype(numpy_dtype(result))}))
+
+
+@pytest.mark.parametrize(("fn", "x", "got", "status"), [
+    ("add", 1.5, 3.0, "PASS"), ("add", 1.5, np.nextafter(np.float32(3), np.float32(4)), "QUALITY"), ("add", 1.5, 3.1, "FAIL"), ("add", np.nan, 0.0, "FAIL"),
+    ("add", np.nan, -np.nan, "PASS"), ("add", -0.0, -0.0, "PASS"), ("add", -0.0, 0.0, "FAIL"), ("add", np.inf, 3.4028235e38, "FAIL"),
+    ("exp", 1.0, 2.7182817, "PASS"), ("exp", 1.0, 2.7182825, "QUALITY"), ("exp", 1.0, 2.7183, "FAIL"), ("exp", 1000.0, np.inf, "PASS"), ("exp", 1000.0, 3.4e38, "FAIL"),
+    ("max", -0.0, 0.0, "PASS"), ("floor", -0.5, -1.0, "PASS"), ("floor", 0.5, np.nextafter(np.float32(0), np.float32(1)), "FAIL"),
+])
+def test_a_float_result(fn: str, x: float, got: float, status: str) -> None:
+    assert judged(fn, [x], [got]).status == status
+
+
+@pytest.mark.parametrize(("fn", "x", "got", "dtype", "result", "status"), [
+    ("add", 100, -56, "i8", "i8", "PASS"), ("add", 100, 127, "i8", "i8", "FAIL"), ("cast", 300.0, 255, "f32", "u8", "PASS"), ("cast", 300.0, 44, "f32", "u8", "FAIL"),
+    ("isnan", np.nan, True, "f32", "bool", "PASS"), ("add", 1.0, 2.0, "bf16", "bf16", "PASS"), ("add", 1.0, 2.015625, "bf16", "bf16", "QUALITY"),
+])
+def test_a_result_of_another_type(fn: str, x: float, got: float, dtype: str, result: str, status: str) -> None:
+    assert judged(fn, [x], [got], dtype, result).status == status
+
+
+def test_the_error_is_measured_in_the_last_place() -> None:
+    assert judged("exp", [1.0], [2.7182825]).ulp == pytest.approx((2.7182824611663818 - np.e) * 2.0**22, abs=0.01)
+    assert ulps(np.array([np.inf], np.float32), np.array([3.402823e38]), "f32").tolist() == [np.inf]
+    assert limits("f32") == (2.0**-149, float(np.finfo(np.float32).max))
+
+
+def test_the_first_wrong_element_is_named() -> None:
+    assert judged("floordiv", [7, -7], [1, 0], "i32", "i32").note == "(floordiv -7 -7) gives 0, expected 1; 1 of 2 wrong"
+
+
+@pytest.mark.parametrize(("message", "status"), [("", "FAIL"), ("the index is outside", "PASS"), ("out of memory", "FAIL")])
+def test_a_call_that_must_fail(message: str, status: str) -> None:
+    assert Fails("outside")(OP, {}, Called({}, message)).status == status
+
+
+def test_a_write_beside_an_array_is_seen() -> None:
+    placed = calls.Placed(np.zeros((3, 4), np.float32), (5, 1), 1, 0xA5)
+    assert placed.view.ctypes.data % calls.ALIGNMENT == 4
+    placed.view[...] = 1
+    assert not placed.strays()
+    assert placed.changed()
+    between = placed.view.ctypes.data - placed.memory.ctypes.data + 4 * 4
+    placed.memory[between] ^= 1
+    assert placed.strays()
+
+
+# -- what a runtime's file says
+
+DECLARES = """
+from caten.runtime.discover import base
+class Declares(base("numpy")):
+    name = "declares"
+    types = {k: v for k, v in base("numpy").types.items() if k != "f64"}
+    denormals = False
+    skips = {"operator/add/i32/ordinary": "known", "operator/sub/i32/*": "known, and mended"}
+    def render(self, *programs):
+        for p in programs:
+            if "f64" in [b.type for b in p.buffers.values()]:
+                raise self.refusal
+        text = super().render(*programs)
+        return text.replace("(+ (aref X i) (aref Y i))", "(- (aref X i) (aref Y i))")
+    @property
+    def refusal(self):
+        from caten.errors import error
+        return error("E611", "this runtime does not support f64")
+"""
+
+
+@pytest.mark.parametrize(("pattern", "status"), [
+    ("operator/add/i32/ordinary", "XFAIL"), ("operator/add/i32/overflow", "FAIL"), ("operator/sub/i32/ordinary", "XPASS"), ("operator/max/f32/denormals", "UNSUPPORTED"),
+    ("operator/max/f64/ordinary", "UNSUPPORTED"), ("rejection/element-type/f64/copy", "PASS"), ("operator/max/f32/ordinary", "PASS"),
+])
+def test_what_the_file_declares(tmp_path: Any, pattern: str, status: str) -> None:
+    (tmp_path / "declares.py").write_text(DECLARES)
+    options = Options(runtime=str(tmp_path / "declares.py"), cache_dir=str(tmp_path / "cache"), opt=0)
+    runtime = runtime_of(options)
+    (case,) = selected(suite.all_cases(runtime), [pattern])
+    assert execute.run([case], execute.Plan(options, runtime, 1, 20.0), lambda done, of, name: None)[case.id].status == status
+
+
+def test_a_call_for_which_there_is_no_memory_is_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    def full(*given: Any) -> Any:
+        raise OSError("Cannot allocate memory")
+    monkeypatch.setattr(calls, "_sparse", full)
+    options = Options(runtime="numpy", cache_dir=str(tmp_path))
+    runtime = runtime_of(options)
+    cases = selected(suite.all_cases(runtime), ["feature/offsets-over-2^31/u8", "feature/rank-0/u8"])
+    found = execute.run(cases, execute.Plan(options, runtime, 1, 20.0), lambda done, of, name: None)
+    assert [(c.row, found[c.id].status, found[c.id].note) for c in cases] == [
+        ("rank-0", "PASS", ""), ("offsets-over-2^31", "NOT-RUN", "there is no memory for it: Cannot allocate memory")]
