@@ -105,9 +105,10 @@ def _found(cases: Sequence[Case], chosen: Sequence[Case], plan: execute.Plan, pa
 def _words(options: Options) -> str:
     """The command line that tests the same, without a filter."""
     default = Options()
+    variables = (("CC", options.cc or ""), ("CFLAGS", shlex.join(options.cflags)), ("LDFLAGS", shlex.join(options.ldflags)))
     words = ["caten", "test-runtime", "--runtime", options.runtime, *[w for k, v in options.config for w in ("--config", f"{k}={v}")],
              *([f"-O{options.opt}"] if options.opt != default.opt else []), *(["--seed", str(options.seed)] if options.seed else [])]
-    return shlex.join(words)
+    return " ".join([*[f"{name}={shlex.quote(value)}" for name, value in variables if value], shlex.join(words)])
 
 
 def _summary(found: record.Record, chosen: Sequence[Case], worse: Sequence[str], folder: str) -> str:

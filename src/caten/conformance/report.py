@@ -103,8 +103,8 @@ def _ulps(found: Record) -> str:
 
 
 def command_of(found: Record, row: Row) -> str:
-    """The command that runs one case again, with the same data."""
-    return f"{found.provenance['again']} --filter {quote(row.id)}"
+    """The command that runs one case again, with the same data, and leaves these reports alone."""
+    return f"{found.provenance['again']} --filter {quote(row.id)} -o \"$(mktemp -d)\""
 
 
 def _failures(found: Record) -> str:
