@@ -105,7 +105,8 @@ def _job(cases: Sequence[Case], plan: Plan) -> Iterator[pool.Message]:
     first = cases[0]
     work = _of_kernels(cases, plan) if first.kernel is not None else _of_sample(cases, plan) if first.sample is not None else _of_options(cases, plan)
     for case_id, verdict in work:
-        yield {"id": case_id, "status": verdict.status, "note": verdict.note, "ulp": verdict.ulp}, {}
+        ulp = None if verdict.ulp is None else round(verdict.ulp, 3)             # as the record on file has it
+        yield {"id": case_id, "status": verdict.status, "note": verdict.note, "ulp": ulp}, {}
 
 
 def _of_kernels(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict]]:

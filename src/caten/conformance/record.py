@@ -69,7 +69,7 @@ def _said(verdict: Verdict) -> Any:
     if verdict.note:
         said["note"] = verdict.note
     if verdict.ulp is not None:
-        said["ulp"] = round(verdict.ulp, 3) if verdict.ulp < float("inf") else "infinite"
+        said["ulp"] = verdict.ulp if verdict.ulp < float("inf") else "infinite"
     return said
 
 
