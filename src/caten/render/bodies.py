@@ -9,10 +9,10 @@ BODIES: dict[tuple[str, str], str] = {
     ("floordiv", "int"): "return b == 0 ? 0 : b == -1 ? (T)-a : (T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));",
     ("floordiv", "uint"): "return b == 0 ? 0 : (T)(a / b);",
     ("floordiv", "float"): "T r = fmodF(a, b), q;\nif (b == 0) return a / b;\nq = (a - r) / b;\nif (r != 0 && (b < 0) != (r < 0)) q -= 1;\n"
-                           "if (q == 0) return copysignF(0, a / b);\nr = floorF(q);\nreturn q - r > (T)0.5 ? r + 1 : r;",
+                           "if (q == 0) return copysignF((T)0, a / b);\nr = floorF(q);\nreturn q - r > (T)0.5 ? r + 1 : r;",
     ("mod", "int"): "if (b == 0 || b == -1) return 0;\nT r = (T)(a % b);\nreturn (T)(r != 0 && (r < 0) != (b < 0) ? r + b : r);",
     ("mod", "uint"): "return b == 0 ? 0 : (T)(a % b);",
-    ("mod", "float"): "T r = fmodF(a, b);\nif (b == 0) return r;\nif (r == 0) return copysignF(0, b);\nreturn (b < 0) != (r < 0) ? r + b : r;",
+    ("mod", "float"): "T r = fmodF(a, b);\nif (b == 0) return r;\nif (r == 0) return copysignF((T)0, b);\nreturn (b < 0) != (r < 0) ? r + b : r;",
     ("truncdiv", "int"): "if (b == 0) return 0;\nreturn (T)(b == -1 ? -a : a / b);",
     ("truncdiv", "uint"): "return b == 0 ? 0 : (T)(a / b);",
     ("truncdiv", "float"): "return truncF(a / b);",
