@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 
 from ..build import Built
-from ..render.header import parameter_names, parameters
+from ..render.header import declarations, parameter_names
 from ..runtime.manifest import Manifest, operators
 from ..testing import runner
 from .diagnostics import escape
@@ -46,7 +46,7 @@ def about(built: Built, todo: Plan) -> list[str]:
 
 def prototype(op: Manifest) -> str:
     """The C declaration of an operator."""
-    return f"int32_t {op['symbols']['call']}({', '.join(parameters(op, parameter_names(op))) or 'void'})"
+    return declarations(op, parameter_names(op))[0].removesuffix(";")
 
 
 def call(op: Manifest, library: str, several: bool) -> str:

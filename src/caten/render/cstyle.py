@@ -69,6 +69,8 @@ class CStyle:
     vector_functions: Mapping[tuple[str, str, int], str] = {}      # (operator, type, lanes) -> a function of a vector library
     fused: bool = False                                             # has the machine a fused multiply-add?
     vector_bytes: int = 64                                          # the width of its registers
+    headers: Mapping[str, str] = {}                                 # a header that the target lacks -> the text in its place
+    allocates: bool = True          # can a call allocate its scratch memory? Else the caller gives it: there is ct_NAME_ws and no ct_NAME
     unrolls: bool = False          # does the compiler keep arrays in registers whose indices are numbers only after it unrolled a loop?
 
     def render(self, *programs: LoopProgram) -> str:
@@ -79,8 +81,9 @@ class CStyle:
         own, body = helpers.text(), "\n".join(parts)
         if not helpers.texts.keys().isdisjoint(used):
             own, body = self._apart(programs, taken)
-        head = [f"#include <{h}>" for h in sorted(helpers.headers)]
-        pieces = ["\n".join(head) + "\n", _EXPORT + (_UNROLL if "CT_UNROLL" in body else ""), MACROS if "CT_STREAMED" in body else "",
+        head = [f"#include <{h}>\n" for h in sorted(helpers.headers) if h not in self.headers]
+        head += ["\n" + self.headers[h] for h in sorted(helpers.headers) if h in self.headers]
+        pieces = ["".join(head), _EXPORT + (_UNROLL if "CT_UNROLL" in body else ""), MACROS if "CT_STREAMED" in body else "",
                   _THREADS if "omp_get_" in body else "", _VECTORS if "vector_size" in own else "", own, body]
         return "\n".join([title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])
 
@@ -107,7 +110,7 @@ class CStyle:
             program = unroll(program)
         blocks = layout(program, parallel)
         names = Names([p.declares()[0] for p in program.params if isinstance(p, (Buffer, Scalar, Size))], own=(THREADS.name,))
-        entry = EntryPoints(program, names, helpers, blocks, prefix)
+        entry = EntryPoints(program, names, helpers, blocks, prefix, self.allocates)
         source = program.first(Source)
         file = escaped(source.file) if source and program.first(Lines) else ""
         kernels = []

@@ -5,6 +5,7 @@ from ..core.decompose import Definition, definition
 from ..core.dtypes import DTYPES
 from ..core.elementary import table
 from ..core.elementary.arithmetic import Arithmetic
+from ..core.scalars import OPERATORS
 from ..errors import error
 from . import widening
 from .expressions import Expressions
@@ -19,9 +20,10 @@ def write(helpers: Helpers, fn: str, dtype: str, lanes: int, name: str) -> str:
         if table.is_wide(fn, a) or (lanes > 2 and DTYPES[dtype].bytes * lanes > helpers.vector_bytes):
             return by_halves(helpers, fn, a, lanes, name)
         return form(helpers, fn, a, lanes, name)
+    operands = table.parameters(fn, a) if OPERATORS[fn].libm else ()
+    if operands and table.limit(fn, a) is None and (expanded := table.expand(fn, operands, a)) is not None:
+        return function(helpers, Definition.of(operands, expanded), lanes, name)      # what a C library would have
     found = definition(fn, dtype, frozenset(helpers.ops))
-    if found is None and table.limit(fn, a) is None and (expanded := table.expand(fn, operands := table.parameters(fn, a), a)) is not None:
-        found = Definition.of(operands, expanded)                   # a principal function, such as exp
     if found is None:
         raise error("E616", f"this runtime cannot compute '{fn}' of {dtype}", hint="its table of operators lacks it, and no rule replaces it")
     return function(helpers, found, lanes, name)

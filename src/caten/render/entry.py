@@ -40,11 +40,11 @@ def arguments(program: LoopProgram) -> tuple[Param, ...]:
 
 
 class EntryPoints:
-    """Collects the kernels of a program and writes `ct_NAME_ws`, `ct_NAME` and `ct_NAME_check`."""
+    """Collects the kernels of a program and writes `ct_NAME_ws`, `ct_NAME_check`, and where calls can allocate memory `ct_NAME`."""
 
-    def __init__(self, program: LoopProgram, names: Names, helpers: Helpers, layout: Layout, prefix: str = "ct_"):
+    def __init__(self, program: LoopProgram, names: Names, helpers: Helpers, layout: Layout, prefix: str = "ct_", allocates: bool = True):
         self.symbol = symbol(program.name, prefix)
-        self.program, self.names, self.helpers, self.layout = program, names, helpers, layout
+        self.program, self.names, self.helpers, self.layout, self.allocates = program, names, helpers, layout, allocates
         self.params = arguments(program)
         self.calls: list[tuple[str, list[str], bool]] = []
         self.expressions = Expressions(helpers, names, flags=frozenset(s.name for s in program.all(Scalar) if s.type == "bool"))
@@ -93,6 +93,8 @@ class EntryPoints:
             enter = [f"{INDENT}int32_t ct_status = {entry}({', '.join([n for _, n in asked])});", f"{INDENT}if (ct_status) return ct_status;"]
         run = [*enter, *self._kernels(bool(scratch and ensures))]
         ws = [f"CT_API int32_t {name}_ws({', '.join([*parameters, 'void *ct_scratch'])})", "{", *self._void(run, [*passed, "ct_scratch"]), *run, "}"]
+        if not self.allocates:
+            return checks + "\n".join([*ws, "", *self._texts(name), ""])
         call = [f"CT_API int32_t {name}({', '.join(parameters) or 'void'})", "{"]
         if not scratch:
             call.append(f"{INDENT}return {name}_ws({', '.join([*passed, '0'])});")

@@ -17,7 +17,7 @@ INTERFACE = """\
  *   n > 0   check n failed; the text is what the function's _check gives for n. Outputs are unspecified then, nothing else was written to.
  *   -1      out of memory.
  * Arrays are dense in the order that is given, aligned to one element, and may not overlap where one of them is written. Sizes are counts of
- * elements; a size of 0 is fine. The function allocates the scratch memory that it needs; its twin with _ws uses the caller's instead.
+ * elements; a size of 0 is fine. A function with _ws works in scratch memory of the caller's; one without allocates what it needs.
  * There is no global state: any number of threads may call any of these functions at once, on different outputs."""
 
 # What the C types of storage types do not say.
@@ -44,7 +44,7 @@ def header(programs: Sequence[LoopProgram], manifest: Mapping[str, Any]) -> str:
             lines += [f"#ifndef CT_{name.upper()}_DEFINED", f"#define CT_{name.upper()}_DEFINED",
                       f"typedef struct {{ {part} re, im; }} ct_{name};   /* as a C complex number lies in memory */", "#endif", ""]
     for op in ops:
-        lines += [*_comment_of(op), *_declarations(op, parameter_names(op)), ""]
+        lines += [*_comment_of(op), *declarations(op, parameter_names(op)), ""]
     lines += ["/* The manifest of this library, as JSON. */", "extern const char ct_manifest[];",
               *[f"extern const char *const {op['symbol']}_manifest;" for op in ops], "",
               "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
@@ -71,9 +71,11 @@ def element_type(a: Mapping[str, Any]) -> str:
     return "uint8_t" if a["kind"] == "tensor" and is_packed(a["dtype"]) else TYPES[a["dtype"]]
 
 
-def _declarations(op: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
+def declarations(op: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
+    """The C declarations of one operator's functions, the one to call first."""
     given, symbols = parameters(op, names), op["symbols"]
-    return [f"int32_t {symbols['call']}({', '.join(given) or 'void'});",
+    call = [f"int32_t {symbols['call']}({', '.join(given) or 'void'});"] if "call" in symbols else []
+    return [*call,
             f"int32_t {symbols['workspace']}({', '.join([*given, 'void *ct_scratch'])});",
             f"const char *{symbols['check']}(int32_t row);"]
 

@@ -46,17 +46,18 @@ class Provenance:
 
 def manifest(programs: Sequence[LoopProgram], runtime: Runtime, record: Provenance, written: Sequence[Program] = ()) -> Manifest:
     """The manifest of a library of `programs`. `written`: the same programs before scheduling, for counting work."""
-    return library_manifest(programs, runtime.name, record, written)
+    return library_manifest(programs, runtime.name, record, written, runtime.allocates)
 
 
-def library_manifest(programs: Sequence[LoopProgram], runtime: str, record: Provenance, written: Sequence[Program] = ()) -> Manifest:
-    """As `manifest`, with the runtime by its name."""
+def library_manifest(programs: Sequence[LoopProgram], runtime: str, record: Provenance, written: Sequence[Program] = (),
+                     allocates: bool = True) -> Manifest:
+    """As `manifest`, with the runtime by its name, and whether its functions allocate memory."""
     exports([p.name for p in programs])
     shared: Manifest = {
         "libraries": list(record.libraries), "target": record.target, "compiler": record.compiler, "flags": list(record.flags),
         "runtime": runtime, "spec_sha256": record.spec_sha256, "runtime_sha256": record.runtime_sha256,
     }
-    ops = [operator(p, w) for p, w in zip(programs, written or programs, strict=True)]
+    ops = [operator(p, w, allocates) for p, w in zip(programs, written or programs, strict=True)]
     head: Manifest = {"schema_version": SCHEMA_VERSION, "abi_version": ABI_VERSION}
     return head | ops[0] | shared if len(ops) == 1 else head | {"ops": ops} | shared
 
@@ -69,13 +70,14 @@ def operators(manifest: Mapping[str, Any]) -> list[Manifest]:
     return [shared | op for op in manifest["ops"]]
 
 
-def operator(program: LoopProgram, written: Program) -> Manifest:
+def operator(program: LoopProgram, written: Program, allocates: bool = True) -> Manifest:
     """The keys of one operator."""
+    name = symbol(program.name)
     doc, declared, schedule = program.first(Doc), program.first(Signature), program.first(Schedule)
     return {
         "op": program.name,
-        "symbol": symbol(program.name),
-        "symbols": {"call": symbol(program.name), "workspace": symbol(program.name) + "_ws", "check": symbol(program.name) + "_check"},
+        "symbol": name,
+        "symbols": {**({"call": name} if allocates else {}), "workspace": f"{name}_ws", "check": f"{name}_check"},
         "documentation": doc.text if doc else "",
         "signature": list(declared.tensors) if declared else [],
         "arguments": list(arguments(program)),

@@ -144,6 +144,7 @@ class Runtime(ABC):
     suffixes: ClassVar[Mapping[str, str]] = {}   # product kind (c so o s a …) -> file suffix; what can be made
     denormals: ClassVar[bool] = True             # are floats below the least normal number kept?
     skips: ClassVar[Mapping[str, str]] = {}      # known faults: a pattern of `caten test-runtime --filter` -> the reason
+    allocates: ClassVar[bool] = True             # do its functions allocate their scratch memory? Else the caller gives it: there is only ct_NAME_ws
     file: Path | None = None                     # the runtime file, set by discover
 
     def __init__(self, settings: Mapping[str, Any] | None = None, host: Host | None = None):
