@@ -23,6 +23,7 @@ from caten.runtime.arrays import OutOfMemory
 from caten.runtime.call import OUT_OF_MEMORY, callables
 from caten.runtime.compiled import Compiled
 from caten.runtime.foreign import Call, scalar_bytes
+from caten.runtime.manifest import manifest_c
 from caten.runtime.protocol import Choice, Flag, Option, Text, Unavailable
 from caten.runtime.toolchain import Compiler
 
@@ -88,7 +89,7 @@ class Wasm(Compiled):
         return list(self.host.ldflags)
 
     def trailer(self, manifest: Mapping[str, Any]) -> str:
-        return super().trailer(manifest) + PRODUCT
+        return manifest_c(manifest) + PRODUCT
 
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
         self.available()

@@ -18,7 +18,7 @@ from ..render.wrapper import wrapper
 from ..runtime.manifest import to_json
 from .inputs import load
 from .options import Request
-from .products import OF_C, Makes
+from .products import NATIVE, OF_C, Makes
 
 # Product -> the kind of artifact that the runtime makes.
 ARTIFACTS = {"so": "so", "a": "a", "obj": "o", "asm": "s"}
@@ -105,6 +105,9 @@ def content(production: Production, product: str) -> bytes:
     """The bytes of a product."""
     if product in OF_C and not production.makes.c:
         raise UsageError(Diagnostic("E914", f"runtime {production.makes.runtime} makes no C, so there is no {product} for it"))
+    if product in NATIVE and production.makes.library != ".so":
+        raise UsageError(Diagnostic("E914", f"runtime {production.makes.runtime} makes no library of this machine, so there is no {product} for it",
+                                    hint="caten.load(…) calls what it makes"))
     if product in TEXTS:
         return TEXTS[product](production).encode()
     return production.built(product).artifact.read_bytes()

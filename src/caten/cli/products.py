@@ -38,6 +38,7 @@ KINDS: dict[str, Kind] = {k.name: k for k in (
 LIBRARIES = ("so", "a")                            # these come with a header and a manifest
 COMPANIONS = ("header", "manifest")
 OF_C = ("header", "example", "python")             # these are about the C interface
+NATIVE = ("example", "python")                     # and these load the library
 _BY_SUFFIX = {".c": "c", ".h": "header", ".s": "asm", ".o": "obj", ".so": "so", ".a": "a", ".json": "manifest", ".py": "python", ".d": "depfile"}
 _SONAME = re.compile(r"\.so(\.\d+)+\Z")            # libfoo.so.1.2
 
@@ -126,8 +127,8 @@ def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bo
     elif output == STDOUT:
         raise UsageError(Diagnostic("E903", "-o - does not say what to print", hint="add one of -E, -S, --emit=c, or use caten render FILE"))
     elif output is not None:
-        kind = kind_of(output)
-        if kind == "so" and makes.library != ".so":
+        kind = "so" if PurePath(output).suffix == makes.library and makes.library not in _BY_SUFFIX else kind_of(output)
+        if kind == "so" and PurePath(output).suffix != makes.library and makes.library != ".so":
             raise UsageError(Diagnostic("E914", f"-o {output}: runtime {makes.runtime} makes no .so",
                                         hint=f"--emit=so={_without_suffix(output)}{makes.library}"))
         wishes = [w for w in wishes if w != Emit(kind)] + [Emit(kind, output)]

@@ -99,9 +99,11 @@ static inline int CT_quarters(double x, double *r, double *less)
         below <<= zeros;
     }
     uint64_t tail, angle = CT_product(above, 0xc90fdaa22168c234, &tail);                     /* times pi/2, in units of 2^-127 */
-    const uint64_t more = CT_product(above, 0xc4c6628b80dc1cd1, &lost) + CT_product(below, 0xc90fdaa22168c234, &lost);
-    tail += more;
-    angle += tail < more;
+    const uint64_t more[] = {CT_product(above, 0xc4c6628b80dc1cd1, &lost), CT_product(below, 0xc90fdaa22168c234, &lost)};
+    for (int n = 0; n < 2; n++) {
+        tail += more[n];
+        angle += tail < more[n];
+    }
     const double scale = CT_of_bits((uint64_t)(1023 - zeros) << 52);
     const int negative = up != (x < 0);
     *r = (double)(angle >> 11) * 0x1p-52 * (negative ? -scale : scale);
