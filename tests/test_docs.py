@@ -80,7 +80,7 @@ def test_links_between_pages_exist() -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-@pytest.mark.parametrize("name", ["calling", "runtimes"])
+@pytest.mark.parametrize("name", ["calling", "runtimes", "write-a-runtime"])
 def test_what_a_page_shows_works(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
                                  tool: Callable[[str], str]) -> None:
     """A page as one story: its files are written, its commands run, its Python executed, in order and in one folder. A `text` block is what the

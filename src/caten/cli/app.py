@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "explain": "Explain a diagnostic code.",
     "doctor": "Show compilers and libraries found, and what to install.",
     "runtimes": "List the runtimes.",
+    "new": "Write a runtime to start from.",
     "cache": "Show or clean the cache of compiled libraries.",
     "fmt": "Format specs.",
     "completions": "Print the script that completes command lines in a shell.",

@@ -34,7 +34,7 @@ def is_negative(x: Expr) -> Expr:
 
 def signed(x: Expr, magnitude: Expr) -> Expr:
     """An odd function from its values for |x|."""
-    return where(x < 0, magnitude * -1, magnitude)
+    return where(is_negative(x), magnitude * -1, magnitude)
 
 
 def sqrt(x: Expr) -> Expr:

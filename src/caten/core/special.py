@@ -79,9 +79,10 @@ def _lgamma_of_positive(a: Expr) -> Expr:
 
 
 def lgamma(x: Expr) -> Expr:
-    """Below 0 by reflection, |Γ(x) Γ(-x)| = π / |x sin πx|"""
+    """Below 0 by reflection, |Γ(x) Γ(-x)| = π / |x sin πx|; -log |x| close to 0, infinite where the sine is 0"""
     a = isolated_sign(x)
     positive = _lgamma_of_positive(a)
     s = isolated_sign(sin((a - op("round", a)) * math.pi))
     reflected = number(math.log(math.pi), "f64") - log(a) - log(s) - positive
-    return where(op("eq", a, number(INF, "f64")), INF, where(is_negative(x), where(op("eq", a, number(0.0, "f64")), INF, reflected), positive))
+    pole = op("or", op("eq", a, number(INF, "f64")), op("and", is_negative(x), op("eq", s, number(0.0, "f64"))))
+    return where(a < 2.0**-60, log(a) * -1, where(pole, INF, where(is_negative(x), reflected, positive)))

@@ -70,6 +70,7 @@ class CStyle:
     fused: bool = False                                             # has the machine a fused multiply-add?
     vector_bytes: int = 64                                          # the width of its registers
     headers: Mapping[str, str] = {}                                 # a header that the target lacks -> the text in its place
+    declares_in_for: bool = True                                    # `for (int64_t i = 0; …)`: since C99
     allocates: bool = True          # can a call allocate its scratch memory? Else the caller gives it: there is ct_NAME_ws and no ct_NAME
     unrolls: bool = False          # does the compiler keep arrays in registers whose indices are numbers only after it unrolled a loop?
 
@@ -82,7 +83,7 @@ class CStyle:
         if not helpers.texts.keys().isdisjoint(used):
             own, body = self._apart(programs, taken)
         head = [f"#include <{h}>\n" for h in sorted(helpers.headers) if h not in self.headers]
-        head += ["\n" + self.headers[h] for h in sorted(helpers.headers) if h in self.headers]
+        head += ["\n" + text for h, text in self.headers.items() if h in helpers.headers]
         pieces = ["".join(head), _EXPORT + (_UNROLL if "CT_UNROLL" in body else ""), MACROS if "CT_STREAMED" in body else "",
                   _THREADS if "omp_get_" in body else "", _VECTORS if "vector_size" in own else "", own, body]
         return "\n".join([title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])
@@ -116,7 +117,7 @@ class CStyle:
         kernels = []
         for kernel in program.kernels:
             ex = self._expressions(program, helpers, names)
-            body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, self.region, Places(program.all(At)), file)
+            body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, self.region, Places(program.all(At)), file, self.declares_in_for)
             name = free(f"{entry.symbol}_{symbol(kernel.name)[3:]}", taken)
             taken.append(name)
             kernels.append(entry.kernel(name, body) + ('#line 1 "<generated>"\n' if file else ""))       # what follows is not from the spec

@@ -34,6 +34,7 @@ class KernelBody(Lines):
     region: tuple[str, str] = ("", "")              # how threads are started, and a loop inside is shared by them
     places: Places = field(default_factory=lambda: Places(()))
     file: str = ""
+    declares_in_for: bool = True                    # may the head of a loop declare its variable?
     fails: bool = False
 
     def __post_init__(self) -> None:
@@ -201,8 +202,15 @@ class KernelBody(Lines):
         else:
             by = self._once(step, f"ct_{loop.name}_step")
             test, after = f"{by} > 0 ? {name} < {limit} : {by} < 0 && {name} > {limit}", f"{name} += {by}"
-        with self.braces(f"{before}for (int64_t {name} = {lo}; {test}; {after})"):
-            yield
+        head = f"{name} = {lo}; {test}; {after})"
+        if self.declares_in_for:
+            with self.braces(f"{before}for (int64_t {head}"):
+                yield
+            return
+        with self.braces(""):
+            self.line(f"int64_t {name};")
+            with self.braces(f"{before}for ({head}"):
+                yield
 
     def _once(self, bound: Expr, name: str) -> str:
         if any(isinstance(n, Ref) for n in bound.unique()):
