@@ -40,7 +40,7 @@ nightly: $(VENV)/.test  ## every random net at its full count
 	$(BIN)/python -m pytest -n 2 --dist worksteal --nightly $(ARGS)
 
 reports: $(VENV)/.test  ## the conformance reports under docs/reports, made anew (some minutes)
-	for runtime in clang gcc numpy opencl; do \
+	for runtime in clang gcc numpy opencl riscv wasm; do \
 		mkdir -p docs/reports/$$runtime && $(BIN)/caten test-runtime --runtime $$runtime -o docs/reports/$$runtime && rm docs/reports/$$runtime/junit.xml || exit 1; \
 	done
 	$(BIN)/caten report merge docs/reports/*/reports.json -o docs/reports/README.md
