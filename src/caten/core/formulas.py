@@ -77,7 +77,7 @@ def _whole(x: Expr) -> float:
 
 
 def _small(x: Expr, form: Expr) -> Expr:
-    return where(isolated_sign(x) < _whole(x), form, x)
+    return where(isolated_sign(x) < _whole(x), signed(x, isolated_sign(form)), x)        # a zero has the sign of x
 
 
 def _through_integer(x: Expr) -> Expr:
