@@ -84,7 +84,7 @@ class Packed:
         for a in self.arguments:
             if a["kind"] == "tensor" and a["direction"] != "in":
                 array, content = self.call.arrays[a["name"]], self.bytes[a["name"]]
-                if not np.may_share_memory(array, content):
+                if array.size and not np.may_share_memory(array, content):
                     along = array.transpose(a["order"])
                     along[...] = content.view(array.dtype).reshape(along.shape)
 
