@@ -263,7 +263,7 @@ def test_doctor_names_what_a_runtime_lacks_and_what_is_broken(building: Any, fol
 
 
 @pytest.mark.parametrize(("what", "word"), [
-    ("runtimes", "clang\n"), ("ops", "sigmoid"), ("dtypes", "f32      4 float"), ("config", "MARCH=native"), ("cache-dir", "cache"),
+    ("runtimes", "clang\n"), ("ops", "sigmoid"), ("dtypes", "f32     32 float float32"), ("config", "MARCH=native"), ("cache-dir", "cache"),
     ("cc", "gcc"), ("cpu", ""),
 ])
 def test_print(building: Any, what: str, word: str) -> None:

@@ -26,7 +26,7 @@ def complete(caten: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize(("line", "expected"), [
-    ("caten tes", ["test", "file,tes"]), ("caten gemm.toml gem", ["file,gem"]), ("caten gemm.toml --runtime g", ["gcc", "file,g"]),
+    ("caten tes", ["test", "test-runtime", "file,tes"]), ("caten gemm.toml gem", ["file,gem"]), ("caten gemm.toml --runtime g", ["gcc", "file,g"]),
     ("caten gemm.toml -r g", ["gcc", "file,g"]), ("caten --config OM", ["OMP="]), ("caten --config OMP=", ["OMP=0", "OMP=1"]),
     ("caten -r gcc --config OMP=1,OP", ["OMP=1,OPT="]), ("caten --config OPT=", ["OPT=0", "OPT=1", "OPT=2", "OPT=3"]), ("caten explain E30", None),
     ("caten -r no_such --config O", []), ("caten -Q --debu", ["--debug"]), ("caten cache cl", ["clean"]), ("caten -o x", ["file,x"]),

@@ -87,7 +87,7 @@ def test_a_schedule_is_read_from_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["--debug", "5"], ["--seed", "-1"], ["--cc-timeout", "0"], ["-x", "c"], ["--print=x"],
-                                   ["--diagnostics-format=sarif"], ["-o"]])
+                                   ["--diagnostics-format=xml"], ["-o"]])
 def test_values_out_of_range(words: list[str]) -> None:
     with pytest.raises(click.UsageError):
         request_of("gemm.toml", *words)

@@ -129,7 +129,7 @@ def test_the_errors_of_every_file_are_reported(caten: Any, folder: Path) -> None
 @pytest.mark.parametrize(("arguments", "code", "words"), [
     ([], 2, ["E902", "no input files"]), (["gem.toml"], 2, ["E902", "did you mean 'gemm.toml'?"]),
     (["pasre", "gemm.toml"], 2, ["E901", "did you mean 'parse'?"]),
-    (["fmt", "gemm.toml"], 2, ["E901", "no command and no file 'fmt'"]),
+    (["link", "gemm.toml"], 2, ["E901", "no command and no file 'link'"]),
     (["-O1", "parse", "gemm.toml"], 2, ["E902", "the command comes first: caten parse"]),
     (["parse", "."], 2, ["E902", "folder"]), (["parse", "-", "-"], 2, ["E902", "only once"]), (["parse", "a\0b"], 2, ["E902"]),
     (["parse", "gemm.toml", "--only", "gem"], 5, ["E920", "did you mean 'Gemm'?"]), (["parse", "gemm.toml", "-DQ=1"], 2, ["E921"]),

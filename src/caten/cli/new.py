@@ -20,7 +20,7 @@ Examples:
   caten new runtime mine -o -              on stdout"""
 
 
-@click.group("new")
+@click.group("new", epilog=EXAMPLES)
 def command() -> None:
     """Write a file to start from."""
 

@@ -142,8 +142,11 @@ class _Spread:
         """The sums that its iterations add up, one for each place."""
         found: dict[Expr, Incf] = {}
         inside = [loop.name, *[n.name for n in loop.walk() if isinstance(n, For | Let)]]
+        private = {n.name for n in loop.walk() if isinstance(n, Local)}
         for node in loop.walk():
-            if isinstance(node, Incf) and isinstance(node.ref, Aref) and not mentions(node.ref, inside) and not reads_memory_in(node.ref):
+            if not isinstance(node, Incf) or not isinstance(node.ref, Aref) or node.ref.buffer in private:
+                continue
+            if not mentions(node.ref, inside) and not reads_memory_in(node.ref):
                 before = found.setdefault(node.ref, node)
                 if before.fn != node.fn:
                     raise refusal("E536", self.step, f"{node.ref} takes values by two operators")
