@@ -16,7 +16,7 @@ from .files import STDOUT, write
 EXAMPLES = """\b
 Examples:
   caten new runtime mine                   mine.py: C for a target of your own
-  caten new runtime mine --from clang      mine.py: what clang does, with differences
+  caten new runtime near --from clang      near.py: what clang does, with differences
   caten new runtime mine -o -              on stdout"""
 
 
