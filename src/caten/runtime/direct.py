@@ -1,7 +1,7 @@
 """C text by which Python calls an operator directly: for every operator a function of Python's own kind, beside the operator in its library.
 
 Such a function takes what is exactly right, arrays of numpy with the element type, the axes and the layout of the operator, whose shapes agree and
-whose memory does not overlap, and goes straight to the operator; that takes a quarter of a microsecond. Everything else, and all that is wrong,
+whose memory does not overlap, and goes straight to the operator; that takes less than half a microsecond. Everything else, and all that is wrong,
 it leaves to a Python function. What it needs of Python's C interface is handed in (`attach`): the library itself does not depend on Python.
 """
 from __future__ import annotations
