@@ -122,9 +122,10 @@ def conv(C: int, H: int, k: int, stride: int, pad: int, filters: int, N: int = 1
 
 
 def sine(N: int) -> Problem:
-    """Of angles in ±100."""
-    x, y = drawn(1, N, low=-100, high=100), empty(1, N)
-    return Problem("sin", (x,), y, np.sin(x.astype(np.float64)), 0, 8 * N, 1e-5, (x, y), sizes={"M": 1, "N": N})
+    """Of a square of angles in ±100."""
+    rows = math.isqrt(N)
+    x, y = drawn(rows, N // rows, low=-100, high=100), empty(rows, N // rows)
+    return Problem("sin", (x,), y, np.sin(x.astype(np.float64)), 0, 8 * N, 1e-5, (x, y), sizes={"M": rows, "N": N // rows})
 
 
 def arange(N: int) -> Problem:

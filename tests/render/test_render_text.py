@@ -1,6 +1,7 @@
 """What the C text looks like: names, literals, comments, positions, indices; and what is refused."""
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 import pytest
@@ -142,6 +143,26 @@ def test_parallel_loops_only_with_threads_and_only_when_there_is_work() -> None:
     assert "omp" not in rendered("(for i 0 8 1 parallel (setf (aref Y i) 0.0))", "(buffer Y f32 (8) (0) out)", Threads())
     nested = "(for i 0 M 1 parallel (for j 0 N 1 parallel (setf (aref Y i j) 0.0)))"
     assert rendered(nested, renderer=Threads()).count("#pragma") == 1
+
+
+STORE = "(setf (aref Y i j) 0.0)"
+
+
+@pytest.mark.parametrize(("nest", "loops"), [
+    (f"(for i 0 M 1 parallel (for j 0 N 1 parallel {STORE}))", 2),
+    (f"(for k 0 M 1 serial (for i 0 M 1 parallel (for j 0 N 1 parallel (for l 0 2 1 parallel {STORE}))))", 3),
+    (f"(for i 0 M 1 parallel (for j 0 N 1 serial {STORE}))", 0),
+    (f"(for i 0 M 1 parallel (for j 0 (min i N) 1 parallel {STORE}))", 0),
+    (f"(for i 0 M 1 parallel (for j 0 (cast i64 (aref Y 0 0)) 1 parallel {STORE}))", 0),
+    (f"(for i 0 M 1 parallel (setf (aref Y i 0) 1.0) (for j 0 N 1 parallel {STORE}))", 0),
+])
+def test_threads_share_the_iterations_of_loops_alone_in_each_other(nest: str, loops: int) -> None:
+    assert re.findall(r"collapse\((\d)\)", rendered(nest, renderer=Threads())) == [str(loops)] * (loops > 0)
+
+
+def test_a_check_in_two_loops_that_threads_share_leaves_the_inner_one() -> None:
+    text = rendered("(for i 0 M 1 parallel (for j 0 N 1 parallel (if (< (aref X i 0) 0.0) ((fail 3))) (setf (aref Y i j) 0.0)))", renderer=Threads())
+    assert text.index("for (int64_t j") < text.index("__atomic_load_n(&ct_failed") < text.index("goto ct_next_j;") < text.index("ct_next_j: ;")
 
 
 def test_a_failing_parallel_loop_skips_the_rest() -> None:

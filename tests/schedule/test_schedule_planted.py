@@ -60,7 +60,7 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "stage: elements without a first sum are not seen": ("stage", "stage.beginning", unproven),
     "stage: cells that meet are not seen": ("stage", "staging.obstacle_to_one_to_one", lambda ref, axes, extents, context: None),
     "specialize: a size is taken for another": (
-        "specialize", "specialize._equalities", lambda cond, find=specialize._equalities: [(v, index(c.value + 1)) for v, c in find(cond)]),
+        "specialize", "specialize.equalities", lambda cond, find=specialize.equalities: [(v, index(c.value + 1)) for v, c in find(cond)]),
 }
 
 

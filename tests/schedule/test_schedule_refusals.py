@@ -101,7 +101,11 @@ REFUSALS = (
     ("E513", "(vectorize j)", "(for j 0 4 1 serial (if (< j M) ((incf (aref R j 0) (aref A 0 0)))))",
      "vectorize j: (aref A 0 0) is read only where the conditions of some lane hold"),
     # parallel
-    ("E514", "(parallel i) (parallel j)", ROWS.replace("(aref w i)", "(aref X i j)"), "parallel j: 'i' is parallel already, and one level is all there is"),
+    ("E514", "(parallel i) (parallel j)", "(for i 0 M 1 serial (setf (aref w i) x) (for j 0 N 1 serial (setf (aref X i j) x)))",
+     "parallel j: 'i' is parallel already, and one level is all there is"),
+    ("E514", "(parallel i) (parallel j)", "(for i 0 M 1 serial (for j 0 (min i N) 1 serial (setf (aref X i j) x)))", "parallel j: 'i' is parallel already"),
+    ("E514", "(parallel j) (parallel i)", ROWS.replace("(aref w i)", "(aref X i j)"), "parallel i: 'j' is parallel already"),
+    ("E514", "(parallel i) (parallel p)", MATMUL, "parallel p: 'i' is parallel already"),
     ("E514", "(parallel j) (parallel j)", ONE, "parallel j: it is parallel already"),
     ("E514", "(parallel j)", ROWS, "parallel j: the loop over j is a reduction: every iteration accumulates into (aref w i)"),
     ("E514", "(parallel j)", "(for j 1 N 1 serial (setf (aref v j) (aref v (- j 1))))", "which may be the same element"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..core.expr import Expr, Op, Var, index
+from ..core.dtypes import is_integer
+from ..core.expr import Const, Expr, Op, Var, index
 from ..core.node import Node
 from .affine import Linear
 from .context import Context
@@ -50,6 +51,14 @@ def conjuncts(mask: Expr) -> tuple[Expr, ...]:
         case Op("and", (a, b)):
             return (*conjuncts(a), *conjuncts(b))
     return (mask,)
+
+
+def equalities(cond: Expr) -> Iterator[tuple[Var, Const]]:
+    """The whole numbers that names have where the condition holds."""
+    for part in conjuncts(cond):
+        match part:
+            case Op("eq", (Var() as name, Const() as value)) | Op("eq", (Const() as value, Var() as name)) if is_integer(name.dtype):
+                yield name, value
 
 
 def lane_of(value: Expr, lane: Var = LANE) -> Expr | None:

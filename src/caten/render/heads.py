@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..core.expr import Const
+from ..core.expr import Const, Var
 from ..core.rewrite import free_names
 from ..loop.statements import Fail, For, If, Let, Local, Ref, Stmt, Vref
 from . import caches
@@ -23,6 +23,20 @@ def parallel(loop: For, pragma: str, expressions: Expressions) -> str:
     if free_names(total) & inside or any(isinstance(n, Ref) for n in total.unique()):    # type: ignore[operator]   # it is a set
         return pragma
     return f"{pragma} if ({expressions.text(in_float64(total))} > {THRESHOLD})"
+
+
+def together(loop: For) -> tuple[For, ...]:
+    """A parallel loop and those alone in it, each in the one before, that are parallel, too: threads share all of their iterations."""
+    loops = [loop]
+    while len(loops[-1].body) == 1:
+        (inner,) = loops[-1].body
+        if not isinstance(inner, For) or inner.mark != "parallel" or not isinstance(inner.step, Const):
+            break
+        outer = {loop.name for loop in loops}
+        if any(isinstance(n, Ref) or isinstance(n, Var) and n.name in outer for e in (inner.lo, inner.hi) for n in e.unique()):
+            break                                        # OpenMP must know how many there are before the first
+        loops.append(inner)
+    return tuple(loops)
 
 
 def is_for_a_team(loop: For) -> bool:

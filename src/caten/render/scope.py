@@ -2,10 +2,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from ..core.dtypes import DTYPES, computed, is_packed
 from ..core.expr import Bitcast, Cast, Expr, Op, Var
+from ..core.node import substitute
+from ..loop.accesses import equalities
 from ..loop.statements import Shuffle
 from .bodies import COMPARISONS
 from .code import Code
@@ -74,6 +78,17 @@ class Scope(ABC):
         """The C name of a variable or buffer."""
         self.used[name] = None
         return self.names.of(name)
+
+    @contextmanager
+    def given(self, cond: Expr) -> Iterator[None]:
+        """Where a condition holds that says what a size is, this number is in the place of the size in the shapes of arrays."""
+        known = dict(equalities(cond))
+        before = dict(self.views)
+        for name, view in before.items() if known else ():
+            shape, strides = [tuple([substitute(e, known) for e in axes]) for axes in (view.shape, view.strides)]
+            self.views[name] = replace(view, shape=shape, strides=strides)
+        yield
+        self.views.update(before)
 
     @abstractmethod
     def value(self, expr: Expr) -> Code:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from ..core.dtypes import DTYPES
@@ -138,7 +138,7 @@ class KernelBody(Lines):
             self.expressions.vectors[name] = (lanes, self.expressions.mask_bits(value) if dtype == "bool" else 0)
 
     def _branch(self, stmt: If, head: str = "if") -> None:
-        with self.braces(f"{head} ({self.expressions.text(stmt.cond)})", "}"):
+        with self.braces(f"{head} ({self.expressions.text(stmt.cond)})", "}"), self.expressions.given(stmt.cond):
             self.block(stmt.then)
         match stmt.otherwise:
             case ():
@@ -181,11 +181,12 @@ class KernelBody(Lines):
         if self.parallel and not self._threaded and not self._gathered and self.region[0] and heads.is_for_a_team(loop):
             gather = heads.parallel(loop, self.region[0], self.expressions)
         if gather:
-            self.line(gather)
-            self._gathered = True
-            with self._header(loop, name):
-                self.block(loop.body)
-            self._gathered = False
+            with self._copies(loop):
+                self.line(gather)
+                self._gathered = True
+                with self._header(loop, name):
+                    self.block(loop.body)
+                self._gathered = False
             return
         copies = heads.copies(loop) if loop.mark == "unroll" else int(is_rest)
         with self._header(loop, name, self.marks["unroll"].format(count=copies) + " " if copies and self.marks["unroll"] else ""):
@@ -219,20 +220,23 @@ class KernelBody(Lines):
         return self.expressions.value(bound).at(12)
 
     def _threads(self, loop: For, pragma: str) -> None:
-        name, fails = self.expressions.names.of(loop.name), any(isinstance(n, Fail) for n in loop.unique())
-        limit = self._once(loop.hi, f"ct_{loop.name}_end")
-        if not isinstance(loop.step, Const):
-            raise error("E612", f"loop {loop.name}: a parallel loop needs a constant step", hint="mark it serial")
+        fails, lines = any(isinstance(n, Fail) for n in loop.unique()), []
+        loops = heads.together(loop)
+        for each in loops:
+            if not isinstance(each.step, Const):
+                raise error("E612", f"loop {each.name}: a parallel loop needs a constant step", hint="mark it serial")
+            name, sign, limit = self.expressions.names.of(each.name), "<" if each.step.value > 0 else ">", self._once(each.hi, f"ct_{each.name}_end")
+            lines.append(f"for (int64_t {name} = {self.expressions.text(each.lo)}; {name} {sign} {limit}; {heads.advance(name, each.step.value)})")
         self._threaded = True
-        sign = "<" if loop.step.value > 0 else ">"
-        with self._team(loop, pragma), self.braces(
-                f"for (int64_t {name} = {self.expressions.text(loop.lo)}; {name} {sign} {limit}; {heads.advance(name, loop.step.value)})"):
+        with self._team(loop, pragma, f" collapse({len(loops)})" if len(loops) > 1 else ""), ExitStack() as nested:
+            for line in lines:
+                nested.enter_context(self.braces(line))
             if any(isinstance(n, Local) and in_block(n) for n in loop.unique()):
                 self.line("const int64_t ct_thread = omp_get_thread_num();")
             if fails:
                 self._label = f"ct_next_{name}"
                 self.line("if (__atomic_load_n(&ct_failed, __ATOMIC_RELAXED)) continue;")
-            self.block(loop.body)
+            self.block(loops[-1].body)
             if fails:
                 self.line(f"{self._label}: ;")
         if fails:
@@ -240,19 +244,42 @@ class KernelBody(Lines):
         self._label, self._threaded = None, False
 
     @contextmanager
-    def _team(self, loop: For, pragma: str) -> Iterator[None]:
+    def _team(self, loop: For, pragma: str, collapsed: str) -> Iterator[None]:
         """The loop shared by threads; where they store past the caches, each has a fence behind its part."""
-        if not caches.streams(loop):
-            self.line(pragma)
+        if self._gathered:
+            self.line(pragma + collapsed)
             yield
             return
-        self._fence()
-        start, share = self.region
-        self.line(start + pragma.removeprefix(self.marks["parallel"]))
-        with self.braces(""):
-            self.line(share)
-            yield
+        streams = caches.streams(loop)
+        if streams:
             self._fence()
+        with self._copies(loop):
+            if not streams:
+                self.line(pragma + collapsed)
+                yield
+                return
+            start, share = self.region
+            self.line(start + pragma.removeprefix(self.marks["parallel"]))
+            with self.braces(""):
+                self.line(share + collapsed)
+                yield
+                self._fence()
+
+    @contextmanager
+    def _copies(self, loop: For) -> Iterator[None]:
+        """The line that follows starts threads: each has copies of the scalars and pointers from outside that it uses. What it shares, the C compiler
+        would read again after every store of a vector."""
+        at, outside = len(self.lines), self.expressions.used
+        self.expressions.used = {}
+        yield
+        inside, self.expressions.used = self.expressions.used, {**outside, **self.expressions.used}
+        own = {n.declares()[0] for n in loop.unique() if isinstance(n, (For, Let, Local))}
+        scalars = {*self.expressions.indices, *[n.name for n in self.kernel.unique() if isinstance(n, Var)]}
+        pointers = {n.name for n in self.kernel.unique() if isinstance(n, Local) and in_block(n)}
+        pointers |= {name for name, view in self.expressions.views.items() if view.outside}
+        copied = [self.expressions.names.of(name) for name in inside if name in scalars | pointers and name not in own]
+        if copied:
+            self.lines[at] += f" firstprivate({', '.join(copied)})"
 
     def _fence(self) -> None:
         if self._streamed:

@@ -36,6 +36,8 @@ def beginning(program: LoopProgram, found: For, ref: Aref, axes: Sequence[For], 
         raise ValueError(reason)
     needed = [*map(_not, conds),
               *[Op("le", (loop.hi, loop.lo)) for loop in sums if not outside.proves(Op("lt", (loop.lo, loop.hi)))]]
+    at = context_at(program, blank)
+    needed = [cond for cond in needed if not at.refutes(cond)]
     stays = (If(_joined("or", needed), (blank,)),) if needed else ()
     first = [Op("eq", (Var(loop.name, "i64"), loop.lo)) for loop in sums]
     return replaced(program, blank, *stays), _joined("and", first) if first else TRUE

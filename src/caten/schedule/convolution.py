@@ -16,7 +16,7 @@ from ..loop.affine import linear
 from ..loop.statements import Local
 from .classify import Chain, Contraction, chain_of, contraction, fastest_axis, has_constant_extent
 from .draft import Draft
-from .gemm import MOST_STEPS, ROWS_AHEAD, is_rare, products
+from .gemm import MOST_STEPS, ROWS_AHEAD, is_rare, products, summed
 from .nests import loops_in, mentions
 from .tiles import gemm_tile
 
@@ -90,14 +90,6 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool) -
     draft.tries(("prefetch", next(n for n in left if n.startswith(f"{oii}_")), c.left.buffer, draft.choice("gemm.ahead", ROWS_AHEAD)))
     if window and products(draft, window[-1:]) in range(2, draft.choice("gemm.steps", MOST_STEPS) + 1):
         draft.take("unroll", window[-1])
-
-
-def summed(draft: Draft, loop: str, buffer: str, *axes: str) -> tuple[str, ...]:
-    """Partial sums in registers; where a nest before only sets what they are added to, the first of them does. The new loops."""
-    before = {loop.name for loop in loops_in(draft.program)}
-    if not draft.tries(("stage", loop, buffer, "begin", "register", *axes)):
-        draft.take("stage", loop, buffer, "partial", "register", *axes)
-    return tuple([loop.name for loop in loops_in(draft.program) if loop.name not in before])
 
 
 def _width(draft: Draft) -> int:

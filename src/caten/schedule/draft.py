@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ..core.expr import Var
 from ..errors import CatenError
 from ..loop.statements import For, LoopProgram
 from .choices import DEFAULTS, HOLES, Choices
@@ -54,6 +55,15 @@ class Draft:
     def thread(self, *names: str) -> bool:
         """Make the first of these loops that may be parallel so. Asked early, while the body is small, the question is cheap."""
         return any(self.tries(("parallel", name)) for name in names)
+
+    def thread_two(self, *names: str) -> bool:
+        """That, and the next of them with it, where it is alone in the first and longer ones may be shared: a batch may be of one."""
+        for name, *inner in [names[n:n + 2] for n in range(len(names))]:
+            if self.tries(("parallel", name)):
+                if inner and isinstance(self.loop(name).hi, Var):
+                    self.tries(("parallel", inner[0]))
+                return True
+        return False
 
     def loop(self, name: str) -> For:
         """The loop of this name, which exists."""

@@ -15,6 +15,7 @@ from ..loop.affine import canonical
 from ..loop.statements import Aref, Local, Vref
 from .classify import Contraction, contiguous_loop
 from .draft import Draft
+from .nests import loops_in
 from .tiles import gemm_tile
 
 PANELS = 32                     # of the right operand, packed at once
@@ -53,7 +54,7 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
         draft.thread(panels[0])
         if not beside:
             draft.thread(next(name for name in panels if name.startswith(f"{jo}_r")))
-    visits = draft.take("stage", ki, c.out.buffer, "partial", "register", iii, ji)
+    visits = summed(draft, ki, c.out.buffer, iii, ji)
     for loop in reversed((*inner, iii)):
         draft.tries(("hoist", loop))
     made = [name for name in (*panels, *visits) if not is_rare(name, (*panels, *visits))]
@@ -76,6 +77,15 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
         draft.take("unroll", inner[-1])
     if (count := draft.choice("gemm.unroll", 1)) > 1:
         draft.attempts(partial(_written_out, name=ki, count=count))
+
+
+def summed(draft: Draft, loop: str, buffer: str, *axes: str, how: str = "partial") -> tuple[str, ...]:
+    """Sums in registers; where a nest before only sets what they are added to, the first of them does, and they are staged as `how` says where there
+    is no such nest. The new loops."""
+    before = {loop.name for loop in loops_in(draft.program)}
+    if not draft.tries(("stage", loop, buffer, "begin", "register", *axes)):
+        draft.take("stage", loop, buffer, how, "register", *axes)
+    return tuple([loop.name for loop in loops_in(draft.program) if loop.name not in before])
 
 
 def _written_out(draft: Draft, name: str, count: int) -> None:

@@ -9,6 +9,7 @@ from ..core.program import Machine
 from ..errors import error
 from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, reduction
 from .draft import Draft
+from .gemm import summed
 from .streams import sums_along
 from .tiles import gemm_tile
 
@@ -60,7 +61,7 @@ def unpacked(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes
     draft.take("reorder", k, ii, ji)
     if threads:
         draft.thread(*batch)
-    made = draft.take("stage", k, c.out.buffer, "accumulate", "register", ii, ji)
+    made = summed(draft, k, c.out.buffer, ii, ji, how="accumulate")
     for name in (ji, *[n for n in made if n.startswith(f"{ji}_")]):
         group, lane = draft.take("split", name, lanes)
         draft.take("vectorize", lane)

@@ -48,11 +48,14 @@ def find(program: LoopProgram, name: str, step: str) -> For:
 
 
 def replaced(program: LoopProgram, old: For, *new: Stmt) -> LoopProgram:
-    """The program with `new` in the place of one loop (whose name occurs once)."""
+    """The program with `new` in the place of one loop (whose name occurs once); a condition that has nothing left to decide goes with it."""
     def go(node: Node) -> Any:
         if node is old:
             return new
-        return node.map(go) if isinstance(node, For | If | Kernel) and old in loops_in(node) else node
+        if not isinstance(node, For | If | Kernel) or old not in loops_in(node):
+            return node
+        made = node.map(go)
+        return () if isinstance(made, If) and not made.then and not made.otherwise else made
     return program.map(go)  # type: ignore[no-any-return]   # Node.map gives a node of its own class
 
 

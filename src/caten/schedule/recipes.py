@@ -109,12 +109,12 @@ def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
         return
     if chain.is_leaf:
         if not any(draft.attempts(recipe) for recipe in _recipes(draft.program, chain, machine, threads)) and threads:
-            draft.thread(*chain.names)
+            draft.thread_two(*chain.names)
         return
     inner = list(outermost(chain.body))
     if threads and are_rows(chain, inner):
         draft.attempts(partial(rows_of_one, chain=chain, passes=inner, machine=machine, threads=threads))
-    threaded = threads and draft.thread(*chain.names)
+    threaded = threads and draft.thread_two(*chain.names)
     asking = ahead(draft.program, chain, inner)
     for loop in sorted([loop.name for loop in inner], key=lambda name: asking is None or name != asking.loop):
         _nest(draft, loop, machine, threads and not threaded)

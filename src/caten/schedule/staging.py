@@ -152,14 +152,13 @@ class Tile:
     def _check_threads(self) -> None:
         """Storing back what no iteration wrote is harmless on one thread; on several, the tiles of two threads must not meet."""
         around = enclosing(self.program, self.found)
-        wide = next((n for n, loop in enumerate(around) if loop.mark == "parallel"), None)
-        if wide is None:
-            return
-        thread, within = around[wide], [loop.name for loop in (*around[wide + 1:], *self.inner)]
         ranges = [e for loop in self.inner if loop not in self.axes for e in (loop.lo, loop.hi)]
-        if not self.is_conditional and not mentions(tuple(ranges), (thread.name,)):
-            return
-        if not any(stride_in(i, thread.name) and not mentions(i, within) for i in self.ref.index):
+        for wide, thread in enumerate(around):
+            within = [loop.name for loop in (*around[wide + 1:], *self.inner)]
+            if thread.mark != "parallel" or not (self.is_conditional or mentions(tuple(ranges), (thread.name,))):
+                continue
+            if any(stride_in(i, thread.name) and not mentions(i, within) for i in self.ref.index):
+                continue
             raise self.refuse(f"what is not written under its conditions would be stored back while other iterations of '{thread.name}' write it")
 
     def _check_one_to_one(self) -> None:

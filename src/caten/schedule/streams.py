@@ -48,7 +48,7 @@ def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads
     if threads and not total.kept and len(total.summed) == 1 and draft.attempts(partial(_in_blocks, total=total, lanes=lanes)):
         return
     if threads:
-        draft.thread(*total.kept)
+        draft.thread_two(*total.kept)
     outer = sweep(draft, total.summed[-1], (total.out.buffer,), lanes, draft.choice("sums.vectors", SUMS_AT_ONCE), masks=masks)
     _contracted(draft, outer, total.out)
 
@@ -90,7 +90,7 @@ def maps_with_sums(draft: Draft, chain: Chain, lanes: int, threads: bool) -> Non
     if not sums or len(set(sums)) < len(sums):
         raise error("E515", f"'{loop}' does not add something to single places, once to each")
     if threads:
-        draft.thread(*chain.names[:-1])
+        draft.thread_two(*chain.names[:-1])
     _ask(draft, chain, sweep(draft, loop, tuple(sums), lanes, count), lanes * count)
 
 
@@ -165,8 +165,8 @@ def sweep(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, count: int
     """Vectors along a loop, `count` at once, and what is left of it in vectors with masks; the arrays `sums` are added up in as many vectors, which a
     tree adds up at the end. The name of the new loop, which is parallel where none of those `around` may be (None: no threads)."""
     outer, inner, *rest = cut(draft, loop, lanes * count)
-    if around is not None:
-        draft.thread(*around, outer)
+    if around is not None and not draft.thread_two(*around):
+        draft.thread(outer)
     for name in rest if masks else ():
         draft.attempts(partial(_masked, loop=name, lanes=lanes))
     group, lane = draft.take("split", inner, lanes) if draft.loop(inner).hi != index(lanes) else ("", inner)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ...loop.dependence import obstacle_to_parallel
 from ...loop.statements import LoopProgram
-from ..nests import enclosing, find, loops_in, refusal, replaced
+from ..nests import enclosing, find, loops_in, mentions, refusal, replaced
 
 
 def parallel(program: LoopProgram, loop: str) -> LoopProgram:
@@ -11,14 +11,24 @@ def parallel(program: LoopProgram, loop: str) -> LoopProgram:
 
         (parallel i)
         (for i 0 M 1 serial …)    ->    (for i 0 M 1 parallel …)
+    Where one loop is too short for all threads, so may be the one alone in it, if its range does not depend on the first: then threads share the
+    iterations of both.
+        (parallel j)
+        (for i 0 M 1 parallel           (for i 0 M 1 parallel
+          (for j 0 N 1 serial …))  ->     (for j 0 N 1 parallel …))
     """
     step = f"parallel {loop}"
     found = find(program, loop, step)
     if found.mark == "parallel":
         raise refusal("E514", step, "it is parallel already")
-    others = [other.name for other in (*enclosing(program, found), *loops_in(found.body)) if other.mark == "parallel"]
+    around = list(enclosing(program, found))
+    shared = found
+    while around and around[-1].mark == "parallel" and around[-1].body == (shared,) and not mentions((found.lo, found.hi), (around[-1].name,)):
+        shared = around.pop()
+    others = [other.name for other in (*around, *loops_in(found.body)) if other.mark == "parallel"]
     if others:
-        raise refusal("E514", step, f"'{others[0]}' is parallel already, and one level is all there is", "make the outermost loop parallel alone")
+        raise refusal("E514", step, f"'{others[0]}' is parallel already, and one level is all there is",
+                      "make the outermost loop parallel alone, or two of which one is alone in the other")
     reason = obstacle_to_parallel(program, loop)
     if reason is not None:
         raise refusal("E514", step, reason)

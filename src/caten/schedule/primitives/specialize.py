@@ -1,15 +1,12 @@
 """specialize: a nest of its own for the calls of which something is known."""
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from ...core.dtypes import is_integer
-from ...core.expr import Const, Expr, Op, Var
 from ...core.naming import Names
 from ...core.node import substitute
 from ...core.text import flat
-from ...loop.accesses import conjuncts
+from ...loop.accesses import equalities
 from ...loop.statements import If, LoopProgram
 from ..conditions import condition
 from ..names import copied
@@ -39,13 +36,6 @@ def specialize(program: LoopProgram, loop: str, cond: Any, ending: str = "s") ->
     for holds, shown in ((known.proves, "always"), (known.refutes, "never")):
         if holds(test):
             raise refusal("E520", step, f"the condition {shown} holds there")
-    special = substitute(copied((found,), ending, Names.of(program)), dict(_equalities(test)))
+    special = substitute(copied((found,), ending, Names.of(program)), dict(equalities(test)))
     return replaced(program, found, If(test, tidied(special), (found,)))
 
-
-def _equalities(cond: Expr) -> Iterator[tuple[Var, Const]]:
-    """The whole numbers that names have where the condition holds."""
-    for part in conjuncts(cond):
-        match part:
-            case Op("eq", (Var() as name, Const() as value)) | Op("eq", (Const() as value, Var() as name)) if is_integer(name.dtype):
-                yield name, value
