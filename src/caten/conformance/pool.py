@@ -41,6 +41,8 @@ class Child:
         if self.pid == 0:
             os.close(self.reader)
             _send_all(work, writer)                                 # never returns
+        with contextlib.suppress(OSError):
+            os.setpgid(self.pid, self.pid)                          # as the child does: who is first makes sure of it for `kill`
         self.ended = False
         isolate.CHILDREN.add(self.pid)
         os.close(writer)

@@ -33,7 +33,7 @@ def together(loop: For) -> tuple[For, ...]:
         if not isinstance(inner, For) or inner.mark != "parallel" or not isinstance(inner.step, Const):
             break
         outer = {loop.name for loop in loops}
-        if any(isinstance(n, Ref) or isinstance(n, Var) and n.name in outer for e in (inner.lo, inner.hi) for n in e.unique()):
+        if any(isinstance(n, Ref) or (isinstance(n, Var) and n.name in outer) for e in (inner.lo, inner.hi) for n in e.unique()):
             break                                        # OpenMP must know how many there are before the first
         loops.append(inner)
     return tuple(loops)
