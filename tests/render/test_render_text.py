@@ -160,6 +160,14 @@ def test_threads_share_the_iterations_of_loops_alone_in_each_other(nest: str, lo
     assert re.findall(r"collapse\((\d)\)", rendered(nest, renderer=Threads())) == [str(loops)] * (loops > 0)
 
 
+def test_threads_have_copies_of_what_they_use_from_outside() -> None:
+    text = rendered("""(let a f32 (aref X 0 0)) (local t f32 (2) stack) (local b f32 (M) scratch)
+      (for k 0 M 1 serial (setf (aref t 0) a) (setf (aref b k) a)
+        (for i 0 M 1 parallel (let c f32 (* a (aref b i))) (for j 0 N 1 serial (setf (aref Y i j) (+ (+ c (aref t 0)) (cast f32 k))))))""", renderer=Threads())
+    (copied,) = re.findall(r"firstprivate\((.*)\)", text)
+    assert sorted(copied.split(", ")) == ["N", "Y", "a", "b", "k"]                     # and not the array t, nor what is declared inside
+
+
 def test_a_check_in_two_loops_that_threads_share_leaves_the_inner_one() -> None:
     text = rendered("(for i 0 M 1 parallel (for j 0 N 1 parallel (if (< (aref X i 0) 0.0) ((fail 3))) (setf (aref Y i j) 0.0)))", renderer=Threads())
     assert text.index("for (int64_t j") < text.index("__atomic_load_n(&ct_failed") < text.index("goto ct_next_j;") < text.index("ct_next_j: ;")

@@ -274,10 +274,11 @@ class KernelBody(Lines):
         yield
         inside, self.expressions.used = self.expressions.used, {**outside, **self.expressions.used}
         own = {n.declares()[0] for n in loop.unique() if isinstance(n, (For, Let, Local))}
-        scalars = {*self.expressions.indices, *[n.name for n in self.kernel.unique() if isinstance(n, Var)]}
-        pointers = {n.name for n in self.kernel.unique() if isinstance(n, Local) and in_block(n)}
-        pointers |= {name for name, view in self.expressions.views.items() if view.outside}
-        copied = [self.expressions.names.of(name) for name in inside if name in scalars | pointers and name not in own]
+        views = self.expressions.views
+        known = {*self.expressions.indices, *[name for name, view in views.items() if view.outside]}
+        known |= {n.name for n in self.kernel.unique() if isinstance(n, Var) or (isinstance(n, Local) and in_block(n))}
+        known |= {n.name for view in views.values() for e in view.strides for n in e.unique() if isinstance(n, Var)}
+        copied = [self.expressions.names.of(name) for name in inside if name in known and name not in own]
         if copied:
             self.lines[at] += f" firstprivate({', '.join(copied)})"
 

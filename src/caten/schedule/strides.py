@@ -1,4 +1,4 @@
-"""Every second element of a row as a vector: the row is read as a vector of twice the lanes, and half of them are kept."""
+"""Every second, third or fourth element of a row as a vector: the row is read as a vector of more lanes, and some of them are kept."""
 from __future__ import annotations
 
 from ..core.expr import Const, Expr, Op, index
@@ -8,15 +8,16 @@ from ..loop.context import Context
 from ..loop.statements import ZERO, Aref, Ramp, Shuffle, Splat, Vref
 
 MOST_LANES = 64
+FARTHEST = 4                   # elements from lane to lane, from which on single elements are read
 
 
-def every_second(ref: Aref, first: Aref, lanes: int, mask: Expr | None, shape: tuple[Expr, ...], context: Context) -> Shuffle | None:
-    """The elements `ref`, of which the last index grows by 2 from lane to lane and `first` is the first: zeros where a condition of the mask that
-    `doubled` knows fails. None where what lies between them is not shown to be there."""
-    count = 2 * lanes
-    if count > MOST_LANES:
+def apart(ref: Aref, first: Aref, step: int, lanes: int, mask: Expr | None, shape: tuple[Expr, ...], context: Context) -> Shuffle | None:
+    """The elements `ref`, of which the last index grows by `step` from lane to lane and `first` is the first: zeros where a condition of the mask
+    that `spread` knows fails. None where what lies between them is not shown to be there, or there is too much of it."""
+    count = 1 << ((lanes - 1) * step).bit_length()
+    if not 2 <= step <= FARTHEST or count > MOST_LANES:
         return None
-    conds = [wide for cond in (conjuncts(mask) if mask is not None else ()) if (wide := doubled(cond)) is not None]
+    conds = [wide for cond in (conjuncts(mask) if mask is not None else ()) if (wide := spread(cond, step, count)) is not None]
     for cond in conds:
         if isinstance(cond, Splat):
             context = context.given(cond.arg)
@@ -31,25 +32,30 @@ def every_second(ref: Aref, first: Aref, lanes: int, mask: Expr | None, shape: t
     wide = None
     for cond in conds:
         wide = cond if wide is None else Op("and", (wide, cond))
-    return Shuffle(Vref(ref.buffer, count, first.index, -1, wide, ref.type), tuple(range(0, count, 2)))
+    return Shuffle(Vref(ref.buffer, count, first.index, -1, wide, ref.type), kept(step, lanes))
 
 
-def doubled(cond: Expr) -> Expr | None:
-    """A condition on twice the lanes, of which every second one is a lane of `cond`; None where it is not known for those between."""
+def kept(step: int, lanes: int) -> tuple[int, ...]:
+    """The lanes that are kept."""
+    return tuple(range(0, step * lanes, step))
+
+
+def spread(cond: Expr, step: int, count: int) -> Expr | None:
+    """A condition on `count` lanes, of which every `step`th is a lane of `cond`; None where it is not known for those between."""
     match cond:
-        case Splat(count=count, arg=arg):
-            return Splat(2 * count, arg)
-        case Ramp(count=count, base=base, step=Const(value=step)) if step % 2 == 0:
-            return Ramp(2 * count, base, index(step // 2))
+        case Splat(arg=arg):
+            return Splat(count, arg)
+        case Ramp(base=base, step=Const(value=by)) if by % step == 0:
+            return Ramp(count, base, index(by // step))
         case Op(fn=fn, args=args) if cond.lanes > 1:
-            wide = [doubled(a) for a in args]
+            wide = [spread(a, step, count) for a in args]
             return None if None in wide else Op(fn, tuple([w for w in wide if w is not None]))
     return None
 
 
 def is_zero_without(vector: Expr, test: Expr) -> bool:
-    """Does a vector of every second element hold zero where `test` fails?"""
+    """Does a vector of elements that lie apart hold zero where `test` fails?"""
     match vector:
-        case Shuffle(arg=Vref(mask=mask), picks=picks) if mask is not None and picks == tuple(range(0, 2 * len(picks), 2)):
-            return all(doubled(part) in conjuncts(mask) for part in conjuncts(test))
+        case Shuffle(arg=Vref(count=count, mask=mask), picks=(0, step, *_) as picks) if mask is not None and picks == kept(step, len(picks)):
+            return step > 1 and all(spread(part, step, count) in conjuncts(mask) for part in conjuncts(test))
     return False

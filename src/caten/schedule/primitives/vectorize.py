@@ -34,7 +34,7 @@ from ...loop.statements import (
 from ..classify import fastest_axis
 from ..nests import context_at, find, mentions, reads_memory, refusal, replaced, stride_in
 from ..shapes import is_inside, shapes
-from ..strides import every_second, is_zero_without
+from ..strides import apart, is_zero_without
 from ..tidy import tidied
 
 MAX_LANES = 64
@@ -217,14 +217,15 @@ class _Widening:
         return Vref(ref.buffer, self.lanes, where, axis, None if mask is None else self.flip(mask, flipped), ref.type), flipped
 
     def spread(self, ref: Aref, mask: Expr | None) -> Expr | None:
-        """Every second element of a row, where it is that."""
+        """Every second, third or fourth element of a row, where it is that."""
         shape = self.shapes.get(ref.buffer)
         if ref.buffer in self.wide or shape is None or not ref.index or fastest_axis(self.program, ref) != len(ref.index) - 1:
             return None
-        if stride_in(ref.index[-1], self.var.name) != 2 or any(self.varies(i) for i in ref.index[:-1]) or self.holds_wide(ref.index[-1]):
+        step = stride_in(ref.index[-1], self.var.name)
+        if step is None or step < 2 or any(self.varies(i) for i in ref.index[:-1]) or self.holds_wide(ref.index[-1]):
             return None
         first = ref.replace(index=tuple([canonical(substitute(i, {self.var: self.lo})) for i in ref.index]))
-        return every_second(ref, first, self.lanes, mask, shape, self.context)
+        return apart(ref, first, step, self.lanes, mask, shape, self.context)
 
     def chosen(self, place: Ref, vector: Expr) -> Setf:
         """A register set as a whole, to what it was where the mask fails."""
