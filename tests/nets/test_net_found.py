@@ -48,6 +48,10 @@ PROVEN = {
         ["I{uint8}[M]"], "C{int32}[7]",
         "(dotimes (i 7) (setf (aref C i) (cast int32 i))) (loop (i 1 -1 -1) (setf (aref C i) (where (or (and (/= (aref C 3) (aref C 0)) "
         "(< (aref C i) (aref C i))) (>= (aref C i) 100)) (aref C (cast int (aref I (mod i M)))) (aref C 2))))"),
+    "a conversion that keeps all values only where a condition holds": (
+        ["A{int8}[N 5]"], "C{int32}[M]",
+        "(dotimes (i M) (set x (cast int32 i)) (setf (aref C i) (cast int32 (where (and (<= i 1) (> (cast int32 100) x)) (aref A (mod i N) 0) "
+        "(cast int8 2)))))"),
     "a check apart from what relies on it, in a padded tail": (
         ["A{int64}[K]"], "C{int64}[1 33]",
         "(dotimes (i 33) (dotimes (j 1) (setf (aref C j i) (cond ((isnan (cast float 0.1)) (aref A j)) ((<= 0 3) (aref A j)) (t (cast int64 i))))))"),

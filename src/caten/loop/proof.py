@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..core.dtypes import is_integer
-from ..core.expr import Const, Expr, Op, Var
+from ..core.expr import Cast, Const, Expr, Op, Var
 from . import isl
 from .affine import Linear, expression, of_atom, without
 from .integer_sets import Constraint, Empty, Point, System, Unknown, decide
@@ -142,6 +142,8 @@ def _system(known: Assumptions, goal: Alternative, widely: bool) -> tuple[list[C
 def _laws(known: Assumptions, atom: Expr) -> Iterator[tuple[Alternative, ...]]:
     """What defines an atom, as clauses."""
     it = of_atom(atom)
+    if isinstance(atom, Cast) and (form := known.linear(atom)) != it:              # more is known of it here than where it was first met
+        yield ((Constraint(form - it, equal=True),),)
     match atom:
         case Op(fn="floordiv", args=(a, b)) if is_integer(atom.dtype):
             e, d = known.linear(a), known.linear(b)
