@@ -52,6 +52,9 @@ PROVEN = {
         ["A{int8}[N 5]"], "C{int32}[M]",
         "(dotimes (i M) (set x (cast int32 i)) (setf (aref C i) (cast int32 (where (and (<= i 1) (> (cast int32 100) x)) (aref A (mod i N) 0) "
         "(cast int8 2)))))"),
+    "a tile of which one index is a remainder and one a quotient": (
+        ["A{uint64}[N 17 N]<1 2 0>"], "C{uint64}[N N]<1 0>",
+        "(dotimes (i N) (dotimes (j N) (setf (aref C j i) (aref A i (mod j 17) (floordiv j 2)))))"),
     "a check apart from what relies on it, in a padded tail": (
         ["A{int64}[K]"], "C{int64}[1 33]",
         "(dotimes (i 33) (dotimes (j 1) (setf (aref C j i) (cond ((isnan (cast float 0.1)) (aref A j)) ((<= 0 3) (aref A j)) (t (cast int64 i))))))"),

@@ -18,7 +18,7 @@ from .affine import Linear, constant, expression, linear, of_atom
 from .conditions import alternatives, conjuncts, disproofs, product_bound
 from .effects import NOTHING, reads, writes
 from .integer_sets import Constraint
-from .proof import Alternative, Clause, Range, is_false, refuted
+from .proof import PATIENCE, Alternative, Clause, Range, is_false, refuted
 from .statements import Aref, Barrier, Fail, For, If, Incf, Let, Setf, Stmt
 from .values import GREATEST_BYTES, GREATEST_SIZE, Valuation
 
@@ -222,6 +222,10 @@ class Context(Valuation):
             return True
         return self.depth > 0 and self._once(("excludes", constraints, widely), lambda: refuted(self._within_proof, constraints, widely))
 
+    def patient(self) -> Context:
+        """The same assumptions for questions that are worth more work than is usual: asked seldom, and only after a proof failed."""
+        return self._once("patient", lambda: replace(self, memo={}, patience=PATIENCE))
+
     @property
     def _within_proof(self) -> Context:
         """The same assumptions for the questions of a proof. Their answers are others, remembered apart: so no answer depends on itself, nor on
@@ -236,7 +240,7 @@ class Context(Valuation):
 
     def _with(self, **changes: Any) -> Context:
         own = {"ranges": self.ranges, "clauses": self.clauses, "values": self.values, "conditions": self.conditions, "bound": self.bound,
-               "unreachable": self.unreachable}
+               "unreachable": self.unreachable, "patience": self.patience}
         return Context(**{**own, **changes})
 
     def _valued(self, name: str, form: Linear, dtype: str) -> Context:

@@ -19,6 +19,7 @@ NEAR = 1 << 31                 # bounds beyond this are left out of a proof, unl
 MAX_DEPTH = 2                  # proofs inside proofs: what a deeper one would have to show is not shown
 MAX_FACTS = 64                 # rows after which no more is asked about further atoms
 MAX_SEARCH = 2000              # rows read and combined in one proof with all its cases; half as many in a proof inside it, and so on
+PATIENCE = 8                   # by how much more where the answer decides whether a program is refused
 ISL_WORK = 8                   # what isl does to a row
 MAX_PRODUCTS = 60              # derived facts about products in one proof
 
@@ -42,6 +43,8 @@ class Assumptions(Protocol):
     @property
     def depth(self) -> int: ...            # of the proofs that it may still make, one inside the other
     @property
+    def patience(self) -> int: ...         # by how much more work one may do than is usual
+    @property
     def clauses(self) -> tuple[Clause, ...]: ...
     def linear(self, expr: Expr) -> Linear: ...
     def atom_range(self, atom: Expr) -> Range: ...
@@ -57,7 +60,7 @@ def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool
     rows += _products(known, rows, splits)
     if widely:                     # asked for every sum that may wrap: no case distinctions
         return isinstance(decide(rows), Empty)
-    return _Search(MAX_SEARCH >> MAX_DEPTH - 1 - known.depth).excludes(System(rows), rows, splits)
+    return _Search(known.patience * MAX_SEARCH >> MAX_DEPTH - 1 - known.depth).excludes(System(rows), rows, splits)
 
 
 def is_false(c: Constraint) -> bool:

@@ -36,6 +36,7 @@ class Valuation(ABC):
     unreachable: bool = False
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     depth: int = MAX_DEPTH                                             # of the proofs that it may make, one inside the other
+    patience: int = 1                                                  # by how much more work a proof may do than is usual
 
     @abstractmethod
     def excludes(self, constraints: Alternative, widely: bool = False) -> bool:
