@@ -36,6 +36,10 @@ class Draft:
         self.program = apply(self.program, [step], self.verify)
         return tuple([loop.name for loop in loops_in(self.program) if loop.name not in before])
 
+    def special(self, names: tuple[str, ...], cond: tuple[object, ...], *ending: str) -> dict[str, str]:
+        """A copy of the nest of these loops for calls of which `cond` holds: the loops of the copy by the names of the originals."""
+        return dict(zip(names, self.take("specialize", names[0], cond, *ending), strict=True))
+
     def tries(self, *steps: tuple[object, ...]) -> bool:
         """Take all of `steps`, or none where one of them is refused."""
         return self.attempts(lambda draft: [draft.take(*step) for step in steps])

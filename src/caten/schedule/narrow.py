@@ -49,7 +49,7 @@ def unpacked(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes
     m, n, depth = [loops[name].hi for name in (c.rows[-1], c.columns[-1], c.sums[-1])]
     whole = ("and", ("=", ("mod", str(n), str(columns)), "0"), ("=", ("mod", str(m), str(rows)), "0"))
     fits = ("<=", ("*", str(depth), str(n)), str(2 * machine.cache_bytes[0] // DTYPES[c.out.dtype].bytes))
-    copies = dict(zip(chain.names, draft.take("specialize", chain.names[0], ("and", fits, whole), "d"), strict=True))
+    copies = draft.special(chain.names, ("and", fits, whole), "d")
     batch = tuple([copies[name] for name in c.batch])
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     if tuple(copies.values()) != (*batch, i, j, k):
@@ -73,7 +73,7 @@ def unpacked(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes
 
 def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int, threads: bool) -> None:
     """Every row of the left operand with the column, which is laid out in a row."""
-    copies = dict(zip(chain.names, draft.take("specialize", chain.names[0], ("=", size, "1")), strict=True))
+    copies = draft.special(chain.names, ("=", size, "1"))
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     order = tuple([n for n in copies.values() if n != j])
     if tuple(copies.values()) != (*order, j):
@@ -91,7 +91,7 @@ def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int
 
 def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, machine: Machine, lanes: int, threads: bool) -> None:
     """Several rows of the right operand at once, each times its element of the left one, added to vectors of the result."""
-    copies = dict(zip(chain.names, draft.take("specialize", chain.names[0], ("<", size, str(draft.choice("narrow.rows", FEW))), "r"), strict=True))
+    copies = draft.special(chain.names, ("<", size, str(draft.choice("narrow.rows", FEW))), "r")
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     block, j = draft.take("split", j, draft.choice("narrow.block", BLOCK), "min") if tuple(copies.values()) == (i, j, k) else ("", j)
     if not block:

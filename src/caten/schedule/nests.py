@@ -1,7 +1,7 @@
 """Loops of a program by their names: finding one, what surrounds it, and putting other statements in its place."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..core.expr import Const, Expr, Op, Var
@@ -9,7 +9,9 @@ from ..core.node import Node
 from ..errors import CatenError, did_you_mean, error
 from ..loop.affine import linear
 from ..loop.context import Context
-from ..loop.statements import Aref, For, If, Incf, Kernel, LoopProgram, Ref, Setf, Stmt, Transpose, Vref
+from ..loop.statements import Aref, For, If, Incf, Kernel, Local, LoopProgram, Ref, Setf, Stmt, Transpose, Vref
+
+Refusing = Callable[..., CatenError]  # a reason, and perhaps a hint, as an error
 
 
 def refusal(code: str, step: str, reason: str, hint: str | None = None) -> CatenError:
@@ -44,6 +46,14 @@ def find(program: LoopProgram, name: str, step: str) -> For:
     if name not in known:
         there = ", ".join(known) if known else "none"
         raise error("E501", f"{step}: there is no loop '{name}'; the loops are: {there}", hint=did_you_mean(name, list(known)))
+    return known[name]
+
+
+def local_array(program: LoopProgram, name: str, refuse: Refusing) -> Local:
+    """The local array called `name`; what `refuse` makes of the reason names the arrays there are."""
+    known = {n.name: n for kernel in program.kernels for n in kernel.unique() if isinstance(n, Local)}
+    if name not in known:
+        raise refuse(f"there is no local array '{name}'; these are: {', '.join(known) or 'none'}", did_you_mean(name, list(known)))
     return known[name]
 
 

@@ -1,17 +1,17 @@
 """A local array, the statements that compute it, and those that read it: what `compute_at` and `inline` work with."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import CatenError, did_you_mean
+from ..errors import CatenError
 from ..loop.effects import reads, writes, written
 from ..loop.level import verify
 from ..loop.statements import Fail, For, If, Kernel, Local, LoopProgram, Stmt
+from .nests import Refusing, local_array
 
 Stmts = tuple[Stmt, ...]
-Refusing = Callable[..., CatenError]  # a reason, and perhaps a hint, as an error
 FIELDS = {For: ("body",), If: ("then", "otherwise"), Kernel: ("body",)}
 
 
@@ -30,10 +30,8 @@ class Produced:
 def produced(program: LoopProgram, array: str, refuse: Refusing) -> Produced:
     """The array and who uses it. Raises what `refuse` makes of a reason where there is no such array, or where its producers do more than
     computing it, come after a reader, or read what changes before it is read."""
-    known = {stmt.name: (stmt, stmts) for stmts in lists(program) for stmt in stmts if isinstance(stmt, Local)}
-    if array not in known:
-        raise refuse(f"there is no local array '{array}'; these are: {', '.join(known) or 'none'}", did_you_mean(array, list(known)))
-    local, around = known[array]
+    local = local_array(program, array, refuse)
+    around = next(stmts for stmts in lists(program) if local in stmts)
     producers = tuple([s for s in around if array in writes(s)])
     readers = tuple([s for s in around if array in reads(s) and s not in producers])
     if not producers or not readers:

@@ -63,7 +63,7 @@ def sums_of_rows(draft: Draft, chain: Chain, total: Reduction, lanes: int, threa
 
 def _one_element(draft: Draft, chain: Chain, loop: For, lanes: int) -> None:
     """A copy of the nest for rows of one element."""
-    copies = dict(zip(chain.names, draft.take("specialize", chain.names[0], ("=", str(loop.hi), "1")), strict=True))
+    copies = draft.special(chain.names, ("=", str(loop.hi), "1"))
     others = [name for old, name in copies.items() if old != loop.name]
     if tuple(copies.values()) != (*others, copies[loop.name]):
         draft.take("reorder", *others, copies[loop.name])
@@ -140,7 +140,7 @@ def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int, thread
 
 def _one_column(draft: Draft, chain: Chain, loop: str, total: Reduction, lanes: int, threads: bool) -> None:
     """A copy of the nest for one column, which is summed like a row."""
-    copies = dict(zip(chain.names, draft.take("specialize", chain.names[0], ("=", str(draft.loop(loop).hi), "1")), strict=True))
+    copies = draft.special(chain.names, ("=", str(draft.loop(loop).hi), "1"))
     others = [name for old, name in copies.items() if old != loop]
     if tuple(copies.values()) != (*others, copies[loop]):
         draft.take("reorder", *others, copies[loop])

@@ -1,14 +1,14 @@
 """flatten: the last two axes of a tile as one, along which vectors may lie."""
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ...core.expr import Expr, Op
 from ...core.node import Node, substitute
-from ...errors import did_you_mean
 from ...loop.affine import canonical
-from ...loop.statements import Aref, Local, LoopProgram, Vref
-from ..nests import refusal
+from ...loop.statements import Aref, LoopProgram, Vref
+from ..nests import local_array, refusal
 
 
 def flatten(program: LoopProgram, tile: str) -> LoopProgram:
@@ -22,11 +22,7 @@ def flatten(program: LoopProgram, tile: str) -> LoopProgram:
             (incf (aref T y x) a)))
     """
     step = f"flatten {tile}"
-    locals_ = {n.name: n for kernel in program.kernels for n in kernel.unique() if isinstance(n, Local)}
-    if tile not in locals_:
-        there = ", ".join(locals_) or "none"
-        raise refusal("E533", step, f"there is no local array '{tile}'; these are: {there}", did_you_mean(tile, list(locals_)))
-    found = locals_[tile]
+    found = local_array(program, tile, partial(refusal, "E533", step))
     if len(found.shape) < 2:
         raise refusal("E533", step, f"{found} has fewer than two axes")
     *outer, rows, length = found.shape

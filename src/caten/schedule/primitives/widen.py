@@ -1,11 +1,12 @@
 """widen: rows of a tile that do not all fall into the same sets of the cache."""
 from __future__ import annotations
 
+from functools import partial
+
 from ...core.node import substitute
-from ...errors import did_you_mean
 from ...loop.affine import canonical
-from ...loop.statements import Local, LoopProgram
-from ..nests import refusal
+from ...loop.statements import LoopProgram
+from ..nests import local_array, refusal
 
 SPACES = ("stack", "scratch", "shared")
 
@@ -18,11 +19,7 @@ def widen(program: LoopProgram, tile: str, cells: int) -> LoopProgram:
         (local T f32 (64 1024) scratch)    ->    (local T f32 (64 1040) scratch)
     """
     step = f"widen {tile} {cells}"
-    locals_ = {n.name: n for kernel in program.kernels for n in kernel.unique() if isinstance(n, Local)}
-    if tile not in locals_:
-        there = ", ".join(locals_) or "none"
-        raise refusal("E528", step, f"there is no local array '{tile}'; these are: {there}", did_you_mean(tile, list(locals_)))
-    found = locals_[tile]
+    found = local_array(program, tile, partial(refusal, "E528", step))
     if found.space not in SPACES or len(found.shape) < 2:
         raise refusal("E528", step, f"{found} has no rows in memory", f"it takes two axes or more, in {' or '.join(SPACES)}")
     if cells < 1:
