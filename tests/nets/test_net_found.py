@@ -20,7 +20,19 @@ LANES = RandomSpec(
     (("N", 19),), 0)
 
 
-@pytest.mark.parametrize("spec", [LANES], ids=lambda s: s.name)
+WHILE_SUMMED = RandomSpec(
+    "SumsWhatItOverwrites", (Tensor("A", "i32", ("N", "5"), (0, 1)),), (Tensor("A", "i32", ("N", "5"), (0, 1)),),
+    (("dotimes", ("i", "N"), ("dotimes", ("j", "5"), ("set", "x", "1"),
+                              ("dotimes", ("k", "7"), ("incf", "x", ("aref", "A", "i", "j"))), ("setf", ("aref", "A", "i", "j"), "x"))),),
+    (("N", 3),), 1)
+GREATEST = RandomSpec(
+    "GreatestOfWhatItOverwrites", (Tensor("A", "f32", ("N", "5"), (0, 1)),), (Tensor("A", "f32", ("N", "5"), (0, 1)),),
+    (("dotimes", ("i", "N"), ("dotimes", ("j", "5"), ("set", "x", ("cast", "float", ("-", "inf"))),
+                              ("dotimes", ("k", "7"), ("maxcf", "x", ("aref", "A", "i", "j"))), ("setf", ("aref", "A", "i", "j"), "x"))),),
+    (("N", 3),), 2)
+
+
+@pytest.mark.parametrize("spec", [LANES, WHILE_SUMMED, GREATEST], ids=lambda s: s.name)
 def test_results_stay_right(spec: RandomSpec, tmp_path: Path) -> None:
     case = case_of(spec, tmp_path)
     program = scheduled(case, 2, tmp_path)

@@ -66,6 +66,8 @@ class _Lowering:
         if len(reads) == 1:
             total, reduce = reads[0], self.bodies[reads[0].buffer]
             own_axes = total.index == old.index and set(reduce.axes) == set(value.axes)
+            if name in {n.buffer for n in reduce.unique() if isinstance(n, Read)}:
+                own_axes = False                                   # what is summed must not change while it is summed
             if own_axes and reduce.type == value.type:
                 if value.expr is Op(reduce.fn, (old, total)):
                     return self._accumulate(name, value, reduce)
@@ -81,7 +83,7 @@ class _Lowering:
                     finish = () if rest is total else self._loops(
                         value.axes, lambda place: (Setf(place(name, value.type, value.axes), place.inside(substitute(rest, {total: old}))),))
                     return (*begin, *accumulate, *finish)
-            if own_axes and _is_contraction(reduce) and name not in {n.buffer for n in reduce.unique() if isinstance(n, Read)}:
+            if own_axes and _is_contraction(reduce):
                 return self._beside(name, value, reduce, total)
         return self._loops(value.axes, lambda place: self._element(name, value, reads, place))
 
