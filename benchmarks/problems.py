@@ -121,9 +121,9 @@ def conv(C: int, H: int, k: int, stride: int, pad: int, filters: int, N: int = 1
                    {"out": y, **outer}, {"k": k, "stride": stride, "pad": pad}, {"N": N, "C": C, "H": H, "W": H, "O": filters, **outer})
 
 
-def sine(N: int) -> Problem:
-    """Of a square of angles in ±100."""
-    rows = math.isqrt(N)
+def sine(N: int, rows: int = 0) -> Problem:
+    """Of a matrix of angles in ±100, a square if `rows` is 0."""
+    rows = rows or math.isqrt(N)
     x, y = drawn(rows, N // rows, low=-100, high=100), empty(rows, N // rows)
     return Problem("sin", (x,), y, np.sin(x.astype(np.float64)), 0, 8 * N, 1e-5, (x, y), sizes={"M": rows, "N": N // rows})
 

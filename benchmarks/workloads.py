@@ -68,6 +68,7 @@ WORKLOADS: tuple[Workload, ...] = (
     _matmul(997, 997, 1, odd=True),
     _batched(1, 500, 500, 500, odd=True),
     _batched(7, 33, 65, 31, odd=True),
+    Workload("sin 1x16M", SAMPLES / "sin.toml", partial(problems.sine, 16 * M, 1), True),
     _vector("gelu(x*a+b)", 997, odd=True),
     _rows("softmax", 997, 1000, odd=True),
     _rows("softmax", 1, 1_000_003, odd=True),

@@ -66,3 +66,13 @@ def test_an_exception_in_a_job_is_an_error_here() -> None:
         yield {"n": 1 // 0}, {}
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         list(pool.run_all([failing, hanging], 2, 30.0))
+
+
+def test_a_child_that_has_only_begun_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def beginning(work: pool.Work, writer: int) -> None:                    # before it has a process group of its own
+        time.sleep(60)
+        os._exit(0)
+    monkeypatch.setattr(pool, "_send_all", beginning)
+    start = time.monotonic()
+    pool.Child(crashing).kill()
+    assert time.monotonic() - start < 30

@@ -30,7 +30,7 @@ def together(loop: For) -> tuple[For, ...]:
     loops = [loop]
     while len(loops[-1].body) == 1:
         (inner,) = loops[-1].body
-        if not isinstance(inner, For) or inner.mark != "parallel" or not isinstance(inner.step, Const):
+        if not isinstance(inner, For) or inner.mark != "parallel":
             break
         outer = {loop.name for loop in loops}
         if any(isinstance(n, Ref) or (isinstance(n, Var) and n.name in outer) for e in (inner.lo, inner.hi) for n in e.unique()):

@@ -181,7 +181,7 @@ class KernelBody(Lines):
         if self.parallel and not self._threaded and not self._gathered and self.region[0] and heads.is_for_a_team(loop):
             gather = heads.parallel(loop, self.region[0], self.expressions)
         if gather:
-            with self._copies(loop):
+            with self._private(loop):
                 self.line(gather)
                 self._gathered = True
                 with self._header(loop, name):
@@ -234,7 +234,7 @@ class KernelBody(Lines):
             if any(isinstance(n, Local) and in_block(n) for n in loop.unique()):
                 self.line("const int64_t ct_thread = omp_get_thread_num();")
             if fails:
-                self._label = f"ct_next_{name}"
+                self._label = f"ct_next_{self.expressions.names.of(loops[-1].name)}"
                 self.line("if (__atomic_load_n(&ct_failed, __ATOMIC_RELAXED)) continue;")
             self.block(loops[-1].body)
             if fails:
@@ -253,7 +253,7 @@ class KernelBody(Lines):
         streams = caches.streams(loop)
         if streams:
             self._fence()
-        with self._copies(loop):
+        with self._private(loop):
             if not streams:
                 self.line(pragma + collapsed)
                 yield
@@ -266,7 +266,7 @@ class KernelBody(Lines):
                 self._fence()
 
     @contextmanager
-    def _copies(self, loop: For) -> Iterator[None]:
+    def _private(self, loop: For) -> Iterator[None]:
         """The line that follows starts threads: each has copies of the scalars and pointers from outside that it uses. What it shares, the C compiler
         would read again after every store of a vector."""
         at, outside = len(self.lines), self.expressions.used

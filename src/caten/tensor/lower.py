@@ -7,7 +7,8 @@ Every definition becomes a loop nest, in order, in one kernel. A reduce is fused
                           C[i] = f(R[i])         ->  for i: C[i] = 0;  for i, p: C[i] += …;  for i: C[i] = f(C[i])     (contractions)
                           C[i] = g(C[i]) + R[i]  ->  for i: C[i] = g(C[i]);  for i, p: C[i] += …                        (contractions)
     an array of its own   C[i] = f(C[i], R[i])   ->  for i, p: T[i] += …;  for i: C[i] = f(C[i], T[i])                  (contractions)
-    a local per element   C[i] = f(C[i], R[i])   ->  for i: acc = 0; for p: acc += …; C[i] = f(C[i], acc)               (all others)
+    a local per element   C[i] = f(C[i], R[i])   ->  for i: acc = 0; for p: acc += …; C[i] = f(C[i], acc)               (all others,
+                                                                                                                     and where R reads C)
 """
 from __future__ import annotations
 
@@ -65,10 +66,9 @@ class _Lowering:
         old = Read(name, tuple(_var(a) for a in value.axes), value.type)
         if len(reads) == 1:
             total, reduce = reads[0], self.bodies[reads[0].buffer]
-            own_axes = total.index == old.index and set(reduce.axes) == set(value.axes)
-            if name in {n.buffer for n in reduce.unique() if isinstance(n, Read)}:
-                own_axes = False                                   # what is summed must not change while it is summed
-            if own_axes and reduce.type == value.type:
+            changes = name in {n.buffer for n in reduce.unique() if isinstance(n, Read)}        # would what is summed, while it is summed?
+            in_nests = total.index == old.index and set(reduce.axes) == set(value.axes) and not changes
+            if in_nests and reduce.type == value.type:
                 if value.expr is Op(reduce.fn, (old, total)):
                     return self._accumulate(name, value, reduce)
                 start: Expr = identity(reduce.fn, value.type)
@@ -83,7 +83,7 @@ class _Lowering:
                     finish = () if rest is total else self._loops(
                         value.axes, lambda place: (Setf(place(name, value.type, value.axes), place.inside(substitute(rest, {total: old}))),))
                     return (*begin, *accumulate, *finish)
-            if own_axes and _is_contraction(reduce):
+            if in_nests and _is_contraction(reduce):
                 return self._beside(name, value, reduce, total)
         return self._loops(value.axes, lambda place: self._element(name, value, reads, place))
 

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from ...loop.dependence import obstacle_to_parallel
-from ...loop.statements import LoopProgram
-from ..nests import enclosing, find, loops_in, mentions, refusal, replaced
+from ...loop.statements import For, LoopProgram
+from ..nests import enclosing, find, loops_in, mentions, reads_memory, refusal, replaced
 
 
 def parallel(program: LoopProgram, loop: str) -> LoopProgram:
@@ -21,10 +21,9 @@ def parallel(program: LoopProgram, loop: str) -> LoopProgram:
     found = find(program, loop, step)
     if found.mark == "parallel":
         raise refusal("E514", step, "it is parallel already")
-    around = list(enclosing(program, found))
-    shared = found
-    while around and around[-1].mark == "parallel" and around[-1].body == (shared,) and not mentions((found.lo, found.hi), (around[-1].name,)):
-        shared = around.pop()
+    around, inner = list(enclosing(program, found)), found
+    while around and around[-1].mark == "parallel" and around[-1].body == (inner,) and _has_the_same_range(found, around[-1]):
+        inner = around.pop()
     others = [other.name for other in (*around, *loops_in(found.body)) if other.mark == "parallel"]
     if others:
         raise refusal("E514", step, f"'{others[0]}' is parallel already, and one level is all there is",
@@ -33,3 +32,8 @@ def parallel(program: LoopProgram, loop: str) -> LoopProgram:
     if reason is not None:
         raise refusal("E514", step, reason)
     return replaced(program, found, found.replace(mark="parallel"))
+
+
+def _has_the_same_range(loop: For, outer: For) -> bool:
+    """In all iterations of a loop around it."""
+    return not mentions((loop.lo, loop.hi), (outer.name,)) and not reads_memory(loop.lo) and not reads_memory(loop.hi)
