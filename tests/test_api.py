@@ -178,6 +178,20 @@ def test_wrong_options_are_refused() -> None:
     refused("E001", "nowhere.toml", lambda: compiled("nowhere.toml"))
 
 
+def test_a_message_has_its_place_and_what_to_do() -> None:
+    with pytest.raises(CatenError) as caught:
+        compiled(SCALE.replace("(aref X i)", "(aref X i i)"))
+    assert str(caught.value) == ("<string>:8:46: E307: 'X' has 1 axis, [N], but 2 indices are given "
+                                 "(write one index for each axis, separated by spaces: (aref X i))")
+
+
+def test_a_condition_with_a_number_of_the_call_gives_a_size() -> None:
+    shift = compiled("(composite Shift ((x{float}[N], by{int}[]) -> (y{float}[M](where M = N - by))) (dotimes (i M) (setf (aref y i) (aref x i))))")
+    x = np.arange(5, dtype=np.float32)
+    assert [shift(x, by).tolist() for by in (1, 3, 3, 1)] == [[0, 1, 2, 3], [0, 1], [0, 1], [0, 1, 2, 3]]
+    refused("E710", "the size M is -1", lambda: shift(x, 6))
+
+
 def test_the_second_argument_is_the_runtime() -> None:
     assert caten.compile(SCALE, "gcc", {"OPT": 1}, 0).manifest["runtime"] == "gcc"
 

@@ -25,6 +25,11 @@ class Diagnostic:
     notes: tuple[tuple[str, Place | None], ...] = field(default=())   # what was expected, where the other party is
     severity: str = "error"                                    # error | warning
 
+    def __str__(self) -> str:
+        """One line: place, code, message, what to do."""
+        where = f"{self.place.file}:{self.place.line}:{self.place.column}: " if self.place else ""
+        return f"{where}{self.code}: {self.message}" + (f" ({self.hint})" if self.hint else "")
+
     def at(self, place: Place | None) -> Diagnostic:
         """The same diagnostic at `place`, unless it has one already."""
         if self.place is not None or place is None:
@@ -38,7 +43,7 @@ class CatenError(Exception):
     exit_code = 1
 
     def __init__(self, *diagnostics: Diagnostic):
-        super().__init__("; ".join(f"{d.code}: {d.message}" for d in diagnostics))
+        super().__init__("\n".join([str(d) for d in diagnostics]))
         self.diagnostics = diagnostics
 
 

@@ -49,7 +49,7 @@ def test_the_table() -> None:
     assert head.split() == ["operator", "sizes", "runtime", "time", "95", "%", "interval", "GFLOP/s", "GB/s", "of", "the", "limit"]
     assert line.split() == ["Gemm", "M=64", "clang", "1", "ms", "900", "us", "…", "1.1", "ms", "50.0", "10.0", "50%"]
     assert "100 GFLOP/s" in limits
-    assert "1 were disturbed" in note
+    assert "1 of 3 samples of 1 row were disturbed" in note
 
 
 def test_without_limits_there_is_no_share() -> None:

@@ -111,6 +111,16 @@ def test_check_reports_and_writes_nothing(caten: Any, folder: Path) -> None:
     assert sorted(p.name for p in folder.iterdir()) == before
 
 
+@pytest.mark.parametrize(("old", "new", "code"), [
+    ("A @ B + C", "A @ B + D", "E803"), ("A @ B + C", "np.gemm(A, B)", "E804"), ("A @ B + C", "A @", "E801"), ("lambda A,", "lambda Q,", "E807"),
+])
+def test_check_reads_the_test_code(caten: Any, folder: Path, old: str, new: str, code: str) -> None:
+    text = (folder / "gemm.toml").read_text()
+    assert old in text
+    (folder / "wrong.toml").write_text(text.replace(old, new))
+    assert f"[{code}]" in caten("check", "wrong.toml").err
+
+
 def test_the_errors_of_every_file_are_reported(caten: Any, folder: Path) -> None:
     for name, wrong in (("one.toml", "qq"), ("two.toml", "zz")):
         (folder / name).write_text((folder / "gemm.toml").read_text().replace("(aref B p j)", f"(aref B {wrong} j)"))

@@ -58,7 +58,7 @@ def test_shapes_that_must_agree_are_requirements(code: str, inputs: str, outputs
     ("(call Relu (aref X 0) Y)", "X{float}[N]", "E234 1:12 the argument 'A' of Relu is a whole tensor, not an expression | name a tensor or a local array"),
     ("(call Relu 3 Y)", "X{float}[N]", "E234 1:12 the argument 'A' of Relu is a whole tensor, not an expression | name a tensor or a local array"),
     ("(call Relu N Y)", "X{float}[N]", "E234 1:12 the argument 'A' of Relu is a tensor, but 'N' is a number | name a tensor or a local array"),
-    ("(call Relu Z Y)", "X{float}[N]", "E220 1:12 there is no 'Z' here | a local is declared by (set Z …)"),
+    ("(call Relu Z Y)", "X{float}[N]", "E220 1:12 there is no 'Z' here | known here: X, Y, N; (set Z …) declares a local"),
     ("(call Relu X Y)", "X{double}[N]", "E314 1:12 the argument 'A' of Relu has the type float, but 'X' has double"),
     ("(call Relu X Y)", "X{float}[N 2]", "E314 1:12 the argument 'A' of Relu has the number of axes 1, but 'X' has 2"),
     ("(array T float (N N)) (call Column T)", "X{float}[N]", "E314 1:36 the argument 'A' of Column has the axis order <1 0>, but 'T' has <0 1>"),
@@ -73,7 +73,7 @@ def test_shapes_that_must_agree_are_requirements(code: str, inputs: str, outputs
     ("(call Lost Y)", "X{float}[N]",
      "E242 1:1 the size 'M' of Lost does not follow from the arguments of this call | declare a tensor of Lost with an axis that is 'M' alone"),
     ("(call Again X Y)", "X{float}[N]", "E233 1:7 Main calls Again calls Again: recursion is not possible | write a loop"),
-    ("(call Wrong X Y)", "X{float}[N]", "E220 2:18 there is no 'zz' here | a local is declared by (set zz …)"),
+    ("(call Wrong X Y)", "X{float}[N]", "E220 2:18 there is no 'zz' here | known here: X, Y, N; (set zz …) declares a local"),
     ("(call Axpy t X Y)", "X{float}[N]", "E310 1:12 the argument 'f' is float, but the value is bool | convert it: (cast float …)"),
 ])
 def test_refusals_of_calls(code: str, inputs: str, expected: str) -> None:

@@ -13,7 +13,7 @@ from caten.errors import CatenError
 INPUTS = "X{float}[N]; A{float}[M N]; s{float}[]; J{int32}[N]; K{int8}[N]; B{bool}[N]; D{double}[N]; Z{complex64}[N]"
 
 STATEMENTS = [
-    ("(setf (aref Y 0) q)", "E220 1:18 there is no 'q' here | a local is declared by (set q …)"),
+    ("(setf (aref Y 0) q)", "E220 1:18 there is no 'q' here | known here: X, A, s, J, K, B, D, Z, Y, N, …; (set q …) declares a local"),
     ("(set total 0) (setf (aref Y 0) totl)", "E220 1:32 there is no 'totl' here | did you mean 'total'?"),
     ("(setf q 1)", "E220 1:7 there is no 'q' here | (set q value) declares a local"),
     ("(dotimes (i N)\n (set v 1))\n(setf (aref Y 0) v)", "E220 3:18 there is no 'v' here: it belongs to the inner statement list of line 2 | "
@@ -21,8 +21,11 @@ STATEMENTS = [
     ("(when (< 1 N) (set v 1)) (setf v 0)", "E220 1:32 there is no 'v' here: it belongs to the inner statement list of line 1 | (set v value) declares a local"),
     ("(setf (aref Y 0) -inf)", "E220 1:18 there is no '-inf' here | (- inf) negates"),
     ("(dotimes (i N) (setf (aref Y i) -i))", "E220 1:33 there is no '-i' here | (- i) negates"),
-    ("(setf (aref Y 0) _[)", "E220 1:18 there is no '_[' here"),
-    ("(setf (aref W 0) 1)", "E220 1:13 there is no 'W' here | a local is declared by (set W …)"),
+    ("(setf (aref Y 0) _[)", "E220 1:18 there is no '_[' here | known here: X, A, s, J, K, B, D, Z, Y, N, …"),
+    ("(setf (aref Y 0) X[0])", "E220 1:18 there is no 'X[0]' here | an element is (aref X i …)"),
+    ("(setf (aref Y 0) 2.5f)", "E223 1:18 '2.5f' is neither a name nor a number | write 2.5: a number takes the type of what it meets"),
+    ("(setf (aref Y 0) (s * 2))", "E221 1:18 there is no function or statement 's' | operators come first: (* s …)"),
+    ("(setf (aref W 0) 1)", "E220 1:13 there is no 'W' here | known here: X, A, s, J, K, B, D, Z, Y, N, …; (set W …) declares a local"),
     ("(set-all Y 0)", "E221 1:1 there is no function or statement 'set-all' | did you mean 'set'?"),
     ("(for (i N) (setf (aref Y i) 0))", "E221 1:1 there is no function or statement 'for' | write (dotimes …)"),
     ("(setf (aref Y 0))", "E222 1:1 (setf …) takes at least 2 parts, not 1 | write (setf place value)"),

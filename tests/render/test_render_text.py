@@ -232,6 +232,14 @@ def test_refusals(code: str, text: str) -> None:
     assert info.value.diagnostics[0].hint
 
 
+def test_a_function_through_a_type_that_is_not_there_is_refused() -> None:
+    class Small(CStyle):
+        types: ClassVar = {k: v for k, v in CStyle.types.items() if k != "f64"}
+        ops: ClassVar = {k: v for k, v in CStyle.ops.items() if k != "pow"}
+    with pytest.raises(CatenError, match=r"E616.*goes through f64"):
+        Small().render(program("(loop Op (buffer Y f32 (8) (0) inout) (kernel main (setf (aref Y 0) (pow (aref Y 0) 3.0))))"))
+
+
 def test_complex_numbers_have_no_vectors() -> None:
     with pytest.raises(CatenError) as info:
         CStyle().render(program("(loop Op (buffer Y c64 (8) (0) inout) (kernel main (setf (vref Y 4 (0)) (+ (vref Y 4 (0)) (vref Y 4 (4))))))"))

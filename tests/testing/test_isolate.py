@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten.errors import Place, error
+from caten.errors import Place, did_you_mean, error
 from caten.testing import isolate
 
 
@@ -60,6 +61,12 @@ def test_files_are_out_of_reach(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="Too many open files"):
         isolate.run(write, 20, no_files=True)
     assert not (tmp_path / "x").exists()
+
+
+def test_names_are_suggested_where_no_file_can_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "difflib")
+    outcome = isolate.run(lambda: ({"hint": did_you_mean("totl", ["total"])}, {}), 20, no_files=True)
+    assert outcome.facts == {"hint": "did you mean 'total'?"}
 
 
 def test_diagnostics_keep_their_place() -> None:

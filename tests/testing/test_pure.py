@@ -44,6 +44,17 @@ def test_refuses(code: str) -> None:
     assert caught.value.diagnostics[0].code == REFUSED[code]
 
 
+@pytest.mark.parametrize("code", COMPUTES)
+def test_no_fault_is_seen_in_what_computes(code: str) -> None:
+    Lambda(code).check_names()
+
+
+@pytest.mark.parametrize("code", ["lambda X: eval('1')", "lambda X: X + np.foo(X)", "lambda X: [v for v in Y]"])
+def test_names_are_checked_without_a_call(code: str) -> None:
+    with pytest.raises(CatenError, match=r"E803|E804"):
+        Lambda(code).check_names()
+
+
 def test_arguments_are_not_changed_behind_the_callers_back() -> None:
     for method in ("sort", "fill", "put", "resize", "itemset", "partition"):
         if method == "sort":

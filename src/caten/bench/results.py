@@ -100,8 +100,8 @@ def table(results: Results) -> list[str]:
         lines.append(results.limits.line())
     disturbed = [row for row in results.rows if row.clean < row.taken]
     if disturbed:
-        lines.append(f"others used the CPU: of {sum([r.taken for r in disturbed])} samples of {len(disturbed)} rows, "
-                     f"{sum([r.taken - r.clean for r in disturbed])} were disturbed however often they were taken")
+        lines.append(f"others used the CPU: {sum([r.taken - r.clean for r in disturbed])} of {sum([r.taken for r in disturbed])} samples "
+                     f"of {len(disturbed)} row{'s' * (len(disturbed) > 1)} were disturbed, however often they were taken")
     return lines
 
 

@@ -90,7 +90,7 @@ def usage_diagnostic(problem: click.UsageError) -> Diagnostic:
     if isinstance(problem, click.NoSuchOption):
         known = [name for p in (problem.ctx.command.params if problem.ctx else []) for name in (*p.opts, *p.secondary_opts)]
         return Diagnostic("E901", f"unknown option '{problem.option_name}'", hint=did_you_mean(problem.option_name, known) or hint)
-    return Diagnostic("E900", problem.format_message().rstrip("."), hint=hint)
+    return Diagnostic("E900", " ".join(problem.format_message().split()).rstrip("."), hint=hint)
 
 
 def internal(problem: Exception, arguments: Sequence[str]) -> Diagnostic:

@@ -6,6 +6,7 @@ import click
 from .. import pipeline
 from ..core.program import Check, Ensure, Program
 from ..errors import CatenError
+from ..testing.lambda_text import check_reference
 from .diagnostics import escape
 from .files import STDOUT, write
 from .inputs import combined, load, sources
@@ -20,11 +21,12 @@ Examples:
 @click.command("check", cls=GroupedCommand, epilog=EXAMPLES)
 @compiles()
 def command(request: Request) -> None:
-    """Parse, infer, check bounds and schedule; report every problem. A spec that is right gets one line, with its checks."""
+    """Parse, infer, check bounds and schedule; report every problem, those of test code too. A spec that is right gets one line, with its checks."""
     lines: list[str] = []
     problems: list[CatenError] = []
     for program in load(request, sources(request)):
         try:
+            check_reference(program)
             lines += report(pipeline.advance(program, "loop", request.options, request.warn))
         except CatenError as problem:
             problems.append(problem)

@@ -25,6 +25,9 @@ _INTEGER = re.compile(r"[-+]?\d+\Z", re.ASCII)
 _DECIMAL = re.compile(r"([-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eEdDfF])))(?:[eEdDfF]([-+]?\d+))?\Z", re.ASCII)
 
 
+MOST_NAMES = 10                  # of those that a hint lists
+
+
 def infer(f: Frame, form: Sexp, scope: Scope) -> Term:
     """A form -> what it means as a value."""
     match form:
@@ -64,7 +67,11 @@ def unknown(f: Frame, form: Form) -> NoReturn:
     if head in UNBOUNDED:
         f.fail("E240", f"there is no '{form[0]}': every loop runs a number of times that is known when it starts", form.pos,
                "loop a fixed number of times and choose with (where …)")
-    hint = f"write ({HABITS[head]} …)" if head in HABITS else did_you_mean(form[0], known)
+    second = form[1] if len(form) > 1 and isinstance(form[1], Atom) else ""
+    if second.lower() in FUNCTIONS and not second[0].isalpha():
+        hint: str | None = f"operators come first: ({second} {form[0]} …)"
+    else:
+        hint = f"write ({HABITS[head]} …)" if head in HABITS else did_you_mean(form[0], known)
     f.fail("E221", f"there is no function or statement '{form[0]}'", form.pos, hint)
 
 
@@ -108,14 +115,20 @@ def relocated(term: Term, pos: int) -> Term:
 def undefined(f: Frame, atom: Atom, scope: Scope) -> NoReturn:
     """E220: nothing is called so here."""
     if re.match(r"[-+]?[\d.]", atom) or not re.match(r"[\w*-]", atom):
-        f.fail("E223", f"{str(atom)!a} is neither a name nor a number", atom.pos)
+        plain = re.fullmatch(r"([-+]?\d*\.?\d+)[fFlLuU]+", atom)
+        f.fail("E223", f"{str(atom)!a} is neither a name nor a number", atom.pos,
+               f"write {plain[1]}: a number takes the type of what it meets" if plain else None)
     if (ended := scope.ended_at(atom)) is not None:
         f.fail("E220", f"there is no '{atom}' here: it belongs to the inner statement list of line {f.spot(ended).line}", atom.pos,
                f"(set {atom} …) before that statement")
     if atom[0] == "-" and (atom[1:].lower() in CONSTANTS or scope.find(atom[1:]) is not None):
         f.fail("E220", f"there is no '{atom}' here", atom.pos, f"(- {atom[1:]}) negates")
-    declared = f"a local is declared by (set {atom} …)" if re.fullmatch(r"[A-Za-z_][\w-]*", atom, re.ASCII) else None
-    f.fail("E220", f"there is no '{atom}' here", atom.pos, did_you_mean(atom, scope.names) or declared)
+    array = atom.split("[")[0]
+    if array != atom and isinstance(scope.find(array), Array):
+        f.fail("E220", f"there is no '{atom}' here", atom.pos, f"an element is (aref {array} i …)")
+    known = f"known here: {', '.join(scope.names[:MOST_NAMES])}{', …' * (len(scope.names) > MOST_NAMES)}"
+    declared = f"; (set {atom} …) declares a local" if re.fullmatch(r"[A-Za-z_][\w-]*", atom, re.ASCII) else ""
+    f.fail("E220", f"there is no '{atom}' here", atom.pos, did_you_mean(atom, scope.names) or known + declared)
 
 
 def read_number(f: Frame, atom: Atom) -> Literal | None:

@@ -70,18 +70,11 @@ def integers(**spelled: str) -> dict[str, str]:
             for bits, word in zip((8, 16, 32, 64), spelled[words].split(", "), strict=True)}
 
 
-class _Types(dict[str, str]):
-    """The spellings of types; one that the device lacks is the reason why a function has no form."""
-
-    def __missing__(self, dtype: str) -> str:
-        raise error("E616", f"this runtime cannot compute a function, which goes through {dtype}", hint="its table of types lacks that")
-
-
 class DeviceHelpers(Helpers):
     """Helpers with the spellings of a dialect; functions that a device does not compute closely enough are formulas or go through float64."""
 
     def __init__(self, types: Mapping[str, str], ops: Mapping[str, Spelling], dialect: Dialect, fused: bool) -> None:
-        super().__init__(_Types(types), ops, {}, definitions.write, fused)
+        super().__init__(types, ops, {}, definitions.write, fused)
         self.dialect = dialect
 
     def function(self, name: str, result: str, args: str, body: str, storage: str = "") -> str:

@@ -10,9 +10,18 @@ from collections.abc import Callable, Mapping
 from ..core.dtypes import DTYPES
 from ..core.elementary import table
 from ..core.elementary.arithmetic import Arithmetic
+from ..errors import error
 from .bodies import BUILTINS, COMPARISONS, GNU_BUILTINS, LOGICAL, PART, SCALAR_ROWS, VECTOR_ROWS
 from .code import UNARY, Code, Infix, Libm, Prefix, Spelling, call, infix, prefix
 from .literals import literal
+
+
+class _Types(dict[str, str]):
+    """The spellings of types. One that the runtime lacks is the reason why a function cannot be written."""
+
+    def __missing__(self, dtype: str) -> str:
+        raise error("E616", f"this runtime cannot compute a function, which goes through {dtype}",
+                    hint=f"its table of types lacks {dtype}: add that, or the function to its table of operators")
 
 
 class Helpers:
@@ -22,7 +31,7 @@ class Helpers:
 
     def __init__(self, types: Mapping[str, str], ops: Mapping[str, Spelling], vectors: Mapping[tuple[str, str, int], str],
                  define: Callable[[Helpers, str, str, int, str], str], fused: bool = False, fast: bool = False, vector_bytes: int = 64):
-        self.types, self.ops, self.vectors, self._define = types, ops, vectors, define
+        self.types, self.ops, self.vectors, self._define = _Types(types), ops, vectors, define
         self.fused, self.fast, self.vector_bytes = fused, fast, vector_bytes
         self.texts: dict[str, str] = {}
         self.headers: set[str] = {"stdint.h"}

@@ -59,7 +59,9 @@ class Callable:
         self._returns = [i for n in op["outputs"] for i in self._written if self._leading[i]["name"] == n]
         self._solved: dict[Any, _Solved] = {}
         self._run = self._entry.call
-        free = determined([d for d in self._dims if d.array in self._positions], self._equations, self._binds)
+        mentioned = {n for pair in self._equations for side in pair for n in names(side)}
+        self._numbers = {i: a["name"] for i, a in enumerate(self._inputs) if a["kind"] == "scalar" and a["name"] in mentioned}
+        free = determined([d for d in self._dims if d.array in self._positions], self._equations, [*self._binds, *self._numbers.values()])
         self._keywords = [n for n in self._sizes if n not in free]
         self.__doc__ = self._document()
 
@@ -172,7 +174,8 @@ class Callable:
         for i in self._arrays_at:
             if i < len(work):
                 arrays.check(work[i], self._leading[i], self.name)
-        solved = self._solve({self._leading[i]["name"]: work[i].shape for i in self._arrays_at if i < len(work)}, sizes)
+        shapes = {self._leading[i]["name"]: work[i].shape for i in self._arrays_at if i < len(work)}
+        solved = self._solve(shapes, sizes, {name: int(work[i]) for i, name in self._numbers.items()})
         for argument in self._leading[len(work):]:
             work.append(arrays.empty(solved.new[argument["name"]], argument, self.name))
             originals.append(work[-1])
@@ -190,14 +193,15 @@ class Callable:
         copies = tuple([(i in self._written, whole[i], work[i], self._leading[i]) for i in self._arrays_at if work[i] is not whole[i]])
         return _Prepared(originals, work, pointers, (*solved.sizes, *strides), copies)
 
-    def _solve(self, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, int]) -> _Solved:
-        """The sizes that shapes determine beside the `sizes` that were given, and the shapes of outputs that were not."""
-        key = (*shapes.items(), *sizes.items())
+    def _solve(self, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, int], numbers: Mapping[str, int]) -> _Solved:
+        """The sizes that shapes and the `numbers` in conditions determine beside the `sizes` that were given, and the shapes of outputs that were
+        not."""
+        key = (*shapes.items(), *sizes.items(), *numbers.items())
         if key not in self._solved:
             for name, value in sizes.items():
                 if name in self._binds and self._binds[name][0] != value:
                     raise error("E705", f"{self.name}: the size {name} is {self._binds[name][0]} as compiled, and {value} as given")
-            given = self._binds | {n: (v, "as given") for n, v in sizes.items()}
+            given = self._binds | {n: (v, "as given") for n, v in (*numbers.items(), *sizes.items())}
             known = sizes_of(self.name, self._dims, shapes, self._equations, given, self._sizes)
             new = {a["name"]: tuple([evaluate(formula(e), known) for e in a["shape"]]) for a in self._outs if a["name"] not in shapes}
             for name, shape in new.items():

@@ -95,6 +95,7 @@ def _worked(work: Work, memory: int | None, cpu: int | None, no_files: bool) -> 
             used = int(f.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (used + memory, used + memory))
     if no_files:
+        import difflib  # noqa: F401   what suggests a name in a message; nothing can be imported behind this
         for limit in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE):
             resource.setrlimit(limit, (0, 0))
     try:

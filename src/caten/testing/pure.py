@@ -6,6 +6,7 @@ up, and no name but those is known, so a spec can compute and do nothing else. (
 from __future__ import annotations
 
 import ast
+import builtins
 import math
 import operator
 from collections.abc import Callable, Mapping
@@ -13,28 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CatenError, Diagnostic, Place, did_you_mean
+from ..errors import CatenError, did_you_mean
+from . import lambda_text
+from .lambda_text import METHODS, LambdaText
 
-_UFUNCS = """abs absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or bitwise_xor bitwise_not cbrt ceil
-conj conjugate copysign cos cosh divide divmod equal exp exp2 expm1 fabs float_power floor floor_divide fmax fmin fmod gcd greater greater_equal
-heaviside hypot invert isfinite isinf isnan lcm left_shift less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or
-logical_xor maximum minimum mod multiply negative not_equal positive power reciprocal remainder right_shift rint sign signbit sin sinh sqrt
-square subtract tan tanh true_divide trunc"""
-_FUNCTIONS = """all any append arange argmax argmin argsort array asarray atleast_1d atleast_2d average bincount broadcast_to clip column_stack
-concatenate convolve copy count_nonzero cross cumprod cumsum diag diagonal diff dot einsum empty_like expand_dims eye flip fliplr flipud full
-full_like histogram hstack identity imag inner interp kron linspace matmul max mean median meshgrid min moveaxis nan_to_num ndim nonzero ones
-ones_like outer pad prod ravel real repeat reshape roll rot90 round searchsorted select shape sort split squeeze stack std sum swapaxes take
-take_along_axis tensordot tile trace transpose tri tril triu unique var vdot vectorize vstack where zeros zeros_like"""
-_TYPES = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"
-_METHODS = """all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot flatten item max mean min nonzero prod
-ravel repeat reshape round sort squeeze std sum swapaxes take trace transpose var view"""
-NUMPY: dict[str, Any] = {n: getattr(np, n) for n in f"{_UFUNCS} {_FUNCTIONS} {_TYPES} pi e inf nan newaxis".split()}
-MATH: dict[str, Any] = {n: getattr(math, n) for n in dir(math) if not n.startswith("_")}
+NUMPY: dict[str, Any] = {n: getattr(np, n) for n in lambda_text.NUMPY}
+MATH: dict[str, Any] = {n: getattr(math, n) for n in lambda_text.MATH}
 MODULES: dict[str, dict[str, Any]] = {"np": NUMPY, "numpy": NUMPY, "math": MATH}
-BUILTINS: dict[str, Any] = {f.__name__: f for f in (abs, all, any, bool, complex, divmod, enumerate, float, int, len, list, max, min, pow, range,
-                                                    reversed, round, sorted, sum, tuple, zip)}
+BUILTINS: dict[str, Any] = {n: getattr(builtins, n) for n in lambda_text.BUILTINS}
 ATTRIBUTES = frozenset(["T", "shape", "ndim", "size", "dtype", "real", "imag"])
-METHODS = frozenset(_METHODS.split())
 STARRED_ARRAYS = (np.ndarray, np.generic)
 BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
@@ -50,38 +38,13 @@ COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 }
 
 
-class Lambda:
-    """A parsed test lambda: `parameters` are its names, and it is called by keyword."""
-
-    def __init__(self, code: str, place: Place | None = None):
-        self.place = place
-        # The text is indented as its author likes; one pair of parentheses makes that irrelevant to Python.
-        try:
-            node = ast.parse(f"({code}\n)", mode="eval").body
-        except (SyntaxError, ValueError, MemoryError, RecursionError) as problem:
-            line, column = getattr(problem, "lineno", 1) or 1, getattr(problem, "offset", 1) or 1
-            raise self.error("E801", f"the test code is not Python: {getattr(problem, 'msg', None) or problem}", line, column - 1) from None
-        if not isinstance(node, ast.Lambda):
-            raise self.error("E802", "the test code is not a lambda", node.lineno, node.col_offset,
-                             "write `lambda A, B: …`, naming tensors, scalars and sizes")
-        if node.args.vararg or node.args.kwarg or node.args.defaults or node.args.kwonlyargs or node.args.posonlyargs:
-            raise self.error("E802", "a test lambda takes plain names only", node.lineno, node.col_offset, "no defaults, *args or **kwargs")
-        self.node, self.lines = node, code.split("\n")
-        self.parameters = tuple(a.arg for a in node.args.args)
+class Lambda(LambdaText):
+    """A parsed test lambda, called by keyword."""
 
     def __call__(self, **arguments: Any) -> Any:
         """The value of the lambda. CatenError E803–E805 with the place in the spec when it cannot be computed."""
         with np.errstate(all="ignore"):
             return self._eval(self.node.body, dict(arguments))
-
-    def error(self, code: str, message: str, line: int = 1, column: int = 0, hint: str | None = None) -> CatenError:
-        """A diagnostic at a line (from 1) and column (from 0) of the parenthesised text."""
-        place = None
-        if self.place is not None:
-            first = line == 1
-            text = self.place.text if first else (self.lines[line - 1] if hasattr(self, "lines") and line <= len(self.lines) else "")
-            place = Place(self.place.file, self.place.line + line - 1, (self.place.column + column - 1) if first else column + 1, text)
-        return CatenError(Diagnostic(code, message, place, hint))
 
     def _eval(self, node: ast.expr, env: Mapping[str, Any]) -> Any:
         handler = HANDLERS.get(type(node))
@@ -104,16 +67,13 @@ class Lambda:
             return env[node.id]
         if node.id in BUILTINS:
             return BUILTINS[node.id]
-        known = [*env, *BUILTINS, *MODULES]
-        raise self.error("E803", f"the test code knows no name '{node.id}'", node.lineno, node.col_offset,
-                         did_you_mean(node.id, known) or "list it among the lambda's parameters, or use np.… and math.…")
+        raise self.no_name(node, [*env, *BUILTINS])
 
     def _attribute(self, node: ast.Attribute, env: Mapping[str, Any]) -> Any:
         if isinstance(node.value, ast.Name) and node.value.id in MODULES and node.value.id not in env:
             table = MODULES[node.value.id]
             if node.attr not in table:
-                raise self.error("E804", f"{node.value.id}.{node.attr} may not be used in a test", node.lineno, node.col_offset,
-                                 did_you_mean(node.attr, list(table)) or "only pure functions on arrays are available")
+                raise self.no_function(node, node.value.id, node.attr)
             return table[node.attr]
         value = self._eval(node.value, env)
         if isinstance(value, STARRED_ARRAYS) and (node.attr in ATTRIBUTES or node.attr in METHODS):

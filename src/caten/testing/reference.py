@@ -11,7 +11,7 @@ from ..build import build_programs
 from ..core.formula import evaluate
 from ..core.numpy_types import kind_of
 from ..core.program import Buffer, Outputs, Program, Reference, Scalar, Source
-from ..errors import CatenError, Place, did_you_mean, error
+from ..errors import CatenError, Place, error
 from ..frontend.lambdas import reference_program
 from ..frontend.op import OpProgram
 from ..loop import bounds, comparison, interpret, oracle
@@ -19,6 +19,7 @@ from ..loop.statements import LoopProgram
 from ..options import Options
 from ..runtime import work
 from . import isolate
+from .lambda_text import check_parameters
 from .pure import Lambda
 
 INTERPRETED_STEPS = 1_000_000          # above this many operations a reference runs as unscheduled C in float64
@@ -73,7 +74,7 @@ def expected_of(op: OpProgram, arguments: Mapping[str, Any], options: Options, e
         return replace(exact, what="the spec's [test]", values=own.values)
     place = Place(source.file if source else "<spec>", reference.line, reference.column)
     function = Lambda(reference.code, place)
-    _check_parameters(function, op, place)
+    check_parameters(function, op)
     outcome = isolate.run(lambda: _python(function, op, arguments), TIMEOUT, memory=MEMORY, cpu=CPU, no_files=True)
     if outcome.status == "error":
         raise CatenError(*outcome.diagnostics)
@@ -81,16 +82,6 @@ def expected_of(op: OpProgram, arguments: Mapping[str, Any], options: Options, e
         raise error("E806", f"the test code of {op.name} ended with {outcome.status} {outcome.signal}".rstrip(), place,
                     hint=f"it may use {CPU} s and {MEMORY >> 30} GiB")
     return replace(exact, what="the spec's [test]", values=_checked(op, outcome.arrays, arguments))
-
-
-def _check_parameters(function: Lambda, op: OpProgram, place: Place) -> None:
-    known = [p.declares()[0] for p in op.params if hasattr(p, "declares")]
-    unknown = [n for n in function.parameters if n not in known]
-    if unknown:
-        own = ", ".join(function.parameters) or "none"
-        raise error("E807", f"the test lambda of {op.name} asks for {', '.join(unknown)}", place,
-                    notes=((f"the lambda's parameters are {own}", None), (f"the operator has {', '.join(known)}", None)),
-                    hint=did_you_mean(unknown[0], known) or "name tensors, scalars and sizes as the signature spells them")
 
 
 def _python(function: Lambda, op: OpProgram, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -194,7 +194,7 @@ def _kernel(built: Built, op: OpProgram, arguments: Mapping[str, Any], timed: bo
 def _compare(op: OpProgram, name: str, got: np.ndarray, expected: Expected) -> OutputReport:
     c = comparison.check(got, expected.values[name], expected.bounds[name], expected.loose[name], op.buffers[name].type)
     worst = c.worst or ()
-    detail = f"at {list(worst)}: {got[worst]!r}, the reference says {expected.values[name][worst]!r}" if not c.passed and got.size else ""
+    detail = f"at {list(worst)}: {got[worst]}, the reference says {expected.values[name][worst]}" if not c.passed and got.size else ""
     edge = f"{c.loose} elements lie on an edge, where either side passes" if c.loose else ""
     return OutputReport(name, c.passed, c.ratio, worst, c.loose, "; ".join(p for p in (detail, edge) if p))
 

@@ -55,7 +55,7 @@ def match_settings(given: Sequence[tuple[str, int | float]], programs: Sequence[
         target = name if name in known else next((k for k in known if fold(k) == fold(name)), None)
         if target is None:
             listing = "it has " + (", ".join(known) or "no sizes and no scalars")
-            problems.append(Diagnostic("E904", f"{option}: there is no size or scalar '{name}'", hint=did_you_mean(name, known) or listing,
+            problems.append(Diagnostic("E904", f"{option}: there is no size or scalar '{name}'", hint=did_you_mean(name, known),
                                        notes=((listing, None),)))
         elif target in sizes and not (isinstance(value, int) and 0 <= value <= GREATEST_SIZE):
             problems += bad_size(option, target, value).diagnostics

@@ -1,0 +1,108 @@
+"""The text of a Python test lambda, `lambda A, B, C: C + A @ B`: its syntax and its names, without computing anything.
+
+No name is known but the lambda's own and those of the tables below, so a spec can compute and do nothing else.
+"""
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterable, Iterator
+
+from ..core.program import Program, Reference, Source
+from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
+
+_UFUNCS = """abs absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or bitwise_xor bitwise_not cbrt ceil
+conj conjugate copysign cos cosh divide divmod equal exp exp2 expm1 fabs float_power floor floor_divide fmax fmin fmod gcd greater greater_equal
+heaviside hypot invert isfinite isinf isnan lcm left_shift less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or
+logical_xor maximum minimum mod multiply negative not_equal positive power reciprocal remainder right_shift rint sign signbit sin sinh sqrt
+square subtract tan tanh true_divide trunc"""
+_FUNCTIONS = """all any append arange argmax argmin argsort array asarray atleast_1d atleast_2d average bincount broadcast_to clip column_stack
+concatenate convolve copy count_nonzero cross cumprod cumsum diag diagonal diff dot einsum empty_like expand_dims eye flip fliplr flipud full
+full_like histogram hstack identity imag inner interp kron linspace matmul max mean median meshgrid min moveaxis nan_to_num ndim nonzero ones
+ones_like outer pad prod ravel real repeat reshape roll rot90 round searchsorted select shape sort split squeeze stack std sum swapaxes take
+take_along_axis tensordot tile trace transpose tri tril triu unique var vdot vectorize vstack where zeros zeros_like"""
+_TYPES = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"
+_METHODS = """all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot flatten item max mean min nonzero prod
+ravel repeat reshape round sort squeeze std sum swapaxes take trace transpose var view"""
+_BUILTINS = "abs all any bool complex divmod enumerate float int len list max min pow range reversed round sorted sum tuple zip"
+NUMPY = tuple(f"{_UFUNCS} {_FUNCTIONS} {_TYPES} pi e inf nan newaxis".split())
+MATH = tuple([n for n in dir(math) if not n.startswith("_")])
+MODULES: dict[str, tuple[str, ...]] = {"np": NUMPY, "numpy": NUMPY, "math": MATH}
+BUILTINS = tuple(_BUILTINS.split())
+METHODS = frozenset(_METHODS.split())
+
+
+class LambdaText:
+    """A parsed test lambda; `parameters` are its names. E801 or E802 where the text is none."""
+
+    def __init__(self, code: str, place: Place | None = None):
+        self.place = place
+        # The text is indented as its author likes; one pair of parentheses makes that irrelevant to Python.
+        try:
+            node = ast.parse(f"({code}\n)", mode="eval").body
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as problem:
+            line, column = getattr(problem, "lineno", 1) or 1, getattr(problem, "offset", 1) or 1
+            raise self.error("E801", f"the test code is not Python: {getattr(problem, 'msg', None) or problem}", line, column - 1) from None
+        if not isinstance(node, ast.Lambda):
+            raise self.error("E802", "the test code is not a lambda", node.lineno, node.col_offset,
+                             "write `lambda A, B: …`, naming tensors, scalars and sizes")
+        if node.args.vararg or node.args.kwarg or node.args.defaults or node.args.kwonlyargs or node.args.posonlyargs:
+            raise self.error("E802", "a test lambda takes plain names only", node.lineno, node.col_offset, "no defaults, *args or **kwargs")
+        self.node, self.lines = node, code.split("\n")
+        self.parameters = tuple(a.arg for a in node.args.args)
+
+    def error(self, code: str, message: str, line: int = 1, column: int = 0, hint: str | None = None) -> CatenError:
+        """A diagnostic at a line (from 1) and column (from 0) of the parenthesised text."""
+        place = None
+        if self.place is not None:
+            first = line == 1
+            text = self.place.text if first else (self.lines[line - 1] if hasattr(self, "lines") and line <= len(self.lines) else "")
+            place = Place(self.place.file, self.place.line + line - 1, (self.place.column + column - 1) if first else column + 1, text)
+        return CatenError(Diagnostic(code, message, place, hint))
+
+    def check_names(self) -> None:
+        """E803 or E804 where it uses a name, or a function of a module, that no test may."""
+        known = {*self.parameters, *_bound(self.node), *BUILTINS}
+        for node in ast.walk(self.node.body):
+            match node:
+                case ast.Attribute(value=ast.Name(id=module), attr=name) if module in MODULES and module not in known and name not in MODULES[module]:
+                    raise self.no_function(node, module, name)
+                case ast.Name(id=name, ctx=ast.Load()) if name not in known and name not in MODULES:
+                    raise self.no_name(node, known)
+
+    def no_name(self, node: ast.Name, known: Iterable[str]) -> CatenError:
+        return self.error("E803", f"the test code knows no name '{node.id}'", node.lineno, node.col_offset,
+                          did_you_mean(node.id, [*sorted(known), *MODULES]) or "list it among the lambda's parameters, or use np.… and math.…")
+
+    def no_function(self, node: ast.Attribute, module: str, name: str) -> CatenError:
+        return self.error("E804", f"{module}.{name} may not be used in a test", node.lineno, node.col_offset,
+                          did_you_mean(name, MODULES[module]) or "only pure functions on arrays are available")
+
+
+def _bound(tree: ast.AST) -> Iterator[str]:
+    """The names that lambdas and comprehensions inside bind."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def check_reference(op: Program) -> None:
+    """E801–E804 or E807 where the operator has a test lambda with a fault that shows without a call."""
+    reference, source = op.first(Reference), op.first(Source)
+    if reference is not None and reference.lang == "python":
+        text = LambdaText(reference.code, Place(source.file if source else "<spec>", reference.line, reference.column))
+        check_parameters(text, op)
+        text.check_names()
+
+
+def check_parameters(function: LambdaText, op: Program) -> None:
+    """E807 where the lambda asks for what the operator does not have."""
+    known = [p.declares()[0] for p in op.params if hasattr(p, "declares")]
+    unknown = [n for n in function.parameters if n not in known]
+    if unknown:
+        own = ", ".join(function.parameters) or "none"
+        raise error("E807", f"the test lambda of {op.name} asks for {', '.join(unknown)}", function.place,
+                    notes=((f"the lambda's parameters are {own}", None), (f"the operator has {', '.join(known)}", None)),
+                    hint=did_you_mean(unknown[0], known) or "name tensors, scalars and sizes as the signature spells them")
