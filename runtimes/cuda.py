@@ -34,7 +34,8 @@ class Cuda(DeviceStyle, Runtime):
     }
     dialect = Dialect(
         kernel='extern "C" __global__ void', function="static __device__ inline ", pointer="{type} *__restrict__ {name}",
-        constant="const {type} *__restrict__ {name}", value="{type} {name}", memory="", shared="__shared__ ", group="blockIdx.x",
+        constant="const {type} *__restrict__ {name}", value="{type} {name}", memory="",
+        word="unsigned int", both="atomicAnd({at}, {bits})", either="atomicOr({at}, {bits})", shared="__shared__ ", group="blockIdx.x",
         threads=("threadIdx.x", "threadIdx.y", "threadIdx.z"), barrier="__syncthreads();", fail="atomicMin(ct_status, {row});", status="int *{name}",
         words={**integers(signed="signed char, short, int, long long", unsigned="unsigned char, unsigned short, unsigned int, unsigned long long"),
                "INFINITY": "#define INFINITY __int_as_float(0x7f800000)", "NAN": "#define NAN __int_as_float(0x7fc00000)"},
@@ -66,7 +67,7 @@ class Cuda(DeviceStyle, Runtime):
             raise Unavailable("NVRTC is not installed", MISSING)
         if done.status != 0:
             raise ToolError(Diagnostic("E620", f"NVRTC: {done.errors.strip() or done.reason}"))
-        return CompileRecord("nvrtc", "", (tuple(command),), tuple(self.options))
+        return CompileRecord("nvrtc", done.output.strip(), (tuple(command),), tuple(self.options))
 
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
         return callables(device.library(artifact, manifest, Card(artifact.read_bytes(), self.settings["DEVICE"])))

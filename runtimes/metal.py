@@ -34,6 +34,8 @@ class Metal(DeviceStyle, Runtime):
     dialect = Dialect(
         kernel="kernel void", function="static inline ", pointer="device {type} *{name} [[buffer({n})]]",
         constant="device const {type} *{name} [[buffer({n})]]", value="constant {type} &{name} [[buffer({n})]]", memory="device ",
+        word="device atomic_uint", both="atomic_fetch_and_explicit({at}, {bits}, memory_order_relaxed)",
+        either="atomic_fetch_or_explicit({at}, {bits}, memory_order_relaxed)",
         shared="threadgroup ", group="ct_group", threads=("ct_thread.x", "ct_thread.y", "ct_thread.z"),
         barrier="threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);",
         fail="atomic_fetch_min_explicit(ct_status, {row}, memory_order_relaxed);", status="device atomic_int *{name} [[buffer({n})]]",

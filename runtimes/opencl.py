@@ -28,7 +28,8 @@ class OpenCL(DeviceStyle, Runtime):
     }
     dialect = Dialect(
         kernel="__kernel void", function="static inline ", pointer="__global {type} *{name}", constant="__global const {type} *{name}",
-        value="{type} {name}", memory="__global ", shared="__local ", group="get_group_id(0)",
+        value="{type} {name}", memory="__global ",
+        word="volatile __global uint", both="atomic_and({at}, {bits})", either="atomic_or({at}, {bits})", shared="__local ", group="get_group_id(0)",
         threads=("get_local_id(0)", "get_local_id(1)", "get_local_id(2)"), barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
         fail="atomic_min(ct_status, {row});", status="volatile __global int *{name}",
         words=integers(signed="char, short, int, long", unsigned="uchar, ushort, uint, ulong"),
@@ -51,13 +52,15 @@ class OpenCL(DeviceStyle, Runtime):
 
     def compile(self, source: str, out: Path, kind: str) -> CompileRecord:
         out.write_text(source, encoding="utf-8")
+        version = ""
         (command,) = self.commands(out, out, kind)
         if kind == "so":
             done = process.run(command, self.host.timeout, out.parent)
             if done.status != 0:
                 code = "E610" if done.status == 3 else "E620"
                 raise ToolError(Diagnostic(code, f"OpenCL: {done.errors.strip()}", hint=opencl.MISSING if code == "E610" else None))
-        return CompileRecord("pyopencl", "", (tuple(command),), self.options)
+            version = done.output.strip()
+        return CompileRecord("pyopencl", version, (tuple(command),), self.options)
 
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
         return callables(device.library(artifact, manifest, opencl.Card(artifact.read_text("utf-8"), self.settings["DEVICE"], self.options)))

@@ -39,6 +39,15 @@ def test_a_device_without_float64_takes_its_own_functions() -> None:
     assert "double" not in discover.find("opencl").configure((("FLOAT64", "0"),)).render(program)
 
 
+@pytest.mark.parametrize(("runtime", "word"), [("opencl", "atomic_and(at, "), ("cuda", "atomicAnd(at, "), ("metal", "atomic_fetch_and_explicit(at, ")])
+def test_threads_set_elements_of_4_bits_by_atomic_operations(runtime: str, word: str) -> None:
+    program = resolve(read("""(loop Op (buffer X i4 (N) (0) in) (buffer Y i4 (N) (0) inout) (size N)
+        (kernel main (for i 0 N 1 grid (setf (aref Y i) (aref X i)))))""")[0])
+    text = discover.find(runtime).render(program)
+    assert word in text
+    assert "p[e >> 1] " in text                       # what is only read is read by bytes
+
+
 @pytest.mark.parametrize(("runtime", "code", "message", "text"), [
     ("opencl", "E613", "this runtime has no vectors",
      "(loop Op (buffer Y f32 (8) (0) inout) (kernel main (setf (vref Y 8 (0)) (splat 8 0.0))))"),

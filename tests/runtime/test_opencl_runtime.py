@@ -10,6 +10,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -17,8 +18,7 @@ import caten
 from caten.errors import CatenError, ToolError
 from caten.runtime import discover
 
-# Devices declare no 4-bit types: threads would race for bytes.
-SAMPLES = [p for p in sorted((Path(__file__).parents[2] / "samples").glob("*.toml")) if "int4}" not in p.read_text()]
+SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.toml"))
 
 AXPY = '[composite]\nname = "Axpy"\ninputs = ["a{float}[]()", "x{float}[N]<0>()", "y{float}[N]<0>()"]\noutputs = ["y"]\n' \
        '[implementation]\ncode = "(dotimes (i N) (incf (aref y i) (* a (aref x i))))"\n'
@@ -72,6 +72,22 @@ def test_strided_arrays_are_packed_for_the_device(run: Callable[..., Any]) -> No
     x, y = np.arange(48, dtype=np.float32).reshape(6, 8)[::2, :3], np.ones((8, 3), np.float32)[::-3]
     axpy(2.0, x, y)
     assert np.array_equal(y, 2 * x + 1)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (67, 131)])
+@in_a_child
+def test_threads_share_the_bytes_of_arrays_of_4_bits(run: Callable[..., Any], shape: tuple[int, int], tmp_path: Path) -> None:
+    spec = tmp_path / "halves.lisp"
+    spec.write_text("""(composite Halves ((x{int8}[M N], Q{int4}[M N], u{uint4}[]) -> (Q, R{uint4}[N M]))
+        (dotimes (i M) (dotimes (j N)
+          (when (/= (mod (aref x i j) 3) 0) (setf (aref Q i j) (cast int4 (+ (cast int8 (aref Q i j)) (aref x i j)))))
+          (setf (aref R j i) (cast uint4 (+ (aref x i j) (cast int8 u)))))))""")
+    rng = np.random.default_rng(0)
+    x, q = (rng.integers(-8, 8, shape).astype(np.int8) for _ in range(2))
+    halves = q.astype(ml_dtypes.int4)
+    _, r = run(spec)(x, halves, 9)
+    assert np.array_equal(halves.astype(np.int8), np.where(x % 3 != 0, (q + x + 8) % 16 - 8, q))
+    assert np.array_equal(r.astype(np.int8), ((x + 9) % 16).T)
 
 
 @in_a_child

@@ -106,7 +106,7 @@ class CStyle:
 
     def _program(self, program: LoopProgram, helpers: Helpers, taken: list[str], prefix: str) -> str:
         self.check_types(program)
-        parallel = bool(self.settings.get("OMP"))
+        parallel = self.has_threads
         if not self.unrolls:
             program = unroll(program)
         blocks = layout(program, parallel)
@@ -123,9 +123,13 @@ class CStyle:
             kernels.append(entry.kernel(name, body) + ('#line 1 "<generated>"\n' if file else ""))       # what follows is not from the spec
         return "\n".join([*kernels, entry.text(taken)])
 
+    @property
+    def has_threads(self) -> bool:
+        """May several threads run a kernel?"""
+        return bool(self.settings.get("OMP"))
+
     def _expressions(self, program: LoopProgram, helpers: Helpers, names: Names) -> Expressions:
-        threads = bool(self.settings.get("OMP"))
-        views = {b.name: View(b.name, b.type, b.shape, b.order, b.strides, outside=True, shared=threads and b.access != "in")
+        views = {b.name: View(b.name, b.type, b.shape, b.order, b.strides, outside=True, shared=self.has_threads and b.access != "in")
                  for b in program.buffers.values()}
         views |= {c.name: View(c.name, c.type, c.shape, tuple(range(len(c.shape)))) for c in program.all(Local)}
         flags = frozenset(s.name for s in program.all(Scalar) if s.type == "bool")

@@ -38,11 +38,12 @@ class Dialect:
     """How a language of devices spells what C has no word for. `{type}` and `{name}` stand for those of a parameter, `{n}` for the number of an
     argument, `{row}` for that of a failed check.
 
-    `kernel`: what begins a kernel's function; `function`: what begins any other; `pointer`, `constant` (a pointer to what is only read), `value`: a
-    parameter; `own`: the parameters that every kernel has; `memory`: before the type that a pointer into the caller's memory points to; `shared`:
-    before an array of a group; `group`: the number of the group; `threads`: that of the thread, for x, y and z; `barrier`, `fail`: statements;
-    `status`: the parameter of the word that `fail` sets; `words`: the lines that define what the text may use; `prelude`: what it begins with;
-    `compound`: a struct of values; `suffix`: behind the name of a function of float32.
+    `kernel`: what begins a kernel's function; `function`: what begins any other; `pointer`, `constant` (a pointer to what is only read), `value`:
+    a parameter; `own`: the parameters that every kernel has; `memory`: before the type that a pointer into the caller's memory points to;
+    `shared`: before an array of a group; `word`: 32 bits of the caller's memory for atomic operations, `both` and `either`: those, with the bits
+    `{bits}`, on what `{at}` points to, with the value before; `group`: the number of the group; `threads`: that of the thread, for x, y and z;
+    `barrier`, `fail`: statements; `status`: the parameter of the word that `fail` sets; `words`: the lines that define what the text may use;
+    `prelude`: what it begins with; `compound`: a struct of values; `suffix`: behind the name of a function of float32.
     """
 
     kernel: str
@@ -51,6 +52,9 @@ class Dialect:
     constant: str
     value: str
     memory: str
+    word: str
+    both: str
+    either: str
     shared: str
     group: str
     threads: tuple[str, str, str]
@@ -76,6 +80,17 @@ class DeviceHelpers(Helpers):
     def __init__(self, types: Mapping[str, str], ops: Mapping[str, Spelling], dialect: Dialect, fused: bool) -> None:
         super().__init__(types, ops, {}, definitions.write, fused)
         self.dialect = dialect
+        self.outside = dialect.memory
+
+    def shared_byte(self) -> str:
+        """No device has atomic operations on bytes: the word that holds it, of memory that begins and ends with whole words, the low byte first."""
+        d = self.dialect
+        return f"(uint8_t)({d.either.format(at=f'({d.word} *)p + (e >> 3)', bits='0')} >> (e >> 1 & 3) * 8)"
+
+    def set_shared(self) -> str:
+        d = self.dialect
+        cleared, put = (form.format(at="at", bits=bits) for form, bits in ((d.both, "~((uint32_t)15 << s)"), (d.either, "(uint32_t)(v & 15) << s")))
+        return f"{d.word} *at = ({d.word} *)p + (e >> 3);\nconst int s = (int)(e & 7) * 4;\n{cleared};\n{put};"
 
     def function(self, name: str, result: str, args: str, body: str, storage: str = "") -> str:
         return super().function(name, result, args, body, self.dialect.function)
@@ -174,10 +189,14 @@ class DeviceStyle(CStyle):
     """The tables of a device, and `render`."""
 
     dialect: Dialect
-    types: Mapping[str, str] = {name: spelled for name, spelled in TYPES.items() if not is_packed(name)}     # threads would write halves of a byte
+    types: Mapping[str, str] = TYPES
     ops: Mapping[str, Spelling] = OPS
     marks: Mapping[str, str] = {"serial": "", "unroll": "", "grid": "", "block": ""}
     fused: bool = True
+
+    @property
+    def has_threads(self) -> bool:
+        return True
 
     def render(self, *programs: LoopProgram) -> str:
         """One text for one program, or for a library of several."""
@@ -214,7 +233,7 @@ class DeviceStyle(CStyle):
         match param:
             case Buffer(type=dtype, access=access):
                 form = self.dialect.constant if access == "in" else self.dialect.pointer
-                return form.format(type=helpers.type(dtype), name=names.of(name), n=number)
+                return form.format(type="uint8_t" if is_packed(dtype) else helpers.type(dtype), name=names.of(name), n=number)
             case Scalar(type=dtype):
                 return self.dialect.value.format(type=helpers.type(dtype), name=names.of(name), n=number)
             case Size():

@@ -29,6 +29,8 @@ class Helpers:
     operator that they lack (render.definitions). `fused`: has the machine a fused multiply-add? `fast`: may functions of vectors be off by more?
     `vector_bytes`: the width of a register."""
 
+    outside = ""                # what stands before the type that a pointer into the caller's memory points to
+
     def __init__(self, types: Mapping[str, str], ops: Mapping[str, Spelling], vectors: Mapping[tuple[str, str, int], str],
                  define: Callable[[Helpers, str, str, int, str], str], fused: bool = False, fast: bool = False, vector_bytes: int = 64):
         self.types, self.ops, self.vectors, self._define = _Types(types), ops, vectors, define
@@ -61,6 +63,15 @@ class Helpers:
             return short
         lines = "".join([f"    {line}\n" for line in body.split("\n")])
         return f"{storage}{result} {name}({args})\n{{\n{lines}}}\n"
+
+    def shared_byte(self) -> str:
+        """The byte of `p` that element `e` of 4 bits shares with a neighbour that another thread may write."""
+        return "__atomic_load_n(p + (e >> 1), __ATOMIC_RELAXED)"
+
+    def set_shared(self) -> str:
+        """Statements that set element `e` of 4 bits of `p` to `v`, and leave the other half of its byte as it is or as another thread sets it."""
+        return ("const int s = e & 1 ? 4 : 0;\np += e >> 1;\n__atomic_fetch_and(p, (uint8_t)~(15 << s), __ATOMIC_RELAXED);\n"
+                "__atomic_fetch_or(p, (uint8_t)((v & 15) << s), __ATOMIC_RELAXED);")
 
     # -- types ------------------------------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Elements of 4 bits in memory in C: two to a byte, the first one in the low half, counted along the array's memory order.
 
-Two elements that share a byte may be written by two threads; there each writes its half by atomic operations, and reads are atomic too.
+Two elements that share a byte may be written by two threads; there each writes its half by atomic operations, and reads are atomic too. How a
+language spells those is the helpers' part (`shared_byte`, `set_shared`).
 """
 from __future__ import annotations
 
@@ -10,20 +11,16 @@ from .helpers import Helpers
 def get(h: Helpers, dtype: str, shared: bool) -> str:
     """`get(p, e)`: element e."""
     name = f"ct_get_{dtype}" + "_shared" * shared
-    byte = "__atomic_load_n(p + (e >> 1), __ATOMIC_RELAXED)" if shared else "p[e >> 1]"
+    byte = h.shared_byte() if shared else "p[e >> 1]"
     body = f"return (int8_t)((uint8_t)({byte} << (e & 1 ? 0 : 4))) >> 4;" if dtype == "i4" else f"return {byte} >> (e & 1 ? 4 : 0) & 15;"
-    return h.define(name, lambda: h.function(name, h.types[dtype], "const uint8_t *p, int64_t e", body))
+    return h.define(name, lambda: h.function(name, h.types[dtype], f"{h.outside}const uint8_t *p, int64_t e", body))
 
 
 def put(h: Helpers, dtype: str, shared: bool) -> str:
     """`put(p, e, v)`: element e becomes v."""
     name = f"ct_put_{dtype}" + "_shared" * shared
-    body = "const int s = e & 1 ? 4 : 0;\np += e >> 1;\n"
-    if shared:
-        body += "__atomic_fetch_and(p, (uint8_t)~(15 << s), __ATOMIC_RELAXED);\n__atomic_fetch_or(p, (uint8_t)((v & 15) << s), __ATOMIC_RELAXED);"
-    else:
-        body += "*p = (uint8_t)((*p & ~(15 << s)) | (v & 15) << s);"
-    return h.define(name, lambda: h.function(name, "void", f"uint8_t *p, int64_t e, {h.types[dtype]} v", body))
+    body = h.set_shared() if shared else "const int s = e & 1 ? 4 : 0;\np += e >> 1;\n*p = (uint8_t)((*p & ~(15 << s)) | (v & 15) << s);"
+    return h.define(name, lambda: h.function(name, "void", f"{h.outside}uint8_t *p, int64_t e, {h.types[dtype]} v", body))
 
 
 def vector(h: Helpers, action: str, dtype: str, lanes: int, shared: bool) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..core.dtypes import DTYPES, is_short
+from ..core.dtypes import DTYPES, is_packed, is_short
 from ..core.formula import evaluate, formula, names
 from ..errors import error
 from ..render.launches import NO_FAILURE, SCRATCH, STATUS
@@ -98,12 +98,15 @@ class _Call:
         for name, (argument, array) in used.items():
             if argument["direction"] != "in":
                 self.device.read(self.there[name], copies[name])
-                array.transpose(argument["order"])[...] = copies[name]
+                along = array if is_packed(argument["dtype"]) else array.transpose(argument["order"])
+                along[...] = copies[name]
         return 0
 
     def packed(self, argument: Mapping[str, Any], array: Any) -> Any:
         """The elements without gaps, as they lie on the device. Strides that are arguments take their values there."""
         import numpy as np
+        if is_packed(argument["dtype"]):
+            return array
         for text, distance in zip(argument["strides"] or (), dense(list(array.shape), argument["order"]), strict=False):
             for name in names(formula(text)):
                 self.numbers[name] = distance
@@ -111,7 +114,7 @@ class _Call:
 
     def new(self, name: str, size: int) -> None:
         """A buffer for an argument."""
-        self.there[name] = self.device.allocate(max(size, 1))
+        self.there[name] = self.device.allocate(max((size + 3) // 4 * 4, 4))          # whole words, for atomic operations
         self.buffers.append(self.there[name])
 
     def start(self, kernel: Mapping[str, Any]) -> int:
@@ -129,7 +132,8 @@ class _Call:
 
 
 def scalar(dtype: str, value: Any) -> Any:
-    """A number as a device takes it."""
+    """A number as a device takes it: of 16-bit floats, the bits."""
     import numpy as np
-    kind: Any = np.dtype("uint8" if dtype == "bool" else "uint16" if is_short(dtype) else DTYPES[dtype].numpy).type      # of 16-bit floats, the bits
+    stored = {"bool": "uint8", "u4": "uint8", "i4": "int8"}.get(dtype, "uint16" if is_short(dtype) else DTYPES[dtype].numpy)
+    kind: Any = np.dtype(stored).type
     return kind(complex(*value) if isinstance(value, tuple) else value)

@@ -1,6 +1,6 @@
 """NVIDIA's run-time compiler, a library that needs no graphics card: CUDA C++ to PTX or to machine code.
 
-Run as a program, `python -m caten.runtime.nvrtc SOURCE OUT OPTION…`: exit code 0; 1 with what the compiler says; 3 where there is none.
+Run as a program, `python -m caten.runtime.nvrtc SOURCE OUT OPTION…`: exit code 0 and the compiler's version; 1 and what it says; 3 without one.
 """
 from __future__ import annotations
 
@@ -65,6 +65,9 @@ def main(source: str, out: str, *options: str) -> int:
     except Refused as problem:
         print(problem, file=sys.stderr)
         return 1
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    print(f"{major.value}.{minor.value}")
     return 0
 
 

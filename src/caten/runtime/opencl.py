@@ -1,7 +1,8 @@
 """Devices by OpenCL: finding one, compiling for it, starting kernels.
 
 Run as a program, `python -m caten.runtime.opencl SOURCE DEVICE OPTION…`, it compiles a file: a compiler that crashes or hangs does it there, and the
-process that asked for it may fork later, which none can whose OpenCL has started. Exit code 1 with what the compiler says, 3 where no device is.
+process that asked for it may fork later, which none can whose OpenCL has started. It says what compiled: the platform, and the version of its driver.
+Exit code 1 with what the compiler says, 3 where no device is.
 """
 from __future__ import annotations
 
@@ -100,7 +101,10 @@ class Card:
 
 def main(source: str, wanted: str, *options: str) -> int:
     try:
-        Card(Path(source).read_text("utf-8"), wanted, options).begin()
+        card = Card(Path(source).read_text("utf-8"), wanted, options)
+        card.begin()
+        for used in card.context.devices:
+            print(f"{used.platform.name}, {used.driver_version}")
     except ToolError as problem:
         print(problem.diagnostics[0].message, file=sys.stderr)
         return 3
