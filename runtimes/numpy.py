@@ -16,7 +16,7 @@ from caten.core.text import read, show
 from caten.errors import error
 from caten.loop.statements import MARKS, LoopProgram
 from caten.runtime import arrays, foreign
-from caten.runtime.call import callables
+from caten.runtime.call import OUT_OF_MEMORY, callables
 from caten.runtime.foreign import Call
 from caten.runtime.protocol import Choice, CompileRecord, Option, Runtime
 
@@ -64,7 +64,10 @@ def interpreted(program: LoopProgram, call: Call, order: str) -> int:
     values = {n: complex(*v) if isinstance(v, tuple) else short_value(v, types[n]) if is_short(types[n]) else v for n, v in call.numbers.items()}
     packed = [a for a in call.op["arguments"] if a["kind"] == "tensor" and is_packed(a["dtype"])]
     unpacked = {a["name"]: arrays.unpacked(call.arrays[a["name"]], call.shape(a), a, program.name) for a in packed}
-    code = run(program, values | {b.name: truths(call.arrays[b.name], b.access) for b in program.buffers.values()} | unpacked, order)
+    try:
+        code = run(program, values | {b.name: truths(call.arrays[b.name], b.access) for b in program.buffers.values()} | unpacked, order)
+    except MemoryError:
+        return OUT_OF_MEMORY
     for a in packed:
         if a["direction"] != "in":
             call.arrays[a["name"]][...] = arrays.packed(unpacked[a["name"]], a)

@@ -51,6 +51,13 @@ def test_a_failed_check_is_told(compiled: Callable[..., Any]) -> None:
         compiled(GEMM)(np.zeros((3, 2), np.float32, "F"), np.zeros((2, 2), np.float32), np.zeros((3, 2), np.float32))
 
 
+@pytest.mark.parametrize("n", [1 << 20, 1 << 40])
+def test_a_local_array_for_which_there_is_no_memory(n: int, compiled: Callable[..., Any]) -> None:
+    large = compiled("""(loop Large (size N) (buffer Y f32 () () out) (kernel Large (local t f32 (N N) scratch) (setf (aref Y) 1.0)))""")
+    with pytest.raises(CatenError, match="E712"):
+        large(N=n)
+
+
 def test_parallel_loops_backwards(compiled: Callable[..., Any]) -> None:
     x = np.int8([1, 2, 3])
     assert compiled(LAST)(x) == 3

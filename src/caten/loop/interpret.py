@@ -39,7 +39,8 @@ def run(program: Program, arguments: dict[str, Any], order: str = "forward") -> 
     order) and updated in place. The result is 0 or the number of the check that failed.
 
     `order="reverse"` runs the iterations of parallel loops, and the threads of a group between two barriers, from the last to the first. Raises
-    CatenError E485 on an access outside its array or a step of 0, E486 on arguments that disagree with the declarations.
+    CatenError E485 on an access outside its array or a step of 0, E486 on arguments that disagree with the declarations; MemoryError for a local
+    array that is too large.
     """
     code = _Code(order)
     _bind(program, arguments, code)
@@ -153,7 +154,10 @@ class _Code(Closures):
         dtype, filler = evaluate.numpy_type(stmt.type), poison(stmt.type)
 
         def allocate() -> None:
-            env[slot] = np.full(tuple([e() for e in extents]), filler, dtype)
+            try:
+                env[slot] = np.full(tuple([e() for e in extents]), filler, dtype)
+            except ValueError as problem:                    # more than an address can say
+                raise MemoryError(str(problem)) from None
         return allocate
 
     @staticmethod
