@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -67,6 +68,17 @@ def test_names_are_suggested_where_no_file_can_be_opened(monkeypatch: pytest.Mon
     monkeypatch.delitem(sys.modules, "difflib")
     outcome = isolate.run(lambda: ({"hint": did_you_mean("totl", ["total"])}, {}), 20, no_files=True)
     assert outcome.facts == {"hint": "did you mean 'total'?"}
+
+
+def test_functions_that_import_late_work_without_files() -> None:
+    program = """
+import sys, numpy as np
+from caten.testing import isolate
+loaded = [m for m in isolate.LATE if m in sys.modules]
+print(loaded, isolate.run(lambda: ({}, {"m": np.median(np.arange(4.0)), "u": np.unique(np.ones(3))}), 20, no_files=True).status)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[] ok\n", done.stderr
 
 
 def test_diagnostics_keep_their_place() -> None:

@@ -62,7 +62,7 @@ def test_a_lisp_reference() -> None:
 
 @pytest.mark.parametrize(("code", "expected"), [
     ("lambda x, q: x", "E807"), ("lambda x: x", "E808"), ("lambda x: (x, x)", "E808"), ("lambda x: np.load(x)", "E804"),
-    ("lambda x: [0 for i in range(10 ** 12)]", "E806"),
+    ("lambda x: [0 for i in range(10 ** 12)]", "E806"), ("lambda x: 'a'", "E808"), ("lambda x: 2 ** 10_000", "E808"), ("lambda x: [[1.0], x]", "E808"),
 ])
 def test_a_reference_that_cannot_be_used(code: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "CPU", 1)

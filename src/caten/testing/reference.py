@@ -102,7 +102,18 @@ def _python(function: Lambda, op: OpProgram, arguments: Mapping[str, Any]) -> tu
     results = result if isinstance(result, (tuple, list)) and len(names) > 1 else (result,)
     if len(results) != len(names):
         raise function.error("E808", f"the test code gives {len(results)} values, {op.name} has {len(names)} outputs: {', '.join(names)}")
-    return {}, {n: np.asarray(r) for n, r in zip(names, results, strict=True)}
+    return {}, {n: _numbers(function, n, r) for n, r in zip(names, results, strict=True)}
+
+
+def _numbers(function: Lambda, name: str, result: Any) -> np.ndarray:
+    """What the lambda gives for an output, as an array of numbers."""
+    try:
+        array = np.asarray(result)
+    except (TypeError, ValueError) as problem:
+        raise function.error("E808", f"the test code gives no array for {name}: {problem}") from None
+    if kind_of(array.dtype) not in "biufc":
+        raise function.error("E808", f"the test code gives {array.dtype.name} for {name}", hint="give an array of numbers for each output")
+    return array
 
 
 def _checked(op: OpProgram, arrays: Mapping[str, np.ndarray], arguments: Mapping[str, Any]) -> dict[str, np.ndarray]:
