@@ -91,6 +91,11 @@ class Wasm(Compiled):
     def trailer(self, manifest: Mapping[str, Any]) -> str:
         return manifest_c(manifest) + PRODUCT
 
+    def check_library(self, library: Path) -> None:
+        with open(library, "rb") as file:
+            if file.read(4) != b"\0asm":
+                raise error("E660", f"{library} is not a module of WebAssembly")
+
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
         self.available()
         instance = Instance(artifact)

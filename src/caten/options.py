@@ -9,6 +9,11 @@ from typing import Any
 
 from .errors import Diagnostic, UsageError
 
+# Flags of C compilers with which the same C text means something else: sums in another order, no NaN, no denormals, integers that do not wrap.
+OTHER_MEANING = frozenset((
+    "-Ofast", "-ffast-math", "-funsafe-math-optimizations", "-ffinite-math-only", "-fassociative-math", "-freciprocal-math", "-fno-signed-zeros",
+    "-fapprox-func", "-ffp-contract=fast", "-ffp-contract=on", "-ffp-model=fast", "-ffp-model=aggressive", "-mdaz-ftz", "-mrecip",
+    "-fno-wrapv", "-ftrapv"))
 
 @dataclass(frozen=True)
 class Options:
@@ -44,15 +49,35 @@ class Options:
 
 def environment(link: Sequence[str] = ()) -> dict[str, Any]:
     """The fields of Options that come from the environment (an empty variable counts as absent). `link`: further words for the
-    linker. Raises UsageError E910."""
+    linker. Raises UsageError E910 and E916."""
     get = os.environ.get
-    return {"cc": get("CC") or None, "cflags": _words("CFLAGS"), "ldflags": (*_words("LDFLAGS"), *link),
+    return {"cc": get("CC") or None, "cflags": _words("CFLAGS"), "ldflags": (*_words("LDFLAGS"), *from_here(link)),
             "temp_dir": get("TMPDIR") or None, "cache_dir": get("CATEN_CACHE_DIR") or None,
             "runtime_path": tuple([d for d in get("CATEN_RUNTIME_PATH", "").split(os.pathsep) if d])}
 
 
 def _words(variable: str) -> tuple[str, ...]:
     try:
-        return tuple(shlex.split(os.environ.get(variable, "")))
+        words = tuple(shlex.split(os.environ.get(variable, "")))
     except ValueError as problem:
         raise UsageError(Diagnostic("E910", f"${variable} cannot be split into words: {problem}", hint="close the quote")) from None
+    same_meaning(words, f"${variable}")
+    return from_here(words)
+
+
+def from_here(words: Sequence[str]) -> tuple[str, ...]:
+    """Words for the C compiler, with the folders of -I and -L as absolute paths: it is started in another folder."""
+    found: list[str] = []
+    for word in words:
+        after = found[-1] if found and found[-1] in ("-I", "-L") else ""
+        start = "" if after else word[:2]
+        named = bool(after) or (start in ("-I", "-L") and len(word) > 2)
+        found.append(start + os.path.abspath(word[len(start):]) if named else word)
+    return tuple(found)
+
+
+def same_meaning(words: Sequence[str], origin: str) -> None:
+    """Raises UsageError E916 where a word for the C compiler would change what results are. `origin`: where the words come from."""
+    if bad := [w for w in words if w in OTHER_MEANING]:
+        raise UsageError(Diagnostic("E916", f"{origin} holds {bad[0]}, with which results would depend on the C compiler",
+                                    hint="leave it out; a schedule may reassociate sums and fuse products, visibly"))

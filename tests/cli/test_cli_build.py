@@ -160,6 +160,19 @@ def test_a_compiler_that_is_missing_or_fails_is_exit_3(building: Any, folder: Pa
     assert made(folder) == []
 
 
+@pytest.mark.parametrize("wrong", ['echo garbage > "$out"', 'gcc "$@" && truncate -s 3000 "$out"'])
+def test_a_compiler_that_writes_no_library_is_exit_3(wrong: str, building: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "wrong").write_text(f'#!/bin/sh\nfor word; do [ "$before" = -o ] && out=$word; before=$word; done\n{wrong}\n')
+    (folder / "wrong").chmod(0o755)
+    monkeypatch.setenv("CC", "./wrong")
+    for _ in range(2):                                     # it is not remembered
+        result = building("axpy.toml", "-O0")
+        assert result.code == 3
+        assert "E625" in result.err
+        assert "the source is kept in" in result.err
+        assert made(folder) == ["wrong"]
+
+
 def test_a_compiler_that_hangs_is_stopped(building: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "slow").write_text("#!/bin/sh\nsleep 60\n")
     (folder / "slow").chmod(0o755)

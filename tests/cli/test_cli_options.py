@@ -63,6 +63,22 @@ def test_the_environment_counts_where_the_command_line_says_nothing(monkeypatch:
         request_of("gemm.toml")
 
 
+def test_folders_for_the_compiler_are_relative_to_the_present_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CFLAGS", "-Ia -I b -DX -I/c")
+    monkeypatch.setenv("LDFLAGS", "-L ../d -lm")
+    options = request_of("gemm.toml", "-L", "e").options
+    assert options.cflags == (f"-I{tmp_path}/a", "-I", f"{tmp_path}/b", "-DX", "-I/c")
+    assert options.ldflags == ("-L", f"{tmp_path.parent}/d", "-lm", f"-L{tmp_path}/e")
+
+
+@pytest.mark.parametrize(("variable", "flag"), [("CFLAGS", "-ffast-math"), ("CFLAGS", "-ffp-contract=fast"), ("CFLAGS", "-ftrapv"), ("LDFLAGS", "-Ofast")])
+def test_flags_that_change_results_are_refused(variable: str, flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, f"-g {flag}")
+    with pytest.raises(UsageError, match=f"E916: .{variable} holds {flag}"):
+        request_of("gemm.toml")
+
+
 @pytest.mark.parametrize(("words", "field", "value"), [
     (["a.toml", "-i", "b.toml", "-"], "inputs", ("b.toml", "a.toml", "-")), (["-x", "lisp", "-"], "language", "lisp"), (["-ox.so"], "output", "x.so"),
     (["-E"], "emits", (Emit("spec"),)), (["-S"], "emits", (Emit("asm"),)), (["-c"], "emits", (Emit("obj"),)),

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import stat
 import sys
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from caten.errors import CatenError, ToolError
+from caten.errors import CatenError, ToolError, UsageError
 from caten.runtime import cpu, toolchain
 from caten.runtime.protocol import Host, Unavailable
 from caten.runtime.toolchain import Compiler
@@ -38,6 +39,16 @@ def test_the_order_of_candidates(tmp_path: Path) -> None:
     assert toolchain.choose("clang-19", ("clang",), Host(path=str(tmp_path), cc="clang-14")).name == "clang-19"
 
 
+def test_a_compiler_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    mine = script(tmp_path / "bin", "mycc", "echo int > library.so")
+    monkeypatch.chdir(tmp_path)
+    compiler = toolchain.choose("bin/mycc", ("clang",), Host(path=""))
+    assert compiler.words == (str(mine),)
+    toolchain.compile_c(compiler, [], [], "int x;", tmp_path / "x.so", "so", Host(timeout=20.0, temp=tmp_path))
+    assert (tmp_path / "x.so").read_text() == "int\n"
+
+
 def test_no_compiler_says_what_was_tried_and_what_to_install(tmp_path: Path) -> None:
     host = Host(path=str(tmp_path))
     with pytest.raises(Unavailable) as info:
@@ -60,6 +71,8 @@ def test_arguments_in_cc_are_split_and_metacharacters_refused(tmp_path: Path) ->
         with pytest.raises(ToolError) as info:
             toolchain.choose(bad, ("clang",), Host(path=str(tmp_path)))
         assert code(info) == "E621"
+    with pytest.raises(UsageError, match="E916"):
+        toolchain.choose("gcc -ffast-math", ("clang",), Host(path=str(tmp_path)))
 
 
 def test_march_in_each_spelling() -> None:
@@ -102,6 +115,18 @@ def test_a_compiler_that_refuses_crashes_or_writes_nothing(tmp_path: Path) -> No
         assert (code(info), info.value.exit_code) == (expected, 3)
         assert said in info.value.diagnostics[0].message
         assert [p.name for p in tmp_path.iterdir()] == ["fakecc"]
+
+
+def test_a_compiler_that_prints_for_ever_is_stopped(tmp_path: Path) -> None:
+    start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ToolError) as info:
+        compile_with(tmp_path, "yes error >&2", timeout=0.5)
+    assert code(info) == "E622"
+    assert time.monotonic() - start < 5
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000          # KiB
+    with pytest.raises(ToolError, match="error") as info:
+        compile_with(tmp_path, "yes error | head -c 100000000 >&2; exit 1")
+    assert len(info.value.diagnostics[0].message) < 1000
 
 
 def test_a_compiler_that_hangs_is_stopped_with_its_children(tmp_path: Path) -> None:

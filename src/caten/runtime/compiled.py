@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ..errors import CatenError, Diagnostic, ToolError
 from ..render.cstyle import CStyle
 from . import toolchain
 from .call import callables
 from .direct import direct_c
-from .library import open_library
+from .library import check_whole, open_library
 from .manifest import manifest_c, operators
 from .protocol import CompileRecord, Runtime
 from .toolchain import Compiler
@@ -48,7 +49,20 @@ class Compiled(CStyle, Runtime):
 
     def compile(self, source: str, out: Path, kind: str) -> CompileRecord:
         compiler = self.compiler()
-        return toolchain.compile_c(compiler, self.flags(compiler), self.libraries(compiler), source, out, kind, self.host, self.link)
+        record = toolchain.compile_c(compiler, self.flags(compiler), self.libraries(compiler), source, out, kind, self.host, self.link)
+        if kind == "so":
+            try:
+                self.check_library(out)
+            except CatenError as problem:
+                out.unlink(missing_ok=True)
+                said = problem.diagnostics[0].message.replace(f"{out} ", "it ")
+                raise ToolError(Diagnostic("E625", f"{compiler.name} reported success and wrote no library: {said}",
+                                           hint="is this really a C compiler?")) from None
+        return record
+
+    def check_library(self, library: Path) -> None:
+        """Raises CatenError where a file cannot be the library that was to be made."""
+        check_whole(library)
 
     def identity(self) -> str:
         compiler = self.compiler()

@@ -3,15 +3,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Diagnostic, ToolError
 
-LONGEST_OUTPUT = 20_000          # characters of a tool's output that are kept
+LONGEST_OUTPUT = 20_000          # bytes of a tool's output that are kept
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,11 @@ def run(command: Sequence[str], timeout: float, cwd: Path | None = None) -> Fini
     env = os.environ | {"LC_ALL": "C"}
     try:
         child = subprocess.Popen(list(command), cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                 start_new_session=True, text=True, errors="replace")
+                                 start_new_session=True)
     except OSError as problem:
         raise ToolError(Diagnostic("E620", f"cannot run {command[0]}: {problem.strerror}", hint="is it installed, and may it be executed?")) from None
     try:
-        output, errors = child.communicate(timeout=timeout)
+        output, errors = _printed(child, timeout)
     except subprocess.TimeoutExpired:
         _kill(child)
         raise ToolError(Diagnostic("E622", f"{Path(command[0]).name} was stopped after {timeout:g} s", hint="--cc-timeout gives it more time",
@@ -50,12 +52,38 @@ def run(command: Sequence[str], timeout: float, cwd: Path | None = None) -> Fini
     except BaseException:                # Ctrl-C among them: no child is left behind
         _kill(child)
         raise
-    return Finished(tuple(command), child.returncode, output[:LONGEST_OUTPUT], errors[:LONGEST_OUTPUT])
+    return Finished(tuple(command), child.returncode, output, errors)
 
 
-def _kill(child: subprocess.Popen[str]) -> None:
+def _printed(child: subprocess.Popen[bytes], timeout: float) -> list[str]:
+    """The beginnings of what a child prints, until it ends. However much it prints, no more is held. Raises TimeoutExpired."""
+    deadline = time.monotonic() + timeout
+    streams = [s for s in (child.stdout, child.stderr) if s is not None]
+    kept = {stream.fileno(): bytearray() for stream in streams}
+    with selectors.DefaultSelector() as open_ones:
+        for fd in kept:
+            open_ones.register(fd, selectors.EVENT_READ)
+        while open_ones.get_map():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise subprocess.TimeoutExpired(child.args, timeout)
+            for key, _ in open_ones.select(left):
+                chunk = os.read(key.fd, 1 << 16)
+                kept[key.fd] += chunk[:LONGEST_OUTPUT - len(kept[key.fd])]
+                if not chunk:
+                    open_ones.unregister(key.fd)
+    child.wait(max(deadline - time.monotonic(), 0))
+    for stream in streams:
+        stream.close()
+    return [bytes(text).decode(errors="replace").replace("\r\n", "\n") for text in kept.values()]
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
     """End a child and everything that it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.kill()
-    child.communicate()
+    for stream in (child.stdout, child.stderr):
+        if stream is not None:
+            stream.close()
+    child.wait()

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Diagnostic, ToolError
+from ..options import same_meaning
 from .cache import file_identity
 from .process import run
 from .protocol import UNSAFE, CompileRecord, Host, Unavailable
@@ -87,11 +88,13 @@ def split_words(text: str, origin: str) -> tuple[str, ...]:
 
 
 def named(text: str, origin: str, host: Host) -> Compiler:
-    """The compiler that the user asked for."""
+    """The compiler that the user asked for. Raises UsageError E916, ToolError E621, Unavailable."""
     words = split_words(text, origin)
+    same_meaning(words, origin)
     found = shutil.which(words[0], path=host.path) if words else None
     if found is None:
         raise Unavailable(f"{origin} is '{text}', and there is no such program", INSTALL)
+    found = os.path.abspath(found)                                        # it will be started in another folder
     if "ziglang" in words or Path(found).name == "zig":
         return Compiler((found, *words[1:]), "zig", found)
     real = Path(os.path.realpath(shutil.which(words[-1], path=host.path) or found)).name
@@ -295,6 +298,7 @@ def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str]
             if done.status != 0:
                 complaint = "\n".join(done.errors.strip().splitlines()[:20])
                 hint = "-march= and --config MARCH= take a CPU that this compiler knows" if UNKNOWN_CPU.search(complaint) else \
+                       "see whether it compiles without $CFLAGS and $LDFLAGS" if host.cflags or host.ldflags else \
                        "a complaint about generated C is a fault of caten: please report it, with the source"
                 raise ToolError(Diagnostic("E623", f"{compiler.name} {done.reason}" + (f":\n{complaint}" if complaint else ""), hint=hint))
         result = folder / made
