@@ -142,6 +142,17 @@ def test_stdout_on_a_full_disk_is_a_diagnostic() -> None:
     assert "Exception ignored" not in done.stderr
 
 
+@pytest.mark.parametrize(("words", "closed", "code", "said"), [("explain --list", ">&-", 1, "cannot write stdout: Bad file descriptor"),
+                                                                ("check no.toml", "2>&-", 2, ""), ("check -", "<&-", 1, "E011"),
+                                                                ("explain --list", ">&- 2>&- <&-", 1, "")])
+def test_standard_streams_that_the_parent_closed(words: str, closed: str, code: int, said: str) -> None:
+    done = subprocess.run(["sh", "-c", f"{sys.executable} -m caten {words} {closed}"], env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, text=True,
+                          capture_output=True)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_reader_that_goes_away_ends_it_quietly() -> None:
     running = process("explain", "--list")
     assert running.stdout is not None

@@ -6,6 +6,7 @@ would meet code that prints it.
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]   # the part in C, without stubs: signal itself takes a while to import
+import os
 import sys
 
 OURS = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler      # not where the parent had it ignored, as for a job in the background
@@ -25,8 +26,20 @@ def run() -> NoReturn:
     if "--version" in (arguments[:arguments.index("--")] if "--" in arguments else arguments):
         print(f"caten {__version__}")
         sys.exit(0)
+    open_streams()
     from .boundary import guarded  # imported here, because --version must not pay for it
     from .signals import install
 
     install()
     sys.exit(guarded(arguments, interruptible=OURS))
+
+
+def open_streams() -> None:
+    """Where the parent closed a standard stream: stdin is empty, writing to stdout fails, stderr goes nowhere; no file gets its number."""
+    for number, name, mode in ((0, "stdin", os.O_RDONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, mode)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115   as long as the process
