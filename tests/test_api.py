@@ -118,6 +118,18 @@ def test_accesses_are_checked() -> None:
     assert len(compiled(TAKE, bounds_check=False).manifest["checks"]) < len(take.manifest["checks"])
 
 
+@pytest.mark.parametrize("runtime", ["clang", "numpy"])
+@pytest.mark.parametrize("opt", [0, 2])
+def test_an_index_wraps_as_every_integer_does_and_what_comes_of_it_is_checked(opt: int, runtime: str) -> None:
+    gather = caten.compile("(composite Even ((x{float}[N], k{int}[M]) -> (y{float}[M])) (dotimes (i M) (setf (aref y i) (aref x (* 2 (aref k i))))))",
+                           runtime, opt=opt)
+    x = np.arange(10, dtype=np.float32)
+    assert gather(x, np.array([4, -1 << 63])).tolist() == [8, 0]
+    for outside in (5, -1, 1 << 62, (1 << 63) - 1):
+        with pytest.raises(CatenError, match="outside"):
+            gather(x, np.array([outside]))
+
+
 def test_the_second_compilation_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled(SCALE)
 
