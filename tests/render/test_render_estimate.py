@@ -10,7 +10,7 @@ from caten.core.program import resolve
 from caten.core.text import read
 from caten.loop.statements import For
 from caten.render.cstyle import CStyle
-from caten.render.estimate import in_float64, work
+from caten.render.estimate import in_floats, work
 from caten.schedule.nests import loops_in
 
 PARAMS = "(buffer A f32 (M N) (0 1) in) (buffer Y f32 (M N) (0 1) inout) (buffer w f32 (M) (0) inout) (size M) (size N)"
@@ -56,4 +56,4 @@ def test_an_inner_loop_asks_about_what_is_known_around_it() -> None:
 
 def test_the_middle_of_one_tile_is_its_beginning() -> None:
     """Counts of tiles are whole numbers in float64, too: half of a tile less would leave nothing of the only one."""
-    assert repr(in_float64((Var("N", "i64") + 7) // index(8))) == "(floor (/ (+ (cast f64 N) 7.0:f64) 8.0:f64))"
+    assert repr(in_floats((Var("N", "i64") + 7) // index(8), "f64")) == "(floor (/ (+ (cast f64 N) 7.0:f64) 8.0:f64))"

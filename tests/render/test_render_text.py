@@ -240,6 +240,14 @@ def test_a_function_through_a_type_that_is_not_there_is_refused() -> None:
         Small().render(program("(loop Op (buffer Y f32 (8) (0) inout) (kernel main (setf (aref Y 0) (pow (aref Y 0) 3.0))))"))
 
 
+def test_without_float64_memory_is_counted_in_float32() -> None:
+    class Small(CStyle):
+        types: ClassVar = {k: v for k, v in CStyle.types.items() if k != "f64"}
+    text = Small().render(program("(loop Op (size N) (buffer Y f32 (N) (0) inout) (kernel main (local T f32 (N) scratch) (setf (aref Y 0) (aref T 0))))"))
+    assert "(float)N" in text
+    assert "double" not in text
+
+
 def test_complex_numbers_have_no_vectors() -> None:
     with pytest.raises(CatenError) as info:
         CStyle().render(program("(loop Op (buffer Y c64 (8) (0) inout) (kernel main (setf (vref Y 4 (0)) (+ (vref Y 4 (0)) (vref Y 4 (4))))))"))

@@ -294,7 +294,7 @@ def _of_sample(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict
         if first.code == "E610":
             yield from _each(cases, Verdict("NOT-RUN", first.message))
         else:
-            yield from _each(cases, Verdict("UNSUPPORTED" if first.code == "E611" else "UNDECLARED", lacking))
+            yield from _each(cases, Verdict("UNSUPPORTED" if first.code in ("E611", "E616") else "UNDECLARED", lacking))
         return
     if plan.unavailable:
         yield from _each(cases, Verdict("NOT-RUN", plan.unavailable))

@@ -141,7 +141,8 @@ class CStyle:
         for node in program.unique():
             dtype = node.declares()[1] if hasattr(node, "declares") else node.dtype if isinstance(node, Expr) else ""
             if dtype in DTYPES and dtype not in self.types:
-                raise error("E611", f"{program.name}: this runtime does not support {dtype}", hint=f"it supports {', '.join(self.types)}")
+                raise error("E611", f"{program.name}: this runtime does not support {dtype}",
+                            hint=f"it supports {', '.join(self.types)}" + "; sizes and indices are i64, so its table needs that" * (dtype == "i64"))
 
 
 def _filled(words: list[str], width: int = 150) -> list[str]:

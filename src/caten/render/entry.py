@@ -7,7 +7,7 @@ from ..core.dtypes import is_packed
 from ..core.expr import Const, Var, index
 from ..core.program import Buffer, Check, Ensure, Param, Scalar, Size
 from ..loop.statements import Local, LoopProgram
-from .estimate import in_float64
+from .estimate import in_floats
 from .expressions import Expressions
 from .helpers import Helpers
 from .lines import INDENT
@@ -133,7 +133,8 @@ class EntryPoints:
         if isinstance(total, Const):
             size = str(min(total.value, NO_MEMORY))
         else:
-            lines += [f"{INDENT}if ({self.expressions.text(in_float64(total))} > 0x1p46) return -1;", f"{INDENT}const int64_t ct_bytes = {size};"]
+            about = self.expressions.text(in_floats(total, self.helpers.widest_float))
+            lines += [f"{INDENT}if ({about} > 0x1p46) return -1;", f"{INDENT}const int64_t ct_bytes = {size};"]
             size = "ct_bytes"
         return [*lines, f"{INDENT}void *ct_block = ct_allocate({size});", f"{INDENT}if (!ct_block) return -1;"]
 

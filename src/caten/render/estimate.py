@@ -59,16 +59,16 @@ def trips(loop: For) -> Expr:
     return count
 
 
-def in_float64(expr: Expr) -> Expr:
-    """The formula computed in float64, where it cannot wrap around."""
+def in_floats(expr: Expr, dtype: str) -> Expr:
+    """The formula computed in a float type, where it cannot wrap around."""
     match expr:
         case Const(value=value):
-            return number(value, "f64")
+            return number(value, dtype)
         case Op(fn="floordiv", args=(x, y)):
-            return Op("floor", (Op("div", (in_float64(x), in_float64(y))),))
+            return Op("floor", (Op("div", (in_floats(x, dtype), in_floats(y, dtype))),))
         case Op(fn="add" | "sub" | "mul" | "max" | "min" as fn, args=(x, y)):
-            return Op(fn, (in_float64(x), in_float64(y)))
-    return Cast("f64", expr)
+            return Op(fn, (in_floats(x, dtype), in_floats(y, dtype)))
+    return Cast(dtype, expr)
 
 
 def _size(exprs: Iterable[Expr], registers: frozenset[str], seen: set[Node]) -> int:

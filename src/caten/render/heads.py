@@ -7,7 +7,7 @@ from ..core.expr import Const, Var
 from ..core.rewrite import free_names
 from ..loop.statements import Fail, For, If, Let, Local, Ref, Stmt, Vref
 from . import caches
-from .estimate import THRESHOLD, in_float64, work
+from .estimate import THRESHOLD, in_floats, work
 from .expressions import Expressions
 from .scratch import in_block
 
@@ -22,7 +22,7 @@ def parallel(loop: For, pragma: str, expressions: Expressions) -> str:
     inside = {d.declares()[0] for d in loop.unique() if isinstance(d, (For, Let, Local))}
     if free_names(total) & inside or any(isinstance(n, Ref) for n in total.unique()):    # type: ignore[operator]   # it is a set
         return pragma
-    return f"{pragma} if ({expressions.text(in_float64(total))} > {THRESHOLD})"
+    return f"{pragma} if ({expressions.text(in_floats(total, expressions.helpers.widest_float))} > {THRESHOLD})"
 
 
 def together(loop: For) -> tuple[For, ...]:

@@ -73,6 +73,10 @@ class Helpers:
         return ("const int s = e & 1 ? 4 : 0;\np += e >> 1;\n__atomic_fetch_and(p, (uint8_t)~(15 << s), __ATOMIC_RELAXED);\n"
                 "__atomic_fetch_or(p, (uint8_t)((v & 15) << s), __ATOMIC_RELAXED);")
 
+    @property
+    def widest_float(self) -> str:
+        return "f64" if "f64" in self.types else "f32"
+
     # -- types ------------------------------------------------------------------------------------------------------------------------------
 
     def type(self, dtype: str, lanes: int = 1) -> str:
@@ -112,7 +116,8 @@ class Helpers:
             if "F(" in body or "INFINITY" in body:
                 self.headers.add("math.h")
             for word, spelled in (("BITS", str(row.bits)), ("(T)", f"({self.type(dtype)})"), ("T ", f"{self.type(dtype)} "),
-                                  ("(U)", f"({self.types.get('u' + str(row.bits), '')})"), ("P ", f"{self.types[PART.get(dtype, 'f32')]} ")):
+                                  ("(U)", f"({self.types['u' + str(row.bits)]})" if "(U)" in body else ""),
+                                  ("P ", f"{self.types[PART.get(dtype, 'f32')]} ")):
                 body = body.replace(word, spelled)
             for math in ("fmod", "floor", "trunc", "copysign", "fabs", "fmax", "fmin", "fma", "hypot"):
                 if math + "F" in body:
