@@ -17,7 +17,7 @@ from ..tidy import tidied
 
 
 def compute_at(program: LoopProgram, array: str, at: str, space: str = "") -> LoopProgram:
-    """The statements that set a local array go into the loop `at` that reads it, where they compute what one iteration reads; the array has
+    """The statements that set a local array go into the LOOP that reads it, where they compute what one iteration reads; the array has
     that size, without the axes of one element, on the stack where it is constant and small (one element in a register), else in scratch memory.
     What two iterations read is computed twice; loops that were parallel are serial there.
 

@@ -16,8 +16,8 @@ TAILS = ("cut", "min", "pad")
 
 
 def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names: tuple[str, str] | None = None) -> LoopProgram:
-    """Loop i becomes `io` over tiles and `ii` of `factor` iterations inside a tile (or the two `names`). `tail` says what becomes of the
-    rest, unless `factor` is known to divide the extent.
+    """Loop i becomes `io` over tiles and `ii` of COUNT iterations inside a tile (or gets the two names given). `cut`, the default, `min` and
+    `pad` say what becomes of the rest, unless COUNT is known to divide the extent.
 
         (for i 0 M 1 serial (setf (aref A i) 0.0))
     cut: full tiles, then a loop over the rest, with names that end in t

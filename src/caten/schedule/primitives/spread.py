@@ -21,8 +21,8 @@ from ..tidy import tidied
 
 
 def spread(program: LoopProgram, loop: str, count: int, name: str = "t") -> LoopProgram:
-    """Every iteration of a loop becomes the work of a group of `count` threads (a power of two). Loops inside it are shared out: thread t takes the
-    iterations t, t + count, t + 2·count …; where they add up to one place, every thread has a sum of its own, and these are added pair by pair in
+    """Every iteration of a loop becomes the work of a group of COUNT threads (a power of two). Loops inside it are shared out: thread t takes the
+    iterations t, t + COUNT, t + 2·COUNT …; where they add up to one place, every thread has a sum of its own, and these are added pair by pair in
     shared memory. What is no loop is done by thread 0; its locals are shared. Barriers separate what uses the same arrays.
 
         (spread i 4)

@@ -21,7 +21,7 @@ HOWS = ("read", "write", "accumulate", "partial", "begin", "tree")
 
 
 def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loops: str) -> LoopProgram:
-    """A tile around loop `at` takes the place of `buffer` inside it, with one axis for each of `loops` (loops inside `at`, or itself; those
+    """A tile around the first LOOP takes the place of BUFFER inside it, with one axis for each LOOP at the end (inside the first, or itself; those
     that the access uses, where none are named), in this order: naming them is choosing the layout.
 
     read: the tile is filled before the loop, with zeros where the conditions around the access fail.
@@ -50,7 +50,7 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
           (incf (aref C i) (aref A i p)))                 (setf (aref C_tile) (aref C i))
                                                     ->    (for p 0 K 1 serial (incf (aref C_tile) (aref A i p)))
                                                           (setf (aref C i) (aref C_tile))
-    partial: the tile sums from nothing, and is added to the buffer after the loop: the parts of `loops` that the access does not use one by
+    partial: the tile sums from nothing, and is added to the buffer after the loop: the parts of the LOOPs that the access does not use one by
     one, and of a tile that goes beyond the edge only what is inside.
         (stage po s partial register pi)
         (for po 0 K 1 serial                              (local s_part f32 (4) register)
@@ -64,7 +64,7 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
         (for jo 0 N 1 serial                              (for jo 0 N 1 serial
           (for i 0 M 1 serial                      ->       … (if (= jo 0) ((setf (aref w i_w) (aref w_part i_w)))
             (incf (aref w i) (aref A i jo))))                          ((incf (aref w i_w) (aref w_part i_w)))))
-    tree: like partial, but the parts are combined with each other first, the lower half with the upper half until one is left. Of several `loops`
+    tree: like partial, but the parts are combined with each other first, the lower half with the upper half until one is left. Of several LOOPs
     that the access does not use, the parts of the innermost, which are lanes once it is vectorized, are left to be added one by one.
         (stage po s tree register pi)
                                                     ->    (local s_part …) … (for po … (for pi … (incf (aref s_part pi) (aref A po pi))))

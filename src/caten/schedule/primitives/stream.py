@@ -9,7 +9,7 @@ from ..nests import accesses, enclosing, find, refusal, replaced
 
 
 def stream(program: LoopProgram, loop: str, buffer: str) -> LoopProgram:
-    """Every vector that is stored to `buffer` inside a loop goes to memory past the caches, which pays for what is larger than they are and not
+    """Every vector that is stored to BUFFER inside a loop goes to memory past the caches, which pays for what is larger than they are and not
     read again soon. The nest may not read the buffer. After `vectorize`: what is stored one by one, or under a mask, is stored as before.
 
         (stream j v)
