@@ -31,7 +31,9 @@ COPY = """(loop Copy (size M) (size N) (buffer A f32 (M N) (0 1) in A_stride0 1)
   (kernel c (for i 0 M 1 serial (for j 0 N 1 serial (setf (aref B i j) (aref A i j))))))"""
 TAKE = """(loop Take (size N) (size M) (buffer X f32 (N) (0) in) (buffer I i64 (M) (0) in) (buffer Y f32 (M) (0) out)
   (kernel t (for i 0 M 1 serial (setf (aref Y i) (aref X (aref I i))))))"""
-OPS = {"gemm": (GEMM,), "class": (SCALE,), "turn": (TURN,), "copy": (COPY,), "take": (TAKE,), "several": (GEMM, SCALE, TURN)}
+SHIFT = """(loop Shift (size N) (size M) (scalar by i64) (require (= M (- N by))) (buffer X f32 (N) (0) in) (buffer Y f32 (M) (0) out)
+  (kernel s (for i 0 M 1 serial (setf (aref Y i) (aref X i)))))"""
+OPS = {"shift": (SHIFT,), "gemm": (GEMM,), "class": (SCALE,), "turn": (TURN,), "copy": (COPY,), "take": (TAKE,), "several": (GEMM, SCALE, TURN)}
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 
@@ -155,6 +157,7 @@ def test_the_wrapper_calls(wrapped: Any) -> None:
     np.testing.assert_array_equal(wrapped("copy").Copy(a, b), a)
     x = np.arange(3, dtype=np.float32)
     np.testing.assert_array_equal(wrapped("take").Take(x, np.array([2, 0])), [2, 0])
+    np.testing.assert_array_equal(wrapped("shift").Shift(1, x), [0, 1])
     assert list(vars(wrapped("several")))[-3:] == ["Gemm", "class_", "Turn"]
 
 

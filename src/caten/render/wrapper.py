@@ -187,13 +187,14 @@ def _scalar(op: str, a: Mapping[str, Any], spelled: Mapping[str, str]) -> list[s
 
 
 def _sizes(op: Mapping[str, Any], arrays: list[Mapping[str, Any]], spelled: Mapping[str, str]) -> tuple[list[str], set[str]]:
-    """Statements that compute the sizes from the shapes and compare what is left; and the sizes that they find."""
+    """Statements that compute the sizes from the shapes and the integer scalars, and compare what is left; and the sizes that they find."""
     axes = [(formula(e), f"{spelled[a['name']]}.shape[{axis}]", f"axis {axis} of {a['name']}") for a in arrays for axis, e in enumerate(a["shape"])]
     axes.sort(key=lambda row: not isinstance(row[0], Var))
     lines = [f"{spelled[n]} = {v}" for n, v in op["binds"].items()]
-    known, rest = set(op["binds"]), axes
+    numbers = [a["name"] for a in op["arguments"] if a["kind"] == "scalar" and DTYPES[a["dtype"]].kind in ("int", "uint")]
+    known, rest = {*op["binds"], *numbers}, axes
     progress = True
-    while progress and rest:
+    while progress:
         progress, later = False, []
         for expr, extent, where in rest:
             unknown = [n for n in names(expr) if n not in known]
