@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ..build import build_programs
+from ..build import Built, build_programs
 from ..core.formula import evaluate
 from ..core.numpy_types import kind_of
-from ..core.program import Buffer, Outputs, Program, Reference, Scalar, Source
+from ..core.program import Buffer, Outputs, Program, Reference, Scalar, Source, Target
 from ..errors import CatenError, Place, error
 from ..frontend.lambdas import reference_program
 from ..frontend.op import OpProgram
 from ..loop import bounds, comparison, interpret, oracle
 from ..loop.statements import LoopProgram
 from ..options import Options
+from ..pipeline import target_of
 from ..runtime import work
+from ..runtime.protocol import Unavailable
 from . import isolate
 from .lambda_text import check_parameters
 from .pure import Lambda
@@ -134,10 +136,11 @@ def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> Ex
     program = oracle.bounded(bounds.add_checks(op))
     run = comparison.widened(op, arguments)
     sizes = numbers_of(op, arguments) | {n: int(arguments[n]) for n in op.sizes}
-    if int(evaluate(work.flops(op), sizes)) + int(evaluate(work.bytes_moved(op), sizes)) // 4 <= INTERPRETED_STEPS:
+    steps = int(evaluate(work.flops(op), sizes)) + int(evaluate(work.bytes_moved(op), sizes)) // 4
+    built = _compiled(op, program, options) if steps > INTERPRETED_STEPS else None
+    if built is None:
         outcome = isolate.run(lambda: ({"code": interpret.run(program, run)}, _results(program, run)), TIMEOUT)
     else:
-        built = build_programs((op,), (program,), replace(options, runtime="clang", config=(), opt=0, binds=(), strided=()))
         function = built.runtime.load(built.artifact, built.manifest)
         call = caller(program, getattr(function, program.name, function), run)
         outcome = isolate.run(lambda: (call(), ({"code": 0}, _results(program, run)))[1], TIMEOUT)
@@ -149,6 +152,15 @@ def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> Ex
     bounds_of = {n: outcome.arrays.get(f"{n}__bound", np.zeros(())) for n in names}
     loose = {n: outcome.arrays.get(f"{n}__loose", np.zeros((), np.uint8)) for n in names}
     return Expected("the spec at -O0 in float64", {n: outcome.arrays[n] for n in names}, bounds_of, loose)
+
+
+def _compiled(op: OpProgram, program: LoopProgram, options: Options) -> Built | None:
+    """The oracle as C by the host compiler, whatever the runtime that is tested; None where there is no compiler."""
+    own = replace(options, runtime="clang", config=(), opt=0, binds=(), strided=())
+    try:
+        return build_programs((op,), (program.without(Target).adding(target_of(own)),), own)
+    except Unavailable:
+        return None
 
 
 def _results(program: LoopProgram, run: Mapping[str, Any]) -> dict[str, np.ndarray]:
