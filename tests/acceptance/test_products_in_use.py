@@ -71,8 +71,8 @@ def sample(name: str) -> str:
 @pytest.mark.parametrize("specs", [*[(n,) for n in ONE], SEVERAL], ids="+".join)
 def test_the_example_builds_with_its_first_line_and_agrees(specs: tuple[str, ...], folder: Path, tool: Any) -> None:
     tool("cc")
-    build(*map(sample, specs), "--emit=so,example", "-o", "lib.so", "-O1")
-    line = Path("lib_main.c").read_text().split("\n", 1)[0].removeprefix("/* ").removesuffix(" */")
+    build(*map(sample, specs), "--emit=so,example", "-o", "my lib;x.so", "-O1")
+    line = Path("my lib;x_main.c").read_text().split("\n", 1)[0].removeprefix("/* ").removesuffix(" */")
     done = subprocess.run(line.replace("cc ", "cc -Wall -Wextra -Werror -Wno-unused-function ", 1), shell=True, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("ok\n")

@@ -5,6 +5,7 @@ It carries the operators once more as they were written, unscheduled, under the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Any
 
 from ..core.dtypes import DTYPES, is_packed, is_short
@@ -86,14 +87,15 @@ def example(manifest: Mapping[str, Any], reference: str, name: str = "gemm") -> 
     used = {a["dtype"] for op in ops for a in op["arguments"]}
     written = {a["dtype"] for op in ops for a in op["arguments"] if a["direction"] != "in"}
     defined = [f"#define CT_{t.upper()}_DEFINED   /* by the reference above */" for t in ("c64", "c128") if t in used]
-    head = [f"/* cc -O1 -std=c11 {name}_main.c -L. -l:{name}.so -Wl,-rpath,'$ORIGIN' -lm -o {name}_main && ./{name}_main */", "",
+    main, library, program = [quote(word) for word in (f"{name}_main.c", f"-l:{name}.so", f"{name}_main")]
+    head = [f"/* cc -O1 -std=c11 {main} -L. {library} -Wl,-rpath,'$ORIGIN' -lm -o {program} && ./{program} */", "",
             "#include <math.h>", "#include <stdint.h>", "#include <stdio.h>", "#include <stdlib.h>", "",
             "/* ---- the reference: the same operators as they were written */", "", reference.strip(), "",
             "/* ---- calling and comparing */", "", *defined, f'#include "{name}.h"', "", _FILL,
             *[text for t, text in _TO_SHORT.items() if t in used], *[text for t, text in _OF_SHORT.items() if t in written], _CLOSE]
     calls = [f"    failures += check_{op['symbol']}();" for op in ops]
-    main = ["int main(void)", "{", "    int failures = 0;", *calls, '    puts(failures ? "FAILED" : "ok");', "    return failures != 0;", "}", ""]
-    return "\n".join([*head, *mains, *main])
+    body = ["int main(void)", "{", "    int failures = 0;", *calls, '    puts(failures ? "FAILED" : "ok");', "    return failures != 0;", "}", ""]
+    return "\n".join([*head, *mains, *body])
 
 
 def example_sizes(op: Mapping[str, Any]) -> dict[str, int]:
