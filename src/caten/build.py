@@ -16,7 +16,7 @@ from .frontend.spec import SpecText
 from .loop.statements import LoopProgram
 from .options import Options
 from .pipeline import ignore
-from .runtime import cache
+from .runtime import cache, trust
 from .runtime.manifest import Provenance, manifest
 from .runtime.protocol import CompileRecord, Runtime
 from .runtime.toolchain import library_name, unwritable
@@ -96,7 +96,8 @@ def render_programs(programs: Sequence[Program], options: Options, spec_sha256: 
     source = pipeline.render(loops, options)
     about = provenance(runtime, loops[0].first(Target), spec_sha256)
     described = manifest(loops, runtime, about, ops if len(ops) == len(loops) else ())
-    return Rendered(ops if len(ops) == len(loops) else (), tuple(loops), source, runtime.trailer(described), described, runtime)
+    return Rendered(ops if len(ops) == len(loops) else (), tuple(loops), source,
+                    trust.answered(runtime, "trailer", runtime.trailer(described), str), described, runtime)
 
 
 def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Provenance:
@@ -133,7 +134,7 @@ def compile_rendered(rendered: Rendered, options: Options, warn: Callable[[Diagn
     store = open_cache(options, warn)
     runtime = rendered.runtime.hosted(cache=store.directory)
     text = rendered.source + rendered.trailer
-    name = cache.key(kind, text, runtime.identity(), rendered.manifest["runtime_sha256"])
+    name = cache.key(kind, text, trust.answered(runtime, "identity", runtime.identity(), str), rendered.manifest["runtime_sha256"])
     file = "library" + runtime.suffixes[kind]
     fresh = False
 
@@ -141,7 +142,7 @@ def compile_rendered(rendered: Rendered, options: Options, warn: Callable[[Diagn
         nonlocal fresh
         fresh = True
         with pipeline.timed("compile", options):
-            record = runtime.compile(text, folder / file, kind)
+            record = trust.answered(runtime, "compile", runtime.compile(text, folder / file, kind), CompileRecord)
         (folder / RECORD).write_text(json.dumps(asdict(record)))
 
     try:

@@ -26,7 +26,7 @@ from .loop import bounds, simplify
 from .loop import level as loop_level
 from .loop.statements import Kernel, LoopProgram
 from .options import Options
-from .runtime import cache, discover, records
+from .runtime import cache, discover, records, trust
 from .runtime.protocol import Host, Runtime
 from .schedule import recipes, script
 from .tensor import level as tensor_level
@@ -130,13 +130,14 @@ def runtime_of(options: Options) -> Runtime:
     host = Host(cc=options.cc, cflags=options.cflags, ldflags=options.ldflags, temp=Path(options.temp_dir) if options.temp_dir else None,
                 timeout=options.cc_timeout, debug=options.lines,
                 cache=cache.default_directory(options.cache_dir) if options.use_cache else None)
-    return discover.find(options.runtime, options.runtime_path).configure(options.config, host)
+    runtime = discover.find(options.runtime, options.runtime_path)
+    return trust.answered(runtime, "configure", runtime.configure(options.config, host), type(runtime))
 
 
 def target_of(options: Options) -> Target:
     """The target as it stands in every text: runtime, resolved machine, options as given."""
     runtime = runtime_of(options)
-    return Target(options.runtime, runtime.machine(), tuple(Config(k, v) for k, v in options.config))
+    return Target(options.runtime, trust.machine_of(runtime), tuple(Config(k, v) for k, v in options.config))
 
 
 def attach(op: OpProgram, options: Options) -> Program:
@@ -331,7 +332,7 @@ def render(programs: Sequence[Program], options: Options, warn: records.Warn = i
     loops = [loop for p in programs if isinstance(loop := advance(p, "loop", options, warn), LoopProgram)]
     runtime = runtime_for(loops, options)
     with timed("render", options):
-        text = runtime.render(*loops)
+        text = trust.answered(runtime, "render", runtime.render(*loops), str)
     if options.debug >= 2:
         print(text, file=sys.stderr)
     return text

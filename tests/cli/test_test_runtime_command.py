@@ -119,6 +119,14 @@ def test_a_compiler_that_is_missing_is_exit_3_with_a_report(caten: Any, monkeypa
     assert set(statuses().values()) == {"NOT-RUN", "PASS"}                        # options are refused without a compiler, too
 
 
+@pytest.mark.parametrize(("statement", "says"), [("raise ValueError('boo')", "ValueError: boo"), ("__import__('os')._exit(0)", "died: exit code 0")])
+def test_a_runtime_that_fails_when_it_is_asked_is_exit_3(caten: Any, folder: Path, statement: str, says: str) -> None:
+    Path("mine.py").write_text(f"from caten.runtime.discover import base\nclass Mine(base('numpy')):\n    name = 'mine'\n    def available(self): {statement}\n")
+    result = caten("test-runtime", "--runtime", "./mine.py", *FEW)
+    assert result.code == 3
+    assert says in result.err
+
+
 def test_ctrl_c_ends_it_with_its_processes(folder: Path) -> None:
     running = subprocess.Popen([sys.executable, "-m", "caten", "test-runtime", "--runtime", "numpy"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, start_new_session=True)

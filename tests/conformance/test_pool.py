@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from caten.conformance import pool
+from caten.conformance import pool, probe
+from caten.errors import ToolError
 from caten.testing import wire
 
 
@@ -76,3 +77,28 @@ def test_a_child_that_has_only_begun_can_be_ended(monkeypatch: pytest.MonkeyPatc
     start = time.monotonic()
     pool.Child(crashing).kill()
     assert time.monotonic() - start < 30
+
+
+def test_what_is_no_message_is_a_death(monkeypatch: pytest.MonkeyPatch) -> None:
+    def garbling(work: pool.Work, writer: int) -> None:
+        os.write(writer, b"garbage" * 10)
+        os._exit(0)
+    monkeypatch.setattr(pool, "_send_all", garbling)
+    with pytest.raises(pool.Died, match="is no result"):
+        pool.Child(crashing).receive(20)
+
+
+def test_what_is_printed_goes_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+    def printing() -> Iterator[pool.Message]:
+        os.write(1, b"printed")
+        yield {}, {}
+    pool.Child(printing).receive(20)
+    assert capfd.readouterr() == ("", "printed")
+
+
+def test_what_is_asked_of_a_runtime_may_die_or_hang() -> None:
+    assert probe.asked("nothing", lambda: {"n": 1}, 20) == {"n": 1}
+    with pytest.raises(ToolError, match="asked to end died: exit code 0"):
+        probe.asked("to end", lambda: os._exit(0), 20)
+    with pytest.raises(ToolError, match=r"asked to wait, and did not answer within 0\.1 s"):
+        probe.asked("to wait", lambda: {"n": time.sleep(60)}, 0.1)

@@ -9,9 +9,8 @@ import pytest
 from caten import pipeline
 from caten.conformance import execute, record, report, suite
 from caten.conformance.cases import selected
-from caten.errors import CatenError
 from caten.options import Options, environment
-from caten.runtime import discover
+from caten.runtime import discover, trust
 
 REPORTS = Path(__file__).resolve().parents[2] / "docs" / "reports"
 RUNTIMES = sorted(p.stem for p in discover.builtin_folder().glob("*.py"))
@@ -30,13 +29,8 @@ def verdicts() -> dict[str, dict[str, str]]:
 def sliced(name: str) -> dict[str, str]:
     options = Options(runtime=name, **environment())
     runtime = pipeline.runtime_of(options)
-    try:
-        runtime.available()
-        missing = ""
-    except CatenError as problem:
-        missing = problem.diagnostics[0].message
     cases = selected(suite.all_cases(runtime), SLICE)
-    found = execute.run(cases, execute.Plan(options, runtime, 1, 60.0, missing), lambda done, of, case: None)
+    found = execute.run(cases, execute.Plan(options, runtime, 1, 60.0, trust.why_unavailable(runtime)), lambda done, of, case: None)
     return {c.id: found[c.id].status + f" {found[c.id].note}" * (found[c.id].status not in ("PASS", "UNSUPPORTED", "NOT-RUN")) for c in cases}
 
 

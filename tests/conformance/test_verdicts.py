@@ -1,6 +1,8 @@
 """How results are judged: what is exact to the last bit, what within a bound, and memory that is not the kernel's."""
 from __future__ import annotations
 
+import ctypes
+import platform
 from typing import Any
 
 import numpy as np
@@ -111,3 +113,40 @@ def test_a_call_for_which_there_is_no_memory_is_not_run(monkeypatch: pytest.Monk
     found = execute.run(cases, execute.Plan(options, runtime, 1, 20.0), lambda done, of, name: None)
     assert [(c.row, found[c.id].status, found[c.id].note) for c in cases] == [
         ("rank-0", "PASS", ""), ("offsets-over-2^31", "NOT-RUN", "there is no memory for it: Cannot allocate memory")]
+
+
+# -- what a runtime's own code does
+
+CARELESS = """
+import itertools, os
+from caten.runtime.discover import base
+count = itertools.count()
+class Careless(base("numpy")):
+    name = "careless"
+    def {method}
+"""
+
+
+@pytest.mark.parametrize(("method", "status", "note"), [
+    ("render(self, *p): return super().render(*p) + f'; {next(count)}\\n'", "FAIL", "render gives another text each time"),
+    ("render(self, *p): os._exit(0)", "CRASH", "while it was compiled: exit code 0"),
+    ("compile(self, *a): pass", "UNDECLARED", "`compile` gave None"),
+])
+def test_what_a_careless_runtime_does_is_a_verdict(tmp_path: Any, method: str, status: str, note: str) -> None:
+    (tmp_path / "careless.py").write_text(CARELESS.format(method=method))
+    options = Options(runtime=str(tmp_path / "careless.py"), cache_dir=str(tmp_path / "cache"), opt=0)
+    runtime = runtime_of(options)
+    (case,) = selected(suite.all_cases(runtime), ["feature/rank-0/f32"])
+    found = execute.run([case], execute.Plan(options, runtime, 1, 20.0), lambda done, of, name: None)[case.id]
+    assert found.status == status
+    assert note in found.note
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of the modes are those of x86-64")
+@pytest.mark.parametrize("mode", [0x400, 0x800, 0xC00])
+def test_another_mode_of_rounding_is_seen_and_undone(mode: int) -> None:
+    before = calls._arithmetic()
+    ctypes.CDLL(None).fesetround(mode)
+    changed = calls._arithmetic() != before
+    calls._restore()
+    assert (changed, calls._arithmetic()) == (True, before)

@@ -69,11 +69,16 @@ def _run(arguments: Sequence[str], reporter: Reporter) -> int:
     except click.ClickException as problem:
         reporter.show([Diagnostic("E900", problem.format_message())])
         return USAGE
-    except (KeyboardInterrupt, click.Abort, BrokenPipeError):
+    except (KeyboardInterrupt, click.Abort, signals.Terminated):
         raise
-    except Exception as problem:
+    except BaseException as problem:                          # SystemExit too: a runtime file may raise anything
+        fault = _of_a_runtime(problem)
+        if isinstance(problem, BrokenPipeError) and fault is None:
+            raise
         if _asks_for_tracebacks(arguments):
             traceback.print_exc()
+        if fault is not None:
+            return reporter.caught(fault)
         reporter.show([internal(problem, arguments)])
         return INTERNAL
 
@@ -93,7 +98,7 @@ def usage_diagnostic(problem: click.UsageError) -> Diagnostic:
     return Diagnostic("E900", " ".join(problem.format_message().split()).rstrip("."), hint=hint)
 
 
-def internal(problem: Exception, arguments: Sequence[str]) -> Diagnostic:
+def internal(problem: BaseException, arguments: Sequence[str]) -> Diagnostic:
     """The short message for a fault of ours; the traceback goes to a file in the cache."""
     text = f"caten {' '.join(arguments)}\n\n" + "".join(traceback.format_exception(problem))
     name = "crash-" + hashlib.sha256(text.encode(errors="replace")).hexdigest()
@@ -117,6 +122,12 @@ def asked_format(arguments: Sequence[str]) -> str:
 def _asks_for_tracebacks(arguments: Sequence[str]) -> bool:
     """--debug 4, however it is spelled."""
     return bool({"--debug=4", "-d4"} & set(arguments) or {("--debug", "4"), ("-d", "4")} & set(pairwise(arguments)))
+
+
+def _of_a_runtime(problem: BaseException) -> CatenError | None:
+    """The exception as what a runtime file did, if one had a part in it."""
+    from ..runtime import discover, trust  # imported here: hardly ever needed
+    return trust.blamed(problem, discover.builtin_folder())
 
 
 def _closed_pipe(code: int) -> int:

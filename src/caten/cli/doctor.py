@@ -16,6 +16,7 @@ from ..runtime import cpu, discover
 from ..runtime.cache import Cache, default_directory, obstacle
 from ..runtime.protocol import Host
 from ..runtime.toolchain import Compiler, candidates, choose, has_openmp, version
+from ..runtime.trust import why_unavailable
 from .cache import size
 from .diagnostics import escape
 from .files import STDOUT, write
@@ -72,14 +73,15 @@ def _openmp(chosen: Compiler, compilers: list[Compiler], host: Host, advice: lis
 def _runtimes(path: tuple[str, ...], host: Host, advice: list[str]) -> Iterator[str]:
     """Which can be used, and what the others lack."""
     for listed in discover.listing(path):
-        try:
-            if listed.runtime is not None:
-                listed.runtime.configure((), host).available()
-            yield f"  {listed.name:12}" + ("ready" if listed.runtime else f"broken: {listed.problem}")
-        except CatenError as problem:
-            first = problem.diagnostics[0]
-            yield f"  {listed.name:12}unavailable: {first.message}"
-            advice.append(f"runtime {listed.name}: {first.hint}" if first.hint else "")
+        if listed.runtime is None:
+            yield f"  {listed.name:12}broken: {listed.problem}"
+            continue
+        missing = why_unavailable(listed.runtime.configure((), host))
+        if missing is None:
+            yield f"  {listed.name:12}ready"
+        else:
+            yield f"  {listed.name:12}{'broken' if missing.code == 'E605' else 'unavailable'}: {missing.message}"
+            advice.append(f"runtime {listed.name}: {missing.hint}" if missing.hint else "")
 
 
 def _cache(folder: Path) -> Iterator[str]:

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import click
 
-from ..errors import CatenError
 from ..options import environment
 from ..runtime import discover
 from ..runtime.discover import Listed
+from ..runtime.trust import why_unavailable
 from .diagnostics import escape
 from .files import STDOUT, write
 
@@ -28,11 +28,11 @@ def describe(listed: Listed) -> list[str]:
     runtime = listed.runtime
     if runtime is None:
         return [f"{listed.name:10} broken       {listed.problem}", f"{'':24}{listed.origin}"]
-    try:
-        runtime.available()
+    missing = why_unavailable(runtime)
+    if missing is None:
         state, about = "ready", runtime.description
-    except CatenError as problem:
-        first = problem.diagnostics[0]
-        state, about = "unavailable", f"{first.message}; {first.hint}" if first.hint else first.message
+    else:
+        state = "broken" if missing.code == "E605" else "unavailable"
+        about = f"{missing.message}; {missing.hint}" if missing.hint else missing.message
     keys = " ".join(runtime.config)
     return [f"{listed.name:10} {state:12} {about}", f"{'':24}{listed.origin}", *([f"{'':24}--config {keys}"] if keys else [])]

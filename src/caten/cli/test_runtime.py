@@ -6,16 +6,17 @@ import shlex
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
 from .. import pipeline
-from ..conformance import compare, execute, junit, provenance, record, report, suite
+from ..conformance import compare, execute, junit, probe, provenance, record, report, suite
 from ..conformance.cases import Case, selected
 from ..conformance.verdicts import BAD, Verdict
-from ..errors import CatenError, Diagnostic, NothingMatched, UsageError
+from ..errors import Diagnostic, NothingMatched, ToolError, UsageError
 from ..options import Options, environment
-from ..runtime import discover
+from ..runtime import discover, trust
 from .files import STDOUT, write
 from .options import CC_TIMEOUT, GroupedCommand, GroupedOption
 from .progress import shown
@@ -72,8 +73,8 @@ def command(runtime: str, config: tuple[str, ...], opt: str, patterns: tuple[str
         write(str(Path(output) / name), text)
     worse = compare.regressions(before, found, frozenset([c.id for c in chosen])) if before is not None else []
     write(STDOUT, _summary(found, chosen, worse, output))
-    if plan.unavailable:
-        plan.runtime.available()                                       # says what is missing, with exit code 3
+    if plan.missing is not None:
+        raise ToolError(plan.missing)                                  # with exit code 3
     bad = any(r.verdict.status in BAD for r in found.rows)
     return 1 if bad or worse else 0
 
@@ -83,13 +84,20 @@ def _keys(name: str) -> tuple[str, ...]:
 
 
 def _plan(options: Options, workers: int, seconds: float) -> execute.Plan:
-    runtime = pipeline.runtime_of(options)
+    """How the cases are run. What can be used is found out in another process: a runtime file may end or hang the one that loads it."""
+    missing = probe.asked("whether it can be used", partial(_usable, options), options.cc_timeout)["missing"]
+    said = Diagnostic(missing[0], missing[1], hint=missing[2]) if missing else None
+    return execute.Plan(options, pipeline.runtime_of(options), workers, seconds, said)
+
+
+def _usable(options: Options) -> dict[str, Any]:
+    """{"missing": […]}: code, message and hint of what keeps the runtime from being used, or nothing. What is wrong with the file itself is not said
+    here."""
     try:
-        runtime.available()
-        missing = ""
-    except CatenError as problem:
-        missing = problem.diagnostics[0].message
-    return execute.Plan(options, runtime, workers, seconds, missing)
+        missing = trust.why_unavailable(pipeline.runtime_of(options))
+    except Exception:
+        return {"missing": []}
+    return {"missing": [] if missing is None else [missing.code, missing.message, missing.hint]}
 
 
 def _found(cases: Sequence[Case], chosen: Sequence[Case], plan: execute.Plan, patterns: Sequence[str], dated: bool) -> record.Record:

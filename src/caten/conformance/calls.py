@@ -1,8 +1,10 @@
 """Calling a kernel in memory that is watched: what it computed, and whether it touched what is not its own."""
 from __future__ import annotations
 
+import ctypes
 import math
 import mmap
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,8 +22,9 @@ from ..testing.reference import caller, outputs_of
 from .cases import Case
 from .values import ordinary
 
-ALIGNMENT, AROUND = 64, 128                         # bytes
+ALIGNMENT, AROUND = 64, 1 << 12                     # bytes
 WATCHED = 1 << 26                                   # bytes up to which the memory around an array is compared
+ONE, HALF, MORE_THAN_HALF, LEAST_NORMAL, LEAST = 1.0, 0.5, 0.75 * 2.0**-52, 2.0**-1022, 2.0**-1074      # beside 1: of the distance to the next number
 Array = np.ndarray[Any, Any]
 
 
@@ -105,7 +108,7 @@ def call(built: Built, loaded: Any, op: OpProgram, case: Case, arguments: Mappin
             except (OSError, MemoryError) as problem:
                 return {"memory": str(problem)}, {}
             run[param.name] = held[param.name].view
-    message = ""
+    message, arithmetic = "", _arithmetic()
     try:
         caller(op, getattr(loaded, op.name, loaded), run)()
     except CatenError as problem:
@@ -117,11 +120,25 @@ def call(built: Built, loaded: Any, op: OpProgram, case: Case, arguments: Mappin
     outputs = outputs_of(op)
     wrong = [f"bytes beside the elements of {n} were written" for n in outputs if held[n].strays()]
     wrong += [f"the input {n} was written" for n in held if n not in outputs and held[n].changed()]
+    if _arithmetic() != arithmetic:
+        wrong.append("the call changed how this thread rounds, or what becomes of denormal numbers")
+        _restore()
     for n in outputs:
         view = held[n].view
         if view.dtype == bool and view.size and (most := int(view.view(np.uint8).max())) > 1 and not message:
             wrong.append(f"{n} holds the byte {most} for true")
     return {"error": message, "wrong": wrong}, {n: np.array(held[n].view) for n in outputs}
+
+
+def _arithmetic() -> bytes:
+    """The bits that come of operations that tell the modes of rounding apart, and whether denormal numbers are kept (those may compare as zeros)."""
+    return struct.pack("4d", ONE + MORE_THAN_HALF, -ONE - MORE_THAN_HALF, LEAST_NORMAL * HALF, LEAST * ONE)
+
+
+def _restore() -> None:
+    """The floating-point environment that a process begins with, for the next call."""
+    libm = ctypes.CDLL(None)
+    libm.fesetenv(ctypes.c_void_p(-1))                                  # FE_DFL_ENV
 
 
 def _strides(param: Buffer, shape: tuple[int, ...], case: Case) -> tuple[int, ...]:

@@ -1,6 +1,10 @@
 """Executing cases: kernels are compiled many to a library, and called in a process that may crash or hang alone."""
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import os
+import signal
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import build, pipeline
-from ..errors import CatenError, ToolError
+from ..errors import CatenError, Diagnostic, ToolError
 from ..frontend.op import OpProgram
 from ..frontend.spec import read_file
 from ..options import Options
@@ -23,19 +27,25 @@ from .verdicts import BAD, Called, Verdict
 
 BATCH = 40                          # kernels of one library
 SILENCE = 400.0                     # seconds after which a process that compiles or judges is given up
+PERTURB, UNSET = -6, 0xA5            # mallopt's M_PERTURB of glibc, and a byte: fresh memory is filled with its complement
 Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How cases are run. `options`: the runtime and its options; `runtime`: the same, found; `seconds`: the time limit of one call; `unavailable`:
+    """How cases are run. `options`: the runtime and its options; `runtime`: the same, found; `seconds`: the time limit of one call; `missing`:
     why nothing can be called here (then everything is compiled as far as that goes)."""
 
     options: Options
     runtime: Runtime
     workers: int
     seconds: float
-    unavailable: str = ""
+    missing: Diagnostic | None = None
+
+    @property
+    def unavailable(self) -> str:
+        """What is missing, as verdicts say it."""
+        return self.missing.message if self.missing else ""
 
 
 def run(cases: Sequence[Case], plan: Plan, progress: Progress) -> dict[str, Verdict]:
@@ -99,6 +109,10 @@ def _by_kernel(cases: Sequence[Case]) -> list[list[Case]]:
     return list(found.values())
 
 
+class Varies(Exception):
+    """A runtime that renders the same programs as another text each time."""
+
+
 # -- in a process of its own ------------------------------------------------------------------------------------------------------------------
 
 def _job(cases: Sequence[Case], plan: Plan) -> Iterator[pool.Message]:
@@ -156,6 +170,8 @@ def refused(kernel: Kernel, plan: Plan) -> Verdict:
 
 def undeclared(kernel: Kernel, problem: Exception, plan: Plan) -> Verdict:
     """The verdict on a kernel that the runtime's tables allow and that was not compiled."""
+    if isinstance(problem, Varies):
+        return Verdict("FAIL", str(problem))
     if not isinstance(problem, CatenError):
         return Verdict("UNDECLARED", brief(f"{type(problem).__name__}: {problem}"))
     first = problem.diagnostics[0]
@@ -178,6 +194,8 @@ def _built(kernels: Sequence[Kernel], plan: Plan) -> Iterator[tuple[Sequence[Ker
     try:
         options = options_of(kernels[0], plan)
         rendered = build.prepare([k.source for k in kernels], options)
+        if rendered.runtime.render(*rendered.programs) != rendered.source:
+            raise Varies("render gives another text each time, for the same programs and options")
         try:
             yield kernels, build.compile_rendered(rendered, options)
         except ToolError as problem:
@@ -251,7 +269,10 @@ def arguments_of(case: Case, op: OpProgram, seed: int) -> Mapping[str, Any]:
 
 
 def _calls(built: build.Built, waiting: Sequence[tuple[Case, OpProgram, Mapping[str, Any]]]) -> Iterator[pool.Message]:
-    """In the child of a child: load the library, and call."""
+    """In the child of a child: load the library, and call. Memory that nobody has written holds no zeros, so that it shows where it is read."""
+    with contextlib.suppress(OSError, AttributeError):                 # another C library
+        ctypes.CDLL(None).mallopt(PERTURB, UNSET)
+    own = os.getpid()
     try:
         loaded = built.runtime.load(built.artifact, built.manifest)
     except CatenError as problem:
@@ -261,7 +282,11 @@ def _calls(built: build.Built, waiting: Sequence[tuple[Case, OpProgram, Mapping[
         yield {"unloaded": "", "why": f"{type(problem).__name__}: {problem}"}, {}
         return
     for case, op, arguments in waiting:
-        yield calls.call(built, loaded, op, case, arguments)
+        message = calls.call(built, loaded, op, case, arguments)
+        if os.getpid() != own:                                         # the kernel made a copy of this process, which must not go on as it
+            os.kill(own, signal.SIGABRT)
+            os._exit(1)
+        yield message
 
 
 def _of_options(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict]]:
@@ -275,6 +300,8 @@ def _of_options(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdic
         except CatenError as problem:
             named = any(key in d.message for d in problem.diagnostics)
             yield case.id, Verdict("PASS") if named else Verdict("FAIL", f"the refusal does not name {key}: {problem.diagnostics[0].message}")
+        except Exception as problem:            # a runtime's own Python may fail in any way
+            yield case.id, Verdict("FAIL", brief(f"--config {key}={value} was refused with {type(problem).__name__}: {problem}"))
 
 
 # Status of a test report -> verdict
@@ -296,10 +323,17 @@ def _of_sample(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict
         else:
             yield from _each(cases, Verdict("UNSUPPORTED" if first.code in ("E611", "E616") else "UNDECLARED", lacking))
         return
+    except Exception as problem:                # as above
+        yield from _each(cases, Verdict("UNDECLARED", brief(f"{type(problem).__name__}: {problem}")))
+        return
     if plan.unavailable:
         yield from _each(cases, Verdict("NOT-RUN", plan.unavailable))
         return
-    reports = {(r.op, r.case): r for r in runner.run_cases(built, plan.options)}
+    try:
+        reports = {(r.op, r.case): r for r in runner.run_cases(built, plan.options)}
+    except Exception as problem:                # as above
+        yield from _each(cases, Verdict("FAIL", brief(f"{type(problem).__name__}: {problem}")))
+        return
     for case in cases:
         report = reports[case.row, case.name]
         note = report.note or "; ".join([o.detail for o in report.outputs if not o.passed])

@@ -56,6 +56,9 @@ class Child:
             raise
         except wire.Gone:
             raise Died(self.reap()) from None
+        except (ValueError, TypeError, KeyError, AttributeError, MemoryError, OverflowError):
+            self.kill()
+            raise Died("what it sent is no result: something wrote into its pipe") from None
         if END in facts:
             self.reap()
             if facts[END] is not None:
@@ -84,6 +87,7 @@ def _send_all(work: Work, writer: int) -> None:
     code = 70
     try:
         os.setpgid(0, 0)                                            # so that it can be killed with what it starts
+        os.dup2(2, 1)                                               # what a kernel prints is no part of what the command says
         faulthandler.disable()                                      # a crash is a result here
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)

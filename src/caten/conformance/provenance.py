@@ -4,6 +4,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from .. import __version__, build
 from ..errors import CatenError
 from ..frontend.spec import SpecText
 from ..runtime import cpu
+from . import probe
 from .cases import composite
-from .execute import Plan
+from .execute import SILENCE, Plan, brief
 
 TRIVIAL = composite("trivial", {"X": "f32[N]"}, {"R": "f32[N]"}, "(dotimes (i N) (setf (aref R i) (aref X i)))")
 
@@ -33,9 +35,18 @@ def facts(plan: Plan, command: str, again: str, dated: bool) -> dict[str, Any]:
 def _compiler(plan: Plan) -> dict[str, str]:
     """The compiler and its flags, as they compile a trivial kernel."""
     try:
+        return probe.asked("to compile a trivial kernel", partial(_compiled, plan), SILENCE)
+    except CatenError as problem:
+        return {"compiler": problem.diagnostics[0].message}
+
+
+def _compiled(plan: Plan) -> dict[str, str]:
+    try:
         built = build.build([SpecText("trivial", TRIVIAL, "lisp")], plan.options)
     except CatenError as problem:
         return {"compiler": problem.diagnostics[0].message}
+    except Exception as problem:            # a runtime's own Python may fail in any way
+        return {"compiler": brief(f"{type(problem).__name__}: {problem}")}
     return {"compiler": f"{Path(built.record.compiler).name}: {built.record.version}", "flags": " ".join(built.manifest["flags"]) or "none",
             "target": built.manifest["target"]}
 

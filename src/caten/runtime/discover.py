@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ..errors import CatenError, Diagnostic, UsageError, did_you_mean
+from . import trust
 from .protocol import API_VERSION, Runtime
 
 if TYPE_CHECKING:
@@ -116,21 +117,23 @@ def _load_file(file: str, changed: int) -> type[Runtime]:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    if name in sys.modules:                     # what is loaded is remembered, so it is being loaded
+        raise UsageError(Diagnostic("E603", f"the runtime {file} derives from itself"))
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except CatenError:
-        raise
-    except Exception as problem:        # a plugin may fail in any way; the message says how
+        return _class_in(module, Path(file))
+    except BaseException as problem:            # a plugin may fail in any way; the message says how
         del sys.modules[name]
+        if isinstance(problem, CatenError) or not isinstance(problem, (Exception, SystemExit)):
+            raise
         raise _broken(file, problem) from None
-    return _class_in(module, Path(file))
 
 
 def _from_plugin(entry: importlib.metadata.EntryPoint) -> type[Runtime]:
     try:
         loaded = entry.load()
-    except Exception as problem:        # as above
+    except (Exception, SystemExit) as problem:        # as above
         raise _broken(entry.value, problem) from None
     if isinstance(loaded, ModuleType):
         return _class_in(loaded, Path(loaded.__file__ or entry.value))
@@ -139,9 +142,9 @@ def _from_plugin(entry: importlib.metadata.EntryPoint) -> type[Runtime]:
     return loaded
 
 
-def _broken(origin: str, problem: Exception) -> UsageError:
+def _broken(origin: str, problem: BaseException) -> UsageError:
     frames = [f for f in traceback.extract_tb(problem.__traceback__) if f.filename == origin]
-    line = f", line {problem.lineno}" if isinstance(problem, SyntaxError) else f", line {frames[-1].lineno}" if frames else ""
+    line = f", line {problem.lineno}" if isinstance(problem, SyntaxError) and problem.lineno else f", line {frames[-1].lineno}" if frames else ""
     return UsageError(Diagnostic("E603", f"the runtime {origin} is broken{line}: {type(problem).__name__}: {problem}"))
 
 
@@ -158,8 +161,15 @@ def _class_in(module: ModuleType, file: Path) -> type[Runtime]:
 
 def _instance(cls: type[Runtime], name: str) -> Runtime:
     if cls.api_version != API_VERSION:
-        raise UsageError(Diagnostic("E604", f"the runtime '{name}' is written for version {cls.api_version} of the runtime protocol",
+        raise UsageError(Diagnostic("E604", f"the runtime '{name}' is written for version {cls.api_version!r} of the runtime protocol",
                                     hint=f"this caten has version {API_VERSION}"))
     if missing := sorted(getattr(cls, "__abstractmethods__", ())):
         raise UsageError(Diagnostic("E603", f"the runtime '{name}' lacks {', '.join(missing)}", hint="every runtime must have these methods"))
-    return cls()
+    try:
+        runtime = cls()
+        fault = trust.tables_fault(runtime)
+    except Exception as problem:        # as above
+        raise _broken(name, problem) from None
+    if fault is not None:
+        raise UsageError(Diagnostic("E603", f"the runtime '{name}' is broken: {fault[0]}", hint=fault[1]))
+    return runtime

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CatenError, Diagnostic, Place
+from ..runtime import discover, trust
 from . import wire
 
 Work = Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]]
@@ -107,7 +108,9 @@ def _worked(work: Work, memory: int | None, cpu: int | None, no_files: bool) -> 
         return {"diagnostics": [_as_json(d) for d in problem.diagnostics]}, {}
     except MemoryError:
         return {"diagnostics": [_as_json(Diagnostic("E834", "the test run needs more memory than there is", hint="use smaller sizes"))]}, {}
-    except Exception:
+    except Exception as problem:
+        if (fault := trust.blamed(problem, discover.builtin_folder())) is not None:
+            return {"diagnostics": [_as_json(d) for d in fault.diagnostics]}, {}
         return {"internal": traceback.format_exc()}, {}
     return {"facts": facts}, arrays
 
