@@ -11,9 +11,10 @@ from xml.etree import ElementTree
 import pytest
 
 from caten.cli.boundary import guarded
-from caten.conformance import compare, report
+from caten.conformance import compare, record, report
 from caten.conformance.record import Record, Row
 from caten.conformance.verdicts import BAD, STATUSES, Verdict
+from caten.errors import CatenError
 
 ROOT = Path(__file__).resolve().parents[2]
 WRONG = str(Path(__file__).parent / "wrong_runtime.py")
@@ -91,3 +92,14 @@ def test_text_of_a_failure_cannot_break_the_page() -> None:
     row = Row("operator", "add", "f32", "x", Verdict("FAIL", "a | b\n<script>"))
     text = report.markdown(Record({"runtime": "m", "again": "caten"}, (row,)))
     assert "<script>" not in text
+
+
+HEAD = '{"schema_version": 1, "provenance": '
+
+
+@pytest.mark.parametrize("text", ["null", "[" * 100_000, HEAD + '{}, "cells": []}', HEAD + '{"runtime": 3}, "cells": []}', HEAD + '{"runtime": "m"}, "cells": 5}',
+                                  HEAD + '{"runtime": "m"}, "cells": [{"kind": "feature", "row": "r", "column": "c", "cases": []}]}'], ids=range(6))
+def test_what_is_no_record_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(text)
+    with pytest.raises(CatenError, match="E850"):
+        record.read(str(tmp_path / "r.json"))

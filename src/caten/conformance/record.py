@@ -80,8 +80,10 @@ def read(path: str) -> Record:
         if content["schema_version"] != SCHEMA_VERSION:
             raise ValueError(f"its version is {content['schema_version']}, this caten knows {SCHEMA_VERSION}")
         rows = [Row(c["kind"], c["row"], c["column"], name, _verdict(said)) for c in content["cells"] for name, said in c["cases"].items()]
+        if not isinstance(content["provenance"]["runtime"], str):
+            raise ValueError("its runtime has no name")
         return Record(dict(content["provenance"]), tuple(rows))
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         why = problem.strerror if isinstance(problem, OSError) else str(problem)
         raise error("E850", f"{path} is no record of caten test-runtime: {why}", hint="name a reports.json") from None
 
