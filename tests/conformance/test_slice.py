@@ -18,6 +18,10 @@ COMMITTED = sorted(p.parent.name for p in REPORTS.glob("*/reports.json"))
 SLICE = ("operator/add/f32", "operator/add/i8", "operator/max/f32", "operator/floordiv/i32", "operator/exp/f32", "operator/where/bool", "conversion/f32/i8",
          "conversion/i4/f32", "feature/tail-of-a-sum/f32/N=17", "feature/gather/f32", "feature/index-too-large/f32", "feature/local-array/i4",
          "feature/bool-of-any-byte", "feature/several-outputs/i32/N=7", "sample/Axpy", "rejection")
+# With the options that give a machine its vectors, and what those compute in another way.
+WIDE = {"riscv": (("VECTOR", "1"),), "wasm": (("SIMD", "1"),)}
+OF_VECTORS = (*SLICE, "operator/where/f32", "operator/le/bool", "operator/tan/f32", "operator/isinf/f32", "conversion/bool/f32", "feature/branches/i32")
+GOOD = ("PASS", "QUALITY", "UNSUPPORTED", "XFAIL", "NOT-RUN")
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +30,10 @@ def verdicts() -> dict[str, dict[str, str]]:
     return {}
 
 
-def sliced(name: str) -> dict[str, str]:
-    options = Options(runtime=name, **environment())
+def sliced(name: str, config: tuple[tuple[str, str], ...] = (), patterns: tuple[str, ...] = SLICE) -> dict[str, str]:
+    options = Options(runtime=name, config=config, **environment())
     runtime = pipeline.runtime_of(options)
-    cases = selected(suite.all_cases(runtime), SLICE)
+    cases = selected(suite.all_cases(runtime), patterns)
     found = execute.run(cases, execute.Plan(options, runtime, 1, 60.0, trust.why_unavailable(runtime)), lambda done, of, case: None)
     return {c.id: found[c.id].status + f" {found[c.id].note}" * (found[c.id].status not in ("PASS", "UNSUPPORTED", "NOT-RUN")) for c in cases}
 
@@ -37,7 +41,13 @@ def sliced(name: str) -> dict[str, str]:
 @pytest.mark.parametrize("name", RUNTIMES)
 def test_a_slice_of_the_suite(name: str, verdicts: dict[str, dict[str, str]]) -> None:
     verdicts[name] = sliced(name)
-    assert {i: status for i, status in verdicts[name].items() if status.split()[0] not in ("PASS", "QUALITY", "UNSUPPORTED", "XFAIL", "NOT-RUN")} == {}
+    assert {i: status for i, status in verdicts[name].items() if status.split()[0] not in GOOD} == {}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_a_slice_with_vectors(name: str, nightly: bool) -> None:
+    found = sliced(name, WIDE[name], ("*",) if nightly else OF_VECTORS)
+    assert {i: status for i, status in found.items() if status.split()[0] not in GOOD} == {}
 
 
 @pytest.mark.parametrize("name", COMMITTED)

@@ -32,7 +32,7 @@ class Conditions(Memory):
                     spelling = h.ops[fn]
                     assert isinstance(spelling, Infix)
                     done = infix(spelling.symbol, spelling.level, *sides)
-                return self._resized(done, own, bits, lanes)
+                return self._compared(done, own, bits, lanes)
             case Op(fn="not", args=(arg,)):
                 return prefix("~", self.condition(arg, bits, lanes))
             case Op(fn="where", args=(cond, yes, no)):
@@ -53,12 +53,12 @@ class Conditions(Memory):
                         return infix("^", BITXOR, left, right)
                 # true is -1 in a mask, so the order turns around
                 symbol = {"lt": ">", "gt": "<", "le": ">=", "ge": "<="}[fn]
-                return infix(symbol, RELATION, left, right)
+                return self._compared(infix(symbol, RELATION, left, right), bits, bits, lanes)
             case Cast(arg=arg) if is_short(arg.dtype):
                 return self.mask(Cast("bool", Cast(computed(arg.dtype), arg)), bits)
             case Cast(arg=arg) if arg.dtype != "bool":
-                return self._resized(infix("!=", EQUALITY, self.value(arg), self.splat(number(0, arg.dtype), lanes)),
-                                     DTYPES[arg.dtype].bits, bits, lanes)
+                return self._compared(infix("!=", EQUALITY, self.value(arg), self.splat(number(0, arg.dtype), lanes)),
+                                      DTYPES[arg.dtype].bits, bits, lanes)
             case Cast(arg=arg) | Bitcast(arg=arg):
                 return self.mask(arg, bits)
             case Splat(arg=arg):
@@ -69,7 +69,7 @@ class Conditions(Memory):
             case Var(name=name):
                 return self._resized(Code(self.mention(name)), self.vectors[name][1], bits, lanes)
             case Vref():
-                return self._resized(infix("!=", EQUALITY, self.load(expr), Code(f"(ct_u8x{lanes}){{0}}")), 8, bits, lanes)
+                return self._compared(infix("!=", EQUALITY, self.load(expr), Code(f"(ct_u8x{lanes}){{0}}")), 8, bits, lanes)
         raise TypeError(f"no mask for {expr!r}")
 
     def _counted(self, expr: Expr, bits: int, lanes: int) -> Code | None:
@@ -99,6 +99,10 @@ class Conditions(Memory):
         self.helpers.mask_type(bits, lanes)
         signed = self.helpers.types[f"i{bits}"]
         return call(self.helpers.splat(f"i{bits}", lanes), Code(f"({signed})-{self.value(expr).at(UNARY)}", UNARY))
+
+    def _compared(self, done: Code, own: int, bits: int, lanes: int) -> Code:
+        """What a comparison of lanes of `own` bits gives, as a mask. Of bytes, clang gives plain `char`, which has no sign on many machines."""
+        return self._resized(prefix(f"({self.helpers.mask_type(8, lanes)})", done) if own == 8 else done, own, bits, lanes)
 
     def _resized(self, mask: Code, own: int, bits: int, lanes: int) -> Code:
         kind = self.helpers.mask_type(bits, lanes)

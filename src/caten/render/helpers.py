@@ -184,7 +184,9 @@ class Helpers:
 
     def scalar_function(self, fn: str, dtype: str) -> str:
         """The name of the C function that an operator is on scalars."""
-        match self.ops[fn]:
+        match self.ops.get(fn):
+            case None:
+                return self.defined(fn, dtype, 1)
             case Libm(name=name):
                 return self.libm(name, dtype)
             case str(name):
@@ -240,7 +242,8 @@ class Helpers:
         """An operator applied to texts of one element type. Comparisons of vectors are not for here: they give masks."""
         kind, spelling = DTYPES[dtype].kind, self.ops.get(fn)
         if spelling is None:
-            return call(self.defined(fn, dtype, lanes), *args)
+            formed = lanes > 1 and table.has_form(fn, self.arithmetic(dtype))          # it may hold for some arguments only
+            return call(self.vector_operator(fn, dtype, lanes, len(args)) if formed else self.defined(fn, dtype, lanes), *args)
         if kind == "bool" and lanes == 1 and fn in LOGICAL:
             spelling = LOGICAL[fn]
         if kind == "complex" and not isinstance(spelling, str):
