@@ -48,7 +48,7 @@ class Riscv(Compiled):
 
     @property
     def vector_bytes(self) -> int:      # type: ignore[override]   # a constant of the base, here from the settings
-        return 16 if self.settings["VECTOR"] else 1      # not even small ones: clang 22 gets comparisons of bytes wrong then
+        return 16 if self.settings["VECTOR"] else 1
 
     def available(self) -> None:
         self.compiler()

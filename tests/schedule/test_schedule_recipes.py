@@ -11,7 +11,7 @@ import pytest
 from schedule_nets import assert_same, assert_sound, program
 
 from caten import pipeline
-from caten.core.expr import Const, Op, index
+from caten.core.expr import Const, Op, Var, index
 from caten.core.program import Schedule
 from caten.core.text import show
 from caten.frontend.spec import read_file
@@ -24,6 +24,7 @@ from caten.schedule.nests import loops_in
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
 AVX512 = '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))'
+THREADS = '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true () true))'
 NEON = '(opt 2) (target "clang" (machine aarch64 16 32 (65536 524288) false))'
 SMALL = ((0, 0, 0), (1, 1, 1), (2, 3, 5), (9, 7, 33), (3, 70, 18), (17, 19, 40))
 
@@ -92,6 +93,14 @@ def test_a_sum_across_memory_keeps_results_in_registers() -> None:
     assert [loop.hi for loop in loops_in(several) if loop.name == "ii"] == [index(8)]    # rows that are read side by side
     assert parallel_loops(after) == ["iso", "jo"]                                  # of one column the rows, in blocks
     assert_same(before, after, SMALL)
+
+
+def test_threads_share_few_columns_in_shorter_blocks() -> None:
+    nest = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref v j) (aref A i j) max)))"
+    after = scheduled(program(nest, facts=THREADS))
+    assert parallel_loops(after) == ["iso", "jso", "jo"]
+    assert [loop.hi for loop in loops_in(after) if loop.name == "jso"] == [Op("floordiv", (Var("N", "i64") + 511, index(512)))]
+    assert_same(program(nest, facts=THREADS), after, SMALL)
 
 
 def test_one_column_is_summed_like_a_row() -> None:
@@ -224,6 +233,15 @@ def test_a_batched_product_threads_over_the_batch() -> None:
     assert parallel_loops(after) == ["bd", "b"]
     assert steps(after).count("stage") == 4
     assert_same(before, after, ((2, 7, 17, 3), (0, 1, 1, 1), (2, 12, 32, 5)))
+
+
+def test_threads_share_each_of_few_products() -> None:
+    before = program("""(for b 0 L 1 serial (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial
+      (incf (aref C b i j) (* (aref A b i p) (aref B b p j)))))))""", """(size L) (size M) (size N) (size K)
+      (buffer A f32 (L M K) (0 1 2) in) (buffer B f32 (L K N) (0 1 2) in) (buffer C f32 (L M N) (0 1 2) inout)""", THREADS)
+    after = scheduled(before)
+    assert parallel_loops(after) == ["bd", "ido", "jfio_r", "ifio_r", "jfio", "b"]         # of small ones the rows, too
+    assert_same(before, after, ((3, 7, 17, 3), (4, 7, 17, 3), (1, 12, 32, 5)))
 
 
 def test_constant_sizes_smaller_than_a_tile() -> None:

@@ -23,8 +23,8 @@ ROWS_AHEAD = 4                  # asked for while a row is packed
 MOST_STEPS = 8                  # of an inner sum, written out
 
 
-def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
-    """Tile, pack and vectorise, on several threads if `threads`."""
+def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool, shared: bool = False) -> None:
+    """Tile, pack and vectorise, on several threads if `threads`: those share a batch, or each product in it if `shared`."""
     i, j, k, *inner = c.rows[-1], c.columns[-1], *c.sums
     tile = gemm_tile(machine, c.out.dtype, products(draft, inner), draft.choice)
     by_rows = not inner and contiguous_loop(draft.program, c.left, (*c.rows, *c.sums)) == k         # does its memory run along the sum?
@@ -50,7 +50,7 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
     for packed in [n.name for n in draft.program.unique() if isinstance(n, Local) and n.name not in before]:
         while draft.tries(("precompute", packed)):                   # (float) A · B, alpha · A · B
             pass
-    if threads and not draft.thread(*c.batch) and draft.thread(*beside, tiles[0]):
+    if threads and (shared or not draft.thread(*c.batch)) and draft.thread(*beside, tiles[0]):
         draft.thread(panels[0])
         if not beside:
             draft.thread(next(name for name in panels if name.startswith(f"{jo}_r")))

@@ -7,12 +7,13 @@ from ..core.dtypes import DTYPES, is_float
 from ..core.expr import Const, Var
 from ..core.program import Machine
 from ..errors import error
-from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, reduction
+from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, contraction, reduction
 from .draft import Draft
-from .gemm import summed
+from .gemm import gemm, summed
 from .streams import sums_along
 from .tiles import gemm_tile
 
+FEW_PRODUCTS = 4                # of a batch, from which on each thread has its own
 FEW = 3                         # rows from which on packing the right operand pays
 ROWS_AT_ONCE = 8                # of the right operand: streams that are read side by side
 BLOCK = 512                     # columns that one thread sweeps
@@ -42,6 +43,24 @@ def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: i
         draft.attempts(lambda d: unpacked(d, c, chain, machine, lanes, threads))
 
 
+def few(draft: Draft, c: Contraction, chain: Chain, machine: Machine) -> None:
+    """A copy of a nest of many products for so few that threads had better share each of them."""
+    extents = [loop.hi for loop in chain.loops if loop.name in c.batch and loop.lo == Const(0, "i64")]
+    if not c.batch or len(extents) < len(c.batch) or not all(isinstance(e, Var) for e in extents):
+        return
+    count: tuple[object, ...] | str = str(extents[0])
+    for extent in extents[1:]:
+        count = ("*", count, str(extent))
+    draft.attempts(lambda d: _shared(d, ("<", count, str(FEW_PRODUCTS)), chain, machine))
+
+
+def _shared(draft: Draft, cond: tuple[object, ...], chain: Chain, machine: Machine) -> None:
+    copies = draft.special(chain.names, cond, "f")
+    product = contraction(draft.program, chain_of(draft.loop(copies[chain.names[0]])))
+    assert product is not None
+    gemm(draft, product, machine, threads=True, shared=True)
+
+
 def unpacked(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
     """A tile of the result in registers, from the operands where they lie."""
     loops = {loop.name: loop for loop in chain.loops}
@@ -54,13 +73,13 @@ def unpacked(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     if tuple(copies.values()) != (*batch, i, j, k):
         draft.take("reorder", *batch, i, j, k)
-    _, ii, *_ = draft.take("split", i, rows)
+    io, ii, *_ = draft.take("split", i, rows)
     draft.take("reorder", j, k, ii)
     _, ji, *_ = draft.take("split", j, columns)
     draft.take("reorder", ji, k, ii)
     draft.take("reorder", k, ii, ji)
     if threads:
-        draft.thread(*batch)
+        draft.thread_two(*batch, io)
     made = summed(draft, k, c.out.buffer, ii, ji, how="accumulate")
     for name in (ji, *[n for n in made if n.startswith(f"{ji}_")]):
         group, lane = draft.take("split", name, lanes)

@@ -18,7 +18,7 @@ from .classify import Chain, Contraction, along_memory, chain_of, contraction, r
 from .convolution import convolution, single_places, slides
 from .draft import Draft
 from .gemm import gemm
-from .narrow import narrow, small
+from .narrow import few, narrow, small
 from .rows import ahead, are_rows, ask, rows_of_one
 from .script import apply, is_applied, recorded
 from .streams import maps, maps_with_sums, sums_across, sums_along, sums_of_rows
@@ -151,5 +151,7 @@ def _product(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes
     small(draft, c, chain, machine, lanes, threads)
     if slides(c):
         draft.attempts(partial(single_places, c=c, chain=chain, machine=machine, threads=threads))
+    if threads and machine.threads and not slides(c):
+        few(draft, c, chain, machine)
     if not slides(c) or not draft.attempts(partial(convolution, c=c, machine=machine, threads=threads)):
         gemm(draft, c, machine, threads)

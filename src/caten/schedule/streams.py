@@ -22,6 +22,7 @@ COLUMNS_AT_ONCE = 2             # vectors of results that a sum across memory ke
 ROWS_AT_ONCE = 8                # of what is summed across memory: streams that are read side by side
 STRAIGHT = ("add", "sub", "mul", "neg")         # operators of an index
 LONG_VECTOR = 32                # bytes of vectors whose lanes have masks of their own
+SHORTER = 4                     # times, blocks where there would be one
 BLOCK_BYTES = 8192              # of the results that one thread sums across memory, which stay in its first cache
 
 
@@ -113,14 +114,30 @@ def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int, thread
     loop = contiguous_loop(draft.program, total.out, total.kept)
     if loop is None:
         raise error("E511", f"{total.out} has no contiguous loop")
-    rest, row = tuple([name for name in total.kept if name != loop]), total.summed[-1]
-    counted = draft.loop(loop)
+    counted, block = draft.loop(loop), draft.choice("columns.block", BLOCK_BYTES) // DTYPES[total.out.dtype].bytes
     if isinstance(counted.hi, Var) and counted.lo == index(0):
         draft.attempts(partial(_one_column, chain=chain, loop=loop, total=total, lanes=lanes, threads=threads))
+        if threads and total.kept == (loop,) and (target := draft.program.first(Target)) is not None and target.machine.threads:
+            draft.attempts(partial(_one_block, chain=chain, loop=loop, lanes=lanes, block=block))
+    _across(draft, chain, total, loop, lanes, block, threads)
+
+
+def _one_block(draft: Draft, chain: Chain, loop: str, lanes: int, block: int) -> None:
+    """A copy of the nest for so few columns that one thread would sum them all: shorter blocks, which cost a little where memory is read past the
+    caches."""
+    copies = draft.special(chain.names, ("<=", str(draft.loop(loop).hi), str(block)), "s")
+    own = chain_of(draft.loop(copies[chain.names[0]]))
+    total = reduction(own)
+    assert total is not None
+    _across(draft, own, total, copies[loop], lanes, max(block // SHORTER, lanes), threads=True)
+
+
+def _across(draft: Draft, chain: Chain, total: Reduction, loop: str, lanes: int, block: int, threads: bool) -> None:
+    rest, row = tuple([name for name in total.kept if name != loop]), total.summed[-1]
     order = (*rest, loop, *total.summed)
     if order != chain.names:
         draft.take("reorder", *order)
-    outer, inner, *_ = draft.take("split", loop, draft.choice("columns.block", BLOCK_BYTES) // DTYPES[total.out.dtype].bytes, "min")
+    outer, inner, *_ = draft.take("split", loop, block, "min")
     draft.take("reorder", *total.summed, inner)
     if threads:
         draft.thread(*rest, outer)
