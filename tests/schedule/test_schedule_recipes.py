@@ -24,6 +24,7 @@ from caten.schedule.nests import loops_in
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
 AVX512 = '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))'
+ENSURED = "".join([f' (ensure {n} (and (<= 0 {s}) (<= {s} 1048576))) (check {n} "{s}")' for n, s in enumerate("LMNK", 1)])
 THREADS = '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true () true))'
 NEON = '(opt 2) (target "clang" (machine aarch64 16 32 (65536 524288) false))'
 SMALL = ((0, 0, 0), (1, 1, 1), (2, 3, 5), (9, 7, 33), (3, 70, 18), (17, 19, 40))
@@ -238,7 +239,7 @@ def test_a_batched_product_threads_over_the_batch() -> None:
 def test_threads_share_each_of_few_products() -> None:
     before = program("""(for b 0 L 1 serial (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial
       (incf (aref C b i j) (* (aref A b i p) (aref B b p j)))))))""", """(size L) (size M) (size N) (size K)
-      (buffer A f32 (L M K) (0 1 2) in) (buffer B f32 (L K N) (0 1 2) in) (buffer C f32 (L M N) (0 1 2) inout)""", THREADS)
+      (buffer A f32 (L M K) (0 1 2) in) (buffer B f32 (L K N) (0 1 2) in) (buffer C f32 (L M N) (0 1 2) inout)""", THREADS + ENSURED)
     after = scheduled(before)
     assert parallel_loops(after) == ["bd", "ido", "jfio_r", "ifio_r", "jfio", "b"]         # of small ones the rows, too
     assert_same(before, after, ((3, 7, 17, 3), (4, 7, 17, 3), (1, 12, 32, 5)))
