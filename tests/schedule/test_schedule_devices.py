@@ -26,7 +26,7 @@ ONE = "(for j 0 N 1 serial (setf (aref v j) (aref u j)))"
 ROWS = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref w i) (aref A i j))))"
 SQUARE = "(for i 0 8 1 serial (for j 0 6 1 serial (for k 0 6 1 serial (incf (aref R i j) (aref F i k)))))"
 CPU = '(target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
-SMALL = '(target "opencl" (machine opencl 4 16 (32768 524288) true 32 64 64))'
+SMALL = '(target "opencl" (machine opencl 4 16 (32768 524288) true (32 64 64)))'
 
 
 @pytest.mark.parametrize(("code", "steps", "statements", "message"), [

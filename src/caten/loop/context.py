@@ -22,6 +22,8 @@ from .proof import PATIENCE, Alternative, Clause, Range, is_false, refuted
 from .statements import Aref, Barrier, Fail, For, If, Incf, Let, Setf, Stmt
 from .values import GREATEST_BYTES, GREATEST_SIZE, Valuation
 
+MOST_CASES = 2                 # in which a conjunction does not hold, to be known of: more help no proof, and every proof would go through them
+
 
 @dataclass(frozen=True)
 class Context(Valuation):
@@ -118,7 +120,7 @@ class Context(Valuation):
                 context = context._assuming(((Constraint(bound),),))
                 continue
             possible = context.alternatives(*part)
-            if possible is not None:
+            if possible is not None and (part[1] or len(possible) <= MOST_CASES):
                 context = context._assuming(possible)
         return context
 

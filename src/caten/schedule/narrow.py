@@ -1,5 +1,5 @@
 """The recipes for products that are no large squares: one column, where rows are summed along memory; a few rows, where the right operand is swept
-through once; and many small ones, where packing would cost more than it gains. Which one a call is, only its sizes tell: each gets a copy of the
+through once; and small ones, where packing would cost more than it gains. Which one a call is, only its sizes tell: each gets a copy of the
 nest."""
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def narrow(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: 
 
 
 def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
-    """A copy of a nest of many products for those whose right operand fits the first cache, or nearly, and that tiles divide: nothing is packed."""
+    """A copy of the nest for products whose right operand fits the first cache, or nearly, and that tiles divide: nothing is packed."""
     loops = {loop.name: loop for loop in chain.loops}
     i, j, k = loops[c.rows[-1]], loops[c.columns[-1]], loops[c.sums[-1]]
     plain = all(loop.lo == Const(0, "i64") and isinstance(loop.hi, Var) for loop in (i, j, k))
-    if not c.batch or len(c.rows) + len(c.columns) + len(c.sums) > 3 or not plain or not is_float(c.out.dtype) or not machine.has_fma:
+    if len(c.rows) + len(c.columns) + len(c.sums) > 3 or not plain or not is_float(c.out.dtype) or not machine.has_fma:
         return
     if contiguous_loop(draft.program, c.right, (*c.columns, *c.sums)) == j.name:
         draft.attempts(lambda d: unpacked(d, c, chain, machine, lanes, threads))
@@ -64,7 +64,7 @@ def _shared(draft: Draft, cond: tuple[object, ...], chain: Chain, machine: Machi
 def unpacked(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
     """A tile of the result in registers, from the operands where they lie."""
     loops = {loop.name: loop for loop in chain.loops}
-    rows, columns = gemm_tile(machine, c.out.dtype).rows, 2 * lanes
+    rows, columns = 1 << gemm_tile(machine, c.out.dtype).rows.bit_length() - 1, 2 * lanes         # sizes are multiples of powers of two more often
     m, n, depth = [loops[name].hi for name in (c.rows[-1], c.columns[-1], c.sums[-1])]
     whole = ("and", ("=", ("mod", str(n), str(columns)), "0"), ("=", ("mod", str(m), str(rows)), "0"))
     fits = ("<=", ("*", str(depth), str(n)), str(2 * machine.cache_bytes[0] // DTYPES[c.out.dtype].bytes))
