@@ -6,6 +6,7 @@ would meet code that prints it.
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]   # the part in C, without stubs: signal itself takes a while to import
+import gc
 import os
 import sys
 
@@ -20,12 +21,16 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
+COLLECTIONS = 100_000, 20, 50         # a compiler makes many objects that stay, and few cycles: looking for these after every 700 costs time
+
+
 def run() -> NoReturn:
     """The entry point. `--version` is answered before anything else is imported."""
     arguments = sys.argv[1:]
     if "--version" in (arguments[:arguments.index("--")] if "--" in arguments else arguments):
         print(f"caten {__version__}")
         sys.exit(0)
+    gc.set_threshold(*COLLECTIONS)
     open_streams()
     from .boundary import guarded  # imported here, because --version must not pay for it
     from .signals import install

@@ -153,7 +153,7 @@ def find_loop(program: Program, name: str) -> tuple[For, Context]:
 
 def _find(stmts: tuple[Stmt, ...], name: str, context: Context) -> tuple[For, Context] | None:
     for stmt in stmts:
-        if any(isinstance(n, For) and n.name == name for n in stmt.unique()):
+        if _holds(stmt, name):
             match stmt:
                 case For() if stmt.name == name:
                     return stmt, context
@@ -163,6 +163,16 @@ def _find(stmts: tuple[Stmt, ...], name: str, context: Context) -> tuple[For, Co
                     return _find(then, name, context.given(cond)) or _find(otherwise, name, context.given(cond, False))
         context = context.after(stmt)
     return None
+
+
+def _holds(stmt: Stmt, name: str) -> bool:
+    """Is the loop of that name in a statement, or is it that?"""
+    match stmt:
+        case For():
+            return stmt.name == name or any(_holds(s, name) for s in stmt.body)
+        case If():
+            return any(_holds(s, name) for s in (*stmt.then, *stmt.otherwise))
+    return False
 
 
 def _carried(loop: For, context: Context) -> tuple[tuple[Touch, Touch] | None, tuple[Touch, Touch] | None]:

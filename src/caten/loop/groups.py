@@ -51,7 +51,12 @@ def thread_of(kernel: Kernel) -> tuple[Stmt, ...]:
 
 def has_barrier(stmt: Stmt) -> bool:
     """Is there a barrier in it?"""
-    return any(isinstance(n, Barrier) for n in stmt.unique())
+    match stmt:
+        case For():
+            return any(has_barrier(s) for s in stmt.body)
+        case If():
+            return any(has_barrier(s) for s in (*stmt.then, *stmt.otherwise))
+    return isinstance(stmt, Barrier)
 
 
 def _nest(body: tuple[Stmt, ...], mark: str) -> tuple[For, ...]:
