@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -16,7 +17,7 @@ import pytest
 
 import caten
 from caten.errors import CatenError, ToolError
-from caten.runtime import discover
+from caten.runtime import device, discover
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.toml"))
 
@@ -88,6 +89,14 @@ def test_threads_share_the_bytes_of_arrays_of_4_bits(run: Callable[..., Any], sh
     _, r = run(spec)(x, halves, 9)
     assert np.array_equal(halves.astype(np.int8), np.where(x % 3 != 0, (q + x + 8) % 16 - 8, q))
     assert np.array_equal(r.astype(np.int8), ((x + 9) % 16).T)
+
+
+def test_a_buffer_on_a_device_ends_with_a_whole_word() -> None:
+    sizes: list[int] = []
+    call = device._Call({"kernels": []}, SimpleNamespace(allocate=sizes.append), {})       # type: ignore[arg-type]   # no other method is used
+    for size in (0, 4, 5):
+        call.new("Q", size)
+    assert sizes == [4, 4, 8]
 
 
 @in_a_child
