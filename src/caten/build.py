@@ -3,8 +3,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +15,20 @@ from .core.program import Program, Target
 from .errors import CatenError, Diagnostic, NothingMatched, ToolError
 from .frontend.op import OpProgram
 from .frontend.spec import SpecText
+from .frozen import frozen
 from .loop.statements import LoopProgram
 from .options import Options
-from .pipeline import ignore
+from .pipeline import Check, ignore
 from .runtime import cache, trust
 from .runtime.manifest import Provenance, manifest
 from .runtime.protocol import CompileRecord, Runtime
 from .runtime.toolchain import library_name, unwritable
 
+Warn = Callable[[Diagnostic], None]
 RECORD = "record.json"                  # in a cache entry: how the artifact was made
 
 
-@dataclass(frozen=True)
+@frozen
 class Built:
     """What a build made. `ops` are the programs as written (empty where the build began at a later level), `source` the text as rendered, `artifact`
     the library in the cache (or a temporary folder) with the manifest inside, `record` how it was compiled."""
@@ -39,7 +43,7 @@ class Built:
     from_cache: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class Rendered:
     """A build up to the source text: what the host compiler is given is `source` and then `trailer`."""
 
@@ -51,8 +55,12 @@ class Rendered:
     runtime: Runtime
 
 
-def prepare(sources: Sequence[SpecText], options: Options, warn: Callable[[Diagnostic], None] = ignore) -> Rendered:
-    """The programs of specs (or of texts of earlier stages), rendered as one library."""
+class Refused(Exception):
+    """The verifier refused what was rendered before it was verified. Rendered again and verified at once, the careful steps have their turn."""
+
+
+def prepare(sources: Sequence[SpecText], options: Options, warn: Warn = ignore, due: list[Check] | None = None) -> Rendered:
+    """The programs of specs (or of texts of earlier stages), rendered as one library; `due` as in `render_programs`."""
     programs: list[Program] = []
     problems: list[Diagnostic] = []
     for source in sources:
@@ -66,7 +74,7 @@ def prepare(sources: Sequence[SpecText], options: Options, warn: Callable[[Diagn
         raise CatenError(*problems)
     if not programs:
         raise NothingMatched(Diagnostic("E920", "there is no composite to compile"))
-    return render_programs(pipeline.selected(programs, options.only), options, digest(sources), warn)
+    return render_programs(pipeline.selected(programs, options.only), options, digest(sources), warn, due)
 
 
 def digest(sources: Sequence[SpecText]) -> str:
@@ -75,14 +83,15 @@ def digest(sources: Sequence[SpecText]) -> str:
 
 
 def render_programs(programs: Sequence[Program], options: Options, spec_sha256: str = "",
-                    warn: Callable[[Diagnostic], None] = ignore) -> Rendered:
-    """Programs at any level, rendered as one library with its manifest."""
+                    warn: Warn = ignore, due: list[Check] | None = None) -> Rendered:
+    """Programs at any level, rendered as one library with its manifest. With `due` the verifications of the loops are added there, for
+    `compile_rendered` to run."""
     ops = tuple([p for p in programs if isinstance(p, OpProgram)])
     loops: list[LoopProgram] = []
     problems: list[Diagnostic] = []
     for p in programs:
         try:
-            loop = pipeline.advance(p, "loop", options, warn)
+            loop = pipeline.advance(p, "loop", options, warn, due)
         except CatenError as problem:
             if problem.exit_code != 1:
                 raise
@@ -93,11 +102,15 @@ def render_programs(programs: Sequence[Program], options: Options, spec_sha256: 
     if problems:
         raise CatenError(*problems)
     runtime = pipeline.runtime_for(loops, options)
-    source = pipeline.render(loops, options)
-    about = provenance(runtime, loops[0].first(Target), spec_sha256)
-    described = manifest(loops, runtime, about, ops if len(ops) == len(loops) else ())
-    return Rendered(ops if len(ops) == len(loops) else (), tuple(loops), source,
-                    trust.answered(runtime, "trailer", runtime.trailer(described), str), described, runtime)
+    written = ops if len(ops) == len(loops) else ()
+    try:
+        source = pipeline.render(loops, options)
+        described = manifest(loops, runtime, provenance(runtime, loops[0].first(Target), spec_sha256), written)
+        trailer = trust.answered(runtime, "trailer", runtime.trailer(described), str)
+    except Exception:
+        settle(due or [])                 # of a program that is refused it is of no interest what else it meets
+        raise
+    return Rendered(written, tuple(loops), source, trailer, described, runtime)
 
 
 def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Provenance:
@@ -114,23 +127,28 @@ def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Pro
         runtime_sha256=hashlib.sha256(runtime.file.read_bytes()).hexdigest() if runtime.file else "")
 
 
-def build(sources: Sequence[SpecText], options: Options, warn: Callable[[Diagnostic], None] = ignore) -> Built:
+def build(sources: Sequence[SpecText], options: Options, warn: Warn = ignore) -> Built:
     """Specs to a library, through the cache."""
-    return compile_rendered(prepare(sources, options, warn), options, warn)
+    due: list[Check] = []
+    try:
+        return compile_rendered(prepare(sources, options, warn, due), options, warn, due=due)
+    except Refused:
+        return compile_rendered(prepare(sources, options), options, warn)
 
 
-def build_programs(ops: Sequence[OpProgram], programs: Sequence[Program], options: Options, warn: Callable[[Diagnostic], None] = ignore) -> Built:
+def build_programs(ops: Sequence[OpProgram], programs: Sequence[Program], options: Options, warn: Warn = ignore) -> Built:
     """Programs at any level to a library; `ops` are the same as written."""
     return compile_rendered(replace(render_programs(programs, options, warn=warn), ops=tuple(ops)), options, warn)
 
 
-def open_cache(options: Options, warn: Callable[[Diagnostic], None] = ignore) -> cache.Cache:
+def open_cache(options: Options, warn: Warn = ignore) -> cache.Cache:
     """The cache that the options ask for."""
     return cache.Cache(cache.default_directory(options.cache_dir) if options.use_cache else None, warn)
 
 
-def compile_rendered(rendered: Rendered, options: Options, warn: Callable[[Diagnostic], None] = ignore, kind: str = "so") -> Built:
-    """Compile what was rendered to one kind of artifact (`so o s a …`), unless the cache has it. What a compiler refuses is kept and named."""
+def compile_rendered(rendered: Rendered, options: Options, warn: Warn = ignore, kind: str = "so", due: list[Check] | None = None) -> Built:
+    """Compile what was rendered to one kind of artifact (`so o s a …`), unless the cache has it. What a compiler refuses is kept and named. The
+    verifications that are due run meanwhile, and `due` is empty then; Refused where one fails."""
     store = open_cache(options, warn)
     runtime = rendered.runtime.hosted(cache=store.directory)
     text = rendered.source + rendered.trailer
@@ -146,7 +164,8 @@ def compile_rendered(rendered: Rendered, options: Options, warn: Callable[[Diagn
         (folder / RECORD).write_text(json.dumps(asdict(record)))
 
     try:
-        entry = store.fetch(name, make)
+        with settled_meanwhile(due or []):
+            entry = store.fetch(name, make)
     except ToolError as problem:
         raise _with_kept_source(problem, store, name, text, runtime, kind) from None
     except OSError as problem:
@@ -155,6 +174,46 @@ def compile_rendered(rendered: Rendered, options: Options, warn: Callable[[Diagn
     commands = tuple(tuple(c) for c in facts["commands"])
     record = CompileRecord(facts["compiler"], facts["version"], commands, tuple(facts["flags"]), tuple(facts["libraries"]))
     return Built(rendered.ops, rendered.programs, rendered.source, rendered.manifest, entry / file, record, runtime, not fresh)
+
+
+def settle(due: list[Check]) -> None:
+    """Run the verifications that are due. Refused where one fails."""
+    try:
+        while due:
+            due[0]()
+            del due[0]
+    except CatenError as refusal:
+        raise Refused from refusal
+
+
+@contextmanager
+def settled_meanwhile(due: list[Check]) -> Iterator[None]:
+    """The same in a thread, while the body runs, which waits for a compiler most of the time. Where a verification fails Refused is raised at the
+    end, whatever the body met."""
+    if not due:
+        yield
+        return
+    faults: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            settle(due)
+        except BaseException as fault:                    # raised below, where a person hears of it
+            faults.append(fault)
+
+    def ended() -> None:
+        thread.join()
+        if faults:
+            raise faults[0]
+
+    thread = threading.Thread(target=work, daemon=True)   # Ctrl-C does not wait for it
+    thread.start()
+    try:
+        yield
+    except Exception:
+        ended()
+        raise
+    ended()
 
 
 def _with_kept_source(problem: ToolError, store: cache.Cache, name: str, text: str, runtime: Runtime, kind: str) -> ToolError:

@@ -1,10 +1,12 @@
 """Diagnostics: what went wrong, where, what was expected, what to do, and which exit code follows."""
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from .frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Place:
     """A point in a file: 1-based line and column, and the text of that line for the caret."""
 
@@ -14,7 +16,7 @@ class Place:
     text: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Diagnostic:
     """One message with a stable code (`caten explain CODE` explains it)."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from .errors import Diagnostic, UsageError
+from .frozen import frozen
 
 # Flags of C compilers with which the same C text means something else: sums in another order, no NaN, no denormals, integers that do not wrap.
 OTHER_MEANING = frozenset((
@@ -15,7 +15,7 @@ OTHER_MEANING = frozenset((
     "-fapprox-func", "-ffp-contract=fast", "-ffp-contract=on", "-ffp-model=fast", "-ffp-model=aggressive", "-mdaz-ftz", "-mrecip",
     "-fno-wrapv", "-ftrapv"))
 
-@dataclass(frozen=True)
+@frozen
 class Options:
     """Everything that can change the result. Nothing below the command line and the Python interface reads the environment instead.
 

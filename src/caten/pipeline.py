@@ -9,7 +9,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from .errors import CatenError, Diagnostic, NothingMatched, Place, UsageError, d
 from .frontend import spec
 from .frontend.op import OpProgram
 from .frontend.spec import SpecText
+from .frozen import frozen
 from .loop import bounds, simplify
 from .loop import level as loop_level
 from .loop.statements import Kernel, LoopProgram
@@ -35,10 +37,11 @@ from .tensor.raising import raise_op
 from .tensor.values import TensorProgram
 
 _HEAD = re.compile(r"(?:\s|;[^\n]*\n)*\(\s*([^\s()]+)")      # the first word of a text of the stages, after comments
+Check = Callable[[], None]      # a verification; CatenError where it refuses
 LEVELS: dict[str, type[Program]] = {"op": OpProgram, "tensor": TensorProgram, "loop": LoopProgram}
 
 
-@dataclass(frozen=True)
+@frozen
 class Pass:
     """One step of the pipeline; `to` is the level that the stage it belongs to ends at. `verified`: the same, with checks of its own on the way.
     `careful`: the same, without what cannot be shown to be right; it has its turn where the verifier refuses what `run` made."""
@@ -219,8 +222,10 @@ def ignore(warning: Diagnostic) -> None:
     """Does nothing with a warning."""
 
 
-def advance(program: Program, to: str, options: Options, warn: records.Warn = ignore) -> Program:
-    """Run the passes from the level a program is on to the level `to` (`op`, `tensor`, `loop`). `warn` hears of records that are not used."""
+def advance(program: Program, to: str, options: Options, warn: records.Warn = ignore, due: list[Check] | None = None) -> Program:
+    """Run the passes from the level a program is on to the level `to` (`op`, `tensor`, `loop`). `warn` hears of records that are not used.
+    With `due` the last verification is not run but added there, unless every pass is verified; who runs it begins again without `due` where it
+    refuses, for the careful steps."""
     order, here = list(LEVELS), level_of(program)
     if order.index(here) > order.index(to):
         raise UsageError(Diagnostic("E924", f"{program.name} is already at the {here} level, which comes after the {to} level",
@@ -234,7 +239,9 @@ def advance(program: Program, to: str, options: Options, warn: records.Warn = ig
         since.append((step, program))
         with timed(f"{program.name}: {step.name}", options):
             program = step.verified(program) if options.verify and step.verified else step.run(program)
-        if options.verify or last:
+        if last and due is not None and not options.verify:
+            due.append(partial(VERIFIERS[to], program))
+        elif options.verify or last:
             program, since = _verified(program, since, options), []
         if options.debug >= 4 or (options.debug == 3 and (last or todo[n + 1].to != step.to)):
             print(f"; after {step.name}\n{show(program)}", file=sys.stderr)

@@ -116,11 +116,21 @@ def process(*arguments: str, **kwargs: Any) -> subprocess.Popen[str]:
 
 
 def modules_after(arguments: list[str]) -> set[str]:
-    code = ("import sys; sys.argv = ['caten', *sys.argv[1:]]\nfrom caten.cli.main import run\ntry: run()\nexcept SystemExit: pass\n"
-            "print(*sys.modules, file=sys.stderr)")
+    code = ("import atexit, sys; sys.argv = ['caten', *sys.argv[1:]]\natexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+            "from caten.cli.main import run\nrun()")
     done = subprocess.run([sys.executable, "-c", code, *arguments], env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
                           capture_output=True, text=True)
+    assert "caten.cli.main" in done.stderr
     return set(done.stderr.split())
+
+
+def test_foreign_code_finishes_in_the_ordinary_way() -> None:
+    """What C has buffered is written at the end."""
+    script = ("import ctypes, sys, click\nfrom caten.cli import app, main\n"
+              "app.Group.get_command = lambda *_: click.Command('explain', callback=lambda: ctypes.CDLL(None).printf(b'from C'))\n"
+              "sys.argv = ['caten', 'explain']\nmain.run()\n")
+    done = subprocess.run([sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True)
+    assert done.stdout == "from C"
 
 
 def test_version_imports_nothing_to_speak_of() -> None:

@@ -1,13 +1,12 @@
 """Two files of results: what became slower or faster beyond its interval."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..errors import Diagnostic, NothingMatched
+from ..frozen import frozen
 from .results import Results, Row, spelled
 
 
-@dataclass(frozen=True)
+@frozen
 class Change:
     """The same measurement, before and after."""
 

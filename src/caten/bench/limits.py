@@ -8,13 +8,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..frozen import frozen
 from ..runtime.protocol import Runtime
 from . import timing
 
@@ -27,7 +28,7 @@ DECLARATIONS = """float fused(int64_t, float, float); float total(int64_t, const
 void copied(int64_t, float *, const float *); void triad(int64_t, float *, const float *, const float *, float);"""
 
 
-@dataclass(frozen=True)
+@frozen
 class Limits:
     """FLOP/s of float32, and bytes per second, of so many threads together."""
 

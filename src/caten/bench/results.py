@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from ..errors import Diagnostic, UsageError
+from ..frozen import frozen
 from . import statistics
 from .limits import Limits, limits_from
 from .statistics import Estimate
@@ -15,7 +16,7 @@ from .statistics import Estimate
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True)
+@frozen
 class Row:
     """One operator at some sizes by one runtime: the median time of a call in seconds, the samples that it is the median of, how many of all
     samples nobody disturbed, and the work of one call as floating-point operations and bytes."""
@@ -51,7 +52,7 @@ class Row:
                 "flags": list(self.flags)}
 
 
-@dataclass(frozen=True)
+@frozen
 class Results:
     """A file of results: rows, the machine that gave them, and its limits where they could be measured."""
 

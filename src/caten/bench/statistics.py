@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from ..frozen import frozen
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
@@ -15,7 +16,7 @@ SEED = 20240229                # figures of a file do not change when they are c
 Samples = Sequence[float]
 
 
-@dataclass(frozen=True)
+@frozen
 class Estimate:
     """A figure, and the interval that holds it with a confidence of 95 %."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from ..frozen import frozen
 
 Call = Callable[[], Any]
 
@@ -21,7 +23,7 @@ FEW = 3
 HOPELESS = 3                   # samples in a row that no retake made clean: then the next ones are taken once, until one is clean
 
 
-@dataclass(frozen=True)
+@frozen
 class Plan:
     """How samples are taken: the seconds of a batch, how often a disturbed one is taken again. `cpu_time`: the CPU time of the process instead of
     the clock's, for one thread on a machine that is never quiet; then no sample counts as disturbed."""
@@ -35,7 +37,7 @@ class Plan:
         return time.process_time if self.cpu_time else time.perf_counter
 
 
-@dataclass(frozen=True)
+@frozen
 class Sample:
     """The time of one call, as the mean over a batch, in seconds; and how many CPUs others used meanwhile."""
 

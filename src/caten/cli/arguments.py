@@ -4,11 +4,11 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CatenError, Diagnostic, UsageError
+from ..frozen import frozen
 from .files import STDOUT, write
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def load(given: Mapping[str, str]) -> dict[str, Any]:
     return {name: value.read() if isinstance(value, _Stored) else value for name, value in values.items()}
 
 
-@dataclass(frozen=True)
+@frozen
 class _Stored:
     """An array in a file, not read yet: `text` is the argument, `entry` the name of the array in a .npz, `bytes` what it takes unpacked."""
 

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import IO
 
 from ..errors import CatenError, Diagnostic, Place
+from ..frozen import frozen
 
 FORMATS = ("text", "json", "sarif", "github")
 MAX_LINE = 150                    # characters of a source line that are shown
@@ -20,7 +21,7 @@ COLOURS = {"error": "bold red", "warning": "bold magenta", "note": "bold cyan", 
 Pieces = list[tuple[str, str]]    # one line: (style, text) pairs
 
 
-@dataclass(frozen=True)
+@frozen
 class WarningPolicy:
     """What -W, -w and -Werror ask for."""
 

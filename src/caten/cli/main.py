@@ -36,7 +36,21 @@ def run() -> NoReturn:
     from .signals import install
 
     install()
-    sys.exit(guarded(arguments, interruptible=OURS))
+    leave(guarded(arguments, interruptible=OURS))
+
+
+def leave(code: int) -> NoReturn:
+    """End the process. Freeing a compiler's objects one by one takes about as long as rendering them, so that is left to the system, unless foreign
+    code was loaded (kernels, drivers): what it has buffered or registered is its own to finish."""
+    if "ctypes" in sys.modules or "_cffi_backend" in sys.modules:
+        sys.exit(code)
+    import atexit
+    import contextlib
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):      # a closed pipe: the boundary has dealt with it
+            stream.flush()
+    os._exit(code)
 
 
 def open_streams() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from ..errors import Diagnostic, UsageError
+from ..frozen import frozen
 from ..options import Options, environment
 from ..testing.settings import read_settings
 from .diagnostics import FORMATS, Reporter
@@ -24,7 +24,7 @@ LANGUAGES = ("toml", "lisp")
 CC_TIMEOUT = 120.0
 
 
-@dataclass(frozen=True)
+@frozen
 class Dependencies:
     """What -MD -MF -MT -MP ask for: the file (None: beside the product), the targets (none: the products), phony rules."""
 
@@ -33,7 +33,7 @@ class Dependencies:
     phony: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Request:
     """One command line, read: the compilation's options, and what is to be done with its result."""
 

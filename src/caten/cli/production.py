@@ -32,6 +32,8 @@ class Production:
         self.texts = texts
         self.name = "library"                # what the files are called; the plan says
         self._built: dict[str, build.Built] = {}
+        self._due: list[pipeline.Check] = []      # verifications of what was rendered, not run yet
+        self._careful = False                     # one has failed: all is verified as it is made
 
     @cached_property
     def programs(self) -> list[Program]:
@@ -45,8 +47,25 @@ class Production:
         return Makes(runtime.name, runtime.suffixes.get("so", ".so"), "c" in runtime.suffixes)
 
     @cached_property
+    def _draft(self) -> build.Rendered:
+        """Rendered, and verified where nothing is due."""
+        due, warn = (None, pipeline.ignore) if self._careful else (self._due, self.request.warn)      # it has been warned before
+        return build.render_programs(self.programs, self.request.options, build.digest(self.texts), warn, due)
+
+    @property
     def rendered(self) -> build.Rendered:
-        return build.render_programs(self.programs, self.request.options, build.digest(self.texts), self.request.warn)
+        """Rendered and verified."""
+        try:
+            draft = self._draft
+            build.settle(self._due)
+        except build.Refused:
+            draft = self._begun_again()
+        return draft
+
+    def _begun_again(self) -> build.Rendered:
+        self.__dict__.pop("_draft", None)
+        self._careful, self._due = True, []
+        return self._draft
 
     def at(self, level: str) -> str:
         """The text of a level."""
@@ -55,8 +74,10 @@ class Production:
     def built(self, product: str) -> build.Built:
         """The artifact of a product, compiled or from the cache."""
         if product not in self._built:
-            kind = self._kind(product)
-            made = build.compile_rendered(self.rendered, self.request.options, self.request.warn, kind)
+            try:
+                made = build.compile_rendered(self._draft, self.request.options, self.request.warn, self._kind(product), self._due)
+            except build.Refused:
+                made = build.compile_rendered(self._begun_again(), self.request.options, self.request.warn, self._kind(product))
             self._built[product] = made
             if self.request.verbose:
                 _say(made.record.commands, "from the cache; it was made with" if made.from_cache else "compiled with")
@@ -76,7 +97,7 @@ class Production:
         return self.rendered.runtime.commands(Path(out).with_suffix(".c"), Path(out), self._kind(product))
 
     def _kind(self, product: str) -> str:
-        runtime = self.rendered.runtime
+        runtime = self._draft.runtime
         kind = ARTIFACTS[product]
         if kind not in runtime.suffixes:
             makes = [p for p, k in ARTIFACTS.items() if k in runtime.suffixes]

@@ -3,14 +3,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from ..errors import CatenError, Diagnostic, UsageError, did_you_mean
+from ..frozen import frozen
 from .files import STDOUT
 
 
-@dataclass(frozen=True)
+@frozen
 class Kind:
     """One kind of output."""
 
@@ -43,7 +43,7 @@ _BY_SUFFIX = {".c": "c", ".h": "header", ".s": "asm", ".o": "obj", ".so": "so", 
 _SONAME = re.compile(r"\.so(\.\d+)+\Z")            # libfoo.so.1.2
 
 
-@dataclass(frozen=True)
+@frozen
 class Emit:
     """One wish of --emit (or -E -S -c): a kind, and its path if it was given."""
 
@@ -51,7 +51,7 @@ class Emit:
     path: str | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Plan:
     """The files to write, in order: (kind, path) with `-` for stdout; and the stem that names of further files are made from."""
 
@@ -96,7 +96,7 @@ def kind_of(path: str) -> str:
     return _BY_SUFFIX[suffix]
 
 
-@dataclass(frozen=True)
+@frozen
 class Makes:
     """What bears on the plan of what the runtime makes: its name, the suffix of its library, and whether that has a C interface."""
 

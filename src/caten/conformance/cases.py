@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core.dtypes import SPELLINGS
 from ..frontend.spec import SpecText
+from ..frozen import frozen
 from .verdicts import Judge, Oracle
 
 Given = Callable[[np.random.Generator], dict[str, Any]]              # the arrays, scalars and sizes of a call by name
@@ -19,7 +20,7 @@ for _word, _dtype in SPELLINGS.items():
     _SPELLED.setdefault(_dtype, _word)
 
 
-@dataclass(frozen=True)
+@frozen
 class Kernel:
     """One operator to be compiled. `text`: it and what it calls, in the one-line form; `types`: the element types in it; `operators`: the rows of
     the operator table that it is about; `config`: options of the runtime that it needs; `strided`: arrays that pass strides."""
@@ -36,7 +37,7 @@ class Kernel:
         return SpecText(self.name, self.text, "lisp")
 
 
-@dataclass(frozen=True)
+@frozen
 class Case:
     """One call of a kernel, or one case of a sample, or one refusal: what has a verdict of its own.
 

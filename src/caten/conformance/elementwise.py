@@ -4,7 +4,6 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..core.dtypes import DTYPES, FORMATS, part
 from ..core.numpy_types import numpy_dtype
 from ..core.scalars import OPERATORS
 from ..frontend.op import OpProgram
+from ..frozen import frozen
 from .verdicts import Called, Verdict, stray
 
 EITHER_ZERO = frozenset(("max", "min", "fmax", "fmin", "clip", "relu", "sign"))      # which zero of two equal ones is not specified
@@ -22,7 +22,7 @@ ROUNDED_OFTEN = frozenset(("mul", "div", "abs"))                                
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
+@frozen
 class Elementwise:
     """R[i] = fn(X[i], …). `operands`: the element types of X, Y, Z; `fn`: a row of the operator table, `cast` or `bitcast`."""
 

@@ -7,7 +7,7 @@ import os
 import signal
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -18,6 +18,7 @@ from .. import build, pipeline
 from ..errors import CatenError, Diagnostic, ToolError
 from ..frontend.op import OpProgram
 from ..frontend.spec import read_file
+from ..frozen import frozen
 from ..options import Options
 from ..runtime.protocol import Runtime
 from ..testing import runner, wire
@@ -31,7 +32,7 @@ PERTURB, UNSET = -6, 0xA5            # mallopt's M_PERTURB of glibc, and a byte:
 Progress = Callable[[int, int, str], None]
 
 
-@dataclass(frozen=True)
+@frozen
 class Plan:
     """How cases are run. `options`: the runtime and its options; `runtime`: the same, found; `seconds`: the time limit of one call; `missing`:
     why nothing can be called here (then everything is compiled as far as that goes)."""

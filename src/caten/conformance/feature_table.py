@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from ..core.numpy_types import numpy_dtype
+from ..frozen import frozen
 from .verdicts import Exact, Fails, Judge, Oracle
 
 Sizes = Mapping[str, int]
@@ -25,7 +26,7 @@ def nothing(dtype: str, sizes: Sizes, rng: np.random.Generator) -> Arrays:
     return {}
 
 
-@dataclass(frozen=True)
+@frozen
 class Feature:
     """One row. `T` in declarations and bodies stands for an element type of the `kinds` (a key of features.KINDS; `first`: one type of each kind).
 

@@ -10,11 +10,11 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..frozen import frozen
 from ..testing import isolate, wire
 
 Message = tuple[dict[str, Any], dict[str, np.ndarray]]              # facts that JSON can say, and arrays
@@ -103,7 +103,7 @@ def _send_all(work: Work, writer: int) -> None:
         os._exit(code)
 
 
-@dataclass(frozen=True)
+@frozen
 class Lost:
     """A job whose process ended before its time, or was ended after it."""
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from ..errors import error
+from ..frozen import frozen
 from .verdicts import STATUSES, Verdict
 
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True)
+@frozen
 class Row:
     """One case: where it stands in the report, and its verdict."""
 
@@ -31,7 +31,7 @@ class Row:
         return f"{self.kind}/{self.row}/{self.column}/{self.name}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Record:
     """One run. `provenance`: facts by name; what follows it in a report depends on `rows` alone."""
 

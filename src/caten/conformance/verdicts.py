@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from ..core.program import Check
 from ..frontend.op import OpProgram
+from ..frozen import frozen
 from ..loop import bounds, comparison, interpret, oracle
 from ..loop.statements import LoopProgram
 from ..testing.reference import outputs_of
@@ -30,7 +30,7 @@ STATUSES: dict[str, str] = {
 BAD = ("FAIL", "CRASH", "TIMEOUT", "UNDECLARED", "XPASS")
 
 
-@dataclass(frozen=True)
+@frozen
 class Verdict:
     """What became of a case. `ulp`: the greatest error of a result without a reduction, in units in the last place."""
 
@@ -39,7 +39,7 @@ class Verdict:
     ulp: float | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Called:
     """What became of a call: the arrays that the kernel may write, the message with which it failed, and what it did that it must not."""
 
@@ -54,7 +54,7 @@ class Judge(Protocol):
     def __call__(self, op: OpProgram, arguments: Mapping[str, Any], called: Called) -> Verdict: ...
 
 
-@dataclass(frozen=True)
+@frozen
 class Oracle:
     """Against the interpreter: float64 with bounds, exact integers, the text of the check that fails."""
 
@@ -76,7 +76,7 @@ def _checked(op: OpProgram) -> tuple[OpProgram, LoopProgram]:
     return program, oracle.bounded(program)
 
 
-@dataclass(frozen=True)
+@frozen
 class Exact:
     """Against values that a formula in numpy gives: arrays by name from the arguments."""
 
@@ -88,7 +88,7 @@ class Exact:
         return compared(op, called, {n: (v, None, None) for n, v in self.formula(arguments).items()})
 
 
-@dataclass(frozen=True)
+@frozen
 class Fails:
     """The call must fail with a message that holds this text."""
 

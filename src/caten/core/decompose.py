@@ -9,10 +9,10 @@ unit in the last place. On vectors most functions have a form of their own in co
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from ..frozen import frozen
 from .dtypes import DTYPES, is_complex, is_float
 from .expr import TRUE, Cast, Const, Expr, Op, Var, number
 from .formulas import FMA, isolated_sign, op, where
@@ -160,7 +160,7 @@ def decompose(node: Any, native: frozenset[str]) -> Any:
     return rewrite(node, rules_without(frozenset(native)))
 
 
-@dataclass(frozen=True)
+@frozen
 class Definition:
     """An operator as a function: its parameters, names for the values that are used more than once, in order, and the result."""
 

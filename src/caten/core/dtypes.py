@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
+
+from ..frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class DType:
     """One element type. `bits` is its size; `kind` is one of `float int uint bool complex`; `numpy` the name that numpy, or ml_dtypes, has for it.
     A `storage` type is read, written, chosen and converted, and nothing is computed in it: see `computed`."""

@@ -7,8 +7,7 @@ runtime's table spells it natively. The interpreter, the error bounds, the docum
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..frozen import frozen
 from .dtypes import DTYPES, is_packed, part
 
 NUMBER, FLOAT, INTEGER, BITS, ANY = "number", "float", "integer", "bits", "any"
@@ -16,7 +15,7 @@ _KINDS = {NUMBER: ("int", "uint", "float", "complex"), FLOAT: ("float", "complex
           BITS: ("int", "uint", "bool"), ANY: ("int", "uint", "float", "bool", "complex")}
 
 
-@dataclass(frozen=True)
+@frozen
 class Operator:
     """One row.
 

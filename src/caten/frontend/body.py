@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..core.expr import Expr, Var
 from ..core.program import At
 from ..core.text import Form, Sexp, read_forms
 from ..errors import CatenError, Diagnostic, error
+from ..frozen import frozen
 from ..loop.statements import Stmt
 from .accumulators import rounded_once
 from .calls import inline_call, weak_float
@@ -24,7 +24,7 @@ MAX_PARENTHESES = 160                 # nesting of a body
 MAX_PASSES = 64                       # how often the types of locals may still change
 
 
-@dataclass(frozen=True)
+@frozen
 class Lowered:
     """`stmts`: the body. `positions`: where its accesses, stores and loops were written. `requirements`: conditions over sizes that the shapes of
     called composites ask for."""

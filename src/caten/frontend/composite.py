@@ -5,14 +5,14 @@ Both spellings of a spec (TOML and the one-line form) end here; frontend.body re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from ..core.expr import Expr
 from ..core.program import Fact
 from ..errors import CatenError, Diagnostic, Place
+from ..frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Declared:
     """A tensor of the signature. `name` is a C identifier (`x-size` is `x_size`), `shape` is arithmetic over sizes of type i64, `order`
     lists the axes from slowest to fastest, `access` is `in`, `out` or `inout`; `text` is the declaration as written, at `place`."""
@@ -36,7 +36,7 @@ class Declared:
         return not self.shape and self.access == "in"
 
 
-@dataclass(frozen=True)
+@frozen
 class Composite:
     """A declared operator and the text of its body.
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 
 from ..core.expr import Const, Expr, Op, index
 from ..errors import CatenError, Place, error
+from ..frozen import frozen
 from .files import shown
 
 LARGEST = 1 << 62              # of a number in a signature; sums and products of sizes stay far below 2^63
@@ -34,7 +34,7 @@ _TOKEN = re.compile(r"""(?P<skip>(?:\s+|;[^\n]*)+)|(?P<number>\d[A-Za-z0-9_.]*)|
 _LOST = re.compile(r";[ \t]*[A-Za-z_][A-Za-z0-9_-]*[ \t]*\{")        # a declaration after a semicolon, which would be a comment
 
 
-@dataclass(frozen=True)
+@frozen
 class Token:
     """`kind`: `number`, `name`, `mark` or `end`."""
 

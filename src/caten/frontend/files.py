@@ -2,16 +2,16 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.text import place_in
 from ..errors import Diagnostic, Place, UsageError, error
+from ..frozen import frozen
 
 MAX_BYTES = 16 << 20
 
 
-@dataclass(frozen=True)
+@frozen
 class SpecText:
     """A spec: the name it is known by (a path, or `<stdin>`), its text, and its language, `toml` or `lisp` (`(composite …)`)."""
 

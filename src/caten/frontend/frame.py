@@ -10,6 +10,7 @@ from ..core.node import Node
 from ..core.program import At
 from ..core.text import Atom, Form, Sexp
 from ..errors import CatenError, Diagnostic, Place, error
+from ..frozen import frozen
 from ..loop.simplify import simplify
 from ..loop.statements import Aref, Stmt
 from .composite import Composite, fold
@@ -48,7 +49,7 @@ class Work:
     count: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Frame:
     """The text being read: a composite's body, or that of a callee at `path` of call sites, called by `callers`."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ..core.expr import Expr
 from ..errors import Diagnostic
+from ..frozen import frozen
 from .composite import fold
 from .typing import Term
 
@@ -17,7 +18,7 @@ RESERVED = frozenset({"true", "false", "inf", "nan"})      # atoms that the read
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z", re.ASCII)
 
 
-@dataclass(frozen=True)
+@frozen
 class Number:
     """A name that is only read: a `size`, a `scalar input`, a `loop variable` or a `let`."""
 
@@ -25,7 +26,7 @@ class Number:
     what: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Variable:
     """A local that assignments change. Its type is the join of them all, kept by the body's pass under `key`."""
 
@@ -33,7 +34,7 @@ class Variable:
     key: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Array:
     """A tensor or a local array: `name` in the program, `order` of its axes in memory; `fresh`: holds nothing until the body sets
     it; `blame`: the refusal if it is read before that, where not the read is at fault but the call that passes it."""
@@ -47,7 +48,7 @@ class Array:
     blame: Diagnostic | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Broken:
     """A name whose declaration was refused; using it says nothing more."""
 

@@ -15,6 +15,7 @@ from functools import partial
 from ..core.dtypes import LATER, SPELLINGS, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var, index
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
+from ..frozen import frozen
 from .composite import Declared, fold
 from .conditions import Arithmetic, Token, parse_conditions, stray, tokens
 from .files import shown
@@ -26,7 +27,7 @@ MAX_NAME = 64                  # characters: names become parts of symbols and f
 CONSTANTS = ("inf", "nan", "true", "false", "nil", "pi")
 
 
-@dataclass(frozen=True)
+@frozen
 class Written:
     """A piece of notation in a spec, with the places of its characters."""
 
@@ -38,7 +39,7 @@ class Written:
         return self.where(len(self.text) - len(self.text.lstrip()))
 
 
-@dataclass(frozen=True)
+@frozen
 class Signature:
     """What the declarations of one operator say; see Composite for the fields."""
 

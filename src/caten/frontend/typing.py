@@ -10,13 +10,13 @@ these roundings, which is what `incf` adds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from ..core.dtypes import DTYPES, LATER, SPELLINGS, computed, is_complex, is_float, is_short, part, rounded, rounds_to_infinity
 from ..core.expr import Cast, Const, Expr, Op, number
 from ..core.scalars import OPERATORS
 from ..errors import Diagnostic, Place, did_you_mean, error
+from ..frozen import frozen
 
 WEAK_INT, WEAK_FLOAT = "int?", "float?"
 MAX_DEPTH = 100                       # nesting of one expression, n-ary operators unrolled
@@ -25,7 +25,7 @@ MAX_SIZE = 20_000                     # operators of one expression, names of `l
 Spot = Callable[[int], Place]
 
 
-@dataclass(frozen=True)
+@frozen
 class Term:
     """An expression whose type may still be open. `kind`: an element type, or `int?` or `float?`; `pos`: where it was written; `depth` and
     `size`: of its tree."""
@@ -40,14 +40,14 @@ class Term:
         return self.kind in (WEAK_INT, WEAK_FLOAT)
 
 
-@dataclass(frozen=True)
+@frozen
 class Literal(Term):
     """A number as written."""
 
     value: int | float = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Value(Term):
     """A finished expression. Where the kind is weak (a loop variable, a size) it is converted to what it meets. `wide`: that of a 16-bit float in
     float32, not rounded after each operation."""
@@ -56,7 +56,7 @@ class Value(Term):
     wide: Expr | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Open(Term):
     """An operator whose operands are all weak: its type is that of its destination. A `where` keeps its condition as `cond`."""
 

@@ -13,6 +13,7 @@ from itertools import accumulate
 
 from ..core.expr import Expr, Op, Var
 from ..core.node import Node
+from ..frozen import frozen
 from ..loop.statements import Aref, For, If, Incf, Let, Setf, Stmt
 
 Buffers = frozenset[str]
@@ -25,7 +26,7 @@ def unset_reads(stmts: Sequence[Stmt], outputs: Buffers, fixed: Buffers) -> dict
     return search.found
 
 
-@dataclass(frozen=True)
+@frozen
 class _Around:
     """Where a statement stands: `looped`: inside a loop? `later`: outputs that a statement after it in a loop around both sets, and which
     no condition yet lets run first; `earlier`: outputs that an earlier iteration may have set."""

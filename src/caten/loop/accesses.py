@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..core.dtypes import is_integer
 from ..core.expr import Const, Expr, Op, Var, index
 from ..core.node import Node
+from ..frozen import frozen
 from .affine import Linear
 from .context import Context
 from .effects import reads
@@ -16,7 +16,7 @@ from .statements import Aref, For, If, Incf, Let, Local, Ramp, Ref, Setf, Splat,
 LANE = Var("lane.", "i64")          # the lane of a vector access; no name of a program has a dot
 
 
-@dataclass(frozen=True)
+@frozen
 class Access:
     """A read or write of a place. `guards`: the vector conditions under which a lane is touched; `rows`: an axis, and how many vectors that follow
     each other along it are touched, for a block."""

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..core.expr import TRUE, Const, Expr, Op, Var, index
+from ..frozen import frozen
 from .affine import Linear, expression
 from .check_rows import CheckRows, told
 from .context import Context
@@ -19,7 +20,7 @@ Need = tuple[Expr, Linear | None, Linear]
 Conditions = tuple[tuple[Expr, bool], ...]      # of the `where`s around an access
 
 
-@dataclass(frozen=True)
+@frozen
 class Frame:
     """A loop or branch around a statement: what is known before it, and what is put there."""
 

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,10 @@ import numpy as np
 from ..core.dtypes import DTYPES, FORMATS, part
 from ..core.numpy_types import numpy_dtype
 from ..core.program import Buffer, Program
+from ..frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Comparison:
     """`ratio`: the greatest (|error| - 1 ulp) ÷ bound; `worst`: the index where; `loose`: how many elements lie at an edge, where any
     value passes."""

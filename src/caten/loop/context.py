@@ -7,13 +7,14 @@ A fact about memory is forgotten when the memory may be written.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
 
 from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Const, Expr, Var, index
 from ..core.program import Bind, Buffer, Ensure, Program, Require, Size
+from ..frozen import frozen
 from .affine import Linear, constant, expression, linear, of_atom
 from .conditions import alternatives, conjuncts, disproofs, product_bound
 from .effects import NOTHING, reads, writes
@@ -25,7 +26,7 @@ from .values import GREATEST_BYTES, GREATEST_SIZE, Valuation
 MOST_CASES = 2                 # in which a conjunction does not hold, to be known of: more help no proof, and every proof would go through them
 
 
-@dataclass(frozen=True)
+@frozen
 class Context(Valuation):
     """Immutable assumptions."""
 

@@ -7,7 +7,6 @@ Accumulations by the same operator commute with each other.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..core.expr import Expr, Op, Var, index
 from ..core.node import Node, substitute
 from ..core.program import Program
 from ..errors import error
+from ..frozen import frozen
 from .accesses import LANE, Access, accesses
 from .affine import Linear, canonical, linear, of_atom, text_of
 from .context import Context
@@ -27,7 +27,7 @@ OTHER = "'"                          # the copy's variables: i and i'
 Phases = tuple[tuple[str, int, int], ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Touch:
     """An access as dependences see it. `place`: its index as linear forms, None for an axis that is not known; `fn`: the operator of an
     accumulation; `at`: the position of its statement in the loop's body; `phases`: from the loop's body inwards, the list that it is in or below:

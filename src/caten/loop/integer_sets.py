@@ -6,16 +6,16 @@ is `Unknown`. Equalities without a unit coefficient are solved by the change of 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import gcd
 
+from ..frozen import frozen
 from .affine import Linear, Monomial
 
 MAX_ROWS = 250                 # inequalities alive at once
 MAX_WORK = 6000                # pairs combined in one decision
 
 
-@dataclass(frozen=True)
+@frozen
 class Constraint:
     """linear ≥ 0, or linear = 0."""
 
@@ -26,19 +26,19 @@ class Constraint:
         return f"{self.linear!r} {'=' if self.equal else '>='} 0"
 
 
-@dataclass(frozen=True)
+@frozen
 class Empty:
     """No integer point satisfies the constraints."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Point:
     """A point that does. Monomials are variables of their own: a caller that has products checks that they agree."""
 
     values: dict[Monomial, int]
 
 
-@dataclass(frozen=True)
+@frozen
 class Unknown:
     """Neither was shown."""
 

@@ -9,13 +9,14 @@ write. No check speaks for what that branch accesses: its indices are looked at 
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..core.dtypes import DTYPES
 from ..core.expr import FALSE, TRUE, Cast, Const, Expr, Op, Var, index
 from ..core.node import Node
 from ..core.program import At, Buffer, Case, Opt, Program, Reference, Schedule, Signature
 from ..errors import error
+from ..frozen import frozen
 from .context import ends_in_failure
 from .interpret import statements
 from .rounding import EXACT, apart, both, choose, either, greater, negated, plus, size
@@ -23,7 +24,7 @@ from .statements import Aref, Fail, For, If, Incf, Kernel, Let, Local, LoopProgr
 from .tracked import WIDE, Tracked, Tracking
 
 
-@dataclass(frozen=True)
+@frozen
 class Where:
     """The decisions around a statement: `taken`: it is executed; `unsure`: a decision was at its edge, so that it may or may not be."""
 

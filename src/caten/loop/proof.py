@@ -6,11 +6,11 @@ where, products of what is not negative). Elimination decides it; alternatives a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 from ..core.dtypes import is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var
+from ..frozen import frozen
 from . import isl
 from .affine import Linear, expression, of_atom, without
 from .integer_sets import Constraint, Empty, Point, System, Unknown, decide
@@ -27,7 +27,7 @@ Alternative = tuple[Constraint, ...]
 Range = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@frozen
 class Clause:
     """At least one alternative holds; each is a conjunction. `buffers`: the memory it speaks of; `atoms`: its atoms, and what is inside them."""
 

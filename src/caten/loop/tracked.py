@@ -6,12 +6,12 @@ marked as loose.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from ..core.dtypes import DTYPES, FORMATS, part, rounded
 from ..core.expr import FALSE, TRUE, Bitcast, Cast, Const, Expr, Op, Var, index, number
 from ..core.scalars import OPERATORS
 from ..errors import error
+from ..frozen import frozen
 from .effects import reads
 from .rounding import EXACT, LIMITS, apart, both, choose, either, greater, leaves_domain, negated, plus, propagated, reaches, rounding, size, smallest
 from .statements import Aref, If, Let, Local, Setf, Stmt
@@ -20,7 +20,7 @@ WIDE = {"f16": "f64", "bf16": "f64", "f32": "f64", "f64": "f64", "c64": "c128", 
 INFINITE = number(float("inf"), "f64")
 
 
-@dataclass(frozen=True)
+@frozen
 class Tracked:
     """A value with the bound of its error, and whether a decision at its edge makes it arbitrary."""
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var, index
+from ..frozen import frozen
 from .affine import Linear, Monomial, canonical, constant, expression, of_atom, text_of, without
 from .effects import NOTHING
 from .integer_sets import Constraint
@@ -24,7 +25,7 @@ GREATEST_BYTES = 1 << 62       # of an array
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True)
+@frozen
 class Valuation(ABC):
     """Assumptions, and the values that expressions have where they hold."""
 

@@ -1,8 +1,9 @@
 """A piece of C text together with how tightly its outermost operator binds."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from ..frozen import frozen
 
 # Precedence of C, tightest first.
 PRIMARY, UNARY, MUL, ADD, SHIFT, RELATION, EQUALITY, BITAND, BITXOR, BITOR, AND, OR, CHOICE = range(16, 3, -1)
@@ -20,7 +21,7 @@ class Code(NamedTuple):
         return self.text if self.level >= level else f"({self.text})"
 
 
-@dataclass(frozen=True)
+@frozen
 class Infix:
     """`x + y`. Vectors use the same symbol, complex numbers a helper named after the operator."""
 
@@ -28,19 +29,19 @@ class Infix:
     level: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Prefix:
     """`-x`."""
 
     symbol: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Helper:
     """A small inline function that render.helpers prints where it is needed."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Libm:
     """A function of the C library, with an `f` behind its name for float32; vectors call it lane by lane."""
 

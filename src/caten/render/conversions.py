@@ -6,9 +6,9 @@ use them (F16C), all others integer arithmetic; bfloat16 is the upper half of a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ..core.dtypes import DTYPES, is_short
+from ..frozen import frozen
 from .bodies import PART
 from .helpers import Helpers
 
@@ -34,7 +34,7 @@ def by_way_of(to: str, of: str) -> str | None:
     return "f64" if row.bits == 32 else None
 
 
-@dataclass(frozen=True)
+@frozen
 class _Dialect:
     """How scalars (one lane) or vectors spell what both do: `whole` is the type of uint32, `single` that of float, `short` that of uint16."""
 

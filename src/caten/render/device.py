@@ -12,6 +12,7 @@ from ..core.dtypes import is_packed
 from ..core.elementary import table
 from ..core.program import At, Buffer, Param, Scalar, Size
 from ..errors import error
+from ..frozen import frozen
 from ..loop.groups import block_of, grid_of
 from ..loop.statements import For, Kernel, Local, LoopProgram, Ramp, Shuffle, Splat, Vref, is_const
 from . import definitions
@@ -33,7 +34,7 @@ AXES = 3
 EXACT = ("sqrt", "floor", "ceil", "trunc", "round", "fmax", "fmin", "fma", "truncmod")          # a device computes them as they are meant
 
 
-@dataclass(frozen=True)
+@frozen
 class Dialect:
     """How a language of devices spells what C has no word for. `{type}` and `{name}` stand for those of a parameter, `{n}` for the number of an
     argument, `{row}` for that of a failed check.

@@ -1,12 +1,11 @@
 """How the kernels of a program are started on a device: how many groups of how many threads, and with which arguments."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..core.expr import Const, Expr, Var
 from ..core.program import Buffer, Param
 from ..core.rewrite import free_names
 from ..errors import error
+from ..frozen import frozen
 from ..loop.affine import canonical
 from ..loop.groups import block_of, grid_of
 from ..loop.statements import Aref, Fail, Kernel, Local, LoopProgram, Vref
@@ -19,7 +18,7 @@ SCRATCH, STATUS = "ct_scratch", "ct_status"       # what a kernel may take besid
 NO_FAILURE = (1 << 31) - 1                        # in the status word: a failing thread puts its check's number there if that is less
 
 
-@dataclass(frozen=True)
+@frozen
 class Launch:
     """One kernel: the name of its function, the extents of its grid loops and of its block loops, outermost first, the names of its arguments."""
 

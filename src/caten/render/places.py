@@ -2,17 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ..core.expr import Expr, Var
 from ..core.program import At
 from ..core.text import Form, flat, form_of, read_forms
+from ..frozen import frozen
 from ..loop.statements import Aref, For, Local, Prefetch, Stmt, Vref
 
 Axes = tuple[frozenset[str], ...]          # for each axis of an access the loops of the spec that its index is made of
 
 
-@dataclass(frozen=True)
+@frozen
 class Access:
     """An access that the spec wrote."""
 

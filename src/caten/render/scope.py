@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from ..core.dtypes import DTYPES, computed, is_packed
 from ..core.expr import Bitcast, Cast, Expr, Op, Var
 from ..core.node import substitute
+from ..frozen import frozen
 from ..loop.accesses import equalities
 from ..loop.statements import Shuffle
 from .bodies import COMPARISONS
@@ -17,7 +18,7 @@ from .helpers import Helpers
 from .names import Names
 
 
-@dataclass(frozen=True)
+@frozen
 class View:
     """How a buffer or local is reached: its shape and memory order, and for one in named registers the elements per variable."""
 

@@ -1,14 +1,13 @@
 """The block of scratch memory that a call needs: which locals lie in it, where, and how large it is."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Var, index
 from ..core.node import substitute
 from ..core.program import Scalar, Target
 from ..core.rewrite import free_names
 from ..errors import error
+from ..frozen import frozen
 from ..loop.statements import For, If, Kernel, Let, Local, LoopProgram, Stmt
 from .flatten import plus, product, times
 
@@ -16,7 +15,7 @@ ALIGNMENT = 64                           # bytes: a cache line, and the widest v
 THREADS = Var("ct_threads", "i64")       # what omp_get_max_threads() says at the call
 
 
-@dataclass(frozen=True)
+@frozen
 class Slot:
     """A local in the block: it starts at `offset`, and thread t uses the slice at offset + t · step (step 0: one for all). Both in bytes."""
 
@@ -25,7 +24,7 @@ class Slot:
     step: Expr
 
 
-@dataclass(frozen=True)
+@frozen
 class Layout:
     """The block: `shared` bytes, then `share` bytes for every thread."""
 

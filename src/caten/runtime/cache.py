@@ -17,10 +17,10 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Diagnostic
+from ..frozen import frozen
 
 FORMAT = 1                                 # version of the folder's layout, part of every key
 HASHES = "sha256.json"                     # in an entry: file name -> hash
@@ -34,7 +34,7 @@ MOST_FAILED = 20                           # kept sources of failed compilations
 Warn = Callable[[Diagnostic], None]
 
 
-@dataclass(frozen=True)
+@frozen
 class Stats:
     """What is in a cache."""
 

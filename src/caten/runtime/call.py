@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable as Function
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..core.expr import Expr
 from ..core.formula import evaluate, formula, names
 from ..errors import CatenError, did_you_mean, error
+from ..frozen import frozen
 from . import arrays
 from .extents import determined, dimensions, equations, sizes_of
 from .library import Entry, Library
@@ -244,7 +244,7 @@ class Callable:
         return ", ".join([a["name"] for a in arguments])
 
 
-@dataclass(frozen=True)
+@frozen
 class _Solved:
     """What shapes say: the sizes in the order of the C function, the shapes of outputs that were not given."""
 
@@ -252,7 +252,7 @@ class _Solved:
     new: Mapping[str, tuple[int, ...]]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Prepared:
     """A checked call. `originals`: what the caller gave, and what was allocated; `work`: what the kernel sees; `tail`: sizes and strides; `copies`:
     (is it written?, original, copy, argument) of arrays that the kernel does not work on itself."""

@@ -7,13 +7,13 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ..errors import CatenError, Diagnostic, UsageError, did_you_mean
+from ..frozen import frozen
 from . import trust
 from .protocol import API_VERSION, Runtime
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 GROUP = "caten.runtimes"
 
 
-@dataclass(frozen=True)
+@frozen
 class Listed:
     """A runtime that can be named: where it is, and the runtime itself or what is wrong with it."""
 

@@ -2,17 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..core.expr import Expr, Op, Var
 from ..core.formula import evaluate, formula, names, solve, spell
 from ..errors import CatenError, error
+from ..frozen import frozen
 
 GREATEST_SIZE = 1 << 40
 
 
-@dataclass(frozen=True)
+@frozen
 class Dimension:
     """One axis of one array: the formula that the signature gives for its extent."""
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.dtypes import is_packed
 from ..core.formula import evaluate, formula, names
+from ..frozen import frozen
 from .library import Entry, Library
 from .manifest import operators
 from .memory import dense, extents, over
@@ -30,7 +30,7 @@ Argument = Mapping[str, Any]                 # one argument of a manifest
 Run = Callable[["Call"], int]                # runs a call and returns its result, as the C function does
 
 
-@dataclass(frozen=True)
+@frozen
 class Call:
     """One call of an operator. `arrays`: the caller's memory of every tensor, its axes as the spec numbers them; `numbers`: the scalars, sizes and
     strides. Both by name."""
@@ -64,7 +64,7 @@ class Call:
         return Packed(self, arrays, numbers)
 
 
-@dataclass(frozen=True)
+@frozen
 class Packed:
     """The same call where arrays have no gaps. `bytes`: what they lie in, the caller's memory itself where it is like that; `numbers`: strides among
     them are those of that memory."""

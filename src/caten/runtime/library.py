@@ -13,11 +13,11 @@ import struct
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import error
+from ..frozen import frozen
 from ..render.names import PYTHON
 from .direct import ATTACH, C_TYPES
 from .manifest import ABI_VERSION, SCHEMA_VERSION, Manifest, operators
@@ -29,7 +29,7 @@ _lock = threading.Lock()
 OMP_PAUSE_SOFT = 1
 
 
-@dataclass(frozen=True)
+@frozen
 class Entry:
     """The functions of one operator: `call` takes the C arguments, `check(n)` gives the text of failed check n; `direct`: the address of what Python
     may call itself (`direct`), if there is such a thing."""
@@ -39,7 +39,7 @@ class Entry:
     direct: Any = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Library:
     """A loaded library: its manifest, and by operator name its functions. `ffi` makes the pointers that they take; `attach` takes what their
     direct functions need of Python."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -16,6 +15,7 @@ from ..core.expr import Cast, Const, Expr, Op, Var
 from ..core.formula import names, spell
 from ..core.program import Bind, Buffer, Check, Doc, Ensure, Outputs, Program, Require, Scalar, Schedule, Signature, Size, Target
 from ..core.text import show
+from ..frozen import frozen
 from ..loop.affine import canonical
 from ..loop.statements import LoopProgram
 from ..render import entry
@@ -31,7 +31,7 @@ Manifest = dict[str, Any]
 SHARED = ("schema_version", "abi_version", "libraries", "target", "compiler", "flags", "runtime", "spec_sha256", "runtime_sha256")
 
 
-@dataclass(frozen=True)
+@frozen
 class Provenance:
     """Where a library comes from: the resolved target, the compiler and its flags, the libraries it needs at run time, the SHA-256 of the spec
     and of the runtime file (hexadecimal)."""

@@ -8,15 +8,15 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Diagnostic, ToolError
+from ..frozen import frozen
 
 LONGEST_OUTPUT = 20_000          # bytes of a tool's output that are kept
 
 
-@dataclass(frozen=True)
+@frozen
 class Finished:
     """How a command ended: exit status (negative: the signal that killed it) and what it printed."""
 

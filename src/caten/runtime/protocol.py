@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from ..core.program import Machine
 from ..errors import Diagnostic, ToolError, UsageError, did_you_mean
+from ..frozen import frozen
 from ..loop.statements import LoopProgram
 
 API_VERSION = 1
@@ -20,7 +21,7 @@ API_VERSION = 1
 UNSAFE = frozenset("`$;|&<>(){}[]*?!\\\"'\n\r\t\0")
 
 
-@dataclass(frozen=True)
+@frozen
 class Option:
     """One key of `--config`; `default` is its value where the user gives none."""
 
@@ -36,7 +37,7 @@ class Option:
         return "a word"
 
 
-@dataclass(frozen=True)
+@frozen
 class Text(Option):
     """Any text without shell metacharacters."""
 
@@ -49,7 +50,7 @@ class Text(Option):
         return "plain text without shell metacharacters"
 
 
-@dataclass(frozen=True)
+@frozen
 class Flag(Option):
     """`1` or `0`."""
 
@@ -63,7 +64,7 @@ class Flag(Option):
         return "0 or 1"
 
 
-@dataclass(frozen=True)
+@frozen
 class Choice(Option):
     """One of a few values."""
 
@@ -79,7 +80,7 @@ class Choice(Option):
         return "one of " + ", ".join(str(v) for v in self.of)
 
 
-@dataclass(frozen=True)
+@frozen
 class Int(Option):
     """An integer in [least, greatest]."""
 
@@ -106,7 +107,7 @@ class Unavailable(ToolError):
         super().__init__(Diagnostic("E610", message, hint=hint))
 
 
-@dataclass(frozen=True)
+@frozen
 class Host:
     """What the surroundings contribute: the environment's tools and flags, limits, and where probes may be remembered."""
 
@@ -120,7 +121,7 @@ class Host:
     debug: bool = False                          # -g: debug information in what is compiled
 
 
-@dataclass(frozen=True)
+@frozen
 class CompileRecord:
     """How an artifact was made: the compiler's path and version, each command as argument vector, the flags, the libraries it needs at run time."""
 

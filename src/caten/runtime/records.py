@@ -11,13 +11,14 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..core.program import Ensure, Fact, Unchecked
 from ..core.text import flat, form_of
 from ..errors import CatenError, Diagnostic, ToolError, UsageError
+from ..frozen import frozen
 from ..loop.statements import LoopProgram
 from . import cache, cpu
 from .protocol import Runtime
@@ -29,7 +30,7 @@ SUFFIX = ".tune.json"                     # instead of the spec's
 Warn = Callable[[Diagnostic], None]
 
 
-@dataclass(frozen=True)
+@frozen
 class Record:
     """A schedule, and what was measured. `choices`: the holes that are not as at -O2; `sizes`: the sizes and scalars that were measured; `before` and
     `after`: seconds of a call at each of them, as -O2 schedules and with this schedule; `gain`: the geometric mean of their ratios, above 1

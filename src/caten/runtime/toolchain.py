@@ -12,10 +12,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Diagnostic, ToolError
+from ..frozen import frozen
 from ..options import same_meaning
 from .cache import file_identity
 from .process import run
@@ -44,7 +44,7 @@ UNKNOWN_CPU = re.compile(r"target CPU|CPUs for architecture|-march=", re.IGNOREC
 _LOAD_PROBE = "import ctypes, sys; sys.exit(0 if ctypes.CDLL(sys.argv[1]).ct_probe() == 2 else 1)"
 
 
-@dataclass(frozen=True)
+@frozen
 class Compiler:
     """A C compiler: the words that start it, its family (`clang`, `zig`: clang in the ziglang wheel, `gcc`), the file that it is."""
 

@@ -5,7 +5,7 @@ others.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ..frozen import frozen
 
 # What a hole may be instead of its default, the default among them or not. The machine table says which of these make no sense on a machine.
 HOLES: dict[str, tuple[int, ...]] = {
@@ -41,7 +41,7 @@ HOLES: dict[str, tuple[int, ...]] = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Choices:
     """Values of some holes, by name; every other hole has its default."""
 

@@ -1,17 +1,16 @@
 """What a loop nest computes, told by its structure: where each loop occurs in the places that are read and written."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..core.expr import Const, Expr, Op
 from ..core.program import Buffer
+from ..frozen import frozen
 from ..loop.accesses import conjuncts
 from ..loop.affine import canonical
 from ..loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt
 from .nests import mentions, stride_in
 
 
-@dataclass(frozen=True)
+@frozen
 class Chain:
     """Perfectly nested loops from the outermost, and the statements inside the last one."""
 
@@ -28,7 +27,7 @@ class Chain:
         return all(_is_leaf(stmt) for stmt in self.body)
 
 
-@dataclass(frozen=True)
+@frozen
 class Contraction:
     """C[batch, rows, columns] += A[batch, rows, sums] · B[batch, sums, columns], each a list of loops in their present order, but those of constant
     length last in `sums`; the last of `columns` is contiguous in C."""
@@ -42,7 +41,7 @@ class Contraction:
     sums: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Reduction:
     """One place for every value of `kept` takes a value for every value of `summed`."""
 

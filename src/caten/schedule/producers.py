@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ..errors import CatenError
+from ..frozen import frozen
 from ..loop.effects import reads, writes, written
 from ..loop.level import verify
 from ..loop.statements import Fail, For, If, Kernel, Local, LoopProgram, Stmt
@@ -15,7 +15,7 @@ Stmts = tuple[Stmt, ...]
 FIELDS = {For: ("body",), If: ("then", "otherwise"), Kernel: ("body",)}
 
 
-@dataclass(frozen=True)
+@frozen
 class Produced:
     """`around`: the list that declares the array; `producers`: the statements of the list that write it; `readers`: those that only read it,
     all after the producers; `between`: what runs from the first producer to the last reader, without the producers."""

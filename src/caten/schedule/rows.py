@@ -5,10 +5,9 @@ row is in the cache already. Rows of one element get a nest of their own, whose 
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..core.expr import Const, Var
 from ..core.program import Machine
+from ..frozen import frozen
 from ..loop.statements import Aref, For, LoopProgram, Vref
 from .classify import Chain, chain_of, contiguous_loop, stores_in
 from .draft import Draft
@@ -35,7 +34,7 @@ def are_rows(chain: Chain, passes: list[For]) -> bool:
             and all(len(chain_of(loop).loops) == 1 and chain_of(loop).is_leaf for loop in passes) and not mentions(passes[0].hi, chain.names))
 
 
-@dataclass(frozen=True)
+@frozen
 class Ahead:
     """The pass that asks for the next row, and the arrays of which it reads a row that nothing in the nest writes."""
 

@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from ..core.node import Node
 from ..core.program import At, Schedule, Source
 from ..core.text import Form, flat, form_of, place_in, read_forms
 from ..errors import CatenError, Place, did_you_mean, error
+from ..frozen import frozen
 from ..loop.level import verify as verify_program
 from ..loop.statements import LoopProgram
 from . import threads
@@ -44,7 +44,7 @@ Kind = str | tuple[str, ...]          # of a word: `loop`, `buffer`, `name`, `co
 APPLIED: Step = ("applied",)          # the last entry of a Schedule whose steps the program has taken
 
 
-@dataclass(frozen=True)
+@frozen
 class Primitive:
     """How a step is written. `words`: what it must have; `options`: what may follow, in order; `rest`: what may be repeated at the end."""
 

@@ -2,17 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ..core.dtypes import DTYPES
 from ..core.program import Machine
+from ..frozen import frozen
 
 KC = 256                        # products summed between two visits of a tile of the result
 VECTORS = 2                     # of a row of a tile
 QUARTERS = 2                    # of the last cache of a core, for the packed panel of the left operand
 
 
-@dataclass(frozen=True)
+@frozen
 class GemmTile:
     """`rows` × `columns` of the result live in registers, `lanes` of a row in each; `panel` rows are packed at once, `depth` products at a time."""
 

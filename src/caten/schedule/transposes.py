@@ -7,13 +7,13 @@ a line that is stored in parts, past them and not, takes hundreds of cycles.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from operator import mul
 
 from ..core.dtypes import DTYPES, is_complex
 from ..core.expr import FALSE, Const, index
 from ..core.program import Machine
+from ..frozen import frozen
 from ..loop.affine import canonical
 from ..loop.statements import Aref, LoopProgram, Setf
 from .classify import Chain, contiguous_loop
@@ -25,7 +25,7 @@ FITS = 16                        # arrays this many times as large as the last k
 TILE = (1024, 256)               # bytes of a tile's columns and rows
 
 
-@dataclass(frozen=True)
+@frozen
 class Transposition:
     """A copy whose stores are contiguous in the loop `down` and whose reads in `across`; `loops` are all, in their present order."""
 

@@ -6,18 +6,19 @@ import os
 import struct
 import zipfile
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import numpy as np
+
+from ..frozen import frozen
 
 # What numpy, zipfile and zlib raise for an archive that is torn, or none.
 TORN = (OSError, ValueError, EOFError, MemoryError, KeyError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, struct.error)
 ZIP = b"PK"                            # what a .npz begins with
 
 
-@dataclass(frozen=True)
+@frozen
 class Entry:
     """An array as its file declares it."""
 

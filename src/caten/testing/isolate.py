@@ -8,12 +8,13 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from ..errors import CatenError, Diagnostic, Place
+from ..frozen import frozen
 from ..runtime import discover, trust
 from . import wire
 
@@ -22,7 +23,7 @@ LATE = ("difflib", "numpy.ma")         # what a hint or a median imports when it
 CHILDREN: set[int] = set()             # running now; the command line kills them when it is interrupted
 
 
-@dataclass(frozen=True)
+@frozen
 class Outcome:
     """What became of a child: `ok`, `crash` (a signal), `timeout`, or `error` (diagnostics). `facts` is JSON, `arrays` are numpy's."""
 

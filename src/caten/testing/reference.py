@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ..core.program import Buffer, Outputs, Program, Reference, Scalar, Source, 
 from ..errors import CatenError, Place, error
 from ..frontend.lambdas import reference_program
 from ..frontend.op import OpProgram
+from ..frozen import frozen
 from ..loop import bounds, comparison, interpret, oracle
 from ..loop.statements import LoopProgram
 from ..options import Options
@@ -52,7 +53,7 @@ def caller(op: Program, function: Any, run: Mapping[str, Any]) -> Callable[[], A
     return bound
 
 
-@dataclass(frozen=True)
+@frozen
 class Expected:
     """What each output should be, the rounding bound of each element, and which elements sit on an edge."""
 

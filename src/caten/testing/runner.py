@@ -5,7 +5,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..core.formula import evaluate
 from ..core.program import Case
 from ..errors import CatenError, Diagnostic, NothingMatched, UsageError, did_you_mean
 from ..frontend.op import OpProgram
+from ..frozen import frozen
 from ..loop import comparison
 from ..loop.statements import LoopProgram
 from ..options import Options
@@ -30,7 +31,7 @@ from .settings import match_settings, read_setting
 TIMING = 0.3                           # seconds spent on repeated calls
 
 
-@dataclass(frozen=True)
+@frozen
 class OutputReport:
     """One output: the greatest error as a fraction of what rounding allows, and where; how many elements sat on an edge."""
 
@@ -42,7 +43,7 @@ class OutputReport:
     detail: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Report:
     """The outcome of one test run. `status`: ok, wrong, failed (a check of the kernel), crash, timeout, error."""
 

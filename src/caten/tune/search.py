@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ..bench import statistics
 from ..bench.statistics import Estimate
+from ..frozen import frozen
 from ..schedule.choices import DEFAULTS, HOLES, Choices
 
 WIDTH = 3                      # of the beam
@@ -28,7 +29,7 @@ FINALISTS = 3                  # that are measured once more, until one is confi
 Ratios = Sequence[Estimate]    # time of the present schedule by that of the candidate, at each of the sizes
 
 
-@dataclass(frozen=True)
+@frozen
 class Candidate:
     """A schedule that can be measured. `code` is equal where two schedules are the same at the sizes that are measured; `cost`: by the model, the
     less the better."""
@@ -52,7 +53,7 @@ class Workshop(Protocol):
         """Each candidate measured beside the present schedule; None where it does not compile, crashes, hangs or gives wrong results."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Scored:
     """A candidate with its measurement."""
 

@@ -20,6 +20,7 @@ from ..core.program import Bind, Machine, Schedule, Target
 from ..core.text import show
 from ..errors import CatenError, Diagnostic, error
 from ..frontend.op import OpProgram
+from ..frozen import frozen
 from ..loop import level, simplify
 from ..loop.statements import LoopProgram
 from ..options import Options
@@ -35,7 +36,7 @@ FACTOR = 20                    # a measurement may take so many times what it is
 LEAST_SECONDS = 10.0           # and so long in any case
 
 
-@dataclass(frozen=True)
+@frozen
 class Effort:
     """How carefully is measured: rounds, and how a sample is taken."""
 

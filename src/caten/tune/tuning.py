@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ..bench import measure
@@ -10,6 +9,7 @@ from ..bench.sizes import Values
 from ..core.program import Schedule
 from ..errors import Diagnostic
 from ..frontend.op import OpProgram
+from ..frozen import frozen
 from ..options import Options
 from ..pipeline import record_places, runtime_for
 from ..runtime import cpu, records
@@ -21,7 +21,7 @@ from .shop import Shop
 Progress = Callable[[float, float, str], None]
 
 
-@dataclass(frozen=True)
+@frozen
 class Outcome:
     """What came of tuning an operator: the record of a schedule that is faster, or none; how many schedules were measured; was it interrupted?"""
 

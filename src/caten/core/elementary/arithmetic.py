@@ -6,14 +6,14 @@ or conversion between integers and floats.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ..expr import Bitcast, Expr, Op, number
 
 LAYOUT = {"f32": ("u32", 23, 127), "f64": ("u64", 52, 1023)}       # the integers of its width, bits of the mantissa, bias of the exponent
 
 
-@dataclass(frozen=True)
+@frozen
 class Arithmetic:
     """Arithmetic in one float type. `fused`: has the machine a fused multiply-add? `fast`: fewer operations before the last digit. `short`: float64
     for a result that is rounded to float32, so that 2^-30 is exact enough and nothing of float32's range overflows or is denormal."""

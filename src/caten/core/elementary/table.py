@@ -6,8 +6,8 @@ without exp, log and sin, but that the longer ones of float64 may name other ope
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ..expr import Cast, Expr, Op, Var
 from ..rewrite import Rules, holes
 from ..scalars import OPERATORS
@@ -15,7 +15,7 @@ from . import arcs, circular, errors, exponential, logarithm, powers
 from .arithmetic import Arithmetic
 
 
-@dataclass(frozen=True)
+@frozen
 class Form:
     """`write` gives the expression from an arithmetic and the operands. `wide`: float32 is computed in float64 and rounded once. `double`: is there
     one for float64? `fused`: does that need a fused multiply-add?"""
