@@ -1,7 +1,8 @@
 """From programs to a library: what is rendered before it was verified is verified while the compiler runs, and what is refused is made again."""
 from __future__ import annotations
 
-import threading
+import os
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 
 from caten import build, pipeline
 from caten.cli.production import TEXTS, Production
+from caten.cli.signals import _descendants
 from caten.core.program import Program
 from caten.errors import CatenError, ToolError, error
 from caten.frontend.spec import SpecText
@@ -43,23 +45,26 @@ def options(tmp_path: Path) -> Options:
     return Options(cache_dir=str(tmp_path / "cache"), given=frozenset())
 
 
+def children() -> bool:
+    """Does a process run that this one started?"""
+    return bool(_descendants(os.getpid()))
+
+
 def production(options: Options) -> Production:
     return Production(SimpleNamespace(options=options, warn=pipeline.ignore, verbose=False, inputs=("axpy.toml",)), [SOURCE])  # type: ignore[arg-type]
 
 
-def test_the_verifier_runs_beside_the_compiler(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    where: list[threading.Thread] = []
+@pytest.mark.parametrize("runtime", ["clang", "numpy"])
+def test_the_verifier_runs_beside_the_compiler(options: Options, monkeypatch: pytest.MonkeyPatch, runtime: str) -> None:
+    running: list[bool] = []
 
     def verify(program: Program) -> None:
-        where.append(threading.current_thread())
+        running.append(children())
         level.verify(program)
     monkeypatch.setitem(pipeline.VERIFIERS, "loop", verify)
-    built = build.build([SOURCE], options)
-    assert len(where) == 1
-    assert where[0] is not threading.main_thread()
-    assert not built.from_cache
-    build.build([SOURCE], options)
-    assert len(where) == 2                                  # from the cache too
+    assert not build.build([SOURCE], replace(options, runtime=runtime)).from_cache
+    assert build.build([SOURCE], replace(options, runtime=runtime)).from_cache
+    assert running == [runtime == "clang", False]           # from the cache too, where there is nothing to wait for
 
 
 def test_what_is_refused_is_made_with_care(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,18 +101,25 @@ def test_nothing_leaves_that_no_step_makes_right(options: Options, monkeypatch: 
         build.build([SOURCE], options)
 
 
-def test_what_a_compiler_says_of_a_refused_program_is_not_told(options: Options) -> None:
-    def refused() -> None:
-        raise error("E483", "not shown to be inside")
-    with pytest.raises(build.Refused), build.settled_meanwhile([refused]):
-        raise ToolError(error("E620", "the compiler fails").diagnostics[0])
+def test_what_a_compiler_says_of_a_refused_program_is_not_told(options: Options, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    failing = tmp_path / "cc"
+    failing.write_text("#!/bin/sh\nexit 1\n")
+    failing.chmod(0o755)
+    with pytest.raises(ToolError, match="E623"):
+        build.build([SOURCE], replace(options, cc=str(failing)))
+    monkeypatch.setitem(pipeline.VERIFIERS, "loop", refuse)
+    with pytest.raises(CatenError, match="E483"):
+        build.build([SOURCE], replace(options, cc=str(failing)))
 
 
-def test_a_fault_of_the_verifier_is_told() -> None:
-    def broken() -> None:
+def test_a_fault_of_the_verifier_is_told_and_ends_the_compiler(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(program: Program) -> None:
+        assert children()
         raise ZeroDivisionError
-    with pytest.raises(ZeroDivisionError), build.settled_meanwhile([broken]):
-        pass
+    monkeypatch.setitem(pipeline.VERIFIERS, "loop", broken)
+    with pytest.raises(ZeroDivisionError):
+        build.build([SOURCE], options)
+    assert not children()
 
 
 def test_rendering_that_fails_after_a_refusal_is_made_again(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:

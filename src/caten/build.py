@@ -3,10 +3,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -149,8 +148,9 @@ def open_cache(options: Options, warn: Warn = ignore) -> cache.Cache:
 def compile_rendered(rendered: Rendered, options: Options, warn: Warn = ignore, kind: str = "so", due: list[Check] | None = None) -> Built:
     """Compile what was rendered to one kind of artifact (`so o s a …`), unless the cache has it. What a compiler refuses is kept and named. The
     verifications that are due run meanwhile, and `due` is empty then; Refused where one fails."""
+    due = [] if due is None else due
     store = open_cache(options, warn)
-    runtime = rendered.runtime.hosted(cache=store.directory)
+    runtime = rendered.runtime.hosted(cache=store.directory, meanwhile=partial(settle, due))
     text = rendered.source + rendered.trailer
     name = cache.key(kind, text, trust.answered(runtime, "identity", runtime.identity(), str), rendered.manifest["runtime_sha256"])
     file = "library" + runtime.suffixes[kind]
@@ -164,9 +164,10 @@ def compile_rendered(rendered: Rendered, options: Options, warn: Warn = ignore, 
         (folder / RECORD).write_text(json.dumps(asdict(record)))
 
     try:
-        with settled_meanwhile(due or []):
-            entry = store.fetch(name, make)
+        entry = store.fetch(name, make)
+        settle(due)                       # nothing was compiled, or not by a process
     except ToolError as problem:
+        settle(due)                       # what a compiler says of a refused program is of no interest
         raise _with_kept_source(problem, store, name, text, runtime, kind) from None
     except OSError as problem:
         raise unwritable(problem) from None
@@ -184,36 +185,6 @@ def settle(due: list[Check]) -> None:
             del due[0]
     except CatenError as refusal:
         raise Refused from refusal
-
-
-@contextmanager
-def settled_meanwhile(due: list[Check]) -> Iterator[None]:
-    """The same in a thread, while the body runs, which waits for a compiler most of the time. Where a verification fails Refused is raised at the
-    end, whatever the body met."""
-    if not due:
-        yield
-        return
-    faults: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            settle(due)
-        except BaseException as fault:                    # raised below, where a person hears of it
-            faults.append(fault)
-
-    def ended() -> None:
-        thread.join()
-        if faults:
-            raise faults[0]
-
-    thread = threading.Thread(target=work, daemon=True)   # Ctrl-C does not wait for it
-    thread.start()
-    try:
-        yield
-    except Exception:
-        ended()
-        raise
-    ended()
 
 
 def _with_kept_source(problem: ToolError, store: cache.Cache, name: str, text: str, runtime: Runtime, kind: str) -> ToolError:

@@ -7,7 +7,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..errors import Diagnostic, ToolError
@@ -34,9 +34,9 @@ class Finished:
         return f"ended with status {self.status}"
 
 
-def run(command: Sequence[str], timeout: float, cwd: Path | None = None) -> Finished:
+def run(command: Sequence[str], timeout: float, cwd: Path | None = None, meanwhile: Callable[[], None] | None = None) -> Finished:
     """Run a command to its end. ToolError E620 where it cannot be started, E622 where it takes longer than `timeout` seconds: then it and its
-    children are killed."""
+    children are killed. `meanwhile` is called while it runs; where that raises, they are killed too."""
     env = os.environ | {"LC_ALL": "C"}
     try:
         child = subprocess.Popen(list(command), cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -44,6 +44,8 @@ def run(command: Sequence[str], timeout: float, cwd: Path | None = None) -> Fini
     except OSError as problem:
         raise ToolError(Diagnostic("E620", f"cannot run {command[0]}: {problem.strerror}", hint="is it installed, and may it be executed?")) from None
     try:
+        if meanwhile is not None:
+            meanwhile()
         output, errors = _printed(child, timeout)
     except subprocess.TimeoutExpired:
         _kill(child)

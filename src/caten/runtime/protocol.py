@@ -6,7 +6,7 @@ Instances never change after that, and nothing here reads the environment: what 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -119,6 +119,7 @@ class Host:
     timeout: float = 120.0                       # --cc-timeout: seconds for one run of a tool
     cache: Path | None = None                    # the cache's folder (None: nothing is remembered)
     debug: bool = False                          # -g: debug information in what is compiled
+    meanwhile: Callable[[], None] | None = None  # to be called once a compiler has been started; what it raises ends the compiler
 
 
 @frozen

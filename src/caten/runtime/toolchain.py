@@ -293,8 +293,15 @@ def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str]
     with temporary(host) as folder:
         (folder / SOURCE).write_text(text, encoding="utf-8")
         steps = commands(compiler, flags, libraries, SOURCE, made, kind, link)
+        known: list[str] = []
+
+        def meanwhile() -> None:
+            if not known:
+                if host.meanwhile is not None:
+                    host.meanwhile()
+                known.append(version(compiler, host.timeout))
         for step in steps:
-            done = run(step, host.timeout, folder)
+            done = run(step, host.timeout, folder, meanwhile)
             if done.status != 0:
                 complaint = "\n".join(done.errors.strip().splitlines()[:20])
                 hint = "-march= and --config MARCH= take a CPU that this compiler knows" if UNKNOWN_CPU.search(complaint) else \
@@ -305,7 +312,7 @@ def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str]
         if not result.is_file() or result.stat().st_size == 0:
             raise ToolError(Diagnostic("E625", f"{compiler.name} reported success and wrote no output", hint="is this really a C compiler?"))
         _store(result, out)
-    return CompileRecord(compiler.words[0], version(compiler), tuple([tuple(s) for s in steps]), tuple(flags),
+    return CompileRecord(compiler.words[0], known[0], tuple([tuple(s) for s in steps]), tuple(flags),
                          tuple([w for w in libraries if w.startswith("-l") or w.endswith((".so", ".dylib"))]))
 
 
@@ -321,10 +328,10 @@ def _store(result: Path, out: Path) -> None:
         raise ToolError(Diagnostic("E625", f"cannot write {out}: {problem.strerror}")) from None
 
 
-def version(compiler: Compiler) -> str:
-    """The first line of `--version`."""
+def version(compiler: Compiler, timeout: float = PROBE_SECONDS) -> str:
+    """The first line of `--version`, `unknown` where it says nothing in time (seconds)."""
     try:
-        lines = run([*compiler.words, "--version"], PROBE_SECONDS).output.strip().splitlines()
+        lines = run([*compiler.words, "--version"], min(timeout, PROBE_SECONDS)).output.strip().splitlines()
     except ToolError:
         return "unknown"
     return lines[0] if lines else "unknown"
