@@ -116,7 +116,7 @@ FAULTS: dict[str, Fault] = {
     "exponential off by a thousandth": Fault(("operator/exp/f32",), op("exp", "f32", lambda x: fn("mul", fn("exp", x), number(1.001, "f32")))),
     "imaginary part wrong": Fault(("operator/mul/c64", "operator/mul/c128", "feature/broadcast/c64"), text=replaced(r"a\.re \* b\.im \+ a\.im", "a.re * b.im - a.im"), may=("feature/*/c64/*", "feature/*/c128/*",)),
     "division by zero traps": Fault(("operator/floordiv/i32",), text=replaced(r"(ct_floordiv_i32\([^{]*\{\s*return )b == 0 \? 0 : ", r"\1")),
-    "fast math": Fault(("operator/isnan", "operator/isinf", "*/nan", "*/infinities"), flags=("-ffast-math",), may=("operator/*/f*", "operator/*/c*", "conversion/*", "bitcast/*", "feature/*/f*", "feature/*/c*",)),
+    "fast math": Fault(("operator/isnan", "operator/isinf", "*/nan", "*/infinities"), flags=("-ffast-math",), may=("operator/*/f*", "operator/*/bf16", "operator/*/c*", "conversion/*", "bitcast/*", "feature/*/f*", "feature/*/bf16", "feature/*/c*",)),
     # conversions and storage
     "conversion rounds": Fault(("conversion/f32/i32",), cast("f32", "i32", lambda x: Cast("i32", fn("round", x)))),
     "conversion wraps": Fault(("conversion/f32/i32/saturating", "conversion/f32/i32/overflow", "conversion/f32/i32/infinities"), cast("f32", "i32", lambda x: Cast("i32", Cast("i64", x)))),
@@ -124,7 +124,7 @@ FAULTS: dict[str, Fault] = {
     "int8 promoted": Fault(("feature/wraps-before-compared/i8",), op("lt", "i8", lambda x, y: fn("lt", *[fn(e.fn, *[Cast("i32", a) for a in e.args]) if isinstance(e, Op) else Cast("i32", e) for e in (x, y)]))),
     "bits converted": Fault(("bitcast/f32/i32",), lambda n: Cast("i32", n.arg) if isinstance(n, Bitcast) and (n.arg.dtype, n.type) == ("f32", "i32") else n),
     "true stored as 2": Fault(("operator/lt/f64",), store(lambda n: isinstance(n.value, Op) and n.value.fn == "lt" and n.value.args[0].dtype == "f64", lambda n: Setf(Aref(n.ref.buffer, n.ref.index, "u8"), fn("add", Cast("u8", n.value), Cast("u8", n.value))))),
-    "denormals flushed": Fault(("operator/*/f32/denormals",), store(lambda n: n.ref.dtype == "f32", lambda n: n.replace(value=fn("where", fn("lt", fn("abs", n.value), number(2.0**-126, "f32")), fn("mul", n.value, number(0.0, "f32")), n.value)) if not isinstance(n.value, Const) else n), may=("bitcast/*/f32/*", "operator/*/f32/*",)),
+    "denormals flushed": Fault(("operator/*/f32/denormals",), store(lambda n: n.ref.dtype == "f32", lambda n: n.replace(value=fn("where", fn("lt", fn("abs", n.value), number(2.0**-126, "f32")), fn("mul", n.value, number(0.0, "f32")), n.value)) if not isinstance(n.value, Const) else n), may=("bitcast/*/f32/*", "operator/*/f32/*", "conversion/*/f32/*",)),
     "second output forgotten": Fault(("feature/several-outputs", "feature/constants", "feature/bool-of-any-byte", "feature/bool-logic-of-any-byte"), store(lambda n: n.ref.buffer == "S", lambda n: None)),
     "scalar argument cut off": Fault(("feature/scalar-by-value/f32", "feature/rank-0/f32"), lambda n: Cast("f32", Cast("i32", n)) if isinstance(n, Var) and n.name == "a" and n.dtype == "f32" else n),
     # loops and reductions
@@ -138,7 +138,7 @@ FAULTS: dict[str, Fault] = {
     "wrong stride": Fault(("feature/strided", "feature/strided-3d"), text=replaced(r"\* X_stride0", "* (X_stride0 - 1)"), may=("feature/offsets-over-2^31",)),
     "indices of 32 bits": Fault(("feature/offsets-over-2^31/u8",), text=replaced(r"\bi \* X_stride0", "(int32_t)i * (int32_t)X_stride0"), may=("feature/offsets-over-2^31",)),
     "permutation forgotten": Fault(("feature/permuted", "feature/permuted-3d"), lambda n: n.replace(order=tuple(range(len(n.shape)))) if isinstance(n, Buffer) else n),
-    "last row of a scatter dropped": Fault(("feature/gather", "feature/scatter", "feature/scatter-of-sums", "feature/index-too-large", "feature/index-negative", "feature/index-of-a-store"), loop(reads_index, lambda n: n.replace(hi=n.hi - 1)), may=("feature/threads-check",)),
+    "last row of a scatter dropped": Fault(("feature/gather", "feature/scatter", "feature/scatter-of-sums", "feature/index-too-large", "feature/index-negative", "feature/index-of-a-store"), loop(reads_index, lambda n: n.replace(hi=n.hi - 1)), may=("feature/threads-check", "feature/gather-by-type",)),
     "index wraps around": Fault(("feature/index-too-large", "feature/index-negative", "feature/index-of-a-store"), lambda n: n.replace(value=fn("mod", n.value, Var("N", "i64"))) if isinstance(n, Let) and isinstance(n.value, Aref) and n.value.buffer == "k" else n, may=("feature/threads-check", "feature/second-check-fails",)),
     # checks
     "checks never fail": Fault(("feature/index-too-large", "feature/index-negative", "feature/index-of-a-store", "feature/second-check-fails"), lambda n: None if fails(n) else n, may=("feature/threads-check",)),

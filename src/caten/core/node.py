@@ -128,7 +128,7 @@ class Node(metaclass=NodeMeta):
         while stack:
             node = stack.pop()
             yield node
-            for child in reversed(node.children):
+            for child in reversed(node.__dict__.get("_children") or node.children):
                 if child not in seen:
                     seen.add(child)
                     stack.append(child)

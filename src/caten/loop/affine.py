@@ -6,6 +6,7 @@ interned, so equal atoms are the same object and a monomial is a tuple of atoms,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var
@@ -259,10 +260,9 @@ def expression(form: Linear, dtype: str = "i64") -> Expr:
 def canonical(expr: Expr) -> Expr:
     """An equal expression in normal form: every integer sum and product inside it collected and ordered. Exact for integers that wrap;
     other arithmetic is left as it is."""
-    known: Expr | None = expr.__dict__.get("_canonical")
+    known: Any = expr.__dict__.get("_canonical")
     if known is None:
         collects = isinstance(expr, Op) and expr.fn in ("add", "sub", "mul", "neg") and is_integer(expr.dtype) and expr.lanes == 1
         known = expression(linear(expr), expr.dtype) if collects else _inside(expr)
-        if known is not expr:          # a node that held itself would never be freed by counting references
-            expr.__dict__["_canonical"] = known
-    return known
+        known = expr.__dict__["_canonical"] = known is expr or known       # a node that held itself would never be freed by counting references
+    return expr if known is True else known

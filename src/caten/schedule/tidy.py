@@ -5,7 +5,6 @@ from typing import Any
 
 from ..core.dtypes import is_integer
 from ..core.expr import Const, Expr, Op
-from ..core.node import Node
 from ..loop.affine import canonical, linear
 from ..loop.fold import COMPARISON, fold
 from ..loop.statements import For, If, Stmt
@@ -13,33 +12,38 @@ from ..loop.statements import For, If, Stmt
 
 def tidied(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """The statements with canonical indices and folded constants; conditions that are constant go, loops stay even where they run once."""
-    memo: dict[Node, Any] = {}
-    out: list[Stmt] = []
-    for stmt in stmts:
-        out.extend(_statement(stmt, memo))
-    return tuple(out)
+    return tuple([new for stmt in stmts for new in _statement(stmt)])
 
 
-def _statement(stmt: Stmt, memo: dict[Node, Any]) -> tuple[Stmt, ...]:
+def _statement(stmt: Stmt) -> tuple[Stmt, ...]:
+    if "_tidy" in stmt.__dict__:
+        return (stmt,)
+    made = _made(stmt)
+    if made == (stmt,):
+        stmt.__dict__["_tidy"] = True                     # as with `normal`
+    return made
+
+
+def _made(stmt: Stmt) -> tuple[Stmt, ...]:
     match stmt:
         case For():
-            return (stmt.map(lambda child: _statement(child, memo) if isinstance(child, Stmt) else normal(child, memo)),)
+            return (stmt.map(lambda child: _statement(child) if isinstance(child, Stmt) else normal(child)),)
         case If(cond=cond, then=then, otherwise=otherwise):
-            test = normal(cond, memo)
-            yes, no = [tuple([new for s in arm for new in _statement(s, memo)]) for arm in (then, otherwise)]
+            test = normal(cond)
+            yes, no = [tuple([new for s in arm for new in _statement(s)]) for arm in (then, otherwise)]
             if isinstance(test, Const):
                 return yes if test.value else no
             return (If(test, yes, no),)
-    return (stmt.map(lambda child: normal(child, memo) if isinstance(child, Expr) else child),)
+    return (stmt.map(lambda child: normal(child) if isinstance(child, Expr) else child),)
 
 
-def normal(expr: Expr, memo: dict[Node, Any] | None = None) -> Any:
+def normal(expr: Expr) -> Any:
     """An expression with every integer part in normal form and every operator on constants folded."""
-    memo = {} if memo is None else memo
-    if expr not in memo:
-        inner: Any = expr.map(lambda child: normal(child, memo) if isinstance(child, Expr) else child)
-        memo[expr] = fold(_decided(canonical(inner)))
-    return memo[expr]
+    known = expr.__dict__.get("_normal")                  # kept with the node, as it never changes: most expressions stay through many steps
+    if known is None:
+        known = fold(_decided(canonical(expr.map(lambda child: normal(child) if isinstance(child, Expr) else child))))
+        known = expr.__dict__["_normal"] = known is expr or known
+    return expr if known is True else known
 
 
 def _decided(expr: Expr) -> Expr:
