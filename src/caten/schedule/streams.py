@@ -23,15 +23,20 @@ ROWS_AT_ONCE = 8                # of what is summed across memory: streams that 
 STRAIGHT = ("add", "sub", "mul", "neg")         # operators of an index
 LONG_VECTOR = 32                # bytes of vectors whose lanes have masks of their own
 SHORTER = 4                     # times, blocks where there would be one
+ROW_PIECE = 4096                # elements of a row that one thread computes at a time
 BLOCK_BYTES = 8192              # of the results that one thread sums across memory, which stay in its first cache
 
 
 def maps(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
     """Vectors along the loop that is contiguous in what is stored."""
     loop = _contiguous_in_stores(draft.program, chain)
-    rest = [name for name in chain.names if name != loop]
+    rest, pieces = [name for name in chain.names if name != loop], list[str]()
     if rest and chain.names[-1] != loop:
         draft.take("reorder", *rest, loop)
+    if rest and threads and _shared(draft):               # rows may be few, or one
+        draft.attempts(lambda draft: pieces.extend(draft.take("split", loop, ROW_PIECE, "min")))
+        if pieces:
+            rest, loop = [*rest, pieces[0]], pieces[1]
     count = draft.choice("maps.vectors", MAPS_AT_ONCE)
     outer = sweep(draft, loop, (), lanes, count, tuple(rest) if threads else None)
     if draft.choice("maps.stream", 0):
@@ -39,6 +44,12 @@ def maps(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
             draft.tries(("stream", outer, buffer))
     else:
         _ask(draft, chain, outer, lanes * count)
+
+
+def _shared(draft: Draft) -> bool:
+    """Do threads run?"""
+    target = draft.program.first(Target)
+    return target is not None and target.machine.threads
 
 
 def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads: bool, masks: bool = True) -> None:
@@ -117,7 +128,7 @@ def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int, thread
     counted, block = draft.loop(loop), draft.choice("columns.block", BLOCK_BYTES) // DTYPES[total.out.dtype].bytes
     if isinstance(counted.hi, Var) and counted.lo == index(0):
         draft.attempts(partial(_one_column, chain=chain, loop=loop, total=total, lanes=lanes, threads=threads))
-        if threads and total.kept == (loop,) and (target := draft.program.first(Target)) is not None and target.machine.threads:
+        if threads and total.kept == (loop,) and _shared(draft):
             draft.attempts(partial(_one_block, chain=chain, loop=loop, lanes=lanes, block=block))
     _across(draft, chain, total, loop, lanes, block, threads)
 
