@@ -4,9 +4,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
+
+SECONDS = 1.0             # after which a killed process that does not end is left to the system
 
 
 class Terminated(BaseException):
@@ -26,10 +29,15 @@ def install() -> None:
 
 
 def kill_children() -> None:
-    """Kill every process that this one started and that still runs, grandchildren too (a compiler driver starts its own)."""
+    """Kill every process that this one started and that still runs, grandchildren too (a compiler driver starts its own), and see them end."""
     for pid in _descendants(os.getpid()):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
+    until = time.monotonic() + SECONDS
+    with contextlib.suppress(ChildProcessError):              # there is none any more
+        while time.monotonic() < until:
+            if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                time.sleep(0.002)
 
 
 def _descendants(pid: int) -> list[int]:
