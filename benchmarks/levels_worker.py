@@ -12,7 +12,7 @@ from typing import Any
 import caten
 from caten.bench import timing
 
-from .levels import LEVELS
+from .levels import LEVELS, gain
 from .peers import Call
 from .problems import Problem
 from .processes import wrote
@@ -20,6 +20,8 @@ from .workloads import WORKLOADS, Workload
 
 HEAVY = 4e9                    # operations: -O0 and -O1 take minutes for so many, and are left out
 LONG = 1.0                     # seconds: a call that takes longer is made once
+NARROW = 0.04                  # the width of the interval of -O3 by -O2 for which there are more rounds, up to so many times as many:
+TIMES = 5
 ONE_BY_ONE = 50                # times the error that a workload allows: sums that are added up in the order of the text
 
 
@@ -39,8 +41,15 @@ def main() -> None:
             row["levels"][level] = _prepared(level, workload, problem, calls, timing.Plan(cpu_time=task["cpu_time"]))
             wrote(result, row)
         plan = timing.Plan(task["batch"], task["retakes"], task["cpu_time"])
-        for level, samples in timing.rounds(calls, task["rounds"], plan).items():
-            row["levels"][level]["seconds"] = timing.accepted(samples) if level in LEVELS[:2] else [s.seconds for s in samples]
+        taken: dict[str, list[timing.Sample]] = {level: [] for level in calls}
+        for _ in range(TIMES):
+            for level, samples in timing.rounds(calls, task["rounds"], plan).items():
+                taken[level] += samples
+                row["levels"][level]["seconds"] = timing.accepted(taken[level]) if level in LEVELS[:2] else [s.seconds for s in taken[level]]
+            calls = {level: call for level, call in calls.items() if level in LEVELS[2:]}
+            known = gain(row)
+            if known is None or known.high - known.low <= NARROW:
+                break
     wrote(result, row)
 
 
