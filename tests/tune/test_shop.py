@@ -14,6 +14,7 @@ import pytest
 
 from caten import pipeline
 from caten.bench import timing
+from caten.bench.statistics import Estimate
 from caten.core.program import Schedule
 from caten.core.text import show
 from caten.errors import CatenError, error
@@ -169,3 +170,23 @@ def test_moderate_sizes_keep_the_conditions(folder: Path) -> None:
 @pytest.mark.parametrize(("got", "near"), [([1.0, 2.0], True), ([1.001, 2.0], True), ([1.1, 2.0], False), ([np.nan, 2.0], False)])
 def test_results_are_near_but_for_rounding(got: list[float], near: bool) -> None:
     assert proof.are_near(np.array(got), np.array([1.0, 2.0])) == near
+
+
+def test_the_lesser_of_two_places_counts(axpy: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    some = candidate(axpy, 2)
+    measured = {False: Estimate(1.2, 1.19, 1.21), True: Estimate(0.9, 0.89, 0.91)}
+    monkeypatch.setattr(Shop, "_compared", lambda self, builts, number, effort, pages=False: dict.fromkeys(builts, measured[pages]))
+    assert axpy.ratios([some], True) == [[measured[True]]]
+    assert axpy.ratios([some], False) == [[measured[False]]]
+    monkeypatch.setattr(Shop, "_compared", lambda self, builts, number, effort, pages=False: {} if pages else dict.fromkeys(builts, measured[False]))
+    assert axpy.ratios([some], True) == [None]                # it did not come back
+
+
+def test_arrays_at_pages() -> None:
+    given = {"A": np.arange(6, dtype=np.float32).reshape(2, 3), "T": np.asfortranarray(np.ones((2, 3))), "n": 3, "E": np.ones(0)}
+    moved = shop.at_pages(given)
+    assert moved["n"] == 3
+    for name in "AT":
+        assert moved[name].ctypes.data % 4096 == 0
+        assert moved[name].strides == given[name].strides
+        assert (moved[name] == given[name]).all()
