@@ -20,7 +20,7 @@ from .peers import environment
 from .workloads import WORKLOADS
 
 LEVELS = ("0", "1", "2", "3")
-BUDGET = 20.0                  # seconds of search
+BUDGET = 40.0                  # seconds of search
 SPARE = 240.0                  # seconds beyond it after which a process counts as hanging: -O0 may take a minute for a call
 TARGET = ("gemm 512", 5.0)     # how many times as fast as -O0 it shall be at -O2
 

@@ -1,17 +1,23 @@
 """What the recipe for convolutions makes of windows of one and two directions, at their edges and with values that are not finite."""
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from schedule_nets import arguments, assert_same, assert_sound, program
 
+from caten import pipeline
 from caten.core.program import Schedule
 from caten.core.text import show
+from caten.frontend.spec import SpecText
 from caten.loop.interpret import run
 from caten.loop.statements import If, LoopProgram, Vref
+from caten.options import Options
 from caten.schedule import recipes, script
 from caten.schedule.nests import loops_in
 
+ROOT = Path(__file__).resolve().parents[2]
 MACHINES = {
     "avx512": '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))',
     "avx2": '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))',
@@ -121,3 +127,16 @@ def test_windows_of_one_place_have_a_nest_of_their_own(machine: str) -> None:
     after = scheduled(before)
     assert "(specialize o (and (= P 1) (= Q 1)) p)" in " ".join(show(taken(after)).split())
     assert_same(before, after, ((3, 2, 5, 9, 1, 1, 1), (9, 9, 5, 10, 2, 1, 1), (2, 3, 4, 9, 1, 1, 2), (2, 3, 4, 9, 1, 2, 3), (0, 1, 1, 1, 1, 1, 1)))
+
+
+def test_a_window_that_is_written_as_one_place() -> None:
+    """A product under a condition: no loop over whole tiles stores its result."""
+    spec = (ROOT / "benchmarks" / "specs" / "conv7x7s2.toml").read_text()
+    for old, new in (("(* y 2) kh) 3)", "y kh) 0)"), ("(* x 2) kw) 3)", "x kw) 0)"), ("(kh 7)", "(kh 1)"), ("(kw 7)", "(kw 1)"), ("C 7 7]", "C 1 1]")):
+        assert old in spec
+        spec = spec.replace(old, new)
+    options = Options(config=(("MARCH", "x86_64_v4"),))
+    before = pipeline.unscheduled(pipeline.load_programs(SpecText("one.toml", spec, "toml"), options)[0], options)
+    after = recipes.schedule(before)
+    assert_sound(after)
+    assert any(isinstance(n, Vref) for n in after.unique())

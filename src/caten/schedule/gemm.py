@@ -57,7 +57,7 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool, shared: 
     visits = summed(draft, ki, c.out.buffer, iii, ji)
     for loop in reversed((*inner, iii)):
         draft.tries(("hoist", loop))
-    made = [name for name in (*panels, *visits) if not is_rare(name, (*panels, *visits))]
+    made = [name for name in (*panels, *visits) if not is_rare(name, (*panels, *visits)) and has_whole_tiles(draft, name, ji)]
     for name in (ji, *[name for name in made if name.startswith(f"{ji}_")]):
         if name == ji or not name.startswith(f"{ji}_r"):
             _vectors(draft, name, tile.lanes)
@@ -110,6 +110,11 @@ def is_rare(loop: str, made: tuple[str, ...]) -> bool:
     while suffix.isdigit():
         name, _, suffix = name.rpartition("_")
     return suffix in ("re", "we") and any(other.startswith(f"{name}_{suffix[0]}") and not other.startswith(f"{name}_{suffix}") for other in made)
+
+
+def has_whole_tiles(draft: Draft, name: str, columns: str) -> bool:
+    """False of a loop over as many columns of a tile as there are."""
+    return not name.startswith(f"{columns}_") or isinstance(canonical(draft.loop(name).hi - draft.loop(name).lo), Const)
 
 
 def _vectors(draft: Draft, name: str, lanes: int) -> None:
