@@ -20,7 +20,7 @@ TUNE = ("tune", "axpy.toml", *TARGET, "--sizes", "N=1000", "--budget", "60")    
 FASTER = '"maps.vectors": 4'
 
 
-def made_up(self: Shop, builts: Mapping[str, object], number: int, effort: Effort) -> dict[str, list[float]]:
+def made_up(self: Shop, builts: Mapping[str, object], number: int, effort: Effort, pages: bool = False) -> dict[str, list[float]]:
     """Seconds: with four vectors at once half of what everything else takes."""
     taken = {s: [1.0 if self._programs[s] is not self._programs[self.present.schedule] and "split i 16" in s else 2.0] * 5 for s in builts}
     self.seconds |= {(s, number): samples[0] for s, samples in taken.items()}
@@ -154,7 +154,7 @@ def test_a_record_that_does_not_apply_is_not_used(tuned: Any, folder: Path) -> N
 
 
 def test_a_record_goes_when_nothing_is_faster_any_more(tuned: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def equal(self: Shop, builts: Mapping[str, object], number: int, effort: Effort) -> dict[str, list[float]]:
+    def equal(self: Shop, builts: Mapping[str, object], number: int, effort: Effort, pages: bool = False) -> dict[str, list[float]]:
         return {s: [2.0] * 5 for s in builts}
     monkeypatch.setattr(Shop, "_sampled", equal)
     assert "nothing faster" in tuned(*TUNE).out
@@ -164,7 +164,7 @@ def test_a_record_goes_when_nothing_is_faster_any_more(tuned: Any, folder: Path,
 def test_ctrl_c_keeps_what_was_found(caten: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "gcc")
 
-    def interrupted(self: Shop, builts: Mapping[str, object], number: int, effort: Effort) -> dict[str, list[float]]:
+    def interrupted(self: Shop, builts: Mapping[str, object], number: int, effort: Effort, pages: bool = False) -> dict[str, list[float]]:
         if effort is self.short and any("split i 16" in s for s, _ in self.seconds):             # it was measured, and the search goes on
             raise KeyboardInterrupt
         return made_up(self, builts, number, effort)
