@@ -1,7 +1,7 @@
 """`@frozen` beside the dataclass that it stands for."""
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
 from typing import Any
 
 import pytest
@@ -43,6 +43,11 @@ def test_it_is_a_value(decorate: Any) -> None:
     assert [f.name for f in fields(deeper)] == ["line", "name", "memo", "column"]
     assert deeper.__match_args__ == ("line", "name", "memo", "column")
     assert place(1).memo is not place(1).memo
+    for change in (lambda p: setattr(p, "line", 2), lambda p: setattr(p, "other", 2), lambda p: delattr(p, "line")):
+        some = deeper(1)
+        with pytest.raises(FrozenInstanceError):
+            change(some)
+        assert some == deeper(1)
 
 
 def test_methods_of_its_own_stay() -> None:

@@ -33,7 +33,7 @@ def maps(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
     rest, pieces = [name for name in chain.names if name != loop], list[str]()
     if rest and chain.names[-1] != loop:
         draft.take("reorder", *rest, loop)
-    if rest and threads and _shared(draft):               # rows may be few, or one
+    if rest and threads and _has_threads(draft):               # rows may be few, or one
         draft.attempts(lambda draft: pieces.extend(draft.take("split", loop, ROW_PIECE, "min")))
         if pieces:
             rest, loop = [*rest, pieces[0]], pieces[1]
@@ -46,7 +46,7 @@ def maps(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
         _ask(draft, chain, outer, lanes * count)
 
 
-def _shared(draft: Draft) -> bool:
+def _has_threads(draft: Draft) -> bool:
     """Do threads run?"""
     target = draft.program.first(Target)
     return target is not None and target.machine.threads
@@ -128,7 +128,7 @@ def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int, thread
     counted, block = draft.loop(loop), draft.choice("columns.block", BLOCK_BYTES) // DTYPES[total.out.dtype].bytes
     if isinstance(counted.hi, Var) and counted.lo == index(0):
         draft.attempts(partial(_one_column, chain=chain, loop=loop, total=total, lanes=lanes, threads=threads))
-        if threads and total.kept == (loop,) and _shared(draft):
+        if threads and total.kept == (loop,) and _has_threads(draft):
             draft.attempts(partial(_one_block, chain=chain, loop=loop, lanes=lanes, block=block))
     _across(draft, chain, total, loop, lanes, block, threads)
 

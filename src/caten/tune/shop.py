@@ -214,8 +214,8 @@ class Shop:
         """Measured at length with arrays where they happen to lie, and again with arrays at the beginning of pages, where it gains anything: the
         lesser ratio counts. What loads and stores cross, and what they hide from each other, depends on it."""
         there = self._compared(builts, number, self.long)
-        at_pages = self._compared({s: builts[s] for s, ratio in there.items() if ratio.value > 1}, number, self.long, pages=True)
-        return {s: min(ratio, at_pages.get(s, ratio), key=lambda r: r.value) for s, ratio in there.items() if ratio.value <= 1 or s in at_pages}
+        elsewhere = self._compared({s: builts[s] for s, ratio in there.items() if ratio.value > 1}, number, self.long, pages=True)
+        return {s: min(ratio, elsewhere.get(s, ratio), key=lambda r: r.value) for s, ratio in there.items() if ratio.value <= 1 or s in elsewhere}
 
     def _compared(self, builts: Mapping[str, Built], number: int, effort: Effort, pages: bool = False) -> dict[str, statistics.Estimate]:
         """The present schedule's time by that of each, at one size; without those that did not come back. Where the child dies of one of several,
