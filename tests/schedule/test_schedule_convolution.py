@@ -12,7 +12,7 @@ from caten.core.program import Schedule
 from caten.core.text import show
 from caten.frontend.spec import SpecText
 from caten.loop.interpret import run
-from caten.loop.statements import If, LoopProgram, Vref
+from caten.loop.statements import If, Incf, LoopProgram, Vref
 from caten.options import Options
 from caten.schedule import recipes, script
 from caten.schedule.nests import loops_in
@@ -140,3 +140,35 @@ def test_a_window_that_is_written_as_one_place() -> None:
     after = recipes.schedule(before)
     assert_sound(after)
     assert any(isinstance(n, Vref) for n in after.unique())
+
+
+def places(machine: str, stride: int, guard: str = "") -> LoopProgram:
+    """Y[o y x] of X[c stride·y stride·x] and F[o c]: a product whose columns are the places of a picture."""
+    add = f"(incf (aref Y o y x) (* (aref X c (* {stride} y) (* {stride} x)) (aref F o c)))"
+    text = f"""(for o 0 M 1 serial (for c 0 C 1 serial (for y 0 H 1 serial (for x 0 W 1 serial {f'(if {guard} ({add}))' if guard else add}))))"""
+    extents = "H_in W_in" if guard else f"(* {stride} H) (* {stride} W)"
+    return program(text, f"""(size M) (size C) (size H) (size W) {'(size H_in) (size W_in)' if guard else ''} (buffer X i32 (C {extents}) (0 1 2) in)
+ (buffer F i32 (M C) (0 1) in) (buffer Y i32 (M H W) (0 1 2) inout)""", MACHINES[machine])
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_tiles_of_small_pictures_are_of_several_lines(machine: str) -> None:
+    before = places(machine, 1)
+    after = scheduled(before)
+    text = " ".join(show(taken(after)).split())
+    if machine == "neon":                # whose tiles are of 8 columns
+        assert "specialize" not in text
+    else:
+        narrow, lines = {"avx512": (128, 4), "avx2": (64, 2)}[machine]
+        assert f"(specialize o (and (< W {narrow}) (<= {lines} H)) l)" in text
+        assert "(fuse yli xli)" in text
+    assert_same(before, after, ((3, 2, 5, 9), (9, 3, 3, 9), (9, 3, 4, 8), (8, 2, 1, 130), (2, 2, 9, 127), (2, 0, 4, 4)))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_conditions_on_every_second_place_end_loops(machine: str) -> None:
+    before = places(machine, 2, "(and (< (* 2 y) H_in) (< (* 2 x) W_in))")
+    after = scheduled(before)
+    asked = [n for n in after.unique() if isinstance(n, If) and len(n.then) == 1 and isinstance(n.then[0], Incf)]
+    assert not asked                     # around single places, as there is no loop over them
+    assert_same(before, after, ((3, 2, 5, 9, 9, 17), (9, 2, 5, 9, 10, 18), (9, 2, 5, 9, 3, 4), (2, 1, 4, 35, 7, 66), (2, 1, 4, 35, 0, 0), (1, 1, 2, 140, 3, 200)))

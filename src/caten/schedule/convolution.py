@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from ..core.dtypes import is_float
-from ..core.expr import Op, Var
+from ..core.expr import Const, Op, Var
 from ..core.program import Machine
 from ..errors import error
 from ..loop.affine import linear
@@ -21,6 +21,7 @@ from .nests import loops_in, mentions
 from .tiles import gemm_tile
 
 WIDTH = 8                       # places of a line in a tile
+NARROW = 4                      # tiles of a plain product that a line of a picture has at most
 SHARE = 2                       # how much less is summed at once than in a plain product: packed windows and weights fit the first cache together
 USUAL = 3                       # places of a window in a direction where the number is not known
 STEPS = (1, 2)                  # between windows, for which there are copies of what packs them where the number is not known
@@ -44,17 +45,35 @@ def single_places(draft: Draft, c: Contraction, chain: Chain, machine: Machine, 
     inner = contraction(draft.program, chain_of(draft.loop(first)))
     if inner is None:
         raise error("E511", "windows of one place are no product")
-    convolution(draft, inner, machine, threads)
+    convolution(draft, inner, machine, threads, several=True)
 
 
-def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool) -> None:
-    """Tile, pack with zeros, drop the conditions where that is the same, and vectorise, on several threads if `threads`."""
+def pictures(draft: Draft, c: Contraction, chain: Chain, machine: Machine, threads: bool) -> None:
+    """A copy of a product whose columns are the places of small pictures, scheduled: its tiles are of several lines, like those of a convolution."""
+    *_, line, column = [next(loop for loop in chain.loops if loop.name == name) for name in c.columns]
+    if len(c.sums) > 1:
+        raise error("E511", "there is more than one sum")
+    if not all(loop.lo == Const(0, "i64") and isinstance(loop.hi, Var) for loop in (line, column)):
+        raise error("E511", f"the ends of '{line.name}' and '{column.name}' are no sizes")
+    tile = gemm_tile(machine, c.out.dtype)
+    if tile.columns <= _width(draft):
+        raise error("E511", "a tile is no wider than one line of it would be")
+    small = ("and", ("<", str(column.hi), str(NARROW * tile.columns)), ("<=", str(tile.columns // _width(draft)), str(line.hi)))
+    copies = draft.special(chain.names, small, "l")
+    inner = contraction(draft.program, chain_of(draft.loop(copies[chain.names[0]])))
+    assert inner is not None
+    convolution(draft, inner, machine, threads, several=True)
+
+
+def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool, several: bool = False) -> None:
+    """Tile, pack with zeros, drop the conditions where that is the same, and vectorise, on several threads if `threads`. A tile is of several
+    lines of the result where windows slide in two directions, or if `several`."""
     row, channel, *window = c.rows[-1], *c.sums
     outside = (*c.batch, *c.rows[:-1])
     unknown = [name for name in window if not has_constant_extent(chain_of(draft.loop(name)), name)]
     tile = gemm_tile(machine, c.out.dtype, products(draft, window) * USUAL ** len(unknown), draft.choice)
     draft.take("reorder", *outside, row, channel, *c.columns, *window)
-    around, inside = _tiled(draft, c, tile.columns)
+    around, inside = _tiled(draft, c, tile.columns, several)
     co, ci = draft.take("split", channel, max(1, tile.depth // draft.choice("convolution.share", SHARE)), "min")
     oo, oi = draft.take("split", row, tile.panel, "min")
     oio, oii = draft.take("split", oi, tile.rows, "pad")
@@ -97,10 +116,11 @@ def _width(draft: Draft) -> int:
     return draft.choice("convolution.width", WIDTH)
 
 
-def _tiled(draft: Draft, c: Contraction, cells: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Loops over tiles, and loops inside one: of several lines, where the window slides in two directions."""
+def _tiled(draft: Draft, c: Contraction, cells: int, several: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Loops over tiles, and loops inside one: of several lines, where the window slides in two directions, or if `several`."""
     *others, line, column = c.columns if len(c.columns) > 1 else ("", *c.columns)
-    if not line or cells <= _width(draft) or not any(mentions(i, (line,)) and mentions(i, c.sums) for i in c.right.index):
+    several = several or any(mentions(i, (line,)) and mentions(i, c.sums) for i in c.right.index)
+    if not line or cells <= _width(draft) or not several:
         xo, xi = draft.take("split", column, cells, "pad")
         return (*c.columns[:-1], xo), (xi,)
     xo, xi = draft.take("split", column, _width(draft), "pad")

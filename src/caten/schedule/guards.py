@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ..core.expr import Expr, Op, Var
 from ..core.node import substitute
+from ..loop.accesses import conjuncts
 from ..loop.affine import canonical
 from ..loop.context import Context, ends_in_failure
 from ..loop.statements import Aref, For, If, Incf, Let, Local, Ref, Setf, Stmt, Vref
@@ -90,18 +91,33 @@ def throughout(conds: tuple[Expr, ...], loops: list[For]) -> Expr | None:
 
 
 def shortened(loops: list[For], conds: tuple[Expr, ...], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """`body` in nested loops that stop where `conds` cease to hold; what no end of a loop expresses is asked around the body."""
-    ends, rest = {loop.name: loop.hi for loop in loops}, []
+    """`body` in nested loops that stop where `conds` cease to hold; what no end of a loop expresses is asked around the body, or around the
+    loops where it speaks of none of them."""
+    ends: dict[str, Expr] = {loop.name: loop.hi for loop in loops}
+    around: list[Expr] = []
+    rest: list[Expr] = []
     for cond in conds:
-        match cond, next((loop.name for loop in reversed(loops) if mentions(cond, (loop.name,))), ""):
-            case Op(fn="lt" | "le" as fn, args=(a, b)), name if name and stride_in(a - b, name) == 1:
-                ends[name] = Op("min", (ends[name], canonical(b - a + Var(name, "i64") + (fn == "le"))))
-            case _:
-                rest.append(cond)
+        name = next((loop.name for loop in reversed(loops) if mentions(cond, (loop.name,))), "")
+        end = _end(cond, name) if name else None
+        if end is not None:
+            ends[name] = Op("min", (ends[name], end))
+        else:
+            (rest if name else around).append(cond)
     body = (wrapped(body, tuple(rest)),) if rest else body
     for loop in reversed(loops):
         body = (For(loop.name, loop.lo, ends[loop.name], loop.step, "serial", body),)
-    return body
+    return (wrapped(body, tuple(around)),) if around else body
+
+
+def _end(cond: Expr, name: str) -> Expr | None:
+    """Where a condition ceases to hold as a loop goes on: (< (+ (* 2 i) a) b) from (b - a - 1) div 2 + 1 on. None where that is not known."""
+    match cond:
+        case Op(fn="lt" | "le" as fn, args=(a, b)):
+            stride = stride_in(a - b, name)
+            if stride is not None and stride > 0:
+                room = b - a + Var(name, "i64") * stride + (stride - (fn == "lt"))
+                return canonical(room if stride == 1 else room // stride)
+    return None
 
 
 def without_guards(stmts: tuple[Stmt, ...], guards: set[Expr], tile: str, known: dict[str, tuple[Expr, ...]], context: Context) -> tuple[Stmt, ...]:
@@ -114,7 +130,7 @@ def without_guards(stmts: tuple[Stmt, ...], guards: set[Expr], tile: str, known:
                 out.append(stmt.replace(body=without_guards(body, guards, tile, known, context.inside(stmt))))
             case If(cond=cond, then=then, otherwise=()):
                 then = without_guards(then, guards, tile, known, context)
-                needed = cond not in guards or not all(_is_harmless(s, tile, known, context) for s in then)
+                needed = not guards.issuperset(conjuncts(cond)) or not all(_is_harmless(s, tile, known, context) for s in then)
                 out.extend([If(cond, then)] if needed else then)
             case _:
                 out.append(stmt)

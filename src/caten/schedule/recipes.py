@@ -15,7 +15,7 @@ from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, If, LoopProgram, Setf, Stmt
 from .choices import DEFAULTS, Choices
 from .classify import Chain, Contraction, along_memory, chain_of, contraction, reduction
-from .convolution import convolution, single_places, slides
+from .convolution import convolution, pictures, single_places, slides
 from .draft import Draft
 from .gemm import gemm
 from .narrow import few, narrow, small
@@ -151,6 +151,8 @@ def _product(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes
     small(draft, c, chain, machine, lanes, threads)
     if slides(c):
         draft.attempts(partial(single_places, c=c, chain=chain, machine=machine, threads=threads))
+    elif len(c.columns) > 1:
+        draft.attempts(partial(pictures, c=c, chain=chain, machine=machine, threads=threads))
     if threads and machine.threads and not slides(c):
         few(draft, c, chain, machine)
     if not slides(c) or not draft.attempts(partial(convolution, c=c, machine=machine, threads=threads)):

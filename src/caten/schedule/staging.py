@@ -6,6 +6,7 @@ from collections.abc import Callable
 from ..core.expr import Expr, Op, Var, index, number
 from ..core.naming import Names
 from ..core.node import substitute
+from ..loop.accesses import conjuncts
 from ..loop.affine import canonical
 from ..loop.statements import Aref, For, If, Let, Local, LoopProgram, Stmt, is_const
 from .cells import obstacle_to_one_to_one
@@ -40,8 +41,9 @@ class Tile:
         if any(reads_memory(i) for i in self.ref.index):
             raise self.refuse(f"the index of {self.ref} reads memory")
         conds = guards_of((found,), self.ref)
-        self.guards = tuple([c for c in conds if not mentions(c, unused) and not reads_memory(c)])
-        self.is_conditional = len(self.guards) < sum(1 for n in found.walk() if isinstance(n, If))
+        whole = [c for c in conds if not mentions(c, unused) and not reads_memory(c)]
+        self.guards = tuple([part for cond in whole for part in conjuncts(cond)])              # each is asked for the whole tile
+        self.is_conditional = len(whole) < sum(1 for n in found.walk() if isinstance(n, If))
         self.extents = [self._extent(loop, n) for n, loop in enumerate(self.axes)]
         if space == "stack" and bytes_of(self.ref.dtype, self.extents) > MAX_STACK_BYTES:
             raise self.refuse(f"its {bytes_of(self.ref.dtype, self.extents)} bytes do not fit on the stack ({MAX_STACK_BYTES}); use scratch")

@@ -96,7 +96,6 @@ class _Staged(Tile):
     def read(self) -> tuple[Stmt, ...]:
         if any(w.ref is self.ref for w in writes(self.found)):
             raise self.refuse(f"{self.ref} is written inside '{self.found.name}', use accumulate")
-        self.guards = tuple([part for cond in self.guards for part in conjuncts(cond)])       # each is asked for the whole tile
         local, tile = self._local("tile")
         self._check_inside()
         fill = self._either(self._each((Setf(tile, self.ref),), "_r"), self._each((Setf(tile, self._load()),), "_re"), "_r")
@@ -164,7 +163,7 @@ class _Staged(Tile):
                     return True
                 case For(lo=lo, hi=hi, body=body) if stmt in self.axes or context.proves(Op("lt", (lo, hi))):
                     found = self._is_set(body, context.inside(stmt))
-                case If(cond=cond, then=then) if cond in self.guards:
+                case If(cond=cond, then=then) if set(conjuncts(cond)) <= set(self.guards):
                     found = self._is_set(then, context.given(cond))
                 case _:
                     found = False
