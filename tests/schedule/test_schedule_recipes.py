@@ -213,6 +213,14 @@ def test_a_tiled_product_means_the_same(operands: str) -> None:
     assert_same(before, scheduled(before), ((0, 3, 2), (3, 0, 2), (2, 3, 0), (1, 1, 1), (2, 77, 21), (8, 32, 5), (1, 600, 3), (9, 1, 70), (7, 17, 5), (13, 33, 3)))
 
 
+def test_products_without_a_sum_are_swept_through_like_few_rows() -> None:
+    before = product("ijp", "A[i p] B[p j]")
+    after = scheduled(before)
+    assert "(specialize i (or (< M 3) (< K 2)) r)" in " ".join(show(after).split())
+    assert parallel_loops(after)[1:3] == ["ir", "jro"]            # many rows and few
+    assert_same(before, after, ((5, 600, 1), (2, 600, 9), (1, 33, 1), (9, 17, 0)))
+
+
 @pytest.mark.parametrize(("machine", "dtype", "count"), [(AVX512, "f32", 16), (NEON, "f32", 16), (AVX2, "f64", 12), (AVX2, "i32", 12)])
 def test_tiles_follow_the_machine_and_the_type(machine: str, dtype: str, count: int) -> None:
     before = product("ijp", "A[i p] B[p j]", machine, dtype)

@@ -29,7 +29,9 @@ def narrow(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: 
     if isinstance(columns.hi, Var) and columns.lo == Const(0, "i64") and contiguous_loop(draft.program, c.left, chain.names) == c.sums[-1]:
         draft.attempts(lambda d: one_column(d, c, chain, str(columns.hi), lanes, threads))
     if isinstance(rows.hi, Var) and rows.lo == Const(0, "i64"):
-        draft.attempts(lambda d: few_rows(d, c, chain, str(rows.hi), machine, lanes, threads))
+        depth = loops[c.sums[-1]]
+        one = str(depth.hi) if isinstance(depth.hi, Var) and depth.lo == Const(0, "i64") else None
+        draft.attempts(lambda d: few_rows(d, c, chain, str(rows.hi), one, machine, lanes, threads))
 
 
 def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
@@ -108,9 +110,13 @@ def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int
     sums_along(draft, inner, total, lanes, threads, masks=False)
 
 
-def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, machine: Machine, lanes: int, threads: bool) -> None:
-    """Several rows of the right operand at once, each times its element of the left one, added to vectors of the result."""
-    copies = draft.special(chain.names, ("<", size, str(draft.choice("narrow.rows", FEW))), "r")
+def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, one_product: str | None, machine: Machine, lanes: int, threads: bool) -> None:
+    """Several rows of the right operand at once, each times its element of the left one, added to vectors of the result; and where nothing is summed,
+    if that is a size: then the result is all that counts, and it is swept through as it lies."""
+    few: tuple[object, ...] = ("<", size, str(draft.choice("narrow.rows", FEW)))
+    if one_product is not None:
+        few = ("or", few, ("<", one_product, "2"))
+    copies = draft.special(chain.names, few, "r")
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     block, j = draft.take("split", j, draft.choice("narrow.block", BLOCK), "min") if tuple(copies.values()) == (i, j, k) else ("", j)
     if not block:
@@ -118,7 +124,7 @@ def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, machine: Mac
         block, j = draft.take("split", j, draft.choice("narrow.block", BLOCK), "min")
     draft.take("reorder", k, j)
     if threads:
-        draft.thread(block)
+        draft.thread_two(i, block)
     _, ki, *_ = draft.take("split", k, draft.choice("narrow.streams", ROWS_AT_ONCE))
     draft.take("reorder", j, ki)
     _, ji, *_ = draft.take("split", j, draft.choice("narrow.vectors", VECTORS) * lanes)
