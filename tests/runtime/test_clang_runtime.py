@@ -1,7 +1,10 @@
 """The clang and gcc runtimes: from a loop program to a library, an object, assembly and an archive, the same bytes every time."""
 from __future__ import annotations
 
+import platform
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +71,30 @@ def test_threads_are_real_or_refused(tmp_path: Path) -> None:
     x, y = ffi.new("float[100000]"), ffi.new("float[100000]")
     assert library.ct_add(x, y, 100000) == 0
     assert [y[0], y[99999]] == [1, 1]
+
+
+FAULTS = """
+import cffi, resource, sys
+ffi = cffi.FFI()
+ffi.cdef("int32_t ct_twice(float *, int64_t);")
+library, y = ffi.dlopen(sys.argv[1]), ffi.new("float[1500000]")
+for n in range(40):
+    if n == 20:                 # by then the heap has a place for it
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    assert library.ct_twice(y, 1500000) == 0
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries give large blocks back at once")
+def test_a_call_uses_the_scratch_memory_of_the_one_before(tmp_path: Path) -> None:
+    """Megabytes that come from the system anew are cleared page by page."""
+    text = """(loop Twice (size M) (buffer Y f32 (M) (0) inout) (kernel main (local A f32 (M) scratch)
+      (for i 0 M 1 serial (setf (aref A i) (aref Y i))) (for j 0 M 1 serial (incf (aref Y j) (aref A (- (- M 1) j))))))"""
+    chosen = runtime("gcc", cache=tmp_path / "cache")
+    chosen.compile(chosen.render(resolve(read(text)[0])), tmp_path / "twice.so", "so")
+    done = subprocess.run([sys.executable, "-c", FAULTS, str(tmp_path / "twice.so")], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 20
 
 
 def test_openmp_without_a_compiler_that_has_it_is_exit_3(monkeypatch: pytest.MonkeyPatch) -> None:

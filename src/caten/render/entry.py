@@ -17,13 +17,14 @@ from .statements import KernelBody
 
 NO_MEMORY = 1 << 62                    # bytes that no machine has, and that an int64 holds
 LARGE, PAGE = 4 << 20, 2 << 20         # bytes from which a block asks for huge pages, and the size of one
+# Aligned to a line of the cache and no more, because glibc keeps such a block for the next call and gives one aligned to a huge page back at once.
 ALLOCATE = f"""static void *ct_allocate(int64_t bytes)
 {{
-    if (bytes < {LARGE}) return aligned_alloc({ALIGNMENT}, bytes > 0 ? (size_t)bytes : {ALIGNMENT});
-    void *block = aligned_alloc({PAGE}, ((size_t)bytes + {PAGE - 1}) & ~(size_t){PAGE - 1});
+    char *block = aligned_alloc({ALIGNMENT}, bytes > 0 ? ((size_t)bytes + {ALIGNMENT - 1}) & ~(size_t){ALIGNMENT - 1} : {ALIGNMENT});
 #if defined(__linux__)
     extern int madvise(void *, size_t, int);
-    if (block) (void)madvise(block, (size_t)bytes, 14);      /* MADV_HUGEPAGE: a wish, so it may fail */
+    const size_t ahead = -(uintptr_t)block & {PAGE - 1};
+    if (block && bytes >= {LARGE}) (void)madvise(block + ahead, ((size_t)bytes - ahead) & ~(size_t){PAGE - 1}, 14);  /* MADV_HUGEPAGE: a wish */
 #endif
     return block;
 }}

@@ -23,7 +23,7 @@ def beginning(program: LoopProgram, found: For, ref: Aref, axes: Sequence[For], 
     around = [stmt for _, stmt in way[:-1] if isinstance(stmt, For)]
     nest = around[0] if around else found
     conds, outside = _conditions(program, way, found), context_at(program, nest)
-    blank = _blank(way, ref, shape, identity(fn, ref.dtype), outside)
+    blank = _blank(way, ref, shape, identity(fn, ref.dtype), conds, outside)
     if _uses(nest, ref.buffer) > _uses(found, ref.buffer):
         raise ValueError(f"{ref.buffer} is used beside '{found.name}', too")
     context = context_at(program, found)
@@ -36,8 +36,8 @@ def beginning(program: LoopProgram, found: For, ref: Aref, axes: Sequence[For], 
         raise ValueError(reason)
     needed = [*map(_not, conds),
               *[Op("le", (loop.hi, loop.lo)) for loop in sums if not outside.proves(Op("lt", (loop.lo, loop.hi)))]]
-    at = context_at(program, blank)
-    needed = [cond for cond in needed if not at.refutes(cond)]
+    at, there = context_at(program, blank), _conditions(program, trail(program, blank), blank)
+    needed = [cond for cond in needed if _not(cond) not in there and not at.refutes(cond)]
     stays = (If(_joined("or", needed), (blank,)),) if needed else ()
     first = [Op("eq", (Var(loop.name, "i64"), loop.lo)) for loop in sums]
     return replaced(program, blank, *stays), _joined("and", first) if first else TRUE
@@ -98,19 +98,28 @@ def _is_of_the_call(program: LoopProgram, exprs: Iterable[Expr]) -> bool:
     return all(not reads_memory(e) and all(n.name in known for n in e.unique() if isinstance(n, Var)) for e in exprs)
 
 
-def _blank(way: Sequence[tuple[tuple[Stmt, ...], Stmt]], ref: Aref, shape: tuple[Expr, ...], value: Const, context: Context) -> For:
-    """The nest before that sets the whole array to a value, wherever the outermost loop runs; nothing between the two uses the array."""
+def _blank(way: Sequence[tuple[tuple[Stmt, ...], Stmt]], ref: Aref, shape: tuple[Expr, ...], value: Const, conds: Sequence[Expr],
+           context: Context) -> For:
+    """The nest before that sets the whole array to a value, wherever the outermost loop runs, around which `conds` hold; nothing between the two uses
+    the array."""
     for before in reversed([before for n, (before, _) in enumerate(way) if not any(isinstance(s, For) for _, s in way[:n])]):
         for other in reversed(before):
             if not _uses(other, ref.buffer):
                 continue
             nest = other
-            while isinstance(nest, If) and len(nest.then) == 1 and not nest.otherwise and context.proves(nest.cond):
+            while isinstance(nest, If) and len(nest.then) == 1 and not nest.otherwise and _holds(nest.cond, conds, context):
                 nest = nest.then[0]
             if isinstance(nest, For) and _sets_all(nest, ref.buffer, shape, value):
                 return nest
             raise ValueError(f"what uses {ref.buffer} before does not set all of it to {value}")
     raise ValueError(f"nothing before sets {ref.buffer} to {value}")
+
+
+def _holds(cond: Expr, conds: Sequence[Expr], context: Context) -> bool:
+    """Is a condition one of those that hold, or a consequence of them?"""
+    if isinstance(cond, Op) and cond.fn == "or" and any(_holds(part, conds, context) for part in cond.args):
+        return True
+    return cond in conds or context.proves(cond)
 
 
 def _sets_all(nest: For, buffer: str, shape: tuple[Expr, ...], value: Const) -> bool:

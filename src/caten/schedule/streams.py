@@ -33,7 +33,7 @@ def maps(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
     rest, pieces = [name for name in chain.names if name != loop], list[str]()
     if rest and chain.names[-1] != loop:
         draft.take("reorder", *rest, loop)
-    if rest and threads and _has_threads(draft):               # rows may be few, or one
+    if len(rest) == 1 and threads and _has_threads(draft):     # rows may be few, or one
         draft.attempts(lambda draft: pieces.extend(draft.take("split", loop, ROW_PIECE, "min")))
         if pieces:
             rest, loop = [*rest, pieces[0]], pieces[1]
