@@ -253,6 +253,18 @@ def test_threads_share_each_of_few_products() -> None:
     assert_same(before, after, ((3, 7, 17, 3), (4, 7, 17, 3), (1, 12, 32, 5)))
 
 
+def test_every_copy_of_a_product_sets_its_result_with_the_first_sum() -> None:
+    before = program("""(for bz 0 L 1 serial (for iz 0 M 1 serial (for jz 0 N 1 serial (setf (aref C bz iz jz) 0.0))))
+      (for b 0 L 1 serial (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial
+      (incf (aref C b i j) (* (aref A b i p) (aref B b p j)))))))""", """(size L) (size M) (size N) (size K)
+      (buffer A f32 (L M K) (0 1 2) in) (buffer B f32 (L K N) (0 1 2) in) (buffer C f32 (L M N) (0 1 2) inout)""", THREADS + ENSURED)
+    after = scheduled(before)
+    fact = after.first(Schedule)
+    assert fact is not None
+    assert [step[3] for step in fact.steps if step[0] == "stage" and step[2] == "C"] == ["begin"] * 3
+    assert_same(before, after, ((3, 7, 17, 3), (4, 7, 17, 3), (1, 12, 32, 5), (5, 3, 2, 0), (2, 3, 2, 0), (2, 8, 32, 0)))
+
+
 def test_constant_sizes_smaller_than_a_tile() -> None:
     before = program("(for i 0 5 1 serial (for j 0 3 1 serial (for p 0 4 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))",
                      "(buffer A f32 (5 4) (0 1) in) (buffer B f32 (4 3) (0 1) in) (buffer C f32 (5 3) (0 1) inout)", AVX2)
