@@ -92,7 +92,9 @@ def test_what_is_printed_goes_to_stderr(capfd: pytest.CaptureFixture[str]) -> No
     def printing() -> Iterator[pool.Message]:
         os.write(1, b"printed")
         yield {}, {}
-    pool.Child(printing).receive(20)
+    child = pool.Child(printing)
+    child.receive(20)
+    child.kill()
     assert capfd.readouterr() == ("", "printed")
 
 
