@@ -96,6 +96,17 @@ def test_a_sum_across_memory_keeps_results_in_registers() -> None:
     assert_same(before, after, SMALL)
 
 
+def test_rows_of_a_matrix_are_cut_into_pieces_and_those_of_more_axes_are_not() -> None:
+    """A matrix may have one row; loops around more axes are enough to share, and pieces would cost each short row."""
+    matrix = scheduled(program("(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) 2.0)))",
+                               "(size M) (size N) (buffer C f32 (M N) (0 1) inout)", THREADS))
+    assert parallel_loops(matrix) == ["i", "jo"]
+    cube = scheduled(program("(for i 0 M 1 serial (for j 0 M 1 serial (for k 0 N 1 serial (setf (aref C i j k) 2.0))))",
+                             "(size M) (size N) (buffer C f32 (M M N) (0 1 2) inout)", THREADS))
+    assert "(split k 4096 min)" not in show(cube)
+    assert "(split j 4096 min)" in show(matrix)
+
+
 def test_threads_share_few_columns_in_shorter_blocks() -> None:
     nest = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref v j) (aref A i j) max)))"
     after = scheduled(program(nest, facts=THREADS))

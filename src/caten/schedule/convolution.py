@@ -41,11 +41,7 @@ def single_places(draft: Draft, c: Contraction, chain: Chain, machine: Machine, 
     whole: tuple[object, ...] = ("=", sizes[0], "1")
     for size in sizes[1:]:
         whole = ("and", whole, ("=", size, "1"))
-    first, *_ = draft.take("specialize", chain.names[0], whole, "p")
-    inner = contraction(draft.program, chain_of(draft.loop(first)))
-    if inner is None:
-        raise error("E511", "windows of one place are no product")
-    convolution(draft, inner, machine, threads, several=True)
+    _in_a_copy(draft, chain, whole, "p", machine, threads)
 
 
 def pictures(draft: Draft, c: Contraction, chain: Chain, machine: Machine, threads: bool) -> None:
@@ -55,13 +51,19 @@ def pictures(draft: Draft, c: Contraction, chain: Chain, machine: Machine, threa
         raise error("E511", "there is more than one sum")
     if not all(loop.lo == Const(0, "i64") and isinstance(loop.hi, Var) for loop in (line, column)):
         raise error("E511", f"the ends of '{line.name}' and '{column.name}' are no sizes")
-    tile = gemm_tile(machine, c.out.dtype)
+    tile = gemm_tile(machine, c.out.dtype, choice=draft.choice)
     if tile.columns <= _width(draft):
         raise error("E511", "a tile is no wider than one line of it would be")
     small = ("and", ("<", str(column.hi), str(NARROW * tile.columns)), ("<=", str(tile.columns // _width(draft)), str(line.hi)))
-    copies = draft.special(chain.names, small, "l")
-    inner = contraction(draft.program, chain_of(draft.loop(copies[chain.names[0]])))
-    assert inner is not None
+    _in_a_copy(draft, chain, small, "l", machine, threads)
+
+
+def _in_a_copy(draft: Draft, chain: Chain, cond: tuple[object, ...], ending: str, machine: Machine, threads: bool) -> None:
+    """A copy of a nest for calls of which `cond` holds, in tiles of several lines."""
+    first, *_ = draft.take("specialize", chain.names[0], cond, ending)
+    inner = contraction(draft.program, chain_of(draft.loop(first)))
+    if inner is None:
+        raise error("E511", f"'{first}' is no product")
     convolution(draft, inner, machine, threads, several=True)
 
 

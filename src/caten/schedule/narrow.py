@@ -1,6 +1,6 @@
-"""The recipes for products that are no large squares: one column, where rows are summed along memory; a few rows, where the right operand is swept
-through once; and small ones, where packing would cost more than it gains. Which one a call is, only its sizes tell: each gets a copy of the
-nest."""
+"""The recipes for products that are no large squares: one column, where rows are summed along memory; a few rows, or no sum, where an operand or the
+result is swept through once; and small ones, where packing would cost more than it gains. Which one a call is, only its sizes tell: each gets a
+copy of the nest."""
 from __future__ import annotations
 
 from ..core.dtypes import DTYPES, is_float
@@ -29,9 +29,9 @@ def narrow(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: 
     if isinstance(columns.hi, Var) and columns.lo == Const(0, "i64") and contiguous_loop(draft.program, c.left, chain.names) == c.sums[-1]:
         draft.attempts(lambda d: one_column(d, c, chain, str(columns.hi), lanes, threads))
     if isinstance(rows.hi, Var) and rows.lo == Const(0, "i64"):
-        depth = loops[c.sums[-1]]
-        one = str(depth.hi) if isinstance(depth.hi, Var) and depth.lo == Const(0, "i64") else None
-        draft.attempts(lambda d: few_rows(d, c, chain, str(rows.hi), one, machine, lanes, threads))
+        summed_over = loops[c.sums[-1]]
+        depth = str(summed_over.hi) if isinstance(summed_over.hi, Var) and summed_over.lo == Const(0, "i64") else None
+        draft.attempts(lambda d: few_rows(d, c, chain, str(rows.hi), depth, machine, lanes, threads))
 
 
 def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
@@ -110,13 +110,13 @@ def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int
     sums_along(draft, inner, total, lanes, threads, masks=False)
 
 
-def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, one_product: str | None, machine: Machine, lanes: int, threads: bool) -> None:
-    """Several rows of the right operand at once, each times its element of the left one, added to vectors of the result; and where nothing is summed,
-    if that is a size: then the result is all that counts, and it is swept through as it lies."""
-    few: tuple[object, ...] = ("<", size, str(draft.choice("narrow.rows", FEW)))
-    if one_product is not None:
-        few = ("or", few, ("<", one_product, "2"))
-    copies = draft.special(chain.names, few, "r")
+def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, depth: str | None, machine: Machine, lanes: int, threads: bool) -> None:
+    """Several rows of the right operand at once, each times its element of the left one, added to vectors of the result; and where `depth`, if it
+    is a size, leaves nothing to sum: then the result is all that counts, and it is swept through as it lies."""
+    swept: tuple[object, ...] = ("<", size, str(draft.choice("narrow.rows", FEW)))
+    if depth is not None:
+        swept = ("or", swept, ("<", depth, "2"))
+    copies = draft.special(chain.names, swept, "r")
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     block, j = draft.take("split", j, draft.choice("narrow.block", BLOCK), "min") if tuple(copies.values()) == (i, j, k) else ("", j)
     if not block:
