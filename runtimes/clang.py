@@ -38,7 +38,7 @@ class Clang(Compiled):
     }
 
     def machine(self) -> Machine:
-        machine = cpu.machine(cpu.resolve(self.settings["MARCH"])).replace(threads=self.has_threads)
+        machine = cpu.machine_of(self.settings["MARCH"]).replace(threads=self.has_threads)
         lanes = self.settings["SIMD_LEN"]
         return machine if lanes is None else machine.replace(vector_bytes=4 << (lanes.bit_length() - 1))
 

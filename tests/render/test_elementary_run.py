@@ -12,12 +12,18 @@ from test_render_run import COMPILERS, build
 from caten.cli.app import cli
 from caten.core import evaluate
 from caten.render.cstyle import OPS, CStyle
+from caten.runtime import cpu
 
 ULP = {"exp": 1, "log10": 1, "sin": 1, "pow": 2, "asinh": 3}            # with the reference's own rounding
 
 
 class Fused(CStyle):
     vector_bytes = 32
+    fused = True
+
+
+class Wide(CStyle):
+    vector_bytes = 64
     fused = True
 
 
@@ -47,6 +53,44 @@ def test_every_number_of_lanes(compiler: str, lanes: int, renderer: CStyle, tmp_
             folder = tmp_path / f"{fn}_{dtype}"
             folder.mkdir()
             check(build(text(fn, dtype, lanes), folder, compiler, renderer), fn, dtype, np.geomspace(0.1, 20, lanes).astype(f"float{dtype[1:]}"))
+
+
+@pytest.mark.parametrize(("dtype", "lanes"), [("f32", 16), ("f64", 8)])
+@pytest.mark.parametrize("fn", ["exp", "exp2"])
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_a_power_of_two_in_one_instruction_gives_the_same_bits_as_in_two_factors(compiler: str, fn: str, dtype: str, lanes: int, tmp_path: Path) -> None:
+    least, most = (-160, 140) if dtype == "f32" else (-1100, 1040)
+    x = np.concatenate([np.linspace(least, most, 40 * lanes - 8), [0.0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e30, 1e-30]]).astype(f"float{dtype[1:]}")
+    results = []
+    for flag in ("-mno-avx512f", *["-mavx512f"] * ("avx512f" in cpu.features())):
+        folder = tmp_path / flag
+        folder.mkdir()
+        run = build(text(fn, dtype, lanes), folder, compiler, Wide(), flag, "-mfma")
+        assert f"ct_scaled_{dtype}x{lanes}" in run.source
+        out = np.zeros_like(x)
+        for k in range(0, len(x), lanes):
+            assert run(x[k:k + lanes], out[k:k + lanes]) == 0
+        results.append(out)
+    np.testing.assert_array_equal(results[0], results[-1])
+    tiny = np.finfo(x.dtype).tiny
+    assert ((results[0] > 0) & (results[0] < tiny)).any()
+    np.testing.assert_array_max_ulp(results[0][:-8], np.asarray(evaluate.apply(fn, [x[:-8]], dtype)), 1)
+    np.testing.assert_array_equal(results[0][-8:], np.asarray([1, 1, np.inf, 0, np.nan, np.inf, 0, 1], x.dtype))
+
+
+@pytest.mark.parametrize("fn", ["max", "min"])
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_the_greatest_and_the_least_of_vectors_keep_a_nan_of_either_side(compiler: str, fn: str, tmp_path: Path) -> None:
+    values = [0.5, -2.0, np.nan, np.inf]
+    x, y = np.repeat(values, 4).astype("f4"), np.tile(values, 4).astype("f4")
+    given, sum_ = "(vref X 16 (0))", y.copy()
+    run = build(f"""(loop V (buffer X f32 (16) (0) in) (buffer Y f32 (16) (0) in) (buffer R f32 (16) (0) out) (buffer S f32 (16) (0) inout)
+        (kernel main (setf (vref R 16 (0)) ({fn} {given} (vref Y 16 (0)))) (incf (vref S 16 (0)) {given} {fn})))""", tmp_path, compiler, Fused())
+    got = np.zeros_like(x)
+    assert run(x, y, got, sum_) == 0
+    want = np.asarray(evaluate.apply(fn, [x, y], "f32"))
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(sum_, want)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])

@@ -94,6 +94,16 @@ def test_cpu_names_resolve_to_levels() -> None:
     assert cpu.fingerprint("znver3") == "znver3"
 
 
+@pytest.mark.parametrize(("vendor", "ahead"), [("AuthenticAMD", True), ("GenuineIntel", False), ("", False)])
+def test_who_made_the_cpu_says_whether_it_is_asked_for_memory(vendor: str, ahead: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "vendor", lambda: "another")
+    before = cpu.fingerprint("native")
+    monkeypatch.setattr(cpu, "vendor", lambda: vendor)
+    assert cpu.machine_of("native") == cpu.machine(cpu.resolve("native")).replace(fetches_ahead=ahead)
+    assert cpu.fingerprint("native") != before
+    assert [cpu.machine_of(word).fetches_ahead for word in ("znver4", "x86-64-v4", "skylake-avx512")] == [True, False, False]
+
+
 def test_identity_changes_with_the_file(tmp_path: Path) -> None:
     file = script(tmp_path, "cc1")
     compiler = Compiler((str(file),), "gcc", str(file))

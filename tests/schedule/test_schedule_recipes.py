@@ -25,6 +25,7 @@ SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
 AVX512 = '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))'
 ENSURED = "".join([f' (ensure {n} (and (<= 0 {s}) (<= {s} 1048576))) (check {n} "{s}")' for n, s in enumerate("LMNK", 1)])
+ZEN = '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true () false true))'
 THREADS = '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true () true))'
 NEON = '(opt 2) (target "clang" (machine aarch64 16 32 (65536 524288) false))'
 SMALL = ((0, 0, 0), (1, 1, 1), (2, 3, 5), (9, 7, 33), (3, 70, 18), (17, 19, 40))
@@ -171,6 +172,15 @@ def test_the_last_pass_over_what_is_read_asks_for_what_comes_next() -> None:
     asks = {loop.name: [n for n in loop.walk() if isinstance(n, Prefetch)] for loop in loops_in(after) if loop.name in ("jo", "j_2o", "j_3o")}
     assert [(n.ref.buffer, n.how) for n in asks.pop("j_2o") if isinstance(n.ref, Vref)] == [("X", "write"), ("A", "")]
     assert asks == {"jo": [], "j_3o": []}
+
+
+@pytest.mark.parametrize(("value", "asked"), [("(+ (aref A i j_2) (aref t))", []), ("(exp (- (aref A i j_2) (aref t)))", [("A", "")])], ids=["adds", "exp"])
+def test_a_machine_that_fetches_ahead_is_asked_where_a_pass_computes_much(value: str, asked: list[tuple[str, str]]) -> None:
+    after = scheduled(program(ROWS.replace("(+ (aref A i j_2) (aref t))", value), facts=ZEN))
+    loop = next(loop for loop in loops_in(after) if loop.name == "j_2o")
+    assert [(n.ref.buffer, n.how) for n in loop.walk() if isinstance(n, Prefetch) and isinstance(n.ref, Vref)] == asked
+    assert "prefetch" not in steps(scheduled(program("(for j 0 N 1 serial (setf (aref v j) (* x (aref u j))))", facts=ZEN)))
+    assert "prefetch" in steps(scheduled(program("(for j 0 N 1 serial (setf (aref v j) (* x (aref u j))))", facts=AVX512)))
 
 
 def test_one_pass_asks_for_nothing() -> None:

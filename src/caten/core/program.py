@@ -121,7 +121,8 @@ class Machine(Node, head="machine"):
     `arch`: the resolved architecture; `vector_bytes`: of one register; `registers`: how many vector registers; `cache_bytes`: per core, from the
     first level on; `has_fma`: is there a fused multiply-add? `groups`: of a device that runs threads in groups, how many threads run in lockstep, how
     many a group may have, and the bytes of memory that they share; nothing for other machines. `threads`: do several threads share what is marked
-    parallel? Then copies of a nest may be worth their code.
+    parallel? Then copies of a nest may be worth their code. `fetches_ahead`: do its cores find what a pass reads and stores next so well that asking
+    for it by instructions costs more than it gains, unless the pass computes much?
     """
 
     arch: str
@@ -131,6 +132,7 @@ class Machine(Node, head="machine"):
     has_fma: bool = False
     groups: tuple[int, ...] = ()
     threads: bool = False
+    fetches_ahead: bool = False
 
 
 class Target(Fact, head="target"):

@@ -58,8 +58,8 @@ SCALAR_ROWS = {(op, kind): body for (op, kinds), body in BODIES.items() for kind
 PART = {"c64": "f32", "c128": "f64"}
 # Vector forms that need no scalar detour: (operator, kinds) -> expression over a, b, c; SELECT(mask, x, y) chooses by lane.
 VECTORS: dict[tuple[str, str], str] = {
-    ("max", "int uint"): "SELECT(a > b, a, b)", ("max", "float"): "SELECT((a > b) | (a != a), a, b)",
-    ("min", "int uint"): "SELECT(a < b, a, b)", ("min", "float"): "SELECT((a < b) | (a != a), a, b)",
+    ("max", "int uint"): "SELECT(a > b, a, b)", ("max", "float"): "SELECT(a != a, a, SELECT(a > b, a, b))",
+    ("min", "int uint"): "SELECT(a < b, a, b)", ("min", "float"): "SELECT(a != a, a, SELECT(a < b, a, b))",
     ("fmax", "int uint"): "SELECT(a > b, a, b)", ("fmin", "int uint"): "SELECT(a < b, a, b)",
     ("fma", "int uint"): "a * b + c", ("abs", "uint"): "a", ("abs", "int"): "SELECT(a < 0, -a, a)",
 }
@@ -71,6 +71,11 @@ GNU_BUILTINS: dict[tuple[str, int], tuple[str, str]] = {
     ("fma", 8): ("__AVX512F__", "__builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4)"),
     ("fmaf", 8): ("__FMA__", "__builtin_ia32_vfmaddps256(a, b, c)"), ("fma", 4): ("__FMA__", "__builtin_ia32_vfmaddpd256(a, b, c)"),
     ("fmaf", 4): ("__FMA__", "__builtin_ia32_vfmaddps(a, b, c)"), ("fma", 2): ("__FMA__", "__builtin_ia32_vfmaddpd(a, b, c)"),
+}
+# (type, lanes) -> value · 2^n in one instruction, n a whole number as a float, and where it is there; the same for gcc and clang.
+SCALE_BUILTINS: dict[tuple[str, int], tuple[str, str]] = {
+    ("f32", 16): ("__AVX512F__", "__builtin_ia32_scalefps512_mask(value, n, value, -1, 4)"),
+    ("f64", 8): ("__AVX512F__", "__builtin_ia32_scalefpd512_mask(value, n, value, -1, 4)"),
 }
 VECTOR_ROWS = {(op, kind): text for (op, kinds), text in VECTORS.items() for kind in kinds.split()}
 COMPARISONS = ("lt", "gt", "le", "ge", "eq", "ne")

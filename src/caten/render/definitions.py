@@ -1,6 +1,8 @@
 """Operators that a runtime's table lacks, as inline functions written from their rules in core.decompose."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..core.decompose import Definition, definition
 from ..core.dtypes import DTYPES
 from ..core.elementary import table
@@ -8,6 +10,7 @@ from ..core.elementary.arithmetic import Arithmetic
 from ..core.scalars import OPERATORS
 from ..errors import error
 from . import widening
+from .bodies import SCALE_BUILTINS
 from .expressions import Expressions
 from .helpers import Helpers
 from .names import Names
@@ -31,7 +34,7 @@ def write(helpers: Helpers, fn: str, dtype: str, lanes: int, name: str) -> str:
 
 def form(helpers: Helpers, fn: str, a: Arithmetic, lanes: int, name: str) -> str:
     """An operator by its form in core.elementary."""
-    operands = table.parameters(fn, a)
+    operands, a = table.parameters(fn, a), replace(a, scales=(a.dtype, lanes) in SCALE_BUILTINS)
     return function(helpers, Definition.of(operands, table.FORMS[fn].write(a, *operands)), lanes, name)
 
 

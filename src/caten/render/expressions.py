@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from ..core.dtypes import DTYPES, is_packed, is_short
+from ..core.elementary.arithmetic import Scaled
 from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var
 from ..errors import error
 from ..loop.statements import Aref, Fold, Ramp, Shuffle, Splat, Vref
@@ -38,6 +39,8 @@ class Expressions(Conditions):
                 if self.lanes(arg) > 1:
                     return prefix(f"({self.helpers.type(to, self.lanes(arg))})", self.value(arg))
                 return call(self.helpers.bits(to, arg.dtype), self.value(arg))
+            case Scaled(value=arg, n=n, biased=biased):
+                return call(self.helpers.scaled(arg.dtype, self.lanes(arg)), self.value(arg), self.value(n), self.value(biased))
             case Splat(count=count, arg=arg):
                 return self.splat(arg, count)
             case Ramp(count=count, base=base, step=step):

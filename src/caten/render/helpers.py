@@ -11,7 +11,7 @@ from ..core.dtypes import DTYPES
 from ..core.elementary import table
 from ..core.elementary.arithmetic import Arithmetic
 from ..errors import error
-from .bodies import BUILTINS, COMPARISONS, GNU_BUILTINS, LOGICAL, PART, SCALAR_ROWS, VECTOR_ROWS
+from .bodies import BUILTINS, COMPARISONS, GNU_BUILTINS, LOGICAL, PART, SCALAR_ROWS, SCALE_BUILTINS, VECTOR_ROWS
 from .code import UNARY, Code, Infix, Libm, Prefix, Spelling, call, infix, prefix
 from .literals import literal
 
@@ -167,6 +167,18 @@ class Helpers:
     def arithmetic(self, dtype: str) -> Arithmetic:
         """What elementary functions of vectors are computed with."""
         return Arithmetic(dtype, self.fused, self.fast)
+
+    def scaled(self, dtype: str, lanes: int) -> str:
+        """`scaled(value, n, biased)`: value · 2^n, where `biased` holds n + 2 · bias in its low bits."""
+        name = f"ct_scaled_{dtype}x{lanes}"
+
+        def make() -> str:
+            vector, a = self.type(dtype, lanes), self.arithmetic(dtype)
+            words, (where, builtin) = self.type(a.integer, lanes), SCALE_BUILTINS[dtype, lanes]
+            body = (f"#ifdef {where}\n(void)biased;\nreturn {builtin};\n#else\n(void)n;\nconst {words} half = biased >> 1;\n"
+                    f"return value * ({vector})(half << {a.mantissa}) * ({vector})((biased - half) << {a.mantissa});\n#endif")
+            return self.function(name, vector, f"{vector} value, {vector} n, {words} biased", body)
+        return self.define(name, make)
 
     def limited(self, fn: str, dtype: str, lanes: int, most: float) -> str:
         """A vector function by its form, and lane by lane where one of its arguments is beyond what the form holds for."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from ..core.dtypes import DTYPES, computed, is_packed
+from ..core.elementary.arithmetic import Scaled
 from ..core.expr import Bitcast, Cast, Expr, Op, Var
 from ..core.node import substitute
 from ..frozen import frozen
@@ -56,7 +57,7 @@ class Scope(ABC):
                 return self.vectors.get(name, (1, 0))[0]
             case Op(args=args):
                 return max([self.lanes(a) for a in args])
-            case Cast(arg=arg) | Bitcast(arg=arg):
+            case Cast(arg=arg) | Bitcast(arg=arg) | Scaled(value=arg):
                 return self.lanes(arg)
         return expr.lanes
 

@@ -35,23 +35,35 @@ CPUS: dict[str, str] = {name: level for level, names in (
 
 
 @cache
+def _info() -> str:
+    """The text of /proc/cpuinfo; empty where there is none."""
+    try:
+        return Path("/proc/cpuinfo").read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _row(*names: str) -> str:
+    """What the first row of one of these names says."""
+    line = next((row for row in _info().splitlines() if row.lower().startswith(names)), "")
+    return line.partition(":")[2].strip()
+
+
+@cache
 def features() -> frozenset[str]:
     """The feature flags of this machine's CPU; empty where the system does not list them."""
-    try:
-        text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
-    except OSError:
-        return frozenset()
-    line = next((row for row in text.splitlines() if row.lower().startswith(("flags", "features"))), "")
-    return frozenset(line.partition(":")[2].split())
+    return frozenset(_row("flags", "features").split())
+
+
+@cache
+def vendor() -> str:
+    """Who made this machine's CPU, as it says itself (`GenuineIntel`, `AuthenticAMD`); empty where the system does not say."""
+    return _row("vendor_id")
 
 
 def model(info: str | None = None) -> str:
     """The CPU as the system names it; `info` is the text of /proc/cpuinfo."""
-    if info is None:
-        try:
-            info = Path("/proc/cpuinfo").read_text("utf-8", "replace")
-        except OSError:
-            info = ""
+    info = _info() if info is None else info
     rows: dict[str, str] = {}
     for line in info.splitlines():
         name, colon, value = line.partition(":")
@@ -94,8 +106,15 @@ def machine(arch: str) -> Machine:
     return MACHINES.get(arch) or MACHINES["x86_64"].replace(arch=arch)
 
 
+def machine_of(march: str) -> Machine:
+    """What the recipes may assume of the CPU that a -march word names: its architecture's row, and how well its cores fetch ahead, which differs by
+    who makes them."""
+    word = march.strip().lower()
+    return machine(resolve(march)).replace(fetches_ahead=vendor() == "AuthenticAMD" if word == "native" else word.startswith("znver"))
+
+
 def fingerprint(march: str) -> str:
-    """What `-march=` means here: the word, and for `native` a hash of the features that the compiler will find."""
+    """What `-march=` means here: the word, and for `native` a hash of what the compiler and the recipes will find."""
     if march != "native":
         return march
-    return "native " + hashlib.sha256(" ".join(sorted(features())).encode()).hexdigest()[:16]
+    return "native " + hashlib.sha256(" ".join([vendor(), *sorted(features())]).encode()).hexdigest()[:16]

@@ -119,7 +119,7 @@ def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
     for loop in sorted([loop.name for loop in inner], key=lambda name: asking is None or name != asking.loop):
         _nest(draft, loop, machine, threads and not threaded)
         if asking is not None and loop == asking.loop:
-            ask(draft, chain, asking)
+            ask(draft, chain, asking, machine)
 
 
 Recipe = Callable[[Draft], None]

@@ -1,11 +1,12 @@
 """The recipe for rows that several loops pass over, one after the other: a softmax, a layer norm.
 
 While it computes, one of the passes asks for what the next row reads: the last that reads what nothing in the row writes, because then all of the
-row is in the cache already. Rows of one element get a nest of their own, whose vectors lie across the rows.
+row is in the cache already. A machine that fetches ahead by itself is asked only where the pass computes much. Rows of one element get a nest of their own, whose vectors lie across the rows.
 """
 from __future__ import annotations
 
-from ..core.expr import Const, Var
+from ..core.elementary.table import FORMS
+from ..core.expr import Const, Op, Var
 from ..core.program import Machine
 from ..frozen import frozen
 from ..loop.statements import Aref, For, LoopProgram, Vref
@@ -36,10 +37,12 @@ def are_rows(chain: Chain, passes: list[For]) -> bool:
 
 @frozen
 class Ahead:
-    """The pass that asks for the next row, and the arrays of which it reads a row that nothing in the nest writes."""
+    """The pass that asks for the next row, the arrays of which it reads a row that nothing in the nest writes, and whether it computes much: an
+    elementary function of every element."""
 
     loop: str
     arrays: tuple[str, ...]
+    computes: bool
 
 
 def ahead(program: LoopProgram, chain: Chain, passes: list[For]) -> Ahead | None:
@@ -48,13 +51,13 @@ def ahead(program: LoopProgram, chain: Chain, passes: list[For]) -> Ahead | None
     found = None
     for loop in passes if len(passes) > 1 else []:
         arrays = tuple(dict.fromkeys([ref.buffer for ref in _along(program, chain, loop) if ref.buffer not in written]))
-        found = Ahead(loop.name, arrays) if arrays else found
+        found = Ahead(loop.name, arrays, any(isinstance(n, Op) and n.fn in FORMS for n in loop.unique())) if arrays else found
     return found
 
 
-def ask(draft: Draft, chain: Chain, what: Ahead) -> None:
+def ask(draft: Draft, chain: Chain, what: Ahead, machine: Machine) -> None:
     """Ask for the next row of the arrays that are read in vectors by now, which only that pass does."""
-    if not draft.choice("rows.ahead", 1):
+    if not draft.choice("rows.ahead", int(what.computes or not machine.fetches_ahead)):
         return
     row = draft.loop(chain.names[-1])
     vectors = {n.buffer for n in row.unique() if isinstance(n, Vref)}

@@ -113,7 +113,8 @@ def _stored(chain: Chain) -> list[Aref]:
 
 def _ask(draft: Draft, chain: Chain, loop: str, count: int) -> None:
     """Ask early for what is stored without being read, `count` elements in every iteration: a line that comes too late is waited for."""
-    distance = draft.choice("maps.ahead", AHEAD)
+    target = draft.program.first(Target)
+    distance = draft.choice("maps.ahead", 0 if target is not None and target.machine.fetches_ahead else AHEAD)
     read = frozenset().union(*[reads(stmt) for stmt in chain.body])
     for place in dict.fromkeys(_stored(chain)):
         if distance and place.buffer not in read:

@@ -13,15 +13,37 @@ from ..expr import Bitcast, Expr, Op, number
 LAYOUT = {"f32": ("u32", 23, 127), "f64": ("u64", 52, 1023)}       # the integers of its width, bits of the mantissa, bias of the exponent
 
 
+class Scaled(Expr):
+    """value · 2^n, rounded once, for a machine that has an instruction for it where C has none for vectors. n is a whole number as a float, and
+    `biased` holds n + 2 · bias in its low bits."""
+
+    value: Expr
+    n: Expr
+    biased: Expr
+
+    @property
+    def dtype(self) -> str:
+        return self.value.dtype
+
+    @property
+    def lanes(self) -> int:
+        return self.value.lanes
+
+    def to_form(self) -> tuple[object, ...]:
+        return "scaled", self.value, self.n, self.biased
+
+
 @frozen
 class Arithmetic:
     """Arithmetic in one float type. `fused`: has the machine a fused multiply-add? `fast`: fewer operations before the last digit. `short`: float64
-    for a result that is rounded to float32, so that 2^-30 is exact enough and nothing of float32's range overflows or is denormal."""
+    for a result that is rounded to float32, so that 2^-30 is exact enough and nothing of float32's range overflows or is denormal. `scales`: may the
+    machine have an instruction for value · 2^n?"""
 
     dtype: str
     fused: bool = True
     fast: bool = False
     short: bool = False
+    scales: bool = False
 
     @property
     def integer(self) -> str:
@@ -116,6 +138,14 @@ class Arithmetic:
     def power_of_two(self, biased: Expr) -> Expr:
         """2^(biased - bias) from the low bits of an integer; 0 is 0, and the greatest is infinity."""
         return self.real(self.shl(biased, self.mantissa))
+
+    def scaled(self, value: Expr, n: Expr, shifted: Expr) -> Expr:
+        """value · 2^n in two factors, so that a result below the normal range is rounded once; `shifted` holds n + 2 · bias in its low bits."""
+        both = self.bits(shifted)
+        if self.scales:
+            return Scaled(value, n, both)
+        half = self.shr(both, 1)
+        return value * self.power_of_two(half) * self.power_of_two(both - half)
 
     def whole(self, bits: Expr, bias: Expr) -> Expr:
         """A small unsigned integer as a float, less `bias` (2^m and what else is to be taken off)."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ..expr import Expr
 from .arithmetic import Arithmetic
-from .exponential import one_plus, reduced, scaled
+from .exponential import one_plus, reduced
 
 # erf x / x - 1 in x² for |x| ≤ 1; log erfc(1 + u) in u for 0 ≤ u ≤ 4.95, to 2^-59 of erf
 NEAR = (0.1283791670955126, -0.3761263890318375, 0.11283791670954857, -0.026866170645072893, 0.005223977624780847, -0.0008548326978741287,
@@ -65,5 +65,5 @@ def erfc(a: Arithmetic, x: Expr) -> Expr:
         left = a.mad(t, a.minus(below), a.at(2.0)) - t * (m - (below - 2.0))
         lost = lost + left * a.mad(t, a.at(0.67), a.at(0.5))            # what t lacks, as a factor and in p
         parts = reduced(a, total, 2 * a.bias)
-        value = scaled(a, t * one_plus(a, parts.r + (parts.rest + lost)), parts.shifted)
+        value = a.scaled(t * one_plus(a, parts.r + (parts.rest + lost)), parts.n, parts.shifted)
     return a.where(x < 0, a.at(2.0) - value, value)

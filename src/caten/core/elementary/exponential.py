@@ -64,13 +64,6 @@ def one_plus(a: Arithmetic, r: Expr) -> Expr:
     return a.mad(a.mad(tail(a, r), r, a.at(1.0)), r, a.at(1.0))
 
 
-def scaled(a: Arithmetic, value: Expr, shifted: Expr) -> Expr:
-    """value · 2^n in two factors, so that a result below the normal range is rounded once; `shifted` holds n + 2 · bias in its low bits."""
-    both = a.bits(shifted)
-    half = a.shr(both, 1)
-    return value * a.power_of_two(half) * a.power_of_two(both - half)
-
-
 RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}                # beyond, e^x is 0 or infinity
 NORMAL = {"f32": (-87.3365448, 88.8), "f64": (-708.3964, 709.9)}       # e^x with the scale 0 at the lower end
 
@@ -80,7 +73,7 @@ def exp(a: Arithmetic, x: Expr) -> Expr:
     if a.fast:
         return _exp_normal(a, x)
     parts = reduced(a, a.clamp(x, *RANGE[a.dtype]), 2 * a.bias)
-    return scaled(a, one_plus(a, parts.r), parts.shifted)
+    return a.scaled(one_plus(a, parts.r), parts.n, parts.shifted)
 
 
 def _exp_normal(a: Arithmetic, x: Expr) -> Expr:
@@ -96,14 +89,15 @@ def exp2(a: Arithmetic, x: Expr) -> Expr:
     c = a.clamp(x, low, high)
     start = a.rounder + 2 * a.bias
     shifted = c + start
-    r = c - (shifted - start)
+    n = shifted - start
+    r = c - n
     if a.dtype == "f32":
-        return scaled(a, a.mad(a.horner(r, TWO_FAST if a.fast else TWO), r, a.at(1.0)), shifted)
+        return a.scaled(a.mad(a.horner(r, TWO_FAST if a.fast else TWO), r, a.at(1.0)), n, shifted)
     if a.fast:
-        return scaled(a, one_plus(a, r * LN2_FULL), shifted)
+        return a.scaled(one_plus(a, r * LN2_FULL), n, shifted)
     t, rest = a.two_product(r, a.at(LN2_FULL))
     total, lost = fast_two_sum(a.at(1.0), t)
-    return scaled(a, total + (lost + a.mad(tail(a, t), t * t, a.mad(r, a.at(LN2_REST), rest))), shifted)
+    return a.scaled(total + (lost + a.mad(tail(a, t), t * t, a.mad(r, a.at(LN2_REST), rest))), n, shifted)
 
 
 def scaled_expm1(a: Arithmetic, x: Expr, down: int, rough: bool = False) -> Expr:
@@ -158,5 +152,5 @@ def sigmoid(a: Arithmetic, x: Expr) -> Expr:
     if a.fast:
         return a.at(1.0) / (exp(a, a.minus(x)) + 1.0)
     parts = reduced(a, a.clamp(a.real(Op("or", (a.bits(x), a.word(a.sign)))), RANGE[a.dtype][0], None), 2 * a.bias)
-    e = scaled(a, one_plus(a, parts.r), parts.shifted)
+    e = a.scaled(one_plus(a, parts.r), parts.n, parts.shifted)
     return a.where(x < 0, e, 1.0) / (e + 1.0)

@@ -6,7 +6,7 @@ import math
 from ..exact import fast_two_sum
 from ..expr import TRUE, Expr, Op
 from .arithmetic import Arithmetic
-from .exponential import one_plus, reduced, scaled
+from .exponential import one_plus, reduced
 from .logarithm import LN2, split
 
 # log2 m = s P(s²), s = (m - 1) / (m + 1), in float64 for a result in float32
@@ -58,7 +58,7 @@ def _long_power(a: Arithmetic, m: Expr, y: Expr) -> Expr:
     p = a.where(Op("eq", (high, a.at(0.0))), 0.0, p)                  # 1 to an infinite power
     rest = a.where(inside, a.mad(y, low, rest), 0.0)
     parts = reduced(a, a.clamp(p, -746.0, 710.0), 2 * a.bias)
-    return scaled(a, one_plus(a, parts.r + (parts.rest + rest)), parts.shifted)
+    return a.scaled(one_plus(a, parts.r + (parts.rest + rest)), parts.n, parts.shifted)
 
 
 def _log_pair(a: Arithmetic, m: Expr) -> tuple[Expr, Expr]:
