@@ -39,7 +39,7 @@ def combination(ex: Expressions, ref: Ref, value: Expr, fn: str) -> str:
     if ref.dtype == "bool" and isinstance(ref, Vref):
         raise error("E613", "conditions are not accumulated in vectors", hint="do not vectorize this loop")
     operands = ex.value(ref), _stored(ex, ref, value)
-    if fn in ("max", "min") and ref.lanes > 1:             # the first is asked whether it is NaN: only the new one can be while the other is waited for
+    if fn in ("max", "min") and ref.lanes > 1:         # the first is asked whether it is NaN, which of the new one can be known early
         operands = operands[1], operands[0]
     return _assigned(ex, ref, ex.helpers.apply(fn, ref.dtype, ref.lanes, operands))
 

@@ -1,7 +1,8 @@
 """The recipe for rows that several loops pass over, one after the other: a softmax, a layer norm.
 
 While it computes, one of the passes asks for what the next row reads: the last that reads what nothing in the row writes, because then all of the
-row is in the cache already. A machine that fetches ahead by itself is asked only where the pass computes much. Rows of one element get a nest of their own, whose vectors lie across the rows.
+row is in the cache already. A machine that fetches ahead by itself is asked only where the pass computes much. Rows of one element get a nest of
+their own, whose vectors lie across the rows.
 """
 from __future__ import annotations
 
