@@ -107,7 +107,8 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool, s
             draft.take("contract", name)
     for name in (oii, *[n for n in sums if n.startswith(f"{oii}_") and not is_rare(n, sums)]):
         draft.take("unroll", name)
-    draft.tries(("prefetch", oio, c.out.buffer, 1, "write"))
+    if not machine.fetches_ahead:
+        draft.tries(("prefetch", oio, c.out.buffer, 1, "write"))
     draft.tries(("prefetch", next(n for n in left if n.startswith(f"{oii}_")), c.left.buffer, draft.choice("gemm.ahead", ROWS_AHEAD)))
     if window and products(draft, window[-1:]) in range(2, draft.choice("gemm.steps", MOST_STEPS) + 1):
         draft.take("unroll", window[-1])
