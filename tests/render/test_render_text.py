@@ -192,8 +192,10 @@ def test_scratch_of_constant_size_that_no_memory_has_is_asked_for_without_wrappi
 
 def test_blocks_that_may_be_large_ask_for_huge_pages() -> None:
     assert "ct_allocate" not in CStyle().render(program(SCRATCH.replace("f32 (M) scratch", "f32 (9) scratch")))
-    text = CStyle().render(program(SCRATCH))
-    assert "void *ct_block = ct_allocate(ct_bytes);" in text
+    assert "void *ct_block = ct_allocate(ct_bytes);" in CStyle().render(program(SCRATCH))
+    text = CStyle().render(program(SCRATCH.replace("(local B f64 (10) scratch) (setf (aref B 0) 1.0:f64) (setf (aref A i) (cast f32 (aref B 0)))", "(setf (aref A i) 1.0)")))
+    assert "void *ct_block = ct_bytes > 0 ? ct_allocate(ct_bytes) : ct_none;" in text
+    assert "if (ct_bytes > 0) free(ct_block);" in text
     assert "(void)madvise(block + ahead, ((size_t)bytes - ahead) & ~(size_t)2097151, 14);" in text
 
 

@@ -6,6 +6,7 @@ import re
 from ..core.dtypes import is_packed
 from ..core.expr import Const, Var, index
 from ..core.program import Buffer, Check, Ensure, Param, Scalar, Size
+from ..loop.affine import linear
 from ..loop.statements import Local, LoopProgram
 from .estimate import in_floats
 from .expressions import Expressions
@@ -20,7 +21,7 @@ LARGE, PAGE = 4 << 20, 2 << 20         # bytes from which a block asks for huge 
 # Aligned to a line of the cache and no more, because glibc keeps such a block for the next call and gives one aligned to a huge page back at once.
 ALLOCATE = f"""static void *ct_allocate(int64_t bytes)
 {{
-    char *block = aligned_alloc({ALIGNMENT}, bytes > 0 ? ((size_t)bytes + {ALIGNMENT - 1}) & ~(size_t){ALIGNMENT - 1} : {ALIGNMENT});
+    char *block = aligned_alloc({ALIGNMENT}, ((size_t)bytes + {ALIGNMENT - 1}) & ~(size_t){ALIGNMENT - 1});
 #if defined(__linux__)
     extern int madvise(void *, size_t, int);
     const size_t ahead = -(uintptr_t)block & {PAGE - 1};
@@ -100,8 +101,9 @@ class EntryPoints:
         if not scratch:
             call.append(f"{INDENT}return {name}_ws({', '.join([*passed, '0'])});")
         else:
-            call += [*enter, *self._allocate(), f"{INDENT}const int32_t ct_result = {name}_ws({', '.join([*passed, 'ct_block'])});",
-                     f"{INDENT}free(ct_block);", f"{INDENT}return ct_result;"]
+            take, give_back = self._allocate()
+            call += [*enter, *take, f"{INDENT}const int32_t ct_result = {name}_ws({', '.join([*passed, 'ct_block'])});", give_back,
+                     f"{INDENT}return ct_result;"]
         return checks + "\n".join([*ws, "", *call, "}", "", *self._texts(name), ""])
 
     def _checks(self) -> list[str]:
@@ -120,24 +122,30 @@ class EntryPoints:
                 declared = True
         return [*lines, f"{INDENT}return 0;"]
 
-    def _allocate(self) -> list[str]:
-        """The block of scratch memory; a size that no memory has is refused before it is computed in integers."""
+    def _allocate(self) -> tuple[list[str], str]:
+        """The lines that take the block of scratch memory, and the one that gives it back. A size that no memory has is refused before it is computed
+        in integers, and one of nothing, which small arguments often need, costs nothing."""
         self.helpers.headers.add("stdlib.h")
         total = self.layout.total
-        lines = []
+        lines, give_back = [], f"{INDENT}free(ct_block);"
         if THREADS in total.unique():
             lines.append(f"{INDENT}const int64_t ct_threads = omp_get_max_threads();")
         size = self.expressions.text(total)
         if isinstance(total, Const) and total.value < LARGE:
-            return [f"{INDENT}void *ct_block = aligned_alloc({ALIGNMENT}, {total.value});", f"{INDENT}if (!ct_block) return -1;"]
+            return [f"{INDENT}void *ct_block = aligned_alloc({ALIGNMENT}, {total.value});", f"{INDENT}if (!ct_block) return -1;"], give_back
         self.helpers.define("ct_allocate", lambda: ALLOCATE)
         if isinstance(total, Const):
-            size = str(min(total.value, NO_MEMORY))
+            lines.append(f"{INDENT}void *ct_block = ct_allocate({min(total.value, NO_MEMORY)});")
         else:
             about = self.expressions.text(in_floats(total, self.helpers.widest_float))
             lines += [f"{INDENT}if ({about} > 0x1p46) return -1;", f"{INDENT}const int64_t ct_bytes = {size};"]
-            size = "ct_bytes"
-        return [*lines, f"{INDENT}void *ct_block = ct_allocate({size});", f"{INDENT}if (!ct_block) return -1;"]
+            if linear(total).constant > 0:
+                lines.append(f"{INDENT}void *ct_block = ct_allocate(ct_bytes);")
+            else:
+                lines += [f"{INDENT}_Alignas({ALIGNMENT}) char ct_none[{ALIGNMENT}];",
+                          f"{INDENT}void *ct_block = ct_bytes > 0 ? ct_allocate(ct_bytes) : ct_none;"]
+                give_back = f"{INDENT}if (ct_bytes > 0) free(ct_block);"
+        return [*lines, f"{INDENT}if (!ct_block) return -1;"], give_back
 
     def _void(self, lines: list[str], names: list[str]) -> list[str]:
         """`(void)x;` for what the lines never mention, so that strict compilers stay quiet."""
