@@ -13,6 +13,7 @@ import cffi
 import numpy as np
 import pytest
 
+import caten
 from caten.core.program import Buffer, Scalar, resolve
 from caten.core.scalars import OPERATORS
 from caten.core.text import read
@@ -319,3 +320,17 @@ def test_gcc_multiplies_and_adds_whole_vectors(dtype: str, lanes: int, march: st
     assert len(made) == 1
     assert f"132p{dtype.replace('f32', 's').replace('f64', 'd')}" in made[0].replace("213", "132").replace("231", "132")
     assert f"%{register}" in made[0]
+
+
+@pytest.mark.parametrize("march", ["x86_64_v3", "native"])
+def test_the_edges_of_padded_lines_of_every_length(march: str) -> None:
+    spec = Path(__file__).parents[2] / "benchmarks" / "specs" / "im2col3x3.toml"
+    columns = caten.compile(spec, config={"MARCH": march})
+    rng = np.random.default_rng(1)
+    for width in range(1, 70):
+        x = rng.integers(-9, 9, (2, 1, 3, width)).astype("f4")
+        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        got = np.full((2, 1, 3, 3, 3, width), np.nan, "f4")
+        columns(x, out=got)
+        for kh, kw in np.ndindex(3, 3):
+            np.testing.assert_array_equal(got[:, :, kh, kw], padded[:, :, kh:kh + 3, kw:kw + width])

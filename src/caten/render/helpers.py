@@ -221,14 +221,19 @@ class Helpers:
             return self.function(f"ct_splat_{dtype}x{lanes}", vector, f"{self.type(dtype)} x", f"return ({vector}){{{', '.join(['x'] * lanes)}}};")
         return self.define(f"ct_splat_{dtype}x{lanes}", make)
 
-    def below(self, bits: int, lanes: int) -> str:
-        """The mask of the lanes for which begin + lane < end."""
-        name = f"ct_below_i{bits}x{lanes}"
+    def below(self, bits: int, lanes: int, rest: bool) -> str:
+        """The mask of the lanes for which begin + lane < end. For the rest of a loop that is one comparison; at the edges of a padded array it is all
+        or none of the lanes nearly always, which branches know before."""
+        name = f"ct_{'below' if rest else 'until'}_i{bits}x{lanes}"
 
         def make() -> str:
             mask, element = self.mask_type(bits, lanes), self.types[f"i{bits}"]
-            count = f"begin >= end ? 0 : end - begin < {lanes} ? ({element})(end - begin) : {lanes}"
-            body = f"const {element} n = {count};\nreturn ({mask}){{{', '.join(map(str, range(lanes)))}}} < ({mask}){{{', '.join(['n'] * lanes)}}};"
+            if rest:
+                body = f"const {element} n = begin >= end ? 0 : end - begin < {lanes} ? ({element})(end - begin) : {lanes};\n"
+            else:
+                body = (f"if (begin >= end) return ({mask}){{0}};\nif (end - begin >= {lanes}) return ~({mask}){{0}};\n"
+                        f"const {element} n = ({element})(end - begin);\n")
+            body += f"return ({mask}){{{', '.join(map(str, range(lanes)))}}} < ({mask}){{{', '.join(['n'] * lanes)}}};"
             return self.function(name, mask, "int64_t begin, int64_t end", body)
         return self.define(name, make)
 
