@@ -76,7 +76,7 @@ class Clang(Compiled):
 
     @property
     def vector_bytes(self) -> int:      # type: ignore[override]   # as above
-        return cpu.machine(cpu.resolve(self.settings["MARCH"])).vector_bytes
+        return cpu.machine_of(self.settings["MARCH"]).vector_bytes
 
     @property
     def unrolls(self) -> bool:      # type: ignore[override]   # as above

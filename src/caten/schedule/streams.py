@@ -5,7 +5,7 @@ from functools import partial
 
 from ..core.dtypes import DTYPES, is_float
 from ..core.expr import Const, Op, Var, index
-from ..core.program import Target
+from ..core.program import Machine, Target
 from ..errors import error
 from ..loop.affine import canonical
 from ..loop.effects import reads
@@ -46,10 +46,16 @@ def maps(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
         _ask(draft, chain, outer, lanes * count)
 
 
+def _machine(program: LoopProgram) -> Machine | None:
+    """The machine that is scheduled for, where the program says it."""
+    target = program.first(Target)
+    return None if target is None else target.machine
+
+
 def _has_threads(draft: Draft) -> bool:
     """Do threads run?"""
-    target = draft.program.first(Target)
-    return target is not None and target.machine.threads
+    machine = _machine(draft.program)
+    return machine is not None and machine.threads
 
 
 def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads: bool, masks: bool = True) -> None:
@@ -113,8 +119,8 @@ def _stored(chain: Chain) -> list[Aref]:
 
 def _ask(draft: Draft, chain: Chain, loop: str, count: int) -> None:
     """Ask early for what is stored without being read, `count` elements in every iteration: a line that comes too late is waited for."""
-    target = draft.program.first(Target)
-    distance = draft.choice("maps.ahead", 0 if target is not None and target.machine.fetches_ahead else AHEAD)
+    machine = _machine(draft.program)
+    distance = draft.choice("maps.ahead", 0 if machine is not None and machine.fetches_ahead else AHEAD)
     read = frozenset().union(*[reads(stmt) for stmt in chain.body])
     for place in dict.fromkeys(_stored(chain)):
         if distance and place.buffer not in read:
@@ -240,8 +246,8 @@ def _check_indices(draft: Draft, loop: str) -> None:
 
 def _contracted(draft: Draft, loop: str, out: Aref) -> None:
     """Multiply-adds where the machine has them and products are summed."""
-    target = draft.program.first(Target)
-    if target is not None and target.machine.has_fma and is_float(out.dtype) and any(
+    machine = _machine(draft.program)
+    if machine is not None and machine.has_fma and is_float(out.dtype) and any(
             isinstance(n, Incf) and n.fn == "add" and isinstance(n.value, Op) and n.value.fn == "mul" for n in draft.loop(loop).walk()):
         draft.take("contract", loop)
 
@@ -259,8 +265,8 @@ def cut(draft: Draft, loop: str, factor: int) -> tuple[str, ...]:
 
 def masks_are_cheap(program: LoopProgram) -> bool:
     """Does an instruction read or write some lanes of a vector? Short vectors leave so little that single iterations do as well."""
-    target = program.first(Target)
-    return target is not None and target.machine.vector_bytes >= LONG_VECTOR
+    machine = _machine(program)
+    return machine is not None and machine.vector_bytes >= LONG_VECTOR
 
 
 def _contiguous_in_stores(program: LoopProgram, chain: Chain) -> str:
