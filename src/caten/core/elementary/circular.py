@@ -15,9 +15,9 @@ from .arithmetic import Arithmetic
 LIMITS = {"f32": 32768.0, "f64": 2.0**28}
 SHORT_LIMIT = 1e6
 
-# (sin r - r) / r³ and (cos r - 1 + r²/2) / r⁴ in r² for |r| ≤ π/4; those of float32 are by N. Juffa
+# (sin r - r) / r³ and (cos r - 1 + r²/2) / r⁴ in r² for |r| ≤ π/4; COS of float32 is by N. Juffa
 SIN = {
-    "f32": (-1.66666672e-1, 8.33338592e-3, -1.98559923e-4, 2.86567956e-6),
+    "f32": (-1.6666655e-1, 8.3321773e-3, -1.951717e-4),
     "f64": (-0.16666666666666632, 0.008333333333322418, -0.00019841269829755457, 2.7557313659040157e-06, -2.505075114534561e-08,
             1.589630499789438e-10),
 }
@@ -26,18 +26,16 @@ COS = {
     "f64": (0.041666666666666595, -0.0013888888888873303, 2.4801587288947063e-05, -2.7557314191850896e-07, 2.0875700724826513e-09,
             -1.1358445269448647e-11),
 }
-# (sin r - r) / r³ and (cos r - 1) / r², so that both are off by less than 0.003: for what is multiplied by the rest of the reduction
-SIN_ROUGH, COS_ROUGH = -0.1606, -0.478
 SIN_SHORT = (-0.16666666641225655, 0.0083333293386131, -0.0001983931943169387, 2.7181631364477105e-06)
 COS_SHORT = (0.04166664662833067, -0.0013887355361815862, 2.4437007687303017e-05)
 # (sin r - r) / r³ for |r| ≤ π/2
 SIN_HALF = (-0.16666659521410015, 0.008333065434145913, -0.00019809539223426836, 2.6056316304023765e-06)
 SIN_HALF_FAST = (-0.166666597, 0.00833306834, -0.000198095047, 2.60502156e-06)
 
-# π/2 in parts: the second is positive, so that -0 stays, and has so few bits that its product with any n below the limit is exact.
+# π/2 in parts, the first rounded down: so the second is positive, and -0 stays.
 HALF_PI = {
-    "f32": ("0x1.921fb4p+0", "0x1.44p-24", "0x1.0b4612p-34", "-0x1.676734p-60"),
-    "f64": ("0x1.921fb54442d18p+0", "0x1.1a626p-54", "0x1.98a2e03707345p-77", "-0x1.6fdb1f7759834p-131"),
+    "f32": ("0x1.921fb4p+0", "0x1.4442d2p-24", "-0x1.ee59dap-50"),
+    "f64": ("0x1.921fb54442d18p+0", "0x1.1a62633145c07p-54", "-0x1.f1976b7ed8fbcp-110"),
 }
 PI_SINGLE = tuple(float.fromhex(c) for c in ("0x1.921fb6p+1", "-0x1.777a5cp-24", "-0x1.ee59dap-49"))
 PI_SHORT = (3.1415926534682512, 1.2154201013012384e-10)                                # the first has 32 bits: exact times n
@@ -88,25 +86,23 @@ class Angle(NamedTuple):
 def _reduced(a: Arithmetic, x: Expr) -> Angle:
     shifted = a.mad(x, a.at(0.6366197723675814), a.at(a.rounder))
     n = shifted - a.rounder
-    high, middle, *lower = [float.fromhex(part) for part in HALF_PI[a.dtype]]
+    high, middle, low = [float.fromhex(part) for part in HALF_PI[a.dtype]]
     first = a.mad(n, a.at(-high), x)                              # exact: close multiples of the last bit of π/2
-    r = a.mad(n, a.at(-middle), first)
-    less = a.mad(n, a.at(middle), r - first)                      # exact: either r is, or it is so large that the difference is
-    for part in lower:
-        less = a.mad(n, a.at(part), less)
+    r = first - n * middle                                        # rounded twice, so that the difference of r and `first` is exact
+    less = a.mad(n, a.at(low), a.mad(n, a.at(middle), r - first))
     return Angle(shifted, r, less)
 
 
 def _quadrants(a: Arithmetic, x: Expr, quarter: int) -> Expr:
     """± sin or ± cos of r - less, as the quadrant has it; of a sine what is taken off r, so that -0 stays.
 
-    1 - z/2 + … is rounded twice and z once, each by half a unit in the last place or a quarter, so the greatest error is just below 1 unit."""
+    z is (r - less)². So the cosine needs nothing more of `less`, and of the sine's factor cos r two thirds of the second term are in r · z: what is
+    left is a tenth of `less`, which is half a unit in the last place. Of the cosine z and its factor are rounded, each by a quarter of a unit of the
+    result at most, and the sum by half a unit."""
     shifted, r, less = _reduced(a, x)
-    z = r * r
-    cube = z * r
-    sine_of_r, cosine_of_r = a.mad(cube, a.at(SIN_ROUGH), r), a.mad(z, a.at(COS_ROUGH), a.at(1.0))
-    s = r - a.mad(cosine_of_r, less, a.horner(z, [-c for c in SIN[a.dtype]]) * cube)
-    c = a.at(1.0) + a.mad(z, a.at(-0.5), a.mad(a.horner(z, COS[a.dtype]), z * z, less * sine_of_r))
+    z = a.mad(r, r, a.minus((r + r) * less))
+    s = r - a.mad(a.horner(z, [-c for c in SIN[a.dtype]]), z * r, less)
+    c = a.mad(a.horner(z, (-0.5, *COS[a.dtype])), z, a.at(1.0))
     quadrant = a.bits(shifted) + quarter
     value = a.where(_is_odd(a, quadrant), c, s)
     flipped = a.shl(Op("and", (quadrant, a.word(2))), a.mantissa + a.exponent_bits - 1)
