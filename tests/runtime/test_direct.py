@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from caten.core.dtypes import DTYPES
+from caten.core.numpy_types import numpy_dtype
 from caten.errors import CatenError
+from caten.runtime import attach
 from caten.runtime.call import Callable, callables
-from caten.runtime.direct import direct_c, operator_c
+from caten.runtime.direct import ELEMENTS, direct_c, operator_c
 from caten.runtime.library import Library
 
 Native = Function[..., Library]
@@ -73,6 +76,12 @@ def test_the_second_call_is_direct_for_all_kinds_of_arguments(mix: tuple[Callabl
 
 class Own(np.ndarray[Any, Any]):
     """An array of another class."""
+
+
+class Claims(Own):
+    """An array that says of itself what is not so."""
+
+    ndim = 3
 
 
 @pytest.mark.parametrize("other", [
@@ -186,6 +195,37 @@ def test_a_library_without_direct_functions_is_called_the_long_way(native: Nativ
     assert isinstance(found, Callable)
     for _ in range(3):
         assert found(np.array([4], np.int32))[0].tolist() == [-4]
+
+
+@pytest.mark.parametrize("dtype", ELEMENTS)
+def test_every_element_type_of_numpy_is_taken_directly(native: Native, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+    size, numpy_type = DTYPES[dtype].bytes, numpy_dtype(dtype)
+    copy = f"#include <string.h>\nint32_t ct_copy(const void *X, void *Y, int64_t N) {{ memcpy(Y, X, (size_t)N * {size}); return 0; }}"
+    call, long = watched(native, copy, f"(loop Copy (size N) (buffer X {dtype} (N) (0) in) (buffer Y {dtype} (N) (0) out) (kernel copy))", monkeypatch)
+    x = np.array([1, 0, 1]).astype(numpy_type)
+    same = [t for letter in np.typecodes["All"] if (t := np.dtype(letter)).name == numpy_type.name]      # `long` and `long long` may be two of them
+    for t in (numpy_type, *same):
+        np.testing.assert_array_equal(call(x.astype(t)), x)
+    assert len(long) == 1
+    with pytest.raises(CatenError):
+        call(x.astype("f4" if dtype != "f32" else "f8"))
+
+
+def test_where_arrays_lie_otherwise_in_memory_calls_go_the_long_way(native: Native, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attach, "_lie_as_expected", lambda *_: False)
+    attach._python.cache_clear()
+    try:
+        pair, long = watched(native, PAIR_C, PAIR, monkeypatch)
+        assert [pair(np.array([n], np.int32))[1].tolist() for n in range(3)] == [[0], [1], [2]]
+        assert len(long) == 3
+    finally:
+        attach._python.cache_clear()
+
+
+def test_what_lies_otherwise_is_found() -> None:
+    array = np.zeros((2, 3), np.float32)
+    assert attach._lie_as_expected(array)
+    assert not attach._lie_as_expected(array, array.view(Claims))
 
 
 @pytest.mark.parametrize("text", [

@@ -6,13 +6,13 @@ from collections.abc import Callable as Function
 from functools import cache, partial
 from typing import Any
 
+from ..core.dtypes import DTYPES
 from . import arrays
-from .direct import FUNCTIONS, inputs_of
+from .direct import ALIGNED, COLUMN_MAJOR, ELEMENTS, FUNCTIONS, ROW_MAJOR, WRITEABLE, inputs_of
 from .library import Library
 from .manifest import Manifest
 
 METH_FASTCALL, METH_KEYWORDS = 0x80, 0x02
-INTERFACE = "__array_struct__"
 
 
 def attached(library: Library, op: Manifest, long_way: Function[..., Any], failure: Function[..., Any]) -> Function[..., Any] | None:
@@ -42,7 +42,7 @@ def _made(*shape: int, argument: arrays.Argument, op: str) -> Any:
 
 @cache
 def _python() -> list[int] | None:
-    """The addresses that `ct_Python_attach` takes; None where Python is not CPython, or has not all of them."""
+    """What `ct_Python_attach` takes; None where Python is not CPython, has not all functions, or where arrays do not lie in memory as expected."""
     import ctypes
 
     import numpy as np
@@ -50,7 +50,35 @@ def _python() -> list[int] | None:
         functions = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in FUNCTIONS]
     except AttributeError:
         return None
-    return [*functions, id(np.ndarray), id(float), id(int), id(sys.intern(INTERFACE))]      # the first three live for ever, and so does INTERFACE
+    if not _lie_as_expected(np.zeros((2, 3), np.float32), np.zeros((3, 2), np.int64, "F"), np.zeros(0, bool)):
+        return None
+    every = [np.dtype(letter) for letter in np.typecodes["All"]]
+    elements = [sum({1 << t.num for t in every if t.name == name}) for name in (DTYPES[e].numpy for e in ELEMENTS)]
+    return [*functions, id(np.ndarray), id(float), id(int), object.__basicsize__, *elements]      # the types live for ever
+
+
+def _lie_as_expected(*given: Any) -> bool:
+    """Is the memory of arrays, and of their element types, what `direct` reads there?"""
+    import ctypes
+
+    class Array(ctypes.Structure):
+        _fields_ = (("data", ctypes.c_void_p), ("axes", ctypes.c_int), ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+                    ("strides", ctypes.c_void_p), ("base", ctypes.c_void_p), ("element", ctypes.c_void_p), ("flags", ctypes.c_int))
+
+    class Element(ctypes.Structure):
+        _fields_ = (("type", ctypes.c_void_p), ("kind", ctypes.c_char), ("letter", ctypes.c_char), ("order", ctypes.c_char),
+                    ("reserved", ctypes.c_char), ("number", ctypes.c_int))
+    head = object.__basicsize__
+
+    def lies(array: Any) -> bool:
+        dtype, flags = array.dtype, array.flags
+        found, element = Array.from_address(id(array) + head), Element.from_address(id(dtype) + head)
+        known = {ROW_MAJOR: flags.c_contiguous, COLUMN_MAJOR: flags.f_contiguous, ALIGNED: flags.aligned, WRITEABLE: flags.writeable}
+        return (ctypes.c_void_p.from_address(id(array) + head - ctypes.sizeof(ctypes.c_void_p)).value == id(type(array))
+                and (found.data, found.axes, found.element) == (array.ctypes.data, array.ndim, id(dtype))
+                and tuple(found.shape[:array.ndim]) == array.shape and all(bool(found.flags & flag) == is_set for flag, is_set in known.items())
+                and (element.kind, element.order, element.number) == (dtype.kind.encode(), dtype.byteorder.encode(), dtype.num))
+    return all(map(lies, given))
 
 
 @cache
