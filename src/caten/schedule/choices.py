@@ -23,7 +23,7 @@ HOLES: dict[str, tuple[int, ...]] = {
     "convolution.share": (1, 2, 4),                          # how much less is summed at once than in a plain product
     "narrow.rows": (1, 2, 3, 5, 9),                          # rows from which on packing the right operand pays
     "narrow.streams": (4, 8, 16),                            # rows of the right operand that are read side by side
-    "narrow.block": (256, 512, 1024, 4096),                  # columns that one thread sweeps
+    "narrow.block": (256, 512, 1024, 4096, 8192),            # columns that one thread sweeps
     "narrow.vectors": (1, 2, 4),                             # of the result, in registers while the rows are added
     "sums.tree": (0, 1),                                     # are partial sums added up as a tree?
     "sums.block": (1 << 14, 1 << 16, 1 << 18),               # of a long sum: what one thread adds up at a time

@@ -15,8 +15,9 @@ from .tiles import gemm_tile
 
 FEW_PRODUCTS = 4                # of a batch, from which on each thread has its own
 FEW = 3                         # rows from which on packing the right operand pays
+SUMS_AT_ONCE = 2                # vectors of a row that are added side by side; the next row hides what latency is left
 ROWS_AT_ONCE = 8                # of the right operand: streams that are read side by side
-BLOCK = 512                     # columns that one thread sweeps
+BLOCK = 512                     # columns that one thread of several sweeps; one alone takes as many as the first cache holds
 VECTORS = 2                     # of the result, in registers while the rows are added
 
 
@@ -107,7 +108,7 @@ def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int
     total = reduction(inner)
     if total is None or not along_memory(draft.program, inner, total):
         raise error("E511", f"'{i}' does not sum along memory")
-    sums_along(draft, inner, total, lanes, threads, masks=False)
+    sums_along(draft, inner, total, lanes, threads, SUMS_AT_ONCE, masks=False)
 
 
 def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, depth: str | None, machine: Machine, lanes: int, threads: bool) -> None:
@@ -118,10 +119,10 @@ def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, depth: str |
         swept = ("or", swept, ("<", depth, "2"))
     copies = draft.special(chain.names, swept, "r")
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
-    block, j = draft.take("split", j, draft.choice("narrow.block", BLOCK), "min") if tuple(copies.values()) == (i, j, k) else ("", j)
-    if not block:
+    if tuple(copies.values()) != (i, j, k):
         draft.take("reorder", i, j, k)
-        block, j = draft.take("split", j, draft.choice("narrow.block", BLOCK), "min")
+    held = 1 << (machine.cache_bytes[0] // DTYPES[c.out.dtype].bytes).bit_length() - 1
+    block, j = draft.take("split", j, draft.choice("narrow.block", BLOCK if machine.threads else held), "min")
     draft.take("reorder", k, j)
     if threads:
         draft.thread_two(i, block)
