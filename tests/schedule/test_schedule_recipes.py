@@ -260,9 +260,9 @@ def test_a_batched_product_threads_over_the_batch() -> None:
       (incf (aref C b i j) (* (aref A b i p) (aref B b p j)))))))""", """(size L) (size M) (size N) (size K)
       (buffer A f32 (L M K) (0 1 2) in) (buffer B f32 (L K N) (0 1 2) in) (buffer C f32 (L M N) (0 1 2) inout)""", AVX2)
     after = scheduled(before)
-    assert parallel_loops(after) == ["bd", "b"]
-    assert steps(after).count("stage") == 4
-    assert_same(before, after, ((2, 7, 17, 3), (0, 1, 1, 1), (2, 12, 32, 5)))
+    assert parallel_loops(after) == ["bd", "be", "b"]
+    assert steps(after).count("stage") == 8
+    assert_same(before, after, ((2, 7, 17, 3), (0, 1, 1, 1), (2, 12, 32, 5), (2, 9, 37, 4), (3, 8, 24, 1), (2, 3, 7, 0)))
 
 
 def test_threads_share_each_of_few_products() -> None:
@@ -270,11 +270,11 @@ def test_threads_share_each_of_few_products() -> None:
       (incf (aref C b i j) (* (aref A b i p) (aref B b p j)))))))""", """(size L) (size M) (size N) (size K)
       (buffer A f32 (L M K) (0 1 2) in) (buffer B f32 (L K N) (0 1 2) in) (buffer C f32 (L M N) (0 1 2) inout)""", THREADS + ENSURED)
     after = scheduled(before)
-    assert parallel_loops(after) == ["bd", "ido", "jfio_r", "ifio_r", "jfio", "b"]         # of small ones the rows, too
-    assert_same(before, after, ((3, 7, 17, 3), (4, 7, 17, 3), (1, 12, 32, 5)))
+    assert parallel_loops(after) == ["bd", "ido", "be", "jfio_r", "ifio_r", "jfio", "b"]         # of small ones the rows, too
+    assert_same(before, after, ((3, 7, 17, 3), (4, 7, 17, 3), (1, 12, 32, 5), (4, 9, 37, 4)))
 
 
-def test_every_copy_of_a_product_sets_its_result_with_the_first_sum() -> None:
+def test_every_copy_of_a_product_of_whole_tiles_sets_its_result_with_the_first_sum() -> None:
     before = program("""(for bz 0 L 1 serial (for iz 0 M 1 serial (for jz 0 N 1 serial (setf (aref C bz iz jz) 0.0))))
       (for b 0 L 1 serial (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial
       (incf (aref C b i j) (* (aref A b i p) (aref B b p j)))))))""", """(size L) (size M) (size N) (size K)
@@ -282,8 +282,8 @@ def test_every_copy_of_a_product_sets_its_result_with_the_first_sum() -> None:
     after = scheduled(before)
     fact = after.first(Schedule)
     assert fact is not None
-    assert [step[3] for step in fact.steps if step[0] == "stage" and step[2] == "C"] == ["begin"] * 3
-    assert_same(before, after, ((3, 7, 17, 3), (4, 7, 17, 3), (1, 12, 32, 5), (5, 3, 2, 0), (2, 3, 2, 0), (2, 8, 32, 0)))
+    assert [step[3] for step in fact.steps if step[0] == "stage" and step[2] == "C"] == ["begin", *["accumulate"] * 4, "begin", "begin"]
+    assert_same(before, after, ((3, 7, 17, 3), (4, 7, 17, 3), (1, 12, 32, 5), (5, 3, 2, 0), (2, 3, 2, 0), (2, 8, 32, 0), (4, 9, 37, 4)))
 
 
 def test_constant_sizes_smaller_than_a_tile() -> None:

@@ -1,7 +1,8 @@
-"""The recipes for products that are no large squares: one column, where rows are summed along memory; a few rows, or no sum, where an operand or the
-result is swept through once; and small ones, where packing would cost more than it gains. Which one a call is, only its sizes tell: each gets a
-copy of the nest."""
+"""The recipes for products that are narrow: one column, where rows are summed along memory; a few rows, or no sum, where an operand or the result is
+swept through once; and few of them. Which one a call is, only its sizes tell: each gets a copy of the nest."""
 from __future__ import annotations
+
+from typing import Any
 
 from ..core.dtypes import DTYPES, is_float
 from ..core.expr import Const, Var
@@ -9,9 +10,8 @@ from ..core.program import Machine
 from ..errors import error
 from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, contraction, reduction
 from .draft import Draft
-from .gemm import gemm, summed
+from .gemm import gemm
 from .streams import sums_along
-from .tiles import gemm_tile
 
 FEW_PRODUCTS = 4                # of a batch, from which on each thread has its own
 FEW = 3                         # rows from which on packing the right operand pays
@@ -35,26 +35,22 @@ def narrow(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: 
         draft.attempts(lambda d: few_rows(d, c, chain, str(rows.hi), depth, machine, lanes, threads))
 
 
-def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
-    """A copy of the nest for products whose right operand fits the first cache, or nearly, and that tiles divide: nothing is packed."""
-    loops = {loop.name: loop for loop in chain.loops}
-    i, j, k = loops[c.rows[-1]], loops[c.columns[-1]], loops[c.sums[-1]]
-    plain = all(loop.lo == Const(0, "i64") and isinstance(loop.hi, Var) for loop in (i, j, k))
-    if len(c.rows) + len(c.columns) + len(c.sums) > 3 or not plain or not is_float(c.out.dtype) or not machine.has_fma:
-        return
-    if contiguous_loop(draft.program, c.right, (*c.columns, *c.sums)) == j.name:
-        draft.attempts(lambda d: unpacked(d, c, chain, machine, lanes, threads))
-
-
 def few(draft: Draft, c: Contraction, chain: Chain, machine: Machine) -> None:
     """A copy of a nest of many products for so few that threads had better share each of them."""
+    count = batch_size(c, chain)
+    if count is not None:
+        draft.attempts(lambda d: _shared(d, ("<", count, str(FEW_PRODUCTS)), chain, machine))
+
+
+def batch_size(c: Contraction, chain: Chain) -> Any:
+    """How many products there are, as a condition has it; None where there is one, or where no sizes say it."""
     extents = [loop.hi for loop in chain.loops if loop.name in c.batch and loop.lo == Const(0, "i64")]
     if not c.batch or len(extents) < len(c.batch) or not all(isinstance(e, Var) for e in extents):
-        return
-    count: tuple[object, ...] | str = str(extents[0])
+        return None
+    count: Any = str(extents[0])
     for extent in extents[1:]:
         count = ("*", count, str(extent))
-    draft.attempts(lambda d: _shared(d, ("<", count, str(FEW_PRODUCTS)), chain, machine))
+    return count
 
 
 def _shared(draft: Draft, cond: tuple[object, ...], chain: Chain, machine: Machine) -> None:
@@ -62,35 +58,6 @@ def _shared(draft: Draft, cond: tuple[object, ...], chain: Chain, machine: Machi
     product = contraction(draft.program, chain_of(draft.loop(copies[chain.names[0]])))
     assert product is not None
     gemm(draft, product, machine, threads=True, shared=True)
-
-
-def unpacked(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
-    """A tile of the result in registers, from the operands where they lie."""
-    loops = {loop.name: loop for loop in chain.loops}
-    rows, columns = 1 << gemm_tile(machine, c.out.dtype).rows.bit_length() - 1, 2 * lanes         # sizes are multiples of powers of two more often
-    m, n, depth = [loops[name].hi for name in (c.rows[-1], c.columns[-1], c.sums[-1])]
-    whole = ("and", ("=", ("mod", str(n), str(columns)), "0"), ("=", ("mod", str(m), str(rows)), "0"))
-    fits = ("<=", ("*", str(depth), str(n)), str(2 * machine.cache_bytes[0] // DTYPES[c.out.dtype].bytes))
-    copies = draft.special(chain.names, ("and", fits, whole), "d")
-    batch = tuple([copies[name] for name in c.batch])
-    i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
-    if tuple(copies.values()) != (*batch, i, j, k):
-        draft.take("reorder", *batch, i, j, k)
-    io, ii, *_ = draft.take("split", i, rows)
-    draft.take("reorder", j, k, ii)
-    _, ji, *_ = draft.take("split", j, columns)
-    draft.take("reorder", ji, k, ii)
-    draft.take("reorder", k, ii, ji)
-    if threads:
-        draft.thread_two(*batch, io)
-    made = summed(draft, k, c.out.buffer, ii, ji, how="accumulate")
-    for name in (ji, *[n for n in made if n.startswith(f"{ji}_")]):
-        group, lane = draft.take("split", name, lanes)
-        draft.take("vectorize", lane)
-        draft.take("unroll", group)
-    draft.take("contract", k)
-    for name in (ii, *[n for n in made if n.startswith(f"{ii}_")]):
-        draft.take("unroll", name)
 
 
 def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int, threads: bool) -> None:

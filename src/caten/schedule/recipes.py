@@ -18,9 +18,10 @@ from .classify import Chain, Contraction, along_memory, chain_of, contraction, r
 from .convolution import convolution, pictures, single_places, slides
 from .draft import Draft
 from .gemm import gemm
-from .narrow import few, narrow, small
+from .narrow import few, narrow
 from .rows import ahead, are_rows, ask, rows_of_one
 from .script import apply, is_applied, recorded
+from .small import small
 from .streams import maps, maps_with_sums, sums_across, sums_along, sums_of_rows
 from .tiles import lanes_of
 from .transposes import transposes, transposition

@@ -59,8 +59,8 @@ def _has_threads(draft: Draft) -> bool:
 
 
 def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads: bool, at_once: int = SUMS_AT_ONCE, masks: bool = True) -> None:
-    """Vectors of partial sums along the innermost summed loop, `at_once` by default, added up by a fixed tree at its end. `masks`: the rest is vectors
-    with masks."""
+    """Vectors of partial sums along the innermost summed loop, `at_once` by default, added up by a fixed tree at its end. `masks`: the rest is
+    vectors with masks."""
     order = (*total.kept, *total.summed)
     if order != chain.names:
         draft.take("reorder", *order)
@@ -198,8 +198,8 @@ def _edge_across(draft: Draft, columns: str, rows: str, lanes: int) -> None:
 
 
 def sweep(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, count: int, around: tuple[str, ...] | None = None, masks: bool = True) -> str:
-    """Vectors along a loop, `count` at once, and what is left of it in vectors with masks or single ones; the arrays `sums` are added up in as many vectors, which a
-    tree adds up at the end. The name of the new loop, which is parallel where none of those `around` may be (None: no threads)."""
+    """Vectors along a loop, `count` at once, and what is left of it in vectors with masks or single ones; the arrays `sums` are added up in as many
+    vectors, which a tree adds up at the end. The name of the new loop, which is parallel where none of those `around` may be (None: no threads)."""
     outer, inner, *rest = cut(draft, loop, lanes * count)
     if around is not None and not draft.thread_two(*around):
         draft.thread(outer)

@@ -1,0 +1,92 @@
+"""The recipes for small products, where packing would cost more than it gains: tiles of the result in registers, from the operands where they lie.
+Each is a copy of the nest for the sizes that it is for."""
+from __future__ import annotations
+
+from functools import partial
+
+from ..core.dtypes import DTYPES, is_float
+from ..core.expr import Const, Var
+from ..core.program import Machine
+from .classify import Chain, Contraction, chain_of, contiguous_loop
+from .draft import Draft
+from .gemm import summed
+from .narrow import FEW_PRODUCTS, batch_size
+from .streams import masks_are_cheap
+from .tiles import gemm_tile
+
+VECTORS = 2                     # of a row of a tile
+
+
+def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
+    """Copies for products whose right operand fits the first cache, or nearly: one where tiles divide the result, and of many products, which are
+    small more often, one for all other sizes."""
+    loops = {loop.name: loop for loop in chain.loops}
+    i, j, k = loops[c.rows[-1]], loops[c.columns[-1]], loops[c.sums[-1]]
+    plain = all(loop.lo == Const(0, "i64") and isinstance(loop.hi, Var) for loop in (i, j, k))
+    if len(c.rows) + len(c.columns) + len(c.sums) > 3 or not plain or not is_float(c.out.dtype) or not machine.has_fma:
+        return
+    if contiguous_loop(draft.program, c.right, (*c.columns, *c.sums)) != j.name:
+        return
+    rows = 1 << gemm_tile(machine, c.out.dtype).rows.bit_length() - 1                         # sizes are multiples of powers of two more often
+    fits: tuple[object, ...] = ("<=", ("*", str(k.hi), str(j.hi)), str(2 * machine.cache_bytes[0] // DTYPES[c.out.dtype].bytes))
+    whole = ("and", ("=", ("mod", str(j.hi), str(VECTORS * lanes)), "0"), ("=", ("mod", str(i.hi), str(rows)), "0"))
+    draft.attempts(partial(_unpacked, c=c, chain=chain, cond=("and", fits, whole), rows=rows, lanes=lanes, threads=threads))
+    count = batch_size(c, chain)
+    if count is not None and masks_are_cheap(draft.program):
+        if machine.threads:                                               # which share each of few products
+            fits = ("and", fits, ("<=", str(FEW_PRODUCTS), count))
+        draft.attempts(partial(_ragged, c=c, chain=chain, cond=fits, rows=rows, lanes=lanes, threads=threads))
+
+
+def _special(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: int, threads: bool, ending: str) -> tuple[str, ...]:
+    """A copy of the nest whose rows are split: the loop over the rows of a tile, those over columns and sums, and those of the rows that are left."""
+    copies = draft.special(chain.names, cond, ending)
+    batch = tuple([copies[name] for name in c.batch])
+    i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
+    if tuple(copies.values()) != (*batch, i, j, k):
+        draft.take("reorder", *batch, i, j, k)
+    io, ii, *left = draft.take("split", i, rows)
+    draft.take("reorder", j, k, ii)
+    if threads:
+        draft.thread_two(*batch, io)
+    return ii, j, k, *left
+
+
+def _unpacked(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: int, lanes: int, threads: bool) -> None:
+    """Whole tiles."""
+    ii, j, k, *_ = _special(draft, c, chain, cond, rows, threads, "d")
+    _, ji, *_ = draft.take("split", j, VECTORS * lanes)
+    _tile(draft, c, (ii,), ji, k, lanes)
+
+
+def _ragged(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: int, lanes: int, threads: bool) -> None:
+    """Tiles, and what is left of the rows one by one."""
+    ii, j, k, _, left_j, left_k = _special(draft, c, chain, cond, rows, threads, "e")
+    _columns(draft, c, (ii,), j, k, lanes)
+    _columns(draft, c, (), left_j, left_k, lanes)
+
+
+def _columns(draft: Draft, c: Contraction, rows: tuple[str, ...], j: str, k: str, lanes: int) -> None:
+    """All columns of a tile's rows, or of one row: whole tiles, and what is left in vectors with masks."""
+    _, ji, left, *_ = draft.take("split", j, VECTORS * lanes)
+    _, left_k, *left_rows = chain_of(draft.loop(left)).names
+    _tile(draft, c, rows, ji, k, lanes)
+    _, lane = draft.take("split", left, lanes, "pad")
+    _tile(draft, c, tuple(left_rows), lane, left_k, lanes)
+
+
+def _tile(draft: Draft, c: Contraction, rows: tuple[str, ...], j: str, k: str, lanes: int) -> None:
+    """A tile of the result in registers, of as many columns as `j` counts."""
+    draft.take("reorder", k, *rows, j)
+    made = summed(draft, k, c.out.buffer, *rows, j, how="accumulate")
+    for name in (j, *[n for n in made if n.startswith(f"{j}_")]):
+        if draft.loop(name).hi == Const(lanes, "i64"):
+            draft.take("vectorize", name)
+            continue
+        group, lane = draft.take("split", name, lanes)
+        draft.take("vectorize", lane)
+        draft.take("unroll", group)
+    draft.take("contract", k)
+    for row in rows:
+        for name in (row, *[n for n in made if n.startswith(f"{row}_")]):
+            draft.take("unroll", name)
