@@ -87,3 +87,11 @@ def test_lines_far_outside_of_every_array_may_be_asked_for(compiler: str, flags:
     x, y = np.ones((3, 5), np.float32), np.zeros(5, np.float32)
     assert run(x, y, 3, 5) == 0
     assert (y == 3).all()
+
+
+@pytest.mark.parametrize(("place", "asked"), [("(vref Y 8 (j (* 8 i)))", "Y + j * N + 8 * i + 7"), ("(vref Z 8 ((* 8 i) j) 0)", "Z + j * M + 8 * i + 7"),
+                                              ("(aref Y j i)", "Y + j * N + i")])
+def test_of_a_vector_its_last_element_is_asked_for(place: str, asked: str) -> None:
+    text = CStyle().render(program(f"""(loop S (buffer Y f32 (M N) (0 1) inout) (buffer Z f32 (M N) (1 0) inout) (size M) (size N)
+      (kernel main (for j 0 M 1 serial (for i 0 (floordiv N 8) 1 serial (prefetch {place}) (setf (aref Y j i) 1.0)))))"""))
+    assert f"__builtin_prefetch({asked});" in text

@@ -205,8 +205,8 @@ class Local(Stmt, head="local"):
 
 
 class Prefetch(Stmt, head="prefetch"):
-    """`(prefetch place)`: ask for a place's cache line, with `(prefetch place write)` in order to write it; changes nothing. The place need not
-    exist."""
+    """`(prefetch place)`: ask for a place's cache line (of a vector, that of its last element), with `(prefetch place write)` in order to write it;
+    changes nothing. The place need not exist."""
 
     ref: Ref
     how: str = ""

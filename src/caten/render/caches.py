@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ..core.dtypes import DTYPES
 from ..core.node import Node
+from ..loop.affine import canonical
 from ..loop.statements import STREAM, WRITE, Aref, Prefetch, Setf, Vref
 from .code import ADD, MUL, Code, call
 from .expressions import Expressions
@@ -27,12 +28,15 @@ MACROS = """#if defined(__clang__)
 
 
 def prefetched(stmt: Prefetch, expressions: Expressions) -> Code:
-    """The request for a place. It need not exist: the compilers that have this builtin take any address. (Pointers to nothing are nothing that C
-    defines, but the same sum in integers takes clang a quarter of its time for gemm.)"""
+    """The request for a place, of a vector for its last element: where it lies in two lines, the first is that of the vector before. The place need
+    not exist: the compilers that have this builtin take any address. (Pointers to nothing are nothing that C defines, but the same sum in integers
+    takes clang a quarter of its time for gemm.)"""
     ref = stmt.ref
     assert isinstance(ref, (Aref, Vref))
-    view = expressions.views[ref.buffer]
-    at = expressions.value(offset(ref.index, view.shape, view.order, view.strides)).at(MUL if view.packed else ADD)
+    view, index = expressions.views[ref.buffer], list(ref.index)
+    if isinstance(ref, Vref):
+        index[ref.axis] = canonical(index[ref.axis] + (ref.count - 1))
+    at = expressions.value(offset(tuple(index), view.shape, view.order, view.strides)).at(MUL if view.packed else ADD)
     address = f"{expressions.mention(ref.buffer)} + {at}{' / 2' if view.packed else ''}"
     return call("__builtin_prefetch", Code(address), *([Code("1")] if stmt.how == WRITE else []))
 
