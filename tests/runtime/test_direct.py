@@ -106,6 +106,7 @@ def test_what_is_merely_valid_goes_the_long_way_to_the_same_result(mix: tuple[Ca
 @pytest.mark.parametrize(("code", "wrong"), [
     ("E700", lambda call, x, y: call(x, 1.0, 1)), ("E700", lambda call, x, y: call(x, 1.0, 1, 1, y)), ("E700", lambda call, x, y: call(x, 1.0, 1, 1, a=1.0)),
     ("E700", lambda call, x, y: call(x, 1.0, 1, 1, b=1)), ("E701", lambda call, x, y: call([1.0], 1.0, 1, 1)),
+    ("E701", lambda call, x, y: call(np.ndarray, 1.0, 1, 1)),
     ("E702", lambda call, x, y: call(x.astype(">f8"), 1.0, 1, 1)), ("E702", lambda call, x, y: call(x.view("M8[s]"), 1.0, 1, 1)),
     ("E702", lambda call, x, y: call(x.view(np.int64), 1.0, 1, 1)), ("E703", lambda call, x, y: call(x[0], 1.0, 1, 1)),
     ("E704", lambda call, x, y: call(x, 1.0, 1, 1, out=y[:, :3])), ("E708", lambda call, x, y: call(x, "1", 1, 1)),

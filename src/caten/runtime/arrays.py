@@ -31,7 +31,7 @@ def as_array(value: Any, argument: Argument, op: str) -> Array:
         return np.asarray(memoryview(value))
     except (TypeError, ValueError, BufferError):
         pass
-    if hasattr(value, "__dlpack__"):
+    if hasattr(value, "__dlpack__") and not isinstance(value, type):
         if hasattr(value, "__dlpack_device__") and int(value.__dlpack_device__()[0]) not in (1, 3):       # kDLCPU, kDLCUDAHost
             raise error("E714", f"{op}: {name} does not lie in main memory", hint="copy it there first")
         try:
