@@ -64,6 +64,19 @@ def test_a_form_is_within_its_bound(fn: str, a: Arithmetic) -> None:
     assert apart[worst] <= allowed(fn, a, exact), f"{fn} of {[v[worst] for v in args]}: {got[worst]!r}, not {expected[worst]!r}: {apart[worst]} steps"
 
 
+@pytest.mark.parametrize("fn", ["sin", "cos"])
+def test_a_sine_of_float32_is_as_near_as_the_table_says(fn: str) -> None:
+    """Closer than whole steps tell: what the reduction loses is half a unit."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(-most, most, 200_000) for most in (2.0, 100.0, 32768.0)]).astype(np.float32)
+    exact = getattr(np, fn)(x.astype(np.float64))
+    got = compute(expanded(fn, Arithmetic("f32")), {"x": x}).astype(np.float64)
+    apart = np.abs(got - exact) / np.ldexp(1.0, np.frexp(exact)[1] - 24)
+    bound = table.measured(fn, "f32", fast=False)
+    assert bound is not None
+    assert apart.max() <= bound
+
+
 @pytest.mark.parametrize(("fn", "a"), [c for c in CASES if not c.values[1].fast])
 def test_the_sign_of_zero_is_right(fn: str, a: Arithmetic) -> None:
     values = [np.array([0.0, -0.0, 1.0, math.inf, -math.inf], evaluate.numpy_type(a.dtype))]

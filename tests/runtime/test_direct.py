@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten.core.dtypes import DTYPES
+from caten.core.dtypes import DTYPES, is_packed
 from caten.core.numpy_types import numpy_dtype
 from caten.errors import CatenError
 from caten.runtime import attach
@@ -196,6 +196,10 @@ def test_a_library_without_direct_functions_is_called_the_long_way(native: Nativ
     assert isinstance(found, Callable)
     for _ in range(3):
         assert found(np.array([4], np.int32))[0].tolist() == [-4]
+
+
+def test_the_table_of_element_types_has_all_that_numpy_has() -> None:
+    assert set(ELEMENTS) == {d.name for d in DTYPES.values() if d.numpy in (d.kind, f"{d.kind}{d.bits}") and not is_packed(d.name)}
 
 
 @pytest.mark.parametrize("dtype", ELEMENTS)

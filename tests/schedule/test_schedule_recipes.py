@@ -265,6 +265,17 @@ def test_a_batched_product_threads_over_the_batch() -> None:
     assert_same(before, after, ((2, 7, 17, 3), (0, 1, 1, 1), (2, 12, 32, 5), (2, 9, 37, 4), (3, 8, 24, 1), (2, 3, 7, 0)))
 
 
+def test_what_is_left_of_a_row_times_one_column_is_single_vectors() -> None:
+    before = program("""(for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial
+      (incf (aref C i j) (* (aref A i p) (aref B p j))))))""", """(size M) (size N) (size K)
+      (buffer A f32 (M K) (0 1) in) (buffer B f32 (K N) (0 1) in) (buffer C f32 (M N) (0 1) inout)""", AVX2)
+    after = scheduled(before)
+    fact = after.first(Schedule)
+    assert fact is not None
+    assert {("split", "pst", "8"), ("vectorize", "psti")} <= {tuple(map(str, step)) for step in fact.steps}
+    assert_same(before, after, ((3, 1, 57), (2, 1, 16), (2, 1, 24), (2, 1, 7), (1, 1, 0)))
+
+
 def test_threads_share_each_of_few_products() -> None:
     before = program("""(for b 0 L 1 serial (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial
       (incf (aref C b i j) (* (aref A b i p) (aref B b p j)))))))""", """(size L) (size M) (size N) (size K)

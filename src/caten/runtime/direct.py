@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.dtypes import DTYPES, is_packed
+from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Op, Var
 from ..core.formula import formula
 from ..render.names import PYTHON
 from .extents import GREATEST_SIZE
 
 ROW_MAJOR, COLUMN_MAJOR, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400       # flags of numpy's arrays
-# Element types of arrays, in the order of `ct_Python.elements`.
-ELEMENTS = tuple([d.name for d in DTYPES.values() if d.numpy in (d.kind, f"{d.kind}{d.bits}") and not is_packed(d.name)])
+# Element types of arrays in the order of `ct_Python.elements`, which libraries know: new ones only at the end.
+ELEMENTS = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "c64", "c128")
 # How the C interface passes a scalar.
 C_TYPES: dict[str, str] = {
     "bool": "uint8_t", "i4": "int8_t", "u4": "uint8_t", "f16": "uint16_t", "bf16": "uint16_t",

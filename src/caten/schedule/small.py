@@ -7,6 +7,7 @@ from functools import partial
 from ..core.dtypes import DTYPES, is_float
 from ..core.expr import Const, Var
 from ..core.program import Machine
+from ..errors import error
 from .classify import Chain, Contraction, chain_of, contiguous_loop
 from .draft import Draft
 from .gemm import summed
@@ -61,14 +62,20 @@ def _unpacked(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ..
 
 def _ragged(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: int, lanes: int, threads: bool) -> None:
     """Tiles, and what is left of the rows one by one."""
-    ii, j, k, _, left_j, left_k = _special(draft, c, chain, cond, rows, threads, "e")
+    ii, j, k, *left = _special(draft, c, chain, cond, rows, threads, "e")
+    if not left:
+        raise error("E510", f"no rows are left of the tiles of '{ii}'")
+    _, left_j, left_k = left
     _columns(draft, c, (ii,), j, k, lanes)
     _columns(draft, c, (), left_j, left_k, lanes)
 
 
 def _columns(draft: Draft, c: Contraction, rows: tuple[str, ...], j: str, k: str, lanes: int) -> None:
     """All columns of a tile's rows, or of one row: whole tiles, and what is left in vectors with masks."""
-    _, ji, left, *_ = draft.take("split", j, VECTORS * lanes)
+    _, ji, *rest = draft.take("split", j, VECTORS * lanes)
+    if not rest:
+        raise error("E510", f"no columns are left of the tiles of '{ji}'")
+    left = rest[0]
     _, left_k, *left_rows = chain_of(draft.loop(left)).names
     _tile(draft, c, rows, ji, k, lanes)
     _, lane = draft.take("split", left, lanes, "pad")

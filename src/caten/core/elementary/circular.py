@@ -88,7 +88,7 @@ def _reduced(a: Arithmetic, x: Expr) -> Angle:
     n = shifted - a.rounder
     high, middle, low = [float.fromhex(part) for part in HALF_PI[a.dtype]]
     first = a.mad(n, a.at(-high), x)                              # exact: close multiples of the last bit of π/2
-    r = first - n * middle                                        # rounded twice, so that the difference of r and `first` is exact
+    r = first - n * middle                                        # rounded twice, not fused: so r - first is exact
     less = a.mad(n, a.at(low), a.mad(n, a.at(middle), r - first))
     return Angle(shifted, r, less)
 
