@@ -116,7 +116,8 @@ def with_last_steps(node: LoopProgram, seed: int, counts: Counter[str]) -> tuple
     for loop in [f.name for f in loops_in(node)][:6]:
         for buffer in sorted({n.buffer for k in node.kernels for n in k.unique() if isinstance(n, Aref | Vref)}):
             ahead = ("prefetch", loop, buffer, "2", *pick(rng, [(), ("write",)]))
-            for step in (("stage", loop, buffer, "tree", "stack", loop), ("stream", loop, buffer), ahead):
+            at = ("prefetch_at", loop, pick(rng, [f.name for f in loops_in(node)]), buffer, "1")
+            for step in (at, ("stage", loop, buffer, "tree", "stack", loop), ("stream", loop, buffer), ahead):
                 try:
                     node = script.apply(node, [step])
                 except CatenError as refused:
@@ -148,7 +149,7 @@ def test_random_schedules_keep_the_meaning(nightly: bool) -> None:
     kinds = ("split", "reorder", "unroll", "hoist", "vectorize", "parallel", "stage", "specialize", "pad", "fuse", "fission", "read", "accumulate", "partial")
     kinds += ("transpose", "widen", "merge", "inline", "compute_at", "write") if nightly else ()     # they fit few nests
     assert all(counts[kind] > 0 for kind in kinds), counts
-    assert all(counts[kind] > 0 for kind in ("prefetch", "stream", "tree")), counts
+    assert all(counts[kind] > 0 for kind in ("prefetch", "prefetch_at", "stream", "tree")), counts
 
 
 def test_the_net_catches_a_block_of_the_wrong_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,9 @@ MATMUL = "(for i 0 M 1 serial (for j 0 K 1 serial (for p 0 N 1 serial (incf (are
 ROWS = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref w i) (aref A i j))))"
 ONE = "(for j 0 N 1 serial (setf (aref v j) (aref u j)))"
 BLOCK = "(for i 0 6 1 serial (for j 0 8 1 serial (setf (aref S i j) (aref R j i))))"
+COPIED = "(split i 4 pad) (split p 8 min) (reorder io po j pi ii) (stage j A read scratch pi ii)"
+FILLED = "(for j 0 N 1 serial (setf (aref t j) (aref A i j)))"
+USED = "(for k 0 N 1 serial (incf (aref w i) (aref t k)))"
 EIGHT = "(for j 0 8 1 serial (setf (aref R j 0) x))"
 PAIR = "(for j 0 N 1 serial (setf (aref v j) (aref u j))) (for k 0 N 1 serial (incf (aref s) (aref v k)))"
 STAGES = "(local t f32 (N) scratch) (for j 0 N 1 serial (setf (aref t j) (* x (aref u j)))) (for k 0 N 1 serial (setf (aref v k) (aref t k)))"
@@ -165,6 +168,30 @@ REFUSALS = (
      "prefetch j R: the index of (aref R k 0) has a name that is given inside 'j'"),
     ("E530", "(prefetch j R 1)", "(for j 0 8 (+ 1 (max 0 (cast i64 (aref Q 0)))) serial (if (< 0 N) ((setf (aref R j 0) x))))",
      "prefetch j R: the step of 'j' reads memory"),
+    # prefetch_at
+    ("E503", "(prefetch_at j u 4)", ONE, "(prefetch_at j u 4): 3 words do not fit (prefetch_at LOOP LOOP BUFFER COUNT)"),
+    ("E530", "(prefetch_at i p A 1)", MATMUL, "prefetch_at i A: 'i' is not inside 'p'"),
+    ("E530", "(prefetch_at p p A 1)", MATMUL, "prefetch_at p A: 'p' is not inside 'p'"),
+    ("E530", "(prefetch_at p i A 1)", MATMUL, "prefetch_at p A: 'p' reads no copy of A"),
+    ("E530", f"{COPIED} (prefetch_at pi io A 0)", MATMUL, "prefetch_at pi A: a distance is from 1 to 1024 iterations, not 0"),
+    ("E530", f"{COPIED} (prefetch_at pi io A 1025)", MATMUL, "prefetch_at pi A: a distance is from 1 to 1024 iterations, not 1025"),
+    ("E530", f"{COPIED} (prefetch_at pi io B 1)", MATMUL, "prefetch_at pi B: 'pi' reads no copy of B"),
+    ("E530", f"{COPIED} (prefetch_at pi_r io A 1)", MATMUL, "prefetch_at pi_r A: 'pi_r' reads no copy of A"),
+    ("E530", f"{COPIED} (prefetch_at pi j A 1)", MATMUL, "prefetch_at pi A: 'pi' reads no copy of A"),
+    ("E530", f"{COPIED} (prefetch_at j io A 1)", MATMUL, "prefetch_at j A: the length of 'pi' is not constant"),
+    ("E530", "(split j 4 min) (reorder i jo p ji) (stage p A read scratch p) (prefetch_at p jo A 1)", MATMUL, "prefetch_at p A: (aref A i p) does not move with 'jo'"),
+    ("E530", "(split i 20 pad) (split p 8 pad) (reorder io po j pi ii) (stage j A read scratch pi ii) (prefetch_at j io A 1)", MATMUL,
+     "prefetch_at j A: an iteration would ask for more than 16 places"),
+    ("E530", f"{COPIED} (vectorize ii) (prefetch_at pi io A 1)", MATMUL.replace("(aref B p j)", "x").replace("(aref C i j)", "(aref w i)"),
+     "prefetch_at pi A: 'pi' reads no copy of A"),
+    ("E530", "(prefetch_at k i A 1)", f"(for i 0 M 1 serial (local t f32 (N) scratch) {FILLED} {FILLED.replace('j', 'l').replace('A i', 'A 0')} {USED})",
+     "prefetch_at k A: 'k' reads more than one copy of A: (aref A i k), (aref A 0 k)"),
+    ("E530", "(prefetch_at k i A 1)", f"(for i 0 M 1 serial (local t f32 (N) scratch) (for j 0 N 1 serial (let m i64 (mod i M)) (setf (aref t j) (aref A m j))) {USED})",
+     "prefetch_at k A: the index of (aref A m k) has the name 'm', which 'k' does not know"),
+    ("E530", "(prefetch_at k i A 1)", f"(for i 0 M (+ 1 (max 0 (cast i64 (aref Q 0)))) serial (local t f32 (N) scratch) {FILLED} {USED})",
+     "prefetch_at k A: the step of 'i' reads memory"),
+    ("E530", "(prefetch_at k i u 1)", "(for i 0 M 1 serial (local t f32 (N) scratch) (for j 0 N 1 serial (setf (aref t j) (aref u (mod (cast i64 (aref Q j)) N))))"
+     f" {USED})", "prefetch_at k u: the index of (aref u (mod (cast i64 (aref Q k)) N)) reads memory"),
     # stream
     ("E531", "(stream j A)", ONE, "stream j A: 'j' does not use it"),
     ("E531", "(stream j v)", ONE, "stream j v: 'j' stores no whole vector to v that is not streamed already; vectorize first"),
@@ -268,7 +295,6 @@ REFUSALS = (
     ("E515", "(stage j w begin register)", begun(BLANK, where="(- (- M 1) i_2)"), "(- (- M 1) i_2) is not counted by digits"),
     ("E515", "(stage j w begin register)", begun(BLANK, hi="(- M 1)"), "'i_2' does not reach all elements"),
     ("E515", "(stage j w begin register)", begun(BLANK, around="(if (< (* 2 i_2) M) ({}))"), "'j' runs only where (< (* 2 i_2) M)"),
-    ("E515", "(split j 4 min) (reorder jo i_2 ji) (stage ji w begin register)", begun(BLANK, cond="(< (* 2 i_2) M)"), "where (< (* 2 i_2) M) fails, nothing is added"),
     ("E515", "(stage j w begin register)", begun(BLANK, beside="(setf (aref v 0) (aref w i_2))"), "w is used beside 'j', too"),
     # flatten
     ("E533", "(flatten A)", ROWS, "flatten A: there is no local array 'A'; these are: none"),

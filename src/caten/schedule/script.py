@@ -25,6 +25,7 @@ from .primitives.pad import pad
 from .primitives.parallel import parallel
 from .primitives.precompute import precompute
 from .primitives.prefetch import prefetch
+from .primitives.prefetch_at import prefetch_at
 from .primitives.reorder import reorder
 from .primitives.separate import separate
 from .primitives.specialize import specialize
@@ -83,6 +84,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "stage": Primitive(stage, ("loop", "buffer", HOWS, ("register", "stack", "scratch", "shared")), (), "loop"),
     "precompute": Primitive(precompute, ("buffer",)),
     "prefetch": Primitive(prefetch, ("loop", "buffer", "count"), (("write",),)),
+    "prefetch_at": Primitive(prefetch_at, ("loop", "loop", "buffer", "count")),
     "stream": Primitive(stream, ("loop", "buffer")),
     "contract": Primitive(contract, ("loop",)),
     "transpose": Primitive(transpose, ("loop", "loop")),

@@ -7,7 +7,7 @@ from ..loop.groups import BOUND, has_barrier
 from ..loop.statements import Local, LoopProgram
 from .nests import loops_in, refusal
 
-KEEP_ORDER = ("stage", "unroll", "contract", "prefetch")         # and so may change what is between barriers
+KEEP_ORDER = ("stage", "unroll", "contract", "prefetch", "prefetch_at")       # and so may change what is between barriers
 OF_BUFFERS = ("inline", "compute_at")
 
 

@@ -1,0 +1,135 @@
+"""prefetch_at: ask, while copies are used, for what will be copied next."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice, product
+
+from ...core.dtypes import DTYPES
+from ...core.expr import Const, Expr, Var
+from ...core.node import Node, substitute
+from ...errors import CatenError
+from ...loop.affine import canonical
+from ...loop.statements import Aref, For, Let, Local, LoopProgram, Prefetch, Setf, Transpose
+from ..classify import fastest_axis
+from ..nests import Refusing, accesses, enclosing, find, loops_in, mentions, reads_memory, refusal, replaced, stride_in, writes
+from .prefetch import MAX_DISTANCE
+
+LINE = 64                     # bytes that memory sends at once
+MOST = 16                     # places that an iteration asks for
+
+
+def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance: int) -> LoopProgram:
+    """At the beginning of each iteration of the first LOOP, which reads a copy of BUFFER (`stage … read`), the place of BUFFER is asked for whose
+    copy the same iteration will read COUNT iterations of the second LOOP later, which is around both: memory then answers while there is
+    something to compute. What lies side by side in memory is asked for once for each cache line, from its end. Loops between the two
+    that the place does not move with would ask for the same again; of the places that differ otherwise, their iterations ask for one each,
+    in turn. Before `vectorize`.
+
+        (prefetch_at p io B 1)
+        (for io 0 M 1 serial                                      (for io 0 M 1 serial
+          (local B_tile f32 (8 4 8) scratch)                        (local B_tile f32 (8 4 8) scratch)
+          (for p_r … (for y_r … (for x_r …                          (for p_r … (for y_r … (for x_r …
+            (setf (aref B_tile p_r y_r x_r)                            (setf (aref B_tile p_r y_r x_r)
+                  (aref B p_r (+ (* 4 io) y_r) x_r)))))                      (aref B p_r (+ (* 4 io) y_r) x_r)))))
+          (for j 0 N 1 serial                               ->      (for j 0 N 1 serial
+            (for p 0 8 1 serial                                       (for p 0 8 1 serial
+                                                                        (prefetch (aref B p (+ (+ (* 4 io) (mod j 4)) 4) 7))
+              (for y 0 4 1 serial                                       (for y 0 4 1 serial
+                (for x 0 8 1 serial … (aref B_tile p y x)))))             (for x 0 8 1 serial … (aref B_tile p y x)))))
+    """
+    step = f"prefetch_at {at} {buffer}"
+
+    def refuse(reason: str, hint: str | None = None) -> CatenError:
+        return refusal("E530", step, reason, hint)
+
+    inner, outer = find(program, at, step), find(program, loop, step)
+    around = enclosing(program, inner)
+    if outer not in around:
+        raise refuse(f"'{at}' is not inside '{loop}'")
+    if not 1 <= distance <= MAX_DISTANCE:
+        raise refuse(f"a distance is from 1 to {MAX_DISTANCE} iterations, not {distance}")
+    if reads_memory(outer.step):
+        raise refuse(f"the step of '{loop}' reads memory")
+    place = _copied(program, outer, inner, buffer, refuse)
+    if not mentions(place, (loop,)):
+        raise refuse(f"{place} does not move with '{loop}'")
+    place = place.replace(index=tuple([substitute(i, {Var(loop, "i64"): canonical(Var(loop, "i64") + outer.step * distance)}) for i in place.index]))
+    moving = [n for n in loops_in(inner.body) if mentions(place, (n.name,))]
+    for n in moving:
+        if not isinstance(n.lo, Const) or not isinstance(canonical(n.hi - n.lo), Const) or n.step != Const(1, "i64"):
+            raise refuse(f"the length of '{n.name}' is not constant")
+    axis = fastest_axis(program, place)
+    assert axis is not None                                          # it moves, so there is an index
+    along = [n for n in moving if all(i == axis or not mentions(x, (n.name,)) for i, x in enumerate(place.index))]
+    apart = [n for n in moving if n not in along]
+    idle = [n for n in around[around.index(outer) + 1:] if not mentions(place, (n.name,)) and n.lo == Const(0, "i64")]
+    spots = _in_turn(apart, Var(idle[-1].name, "i64")) if idle else _all(apart)
+    asked = [line.replace(index=tuple([canonical(substitute(i, spot)) for i in line.index])) for spot in spots for line in _lines(place, axis, along)]
+    if len(asked) > MOST:
+        raise refuse(f"an iteration would ask for more than {MOST} places")
+    return replaced(program, inner, inner.replace(body=(*map(Prefetch, asked), *inner.body)))
+
+
+def _copied(program: LoopProgram, outer: For, inner: For, buffer: str, refuse: Refusing) -> Aref:
+    """The place of a buffer whose copy is read in a loop, in the loops around that reading."""
+    locals_ = {n.name for n in outer.unique() if isinstance(n, Local)}
+    stored, places = {w.ref for w in writes(inner) if not isinstance(w, Transpose)}, dict[Aref, None]()
+    for store in [n for n in outer.unique() if isinstance(n, Setf)]:
+        sources = [n for n in store.value.unique() if isinstance(n, Aref) and n.buffer == buffer]
+        if not sources or not isinstance(store.ref, Aref) or store.ref.buffer not in locals_ - {buffer}:
+            continue
+        names = [i.name for i in store.ref.index if isinstance(i, Var)]
+        if len(set(names)) < len(store.ref.index):
+            continue                                                 # not each cell is an iteration of its own
+        for use in accesses(inner, store.ref.buffer):
+            if isinstance(use, Aref) and use not in stored:
+                known: dict[Node, Expr] = dict(zip(store.ref.index, use.index, strict=True))
+                places |= dict.fromkeys([n.replace(index=tuple([canonical(substitute(i, known)) for i in n.index])) for n in sources])
+    if not places:
+        raise refuse(f"'{inner.name}' reads no copy of {buffer}", "stage it before, and vectorize afterwards")
+    if len(places) > 1:
+        raise refuse(f"'{inner.name}' reads more than one copy of {buffer}: {', '.join([str(p) for p in list(places)[:3]])}")
+    (place,) = places
+    if any(reads_memory(i) for i in place.index):
+        raise refuse(f"the index of {place} reads memory")
+    there = {n.name for n in (*enclosing(program, inner), inner, *loops_in(inner.body))}
+    elsewhere = {n.name for n in outer.unique() if isinstance(n, For | Let)} - there
+    for name in [n.name for n in place.unique() if isinstance(n, Var) and n.name in elsewhere]:
+        raise refuse(f"the index of {place} has the name '{name}', which '{inner.name}' does not know")
+    return place
+
+
+def _length(loop: For) -> int:
+    extent = canonical(loop.hi - loop.lo)
+    assert isinstance(extent, Const)
+    return int(extent.value)
+
+
+def _lines(place: Aref, axis: int, along: Sequence[For]) -> list[Aref]:
+    """A place for each line of what loops along memory visit, the last first; the last alone where how far they go is not a number."""
+    last, span = place.index[axis], 1
+    strides = [stride_in(last, n.name) for n in along]
+    for n, stride in zip(along, strides, strict=True):
+        last = substitute(last, {Var(n.name, "i64"): n.lo if stride is not None and stride < 0 else canonical(n.hi - 1)})
+        span += abs(stride or 0) * max(0, _length(n) - 1)
+    if None in strides:
+        span = 1
+    elements = LINE // max(1, DTYPES[place.dtype].bytes)
+    backs = range(0, span, elements)[:MOST + 1]
+    return [place.replace(index=tuple([canonical(last - back) if i == axis else x for i, x in enumerate(place.index)])) for back in backs]
+
+
+def _all(apart: Sequence[For]) -> list[dict[Node, Expr]]:
+    """Every value of loops."""
+    values = [[canonical(n.lo + k) for k in range(_length(n))] for n in apart]
+    return [dict(zip([Var(n.name, "i64") for n in apart], spot, strict=True)) for spot in islice(product(*values), MOST + 1)]
+
+
+def _in_turn(apart: Sequence[For], turn: Expr) -> list[dict[Node, Expr]]:
+    """The values of loops in the iteration of that number; behind the last the first follows."""
+    spot: dict[Node, Expr] = {}
+    for n in reversed(apart):
+        length = _length(n)
+        spot[Var(n.name, "i64")] = canonical(n.lo + turn % length) if length > 1 else n.lo
+        turn = turn // length if length > 1 else turn
+    return [spot]
