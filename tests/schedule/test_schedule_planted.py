@@ -32,12 +32,12 @@ def unasked(program: LoopProgram, array: str, refuse: Callable[..., CatenError])
     return Produced(local, around, made, readers, ())
 
 
-def unproven(program: LoopProgram, found: For, ref: Aref, axes: Any, guards: Any, fn: str, shape: Any,
+def unproven(program: LoopProgram, found: For, ref: Aref, axes: Any, fn: str, shape: Any,
              right: Callable[..., Any] = stage.beginning) -> tuple[LoopProgram, Expr]:
     """The first sum of each element, whichever elements there are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(beginnings, "obstacle_to_cover", lambda *_: None)
-        made: tuple[LoopProgram, Expr] = right(program, found, ref, axes, guards, fn, shape)
+        made: tuple[LoopProgram, Expr] = right(program, found, ref, axes, fn, shape)
     return made
 
 
@@ -58,6 +58,7 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "compute_at: what is read in between is not asked": ("compute_at", "compute_at.produced", unasked),
     "stage: a tile is taken to be set": ("stage", "stage._Staged._is_set", lambda tile, stmts, context: True),
     "stage: elements without a first sum are not seen": ("stage", "stage.beginning", unproven),
+    "stage: elements that a condition leaves out are not seen": ("stage", "stage._Staged._leaves_out", lambda tile, cond: False),
     "stage: cells that meet are not seen": ("stage", "staging.obstacle_to_one_to_one", lambda ref, axes, extents, context: None),
     "specialize: a size is taken for another": (
         "specialize", "specialize.equalities", lambda cond, find=specialize.equalities: [(v, index(c.value + 1)) for v, c in find(cond)]),

@@ -14,8 +14,7 @@ from ..loop.statements import ZERO, Aref, For, If, LoopProgram, Setf, Stmt, Vref
 from .nests import context_at, largest, mentions, reads_memory, replaced, stride_in, trail
 
 
-def beginning(program: LoopProgram, found: For, ref: Aref, axes: Sequence[For], guards: Sequence[Expr], fn: str,
-              shape: tuple[Expr, ...]) -> tuple[LoopProgram, Expr]:
+def beginning(program: LoopProgram, found: For, ref: Aref, axes: Sequence[For], fn: str, shape: tuple[Expr, ...]) -> tuple[LoopProgram, Expr]:
     """The program without the nest that sets the whole array of `ref` to the neutral value of `fn`, and the condition, inside the loops around
     `found`, that tells the first of the sums over `axes` that an element gets. Where there is no such sum, the nest stays. Raises ValueError with
     the reason where an element may get no first sum, or two."""
@@ -31,7 +30,7 @@ def beginning(program: LoopProgram, found: For, ref: Aref, axes: Sequence[For], 
     for loop in sums:
         if not _is_of_the_call(program, (loop.lo, loop.hi)) or not is_const(loop.step, 1):
             raise ValueError(f"'{loop.name}' does not sum the same for every element")
-    reason = obstacle_to_cover(ref, shape, [*[loop for loop in around if loop not in sums], *axes], guards, context)
+    reason = obstacle_to_cover(ref, shape, [*[loop for loop in around if loop not in sums], *axes], context)
     if reason is not None:
         raise ValueError(reason)
     needed = [*map(_not, conds),
@@ -43,8 +42,8 @@ def beginning(program: LoopProgram, found: For, ref: Aref, axes: Sequence[For], 
     return replaced(program, blank, *stays), _joined("and", first) if first else TRUE
 
 
-def obstacle_to_cover(ref: Aref, shape: tuple[Expr, ...], loops: Sequence[For], guards: Sequence[Expr], context: Context) -> str | None:
-    """Why nested loops with conditions do not use each element of an array exactly once; None where each index is a number whose digits are loops:
+def obstacle_to_cover(ref: Aref, shape: tuple[Expr, ...], loops: Sequence[For], context: Context) -> str | None:
+    """Why nested loops do not use each element of an array exactly once; None where each index is a number whose digits are loops:
     a digit counts as many as there are above the next, or, in the last tile, as many as are left."""
     for loop in loops:
         if not is_const(loop.lo, 0) or not is_const(loop.step, 1):
@@ -58,7 +57,7 @@ def obstacle_to_cover(ref: Aref, shape: tuple[Expr, ...], loops: Sequence[For], 
         if reason is not None:
             return reason
         context = context.given(Op("lt", (i, extent)))
-    return next((f"where {cond} fails, nothing is added" for cond in guards if not context.proves(cond)), None)
+    return None
 
 
 def _not_all(value: Expr, count: Expr, digits: list[tuple[int, For]], context: Context) -> str | None:

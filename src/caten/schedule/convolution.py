@@ -84,11 +84,13 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool, s
     before = _locals(draft)
     right = draft.take("stage", oio, c.right.buffer, "read", "scratch", ci, *window, *inside)
     (packed,) = _locals(draft) - before
-    sums = summed(draft, ci, c.out.buffer, oii, *inside)
+    sums = summed(draft, ci, c.out.buffer, oii, *inside, asking=True)
     tiles = sorted(_locals(draft) - before)
-    if threads and not draft.thread(*c.batch) and draft.thread(*around):
+    if threads and not draft.thread(*c.batch) and draft.thread_two(*around):
         draft.thread(left[0])
     copy = _without_conditions(draft, around[0], packed, inside[-1])
+    asking = (ci, *window)[-2:] if window and has_constant_extent(chain_of(draft.loop(ci)), window[-1]) else (ci, *window)[-1:]
+    draft.tries(("prefetch_at", asking[0], around[-2:][0], c.right.buffer, 1))
     _windows_as_vectors(draft, c, [n for n in right if n.startswith(f"{inside[-1]}_r")], window, inside, tile.lanes)
     adding = [n for n in sums if n.startswith(f"{inside[-1]}_w") and not is_rare(n, sums)]
     cells = [_nest(draft, n, len(inside)) for n in (inside[-1], *sums) if n == inside[-1] or n.startswith((f"{inside[-1]}_z", f"{inside[-1]}_s"))]
@@ -128,7 +130,7 @@ def _tiled(draft: Draft, c: Contraction, cells: int, several: bool) -> tuple[tup
         return (*c.columns[:-1], xo), (xi,)
     xo, xi = draft.take("split", column, _width(draft), "pad")
     yo, yi = draft.take("split", line, cells // _width(draft), "pad")
-    return (yo, *others, xo), (yi, xi)                       # many lines are more work to share than one image
+    return (*others, yo, xo), (yi, xi)
 
 
 def _locals(draft: Draft) -> set[str]:

@@ -11,8 +11,9 @@ from math import prod
 from ..core.dtypes import is_float
 from ..core.expr import Const
 from ..core.program import Machine
+from ..errors import error
 from ..loop.affine import canonical
-from ..loop.statements import Aref, Local, Vref
+from ..loop.statements import Aref, If, Local, Vref
 from .classify import Contraction, contiguous_loop
 from .draft import Draft
 from .nests import loops_in
@@ -79,13 +80,19 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool, shared: 
         draft.attempts(partial(_written_out, name=ki, count=count))
 
 
-def summed(draft: Draft, loop: str, buffer: str, *axes: str, how: str = "partial") -> tuple[str, ...]:
+def summed(draft: Draft, loop: str, buffer: str, *axes: str, how: str = "partial", asking: bool = False) -> tuple[str, ...]:
     """Sums in registers; where a nest before only sets what they are added to, the first of them does, and they are staged as `how` says where there
-    is no such nest. The new loops."""
+    is no such nest, or where, unless `asking`, conditions would stay around the sum. The new loops."""
     before = {loop.name for loop in loops_in(draft.program)}
-    if not draft.tries(("stage", loop, buffer, "begin", "register", *axes)):
+    if not draft.attempts(partial(_begun, loop=loop, buffer=buffer, axes=axes, asking=asking)):
         draft.take("stage", loop, buffer, how, "register", *axes)
     return tuple([loop.name for loop in loops_in(draft.program) if loop.name not in before])
+
+
+def _begun(draft: Draft, loop: str, buffer: str, axes: tuple[str, ...], asking: bool) -> None:
+    draft.take("stage", loop, buffer, "begin", "register", *axes)
+    if not asking and any(isinstance(n, If) for n in draft.loop(loop).unique()):
+        raise error("E511", f"a condition is asked for every product of '{loop}'")
 
 
 def _written_out(draft: Draft, name: str, count: int) -> None:

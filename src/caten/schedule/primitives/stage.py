@@ -58,7 +58,7 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
             (incf (aref s) (aref A po pi))))        ->    (for po … (for pi … (incf (aref s_part pi) (aref A po pi))))
                                                           (for pi_w 0 4 1 serial (incf (aref s) (aref s_part pi_w)))
     begin: the same, but the first tile that an element gets sets it; the nest before that set all elements to the neutral value goes, or stays
-    for calls without such a tile.
+    for calls without such a tile. Conditions that leave out elements stay around the sum, whose tile keeps the neutral value for these.
         (stage i w begin register i)
         (for i 0 M 1 serial (setf (aref w i) 0.0))        (if (<= N 0) ((for i 0 M 1 serial (setf (aref w i) 0.0))))
         (for jo 0 N 1 serial                              (for jo 0 N 1 serial
@@ -127,12 +127,22 @@ class _Staged(Tile):
         return (*before, *self._add(tile, fn))
 
     def begin(self) -> tuple[Stmt, ...]:
+        self.guards = tuple([cond for cond in self.guards if not self._leaves_out(cond)])
         before, tile, fn = self._parts()
         try:
-            self.program, self.first = beginning(self.program, self.found, self.ref, self.axes, self.guards, fn, self.shape)
+            self.program, self.first = beginning(self.program, self.found, self.ref, self.axes, fn, self.shape)
         except ValueError as problem:
             raise self.refuse(f"{problem}; use partial") from None
         return (*before, *self._add(tile, fn))
+
+    def _leaves_out(self, cond: Expr) -> bool:
+        """May a condition fail for an element that exists? Then it stays around the sum, and the tile keeps the neutral value there."""
+        context = self.context
+        for loop in self.axes:
+            context = context.inside(loop)
+        for i, extent in zip(self.ref.index, self.shape, strict=True):
+            context = context.given(Op("lt", (i, extent)))
+        return not context.proves(cond)
 
     def tree(self) -> tuple[Stmt, ...]:
         summed = [loop for loop in self.axes if not mentions(self.ref, (loop.name,))]
