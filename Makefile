@@ -52,11 +52,12 @@ $(PEERS)/.bench: pyproject.toml
 	$(PEERS)/bin/python benchmarks/install.py
 	@touch $@
 
-bench: $(PEERS)/.bench  ## how long building takes, caten beside its peers on one thread and on two, the levels -O0 to -O3 (most of an hour)
+bench: $(PEERS)/.bench  ## how long building takes, caten beside its peers on one thread and on two, the levels -O0 to -O3, other forms of the same (an hour)
 	$(PEERS)/bin/python -m benchmarks.build_times --json build/bench-build.json
 	$(PEERS)/bin/python -m benchmarks --runs 3 --threads 1 --json build/bench-1.json $(ARGS)
 	$(PEERS)/bin/python -m benchmarks --runs 3 --threads 2 --json build/bench-2.json $(ARGS)
 	$(PEERS)/bin/python -m benchmarks.levels --json build/bench-levels.json $(LEVELS)
+	$(PEERS)/bin/python -m benchmarks.forms --json build/bench-forms.json
 
 figures: $(PEERS)/.bench  ## put what `make bench` measured into docs/performance.md
 	$(PEERS)/bin/python -m benchmarks.table build/bench-*.json --write docs/performance.md

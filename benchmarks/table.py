@@ -1,6 +1,7 @@
 """The tables of files of results: `python -m benchmarks.table build/bench-*.json [--write docs/performance.md]`.
 
-A file is what one of `python -m benchmarks`, `benchmarks.build_times`, and `benchmarks.levels` wrote; the last two make their tables themselves.
+A file is what one of `python -m benchmarks`, `benchmarks.build_times`, `benchmarks.levels` and `benchmarks.forms` wrote; all but the first make their
+tables themselves.
 
 A ratio is the time of the best peer by that of caten: of every run by itself, then the median of the runs, with the interval that a bootstrap over
 the rounds gives. On one thread all peers took turns in one process, so rounds are resampled as they were; else the samples of both by themselves.
@@ -18,7 +19,7 @@ from caten.bench import statistics
 from caten.bench.limits import limits_from
 from caten.bench.statistics import Estimate
 
-from . import build_times, levels
+from . import build_times, forms, levels
 from .worker import KERNEL
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -161,7 +162,7 @@ def _provenance(result: dict[str, Any]) -> list[str]:
 
 def shown(document: dict[str, Any]) -> str:
     """The tables of any file of results."""
-    made_by = {"levels": levels.markdown, "building": build_times.markdown}
+    made_by = {"levels": levels.markdown, "forms": forms.markdown, "building": build_times.markdown}
     return made_by.get(document.get("kind", ""), markdown)(document)
 
 

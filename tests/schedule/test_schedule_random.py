@@ -116,8 +116,9 @@ def with_last_steps(node: LoopProgram, seed: int, counts: Counter[str]) -> tuple
     for loop in [f.name for f in loops_in(node)][:6]:
         for buffer in sorted({n.buffer for k in node.kernels for n in k.unique() if isinstance(n, Aref | Vref)}):
             ahead = ("prefetch", loop, buffer, "2", *pick(rng, [(), ("write",)]))
-            at = ("prefetch_at", loop, pick(rng, [f.name for f in loops_in(node)]), buffer, "1")
-            for step in (at, ("stage", loop, buffer, "tree", "stack", loop), ("stream", loop, buffer), ahead):
+            around = [f.name for f in loops_in(node) if loop in [n.name for n in loops_in(f.body)]]
+            at = ("prefetch_at", loop, pick(rng, around or [loop]), buffer, "1")
+            for step in (("stage", loop, buffer, "read", "scratch"), at, ("stage", loop, buffer, "tree", "stack", loop), ("stream", loop, buffer), ahead):
                 try:
                     node = script.apply(node, [step])
                 except CatenError as refused:
