@@ -24,6 +24,9 @@ class Fake:
         self.gains, self.spread, self.time = gains, spread, 0.0
         self.measured: list[Candidate] = []
 
+    def rest(self, seconds: float) -> None:
+        self.time += seconds
+
     def defaults(self) -> dict[str, int]:
         return HOLES
 
@@ -43,7 +46,7 @@ class Fake:
 
 
 def searched(shop: Fake, budget: float = 1000.0, present: Candidate = PRESENT) -> Search:
-    found = Search(shop, budget, clock=lambda: shop.time)
+    found = Search(shop, budget, clock=lambda: shop.time, rest=shop.rest)
     found.run(present)
     return found
 
@@ -158,7 +161,7 @@ def test_an_interrupted_search_has_what_it_found() -> None:
             raise KeyboardInterrupt
         return Fake.ratio(shop, c, thorough)
     shop = Other(ratio)
-    found = Search(shop, 1000.0, clock=lambda: shop.time)
+    found = Search(shop, 1000.0, clock=lambda: shop.time, rest=shop.rest)
     with pytest.raises(KeyboardInterrupt):
         found.run(PRESENT)
     assert found.found[0].gain.value > 1.05
@@ -166,10 +169,17 @@ def test_an_interrupted_search_has_what_it_found() -> None:
 
 def test_an_earlier_record_comes_first() -> None:
     shop = Fake({("gemm.rows", 14): 1.5})
-    found = Search(shop, 0.5, clock=lambda: shop.time)
+    found = Search(shop, 0.5, clock=lambda: shop.time, rest=shop.rest)
     found.run(PRESENT, [Candidate(DEFAULTS.with_("gemm.rows", 14), "earlier", "earlier")])
     assert found.winner is not None
     assert found.winner.candidate.schedule == "earlier"
+
+
+@pytest.mark.parametrize(("until", "budget", "wins"), [(22.0, 1000.0, False), (22.0, 24.0, True), (1000.0, 1000.0, True)])
+def test_what_is_faster_for_a_while_only_does_not_win(until: float, budget: float, wins: bool) -> None:
+    def ratio(shop: Fake, c: Candidate, thorough: bool) -> Ratios | None:
+        return [shop.estimate(1.5 if ("gemm.rows", 8) in c.choices.values and shop.time < until else 0.9)]
+    assert (searched(Other(ratio), budget).winner is not None) == wins
 
 
 def test_the_model_decides_what_comes_first() -> None:

@@ -2,7 +2,8 @@
 
 A candidate is compiled only where its schedule is a new one and the model of its cost does not rule it out. A short measurement beside the present
 schedule, taking turns, sorts out most; a long one decides. What decides is the interval of the ratio, not the ratio: only what is faster beyond it is
-kept, and only where it is slower at none of the sizes. The winner is measured once more, because the best of many measurements is partly luck.
+kept, and only where it is slower at none of the sizes. The winner is measured once more, because the best of many measurements is partly luck; and,
+where there is time left, twice more after a rest.
 """
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ HOPELESS = 0.97                # a change that alone made it slower than this is
 ENOUGH = 2                     # values of a hole that are the same code, until the others are taken to be
 LEAST = 1.01                   # a gain that is less is none
 FINALISTS = 3                  # that are measured once more, until one is confirmed
+RESTS = (0.0, 4.0, 8.0)        # seconds before each of these measurements, as far as the budget goes: what others do to memory lasts for seconds
 
 Ratios = Sequence[Estimate]    # time of the present schedule by that of the candidate, at each of the sizes
 
@@ -79,6 +81,7 @@ class Search:
     shop: Workshop
     budget: float
     clock: Callable[[], float] = time.monotonic
+    rest: Callable[[float], None] = time.sleep
     progress: Callable[[float, float, str], None] = lambda spent, budget, text: None
     found: list[Scored] = field(default_factory=list)
     winner: Scored | None = None
@@ -104,14 +107,24 @@ class Search:
         return self.confirm()
 
     def confirm(self) -> Scored | None:
-        """Measure the best once more; the first that is faster again wins."""
+        """Measure the best again; the first that is faster each time wins."""
         for scored in self.found[:FINALISTS]:
-            (ratios,) = self.shop.ratios([scored.candidate], True)
-            again = None if ratios is None else Scored(scored.candidate, ratios)
-            if again is not None and again.is_faster:
+            again: Scored | None = scored
+            for seconds in RESTS:
+                if again is None or (seconds and self.clock() + seconds - self._start >= self.budget):
+                    break
+                if seconds:
+                    self.rest(seconds)
+                again = self._again(scored.candidate)
+            if again is not None:
                 self.winner = again
                 break
         return self.winner
+
+    def _again(self, candidate: Candidate) -> Scored | None:
+        """A candidate as it was measured once more, if it is faster."""
+        (ratios,) = self.shop.ratios([candidate], True)
+        return scored if ratios is not None and (scored := Scored(candidate, ratios)).is_faster else None
 
     def _sweep(self, beam: Sequence[Choices]) -> None:
         """Every change of one hole of the choices in the beam: those that were good alone first, then those next to the defaults; among a
