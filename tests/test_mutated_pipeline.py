@@ -3,8 +3,6 @@ from __future__ import annotations
 
 import random
 import re
-import resource
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -16,6 +14,7 @@ from caten import build
 from caten.errors import error
 from caten.frontend.spec import SpecText
 from caten.options import Options
+from growth import Growth
 from mutations import outcomes
 from pace import slowness
 
@@ -67,11 +66,12 @@ def found(seed: int, count: int, make: Callable[[str], None] = compiled) -> tupl
 
 
 def test_mutated_specs_through_the_pipeline(nightly: bool) -> None:
+    growth = Growth()
     codes, faults = found(seed := 3, 30_000 if nightly else 350)
     assert not faults, f"seed {seed}, {len(faults)} faults: {faults[0]}"
     assert codes["ok"] > 50, codes
     assert len(codes) > 20
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 < MEGABYTES * (1 if "xdist" not in sys.modules else 2)
+    assert growth.megabytes < MEGABYTES
 
 
 def spec(body: str, inputs: str) -> str:

@@ -1,7 +1,6 @@
 """A net of resource faults: inputs that are large in one way each become C in time, or a limit says so; a traceback never."""
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from caten import build
 from caten.errors import CatenError
 from caten.frontend.spec import SpecText, decode
 from caten.options import Options
+from growth import Growth
 from pace import slowness
 
 OPTIONS = Options(runtime="gcc", config=(("MARCH", "x86-64-v3"),))
@@ -21,9 +21,9 @@ MEGABYTES = 512
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
     """Stops a test that takes more than it may."""
-    start, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start, growth = time.process_time(), Growth()
     yield
-    took, grown = time.process_time() - start, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    took, grown = time.process_time() - start, growth.megabytes
     assert took < seconds or took < seconds * slowness(), f"{took:.1f} s"
     assert grown < MEGABYTES, f"{grown:.0f} MB"
 

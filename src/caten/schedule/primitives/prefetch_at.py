@@ -121,7 +121,7 @@ def _lines(place: Aref, axis: int, along: Sequence[For]) -> list[Aref]:
 
 def _all(apart: Sequence[For]) -> list[dict[Node, Expr]]:
     """Every value of loops."""
-    values = [[canonical(n.lo + k) for k in range(_length(n))] for n in apart]
+    values = [[canonical(n.lo + k) for k in range(_length(n))[:MOST + 1]] for n in apart]
     return [dict(zip([Var(n.name, "i64") for n in apart], spot, strict=True)) for spot in islice(product(*values), MOST + 1)]
 
 
