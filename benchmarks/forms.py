@@ -7,13 +7,11 @@ rate is compared with that of the group's first.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,7 @@ import numpy as np
 from caten.bench import machine, statistics, timing
 from caten.bench.statistics import Estimate
 
-from . import processes
+from . import processes, sampling
 from .peers import environment
 from .problems import Array, drawn, empty, windows
 
@@ -140,13 +138,10 @@ def main() -> int:
     options = _options()
     result: dict[str, Any] = {"kind": "forms", "rounds": options.rounds, "cpu_time": options.cpu_time, "machine": machine.described(), "groups": {}}
     for group, forms in _chosen(options.only).items():
-        task = {"group": group, "forms": forms, "rounds": options.rounds, "batch": options.batch, "retakes": options.retakes,
-                "cpu_time": options.cpu_time}
+        task = {"group": group, "forms": forms} | sampling.task(options)
         found, why = processes.ran("benchmarks.forms_worker", task, environment(1, alone=True))
         result["groups"][group] = found | ({"failed": why} if why else {})
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
+    sampling.save(options.json, result)
     print(markdown(result))
     return 0
 
@@ -154,11 +149,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.forms", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="REGEX", help="only forms that match, and the first of their group")
-    parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--batch", type=float, default=timing.BATCH, help="seconds of one sample")
-    parser.add_argument("--retakes", type=int, default=timing.RETAKES, help="how often a disturbed sample is taken again")
-    parser.add_argument("--cpu-time", action="store_true", help="for a busy machine: what the process had of its CPU, not what the clock says")
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    sampling.add_options(parser, 25, timing.BATCH)
     options = parser.parse_args()
     if not _chosen(options.only):
         parser.error(f"no form matches {options.only}; there are {'; '.join([form.title for forms in GROUPS.values() for form in forms])}")

@@ -12,6 +12,7 @@ import numpy as np
 import caten
 from caten.bench import timing
 
+from . import sampling
 from .forms import GROUPS, Form
 from .peers import Call
 from .processes import wrote
@@ -28,7 +29,7 @@ def main() -> None:
     for form in [form for form in GROUPS[task["group"]] if form.title in task["forms"]]:
         facts[form.title] = _prepared(form, calls)
         wrote(result, {"forms": facts})
-    plan = timing.Plan(task["batch"], retakes=task["retakes"], cpu_time=task["cpu_time"])
+    plan = sampling.plan(task)
     for title, samples in timing.rounds(calls, task["rounds"], plan).items():
         facts[title]["seconds"] = [s.seconds for s in samples]
     wrote(result, {"forms": facts})

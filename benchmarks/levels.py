@@ -6,16 +6,14 @@ the kernels of the four levels take turns on the same arrays. Where nothing was 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 from caten.bench import machine, statistics, timing
 from caten.bench.statistics import Estimate
 
-from . import processes
+from . import processes, sampling
 from .peers import environment
 from .workloads import WORKLOADS
 
@@ -30,14 +28,11 @@ def main() -> int:
     result: dict[str, Any] = {"kind": "levels", "budget": options.budget, "rounds": options.rounds, "cpu_time": options.cpu_time,
                               "machine": machine.described(), "rows": []}
     for workload in [w for w in WORKLOADS if re.search(options.only, w.name) and (options.odd or not w.odd)]:
-        task = {"workload": workload.name, "budget": options.budget, "rounds": options.rounds, "batch": options.batch, "retakes": options.retakes,
-                "cpu_time": options.cpu_time}
+        task = {"workload": workload.name, "budget": options.budget} | sampling.task(options)
         row, why = processes.ran("benchmarks.levels_worker", task, environment(1, alone=True), options.budget + SPARE)
         result["rows"].append({"workload": workload.name, "levels": {}} | row | ({"failed": why} if why else {}))
         print(_said(result["rows"][-1]), file=sys.stderr, flush=True)
-        if options.json:
-            options.json.parent.mkdir(parents=True, exist_ok=True)
-            options.json.write_text(json.dumps(result, indent=1) + "\n")
+        sampling.save(options.json, result)
     print(markdown(result))
     return 0
 
@@ -47,11 +42,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="REGEX", help="only workloads whose name matches")
     parser.add_argument("--odd", action="store_true", help="odd sizes and edges, too")
     parser.add_argument("--budget", type=float, default=BUDGET, help="seconds of search for each workload")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--batch", type=float, default=timing.BATCH / 2, help="seconds of one sample")
-    parser.add_argument("--retakes", type=int, default=timing.RETAKES, help="how often a disturbed sample is taken again")
-    parser.add_argument("--cpu-time", action="store_true", help="for a busy machine: what the process had of its CPU, not what the clock says")
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    sampling.add_options(parser, 15, timing.BATCH / 2)
     options = parser.parse_args()
     if not [w for w in WORKLOADS if re.search(options.only, w.name) and (options.odd or not w.odd)]:
         parser.error(f"no workload matches {options.only}; there are {', '.join([w.name for w in WORKLOADS])}")

@@ -12,6 +12,7 @@ from typing import Any
 import caten
 from caten.bench import timing
 
+from . import sampling
 from .levels import LEVELS, gain
 from .peers import Call
 from .problems import Problem
@@ -40,7 +41,7 @@ def main() -> None:
         for level in LEVELS[2 * (problem.flops > HEAVY):4 if row["tuned"] else 3]:
             row["levels"][level] = _prepared(level, workload, problem, calls, timing.Plan(cpu_time=task["cpu_time"]))
             wrote(result, row)
-        plan = timing.Plan(task["batch"], task["retakes"], task["cpu_time"])
+        plan = sampling.plan(task)
         taken: dict[str, list[timing.Sample]] = {level: [] for level in calls}
         for _ in range(TIMES):
             for level, samples in timing.rounds(calls, task["rounds"], plan).items():

@@ -89,8 +89,9 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool, s
     if threads and not draft.thread(*c.batch) and draft.thread_two(*around):
         draft.thread(left[0])
     copy = _without_conditions(draft, around[0], packed, inside[-1])
-    asking = (ci, *window)[-2:] if window and has_constant_extent(chain_of(draft.loop(ci)), window[-1]) else (ci, *window)[-1:]
-    draft.tries(("prefetch_at", asking[0], around[-2:][0], c.right.buffer, 1))
+    summing = (ci, *window)
+    steps = summing[-2] if window and window[-1] not in unknown else summing[-1]       # a row of a window at once, where its length is known
+    draft.tries(("prefetch_at", steps, around[max(0, len(around) - 2)], c.right.buffer, 1))
     _windows_as_vectors(draft, c, [n for n in right if n.startswith(f"{inside[-1]}_r")], window, inside, tile.lanes)
     adding = [n for n in sums if n.startswith(f"{inside[-1]}_w") and not is_rare(n, sums)]
     cells = [_nest(draft, n, len(inside)) for n in (inside[-1], *sums) if n == inside[-1] or n.startswith((f"{inside[-1]}_z", f"{inside[-1]}_s"))]

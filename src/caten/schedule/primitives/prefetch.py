@@ -13,8 +13,9 @@ MAX_DISTANCE = 1024           # so that an address, computed in 64 bits, cannot 
 
 def prefetch(program: LoopProgram, loop: str, buffer: str, distance: int, how: str = "") -> LoopProgram:
     """Before each use of BUFFER in a loop, the place that COUNT iterations of the loop later the same use will take is asked for; with
-    `write`, in order to be written. Where there are vectors, the uses beside them are left out. The place need not exist: asking for an
-    address outside of every array does nothing. One of the last steps: once a buffer is prefetched, it is used in more than one way.
+    `write`, in order to be written. Of a vector its last element is asked for; where there are vectors, the uses beside them are left out.
+    The place need not exist: asking for an address outside of every array does nothing. One of the last steps: once a buffer is prefetched,
+    it is used in more than one way.
 
         (prefetch p B 8)
         (for p 0 K 1 serial                          (for p 0 K 1 serial
