@@ -297,6 +297,16 @@ def test_every_copy_of_a_product_of_whole_tiles_sets_its_result_with_the_first_s
     assert_same(before, after, ((3, 7, 17, 3), (4, 7, 17, 3), (1, 12, 32, 5), (5, 3, 2, 0), (2, 3, 2, 0), (2, 8, 32, 0), (4, 9, 37, 4)))
 
 
+def test_a_condition_that_leaves_out_elements_is_not_asked_for_every_product() -> None:
+    before = program("""(for iz 0 M 1 serial (for jz 0 K 1 serial (setf (aref C iz jz) 0.0)))
+      (for i 0 M 1 serial (for j 0 K 1 serial (for p 0 N 1 serial (if (< (* 2 i) M) ((incf (aref C i j) (* (aref A i p) (aref B p j))))))))""", facts=AVX512)
+    after = scheduled(before)
+    fact = after.first(Schedule)
+    assert fact is not None
+    assert [step[3] for step in fact.steps if step[0] == "stage" and step[2] == "C"][-1] == "partial"        # of the nest for any sizes
+    assert_same(before, after, SMALL)
+
+
 def test_constant_sizes_smaller_than_a_tile() -> None:
     before = program("(for i 0 5 1 serial (for j 0 3 1 serial (for p 0 4 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))",
                      "(buffer A f32 (5 4) (0 1) in) (buffer B f32 (4 3) (0 1) in) (buffer C f32 (5 3) (0 1) inout)", AVX2)
