@@ -57,9 +57,10 @@ def test_stores_past_the_caches_are_asked_for_and_followed_by_a_fence() -> None:
 
 def test_each_thread_has_a_fence_behind_its_share() -> None:
     text = Threads().render(program(COPY.replace("MARK", "parallel")))
-    assert re.search(r"#pragma omp parallel if \(.*\)\n    {\n        #pragma omp for schedule\(static\) nowait\n        for ", text)
-    assert re.search(r"\n        CT_STREAMED;\n    }\n    for \(int64_t j", text)
-    assert text.count("CT_STREAMED;") == 1
+    assert re.search(r"#pragma omp parallel firstprivate\(.*\)\n        {\n            #pragma omp for schedule\(static\) nowait\n            for ", text)
+    assert re.search(r"\n            CT_STREAMED;\n        }\n    } else {", text)
+    assert text.count("CT_STREAMED;") == 2                    # the other one is of the nest for one thread
+    assert text.index("CT_STREAMED;\n}") > text.index("for (int64_t j")
     assert "#pragma omp parallel for" in Threads().render(program(COPY.replace("MARK", "parallel").replace(" stream)", ")")))
 
 

@@ -13,7 +13,7 @@ from caten.errors import CatenError
 from caten.render.cstyle import CStyle
 from caten.render.literals import literal
 from caten.render.names import Names, symbol
-from caten.render.scratch import layout, scratch_bytes
+from caten.render.scratch import layout, needed, scratch_bytes
 from caten.render.unroll import unroll
 
 
@@ -139,10 +139,29 @@ def test_positions_in_the_spec() -> None:
 def test_parallel_loops_only_with_threads_and_only_when_there_is_work() -> None:
     body = "(for i 0 M 1 parallel (for j 0 N 1 serial (setf (aref Y i j) 0.0)))"
     assert "omp" not in rendered(body)
-    assert "#pragma omp parallel for schedule(static) if ((double)M * " in rendered(body, renderer=Threads())
+    assert re.search(r"if \(\(double\)M \* .*\) {\n        #pragma omp parallel for schedule\(static\) first", rendered(body, renderer=Threads()))
     assert "omp" not in rendered("(for i 0 8 1 parallel (setf (aref Y i) 0.0))", "(buffer Y f32 (8) (0) out)", Threads())
     nested = "(for i 0 M 1 parallel (for j 0 N 1 parallel (setf (aref Y i j) 0.0)))"
     assert rendered(nested, renderer=Threads()).count("#pragma") == 1
+
+
+@pytest.mark.parametrize(("before", "pragma", "most"), [("", "parallel for schedule(static)", 48), ("(for k 0 N 1 serial ", "parallel", 72)])
+def test_a_short_nest_is_written_for_one_thread_too(before: str, pragma: str, most: int) -> None:
+    """The OpenMP library is not asked to stay on one thread, which takes longer than a small nest."""
+    team = len(before) > 0
+    def nest(stores: int) -> str:
+        return rendered(f"{before}(for i 0 M 1 parallel (for j 0 N 1 serial {STORE * stores}))" + ")" * team, renderer=Threads())
+
+    short = nest(2)
+    start, other = short.index(f"#pragma omp {pragma} firstprivate("), short.index("} else {")
+    assert short.index("    if ((double)") < start < other < short.index("for (int64_t i", other)
+    assert short.count("for (int64_t i") == 2
+    assert "#pragma" not in short[other:]
+    around = 5 + 3 * team                                  # two pragmas, heads and ends
+    assert "} else {" in nest(most - around)
+    longer = nest(most - around + 1)
+    assert f"#pragma omp {pragma} if ((double)" in longer
+    assert longer.count("for (int64_t i") == 1
 
 
 STORE = "(setf (aref Y i j) 0.0)"
@@ -197,6 +216,34 @@ def test_blocks_that_may_be_large_ask_for_huge_pages() -> None:
     assert "void *ct_block = ct_bytes > 0 ? ct_allocate(ct_bytes) : ct_none;" in text
     assert "if (ct_bytes > 0) free(ct_block);" in text
     assert "(void)madvise(block + ahead, ((size_t)bytes - ahead) & ~(size_t)2097151, 14);" in text
+
+
+NEEDS = "(local A f32 (N) scratch) (setf (aref A 0) 1.0) (setf (aref Y 0 0) (aref A 0))"
+LITTLE = "(setf (aref Y 0 0) 0.0)"
+
+
+@pytest.mark.parametrize(("nest", "when"), [
+    (NEEDS, True),
+    (LITTLE, False),
+    (f"(if (< M 8) ({NEEDS}) ({LITTLE}))", "(< M 8)"),
+    (f"(if (< M 8) ({LITTLE}) ((if (< N 4) ({NEEDS}))))", "(and (not (< M 8)) (< N 4))"),
+    (f"(if (< M 8) ({NEEDS}) ({NEEDS}))", True),
+    (f"(if (< M 8) ({NEEDS})) (if (< N 8) ({NEEDS}))", "(or (< M 8) (< N 8))"),
+    (f"(for i 0 M 1 serial (if (< M 8) ({NEEDS})))", True),
+    (f"(if (< (aref Y 0 0) 1.0) ({NEEDS}))", True),
+    (f"(let m i64 (+ M 1)) (if (< m 8) ({NEEDS}))", True),
+])
+def test_the_calls_that_use_scratch_are_known_by_their_sizes(nest: str, when: bool | str) -> None:
+    op = program(f"(loop Op (buffer Y f32 (M N) (0 1) inout) (size M) (size N) (kernel main {nest}))")
+    assert str(needed(op)) == str(when)
+
+
+def test_calls_that_use_no_scratch_of_threads_do_not_take_it() -> None:
+    nest = "(for i 0 M 1 parallel (local B f64 (10) scratch) (setf (aref B 0) 1.0:f64) (setf (aref Y i) (cast f32 (aref B 0))))"
+    text = Threads().render(program(f"(loop Op (target \"clang\" (machine x86_64_v4 64 32 (32768 1048576) true () true true) (config OMP \"1\")) (buffer Y f32 (M) (0) inout) (size M) (kernel main (if (< 8 M) ({nest}))))"))
+    assert "ct_threads = 8 < M ? omp_get_max_threads() : 0;" in text
+    assert "ct_bytes = ct_threads > 0 ? 128 * ct_threads : 0;" in text
+    assert "void *ct_block = ct_bytes > 0 ? ct_allocate(ct_bytes) : ct_none;" in text
 
 
 def test_scratch_is_sliced_per_thread() -> None:
@@ -263,7 +310,7 @@ def test_the_same_text_twice() -> None:
 
 def test_threads_are_started_once_for_all_parallel_loops_of_a_nest() -> None:
     text = rendered("(for k 0 N 1 serial (for i 0 M 1 parallel (for j 0 N 1 serial (setf (aref Y i j) 0.0))))", renderer=Threads())
-    assert text.index("#pragma omp parallel if") < text.index("for (int64_t k") < text.index("#pragma omp for") < text.index("for (int64_t i")
+    assert text.index("#pragma omp parallel firstprivate") < text.index("for (int64_t k") < text.index("#pragma omp for") < text.index("for (int64_t i")
 
 
 @pytest.mark.parametrize("between", ["(setf (aref Y 0 0) 1.0)", "(let v f32 (aref Y 0 0))", "(local t f32 (4) stack)"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 
 from ..core.dtypes import is_packed
-from ..core.expr import Const, Var, index
+from ..core.expr import Const, Expr, Var, index
 from ..core.program import Buffer, Check, Ensure, Param, Scalar, Size
 from ..loop.affine import linear
 from ..loop.statements import Local, LoopProgram
@@ -13,7 +13,7 @@ from .expressions import Expressions
 from .helpers import Helpers
 from .lines import INDENT
 from .names import Names, free, symbol
-from .scratch import ALIGNMENT, THREADS, Layout
+from .scratch import ALIGNMENT, THREADS, Layout, needed
 from .statements import KernelBody
 
 NO_MEMORY = 1 << 62                    # bytes that no machine has, and that an int64 holds
@@ -124,28 +124,32 @@ class EntryPoints:
 
     def _allocate(self) -> tuple[list[str], str]:
         """The lines that take the block of scratch memory, and the one that gives it back. A size that no memory has is refused before it is computed
-        in integers, and one of nothing, which small arguments often need, costs nothing."""
+        in integers, and one of nothing, which small arguments often need, costs nothing. One that grows with the threads may be large, and is taken
+        for calls of nests that use it alone."""
         self.helpers.headers.add("stdlib.h")
-        total = self.layout.total
-        lines, give_back = [], f"{INDENT}free(ct_block);"
-        if THREADS in total.unique():
-            lines.append(f"{INDENT}const int64_t ct_threads = omp_get_max_threads();")
-        size = self.expressions.text(total)
-        if isinstance(total, Const) and total.value < LARGE:
-            return [f"{INDENT}void *ct_block = aligned_alloc({ALIGNMENT}, {total.value});", f"{INDENT}if (!ct_block) return -1;"], give_back
-        self.helpers.define("ct_allocate", lambda: ALLOCATE)
+        total, test, lines = self.layout.total, "", list[str]()
         if isinstance(total, Const):
-            lines.append(f"{INDENT}void *ct_block = ct_allocate({min(total.value, NO_MEMORY)});")
+            take = f"aligned_alloc({ALIGNMENT}, {total.value})" if total.value < LARGE else f"ct_allocate({min(total.value, NO_MEMORY)})"
         else:
-            about = self.expressions.text(in_floats(total, self.helpers.widest_float))
-            lines += [f"{INDENT}if ({about} > 0x1p46) return -1;", f"{INDENT}const int64_t ct_bytes = {size};"]
-            if linear(total).constant > 0:
-                lines.append(f"{INDENT}void *ct_block = ct_allocate(ct_bytes);")
-            else:
-                lines += [f"{INDENT}_Alignas({ALIGNMENT}) char ct_none[{ALIGNMENT}];",
-                          f"{INDENT}void *ct_block = ct_bytes > 0 ? ct_allocate(ct_bytes) : ct_none;"]
-                give_back = f"{INDENT}if (ct_bytes > 0) free(ct_block);"
-        return [*lines, f"{INDENT}if (!ct_block) return -1;"], give_back
+            threads, take = THREADS in total.unique(), "ct_allocate(ct_bytes)"
+            when = needed(self.program) if threads else True
+            if threads:
+                lines.append("const int64_t ct_threads = omp_get_max_threads();")
+            size, about = self.expressions.text(total), self.expressions.text(in_floats(total, self.helpers.widest_float))
+            if isinstance(when, Expr):
+                lines[0] = f"const int64_t ct_threads = {self.expressions.value(when).at(3)} ? omp_get_max_threads() : 0;"
+                size = f"ct_threads > 0 ? {size} : 0"
+            lines += [f"if ({about} > 0x1p46) return -1;", f"const int64_t ct_bytes = {size};"]
+            if isinstance(when, Expr) or linear(total).constant <= 0:
+                test = "ct_bytes > 0"
+        if take.startswith("ct_allocate"):
+            self.helpers.define("ct_allocate", lambda: ALLOCATE)
+        if test:
+            lines += [f"_Alignas({ALIGNMENT}) char ct_none[{ALIGNMENT}];", f"void *ct_block = {test} ? {take} : ct_none;"]
+        else:
+            lines.append(f"void *ct_block = {take};")
+        lines.append("if (!ct_block) return -1;")
+        return [INDENT + line for line in lines], f"{INDENT}{f'if ({test}) ' if test else ''}free(ct_block);"
 
     def _void(self, lines: list[str], names: list[str]) -> list[str]:
         """`(void)x;` for what the lines never mention, so that strict compilers stay quiet."""

@@ -12,17 +12,18 @@ from .expressions import Expressions
 from .scratch import in_block
 
 MOST_COPIES = 64                # of a loop's body that the C compiler is asked for
+MOST_TWICE = {"loop": 48, "team": 72}     # lines of a nest that is written for several threads and again for one
 
 
-def parallel(loop: For, pragma: str, expressions: Expressions) -> str:
-    """The runtime's spelling of a parallel loop, with a condition on its work; empty where the work is known to be little."""
+def pays(loop: For, expressions: Expressions) -> bool | str:
+    """Is a loop's work worth waking other threads? Where only the sizes at the call tell, the condition."""
     total = work(loop)
     if isinstance(total, Const):
-        return pragma if total.value > THRESHOLD else ""
+        return bool(total.value > THRESHOLD)
     inside = {d.declares()[0] for d in loop.unique() if isinstance(d, (For, Let, Local))}
     if free_names(total) & inside or any(isinstance(n, Ref) for n in total.unique()):    # type: ignore[operator]   # it is a set
-        return pragma
-    return f"{pragma} if ({expressions.text(in_floats(total, expressions.helpers.widest_float))} > {THRESHOLD})"
+        return True
+    return f"{expressions.text(in_floats(total, expressions.helpers.widest_float))} > {THRESHOLD}"
 
 
 def together(loop: For) -> tuple[For, ...]:

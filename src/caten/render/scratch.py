@@ -1,14 +1,17 @@
 """The block of scratch memory that a call needs: which locals lie in it, where, and how large it is."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+
 from ..core.dtypes import DTYPES
-from ..core.expr import Const, Expr, Var, index
+from ..core.expr import Const, Expr, Op, Var, index
 from ..core.node import substitute
 from ..core.program import Scalar, Target
 from ..core.rewrite import free_names
 from ..errors import error
 from ..frozen import frozen
-from ..loop.statements import For, If, Kernel, Let, Local, LoopProgram, Stmt
+from ..loop.statements import For, If, Kernel, Let, Local, LoopProgram, Ref, Stmt
 from .flatten import plus, product, times
 
 ALIGNMENT = 64                           # bytes: a cache line, and the widest vector
@@ -67,6 +70,39 @@ def layout(program: LoopProgram, parallel: bool | None = None) -> Layout:
 def scratch_bytes(program: LoopProgram, parallel: bool | None = None) -> Expr:
     """The size of the block in bytes: a formula over the sizes, and over `ct_threads` where threads have shares of their own."""
     return layout(program, parallel).total
+
+
+def needed(program: LoopProgram) -> Expr | bool:
+    """Does a call use the block? Where nests that some calls alone run do without one, the condition, over the sizes and scalars."""
+    if program.all(Local):
+        return True
+    known = {*program.sizes, *[s.name for s in program.all(Scalar)]}
+    return _either([_needed(kernel.body, known) for kernel in program.all(Kernel)])
+
+
+def _needed(body: tuple[Stmt, ...], known: set[str]) -> Expr | bool:
+    parts: list[Expr | bool] = []
+    for stmt in body:
+        if isinstance(stmt, If) and set(free_names(stmt.cond)) <= known and not any(isinstance(n, Ref) for n in stmt.cond.unique()):
+            then, otherwise = _needed(stmt.then, known), _needed(stmt.otherwise, known)
+            if then == otherwise:
+                parts.append(then)
+            else:
+                parts += [_both(stmt.cond, then), _both(Op("not", (stmt.cond,)), otherwise)]
+        else:
+            parts.append(any(isinstance(n, Local) and in_block(n) for n in stmt.unique()))
+    return _either(parts)
+
+
+def _both(cond: Expr, part: Expr | bool) -> Expr | bool:
+    return part if part is False else cond if part is True else Op("and", (cond, part))
+
+
+def _either(parts: Sequence[Expr | bool]) -> Expr | bool:
+    if any(part is True for part in parts):
+        return True
+    conds = [part for part in dict.fromkeys(parts) if isinstance(part, Expr)]
+    return reduce(lambda a, b: Op("or", (a, b)), conds) if conds else False
 
 
 def runs_threads(program: LoopProgram) -> bool:

@@ -171,26 +171,52 @@ class KernelBody(Lines):
                     self.line(f"const int64_t {name} = {self.expressions.text(loop.lo)};")
                 self.block(loop.body)
             return
-        if loop.mark == "parallel" and self.parallel and not self._threaded:
-            share = self.region[1].removesuffix(" nowait")
-            pragma = share if self._gathered else heads.parallel(loop, self.marks["parallel"], self.expressions)
-            if pragma:
-                self._threads(loop, pragma)
+        if self.parallel and not self._threaded:
+            if self._gathered and loop.mark == "parallel":
+                self._threads(loop, self.region[1].removesuffix(" nowait"))
                 return
-        gather = ""
-        if self.parallel and not self._threaded and not self._gathered and self.region[0] and heads.is_for_a_team(loop):
-            gather = heads.parallel(loop, self.region[0], self.expressions)
-        if gather:
-            with self._private(loop):
-                self.line(gather)
-                self._gathered = True
-                with self._header(loop, name):
-                    self.block(loop.body)
-                self._gathered = False
-            return
+            if not self._gathered and self._on_threads(loop, is_rest):
+                return
         copies = heads.copies(loop) if loop.mark == "unroll" else int(is_rest)
         with self._header(loop, name, self.marks["unroll"].format(count=copies) + " " if copies and self.marks["unroll"] else ""):
             self.block(loop.body)
+
+    def _on_threads(self, loop: For, is_rest: bool) -> bool:
+        """Write a loop for several threads, if it is for them. Asking the OpenMP library to stay on one thread takes some 0.2 microseconds, more than
+        a small nest, so a short one is written for one thread, too."""
+        gathers = bool(self.region[0]) and heads.is_for_a_team(loop)
+        if not gathers and loop.mark != "parallel":
+            return False
+        enough = heads.pays(loop, self.expressions)
+        if not enough:
+            return False
+        write, pragma = (self._gather, self.region[0]) if gathers else (self._threads, self.marks["parallel"])
+        if enough is True:
+            write(loop, pragma)
+            return True
+        at, before = len(self.lines), (self._streamed, self._position)
+        write(loop, f"{pragma} if ({enough})")
+        if len(self.lines) - at > heads.MOST_TWICE["team" if gathers else "loop"]:
+            return True
+        del self.lines[at:]
+        self._streamed, self._position = before
+        with self.braces(f"if ({enough})"):
+            write(loop, pragma)
+        self.lines.pop()
+        self.parallel = False
+        with self.braces("} else"):
+            self._loop(loop, is_rest)
+        self.parallel = True
+        return True
+
+    def _gather(self, loop: For, pragma: str) -> None:
+        """A loop that all threads go through, with loops in it that they share."""
+        with self._private(loop):
+            self.line(pragma)
+            self._gathered = True
+            with self._header(loop, self.expressions.names.of(loop.name)):
+                self.block(loop.body)
+            self._gathered = False
 
     @contextmanager
     def _header(self, loop: For, name: str, before: str = "") -> Iterator[None]:

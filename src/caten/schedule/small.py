@@ -16,6 +16,7 @@ from .streams import masks_are_cheap
 from .tiles import gemm_tile
 
 VECTORS = 2                     # of a row of a tile
+FEW_ROWS = 32                   # of a product whose right operand fits the cache: work for one thread
 
 
 def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
@@ -34,8 +35,8 @@ def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: i
     draft.attempts(partial(_unpacked, c=c, chain=chain, cond=("and", fits, whole), rows=rows, lanes=lanes, threads=threads))
     count = batch_size(c, chain)
     if count is not None and masks_are_cheap(draft.program):
-        if machine.threads:                                               # which share each of few products
-            fits = ("and", fits, ("<=", str(FEW_PRODUCTS), count))
+        if machine.threads:                                               # which share each of few products, where that pays
+            fits = ("and", fits, ("or", ("<=", str(FEW_PRODUCTS), count), ("<=", str(i.hi), str(FEW_ROWS))))
         draft.attempts(partial(_ragged, c=c, chain=chain, cond=fits, rows=rows, lanes=lanes, threads=threads))
 
 

@@ -34,9 +34,14 @@ def maps(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
     if rest and chain.names[-1] != loop:
         draft.take("reorder", *rest, loop)
     if len(rest) == 1 and threads and _has_threads(draft):     # rows may be few, or one
+        draft.attempts(partial(_short_rows, chain=chain, row=rest[0], loop=loop, lanes=lanes))
         draft.attempts(lambda draft: pieces.extend(draft.take("split", loop, ROW_PIECE, "min")))
         if pieces:
             rest, loop = [*rest, pieces[0]], pieces[1]
+    _map(draft, chain, rest, loop, lanes, threads)
+
+
+def _map(draft: Draft, chain: Chain, rest: list[str], loop: str, lanes: int, threads: bool) -> None:
     count = draft.choice("maps.vectors", MAPS_AT_ONCE)
     outer = sweep(draft, loop, (), lanes, count, tuple(rest) if threads else None)
     if draft.choice("maps.stream", 0):
@@ -44,6 +49,12 @@ def maps(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
             draft.tries(("stream", outer, buffer))
     else:
         _ask(draft, chain, outer, lanes * count)
+
+
+def _short_rows(draft: Draft, chain: Chain, row: str, loop: str, lanes: int) -> None:
+    """A copy of the nest for rows of one piece: asking for the pieces of each would cost more than a short row."""
+    copies = draft.special((row, loop), ("<=", str(draft.loop(loop).hi), str(ROW_PIECE)), "s")
+    _map(draft, chain_of(draft.loop(copies[row])), [copies[row]], copies[loop], lanes, threads=True)
 
 
 def _machine(program: LoopProgram) -> Machine | None:
