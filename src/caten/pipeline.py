@@ -237,7 +237,7 @@ def advance(program: Program, to: str, options: Options, warn: records.Warn = ig
         if step.run is recipes.schedule:
             program = recalled(program, options, warn)
         since.append((step, program))
-        with timed(f"{program.name}: {step.name}", options):
+        with timed(f"{program.name}: {step.name}", options), _placed(options):
             program = step.verified(program) if options.verify and step.verified else step.run(program)
         if last and due is not None and not options.verify:
             due.append(partial(VERIFIERS[to], program))
@@ -246,6 +246,18 @@ def advance(program: Program, to: str, options: Options, warn: records.Warn = ig
         if options.debug >= 4 or (options.debug == 3 and (last or todo[n + 1].to != step.to)):
             print(f"; after {step.name}\n{show(program)}", file=sys.stderr)
     return program
+
+
+@contextmanager
+def _placed(options: Options) -> Iterator[None]:
+    """A step that is refused has its place in the file of -s, where that asked for it."""
+    try:
+        yield
+    except script.StepRefused as refused:
+        if options.schedule is None:
+            raise
+        place = script.asked_at(options.schedule, options.schedule_file, refused.step)
+        raise CatenError(*[d.at(place) for d in refused.diagnostics]) from None
 
 
 def recalled(program: Program, options: Options, warn: records.Warn = ignore) -> Program:

@@ -74,6 +74,15 @@ def test_g_gives_line_directives(caten: Any) -> None:
     assert "#line" not in caten("render", "gemm.toml", "-O0").out
 
 
+def test_a_step_that_is_refused_has_its_place_in_the_schedule_file(caten: Any, folder: Path) -> None:
+    (folder / "s.lisp").write_text("(schedule (split p 8)\n  (parallel po))")
+    for arguments in (["schedule", "gemm.toml"], ["gemm.toml"]):
+        result = caten(*arguments, "-s", "s.lisp")
+        assert (result.code, result.out) == (1, "")
+        assert result.err.startswith("s.lisp:2:3: error: parallel po: the loop over po is a reduction")
+        assert "\n    2 |   (parallel po))\n      |   ^\n" in result.err
+
+
 def test_a_schedule_is_replayed(caten: Any, folder: Path) -> None:
     (folder / "s.lisp").write_text("(schedule (reorder p j))")
     result = caten("schedule", "axpy.toml", "-s", "s.lisp")

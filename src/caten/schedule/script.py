@@ -7,7 +7,7 @@ from typing import Any
 from ..core.node import Node
 from ..core.program import At, Schedule, Source
 from ..core.text import Form, flat, form_of, place_in, read_forms
-from ..errors import CatenError, Place, did_you_mean, error
+from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 from ..frozen import frozen
 from ..loop.level import verify as verify_program
 from ..loop.statements import LoopProgram
@@ -101,6 +101,14 @@ PRIMITIVES: dict[str, Primitive] = {
 }
 
 
+class StepRefused(CatenError):
+    """A step is malformed, or would change the result."""
+
+    def __init__(self, step: Step, diagnostics: Iterable[Diagnostic]):
+        super().__init__(*diagnostics)
+        self.step = step
+
+
 def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> LoopProgram:
     """The program after `steps`, which are added to its Schedule fact. Raises CatenError E50x for a step that is malformed and E51x for one
     that is refused; with `verify`, E48x for a step that made a wrong program."""
@@ -114,7 +122,7 @@ def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> L
             threads.check(program, words, PRIMITIVES[words[0]].loops(values))
             program = PRIMITIVES[words[0]].run(program, *values)
         except CatenError as problem:
-            raise CatenError(*[d.at(written(program, words)) for d in problem.diagnostics]) from None
+            raise StepRefused(words, [d.at(written(program, words)) for d in problem.diagnostics]) from None
         done.append(words)
         if verify:
             verify_program(recorded(program, done))
@@ -189,6 +197,15 @@ def _value(word: str, kind: Kind, step: Step, place: Place | None) -> Any:
 def parse_schedule(text: str, spot: str | Callable[[int], Place] = "<schedule>") -> Schedule:
     """The Schedule that a text `(schedule step…)` spells, or that a printed program says it has taken, its steps checked as far as that needs no
     program. `spot` gives places: the name of the file, or a function from offsets. Raises E504 for other texts, E502 and E503 for steps."""
+    return Schedule(tuple([step for step, _ in _steps(text, spot)]))
+
+
+def asked_at(text: str, file: str, step: Step) -> Place | None:
+    """Where the text of a schedule asks for a step."""
+    return next((place for asked, place in _steps(text, file) if asked == step), None)
+
+
+def _steps(text: str, spot: str | Callable[[int], Place]) -> list[tuple[Step, Place]]:
     def here(pos: int) -> Place:
         return place_in(text, pos, spot) if isinstance(spot, str) else spot(pos)
     forms = read_forms(text, here)
@@ -196,12 +213,12 @@ def parse_schedule(text: str, spot: str | Callable[[int], Place] = "<schedule>")
         forms = [clause for clause in forms[0] if isinstance(clause, Form) and clause[:1] == ("schedule",)]
     if len(forms) != 1 or not isinstance(forms[0], Form) or forms[0][:1] != ("schedule",):
         raise error("E504", "expected one (schedule step…)", here(0), hint="for example (schedule (split i 8) (vectorize ii))")
-    steps: list[Step] = []
+    steps: list[tuple[Step, Place]] = []
     for form in forms[0][1:]:
         if not isinstance(form, Form) or not all(isinstance(word, str) for word in form[:2]):
             raise error("E504", "expected a step, (NAME word…), here", here(getattr(form, "pos", 0)))
         step = tuple([_plain(word) for word in form])
         if step != APPLIED:
             check(step, here(form.pos))
-            steps.append(step)
-    return Schedule(tuple(steps))
+            steps.append((step, here(form.pos)))
+    return steps
