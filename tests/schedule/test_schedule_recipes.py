@@ -116,6 +116,39 @@ def test_threads_share_few_columns_in_shorter_blocks() -> None:
     assert_same(program(nest, facts=THREADS), after, SMALL)
 
 
+@pytest.mark.parametrize(("value", "apart"), [("(aref u j)", 4), ("(* (aref u j) (aref t j))", 2), ("(* (* (aref u j) (aref t j)) (aref r j))", 0), ("2.0", 0)])
+def test_a_long_sum_reads_far_streams_at_once(value: str, apart: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four together: of one array four, of two two each; of more it would be one."""
+    monkeypatch.setattr(streams, "FAR", 48)
+    monkeypatch.setattr(streams, "BLOCK", 128)
+    facts = "(size N) (buffer s f32 () () inout) (buffer u f32 (N) (0) in) (buffer t f32 (N) (0) in) (buffer r f32 (N) (0) in)"
+    before = program(f"(for j 0 N 1 serial (incf (aref s) {value}))", facts + ZEN)
+    after = scheduled(before)
+    fact = show(after.first(Schedule))                                           # type: ignore[arg-type]   # it is there
+    assert (f"(split j {48 * apart})" in fact) == (apart > 0)
+    assert f"(split {'jt' if apart else 'j'} 128)" in fact
+    for n in (0, 1, 47, 96, 97, 192, 193, 400, 579):
+        assert_same(before, after, ((n,),))
+
+
+def test_columns_are_sums_of_rows_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In rows that are as long as the first cache allows, because a piece of a row is a short stream."""
+    monkeypatch.setattr(streams, "FAR_ROWS", 3)
+    nest = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref v j) (aref A i j))))"
+    after = scheduled(program(nest, facts=ZEN))
+    fact = show(after.first(Schedule))                                           # type: ignore[arg-type]   # it is there
+    assert "(split i 12)" in fact
+    assert "(split ii 3)" in fact
+    assert "(split it 8)" in fact
+    assert " 8192 min)" in fact
+    assert_same(program(nest, facts=ZEN), after, SMALL)
+    shared = show(scheduled(program(nest, facts=ZEN.replace("false true", "true true"))).first(Schedule))   # type: ignore[arg-type]   # as above
+    assert "(split i 12)" not in shared
+    assert " 2048 min)" in shared
+    two = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref v j) (* (aref A i j) (aref u j)))))"
+    assert "(split i 6)" in show(scheduled(program(two, facts=ZEN)).first(Schedule))   # type: ignore[arg-type]   # as above
+
+
 def test_one_column_is_summed_like_a_row() -> None:
     before = program("(for j 0 N 1 serial (for i 0 M 1 serial (incf (aref v j) (aref A i j))))", facts=AVX2)
     after = scheduled(before)

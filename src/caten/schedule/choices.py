@@ -27,9 +27,11 @@ HOLES: dict[str, tuple[int, ...]] = {
     "narrow.vectors": (1, 2, 4),                             # of the result, in registers while the rows are added
     "sums.tree": (0, 1),                                     # are partial sums added up as a tree?
     "sums.block": (1 << 14, 1 << 16, 1 << 18),               # of a long sum: what one thread adds up at a time
+    "sums.apart": (0, 1 << 16, 1 << 18),                     # elements between streams that are summed together; 0: one stream
     "sums.vectors": (1, 2, 4, 6, 8),                         # of partial sums along memory
     "columns.vectors": (1, 2, 4, 6, 8),                      # of sums across memory
     "columns.rows": (4, 8, 16),                              # that are summed side by side
+    "columns.apart": (0, 16, 64),                            # rows between streams that are summed together; 0: rows side by side alone
     "columns.block": (1 << 11, 1 << 13, 1 << 15),            # bytes of results that one thread sums
     "maps.vectors": (1, 2, 4, 8),                            # computed at once, one after the other
     "maps.stream": (0, 1),                                   # are results stored past the caches?

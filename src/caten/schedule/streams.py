@@ -6,6 +6,7 @@ from functools import partial
 from ..core.dtypes import DTYPES, is_float
 from ..core.expr import Const, Op, Var, index
 from ..core.program import Machine, Target
+from ..core.rewrite import free_names
 from ..errors import error
 from ..loop.affine import canonical
 from ..loop.effects import reads
@@ -19,6 +20,9 @@ MAPS_AT_ONCE = 1                # vectors that a map computes one after the othe
 SUMS_AT_ONCE = 4                # vectors that a sum along memory is spread over, to hide the latency of an addition
 BLOCK = 65536                   # of a long sum without kept loops: what one thread adds up at a time
 COLUMNS_AT_ONCE = 2             # vectors of results that a sum across memory keeps in registers
+STREAMS = 4                     # of memory that are far apart, and summed together: of one array four, of two two each
+FAR = 1 << 18                   # elements between two of them along memory
+FAR_ROWS = 64                   # rows between two of them across memory
 ROWS_AT_ONCE = 8                # of what is summed across memory: streams that are read side by side
 STRAIGHT = ("add", "sub", "mul", "neg")         # operators of an index
 LONG_VECTOR = 32                # bytes of vectors whose lanes have masks of their own
@@ -103,7 +107,13 @@ def _one_element(draft: Draft, chain: Chain, loop: For, lanes: int) -> None:
 
 def _in_blocks(draft: Draft, total: Reduction, lanes: int) -> None:
     """One long sum: blocks of a fixed length, which threads may share without changing a bit, and what is left after the last."""
-    block, inner, *rest = cut(draft, total.summed[0], draft.choice("sums.block", BLOCK))
+    loop, apart = total.summed[0], draft.choice("sums.apart", FAR if _alone(draft) else 0)
+    left: list[str] = []
+    if apart and draft.attempts(lambda draft: left.extend(_far_parts(draft, loop, total, lanes, apart))):
+        if not left:
+            return
+        (loop,) = left
+    block, inner, *rest = cut(draft, loop, draft.choice("sums.block", BLOCK))
     before = {n.name for n in draft.program.unique() if isinstance(n, Local)}
     draft.take("stage", block, total.out.buffer, "partial", "scratch", block)
     draft.take("parallel", block)
@@ -111,6 +121,25 @@ def _in_blocks(draft: Draft, total: Reduction, lanes: int) -> None:
     for loop, buffer in ((inner, part), *[(name, total.out.buffer) for name in rest]):
         outer = sweep(draft, loop, (buffer,), lanes, draft.choice("sums.vectors", SUMS_AT_ONCE))
         _contracted(draft, outer, total.out)
+
+
+def _far_parts(draft: Draft, loop: str, total: Reduction, lanes: int, apart: int) -> tuple[str, ...]:
+    """Streams, so many elements apart, are added up together: the loop over what is left."""
+    _, some, *left = cut(draft, loop, _streams(draft, loop, total.out) * apart)
+    stream, each = draft.take("split", some, apart)
+    each, lane = draft.take("split", each, lanes)
+    draft.take("reorder", each, stream, lane)
+    _as_vectors(draft, stream, lane, _parts(draft, each, total.out.buffer, (stream, lane)))
+    _contracted(draft, each, total.out)
+    return tuple(left)
+
+
+def _streams(draft: Draft, loop: str, out: Aref) -> int:
+    """Of each array that a loop reads, so many that there are STREAMS together."""
+    arrays = reads(draft.loop(loop)) - {out.buffer}
+    if not 1 <= len(arrays) <= STREAMS // 2:
+        raise error("E511", f"'{loop}' reads {len(arrays)} arrays")
+    return STREAMS // len(arrays)
 
 
 def maps_with_sums(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
@@ -144,12 +173,23 @@ def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int, thread
     loop = contiguous_loop(draft.program, total.out, total.kept)
     if loop is None:
         raise error("E511", f"{total.out} has no contiguous loop")
-    counted, block = draft.loop(loop), draft.choice("columns.block", BLOCK_BYTES) // DTYPES[total.out.dtype].bytes
+    counted, block = draft.loop(loop), draft.choice("columns.block", _block_bytes(draft)) // DTYPES[total.out.dtype].bytes
     if isinstance(counted.hi, Var) and counted.lo == index(0):
         draft.attempts(partial(_one_column, chain=chain, loop=loop, total=total, lanes=lanes, threads=threads))
         if threads and total.kept == (loop,) and _has_threads(draft):
             draft.attempts(partial(_one_block, chain=chain, loop=loop, lanes=lanes, block=block))
     _across(draft, chain, total, loop, lanes, block, threads)
+
+
+def _alone(draft: Draft) -> bool:
+    """Is there one thread, and does memory give it more in long streams?"""
+    return streams_apart(draft.program) and not _has_threads(draft)
+
+
+def _block_bytes(draft: Draft) -> int:
+    """Bytes of the results that are summed across memory at a time: threads share blocks, and pieces of rows are short streams."""
+    machine = _machine(draft.program)
+    return machine.cache_bytes[0] if machine is not None and _alone(draft) else BLOCK_BYTES
 
 
 def _one_block(draft: Draft, chain: Chain, loop: str, lanes: int, block: int) -> None:
@@ -171,17 +211,38 @@ def _across(draft: Draft, chain: Chain, total: Reduction, loop: str, lanes: int,
     draft.take("reorder", *total.summed, inner)
     if threads:
         draft.thread(*rest, outer)
+    apart = draft.choice("columns.apart", FAR_ROWS if _alone(draft) else 0)
+    if apart:
+        left: list[str] = []
+        if draft.attempts(lambda draft: left.extend(_far_rows(draft, total.out, row, inner, lanes, apart))):
+            if not left:
+                return
+            row, inner = left
     _, rows, *few = cut(draft, row, draft.choice("columns.rows", ROWS_AT_ONCE))
     draft.take("reorder", inner, rows)
     for name in few[1:]:                                  # the last rows, one by one
         draft.attempts(partial(sweep, loop=name, sums=(), lanes=lanes, count=1))
+    _side_by_side(draft, total.out, rows, inner, lanes)
+
+
+def _far_rows(draft: Draft, out: Aref, row: str, inner: str, lanes: int, apart: int) -> tuple[str, ...]:
+    """Streams of rows, so many rows apart, are added together: the loop over the rows that are left, and that over their columns."""
+    _, some, *left = cut(draft, row, _streams(draft, row, out) * apart)
+    stream, each = draft.take("split", some, apart)
+    draft.take("reorder", each, inner, stream)
+    _side_by_side(draft, out, stream, inner, lanes)
+    return tuple(left)
+
+
+def _side_by_side(draft: Draft, out: Aref, rows: str, inner: str, lanes: int) -> None:
+    """The rows of the innermost loop are added to vectors of results."""
     _, columns, *edge = cut(draft, inner, lanes * draft.choice("columns.vectors", COLUMNS_AT_ONCE))
     if edge:
         draft.attempts(partial(_edge_across, columns=edge[0], rows=edge[1], lanes=lanes))
     draft.take("reorder", rows, columns)
     group, lane = draft.take("split", columns, lanes)
-    _as_vectors(draft, group, lane, draft.take("stage", rows, total.out.buffer, "accumulate", "register", group, lane))
-    _contracted(draft, rows, total.out)
+    _as_vectors(draft, group, lane, draft.take("stage", rows, out.buffer, "accumulate", "register", group, lane))
+    _contracted(draft, rows, out)
     draft.take("unroll", rows)
 
 
@@ -256,9 +317,11 @@ def _single(draft: Draft, loop: str, lanes: int) -> None:
 
 
 def _check_indices(draft: Draft, loop: str) -> None:
-    """Only sums of products are shown to be inside where lanes are left out."""
+    """Only sums of products, of sizes in whatever form, are shown to be inside where lanes are left out."""
+    sizes = set(draft.program.sizes)
     for ref in draft.loop(loop).unique():
-        if isinstance(ref, Aref) and any(isinstance(n, Op) and n.fn not in STRAIGHT for i in ref.index for n in i.walk()):
+        others = [n for i in ref.index for n in i.walk() if isinstance(n, Op) and n.fn not in STRAIGHT] if isinstance(ref, Aref) else []
+        if any(not set(free_names(n)) <= sizes for n in others):
             raise error("E513", f"the index of {ref} is no sum of products")
 
 
@@ -279,6 +342,12 @@ def cut(draft: Draft, loop: str, factor: int) -> tuple[str, ...]:
     if len(made) < 2:
         raise error("E510", f"'{loop}' is too short to be split")
     return made
+
+
+def streams_apart(program: LoopProgram) -> bool:
+    """Does memory give more to several streams, each long and far from the others? Cores that fetch ahead by themselves do so for each of them."""
+    machine = _machine(program)
+    return machine is not None and machine.fetches_ahead
 
 
 def masks_are_cheap(program: LoopProgram) -> bool:
