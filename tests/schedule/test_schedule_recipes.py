@@ -131,6 +131,15 @@ def test_a_long_sum_reads_far_streams_at_once(value: str, apart: int, monkeypatc
         assert_same(before, after, ((n,),))
 
 
+@pytest.mark.parametrize(("length", "streams_in"), [(191, False), (192, True), (193, True)])
+def test_a_sum_of_known_length_has_streams_where_it_is_long_enough(length: int, streams_in: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "FAR", 48)
+    before = program(f"(for j 0 {length} 1 serial (incf (aref s) (aref u j)))", f"(buffer s f32 () () inout) (buffer u f32 ({length}) (0) in) (size N)", ZEN)
+    after = scheduled(before)
+    assert ("(split j 192)" in show(after.first(Schedule))) == streams_in       # type: ignore[arg-type]   # it is there
+    assert_same(before, after, ((1,),))
+
+
 def test_columns_are_sums_of_rows_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """In rows that are as long as the first cache allows, because a piece of a row is a short stream."""
     monkeypatch.setattr(streams, "FAR_ROWS", 3)

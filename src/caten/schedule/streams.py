@@ -79,7 +79,7 @@ def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads
     order = (*total.kept, *total.summed)
     if order != chain.names:
         draft.take("reorder", *order)
-    if threads and not total.kept and len(total.summed) == 1 and draft.attempts(partial(_in_blocks, total=total, lanes=lanes)):
+    if threads and not total.kept and len(total.summed) == 1 and draft.attempts(partial(_long, total=total, lanes=lanes)):
         return
     if threads:
         draft.thread_two(*total.kept)
@@ -105,14 +105,18 @@ def _one_element(draft: Draft, chain: Chain, loop: For, lanes: int) -> None:
     maps(draft, chain_of(draft.loop(others[0])), lanes, threads=True)
 
 
-def _in_blocks(draft: Draft, total: Reduction, lanes: int) -> None:
-    """One long sum: blocks of a fixed length, which threads may share without changing a bit, and what is left after the last."""
+def _long(draft: Draft, total: Reduction, lanes: int) -> None:
+    """One long sum: as far streams of memory, where that pays, and what they leave in blocks."""
     loop, apart = total.summed[0], draft.choice("sums.apart", FAR if _alone(draft) else 0)
     left: list[str] = []
-    if apart and draft.attempts(lambda draft: left.extend(_far_parts(draft, loop, total, lanes, apart))):
-        if not left:
-            return
-        (loop,) = left
+    if not apart or not draft.attempts(lambda draft: left.extend(_far_parts(draft, loop, total, lanes, apart))):
+        _in_blocks(draft, loop, total, lanes)
+    for name in left:                                     # a few elements of a sum whose length is known are left as they are
+        draft.attempts(partial(_in_blocks, loop=name, total=total, lanes=lanes))
+
+
+def _in_blocks(draft: Draft, loop: str, total: Reduction, lanes: int) -> None:
+    """Blocks of a fixed length, which threads may share without changing a bit, and what is left after the last."""
     block, inner, *rest = cut(draft, loop, draft.choice("sums.block", BLOCK))
     before = {n.name for n in draft.program.unique() if isinstance(n, Local)}
     draft.take("stage", block, total.out.buffer, "partial", "scratch", block)
@@ -125,8 +129,7 @@ def _in_blocks(draft: Draft, total: Reduction, lanes: int) -> None:
 
 def _far_parts(draft: Draft, loop: str, total: Reduction, lanes: int, apart: int) -> tuple[str, ...]:
     """Streams, so many elements apart, are added up together: the loop over what is left."""
-    _, some, *left = cut(draft, loop, _streams(draft, loop, total.out) * apart)
-    stream, each = draft.take("split", some, apart)
+    _, stream, each, *left = _streams(draft, loop, total.out, apart)
     each, lane = draft.take("split", each, lanes)
     draft.take("reorder", each, stream, lane)
     _as_vectors(draft, stream, lane, _parts(draft, each, total.out.buffer, (stream, lane)))
@@ -134,12 +137,18 @@ def _far_parts(draft: Draft, loop: str, total: Reduction, lanes: int, apart: int
     return tuple(left)
 
 
-def _streams(draft: Draft, loop: str, out: Aref) -> int:
-    """Of each array that a loop reads, so many that there are STREAMS together."""
+def _streams(draft: Draft, loop: str, out: Aref, apart: int) -> tuple[str, ...]:
+    """A loop cut into streams, as many of each array that it reads as make STREAMS together: over blocks, over the streams of one, along one of
+    these, and over what is left."""
     arrays = reads(draft.loop(loop)) - {out.buffer}
     if not 1 <= len(arrays) <= STREAMS // 2:
         raise error("E511", f"'{loop}' reads {len(arrays)} arrays")
-    return STREAMS // len(arrays)
+    count = STREAMS // len(arrays)
+    extent = canonical(draft.loop(loop).hi - draft.loop(loop).lo)
+    if isinstance(extent, Const) and int(extent.value) < count * apart:
+        raise error("E510", f"'{loop}' is too short for {count} streams")
+    blocks, some, *left = draft.take("split", loop, count * apart)
+    return (blocks, *draft.take("split", some, apart), *left)
 
 
 def maps_with_sums(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
@@ -227,8 +236,7 @@ def _across(draft: Draft, chain: Chain, total: Reduction, loop: str, lanes: int,
 
 def _far_rows(draft: Draft, out: Aref, row: str, inner: str, lanes: int, apart: int) -> tuple[str, ...]:
     """Streams of rows, so many rows apart, are added together: the loop over the rows that are left, and that over their columns."""
-    _, some, *left = cut(draft, row, _streams(draft, row, out) * apart)
-    stream, each = draft.take("split", some, apart)
+    _, stream, each, *left = _streams(draft, row, out, apart)
     draft.take("reorder", each, inner, stream)
     _side_by_side(draft, out, stream, inner, lanes)
     return tuple(left)
