@@ -157,7 +157,7 @@ def test_a_short_nest_is_written_for_one_thread_too(before: str, pragma: str, mo
     assert short.index("    if ((double)") < start < other < short.index("for (int64_t i", other)
     assert short.count("for (int64_t i") == 2
     assert "#pragma" not in short[other:]
-    around = 5 + 3 * team                                  # two pragmas, heads and ends
+    around = 5 + 3 * team                                  # pragmas, heads and ends
     assert "} else {" in nest(most - around)
     longer = nest(most - around + 1)
     assert f"#pragma omp {pragma} if ((double)" in longer

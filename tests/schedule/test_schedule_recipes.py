@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import subprocess
 import sys
 from math import prod
@@ -41,6 +42,13 @@ def scheduled(before: LoopProgram) -> LoopProgram:
     replayed = script.apply(before, script.parse_schedule(show(fact)).steps)
     assert replayed is after
     return after
+
+
+def taken(node: LoopProgram) -> str:
+    """The text of the schedule."""
+    fact = node.first(Schedule)
+    assert fact is not None
+    return show(fact)
 
 
 def steps(node: LoopProgram) -> list[str]:
@@ -99,8 +107,9 @@ def test_a_sum_across_memory_keeps_results_in_registers() -> None:
 
 def test_rows_of_a_matrix_are_cut_into_pieces_and_those_of_more_axes_are_not() -> None:
     """A matrix may have one row; loops around more axes are enough to share, and pieces would cost each short row, for which there is a copy."""
-    matrix = scheduled(program("(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) 2.0)))",
-                               "(size M) (size N) (buffer C f32 (M N) (0 1) inout)", THREADS))
+    before = program("(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) 2.0)))", "(size M) (size N) (buffer C f32 (M N) (0 1) inout)", THREADS)
+    matrix = scheduled(before)
+    assert_same(before, matrix, ((0, 3), (1, 5), (3, 33), (2, 4097), (1, 9000)))
     assert parallel_loops(matrix) == ["is", "i", "jo"]
     cube = scheduled(program("(for i 0 M 1 serial (for j 0 M 1 serial (for k 0 N 1 serial (setf (aref C i j k) 2.0))))",
                              "(size M) (size N) (buffer C f32 (M M N) (0 1 2) inout)", THREADS))
@@ -124,7 +133,7 @@ def test_a_long_sum_reads_far_streams_at_once(value: str, apart: int, monkeypatc
     facts = "(size N) (buffer s f32 () () inout) (buffer u f32 (N) (0) in) (buffer t f32 (N) (0) in) (buffer r f32 (N) (0) in)"
     before = program(f"(for j 0 N 1 serial (incf (aref s) {value}))", facts + ZEN)
     after = scheduled(before)
-    fact = show(after.first(Schedule))                                           # type: ignore[arg-type]   # it is there
+    fact = taken(after)
     assert (f"(split j {48 * apart})" in fact) == (apart > 0)
     assert f"(split {'jt' if apart else 'j'} 128)" in fact
     for n in (0, 1, 47, 96, 97, 192, 193, 400, 579):
@@ -136,7 +145,7 @@ def test_a_sum_of_known_length_has_streams_where_it_is_long_enough(length: int, 
     monkeypatch.setattr(streams, "FAR", 48)
     before = program(f"(for j 0 {length} 1 serial (incf (aref s) (aref u j)))", f"(buffer s f32 () () inout) (buffer u f32 ({length}) (0) in) (size N)", ZEN)
     after = scheduled(before)
-    assert ("(split j 192)" in show(after.first(Schedule))) == streams_in       # type: ignore[arg-type]   # it is there
+    assert ("(split j 192)" in taken(after)) == streams_in
     assert_same(before, after, ((1,),))
 
 
@@ -145,17 +154,18 @@ def test_columns_are_sums_of_rows_far_apart(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(streams, "FAR_ROWS", 3)
     nest = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref v j) (aref A i j))))"
     after = scheduled(program(nest, facts=ZEN))
-    fact = show(after.first(Schedule))                                           # type: ignore[arg-type]   # it is there
+    fact = taken(after)
     assert "(split i 12)" in fact
     assert "(split ii 3)" in fact
     assert "(split it 8)" in fact
+    assert len(re.findall(r"\(split j\w* 16 pad\)", fact)) == 3             # the last columns, of far rows and of those that are left
     assert " 8192 min)" in fact
     assert_same(program(nest, facts=ZEN), after, SMALL)
-    shared = show(scheduled(program(nest, facts=ZEN.replace("false true", "true true"))).first(Schedule))   # type: ignore[arg-type]   # as above
+    shared = taken(scheduled(program(nest, facts=ZEN.replace("false true", "true true"))))
     assert "(split i 12)" not in shared
     assert " 2048 min)" in shared
     two = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref v j) (* (aref A i j) (aref u j)))))"
-    assert "(split i 6)" in show(scheduled(program(two, facts=ZEN)).first(Schedule))   # type: ignore[arg-type]   # as above
+    assert "(split i 6)" in taken(scheduled(program(two, facts=ZEN)))
 
 
 def test_one_column_is_summed_like_a_row() -> None:
@@ -324,6 +334,7 @@ def test_threads_share_each_of_few_products() -> None:
       (buffer A f32 (L M K) (0 1 2) in) (buffer B f32 (L K N) (0 1 2) in) (buffer C f32 (L M N) (0 1 2) inout)""", THREADS + ENSURED)
     after = scheduled(before)
     assert parallel_loops(after) == ["bd", "ido", "be", "jfio_r", "ifio_r", "jfio", "b"]         # of small ones the rows, too
+    assert "(or (<= 4 L) (<= M 32))" in taken(after)                       # a few small ones are work for one thread
     assert_same(before, after, ((3, 7, 17, 3), (4, 7, 17, 3), (1, 12, 32, 5), (4, 9, 37, 4)))
 
 

@@ -133,12 +133,12 @@ class EntryPoints:
         else:
             threads, take = THREADS in total.unique(), "ct_allocate(ct_bytes)"
             when = needed(self.program) if threads else True
-            if threads:
-                lines.append("const int64_t ct_threads = omp_get_max_threads();")
-            size, about = self.expressions.text(total), self.expressions.text(in_floats(total, self.helpers.widest_float))
+            count, size = "omp_get_max_threads()", self.expressions.text(total)
+            about = self.expressions.text(in_floats(total, self.helpers.widest_float))
             if isinstance(when, Expr):
-                lines[0] = f"const int64_t ct_threads = {self.expressions.value(when).at(3)} ? omp_get_max_threads() : 0;"
-                size = f"ct_threads > 0 ? {size} : 0"
+                count, size = f"{self.expressions.value(when).at(3)} ? {count} : 0", f"ct_threads > 0 ? {size} : 0"
+            if threads:
+                lines.append(f"const int64_t ct_threads = {count};")
             lines += [f"if ({about} > 0x1p46) return -1;", f"const int64_t ct_bytes = {size};"]
             if isinstance(when, Expr) or linear(total).constant <= 0:
                 test = "ct_bytes > 0"

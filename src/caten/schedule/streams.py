@@ -107,7 +107,7 @@ def _one_element(draft: Draft, chain: Chain, loop: For, lanes: int) -> None:
 
 def _long(draft: Draft, total: Reduction, lanes: int) -> None:
     """One long sum: as far streams of memory, where that pays, and what they leave in blocks."""
-    loop, apart = total.summed[0], draft.choice("sums.apart", FAR if _alone(draft) else 0)
+    loop, apart = total.summed[0], draft.choice("sums.apart", FAR if _streams_pay(draft) else 0)
     left: list[str] = []
     if not apart or not draft.attempts(lambda draft: left.extend(_far_parts(draft, loop, total, lanes, apart))):
         _in_blocks(draft, loop, total, lanes)
@@ -190,15 +190,17 @@ def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int, thread
     _across(draft, chain, total, loop, lanes, block, threads)
 
 
-def _alone(draft: Draft) -> bool:
-    """Is there one thread, and does memory give it more in long streams?"""
-    return streams_apart(draft.program) and not _has_threads(draft)
+def _streams_pay(draft: Draft) -> bool:
+    """Does memory give more to several streams, each long and far from the others? Cores that fetch ahead by themselves do so for each of them, and
+    several threads are several streams already."""
+    machine = _machine(draft.program)
+    return machine is not None and machine.fetches_ahead and not machine.threads
 
 
 def _block_bytes(draft: Draft) -> int:
     """Bytes of the results that are summed across memory at a time: threads share blocks, and pieces of rows are short streams."""
     machine = _machine(draft.program)
-    return machine.cache_bytes[0] if machine is not None and _alone(draft) else BLOCK_BYTES
+    return machine.cache_bytes[0] if machine is not None and _streams_pay(draft) else BLOCK_BYTES
 
 
 def _one_block(draft: Draft, chain: Chain, loop: str, lanes: int, block: int) -> None:
@@ -220,7 +222,7 @@ def _across(draft: Draft, chain: Chain, total: Reduction, loop: str, lanes: int,
     draft.take("reorder", *total.summed, inner)
     if threads:
         draft.thread(*rest, outer)
-    apart = draft.choice("columns.apart", FAR_ROWS if _alone(draft) else 0)
+    apart = draft.choice("columns.apart", FAR_ROWS if _streams_pay(draft) else 0)
     if apart:
         left: list[str] = []
         if draft.attempts(lambda draft: left.extend(_far_rows(draft, total.out, row, inner, lanes, apart))):
@@ -350,12 +352,6 @@ def cut(draft: Draft, loop: str, factor: int) -> tuple[str, ...]:
     if len(made) < 2:
         raise error("E510", f"'{loop}' is too short to be split")
     return made
-
-
-def streams_apart(program: LoopProgram) -> bool:
-    """Does memory give more to several streams, each long and far from the others? Cores that fetch ahead by themselves do so for each of them."""
-    machine = _machine(program)
-    return machine is not None and machine.fetches_ahead
 
 
 def masks_are_cheap(program: LoopProgram) -> bool:
