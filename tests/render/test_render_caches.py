@@ -64,6 +64,15 @@ def test_each_thread_has_a_fence_behind_its_share() -> None:
     assert "#pragma omp parallel for" in Threads().render(program(COPY.replace("MARK", "parallel").replace(" stream)", ")")))
 
 
+def test_threads_start_behind_the_fence_of_what_was_stored_before() -> None:
+    """Of both nests, each written for several threads and again for one."""
+    nest = "(for NAME 0 (floordiv N 8) 1 parallel (setf (vref Y 8 ((* 8 NAME))) (vref X 8 ((* 8 NAME))) stream))"
+    text = Threads().render(program(COPY[:COPY.index("(for ")] + nest.replace("NAME", "i") + nest.replace("NAME", "k") + "))"))
+    _, second = [at.start() for at in re.finditer("#pragma omp parallel", text)]
+    assert text.count("} else {") == 2
+    assert "CT_STREAMED;" in text[text.index("if (", text.index("} else {")):second]
+
+
 def test_vectors_that_are_not_neighbours_are_stored_as_ever() -> None:
     text = CStyle().render(program("(loop S (buffer Y f32 (8 N) (0 1) out) (size N) (kernel main (for i 0 N 1 serial (setf (vref Y 8 (0 i) 0) (splat 8 1.0) stream))))"))
     assert "ct_scatter_f32x8(" in text
