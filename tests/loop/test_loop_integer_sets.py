@@ -1,7 +1,9 @@
 """The decision procedure against isl."""
 from __future__ import annotations
 
+import multiprocessing
 import random
+import time
 from collections import Counter
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from caten.core.expr import Var
 from caten.loop import integer_sets, isl
 from caten.loop.affine import Linear
+from caten.loop.context import Context
 from caten.loop.integer_sets import Constraint, Empty, Point, Unknown, decide
 
 VARS = [Var(n, "i64") for n in "abcd"]
@@ -96,3 +99,40 @@ def test_what_is_bounded_from_one_side_costs_nothing(monkeypatch: pytest.MonkeyP
 def test_isl_takes_numbers_of_any_size() -> None:
     assert isl.is_empty([at_least(-(1 << 70), a=1), at_least((1 << 70) - 1, a=-1)])
     assert not isl.is_empty([])
+
+
+def market_split(equations: int) -> list[Constraint]:
+    """Subsets of random numbers that add up to half of all, in several sums at once: small instances that no known method decides quickly
+    (Cornuéjols and Dawande, A Class of Hard Small 0-1 Programs, 1998)."""
+    rng = random.Random(1)
+    chosen = [Var(f"x{n}", "i64") for n in range(10 * (equations - 1))]
+    rows = [{(v,): rng.randint(1, 99) for v in chosen} for _ in range(equations)]
+    return [*[Constraint(Linear(row, -(sum(row.values()) // 2)), equal=True) for row in rows],
+            *[Constraint(Linear({(v,): 1})) for v in chosen], *[Constraint(Linear({(v,): -1}, 1)) for v in chosen]]
+
+
+@pytest.mark.parametrize("equations", [3, 4, 5])
+def test_isl_leaves_open_what_would_take_long(equations: int) -> None:
+    started = time.process_time()
+    assert isl.is_empty(market_split(equations)) is None
+    assert time.process_time() - started < 1
+
+
+def test_what_isl_leaves_open_is_not_taken_for_a_proof() -> None:
+    known = Context({f"x{n}": (0, 1) for n in range(30)})
+    assert not known.excludes(tuple([c for c in market_split(4) if c.equal]))
+
+
+def test_without_the_limit_isl_would_not_answer() -> None:
+    """Planted fault: a question without a limit. The same question, which is answered at once above, is not within a second."""
+    started = multiprocessing.get_context("fork").Process(target=_unlimited, daemon=True)
+    started.start()
+    started.join(1.5)
+    asked = started.is_alive()
+    started.kill()
+    assert asked
+
+
+def _unlimited() -> None:
+    isl.MAX_OPERATIONS = 0
+    isl.is_empty(market_split(4))

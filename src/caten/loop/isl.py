@@ -1,4 +1,9 @@
-"""The exact judge of integer sets: islpy, asked only when elimination leaves a question open."""
+"""The exact judge of integer sets: islpy, asked only when elimination leaves a question open.
+
+isl is exact, so a question may cost any amount of time, in C, where no signal is seen. Each question therefore has a limit on isl's own operations;
+beyond it the answer is unknown, which nobody takes for a proof. The limit counts operations, not seconds, so that the same program has the same
+answers on every machine.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,6 +13,8 @@ from typing import Any
 from .affine import Monomial
 from .integer_sets import Constraint
 
+MAX_OPERATIONS = 10_000        # some milliseconds; three times as many may take seconds, for the numbers grow with them
+
 
 @cache
 def _library() -> Any:
@@ -16,8 +23,8 @@ def _library() -> Any:
     return islpy
 
 
-def is_empty(constraints: Sequence[Constraint]) -> bool:
-    """Is there no integer point? Every monomial is a variable of its own."""
+def is_empty(constraints: Sequence[Constraint]) -> bool | None:
+    """Is there no integer point? Every monomial is a variable of its own. None where isl does not know within MAX_OPERATIONS."""
     isl = _library()
     names: dict[Monomial, str] = {}
     for c in constraints:
@@ -25,4 +32,10 @@ def is_empty(constraints: Sequence[Constraint]) -> bool:
             names.setdefault(m, f"v{len(names)}")
     rows = [" + ".join([*[f"{k} {names[m]}" for m, k in c.linear.terms.items()], str(c.linear.constant)]) + (" = 0" if c.equal else " >= 0")
             for c in constraints]
-    return bool(isl.BasicSet("{ [" + ", ".join(names.values()) + "] : " + " and ".join(rows or ["0 = 0"]) + " }").is_empty())
+    text = "{ [" + ", ".join(names.values()) + "] : " + " and ".join(rows or ["0 = 0"]) + " }"
+    context = isl.Context()
+    context.set_max_operations(MAX_OPERATIONS)
+    try:
+        return bool(isl.BasicSet.read_from_str(context, text).is_empty())
+    except isl.Error:
+        return None

@@ -86,7 +86,7 @@ class _Search:
         at, chosen = next(((at, cases) for at, split in enumerate(splits) if (cases := _cases(split, answer))), (0, []))
         if not chosen:
             self.left -= ISL_WORK * len(rows)
-            return isinstance(answer, Unknown) and isl.is_empty(rows)
+            return isinstance(answer, Unknown) and isl.is_empty(rows) is True
         rest = [*splits[:at], *splits[at + 1:]]
         return all(self.excludes(system.adding(case), [*rows, *case], rest) for case in chosen)
 

@@ -94,15 +94,15 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool, s
     draft.tries(("prefetch_at", steps, around[max(0, len(around) - 2)], c.right.buffer, 1))
     _windows_as_vectors(draft, c, [n for n in right if n.startswith(f"{inside[-1]}_r")], window, inside, tile.lanes)
     adding = [n for n in sums if n.startswith(f"{inside[-1]}_w") and not is_rare(n, sums)]
-    cells = [_nest(draft, n, len(inside)) for n in (inside[-1], *sums) if n == inside[-1] or n.startswith((f"{inside[-1]}_z", f"{inside[-1]}_s"))]
+    cells = [draft.around(n, len(inside)) for n in (inside[-1], *sums) if n == inside[-1] or n.startswith((f"{inside[-1]}_z", f"{inside[-1]}_s"))]
     along = [_fused(draft, loops) for loops in cells]
     for name in tiles if len(inside) > 1 else ():
         draft.take("flatten", name)
     for name in along:
         _vectors(draft, name, tile.lanes)
     for name in adding:
-        *lines, last = _nest(draft, name, len(inside))
-        _vectors(draft, last, min(_width(draft), tile.lanes) if lines else tile.lanes)
+        *lines, last = draft.around(name, len(inside))
+        draft.attempts(partial(_vectors, name=last, lanes=min(_width(draft), tile.lanes) if lines else tile.lanes))    # fewer where it is narrow
         for line in lines:
             draft.take("unroll", line)
     if machine.has_fma and is_float(c.out.dtype):
@@ -112,7 +112,8 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool, s
         draft.take("unroll", name)
     if not machine.fetches_ahead:
         draft.tries(("prefetch", oio, c.out.buffer, 1, "write"))
-    draft.tries(("prefetch", next(n for n in left if n.startswith(f"{oii}_")), c.left.buffer, draft.choice("gemm.ahead", ROWS_AHEAD)))
+    for name in [n for n in left if n.startswith(f"{oii}_")][:1]:
+        draft.tries(("prefetch", name, c.left.buffer, draft.choice("gemm.ahead", ROWS_AHEAD)))
     if window and products(draft, window[-1:]) in range(2, draft.choice("gemm.steps", MOST_STEPS) + 1):
         draft.take("unroll", window[-1])
 
@@ -138,21 +139,12 @@ def _locals(draft: Draft) -> set[str]:
     return {n.name for n in draft.program.unique() if isinstance(n, Local)}
 
 
-def _nest(draft: Draft, inner: str, count: int) -> tuple[str, ...]:
-    """So many loops, each alone in the one before, of which `inner` is the last."""
-    names: tuple[str, ...] = (inner,)
-    while len(names) < count:
-        body = (draft.loop(names[0]),)
-        names = (next(loop.name for loop in loops_in(draft.program) if loop.body == body), *names)
-    return names
-
-
 def _windows_as_vectors(draft: Draft, c: Contraction, filling: list[str], window: list[str], inside: tuple[str, ...], lanes: int) -> None:
     """The loops that pack windows, of which `filling` are the innermost."""
     depth = 1 + len(window) + len(inside)
     for name in filling:
-        for known in (*_known_steps(draft, c, _nest(draft, name, depth)), name):
-            draft.attempts(partial(_packing, loops=_nest(draft, known, depth), lanes=min(_width(draft), lanes) if len(inside) > 1 else lanes))
+        for known in (*_known_steps(draft, c, draft.around(name, depth)), name):
+            draft.attempts(partial(_packing, loops=draft.around(known, depth), lanes=min(_width(draft), lanes) if len(inside) > 1 else lanes))
 
 
 def _known_steps(draft: Draft, c: Contraction, loops: tuple[str, ...]) -> list[str]:
@@ -190,7 +182,7 @@ def _vectors(draft: Draft, name: str, lanes: int) -> None:
     if products(draft, [name]) == lanes:
         draft.take("vectorize", name)
         return
-    outer, inner = draft.take("split", name, lanes)
+    outer, inner = draft.halves(name, lanes)
     draft.take("vectorize", inner)
     draft.take("unroll", outer)
 

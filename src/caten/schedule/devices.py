@@ -127,7 +127,7 @@ def _turned(draft: Draft, t: Transposition) -> None:
         draft.take("reorder", *order)
     tall, down = draft.take("split", t.down, size, "pad")
     wide, across = draft.take("split", t.across, size, "pad")
-    steps, side = draft.take("split", across, columns)
+    steps, side = draft.halves(across, columns)
     draft.take("reorder", tall, wide, side, down, steps)
     for name in (*rest, tall, wide):
         draft.take("bind", name, "grid")
@@ -148,8 +148,8 @@ def _product(draft: Draft, c: Contraction) -> None:
     io, ii = draft.take("split", i, rows, "pad")
     jo, ji = draft.take("split", j, columns, "pad")
     ko, ki = draft.take("split", k, depth, "min")
-    down, row = draft.take("split", ii, REGISTERS[0])
-    column, across = draft.take("split", ji, REGISTERS[1])
+    down, row = draft.halves(ii, REGISTERS[0])
+    column, across = draft.halves(ji, REGISTERS[1])
     draft.take("reorder", *outside, io, jo, down, across, ko, ki, *inner, row, column)
     for name in (*outside, io, jo):
         draft.take("bind", name, "grid")

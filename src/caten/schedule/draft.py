@@ -4,10 +4,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..core.expr import Var
-from ..errors import CatenError
+from ..errors import CatenError, error
 from ..loop.statements import For, LoopProgram
 from .choices import DEFAULTS, HOLES, Choices
-from .nests import loops_in
+from .nests import enclosing, loops_in
 from .script import Step, apply
 
 
@@ -70,5 +70,23 @@ class Draft:
         return False
 
     def loop(self, name: str) -> For:
-        """The loop of this name, which exists."""
-        return next(loop for loop in loops_in(self.program) if loop.name == name)
+        """The loop of this name. E511 where there is none."""
+        found = next((loop for loop in loops_in(self.program) if loop.name == name), None)
+        if found is None:                        # what never runs, such as a condition that is false in a copy, has been simplified away
+            raise error("E511", f"there is no loop over '{name}' any more")
+        return found
+
+    def halves(self, name: str, count: int) -> tuple[str, str]:
+        """Split a loop into two that make `count` steps each time: the outer and the inner one. E511 where iterations would be left over."""
+        made = self.take("split", name, count)
+        if len(made) != 2:
+            raise error("E511", f"the iterations of '{name}' are no multiple of {count}")
+        return made[0], made[1]
+
+    def around(self, inner: str, count: int) -> tuple[str, ...]:
+        """The names of the `count` innermost loops down to `inner`, whatever else stands between them."""
+        loop = self.loop(inner)
+        names = [outer.name for outer in (*enclosing(self.program, loop), loop)][-count:]
+        if len(names) < count:
+            raise error("E511", f"there are no {count} loops around '{inner}'")
+        return tuple(names)

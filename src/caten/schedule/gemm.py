@@ -65,8 +65,8 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool, shared: 
         else:
             draft.attempts(partial(_vectors, name=name, lanes=tile.lanes))            # what is read may lie in steps
     if by_rows:
-        row = next(name for name in made if name.startswith(f"{ki}_r"))
-        draft.attempts(partial(_copies, name=row, lanes=tile.lanes))
+        for row in [name for name in made if name.startswith(f"{ki}_r")][:1]:
+            draft.attempts(partial(_copies, name=row, lanes=tile.lanes))
     if machine.has_fma and is_float(c.out.dtype):
         draft.take("contract", ki)
     registers = {n.name for n in draft.program.unique() if isinstance(n, Local) and n.space == "register" and n.shape}
@@ -126,7 +126,7 @@ def has_whole_tiles(draft: Draft, name: str, columns: str) -> bool:
 
 def _vectors(draft: Draft, name: str, lanes: int) -> None:
     """A loop over the columns of a tile as vectors side by side."""
-    outer, inner = draft.take("split", name, lanes)
+    outer, inner = draft.halves(name, lanes)
     draft.take("vectorize", inner)
     draft.take("unroll", outer)
 

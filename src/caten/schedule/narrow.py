@@ -56,7 +56,8 @@ def batch_size(c: Contraction, chain: Chain) -> Any:
 def _shared(draft: Draft, cond: tuple[object, ...], chain: Chain, machine: Machine) -> None:
     copies = draft.special(chain.names, cond, "f")
     product = contraction(draft.program, chain_of(draft.loop(copies[chain.names[0]])))
-    assert product is not None
+    if product is None:
+        raise error("E511", f"'{chain.names[0]}' is no product any more")
     gemm(draft, product, machine, threads=True, shared=True)
 
 
@@ -97,7 +98,7 @@ def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, depth: str |
     draft.take("reorder", j, ki)
     _, ji, *_ = draft.take("split", j, draft.choice("narrow.vectors", VECTORS) * lanes)
     draft.take("reorder", ki, ji)
-    group, lane = draft.take("split", ji, lanes)
+    group, lane = draft.halves(ji, lanes)
     made = draft.take("stage", ki, c.out.buffer, "accumulate", "register", group, lane)
     for name in (lane, *[n for n in made if n.startswith(f"{lane}_")]):
         draft.take("vectorize", name)

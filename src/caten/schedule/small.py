@@ -91,7 +91,7 @@ def _tile(draft: Draft, c: Contraction, rows: tuple[str, ...], j: str, k: str, l
         if draft.loop(name).hi == Const(lanes, "i64"):
             draft.take("vectorize", name)
             continue
-        group, lane = draft.take("split", name, lanes)
+        group, lane = draft.halves(name, lanes)
         draft.take("vectorize", lane)
         draft.take("unroll", group)
     draft.take("contract", k)

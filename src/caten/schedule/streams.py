@@ -130,7 +130,7 @@ def _in_blocks(draft: Draft, loop: str, total: Reduction, lanes: int) -> None:
 def _far_parts(draft: Draft, loop: str, total: Reduction, lanes: int, apart: int) -> tuple[str, ...]:
     """Streams, so many elements apart, are added up together: the loop over what is left."""
     _, stream, each, *left = _streams(draft, loop, total.out, apart)
-    each, lane = draft.take("split", each, lanes)
+    each, lane = draft.halves(each, lanes)
     draft.take("reorder", each, stream, lane)
     _as_vectors(draft, stream, lane, _parts(draft, each, total.out.buffer, (stream, lane)))
     _contracted(draft, each, total.out)
@@ -208,8 +208,7 @@ def _one_block(draft: Draft, chain: Chain, loop: str, lanes: int, block: int) ->
     caches."""
     copies = draft.special(chain.names, ("<=", str(draft.loop(loop).hi), str(block)), "s")
     own = chain_of(draft.loop(copies[chain.names[0]]))
-    total = reduction(own)
-    assert total is not None
+    total = _still_a_sum(own)
     _across(draft, own, total, copies[loop], lanes, max(block // SHORTER, lanes), threads=True)
 
 
@@ -250,7 +249,7 @@ def _side_by_side(draft: Draft, out: Aref, rows: str, inner: str, lanes: int) ->
     if edge:
         draft.attempts(partial(_edge_across, columns=edge[0], rows=edge[1], lanes=lanes))
     draft.take("reorder", rows, columns)
-    group, lane = draft.take("split", columns, lanes)
+    group, lane = draft.halves(columns, lanes)
     _as_vectors(draft, group, lane, draft.take("stage", rows, out.buffer, "accumulate", "register", group, lane))
     _contracted(draft, rows, out)
     draft.take("unroll", rows)
@@ -264,9 +263,15 @@ def _one_column(draft: Draft, chain: Chain, loop: str, total: Reduction, lanes: 
         draft.take("reorder", *others, copies[loop])
     draft.take("unroll", copies[loop], "full")
     column = chain_of(draft.loop(others[0]))
-    single = reduction(column)
-    assert single is not None
-    sums_along(draft, column, single, lanes, threads)
+    sums_along(draft, column, _still_a_sum(column), lanes, threads)
+
+
+def _still_a_sum(chain: Chain) -> Reduction:
+    """The sum that a copy of a sum is. E511 where what the copy knows of its sizes leaves none: a condition that is false in it took it along."""
+    total = reduction(chain)
+    if total is None:
+        raise error("E511", f"'{chain.names[0]}' is no sum any more")
+    return total
 
 
 def _edge_across(draft: Draft, columns: str, rows: str, lanes: int) -> None:
@@ -287,7 +292,7 @@ def sweep(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, count: int
         draft.thread(outer)
     for name in rest:
         draft.attempts(partial(_masked if masks else _single, loop=name, lanes=lanes))
-    group, lane = draft.take("split", inner, lanes) if draft.loop(inner).hi != index(lanes) else ("", inner)
+    group, lane = draft.halves(inner, lanes) if draft.loop(inner).hi != index(lanes) else ("", inner)
     made: list[str] = []
     for buffer in sums:
         made += _parts(draft, outer, buffer, tuple([n for n in (group, lane) if n]))

@@ -1,0 +1,83 @@
+"""Specs whose proofs are hard: windows that slide, arrays that are changed in place and read mirrored. Each is scheduled in seconds, however it is
+written; some took minutes, or for ever, inside a decision procedure."""
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from caten import pipeline
+from caten.frontend.spec import SpecText
+from caten.options import Options
+from pace import slowness
+
+SECONDS = 6.0
+OPTIONS = Options(runtime="gcc", config=(("MARCH", "x86-64-v3"),))
+
+
+def spec(inputs: list[str], outputs: list[str], code: str) -> str:
+    def quoted(names: list[str]) -> str:
+        return ", ".join(f'"{n}"' for n in names)
+    return f'[composite]\nname = "Hard"\ninputs = [{quoted(inputs)}]\noutputs = [{quoted(outputs)}]\n[implementation]\ncode = """{code}"""\n'
+
+
+def pooling(rng: random.Random) -> str:
+    """A window over two axes, its steps and distances as numbers, the extents of the picture as sums."""
+    (step, other), (apart, wide), (lines, columns) = [(rng.randint(1, 3), rng.randint(1, 3)) for _ in range(3)]
+    extents = " ".join(f"(+ (* {s} {n}) {rng.choice([f'(* {k - 1} {d})', str((k - 1) * d + s)])})"
+                       for s, n, k, d in ((step, "O", lines + 1, apart), (other, "P", columns + 1, wide)))
+    kind = rng.choice(["float", "int8", "int32"])
+    order = rng.choice(["", "<1 0 2>()", "<2 0 1>()"])
+    return spec([f"X{{{kind}}}[B {extents}]{order}", f"Y{{{kind}}}[B O P]"], ["Y"], f"""
+(dotimes (b B) (dotimes (x O) (dotimes (y P) (dotimes (u {lines + 1}) (dotimes (v {columns + 1})
+  ({rng.choice(['maxcf', 'mincf', 'incf'])} (aref Y b x y) (aref X b (+ (* {step} x) (* {apart} u)) (+ (* {other} y) (* {wide} v)))))))))""")
+
+
+def in_place(rng: random.Random) -> str:
+    """Nests over the same arrays, whose places move in both directions."""
+    def place(var: str) -> str:
+        return rng.choice([f"(+ {var} {rng.randint(0, 7)})", f"(- (+ N {rng.randint(0, 6)}) {var})", str(rng.randint(0, 7))])
+
+    def element(i: str, j: str) -> str:
+        return f"(aref {rng.choice('AB')} {place(i)} {place(j)})"
+    nests = " ".join(f"(dotimes (i{n} {rng.choice(['N', '(- N 1)'])}) (dotimes (j{n} N) ({rng.choice(['incf', 'mincf', 'setf'])} "
+                     f"{element(f'i{n}', f'j{n}')} (- {element(f'i{n}', f'j{n}')} {element(f'i{n}', f'j{n}')}))))" for n in range(rng.randint(1, 3)))
+    kind = rng.choice(["float", "int8", "int16"])
+    arrays = [f"{name}{{{kind}}}[(+ N 8) (+ N 8)]{rng.choice(['', '<1 0>()'])}" for name in "AB"]
+    return spec(["z{int8}[N]", *arrays], ["A", "B"], f"{nests} (incf (aref A 0 0) 1) (incf (aref B 0 0) 1)")
+
+
+def convolution(rng: random.Random) -> str:
+    """A padded window of a length that only the call knows, or a number; conditions in two spellings."""
+    def inside(x: str, extent: str) -> str:
+        both = f"(<= 0 {x}) (< {x} {extent})" if rng.random() < 0.5 else f"(>= {x} 0) (< {x} {extent})"
+        return f"(when (and {both})"
+    window, wide = [rng.choice(["R", "R", "1", "3", "5"]) for _ in range(2)]
+    place = f"(- (+ (* {rng.randint(1, 2)} x) (* {rng.randint(1, 3)} u)) {rng.randint(0, 3)})"
+    column = f"(- (+ y (* {rng.randint(1, 3)} v)) {rng.randint(0, 3)})"
+    order = rng.choice(["<0 1 2 3>()", "<1 0 3 2>()", "<3 2 1 0>()"])
+    return spec(["X{float}[B C H W]", f"V{{float}}[F C {window} {wide}]", "zr{float}[R]", f"Y{{float}}[B F O P]{order}"], ["Y"], f"""
+(dotimes (b B) (dotimes (o F) (dotimes (x O) (dotimes (y P) (dotimes (c C) (dotimes (u {window}) (dotimes (v {wide})
+  {inside(place, 'H')} {inside(column, 'W')} (incf (aref Y b o x y) (* (aref X b c {place} {column}) (aref V o c u v))))))))))))""")
+
+
+def condition_on_the_result(rng: random.Random) -> str:
+    """A sum of what it does not index, under a condition that some of its copies decide."""
+    loops = ["(dotimes (i N)", "(dotimes (j M)", "(dotimes (k K)"]
+    rng.shuffle(loops)
+    what = rng.choice(["(aref A i)", "(aref A j)", "(aref A 0)"])
+    cond = rng.choice([f"(< i (- N {rng.randint(1, 3)}))", f"(< j (- M {rng.randint(1, 3)}))", "(/= i 0)", "(= j 0)"])
+    return spec(["A{float}[(max N M)]", "B{float}[N M]", "zk{int8}[K]"], ["B"],
+                f"{' '.join(loops)} (when {cond} ({rng.choice(['incf', 'mincf', 'maxcf'])} (aref B i j) {what}))" + ")" * 3)
+
+
+@pytest.mark.parametrize("family", [pooling, in_place, convolution, condition_on_the_result], ids=lambda f: f.__name__)
+def test_hard_specs_are_scheduled_soon(family: object, nightly: bool) -> None:
+    for seed in range(150 if nightly else 6):
+        text = family(random.Random(seed))  # type: ignore[operator]
+        started = time.process_time()
+        for program in pipeline.load_programs(SpecText(f"seed {seed}", text), OPTIONS):
+            pipeline.advance(program, "loop", OPTIONS)
+        took = time.process_time() - started
+        assert took < SECONDS or took < SECONDS * slowness(), f"{took:.1f} s for seed {seed}:\n{text}"
