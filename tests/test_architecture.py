@@ -14,14 +14,15 @@ ALLOWED: dict[str, set[str]] = {
     "loop": BASE, "tensor": BASE | {"loop", "frontend.op"},
     "frontend": BASE | {"loop", "tensor"},
     "schedule": BASE | {"loop"}, "render": BASE | {"loop"}, "runtime": BASE | {"loop", "render"},
-    "pipeline": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime"},
+    "faults": {"runtime"},
+    "pipeline": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "faults"},
     "build": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline"},
     "testing": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build"},
     "api": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build"},
     "bench": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing"},
     "tune": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing", "bench"},
     "conformance": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing"},
-    "cli": BASE | {"__version__", "conformance", "tune", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing", "bench", "api"},
+    "cli": BASE | {"__version__", "faults", "conformance", "tune", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing", "bench", "api"},
     "__init__": {"api"}, "__main__": {"cli"},
 }
 FILES = sorted(ROOT.rglob("*.py"))

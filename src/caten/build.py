@@ -132,7 +132,7 @@ def build(sources: Sequence[SpecText], options: Options, warn: Warn = ignore) ->
     try:
         return compile_rendered(prepare(sources, options, warn, due), options, warn, due=due)
     except Refused:
-        return compile_rendered(prepare(sources, options), options, warn)
+        return compile_rendered(prepare(sources, options, warn), options, warn)
 
 
 def build_programs(ops: Sequence[OpProgram], programs: Sequence[Program], options: Options, warn: Warn = ignore) -> Built:

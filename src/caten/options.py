@@ -34,6 +34,7 @@ class Options:
     schedule: str | None = None                          # the text of -s FILE
     schedule_file: str = "<schedule>"                    # its name, for diagnostics
     verify: bool = False                                 # --verify: after every pass and primitive
+    strict: bool = True                                  # a fault of caten's own ends the build, and no simpler plan is taken (CATEN_STRICT=1)
     seed: int = 0                                        # --seed
     debug: int = 0                                       # --debug 0…4
     cc_timeout: float = 120.0                            # seconds for one run of the host compiler
@@ -52,7 +53,7 @@ def environment(link: Sequence[str] = ()) -> dict[str, Any]:
     linker. Raises UsageError E910 and E916."""
     get = os.environ.get
     return {"cc": get("CC") or None, "cflags": _words("CFLAGS"), "ldflags": (*_words("LDFLAGS"), *from_here(link)),
-            "temp_dir": get("TMPDIR") or None, "cache_dir": get("CATEN_CACHE_DIR") or None,
+            "temp_dir": get("TMPDIR") or None, "strict": get("CATEN_STRICT", "") not in ("", "0"), "cache_dir": get("CATEN_CACHE_DIR") or None,
             "runtime_path": tuple([d for d in get("CATEN_RUNTIME_PATH", "").split(os.pathsep) if d])}
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from . import faults
 from .core.dtypes import is_packed
 from .core.expr import Var, index
 from .core.node import substitute
@@ -31,6 +32,7 @@ from .options import Options
 from .runtime import cache, discover, records, trust
 from .runtime.protocol import Host, Runtime
 from .schedule import recipes, script
+from .schedule.planning import Planning
 from .tensor import level as tensor_level
 from .tensor.lower import lower
 from .tensor.raising import raise_op
@@ -44,24 +46,27 @@ LEVELS: dict[str, type[Program]] = {"op": OpProgram, "tensor": TensorProgram, "l
 @frozen
 class Pass:
     """One step of the pipeline; `to` is the level that the stage it belongs to ends at. `verified`: the same, with checks of its own on the way.
-    `careful`: the same, without what cannot be shown to be right; it has its turn where the verifier refuses what `run` made."""
+    `careful`: the same, without what cannot be shown to be right; it has its turn where the verifier refuses what `run` made. `plain`: the least
+    that makes a program of the next step; it has its turn where the others fail, which is a fault of ours."""
 
     name: str
     run: Callable[[Any], Any]
     to: str
     verified: Callable[[Any], Any] | None = None
     careful: Callable[[Any], Any] | None = None
+    plain: Callable[[Any], Any] | None = None
 
 
 PASSES: tuple[Pass, ...] = (
     Pass("add_checks", bounds.add_checks, "tensor"),                # accesses that are not proven inside get a check
-    Pass("raise", raise_op, "tensor"),                              # loop nests to index notation where they fit
+    Pass("raise", raise_op, "tensor",                               # loop nests to index notation where they fit
+         plain=partial(raise_op, as_written=True)),
     Pass("lower", lower, "loop"),                                   # index notation to loops
     Pass("bind", lambda p: bind_sizes(p), "loop"),                  # sizes known at compile time become numbers
     Pass("simplify", lambda p: simplify.simplify_program(p) if p.opt > 0 else p, "loop",
-         careful=lambda p: p),                                      # an index stays as it was where it was checked
+         careful=lambda p: p, plain=lambda p: p),                   # an index stays as it was where it was checked
     Pass("schedule", recipes.schedule, "loop",                      # the recipe, or the schedule that was given
-         verified=lambda p: recipes.schedule(p, verify=True), careful=lambda p: recipes.schedule(p, careful=True)),
+         verified=partial(recipes.schedule, verify=True), careful=partial(recipes.schedule, careful=True), plain=recipes.as_written),
 )
 VERIFIERS: dict[str, Callable[[Any], None]] = {"op": loop_level.verify, "tensor": tensor_level.verify, "loop": loop_level.verify}
 # The fields of Options that each level has used up when its text is printed.
@@ -238,14 +243,51 @@ def advance(program: Program, to: str, options: Options, warn: records.Warn = ig
             program = recalled(program, options, warn)
         since.append((step, program))
         with timed(f"{program.name}: {step.name}", options), _placed(options):
-            program = step.verified(program) if options.verify and step.verified else step.run(program)
+            program = _taken(step, program, options, warn)
         if last and due is not None and not options.verify:
             due.append(partial(VERIFIERS[to], program))
         elif options.verify or last:
-            program, since = _verified(program, since, options), []
+            program, since = _verified(program, since, options, warn), []
         if options.debug >= 4 or (options.debug == 3 and (last or todo[n + 1].to != step.to)):
             print(f"; after {step.name}\n{show(program)}", file=sys.stderr)
     return program
+
+
+def _taken(step: Pass, program: Program, options: Options, warn: records.Warn) -> Program:
+    """The program after a step. Where the step fails unexpectedly, what the plain one makes, and a warning."""
+    planning = Planning(tolerant=not _raises_faults(options))
+    try:
+        if options.verify and step.verified:
+            made: Program = step.verified(program)
+        else:
+            made = step.run(program, **({"planning": planning} if step.run is recipes.schedule else {}))
+    except CatenError:
+        raise
+    except Exception as fault:
+        if step.plain is None or _raises_faults(options):
+            raise
+        warn(_fault(f"{program.name}: the pass '{step.name}' failed ({type(fault).__name__}), and is left out", fault, program, options))
+        return step.plain(program)  # type: ignore[no-any-return]
+    for met in planning.faults[:1]:
+        warn(_fault(f"{program.name}: planning a nest failed ({type(met).__name__}), and a simpler plan is taken", met, program, options))
+    if planning.left:
+        names = ", ".join([f"'{name}'" for name in planning.left[:5]]) + (" …" if len(planning.left) > 5 else "")
+        message = f"{program.name}: {len(planning.left)} nests are not scheduled, for the program is larger than what is planned: {names}"
+        warn(Diagnostic("E943", message, severity="warning", hint="they run as written; several smaller composites would each be scheduled"))
+    if options.debug >= 1 and planning.spent:
+        print(f"caten: {program.name}: the schedule took {planning.spent / planning.budget:.2%} of its budget", file=sys.stderr)
+    return made
+
+
+def _raises_faults(options: Options) -> bool:
+    """Does a fault of ours end the build?"""
+    return options.strict or options.verify
+
+
+def _fault(message: str, fault: Exception, program: Program, options: Options) -> Diagnostic:
+    """A warning about a fault of ours that a build goes on after, with its report."""
+    note = faults.kept(fault, message, options.cache_dir, {"program.txt": show(program)})
+    return Diagnostic("E942", message, severity="warning", notes=((note, None),), hint=f"the library is right, and perhaps slower; {faults.PLEASE}")
 
 
 @contextmanager
@@ -274,8 +316,11 @@ def recalled(program: Program, options: Options, warn: records.Warn = ignore) ->
     try:
         replayed = script.apply(program, script.parse_schedule(record.schedule).steps)
         loop_level.verify(replayed)
-    except CatenError as problem:
-        warn(Diagnostic("E653", f"the recorded schedule of {program.name} does not apply: {problem.diagnostics[0].message}", severity="warning",
+    except Exception as problem:
+        if not isinstance(problem, CatenError) and _raises_faults(options):
+            raise
+        reason = problem.diagnostics[0].message if isinstance(problem, CatenError) else type(problem).__name__
+        warn(Diagnostic("E653", f"the recorded schedule of {program.name} does not apply: {reason}", severity="warning",
                         hint="tune again; until then the schedule is that of -O2"))
         return program
     return replayed
@@ -298,15 +343,18 @@ def unscheduled(program: Program, options: Options) -> LoopProgram:
     return program
 
 
-def _verified(program: Program, since: list[tuple[Pass, Program]], options: Options) -> Program:
+def _verified(program: Program, since: list[tuple[Pass, Program]], options: Options, warn: records.Warn) -> Program:
     """The program that these steps made, verified; where it is refused, what they make when the last one is careful, then the one before too,
-    and so on."""
+    and so on; where that is refused as well, which is a fault of ours, what the plain ones make."""
     try:
         VERIFIERS[level_of(program)](program)
     except CatenError as refusal:
         careful = None if options.verify else _made_with_care(since, options)
         if careful is None:
-            raise refusal
+            careful = None if _raises_faults(options) else _made_plainly(since)
+            if careful is None:
+                raise refusal
+            warn(_fault(f"{program.name}: what was made of it could not be verified, and is left out", refusal, program, options))
         program = careful
     if options.verify and resolve(read(show(program))[0]) is not program:
         raise error("E481", f"the text printed after {since[-1][0].name} does not read back to the same program")
@@ -317,15 +365,31 @@ def _made_with_care(since: list[tuple[Pass, Program]], options: Options) -> Prog
     """What the steps make when as many of the last ones as it takes are careful; None where all of them are not enough."""
     for first in reversed([at for at, (step, _) in enumerate(since) if step.careful]):
         program = since[first][1]
-        for step, _ in since[first:]:
-            with timed(f"{program.name}: {step.name}, carefully", options):
-                program = (step.careful or step.run)(program)
         try:
+            for step, _ in since[first:]:
+                with timed(f"{program.name}: {step.name}, carefully", options):
+                    program = (step.careful or step.run)(program)
             VERIFIERS[level_of(program)](program)
         except CatenError:
             continue
+        except Exception:
+            if _raises_faults(options):
+                raise
+            continue
         return program
     return None
+
+
+def _made_plainly(since: list[tuple[Pass, Program]]) -> Program | None:
+    """What the steps make where those that can be are plain; None where that is refused, too, or was asked for."""
+    program = since[0][1]
+    try:
+        for step, _ in since:
+            program = (step.plain or step.run)(program)
+        VERIFIERS[level_of(program)](program)
+    except CatenError:
+        return None
+    return program
 
 
 def bind_sizes(program: LoopProgram) -> LoopProgram:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import signal
 import sys
@@ -12,8 +11,8 @@ from itertools import pairwise
 
 import click
 
+from .. import faults
 from ..errors import CatenError, Diagnostic, did_you_mean
-from ..runtime.cache import Cache, default_directory
 from . import signals
 from .app import COMMANDS, COMPLETE, cli
 from .argv import normalise
@@ -100,16 +99,8 @@ def usage_diagnostic(problem: click.UsageError) -> Diagnostic:
 
 def internal(problem: BaseException, arguments: Sequence[str]) -> Diagnostic:
     """The short message for a fault of ours; the traceback goes to a file in the cache."""
-    text = f"caten {' '.join(arguments)}\n\n" + "".join(traceback.format_exception(problem))
-    name = "crash-" + hashlib.sha256(text.encode(errors="replace")).hexdigest()
-    text = text.encode(errors="replace").decode()
-    cache = Cache(default_directory(os.environ.get("CATEN_CACHE_DIR") or None), lambda _: None)
-    try:
-        where = f"the details are in {cache.keep_failed(name, {'traceback.txt': text}) / 'traceback.txt'}"
-    except OSError:
-        where = "run again with --debug 4 for the details"
-    return Diagnostic("E940", f"internal error: {type(problem).__name__}", notes=((where, None),),
-                      hint="this is a fault of caten, not of the input: please report it with that file and the spec")
+    where = faults.kept(problem, f"caten {' '.join(arguments)}", os.environ.get("CATEN_CACHE_DIR") or None)
+    return Diagnostic("E940", f"internal error: {type(problem).__name__}", notes=((where, None),), hint=faults.PLEASE)
 
 
 def asked_format(arguments: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from .diagnostics import WarningPolicy
 WARNINGS: dict[str, tuple[str, ...]] = {
     "cache": ("E650", "E651"),
     "records": ("E652", "E653"),
+    "plans": ("E942", "E943"),
 }
 EVERYTHING = ("all", "extra")
 

@@ -8,6 +8,7 @@ from ..errors import CatenError, error
 from ..loop.statements import For, LoopProgram
 from .choices import DEFAULTS, HOLES, Choices
 from .nests import enclosing, loops_in
+from .planning import OutOfBudget, Planning
 from .script import Step, apply
 
 
@@ -15,12 +16,14 @@ class Draft:
     """Takes steps through `script.apply`, so that they end up in the program's Schedule fact."""
 
     def __init__(self, program: LoopProgram, verify: bool = False, careful: bool = False, choices: Choices = DEFAULTS,
-                 likely: Mapping[str, int] | None = None) -> None:
+                 likely: Mapping[str, int] | None = None, planning: Planning | None = None) -> None:
         """`verify`: the program is verified after every step. `careful`: that too, and a step after which it is not shown to be right counts as
-        refused. `choices`: the values of holes that are not to have their defaults. `likely`: sizes that many calls are known to have."""
+        refused. `choices`: the values of holes that are not to have their defaults. `likely`: sizes that many calls are known to have. `planning`:
+        what the steps may cost, and what becomes of a recipe's faults."""
         self.program, self.verify = program, verify or careful
         self.refusals = ("E5", "E48") if careful else ("E5",)
         self.choices, self.likely = choices, dict(likely or {})
+        self.planning = planning or Planning()
         self.asked: dict[str, int] = {}                  # the holes that recipes asked for, with their defaults
 
     def choice(self, hole: str, default: int) -> int:
@@ -30,8 +33,10 @@ class Draft:
         return self.choices.of(hole, default)
 
     def take(self, *words: object) -> tuple[str, ...]:
-        """Take one step; the names of the loops it made, in text order. Raises CatenError E5xx where it is refused."""
+        """Take one step; the names of the loops it made, in text order. Raises CatenError E5xx where it is refused, OutOfBudget where the program's
+        steps have cost what they may."""
         before = {loop.name for loop in loops_in(self.program)}
+        self.planning.charge(len(before))
         step: Step = tuple([word if isinstance(word, tuple) else str(word) for word in words])
         self.program = apply(self.program, [step], self.verify)
         return tuple([loop.name for loop in loops_in(self.program) if loop.name not in before])
@@ -45,16 +50,23 @@ class Draft:
         return self.attempts(lambda draft: [draft.take(*step) for step in steps])
 
     def attempts(self, recipe: Callable[[Draft], object]) -> bool:
-        """Run a recipe; where one of its steps is refused, the program stays as it was."""
+        """Run a recipe; where one of its steps is refused, the program stays as it was. So it does where the recipe itself fails, unless that is
+        raised (see `Planning`)."""
         before = self.program
         try:
             recipe(self)
-        except CatenError as refused:
-            if not all(d.code.startswith(self.refusals) for d in refused.diagnostics):
-                raise
+        except OutOfBudget:
+            raise
+        except Exception as problem:
             self.program = before
+            if not self._is_refusal(problem):
+                self.planning.failed(problem)
             return False
         return True
+
+    def _is_refusal(self, problem: Exception) -> bool:
+        """Was a step refused, as may happen?"""
+        return isinstance(problem, CatenError) and all(d.code.startswith(self.refusals) for d in problem.diagnostics)
 
     def thread(self, *names: str) -> bool:
         """Make the first of these loops that may be parallel so. Asked early, while the body is small, the question is cheap."""

@@ -19,6 +19,7 @@ from .convolution import convolution, pictures, single_places, slides
 from .draft import Draft
 from .gemm import gemm
 from .narrow import few, narrow
+from .planning import OutOfBudget, Planning
 from .rows import ahead, are_rows, ask, rows_of_one
 from .script import apply, is_applied, recorded
 from .small import small
@@ -26,15 +27,16 @@ from .streams import maps, maps_with_sums, sums_across, sums_along, sums_of_rows
 from .tiles import lanes_of
 from .transposes import transposes, transposition
 
-# A step walks the whole program and compares all accesses of a nest: what goes beyond these stays as it was written.
-MAX_NESTS, MAX_BODY = 64, 64
+MAX_BODY = 64                   # statements of a nest, whose accesses a step compares with each other: what goes beyond stays as it was written
+
+Recipe = Callable[[Draft], None]
 
 
-def schedule(program: LoopProgram, verify: bool = False, careful: bool = False) -> LoopProgram:
+def schedule(program: LoopProgram, verify: bool = False, careful: bool = False, planning: Planning | None = None) -> LoopProgram:
     """The program with a schedule applied and recorded: the one it carries, else the recipes' (from -O2 on); only simplified at -O1, and as
     it is at -O0. A program whose Schedule fact says that it was applied stays as it is. `verify`: check the program after every step;
     `careful`: simplify nothing, and leave out steps of the recipes after which it is not shown to be right (what was asked for is never left
-    out)."""
+    out). `planning` says what the recipes may cost, and hears what they met."""
     asked = program.first(Schedule)
     if asked is not None and is_applied(asked):
         return program
@@ -43,33 +45,52 @@ def schedule(program: LoopProgram, verify: bool = False, careful: bool = False) 
     if program.opt == 0:
         return program
     program = program if careful else simplify_program(program)
-    return recommended(program, verify, careful) if program.opt >= 2 else program
+    return recommended(program, verify, careful, planning) if program.opt >= 2 else program
 
 
-def recommended(program: LoopProgram, verify: bool = False, careful: bool = False) -> LoopProgram:
+def as_written(program: LoopProgram) -> LoopProgram:
+    """The program as it is, where nobody asked for another schedule; what was asked for is applied."""
+    asked = program.first(Schedule)
+    return schedule(program) if asked is not None else recorded(program, ())
+
+
+def recommended(program: LoopProgram, verify: bool = False, careful: bool = False, planning: Planning | None = None) -> LoopProgram:
     """The recipes' schedule, applied."""
-    return recorded(drafted(program, verify, careful).program, ())
+    return recorded(drafted(program, verify, careful, planning=planning).program, ())
 
 
 def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, choices: Choices = DEFAULTS,
-            likely: Mapping[str, int] | None = None) -> Draft:
-    """The recipes' schedule, with these values of its holes; `likely`: sizes for which it may have copies."""
-    draft = Draft(program, verify, careful, choices, likely)
+            likely: Mapping[str, int] | None = None, planning: Planning | None = None) -> Draft:
+    """The recipes' schedule, with these values of its holes; `likely`: sizes for which it may have copies. Nests beyond the budget stay as they
+    are written."""
+    draft = Draft(program, verify, careful, choices, likely, planning)
     target = program.first(Target)
     if target is None:
         return draft
     if target.machine.groups:
         from .devices import on_threads  # few programs are for devices
-        on_threads(draft, target.machine)
+        _planned(draft, program.name, lambda draft: on_threads(draft, target.machine))
         return draft
-    nests = [loop for kernel in program.kernels for loop in outermost(kernel.body)][:MAX_NESTS]
+    nests = [loop for kernel in program.kernels for loop in outermost(kernel.body)]
     blank = [loop for loop in nests if _is_begun_by_others(program, loop, nests)]
     for loop in [loop for loop in nests if loop not in blank]:
-        for name in (*_for_likely_sizes(draft, loop.name), loop.name):
-            _nest(draft, name, target.machine, True)
+        _planned(draft, loop.name, partial(_nest_and_copy, name=loop.name, machine=target.machine))
     for name in [loop.name for kernel in draft.program.kernels for loop in kernel.body if loop in blank and isinstance(loop, For)]:
-        _nest(draft, name, target.machine, True)
+        _planned(draft, name, partial(_nest, name=name, machine=target.machine, threads=True))
     return draft
+
+
+def _planned(draft: Draft, name: str, recipe: Recipe) -> None:
+    """Run what plans a whole nest. Where the budget ends in it, the nest stays as it is; so it does where planning fails, unless that is raised."""
+    before = draft.program
+    try:
+        recipe(draft)
+    except OutOfBudget:
+        draft.program = before
+        draft.planning.left.append(name)
+    except Exception as problem:
+        draft.program = before
+        draft.planning.failed(problem)
 
 
 def _is_begun_by_others(program: LoopProgram, loop: For, nests: list[For]) -> bool:
@@ -79,6 +100,11 @@ def _is_begun_by_others(program: LoopProgram, loop: For, nests: list[For]) -> bo
             products = [contraction(program, chain_of(nest)) for nest in nests[nests.index(loop) + 1:]]
             return any(c is not None and c.out.buffer == name for c in products)
     return False
+
+
+def _nest_and_copy(draft: Draft, name: str, machine: Machine) -> None:
+    for each in (*_for_likely_sizes(draft, name), name):
+        _nest(draft, each, machine, True)
 
 
 def _for_likely_sizes(draft: Draft, name: str) -> tuple[str, ...]:
@@ -107,6 +133,7 @@ def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
     """The recipe for one nest: as a whole where it is perfect, else thread by its outer loops and nest by nest inside them."""
     chain = chain_of(draft.loop(name))
     if chain.is_leaf and len(chain.body) > MAX_BODY:
+        draft.planning.left.append(name)
         return
     if chain.is_leaf:
         if not any(draft.attempts(recipe) for recipe in _recipes(draft.program, chain, machine, threads)) and threads:
@@ -121,9 +148,6 @@ def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
         _nest(draft, loop, machine, threads and not threaded)
         if asking is not None and loop == asking.loop:
             ask(draft, chain, asking, machine)
-
-
-Recipe = Callable[[Draft], None]
 
 
 def _recipes(program: LoopProgram, chain: Chain, machine: Machine, threads: bool) -> Iterator[Recipe]:

@@ -30,14 +30,16 @@ class DoesNotFit(Exception):
     """This nest has no index notation; it stays a nest. Never leaves this module."""
 
 
-def raise_op(op: OpProgram) -> TensorProgram:
-    """The tensor level of an operator; every statement of the body is in exactly one definition, in order."""
+def raise_op(op: OpProgram, as_written: bool = False) -> TensorProgram:
+    """The tensor level of an operator; every statement of the body is in exactly one definition, in order. `as_written`: raise nothing, as at
+    -O0."""
+    as_written = as_written or op.opt == 0
     names = Names.of(op)
     clauses = tuple(c for c in op.clauses if not isinstance(c, Body))
     definitions: list[Define] = []
-    for group in _groups(op.body) if op.opt > 0 else [op.body]:
+    for group in [op.body] if as_written else _groups(op.body):
         try:
-            if op.opt == 0:
+            if as_written:
                 raise DoesNotFit
             definitions += _Raiser(group, names).definitions()
         except DoesNotFit:

@@ -1,0 +1,153 @@
+"""A fault of the planners' own does not take a build with it: the next simpler plan is taken, with a warning; in tests it is raised."""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+
+import caten
+from caten import pipeline
+from caten.api import CatenWarning
+from caten.core.expr import index
+from caten.core.text import show
+from caten.errors import CatenError, Diagnostic
+from caten.frontend.spec import SpecText
+from caten.loop.statements import LoopProgram, Vref
+from caten.options import Options
+from caten.schedule import planning, recipes
+from caten.tensor import raising
+
+SPEC = """[composite]
+name = "Two"
+inputs = ["x{float}[N]", "y{float}[N]", "s{float}[]"]
+outputs = ["y", "s"]
+[implementation]
+code = "(dotimes (i N) (setf (aref y i) (* 2 (aref x i)))) (dotimes (j N) (incf s (aref x j)))"
+"""
+Fault = Callable[[pytest.MonkeyPatch], None]
+
+
+def broken(*_: object, **__: object) -> NoReturn:
+    raise ZeroDivisionError("planted")
+
+
+def in_a_recipe(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(recipes, "maps", broken)
+
+
+def in_the_choice_of_recipes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(recipes, "chain_of", broken)
+
+
+def in_the_whole_pass(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(recipes, "drafted", broken)
+
+
+def in_raising(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(raising, "_groups", broken)
+
+
+def in_simplifying(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(pipeline.simplify, "simplify_program", broken)
+    patch.setattr(recipes, "simplify_program", broken)
+
+
+def in_what_is_made(patch: pytest.MonkeyPatch) -> None:
+    """A recipe moves every vector behind the end of its array: the verifier refuses it, however careful the recipe is."""
+    sound = recipes.recorded
+
+    def moved(program: LoopProgram, steps: Any) -> LoopProgram:
+        places = {n: n.replace(index=tuple(i + index(1 << 20) for i in n.index)) for n in program.unique() if isinstance(n, Vref)}
+        return sound(pipeline.substitute(program, places), steps)
+    patch.setattr(recipes, "recorded", moved)
+    patch.setattr(recipes, "as_written", lambda program: sound(program, ()))
+
+
+FAULTS: list[Fault] = [in_a_recipe, in_the_choice_of_recipes, in_the_whole_pass, in_raising, in_simplifying, in_what_is_made]
+
+
+def advanced(options: Options) -> tuple[LoopProgram, list[Diagnostic]]:
+    heard: list[Diagnostic] = []
+    (program,) = pipeline.load_programs(SpecText("two.toml", SPEC), options)
+    made = pipeline.advance(program, "loop", options, heard.append)
+    assert isinstance(made, LoopProgram)
+    return made, heard
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> Options:
+    return Options(runtime="gcc", config=(("MARCH", "x86-64-v3"),), cache_dir=str(tmp_path / "cache"), strict=False)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
+def test_a_users_build_goes_on(fault: Fault, options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault(monkeypatch)
+    program, heard = advanced(options)
+    assert [d.code for d in heard] == ["E942"] * len(heard)
+    assert heard
+    assert heard[0].severity == "warning"
+    report = Path(re.search(r"are in (\S+)", heard[0].notes[0][0])[1])  # type: ignore[index]
+    assert "Traceback" in report.read_text()
+    assert "Two" in (report.parent / "program.txt").read_text()
+    assert "for i 0 N" in show(program) or "vref" in show(program)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("how", [{"strict": True}, {"verify": True}], ids=["in tests", "--verify"])
+def test_in_tests_and_with_verify_the_fault_is_raised(fault: Fault, how: dict[str, bool], options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault(monkeypatch)
+    with pytest.raises((ZeroDivisionError, CatenError)):
+        advanced(replace(options, **how))
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
+def test_what_is_built_then_is_right(fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CATEN_STRICT")
+    monkeypatch.setenv("CATEN_CACHE_DIR", str(tmp_path / "cache"))
+    fault(monkeypatch)
+    with pytest.warns(CatenWarning, match="E942"):
+        two = caten.compile(SPEC, runtime="gcc")
+    x = np.arange(37, dtype=np.float32)
+    y, s = two(x, np.zeros_like(x), np.zeros((), np.float32))
+    assert (y == 2 * x).all()
+    assert s == x.sum()
+
+
+def test_other_nests_keep_their_plans(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_a_recipe(monkeypatch)
+    program, _ = advanced(options)
+    assert "vref" in show(program)                          # the sum is vectors, though the map could not be planned
+
+
+def test_what_is_refused_is_no_fault(options: Options) -> None:
+    _, heard = advanced(options)
+    assert not heard
+
+
+def test_beyond_the_budget_nests_stay_as_they_are_written(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, _ = advanced(options)
+    (op,) = pipeline.load_programs(SpecText("two.toml", SPEC), options)
+    needed = planning.Planning()
+    recipes.schedule(pipeline.unscheduled(op, options), planning=needed)
+    monkeypatch.setattr(planning, "BUDGET", needed.spent - 1)
+    part, heard = advanced(options)
+    assert [d.code for d in heard] == ["E943"]
+    assert "'j'" in heard[0].message
+    assert "for j 0 N 1 serial" in show(part)
+    assert "vref" in show(part)                             # the first nest was planned
+    assert show(part) != show(whole)
+    assert show(advanced(options)[0]) == show(part)         # work is counted, not time
+
+
+def test_a_nest_that_is_too_large_is_named(options: Options) -> None:
+    body = " ".join(f"(setf (aref y i {n}) (aref x i))" for n in range(65))
+    text = SPEC.replace('"y{float}[N]"', '"y{float}[N 65]"').replace("(setf (aref y i) (* 2 (aref x i)))", body)
+    heard: list[Diagnostic] = []
+    (program,) = pipeline.load_programs(SpecText("two.toml", text), options)
+    pipeline.advance(program, "loop", options, heard.append)
+    assert [d.code for d in heard] == ["E943"]
