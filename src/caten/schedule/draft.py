@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping
 
 from ..core.expr import Var
 from ..errors import CatenError, error
+from ..loop.level import verify as verify_program
 from ..loop.statements import For, LoopProgram
 from .choices import DEFAULTS, HOLES, Choices
 from .nests import enclosing, loops_in
 from .planning import OutOfBudget, Planning
-from .script import Step, apply
+from .script import Step, apply, recorded
 
 
 class Draft:
@@ -17,10 +18,10 @@ class Draft:
 
     def __init__(self, program: LoopProgram, verify: bool = False, careful: bool = False, choices: Choices = DEFAULTS,
                  likely: Mapping[str, int] | None = None, planning: Planning | None = None) -> None:
-        """`verify`: the program is verified after every step. `careful`: that too, and a step after which it is not shown to be right counts as
-        refused. `choices`: the values of holes that are not to have their defaults. `likely`: sizes that many calls are known to have. `planning`:
+        """`verify`: the program is verified after every step. `careful`: after every recipe, and one after which it is not shown to be right counts
+        as refused. `choices`: the values of holes that are not to have their defaults. `likely`: sizes that many calls are known to have. `planning`:
         what the steps may cost, and what becomes of a recipe's faults."""
-        self.program, self.verify = program, verify or careful
+        self.program, self.verify, self.careful = program, verify, careful
         self.refusals = ("E5", "E48") if careful else ("E5",)
         self.choices, self.likely = choices, dict(likely or {})
         self.planning = planning or Planning()
@@ -55,6 +56,8 @@ class Draft:
         before = self.program
         try:
             recipe(self)
+            if self.careful and self.program is not before:
+                verify_program(recorded(self.program, ()))
         except OutOfBudget:
             raise
         except Exception as problem:

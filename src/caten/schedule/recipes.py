@@ -35,7 +35,7 @@ Recipe = Callable[[Draft], None]
 def schedule(program: LoopProgram, verify: bool = False, careful: bool = False, planning: Planning | None = None) -> LoopProgram:
     """The program with a schedule applied and recorded: the one it carries, else the recipes' (from -O2 on); only simplified at -O1, and as
     it is at -O0. A program whose Schedule fact says that it was applied stays as it is. `verify`: check the program after every step;
-    `careful`: simplify nothing, and leave out steps of the recipes after which it is not shown to be right (what was asked for is never left
+    `careful`: simplify nothing, and leave out recipes after which it is not shown to be right (what was asked for is never left
     out). `planning` says what the recipes may cost, and hears what they met."""
     asked = program.first(Schedule)
     if asked is not None and is_applied(asked):
