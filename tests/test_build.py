@@ -32,7 +32,7 @@ def without_vectors(program: Program) -> None:
 
 def refuse_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(pipeline.VERIFIERS, "loop", without_vectors)
-    monkeypatch.setattr("caten.schedule.script.verify_program", without_vectors)
+    monkeypatch.setattr("caten.schedule.draft.verify_program", without_vectors)
 
 
 def refuse(program: Program) -> None:

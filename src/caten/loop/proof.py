@@ -17,11 +17,20 @@ from .integer_sets import Constraint, Empty, Point, System, Unknown, decide
 
 NEAR = 1 << 31                 # bounds beyond this are left out of a proof, unless it is about overflow
 MAX_DEPTH = 2                  # proofs inside proofs: what a deeper one would have to show is not shown
-MAX_FACTS = 64                 # rows after which no more is asked about further atoms
 MAX_SEARCH = 2000              # rows read and combined in one proof with all its cases; half as many in a proof inside it, and so on
 PATIENCE = 8                   # by how much more where the answer decides whether a program is refused
 ISL_WORK = 8                   # what isl does to a row
 MAX_PRODUCTS = 60              # derived facts about products in one proof
+
+@frozen
+class Horizon:
+    """How far from a goal its facts are looked for: until there are so many rows; and are facts about products among them?"""
+
+    rows: int
+    products: bool
+
+
+HORIZONS = Horizon(10, False), Horizon(20, False), Horizon(64, True)       # the nearest facts are tried alone first
 
 Alternative = tuple[Constraint, ...]
 Range = tuple[int, int]
@@ -56,11 +65,21 @@ def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool
     """Is the conjunction `goal` impossible under what is known? `widely`: use bounds beyond 2^31, too."""
     if all(c.linear.is_constant for c in goal):
         return any(is_false(c) for c in goal)
-    rows, splits = _system(known, goal, widely)
-    rows += _products(known, rows, splits)
     if widely:                     # asked for every sum that may wrap: no case distinctions
-        return isinstance(decide(rows), Empty)
-    return _Search(known.patience * MAX_SEARCH >> MAX_DEPTH - 1 - known.depth).excludes(System(rows), rows, splits)
+        rows, splits = _system(known, goal, widely, HORIZONS[-1])
+        return isinstance(decide(rows + _products(known, rows, splits)), Empty)
+    work = known.patience * MAX_SEARCH >> MAX_DEPTH - 1 - known.depth
+    asked: list[Constraint] | None = None
+    for horizon in HORIZONS:                   # what is far from the goal seldom helps, and elimination drowns in it
+        rows, splits = _system(known, goal, widely, horizon)
+        if horizon.products:
+            rows += _products(known, rows, splits)
+        if rows == asked:
+            continue
+        asked = rows
+        if _Search(work).excludes(System(rows), rows, splits):
+            return True
+    return False
 
 
 def is_false(c: Constraint) -> bool:
@@ -108,22 +127,25 @@ def _distance(alternative: Alternative, point: Point) -> int:
     return total
 
 
-def _system(known: Assumptions, goal: Alternative, widely: bool) -> tuple[list[Constraint], list[tuple[Alternative, ...]]]:
+def _system(known: Assumptions, goal: Alternative, widely: bool, horizon: Horizon) -> tuple[list[Constraint], list[tuple[Alternative, ...]]]:
     """The goal, what is known of its atoms, and of the atoms that this speaks of, and so on: the nearest first, while there is room."""
     rows: dict[Constraint, None] = dict.fromkeys(goal)
     splits: dict[tuple[Alternative, ...], None] = {}
     used: set[int] = set()
+    monomials = {m for c in goal for m in c.linear.terms}
     seen: set[Expr] = set()
     pending = [a for c in goal for a in c.linear.atoms()]
 
     def add(alternatives: tuple[Alternative, ...]) -> None:
+        if not horizon.products and any(c.linear.degree > 1 and not monomials.issuperset(c.linear.terms) for a in alternatives for c in a):
+            return
         if len(alternatives) == 1:
             rows.update(dict.fromkeys(alternatives[0]))
         else:
             splits[alternatives] = None
         pending.extend(a for alternative in alternatives for c in alternative for a in c.linear.atoms() if a not in seen)
 
-    while pending and len(rows) < MAX_FACTS:
+    while pending and len(rows) < horizon.rows:
         atom = pending.pop(0)
         if atom in seen:
             continue
