@@ -5,6 +5,8 @@ Index arithmetic is proven from these, so they must not themselves be fooled by 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 
 from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Const, Expr, Op, Var, index, number
@@ -43,6 +45,7 @@ def entry_rows(program: Program, stmts: tuple[Stmt, ...]) -> Iterator[Row]:
         context = context.given(required.cond)
     for buffer in program.all(Buffer):
         yield from array_rows(context, buffer)
+        yield from stride_rows(buffer)
         context = context.holding_array(buffer)
 
 
@@ -60,6 +63,22 @@ def array_rows(context: Context, buffer: Buffer) -> Iterator[Row]:
         factors.append(canonical(extent))
     if context.interval(count)[1] > GREATEST_BYTES and not context.is_nonnegative(Linear({}, GREATEST_BYTES) - count):
         yield at_most(factors, GREATEST_BYTES // DTYPES[buffer.type].bytes), f"the array {buffer.name} is too large"
+
+
+def stride_rows(buffer: Buffer) -> Iterator[Row]:
+    """The strides that a call gives keep all elements within 2^60 bytes of the one that is pointed to, and rows of a written array apart. They may
+    be negative; those of an array without elements, and of an axis of extent 1, may be anything."""
+    given = [(axis, s) for axis, s in enumerate(buffer.strides) if isinstance(s, Var)]
+    furthest = (GREATEST_BYTES >> 2) // DTYPES[buffer.type].bytes // max(len(given), 1)
+    for axis, stride in given:
+        unused = reduce(or_, [e <= index(axis == n) for n, e in enumerate(buffer.shape)])
+        most = index(furthest) // Op("max", (canonical(buffer.shape[axis] - index(1)), index(1)))
+        yield (unused | ((Op("neg", (most,)) <= stride) & (stride <= most)),
+               f"the stride {stride.name} of the array {buffer.name} is too large for axis {axis}")
+        if buffer.access != "in":
+            row = buffer.shape[buffer.order[-1]]
+            yield (unused | (row <= stride) | (stride <= Op("neg", (row,))),
+                   f"the stride {stride.name} of the array {buffer.name}, which is written, is smaller than a row: elements would share memory")
 
 
 def at_most(factors: list[Expr], limit: int) -> Expr:
@@ -112,7 +131,8 @@ def scalars_in_indices(stmts: tuple[Stmt, ...]) -> set[str]:
         visit(stmt)
     found: set[str] = set()
     while roots:
-        new = {n.name if isinstance(n, Var) else n.buffer for n in roots.pop().unique() if isinstance(n, Var) or (isinstance(n, Aref) and not n.index)}
+        new = {n.name if isinstance(n, Var) else n.buffer
+               for n in roots.pop().unique() if isinstance(n, Var) or (isinstance(n, Aref) and not n.index)}
         roots.extend(value for name in new - found for value in sources.get(name, ()))
         found |= new
     return found

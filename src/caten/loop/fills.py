@@ -42,9 +42,8 @@ def fill_outputs(op: Any) -> Any:
     body: tuple[Stmt, ...] = getattr(clause, field_of[id(clause)])
     search = _Search(op, body, fresh)
     unset = [b for b in fresh if not search.is_set(b)]
-    for buffer in unset:
-        if (element := search.never_set(buffer)) is not None:
-            raise refusal(op, search, buffer, element)
+    if problems := [refusal(op, search, b, element) for b in unset if (element := search.never_set(b)) is not None]:
+        raise CatenError(*[d for problem in problems for d in problem.diagnostics])
     if not unset:
         return op
     names = Names.of(op)
