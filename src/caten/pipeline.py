@@ -58,8 +58,8 @@ class Pass:
 
 
 PASSES: tuple[Pass, ...] = (
-    Pass("fill", fills.fill_outputs, "tensor"),                     # outputs that are not proven to be set everywhere hold 0 at first
     Pass("add_checks", bounds.add_checks, "tensor"),                # accesses that are not proven inside get a check
+    Pass("fill", fills.fill_outputs, "tensor"),                     # outputs that are not proven to be set everywhere hold 0 at first
     Pass("raise", raise_op, "tensor",                               # loop nests to index notation where they fit
          plain=partial(raise_op, as_written=True)),
     Pass("lower", lower, "loop"),                                   # index notation to loops

@@ -72,7 +72,7 @@ class Oracle:
 @cache
 def _checked(op: OpProgram) -> tuple[OpProgram, LoopProgram]:
     """An operator with its checks, and the same in float64 with bounds."""
-    program = bounds.add_checks(fills.fill_outputs(op))
+    program = fills.fill_outputs(bounds.add_checks(op))
     return program, oracle.bounded(program)
 
 

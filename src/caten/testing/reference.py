@@ -134,7 +134,7 @@ def _checked(op: OpProgram, arrays: Mapping[str, np.ndarray], arguments: Mapping
 
 def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> Expected:
     """Values in float64 with their rounding bounds, from the nest as written: interpreted, or as C where that would take long."""
-    program = oracle.bounded(bounds.add_checks(fills.fill_outputs(op)))
+    program = oracle.bounded(fills.fill_outputs(bounds.add_checks(op)))
     run = comparison.widened(op, arguments)
     sizes = numbers_of(op, arguments) | {n: int(arguments[n]) for n in op.sizes}
     steps = int(evaluate(work.flops(op), sizes)) + int(evaluate(work.bytes_moved(op), sizes)) // 4
