@@ -124,7 +124,7 @@ def test_what_is_not_proven_to_be_set_is_filled(output: str, body: str) -> None:
 def test_what_is_never_set_is_refused(output: str, body: str) -> None:
     with pytest.raises(CatenError) as caught:
         fill_outputs(op(output, body))
-    assert [d.code for d in caught.value.diagnostics] == ["E243"]
+    assert [d.code for d in caught.value.diagnostics] == ["E403"]
 
 
 @pytest.mark.parametrize(("body", "message"), [

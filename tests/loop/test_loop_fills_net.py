@@ -104,7 +104,7 @@ def said(op: OpProgram) -> str:
     try:
         return "set" if fill_outputs(op) is op else "filled"
     except CatenError as problem:
-        assert problem.diagnostics[0].code == "E243"
+        assert problem.diagnostics[0].code == "E403"
         return "refused"
 
 

@@ -33,7 +33,7 @@ MOST_CANDIDATES = 64           # elements of one output that are looked at for o
 
 def fill_outputs(op: Any) -> Any:
     """The program with a fill of every output that is no input and may have elements, at the end or where it is read, that nothing has set. Raises
-    CatenError E243 where an element is never set."""
+    CatenError E403 where an element is never set."""
     fresh = [b for b in op.all(Buffer) if b.access == "out"]
     field_of = {id(c): f for c in op.clauses if (f := statement_field(c))}
     clause = next((c for c in op.clauses if id(c) in field_of), None)
@@ -140,9 +140,9 @@ def _fill(buffer: Buffer, names: Names) -> Stmt:
 
 
 def refusal(op: Any, search: _Search, buffer: Buffer, element: tuple[Expr, ...]) -> CatenError:
-    """E243 at the last statement that sets the output."""
+    """E403 at the last statement that sets the output."""
     stores = [ref for _, ref in search.possible if ref.buffer == buffer.name]
     place = told(text_of(Aref(buffer.name, element, buffer.type))) if element else buffer.name
     at = text_of(stores[-1]) if stores else buffer.name
-    return CheckRows(op).error("E243", at, f"no statement sets {place}, an element of the output '{buffer.name}'",
+    return CheckRows(op).error("E403", at, f"no statement sets {place}, an element of the output '{buffer.name}'",
                                "set the output everywhere first, to 0 if nothing else, or list it among the inputs too: it then keeps what the caller gave")
