@@ -104,8 +104,7 @@ def said(op: OpProgram) -> str:
     try:
         return "set" if fill_outputs(op) is op else "filled"
     except CatenError as problem:
-        assert problem.diagnostics[0].code == "E403"
-        return "refused"
+        return "refused" if [d.code for d in problem.diagnostics] == ["E403"] else str(problem)
 
 
 def faults(seed: int, count: int, seen: Counter[str], every: bool = True) -> list[str]:
@@ -116,7 +115,7 @@ def faults(seed: int, count: int, seen: Counter[str], every: bool = True) -> lis
         runs = [r for m in range(4) for n in range(5) for x in (0.0, 1.0) if (r := nothing_left(op, m, n, x)) is not None]
         seen[answer] += 1
         seen["filled without need"] += answer == "filled" and len(runs) > 15 and all(runs)
-        if (answer == "set" and not all(runs)) or (answer == "refused" and any(runs)):
+        if (answer == "set" and not all(runs)) or (answer == "refused" and any(runs)) or answer not in ("set", "filled", "refused"):
             found.append(f"{answer}: {show(op)}")
             if not every:
                 break

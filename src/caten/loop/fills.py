@@ -28,6 +28,7 @@ from .simplify import statement_field
 from .statements import ONE, ZERO, Aref, For, If, Incf, Setf, Stmt
 from .stores import Store, Stores, inside
 
+HINT = "set the output everywhere first, to 0 if nothing else, or list it among the inputs too: it then keeps what the caller gave"
 MOST_CANDIDATES = 64           # elements of one output that are looked at for one that is never set
 
 
@@ -144,5 +145,4 @@ def refusal(op: Any, search: _Search, buffer: Buffer, element: tuple[Expr, ...])
     stores = [ref for _, ref in search.possible if ref.buffer == buffer.name]
     place = told(text_of(Aref(buffer.name, element, buffer.type))) if element else buffer.name
     at = text_of(stores[-1]) if stores else buffer.name
-    return CheckRows(op).error("E403", at, f"no statement sets {place}, an element of the output '{buffer.name}'",
-                               "set the output everywhere first, to 0 if nothing else, or list it among the inputs too: it then keeps what the caller gave")
+    return CheckRows(op).error("E403", at, f"no statement sets {place}, an element of the output '{buffer.name}'", HINT)

@@ -22,8 +22,9 @@ def is_idle(stmts: Sequence[Stmt], context: Context, arrays: frozenset[str]) -> 
     for stmt in stmts:
         match stmt:
             case For(lo=lo, hi=hi, step=step, body=body):
-                if not ((context.proves(step > index(0)) and context.proves(hi <= lo)) or (context.proves(step < index(0)) and context.proves(lo <= hi))
-                        or is_idle(body, context.inside(stmt), arrays)):
+                up, down = context.proves(step > index(0)), context.proves(step < index(0))
+                ended = (up and context.proves(hi <= lo)) or (down and context.proves(lo <= hi))
+                if not ended and not is_idle(body, context.inside(stmt), arrays):
                     return False
             case If(cond=cond, then=then, otherwise=otherwise):
                 if not (is_idle(then, context.given(cond), arrays) and is_idle(otherwise, context.given(cond, False), arrays)):

@@ -83,6 +83,8 @@ def scalar(argument: Argument, op: str) -> Callable[[Any], Any]:
 def _element(value: Any) -> Any:
     """The one element of an array without axes, as a number of numpy's, or of Python's where the array is another library's."""
     import numpy as np
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, np.generic):
+        return value
+    if isinstance(value, np.ndarray):
         return value[()]
     return value.item() if hasattr(value, "item") else value
