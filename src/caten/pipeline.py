@@ -25,7 +25,7 @@ from .frontend import spec
 from .frontend.op import OpProgram
 from .frontend.spec import SpecText
 from .frozen import frozen
-from .loop import bounds, simplify
+from .loop import bounds, fills, simplify
 from .loop import level as loop_level
 from .loop.statements import Kernel, LoopProgram
 from .options import Options
@@ -59,6 +59,7 @@ class Pass:
 
 PASSES: tuple[Pass, ...] = (
     Pass("add_checks", bounds.add_checks, "tensor"),                # accesses that are not proven inside get a check
+    Pass("fill", fills.fill_outputs, "tensor"),                     # outputs that are not proven to be set everywhere hold 0 at first
     Pass("raise", raise_op, "tensor",                               # loop nests to index notation where they fit
          plain=partial(raise_op, as_written=True)),
     Pass("lower", lower, "loop"),                                   # index notation to loops

@@ -248,8 +248,8 @@ def test_calls_that_use_no_scratch_of_threads_do_not_take_it() -> None:
 
 def test_scratch_is_sliced_per_thread() -> None:
     op = program(SCRATCH)
-    assert repr(scratch_bytes(op, parallel=True)) == "(+ (* (floordiv (+ (* M 4) 63) 64) 64) (* 128 ct_threads))"
-    assert repr(scratch_bytes(op)) == "(+ 128 (* (floordiv (+ (* M 4) 63) 64) 64))"
+    assert repr(scratch_bytes(op, parallel=True)) == "(where (= M 0) 0 (+ (* (floordiv (+ (* M 4) 63) 64) 64) (* 128 ct_threads)))"
+    assert repr(scratch_bytes(op)) == "(where (= M 0) 0 (+ 128 (* (floordiv (+ (* M 4) 63) 64) 64)))"
     assert repr(layout(op, parallel=True).slots["B"].step) == "128"
     text = Threads().render(op)
     assert "+ ct_thread * 128, 64)" in text

@@ -10,7 +10,7 @@ import numpy as np
 from ..core.program import Check
 from ..frontend.op import OpProgram
 from ..frozen import frozen
-from ..loop import bounds, comparison, interpret, oracle
+from ..loop import bounds, comparison, fills, interpret, oracle
 from ..loop.statements import LoopProgram
 from ..testing.reference import outputs_of
 
@@ -72,7 +72,7 @@ class Oracle:
 @cache
 def _checked(op: OpProgram) -> tuple[OpProgram, LoopProgram]:
     """An operator with its checks, and the same in float64 with bounds."""
-    program = bounds.add_checks(op)
+    program = fills.fill_outputs(bounds.add_checks(op))
     return program, oracle.bounded(program)
 
 

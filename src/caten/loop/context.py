@@ -125,6 +125,10 @@ class Context(Valuation):
                 context = context._assuming(possible)
         return context
 
+    def where_nonnegative(self, form: Linear) -> Context:
+        """Where form ≥ 0."""
+        return self._assuming(((Constraint(form),),))
+
     def after(self, stmt: Stmt) -> Context:
         """For the statements that follow `stmt` in its list."""
         if isinstance(stmt, Let | If):                       # what says something, and is passed again and again

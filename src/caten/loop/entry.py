@@ -5,13 +5,15 @@ Index arithmetic is proven from these, so they must not themselves be fooled by 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 
 from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Const, Expr, Op, Var, index, number
 from ..core.program import Bind, Buffer, Program, Require, Scalar, Size
 from .affine import Linear, canonical, expression, linear, text_of
 from .context import Context
-from .statements import Aref, For, Let, Local, Setf, Stmt, Vref
+from .statements import Aref, For, Incf, Let, Local, Setf, Stmt, Vref
 from .values import GREATEST_BYTES, GREATEST_SIZE
 
 Row = tuple[Expr, str]              # a condition, and what to say where it does not hold
@@ -34,7 +36,7 @@ def entry_rows(program: Program, stmts: tuple[Stmt, ...]) -> Iterator[Row]:
             least = [number(-GREATEST_SCALAR - 1, scalar.type) <= var] if scalar.type == "i64" else []
             conds = [*least, var <= number(GREATEST_SCALAR, scalar.type)]
             yield (conds[0] if len(conds) == 1 else conds[0] & conds[1],
-                   f"the argument {scalar.name}, which an index depends on, is outside [-2^31, 2^31)")
+                   f"the argument {scalar.name}, which an index or a loop depends on, is outside [-2^31, 2^31)")
     context = Context({s.name: (0, GREATEST_SIZE) for s in program.all(Size)} | {b.name: (b.value, b.value) for b in program.all(Bind)})
     for required in program.all(Require):
         for product in overflowing(context, required.cond):
@@ -43,6 +45,7 @@ def entry_rows(program: Program, stmts: tuple[Stmt, ...]) -> Iterator[Row]:
         context = context.given(required.cond)
     for buffer in program.all(Buffer):
         yield from array_rows(context, buffer)
+        yield from stride_rows(buffer)
         context = context.holding_array(buffer)
 
 
@@ -60,6 +63,22 @@ def array_rows(context: Context, buffer: Buffer) -> Iterator[Row]:
         factors.append(canonical(extent))
     if context.interval(count)[1] > GREATEST_BYTES and not context.is_nonnegative(Linear({}, GREATEST_BYTES) - count):
         yield at_most(factors, GREATEST_BYTES // DTYPES[buffer.type].bytes), f"the array {buffer.name} is too large"
+
+
+def stride_rows(buffer: Buffer) -> Iterator[Row]:
+    """The strides that a call gives keep all elements within 2^60 bytes of the one that is pointed to, and rows of a written array apart. They may
+    be negative; those of an array without elements, and of an axis of extent 1, may be anything."""
+    given = [(axis, s) for axis, s in enumerate(buffer.strides) if isinstance(s, Var)]
+    furthest = (GREATEST_BYTES >> 2) // DTYPES[buffer.type].bytes // max(len(given), 1)
+    for axis, stride in given:
+        unused = reduce(or_, [e <= index(axis == n) for n, e in enumerate(buffer.shape)])
+        most = index(furthest) // Op("max", (canonical(buffer.shape[axis] - index(1)), index(1)))
+        yield (unused | ((Op("neg", (most,)) <= stride) & (stride <= most)),
+               f"the stride {stride.name} of the array {buffer.name} is too large for axis {axis}")
+        if buffer.access != "in":
+            row = buffer.shape[buffer.order[-1]]
+            yield (unused | (row <= stride) | (stride <= Op("neg", (row,))),
+                   f"the stride {stride.name} of the array {buffer.name}, which is written, is smaller than a row: elements would share memory")
 
 
 def at_most(factors: list[Expr], limit: int) -> Expr:
@@ -89,11 +108,12 @@ def overflowing(context: Context, expr: Expr) -> list[Expr]:
 
 
 def scalars_in_indices(stmts: tuple[Stmt, ...]) -> set[str]:
-    """The names that an index, a bound, a step, or an integer that such a thing may be computed from, depends on."""
-    names: set[str] = set()
+    """The names that an index, a bound, a step or the extent of a local depends on, through names and scalars too. What only becomes an element
+    or decides a condition is not among them. An index that is loaded from an array is checked where it is used, whatever it was computed from."""
+    roots: list[Expr] = []
+    sources: dict[str, list[Expr]] = {}                    # a name or a scalar local -> what it gets its values from
 
     def visit(stmt: Stmt) -> None:
-        roots: list[Expr] = []
         for node in stmt.children:
             if isinstance(node, Stmt):
                 visit(node)
@@ -102,17 +122,20 @@ def scalars_in_indices(stmts: tuple[Stmt, ...]) -> set[str]:
         match stmt:
             case For(_, lo, hi, step):
                 roots.extend((lo, hi, step))
-            case Let(_, dtype, value) if is_integer(dtype):
-                roots.append(value)
             case Local(_, _, shape):
                 roots.extend(shape)
-            case Setf(Aref(_, ()), value) if is_integer(value.dtype):
-                roots.append(value)
-        names.update(n.name for r in roots for n in r.unique() if isinstance(n, Var))
+            case Let(name, _, value) | Setf(Aref(name, ()), value) | Incf(Aref(name, ()), value):
+                sources.setdefault(name, []).append(value)
 
     for stmt in stmts:
         visit(stmt)
-    return names
+    found: set[str] = set()
+    while roots:
+        new = {n.name if isinstance(n, Var) else n.buffer
+               for n in roots.pop().unique() if isinstance(n, Var) or (isinstance(n, Aref) and not n.index)}
+        roots.extend(value for name in new - found for value in sources.get(name, ()))
+        found |= new
+    return found
 
 
 def comparison(form: Linear) -> Expr:

@@ -16,6 +16,7 @@ from ..core.program import Buffer, Ensure, Program, Require, Scalar, Size
 from ..errors import error
 from .closures import Action, Closures, poison, to_scalar
 from .groups import has_barrier
+from .idleness import idle_sizes
 from .lockstep import group
 from .statements import Barrier, Fail, For, If, Incf, Let, Local, LoopProgram, Prefetch, Setf, Stmt, Transpose
 
@@ -51,6 +52,8 @@ def run(program: Program, arguments: dict[str, Any], order: str = "forward") -> 
         for require in program.all(Require):
             if not code.value(require.cond)():
                 raise error("E486", f"the condition {require.cond!r} does not hold for these arguments")
+        if any(not arguments[n] for n in program.sizes) and any(not arguments[n] for n in idle_sizes(program, statements(program))):
+            return 0                       # without the local arrays, whose extents are other sizes, and without loops around nothing
         body = code.block((*program.all(Local), *statements(program)))
         try:
             body()

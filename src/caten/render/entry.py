@@ -7,7 +7,8 @@ from ..core.dtypes import is_packed
 from ..core.expr import Const, Expr, Var, index
 from ..core.program import Buffer, Check, Ensure, Param, Scalar, Size
 from ..loop.affine import linear
-from ..loop.statements import Local, LoopProgram
+from ..loop.idleness import begins_idle, idle_sizes
+from ..loop.statements import Kernel, Local, LoopProgram
 from .estimate import in_floats
 from .expressions import Expressions
 from .helpers import Helpers
@@ -85,14 +86,15 @@ class EntryPoints:
         passed = [self.names.of(p.declares()[0]) for p in self.params]  # type: ignore[attr-defined]   # as above
         ensures = self._checks()
         scratch = self.layout.total is not index(0)
-        checks, enter = "", ensures
+        idle = self._idle(scratch)
+        checks, enter = "", [*ensures, *idle]
         if scratch and ensures:
             entry = free(f"{name}_entry", taken)
             taken.append(entry)
             asked = [(p, n) for p, n in zip(parameters, passed, strict=True) if n in _mentioned(ensures)]
             head = f"static int32_t {entry}({', '.join([p for p, _ in asked]) or 'void'})"
             checks = "\n".join([head, "{", *ensures, INDENT + "return 0;", "}", ""]) + "\n"
-            enter = [f"{INDENT}int32_t ct_status = {entry}({', '.join([n for _, n in asked])});", f"{INDENT}if (ct_status) return ct_status;"]
+            enter = [f"{INDENT}int32_t ct_status = {entry}({', '.join([n for _, n in asked])});", f"{INDENT}if (ct_status) return ct_status;", *idle]
         run = [*enter, *self._kernels(bool(scratch and ensures))]
         ws = [f"CT_API int32_t {name}_ws({', '.join([*parameters, 'void *ct_scratch'])})", "{", *self._void(run, [*passed, "ct_scratch"]), *run, "}"]
         if not self.allocates:
@@ -108,6 +110,12 @@ class EntryPoints:
 
     def _checks(self) -> list[str]:
         return [f"{INDENT}if (!({self.expressions.text(e.cond)})) return {e.row};" for e in self.program.all(Ensure)]
+
+    def _idle(self, scratch: bool) -> list[str]:
+        """Where a call does nothing, it asks for no memory, and runs no loops around loops that do not run."""
+        stmts = [s for k in self.program.all(Kernel) for s in k.body]
+        sizes = [n for n in idle_sizes(self.program, stmts) if scratch or not begins_idle(stmts, n)]
+        return [f"{INDENT}if ({' || '.join([f'{self.names.of(n)} == 0' for n in sizes])}) return 0;"] if sizes else []
 
     def _kernels(self, declared: bool) -> list[str]:
         lines, last = [], len(self.calls) - 1

@@ -11,6 +11,7 @@ from ..core.program import Scalar, Target
 from ..core.rewrite import free_names
 from ..errors import error
 from ..frozen import frozen
+from ..loop.idleness import idle_sizes
 from ..loop.statements import For, If, Kernel, Let, Local, LoopProgram, Ref, Stmt
 from .flatten import plus, product, times
 
@@ -68,8 +69,13 @@ def layout(program: LoopProgram, parallel: bool | None = None) -> Layout:
 
 
 def scratch_bytes(program: LoopProgram, parallel: bool | None = None) -> Expr:
-    """The size of the block in bytes: a formula over the sizes, and over `ct_threads` where threads have shares of their own."""
-    return layout(program, parallel).total
+    """What a call needs of the block, in bytes: its size, a formula over the sizes, and over `ct_threads` where threads have shares of their own; 0
+    where the call does nothing."""
+    total = layout(program, parallel).total
+    if isinstance(total, Const):
+        return total
+    idle = [Op("eq", (Var(n, "i64"), index(0))) for n in idle_sizes(program, [s for k in program.all(Kernel) for s in k.body])]
+    return Op("where", (reduce(lambda a, b: Op("or", (a, b)), idle), index(0), total)) if idle else total
 
 
 def needed(program: LoopProgram) -> Expr | bool:

@@ -12,7 +12,7 @@ from ..core.expr import Expr
 from ..core.formula import evaluate, formula, names
 from ..errors import CatenError, did_you_mean, error
 from ..frozen import frozen
-from . import arrays
+from . import arrays, numbers
 from .extents import determined, dimensions, equations, sizes_of
 from .library import Entry, Library
 from .manifest import Manifest, operators
@@ -53,7 +53,7 @@ class Callable:
         self._binds = {n: (v, "as compiled") for n, v in op.get("binds", {}).items()}
         self._scratch: Expr = formula(op["scratch_bytes"])
         self._positions = {a["name"]: i for i, a in enumerate(self._inputs)}
-        self._convert = {i: arrays.scalar(a, self.name) for i, a in enumerate(self._inputs) if a["kind"] == "scalar"}
+        self._convert = {i: numbers.scalar(a, self.name) for i, a in enumerate(self._inputs) if a["kind"] == "scalar"}
         self._arrays_at = [i for i, a in enumerate(self._leading) if a["kind"] == "tensor"]
         self._written = [i for i in self._arrays_at if self._leading[i]["direction"] != "in"]
         self._returns = [i for n in op["outputs"] for i in self._written if self._leading[i]["name"] == n]
@@ -152,7 +152,7 @@ class Callable:
             elif name == "out" and self._outs:
                 outs = value
             elif name in self._sizes:
-                sizes[name] = arrays.size(name, value, self.name)
+                sizes[name] = numbers.size(name, value, self.name)
             else:
                 known = [*self._positions, *self._sizes, *(["out"] if self._outs else [])]
                 raise error("E700", f"{self.name} has no argument {name}", hint=did_you_mean(name, known) or f"it takes {', '.join(known)}")

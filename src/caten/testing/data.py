@@ -23,7 +23,7 @@ from ..frontend.op import OpProgram
 from ..loop.statements import Aref, Let, Setf
 from .archives import memory
 
-POISON = {"float": np.nan, "complex": np.nan, "bool": False}
+POISON = {"float": np.nan, "complex": np.nan, "bool": True}
 
 
 def arguments(op: OpProgram, values: Mapping[str, int | float], seed: int, given: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ..errors import CatenError, Place, error
 from ..frontend.lambdas import reference_program
 from ..frontend.op import OpProgram
 from ..frozen import frozen
-from ..loop import bounds, comparison, interpret, oracle
+from ..loop import bounds, comparison, fills, interpret, oracle
 from ..loop.statements import LoopProgram
 from ..options import Options
 from ..pipeline import target_of
@@ -134,7 +134,7 @@ def _checked(op: OpProgram, arrays: Mapping[str, np.ndarray], arguments: Mapping
 
 def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> Expected:
     """Values in float64 with their rounding bounds, from the nest as written: interpreted, or as C where that would take long."""
-    program = oracle.bounded(bounds.add_checks(op))
+    program = oracle.bounded(fills.fill_outputs(bounds.add_checks(op)))
     run = comparison.widened(op, arguments)
     sizes = numbers_of(op, arguments) | {n: int(arguments[n]) for n in op.sizes}
     steps = int(evaluate(work.flops(op), sizes)) + int(evaluate(work.bytes_moved(op), sizes)) // 4
