@@ -4,8 +4,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from compared_specs import case_of, loaded
 from spec_forms import RandomSpec, Tensor
-from test_net_random_specs import case_of, scheduled
 
 from caten import pipeline
 from caten.frontend.spec import SpecText
@@ -35,7 +35,8 @@ GREATEST = RandomSpec(
 @pytest.mark.parametrize("spec", [LANES, WHILE_SUMMED, GREATEST], ids=lambda s: s.name)
 def test_results_stay_right(spec: RandomSpec, tmp_path: Path) -> None:
     case = case_of(spec, tmp_path)
-    program = scheduled(case, 2, tmp_path)
+    own = Options(cache_dir=str(tmp_path / "cache"), verify=True, only=(spec.name,))
+    program = pipeline.advance(loaded(spec, own), "loop", own)
     assert isinstance(program, LoopProgram)
     run = {k: v.copy() if hasattr(v, "copy") else v for k, v in case.job.arguments.items()}
     assert interpret.run(program, run) == case.status

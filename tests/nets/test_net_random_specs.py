@@ -120,7 +120,7 @@ def test_the_net_catches_a_wrong_spelling_shrinks_and_keeps_it(tmp_path: Path, m
     spec = RandomSpec("Planted", inputs, outputs, body, (("N", 33),), 3)
     found = faults_in([spec], tmp_path, None, (0,))
     assert [(f.spec, f.kind) for f in found] == [(spec, "wrong")]
-    message = report(found[0], tmp_path, 60)
+    message = report(found[0], tmp_path, 30)
     kept = (tmp_path / "Planted.toml").read_text()
     assert str(tmp_path / "Planted.toml") in message
     assert "mod" in kept
@@ -211,6 +211,7 @@ def test_other_bits_on_another_number_of_threads_are_caught(tmp_path: Path, monk
 def test_a_read_outside_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: the text in C reads one element beyond its array."""
     right = pipeline.render
-    monkeypatch.setattr(pipeline, "render", lambda *given: right(*given).replace("ct_sums_entry(M, N);", "ct_sums_entry(M, N); if (A[M * N] == 1e30f) return 1;", 1))
+    monkeypatch.setattr(pipeline, "render", lambda *given: right(*given).replace(
+        "    ct_sums_sums(", "    if (A[M * N] == 1e30f) return 1;\n    ct_sums_sums("))
     assert [f.kind for f in faults_in([sums()], tmp_path, None, (4,))] == ["sanitizer"]
     assert [f.kind for f in faults_in([replace(sums(), seed=4)], tmp_path, None, (3,))] == ["crash"]
