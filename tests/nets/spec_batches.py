@@ -23,7 +23,7 @@ from spec_forms import RandomSpec
 from caten import build, pipeline
 from caten.core.program import Program, Target, resolve
 from caten.core.text import read, show
-from caten.errors import CatenError
+from caten.errors import CatenError, Diagnostic
 from caten.frontend.op import OpProgram
 from caten.render import heads
 from caten.testing import isolate
@@ -106,6 +106,7 @@ class Batch:
                 self.count(case)
             elif outcome.status == "ok":
                 programs[-2 - where] = resolve(read(outcome.facts["text"])[0])
+                self.seen.update(f"warned {code}" for code in outcome.facts["warnings"])
                 self.seen["milliseconds"] += int(outcome.facts["seconds"] * 1000)
                 self.seen["longest"] = max(self.seen["longest"], int(outcome.facts["seconds"] * 1000))
             elif outcome.status == "error":
@@ -134,10 +135,11 @@ class Batch:
     def scheduled(self, spec: RandomSpec, b: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The program at the loop level, as a text. It is rendered, too, so that what cannot be rendered is known by its name."""
         own = self.own(b, spec)
+        warnings: list[Diagnostic] = []
         begin = time.process_time()
-        program = pipeline.advance(loaded(spec, own), "loop", own)
+        program = pipeline.advance(loaded(spec, own), "loop", own, warnings.append)
         build.render_programs([program], own)
-        return {"text": show(program), "seconds": time.process_time() - begin}, {}
+        return {"text": show(program), "seconds": time.process_time() - begin, "warnings": [w.code for w in warnings]}, {}
 
     def library(self, b: int, programs: Sequence[Program]) -> build.Built:
         own = self.own(b, None)

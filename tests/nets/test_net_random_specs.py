@@ -26,9 +26,9 @@ SLICE = {0: len(TURNS), 1: len(TURNS)}           # how many specs of which parts
 
 FORMS = tuple(f"form {f.__name__}" for f in FAMILIES)
 FEATURES = ("in place", "pure output", "permuted order", "mixed loop order", "negative step", "condition on an index", "condition on data",
-            "symbolic window", "constant window", "padded", "sum in a local", "call", "local array", "gather", "scatter", "epilogue", "dotimes", "window")
+            "symbolic window", "constant window", "padded", "dotimes")
 ALL_FEATURES = (
-    *FEATURES, "unpadded", "extent written as a sum", "convolution stride", "convolution dilation", "dilated window", "a window used twice", "padding by a value",
+    *FEATURES, "sum in a local", "call", "local array", "gather", "scatter", "epilogue", "window", "unpadded", "extent written as a sum", "convolution stride", "convolution dilation", "dilated window", "a window used twice", "padding by a value",
     "let around a condition", "start in a nest of its own", "accumulation written out", "sum of what it does not index", "product of all indices",
     "reversed index", "statements at two depths", "step 2", "triangle", "sweeps", "stencil", "stencil in place", "argmax", "argmin", "strided",
     "scan under a condition", *[f"convolution {n}-D" for n in (1, 2, 3)], *[f"pooling {f}" for f in ("max", "min", "+")],
@@ -82,7 +82,8 @@ def enough(seen: Counter[str], count: int, wanted: Sequence[str]) -> None:
     assert seen["call succeeds"] > 0.85 * count
     assert seen["nothing to compare"] < 0.2 * count, "too many specs without an element to compare"
     assert seen["elements"] > 50 * count
-    assert seen["loose elements"] < 0.1 * seen["elements"]
+    assert seen["loose elements"] < 0.25 * seen["elements"]
+    assert seen["warned E943"] < 0.02 * count, "too many nests that are not scheduled"
     for b in BUILDS:
         assert seen[f"called by {b}"] > 0.9 * count
 
@@ -91,7 +92,7 @@ def test_specs_that_compare_nothing_are_seen() -> None:
     """Planted faults: outputs without an element, elements of which any value passes, a form that is never drawn."""
     fine = Counter({"call succeeds": 100, "elements": 9000, "form": 3, **{f"called by {b}": 100 for b in BUILDS}})
     enough(fine, 100, ("form",))
-    for less in ({"nothing to compare": 20}, {"elements": 90}, {"loose elements": 5000}, {"form": 0}, {"call succeeds": 50}, {f"called by {BUILDS[2]}": 7}):
+    for less in ({"nothing to compare": 20}, {"elements": 90}, {"loose elements": 5000}, {"warned E943": 5}, {"form": 0}, {"call succeeds": 50}, {f"called by {BUILDS[2]}": 7}):
         with pytest.raises(AssertionError):
             enough(Counter({**fine, **less}), 100, ("form",))
 

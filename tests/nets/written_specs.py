@@ -82,7 +82,7 @@ class Family:
         room = max(1, ITERATIONS // self.cost)
         values = [e for e in EXTENTS if least <= e <= min(most, room)] or [max(least, 1)]
         value = self.pick(values)
-        if value == 0 and self.chance(0.8):
+        if value == 0 and self.chance(0.85):
             value = self.pick([v for v in values if v] or [1])
         name = self.fresh(self.pick(("N", "M", "H", "K", "w", "Len", "O", "C")))
         self.sizes[name] = value
