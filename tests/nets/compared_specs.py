@@ -61,9 +61,12 @@ def draw(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], below: in
         return rng.integers(0, 2, shape).astype(bool)
     if d.kind == "complex":
         own = part(dtype)
-        real, imaginary = (draw(rng, own, shape, None, special) for _ in range(2))
+        real, imaginary = (np.atleast_1d(draw(rng, own, shape, None, special)) for _ in range(2))
         made = np.zeros(shape, numpy_dtype(dtype))
-        made.real, made.imag = real, imaginary
+        huge = FORMATS[own][2] ** 0.5
+        for values in (real, imaginary):                     # a product of greater ones is inf - inf, where the oracle has a number
+            values[np.isfinite(values) & (np.abs(values) > huge / 4)] = 1
+        made.real, made.imag = real.reshape(shape), imaginary.reshape(shape)
         return made
     if d.kind == "float":
         values = rng.integers(-16, 17, shape) / 4 if rng.random() < 0.5 else rng.uniform(-3, 3, shape)
