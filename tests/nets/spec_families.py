@@ -9,7 +9,7 @@ from spec_forms import RandomSpec
 from window_families import Convolution, Pooling, Stencil
 
 FAMILIES = (Convolution, InPlace, Pooling, Product, Stencil, Scan, Triangle, Softmax, Extreme, Total, Choice, Chain, Gather, Reversal, Norm, Packed, Complex)
-TURNS = (*FAMILIES, Convolution, InPlace, Product, None, None, None)       # None: a spec like no one would write
+TURNS = (*FAMILIES, Convolution, InPlace, Product, *[None] * 5)       # None: a spec like no one would write
 
 
 def drawn_spec(seed: int) -> RandomSpec:

@@ -1,6 +1,7 @@
 """Families of specs whose reads slide: convolutions, pooling, stencils."""
 from __future__ import annotations
 
+from spec_forms import Tensor
 from written_specs import Family, Form, Head
 
 
@@ -33,7 +34,7 @@ class Convolution(Family):
         target = self.tensor(result, [*[d for _, d in lead], filters, *[o for o, *_ in axes]], role)
         places, tests, bound = [], [], []
         for (_, _, stride, dilation, pad, padded), x, u, extent in zip(axes, out, win, extents, strict=True):
-            e = self.place(x, u, stride, dilation, pad)
+            e = self.place(x, u, *([self.given(n) for n in (stride, dilation, pad)] if padded and self.chance(0.1) else (stride, dilation, pad)))
             if padded and self.chance(0.25):
                 h = self.fresh("h")
                 bound.append((h, e))
@@ -87,7 +88,15 @@ class Convolution(Family):
     def product(self, n: int, dim: str) -> str:
         return dim if n == 1 and self.chance(0.7) else f"(* {n} {dim})"
 
-    def place(self, x: str, u: str, stride: int, dilation: int, pad: int) -> Form:
+    def given(self, value: int) -> str:
+        """An argument of this value."""
+        self.mark("stride and padding as arguments")
+        name = self.fresh("by")
+        self.scalars[name] = value
+        self.inputs.append(Tensor(name, "i64", (), ()))
+        return name
+
+    def place(self, x: str, u: str, stride: int | str, dilation: int | str, pad: int | str) -> Form:
         """stride · x + dilation · u - pad in some spelling."""
         a, b = self.times(x, stride), self.times(u, dilation)
         if pad == 0 and self.chance(0.8):
@@ -97,7 +106,7 @@ class Convolution(Family):
             return ("+", ("-", a, str(pad)), b)
         if kind == 1:
             return ("+", a, ("-", b, str(pad)))
-        return ("-", self.added(a, b), str(pad)) if kind == 2 else ("+", a, b, str(-pad))
+        return ("-", self.added(a, b), str(pad)) if kind == 2 else ("+", a, b, str(-pad) if isinstance(pad, int) else ("-", pad))
 
     def nest(self, spatial: list[Head], sums: list[Head], place: Form, product: Form, tests: list[Form], bound: list[tuple[str, Form]], role: str) -> list[Form]:
         """The sum in place or in a local, started inside the loops or before them."""
