@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import mmap
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from caten.core.dtypes import is_short, short_bits
+from caten.core.dtypes import is_packed, is_short, short_bits
 from caten.core.numpy_types import kind_of
+from caten.runtime.arrays import packed, unpacked
 from caten.runtime.library import Library, open_library
 from caten.runtime.manifest import operators
 from caten.testing import isolate
@@ -119,22 +121,26 @@ def call(library: Library, job: Job, memory: type[Guarded] | type[Allocated] = G
     """What the kernel returns, the arrays that it may write, and what is wrong with what else it did."""
     op = next(o for o in operators(library.manifest) if o["op"] == job.name)
     held: dict[str, Guarded | Allocated] = {}
+    kept: dict[str, np.ndarray] = {}
     given: list[Any] = []
     for argument in op["arguments"]:
         name = argument["name"]
         value = job.arguments[name]
         if argument["kind"] == "tensor":
-            strides = job.strides.get(name) or dense(value.shape, argument["order"])
-            held[name] = memory(value, strides, job.at_end)
+            taken = packed(value, argument) if is_packed(argument["dtype"]) else value
+            strides = [1] if taken is not value else job.strides.get(name) or dense(value.shape, argument["order"])
+            kept[name] = taken
+            held[name] = memory(taken, strides, job.at_end)
             given.append(library.ffi.cast("void *", held[name].address))
         else:
             number = value.item() if isinstance(value, np.generic) else value
-            given.append(short_bits(number, argument["dtype"]) if is_short(argument["dtype"]) else number)
+            given.append([number.real, number.imag] if isinstance(number, complex) else short_bits(number, argument["dtype"]) if is_short(argument["dtype"]) else number)
     status = int(library.entries[job.name].call(*given))
     writable = [a["name"] for a in op["arguments"] if a["kind"] == "tensor" and a["direction"] != "in"]
     wrong = [f"bytes between the elements of {n} changed" for n in held if held[n].strays()]
-    wrong += [f"the input {n} changed" for n in held if n not in writable and not bits_equal(held[n].view, np.asarray(job.arguments[n]))]
-    results = {n: np.array(held[n].view) for n in writable}
+    wrong += [f"the input {n} changed" for n in held if n not in writable and not bits_equal(held[n].view, np.asarray(kept[n]))]
+    results = {a["name"]: unpacked(held[a["name"]].view, job.arguments[a["name"]].shape, a, job.name) if is_packed(a["dtype"]) else np.array(held[a["name"]].view)
+               for a in op["arguments"] if a["name"] in writable}
     for g in held.values():
         g.release()
     return status, results, wrong
@@ -149,10 +155,12 @@ class Called:
     wrong: tuple[str, ...] = ()
 
 
-def call_all(artifact: Path, manifest: Mapping[str, Any], jobs: Sequence[Job], seconds: float = 120.0) -> list[Called]:
-    """All jobs in one child; where that dies, one child for each."""
+def call_all(artifact: Path, manifest: Mapping[str, Any], jobs: Sequence[Job], seconds: float = 120.0,
+             threads: int = 1) -> list[Called]:
+    """All jobs in one child, with so many threads; where that dies, one child for each."""
     def work() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         faulthandler.disable()                               # a crash is a result here
+        os.environ |= {"OMP_NUM_THREADS": str(threads), "KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "passive", "OMP_DYNAMIC": "false"}
         library = open_library(artifact, manifest)
         facts, arrays = [], {}
         for n, job in enumerate(jobs):
@@ -167,4 +175,4 @@ def call_all(artifact: Path, manifest: Mapping[str, Any], jobs: Sequence[Job], s
     if len(jobs) == 1:
         text = "; ".join(d.message for d in outcome.diagnostics) or outcome.signal
         return [Called(None, {}, (f"{outcome.status} {text}".strip(),))]
-    return [call_all(artifact, manifest, [job], 20.0)[0] for job in jobs]
+    return [call_all(artifact, manifest, [job], 20.0, threads)[0] for job in jobs]

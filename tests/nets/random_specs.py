@@ -30,7 +30,7 @@ class Maker(Values):
 
     def spec(self) -> RandomSpec:
         for name in ("N", "M", "K", "L")[: self.rng.choice((0, 1, 2, 2, 3, 4))]:
-            self.sizes[name] = self.pick(EXTENTS)
+            self.sizes[name] = self.pick(EXTENTS) if self.chance(0.2) else self.pick(LITERALS)           # most have an element
         main = self.pick((*FLOATS, *FLOATS, *FLOATS, *INTS, "bool"))
         pool = [main, main, self.pick(tuple(WORDS)), self.pick(("f32", "i32", "i64"))]
         for _ in range(self.rng.randrange(1, 4)):

@@ -3,15 +3,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from compared_specs import case_of, loaded
 from spec_forms import RandomSpec, Tensor
-from test_net_random_specs import case_of, scheduled
 
 from caten import pipeline
 from caten.frontend.spec import SpecText
 from caten.loop import interpret
 from caten.loop.statements import LoopProgram
 from caten.options import Options
+from caten.testing import isolate
 
 LANES = RandomSpec(
     "ReadsALocalInAnIndex", (), (Tensor("C", "i32", ("N",), (0,)), Tensor("D", "i64", ("N",), (0,))),
@@ -35,7 +37,8 @@ GREATEST = RandomSpec(
 @pytest.mark.parametrize("spec", [LANES, WHILE_SUMMED, GREATEST], ids=lambda s: s.name)
 def test_results_stay_right(spec: RandomSpec, tmp_path: Path) -> None:
     case = case_of(spec, tmp_path)
-    program = scheduled(case, 2, tmp_path)
+    own = Options(cache_dir=str(tmp_path / "cache"), verify=True, only=(spec.name,))
+    program = pipeline.advance(loaded(spec, own), "loop", own)
     assert isinstance(program, LoopProgram)
     run = {k: v.copy() if hasattr(v, "copy") else v for k, v in case.job.arguments.items()}
     assert interpret.run(program, run) == case.status
@@ -81,3 +84,19 @@ def test_every_pass_is_verified(what: str, level: int) -> None:
     options = Options(opt=level, verify=True)
     program = pipeline.load_programs(SpecText("found.toml", text, "toml"), options)[0]
     assert isinstance(pipeline.advance(program, "loop", options), LoopProgram)
+
+
+FOUND = sorted((Path(__file__).parent / "found").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda p: p.stem)
+@pytest.mark.parametrize("config", [(), (("MARCH", "x86_64_v3"), ("OMP", "1")), (("SIMD_LEN", "4"),)], ids=["native", "v3", "narrow"])
+def test_what_once_failed_or_never_ended_compiles(path: Path, config: tuple[tuple[str, str], ...]) -> None:
+    """Specs whose compilation once failed inside or did not end, as a user compiles them."""
+    own = Options(config=config)
+
+    def work() -> tuple[dict[str, str], dict[str, np.ndarray]]:
+        return {"text": pipeline.render(pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), own), own)}, {}
+    outcome = isolate.run(work, 600, cpu=20)
+    assert outcome.status == "ok", outcome.diagnostics
+    assert "CT_API" in outcome.facts["text"]

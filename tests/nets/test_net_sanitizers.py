@@ -1,11 +1,6 @@
 """Generated code under gcc's address and undefined-behaviour sanitizers, and between pages that no one may touch: nothing is found."""
 from __future__ import annotations
 
-import os
-import pickle
-import subprocess
-import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from guarded_calls import Job, call_all
-from random_specs import random_spec
-from test_net_random_specs import Case, case_of, scheduled
+from spec_batches import sanitized
 
 from caten import build, pipeline
 from caten.core import program as core
 from caten.core.program import Program, Scalar, Target, resolve
 from caten.core.text import read
-from caten.errors import CatenError
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
 from caten.options import Options
@@ -59,33 +52,9 @@ def samples(own: Options) -> tuple[list[OpProgram], list[Job]]:
     return ops, [job for op in ops for job in sample_jobs(op)]
 
 
-def sanitized(built: build.Built, jobs: Sequence[Job], folder: Path) -> str:
-    """What the sanitizers report; nothing where all is well."""
-    (folder / "jobs").write_bytes(pickle.dumps([Job(j.name, {k: np.ascontiguousarray(v) if np.ndim(v) else v for k, v in j.arguments.items()}, j.strides)
-                                                for j in jobs]))
-    preload = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip()
-    environment = {**os.environ, "LD_PRELOAD": preload, "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1",
-                   "PYTHONPATH": f"{ROOT / 'src'}:{Path(__file__).parent}"}
-    done = subprocess.run([sys.executable, str(Path(__file__).parent / "sanitized_calls.py"), str(built.artifact), str(folder / "jobs")],
-                          capture_output=True, text=True, env=environment, timeout=600)
-    bad = done.returncode != 0 or "all called" not in done.stdout or "runtime error" in done.stderr
-    return (done.stderr[-3000:] or f"exit code {done.returncode}") if bad else ""
-
-
 def library(programs: Sequence[Program], own: Options) -> build.Built:
     target = pipeline.target_of(own)
     return build.build_programs((), [p.without(Target).adding(target) for p in programs], own)
-
-
-def random_cases(count: int, folder: Path) -> list[Case]:
-    cases = []
-    for seed in range(10_000, 10_000 + count):
-        try:
-            cases.append(case_of(random_spec(seed), folder))
-        except CatenError as problem:
-            if problem.diagnostics[0].code != "E400":
-                raise
-    return cases
 
 
 def test_samples_under_the_sanitizers(tool: Any, nightly: bool, tmp_path: Path) -> None:
@@ -97,19 +66,6 @@ def test_samples_under_the_sanitizers(tool: Any, nightly: bool, tmp_path: Path) 
         print(f"-O{opt}: {len(jobs)} calls of {len(ops)} operators")
         built = library([pipeline.advance(op, "loop", own) for op in ops], own)
         assert not (report := sanitized(built, jobs, tmp_path)), report
-
-
-def test_random_specs_under_the_sanitizers(tool: Any, nightly: bool, tmp_path: Path) -> None:
-    tool("gcc")
-    seen: Counter[str] = Counter()
-    own = options(tmp_path, SANITIZE="address+undefined", OPT="0")
-    cases = random_cases(400 if nightly else 15, tmp_path)
-    for case in cases:
-        seen.update(case.spec.features)
-    built = library([scheduled(c, 2, tmp_path) for c in cases], own)
-    report = sanitized(built, [c.job for c in cases], tmp_path)
-    assert not report, report
-    print("seeds from 10000:", dict(sorted(seen.items())))
 
 
 def test_samples_between_forbidden_pages(nightly: bool, tmp_path: Path) -> None:
