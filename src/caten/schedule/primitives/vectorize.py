@@ -1,7 +1,7 @@
 """vectorize: the iterations of a loop as the lanes of vectors."""
 from __future__ import annotations
 
-from ...core.dtypes import DTYPES
+from ...core.dtypes import DTYPES, is_complex
 from ...core.expr import Bitcast, Cast, Const, Expr, Op, Var, index
 from ...core.monoids import identity, is_monoid
 from ...core.naming import Names
@@ -61,6 +61,8 @@ def vectorize(program: LoopProgram, loop: str) -> LoopProgram:
         raise refusal("E513", step, f"{lanes} iterations are not 2, 4, 8 … {MAX_LANES} lanes", f"(split {loop} 8) and vectorize the inner loop")
     if found.mark == "parallel":
         raise refusal("E513", step, "the loop is parallel", f"(split {loop} 8) and vectorize the inner loop")
+    if any(is_complex(n.dtype) for n in found.unique() if isinstance(n, Expr)):
+        raise refusal("E513", step, "complex numbers have no vector form")
     reason = obstacle_to_vectorize(program, loop)
     if reason is not None and not is_reduction_over(program, loop):
         raise refusal("E513", step, reason)
@@ -77,6 +79,7 @@ class _Widening:
         self.program, self.shapes, self.names = program, shapes(program), Names.of(program)
         self.wide: set[str] = set()                                   # locals that have one value for each lane
         self.written = writes(loop)
+        self.stored = {s.ref for s in loop.unique() if isinstance(s, Setf | Incf)}
         self.registers = {n.name for n in program.unique() if isinstance(n, Local) and n.space == "register"}
 
     # statements ------------------------------------------------------------------------------------------------------------------
@@ -175,7 +178,7 @@ class _Widening:
             case Aref() if (spread := self.spread(expr, mask)) is not None:
                 return spread
             case Aref():
-                place, flipped = self.place(expr, mask if mask is not None and not self.is_inside(expr) else None)
+                place, flipped = self.place(expr, mask if mask is not None and not self.may_be_read(expr) else None)
                 return self.flip(place, flipped)
             case Op(fn="where", args=(cond, yes, no)):
                 test = self.vector(cond, mask)
@@ -258,6 +261,11 @@ class _Widening:
     def is_inside(self, ref: Ref) -> bool:
         shape = self.shapes.get(ref.buffer)  # type: ignore[attr-defined]   # every place names its buffer
         return shape is not None and is_inside(ref, shape, self.context)
+
+    def may_be_read(self, ref: Aref) -> bool:
+        """May lanes read it whose conditions do not hold? It is inside its array, and no other iteration writes it meanwhile: the loop writes other
+        arrays, or writes this one in the same place."""
+        return self.is_inside(ref) and (ref.buffer not in self.written or ref.buffer in self.wide or ref in self.stored)
 
     def is_register(self, place: Ref, ref: Ref) -> bool:
         """Is it a masked vector of an array in registers, which has a place for every lane?"""
