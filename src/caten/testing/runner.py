@@ -14,13 +14,13 @@ import numpy as np
 from ..build import Built
 from ..core.formula import evaluate
 from ..core.program import Case
+from ..core.small_sizes import small_sizes
 from ..errors import CatenError, Diagnostic, NothingMatched, UsageError, did_you_mean
 from ..frontend.op import OpProgram
 from ..frozen import frozen
 from ..loop import comparison
 from ..loop.statements import LoopProgram
 from ..options import Options
-from ..render.example import example_sizes
 from ..runtime import work
 from ..runtime.manifest import operators
 from . import data, isolate
@@ -121,7 +121,7 @@ def run_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names:
         cases = [c for c in op.all(Case) if (not tags or set(tags) & set(c.tags)) and (not names or c.name in names or op.name in names)]
         if not op.all(Case) and not tags:
             described = next(m for m in operators(built.manifest) if m["op"] == op.name)
-            todo.append(partial(_run, built, op, program, "default sizes", example_sizes(described), options, timed=False))
+            todo.append(partial(_run, built, op, program, "default sizes", small_sizes(described), options, timed=False))
         todo += [partial(_run, built, op, program, c.name, case_values(op, c), options, timed=False, case=c) for c in cases]
     for n, run in enumerate(todo):
         progress(n, len(todo), run.args[1].name)
