@@ -11,10 +11,12 @@ import pytest
 from caten.conformance import calls, execute, suite
 from caten.conformance.cases import selected
 from caten.conformance.elementwise import Elementwise, limits, ulps
-from caten.conformance.verdicts import Called, Fails, Verdict
+from caten.conformance.verdicts import BAD, Called, Fails, Oracle, Verdict
 from caten.core.numpy_types import numpy_dtype
+from caten.frontend.op import OpProgram
+from caten.frontend.spec import SpecText
 from caten.options import Options
-from caten.pipeline import runtime_of
+from caten.pipeline import load_programs, runtime_of
 
 OP: Any = None                     # judging elements needs no program
 
@@ -41,6 +43,39 @@ def test_a_float_result(fn: str, x: float, got: float, status: str) -> None:
 ])
 def test_a_result_of_another_type(fn: str, x: float, got: float, dtype: str, result: str, status: str) -> None:
     assert judged(fn, [x], [got], dtype, result).status == status
+
+
+@pytest.mark.parametrize(("x", "got", "status"), [
+    (-96.0, 0.0, "PASS"), (-96.0, 2.05e-42, "PASS"), (-87.0, 0.0, "PASS"), (-86.0, 0.0, "FAIL"), (1.0, 2.7182825, "PASS"), (1.0, 2.718283, "QUALITY"),
+    (1.0, 2.718285, "FAIL"),
+])
+def test_what_a_fast_form_promises(x: float, got: float, status: str) -> None:
+    """3.5 units in the last place, and 0 for what is below twice the least normal number."""
+    arguments, called = {"X": np.float32([x])}, Called({"R": np.float32([got])})
+    assert Elementwise("exp", ("f32",), "f32", fast=True)(OP, arguments, called).status == status
+    assert Elementwise("sqrt", ("f32",), "f32", fast=True)(OP, {"X": np.float32([4])}, Called({"R": np.float32([2.0000002])})).status == "QUALITY"
+
+
+def spec_of(outputs: str, body: str) -> OpProgram:
+    program = load_programs(SpecText("t", f"(composite T ((x{{float}}[N], k{{int64}}[]) -> ({outputs})) {body})", "lisp"), Options())[0]
+    assert isinstance(program, OpProgram)
+    return program
+
+
+def test_a_case_of_which_nothing_is_compared_is_vacuous_unless_a_size_is_0() -> None:
+    shorter = spec_of("y{float}[(- N 1)]", "(loop (i 1 N) (setf (aref y (- i 1)) (aref x i)))")
+    cut = spec_of("y{int32}[N]", "(dotimes (i N) (setf (aref y i) (cast int32 (* 10.0 (aref x i)))))")
+
+    def of(op: OpProgram, x: list[float], y: Any) -> str:
+        return Oracle()(op, {"N": len(x), "k": 0, "x": np.float32(x), "y": y}, Called({"y": y})).status
+    assert of(shorter, [1.0], np.zeros(0, np.float32)) == "VACUOUS"
+    assert of(shorter, [1.0, 2.0], np.float32([2])) == "PASS"
+    assert of(cut, [], np.zeros(0, np.int32)) == "PASS"
+    assert of(cut, [0.1, 0.2], np.int32([1, 7])) == "VACUOUS"
+    assert of(cut, [0.1, 0.55], np.int32([1, 5])) == "PASS"
+    assert of(cut, [0.1, 0.55], np.int32([1, 7])) == "FAIL"
+    assert judged("exp", [], []).status == "VACUOUS"
+    assert "VACUOUS" in BAD
 
 
 def test_the_error_is_measured_in_the_last_place() -> None:

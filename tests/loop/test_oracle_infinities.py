@@ -106,6 +106,16 @@ def test_what_may_be_anything_leaves_every_decision_on_it_open() -> None:
         assert (result.passed, result.loose, result.compared) == (True, 1, 0), expr
 
 
+def test_fast_forms_may_give_0_for_what_is_below_twice_the_least_normal_number() -> None:
+    p = resolve(read("(op T (size N) (buffer X f32 (N) (0) in) (buffer Y f32 (N) (0) out) (body (for i 0 N 1 serial (setf (aref Y i) (exp (aref X i))))))")[0])
+    assert isinstance(p, OpProgram)
+    for fast, passed in ((False, False), (True, True)):
+        wide = widened(p, {"N": 2, "X": np.float32([-96, 1]), "Y": np.zeros(2, np.float32)})
+        assert run(bounded(p, fast), wide) == 0
+        assert check(np.float32([0, np.e]), wide["Y"], wide["Y__bound"], wide["Y__loose"], "f32").passed is passed
+        assert not check(np.float32([0, 0]), wide["Y"], wide["Y__bound"], wide["Y__loose"], "f32").passed
+
+
 def test_an_array_whose_bound_is_no_number_is_wrong_unless_it_is_equal() -> None:
     """No such bound is made; if one were, nothing may pass by it."""
     nan = np.full(2, np.nan)

@@ -13,7 +13,6 @@ import pytest
 
 from caten.core.program import resolve
 from caten.core.text import read
-from caten.errors import CatenError
 from caten.render.cstyle import CStyle
 from caten.render.example import as_reference, example
 from caten.render.header import header

@@ -32,13 +32,13 @@ class Where:
     unsure: Expr = FALSE
 
 
-def bounded(program: Program) -> LoopProgram:
-    """The program in float64 with bounds. It starts from the assumption that every array is exact; a store that contradicts it is noted, and the
-    translation is repeated until none does."""
+def bounded(program: Program, fast: bool = False) -> LoopProgram:
+    """The program in float64 with bounds; `fast`: of functions by their fast forms. It starts from the assumption that every array is exact; a store
+    that contradicts it is noted, and the translation is repeated until none does."""
     inexact: frozenset[str] = frozenset()
     unsure: frozenset[str] = frozenset()
     while True:
-        attempt = _Translation(program, inexact, unsure)
+        attempt = _Translation(program, inexact, unsure, fast)
         body = attempt.block(statements(program), Where())
         if attempt.inexact <= inexact and attempt.unsure <= unsure:
             return attempt.program(body)
@@ -48,9 +48,9 @@ def bounded(program: Program) -> LoopProgram:
 class _Translation(Tracking):
     """One pass over the program under assumptions on which arrays are inexact or unsure."""
 
-    def __init__(self, source: Program, inexact: frozenset[str], unsure: frozenset[str]):
+    def __init__(self, source: Program, inexact: frozenset[str], unsure: frozenset[str], fast: bool):
         shapes = {n.name: n.shape for n in source.unique() if isinstance(n, (Buffer, Local))}
-        super().__init__(shapes, [b.name for b in source.all(Buffer) if b.access == "in"], inexact, unsure)
+        super().__init__(shapes, [b.name for b in source.all(Buffer) if b.access == "in"], inexact, unsure, fast)
         self.source = source
         self.inexact: set[str] = set()
         self.unsure: set[str] = set()

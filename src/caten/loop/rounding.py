@@ -13,6 +13,7 @@ from __future__ import annotations
 from functools import cache
 
 from ..core.dtypes import DTYPES, FORMATS, part
+from ..core.elementary.table import FORMS
 from ..core.expr import FALSE, TRUE, Const, Expr, Op, Var, number
 from ..core.node import substitute
 from ..core.scalars import OPERATORS
@@ -111,8 +112,9 @@ def reaches(distance: Expr, bound: Expr) -> Expr:
     return FALSE if bound is EXACT else both(bound > EXACT, either(size(distance) <= bound, unlimited(bound)))
 
 
-def rounding(fn: str, values: tuple[Expr, ...], result: Expr, dtype: str) -> Expr:
-    """The error of the operator itself in the declared type; finite, also where the result is not."""
+def rounding(fn: str, values: tuple[Expr, ...], result: Expr, dtype: str, fast: bool = False) -> Expr:
+    """The error of the operator itself in the declared type; finite, also where the result is not. `fast`: by a form that may give 0 for what is
+    below twice the least normal number."""
     ulp = OPERATORS[fn].ulp
     factor = 1.0
     is_complex = DTYPES[dtype].kind == "complex"
@@ -120,7 +122,8 @@ def rounding(fn: str, values: tuple[Expr, ...], result: Expr, dtype: str) -> Exp
         ulp, factor = max(ulp, 0.5), 4.0                       # a complex product or quotient is several roundings
     if ulp == 0:
         return EXACT
-    error = finite_size(result) * (2 * ulp * factor * DTYPES[dtype].unit_roundoff) + max(ulp, 1.0) * smallest(dtype)
+    least = 2 * least_normal(dtype) if fast and fn in FORMS else max(ulp, 1.0) * smallest(dtype)
+    error = finite_size(result) * (2 * ulp * factor * DTYPES[dtype].unit_roundoff) + least
     return error if is_complex else choose(_is_exact_zero(fn, values, result, dtype), EXACT, error)
 
 
@@ -143,6 +146,12 @@ def finite_size(x: Expr) -> Expr:
 def smallest(dtype: str) -> float:
     """The smallest number above 0."""
     return LIMITS[part(dtype)][1]
+
+
+def least_normal(dtype: str) -> float:
+    """The least number above 0 with all its digits, in the type that functions of this one are computed in."""
+    precision, last, _ = FORMATS["f32" if part(dtype) in ("f16", "bf16") else part(dtype)]
+    return 2.0 ** (last + precision - 1)
 
 
 def propagated(fn: str, values: tuple[Expr, ...], bounds: tuple[Expr, ...], result: Expr) -> Expr:

@@ -54,10 +54,11 @@ class Tracking:
 
     `inputs`: the arrays that are read only, and keep their types. `inexact`, `unsure`: those beside which there is an array of bounds, of marks.
     `shapes`: of all arrays. `doubtful`: may what is translated be a side that the exact run does not take? `memo` holds as long as no memory is
-    written."""
+    written. `fast`: are functions computed by their fast forms?"""
 
-    def __init__(self, shapes: Mapping[str, tuple[Expr, ...]], inputs: Iterable[str], inexact: frozenset[str], unsure: frozenset[str]):
-        self.shapes, self.inputs = shapes, frozenset(inputs)
+    def __init__(self, shapes: Mapping[str, tuple[Expr, ...]], inputs: Iterable[str], inexact: frozenset[str], unsure: frozenset[str],
+                 fast: bool = False):
+        self.shapes, self.inputs, self.fast = shapes, frozenset(inputs), fast
         self.assumed_inexact, self.assumed_unsure = inexact, unsure
         self.lets: dict[str, Tracked] = {}
         self.count = 0
@@ -150,7 +151,7 @@ class Tracking:
             distance = values[0] - values[1]
             return Tracked(result, EXACT, self.named(either(loose, reaches(distance, self.named(plus(*bounds))))))
         error_of_operands = propagated(fn, values, bounds, result)
-        bound = plus(error_of_operands, rounding(fn, values, result, dtype))
+        bound = plus(error_of_operands, rounding(fn, values, result, dtype, self.fast))
         loose = either(loose, leaves_domain(fn, values, bounds))
         gives = OPERATORS[fn].result_type((dtype,))
         return self.limited(Tracked(result, bound, loose), gives)
