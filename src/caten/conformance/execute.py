@@ -185,7 +185,16 @@ def undeclared(kernel: Kernel, problem: Exception, plan: Plan) -> Verdict:
     if first.code == "E610":
         return Verdict("NOT-RUN", first.message)
     lacking = [fn for fn in kernel.operators if fn not in plan.runtime.ops]
-    return Verdict("UNSUPPORTED" if first.code == "E616" and lacking else "UNDECLARED", brief(f"{first.code}: {first.message}"))
+    return Verdict("UNSUPPORTED" if first.code == "E616" and lacking else "UNDECLARED", told(first))
+
+
+def told(problem: Diagnostic) -> str:
+    """Why something was not compiled: of what a compiler said the first error, and where its input is kept and the command."""
+    first, *rest = problem.message.split("\n")
+    fault = next((line for line in rest if "error:" in line), None)
+    if fault is None:
+        return "; ".join([brief(f"{problem.code}: {problem.message}"), *[text for text, _ in problem.notes]])
+    return "; ".join([f"{problem.code}: {first.rstrip(':')}", fault.strip()[:300], *[text for text, _ in problem.notes]])
 
 
 def brief(text: str) -> str:
@@ -324,7 +333,7 @@ def _of_sample(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict
         lacking = ""
     except CatenError as problem:
         first = problem.diagnostics[0]
-        lacking = f"{first.code}: {first.message}"
+        lacking = told(first)
         if first.code == "E610":
             yield from _each(cases, Verdict("NOT-RUN", first.message))
         else:
