@@ -23,7 +23,8 @@ Examples:
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only the cases with this tag.")
 @compiles(runs=True)
 def command(request: Request, tags: tuple[str, ...] = ()) -> int:
-    """Compile every spec and run its [test] and [[test.case]]s in a process of their own; exit code 1 when one fails, 5 when none matches."""
+    """Compile every spec and run its [test] and [[test.case]]s in a process of their own; exit code 1 when one fails or compares
+    nothing, 5 when none matches."""
     unselected = replace(request, options=replace(request.options, only=()))     # --only names composites or cases here
     production = Production(unselected, sources(request))
     as_written(production.programs, "test")
