@@ -40,9 +40,10 @@ def test_every_pass_on_every_sample(path: Path) -> None:
             stages.append(step.run(stages[-1]))
             assert resolve(read(show(stages[-1]))[0]) is stages[-1], f"the text after {step.name} does not read back"
             pipeline.VERIFIERS[pipeline.level_of(stages[-1])](stages[-1])
-        smallest = sorted(op.all(Case), key=lambda c: sum(int(float(s.value)) for s in c.sizes))[:2]
-        assert smallest, f"{path.name} has no test case"
-        for case in smallest:
+        cases = sorted(op.all(Case), key=lambda c: sum(int(float(s.value)) for s in c.sizes))
+        filled, empty = [[c for c in cases if (c.expect == "empty") is wanted] for wanted in (False, True)]
+        assert filled, f"{path.name} has no test case with elements"
+        for case in [*filled[:2], *empty[:1]]:
             arguments = data.arguments(op, runner.case_values(op, case), seed=3)
             expected = exact(op, arguments)
             for step, program in zip(pipeline.PASSES, stages[1:], strict=True):
@@ -52,6 +53,7 @@ def test_every_pass_on_every_sample(path: Path) -> None:
                     want, bound, loose = expected[name]
                     verdict = comparison.check(got, want, bound, loose, op.buffers[name].type)
                     assert verdict.passed, f"{path.stem} {case.name}: {step.name} changed {name}: {verdict}"
+                    assert verdict.compared > verdict.loose or case.expect == "empty", f"{path.stem} {case.name}: little of {name} is compared: {verdict}"
 
 
 def exact(op: OpProgram, arguments: dict[str, Any]) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 STAGES = ("parse", "ir", "schedule", "render")
@@ -165,3 +166,35 @@ def test_refusals(caten: Any, arguments: list[str], code: int, words: list[str])
     for word in words:
         assert word in result.err
     assert "Traceback" not in result.err
+
+
+RUNNING = {"test": [], "bench": ["--no-limits", "--rounds", "5", "--batch", "0.001", "--sizes", "N=9"], "tune": ["--budget", "0.1", "--sizes", "N=9"],
+           "": ["--test", "N=9", "-o", "axpy.so"]}
+
+
+@pytest.mark.parametrize("command", RUNNING)
+@pytest.mark.parametrize("stage", ["parse", "ir", "schedule"])
+def test_what_compares_with_the_operator_as_written_takes_the_text_of_parse_alone(caten: Any, stage: str, command: str) -> None:
+    text = caten(stage, "axpy.toml").out
+    result = caten(*[command] * bool(command), "-", *RUNNING[command], stdin=text)
+    if stage == "parse":
+        assert (result.code, "Axpy" in result.out) == (0, True), result.err
+    else:
+        assert (result.code, result.out) == (2, "")
+        assert "[E934]" in result.err
+        assert "the text of caten parse" in result.err
+
+
+@pytest.mark.parametrize("stage", ["parse", "ir", "schedule"])
+def test_running_takes_the_text_of_any_stage(caten: Any, folder: Path, stage: str) -> None:
+    np.savez(folder / "in.npz", X=np.float32([1, 2]), Y=np.float32([3, 4]))
+    result = caten("run", "-", "a=2", "X=in.npz:X", "Y=in.npz:Y", "-o", "out.npz", stdin=caten(stage, "axpy.toml").out)
+    assert result.code == 0, result.err
+    assert np.load(folder / "out.npz")["Y"].tolist() == [5, 8]
+
+
+def test_a_test_that_compares_nothing_fails(caten: Any) -> None:
+    result = caten("axpy.toml", "--test", "N=0", "-o", "axpy.so")
+    assert (result.code, "VACUOUS: nothing was compared: Y has no element" in result.out) == (1, True)
+    assert "[E837]" in result.err
+    assert "give sizes" in result.err

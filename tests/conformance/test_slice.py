@@ -21,6 +21,7 @@ SLICE = ("operator/add/f32", "operator/add/i8", "operator/max/f32", "operator/fl
 # With the options that give a machine its vectors, and what those compute in another way.
 WIDE = {"riscv": (("VECTOR", "1"),), "wasm": (("SIMD", "1"),)}
 OF_VECTORS = (*SLICE, "operator/where/f32", "operator/le/bool", "operator/tan/f32", "operator/isinf/f32", "conversion/bool/f32", "feature/branches/i32")
+FUNCTIONS = tuple([f"operator/{fn}/{dtype}" for fn in ("exp", "sigmoid", "tanh", "log", "sin", "cos", "tan") for dtype in ("f16", "f32", "f64")])
 GOOD = ("PASS", "QUALITY", "UNSUPPORTED", "XFAIL", "NOT-RUN")
 
 
@@ -48,6 +49,12 @@ def test_a_slice_of_the_suite(name: str, verdicts: dict[str, dict[str, str]]) ->
 def test_a_slice_with_vectors(name: str, nightly: bool) -> None:
     found = sliced(name, WIDE[name], ("*",) if nightly else OF_VECTORS)
     assert {i: status for i, status in found.items() if status.split()[0] not in GOOD} == {}
+
+
+def test_functions_by_their_fast_forms_are_as_near_as_those_promise(nightly: bool) -> None:
+    found = sliced("clang", (("MATH", "fast"), ("OPT", "1")), ("operator",) if nightly else FUNCTIONS)
+    assert {i: status for i, status in found.items() if status.split()[0] != "PASS"} == {}
+    assert len(found) > 100
 
 
 @pytest.mark.parametrize("name", COMMITTED)

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,12 @@ import pytest
 from caten.conformance import calls, execute, suite
 from caten.conformance.cases import selected
 from caten.conformance.elementwise import Elementwise, limits, ulps
-from caten.conformance.verdicts import Called, Fails, Verdict
+from caten.conformance.verdicts import BAD, Called, Fails, Oracle, Verdict
 from caten.core.numpy_types import numpy_dtype
+from caten.frontend.op import OpProgram
+from caten.frontend.spec import SpecText
 from caten.options import Options
-from caten.pipeline import runtime_of
+from caten.pipeline import load_programs, runtime_of
 
 OP: Any = None                     # judging elements needs no program
 
@@ -41,6 +45,39 @@ def test_a_float_result(fn: str, x: float, got: float, status: str) -> None:
 ])
 def test_a_result_of_another_type(fn: str, x: float, got: float, dtype: str, result: str, status: str) -> None:
     assert judged(fn, [x], [got], dtype, result).status == status
+
+
+@pytest.mark.parametrize(("x", "got", "status"), [
+    (-96.0, 0.0, "PASS"), (-96.0, 2.0312e-42, "PASS"), (-87.0, 0.0, "PASS"), (-86.0, 0.0, "FAIL"), (1.0, 2.7182825, "PASS"), (1.0, 2.718283, "QUALITY"),
+    (1.0, 2.718285, "FAIL"),
+])
+def test_what_a_fast_form_promises(x: float, got: float, status: str) -> None:
+    """3.5 units in the last place, and 0 for what is below twice the least normal number."""
+    arguments, called = {"X": np.float32([x])}, Called({"R": np.float32([got])})
+    assert Elementwise("exp", ("f32",), "f32", fast=True)(OP, arguments, called).status == status
+    assert Elementwise("sqrt", ("f32",), "f32", fast=True)(OP, {"X": np.float32([4])}, Called({"R": np.float32([2.0000002])})).status == "QUALITY"
+
+
+def spec_of(outputs: str, body: str) -> OpProgram:
+    program = load_programs(SpecText("t", f"(composite T ((x{{float}}[N], k{{int64}}[]) -> ({outputs})) {body})", "lisp"), Options())[0]
+    assert isinstance(program, OpProgram)
+    return program
+
+
+def test_a_case_of_which_nothing_is_compared_is_vacuous_unless_a_size_is_0() -> None:
+    shorter = spec_of("y{float}[(- N 1)]", "(loop (i 1 N) (setf (aref y (- i 1)) (aref x i)))")
+    cut = spec_of("y{int32}[N]", "(dotimes (i N) (setf (aref y i) (cast int32 (* 10.0 (aref x i)))))")
+
+    def of(op: OpProgram, x: list[float], y: Any) -> str:
+        return Oracle()(op, {"N": len(x), "k": 0, "x": np.float32(x), "y": y}, Called({"y": y})).status
+    assert of(shorter, [1.0], np.zeros(0, np.float32)) == "VACUOUS"
+    assert of(shorter, [1.0, 2.0], np.float32([2])) == "PASS"
+    assert of(cut, [], np.zeros(0, np.int32)) == "PASS"
+    assert of(cut, [0.1, 0.2], np.int32([1, 7])) == "VACUOUS"
+    assert of(cut, [0.1, 0.55], np.int32([1, 5])) == "PASS"
+    assert of(cut, [0.1, 0.55], np.int32([1, 7])) == "FAIL"
+    assert judged("exp", [], []).status == "VACUOUS"
+    assert "VACUOUS" in BAD
 
 
 def test_the_error_is_measured_in_the_last_place() -> None:
@@ -140,6 +177,27 @@ def test_what_a_careless_runtime_does_is_a_verdict(tmp_path: Any, method: str, s
     found = execute.run([case], execute.Plan(options, runtime, 1, 20.0), lambda done, of, name: None)[case.id]
     assert found.status == status
     assert note in found.note
+
+
+MISSPELT = """
+from caten.runtime.discover import base
+class Misspelt(base("clang")):
+    name = "misspelt"
+    def render(self, *programs):
+        return super().render(*programs).replace("return 0;", "return no_such_name;")
+"""
+
+
+def test_why_something_was_not_compiled_is_told(tmp_path: Any) -> None:
+    (tmp_path / "misspelt.py").write_text(MISSPELT)
+    options = Options(runtime=str(tmp_path / "misspelt.py"), cache_dir=str(tmp_path / "cache"), opt=0)
+    runtime = runtime_of(options)
+    cases = selected(suite.all_cases(runtime), ["feature/rank-0/f32", "sample/Dot"])
+    for found in execute.run(cases, execute.Plan(options, runtime, 1, 20.0), lambda done, of, name: None).values():
+        assert found.status == "UNDECLARED"
+        assert re.search(r"^E623: .*; library\.c:\d+:\d+: error: .*no_such_name.*; the source is kept in (\S+); .*-shared", found.note), found.note
+        kept = re.findall(r"the source is kept in (\S+);", found.note)
+        assert "no_such_name" in Path(kept[0]).read_text()
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of the modes are those of x86-64")

@@ -240,7 +240,7 @@ def test_check_of_special_values(result: list[float], reference: list[float], pa
 
 def test_check_of_integers_marks_and_nothing() -> None:
     assert not check(np.int32([1, 2]), np.int32([1, 3]), None, np.uint8([0, 0]), "i32").passed
-    assert check(np.int32([1, 2]), np.int32([1, 3]), None, np.uint8([0, 1]), "i32") == Comparison(0.0, None, True, 1)
+    assert check(np.int32([1, 2]), np.int32([1, 3]), None, np.uint8([0, 1]), "i32") == Comparison(0.0, None, True, 1, 1)
     assert check(np.zeros(0, np.float32), np.zeros(0), np.zeros(0), None, "f32").passed
 
 

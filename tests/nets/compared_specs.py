@@ -18,7 +18,7 @@ from caten.core.numpy_types import numpy_dtype
 from caten.core.program import Buffer, Program, Scalar
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
-from caten.loop import bounds, comparison, interpret, oracle
+from caten.loop import bounds, comparison, fills, interpret, oracle
 from caten.options import Options
 
 SPECIAL = {**{d: (np.nan, np.inf, -np.inf, -0.0, 0.0, FORMATS[d][2], 2.0**FORMATS[d][1], 257.0) for d in ("f16", "bf16")},
@@ -115,7 +115,7 @@ def case_of(spec: RandomSpec, folder: Path) -> Case:
     """Read a spec and find what it computes. CatenError where the front end refuses it."""
     program = loaded(spec, options(spec, "clang", {}, 0, folder))
     assert isinstance(program, OpProgram)
-    checked: OpProgram = bounds.add_checks(program)
+    checked: OpProgram = fills.fill_outputs(bounds.add_checks(program))
     values, strides = arguments(spec, program)
     plain = copied(values)
     status = interpret.run(checked, plain)
@@ -134,6 +134,7 @@ def compared_elements(case: Case) -> tuple[int, int]:
     for wide, bound, free in case.expected.values():
         at_edge = np.zeros(np.shape(wide), bool) if free is None else np.asarray(free) != 0
         if bound is not None:
+            assert not np.isnan(bound).any(), f"{case.spec.name}, seed {case.spec.seed}: a bound is NaN"
             at_edge = at_edge | ~np.isfinite(bound)
         loose += int(np.count_nonzero(at_edge))
         total += int(np.size(wide)) - int(np.count_nonzero(at_edge))

@@ -49,7 +49,7 @@ def test_results_stay_right(spec: RandomSpec, tmp_path: Path) -> None:
 # What it was -> inputs, outputs, body. Each was refused by a verifier.
 PROVEN = {
     "a check that reads what an earlier check guards": (
-        ["A{double}[N N]", "B{double}[M M]", "D{double}[M N]", "I{int64}[5]"], "C{double}[M]",
+        ["A{double}[N N]", "B{double}[M M]", "D{double}[M N]", "I{int64}[5]", "C{double}[M]"], "C",
         "(loop (i 1 -1 -1) (setf (aref C 1) (cond ((< (aref B i i) (aref B 3 i)) (aref C i)) "
         "((/= (cast double (aref I 2)) (aref D i (aref I 4))) (aref A (mod i N) (aref I 0))) (t (cast double 3.0)))))"),
     "a load that was checked under another name": (

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 import spec_batches
+from compared_specs import case_of, compared_elements
 from spec_batches import ALL, BUILDS, MACHINES, Fault, faults_in, report
 from spec_families import FAMILIES, TURNS, drawn_spec
 from spec_forms import ALL_WORDS, EXACT, EXTENTS, INEXACT, INTEGRAL, RandomSpec, Tensor
 
 from caten import pipeline
+from caten.core.expr import FALSE, TRUE
 from caten.errors import error
+from caten.loop import rounding, tracked
 from caten.render import bodies, helpers
 from caten.schedule.primitives import split
 
@@ -106,6 +109,19 @@ def test_specs_that_compare_nothing_are_seen() -> None:
     for less in ({"nothing to compare": 20}, {"elements": 90}, {"loose elements": 5000}, {"warned E943": 5}, {"form": 0}, {"call succeeds": 50}, {f"called by {BUILDS[2]}": 7}):
         with pytest.raises(AssertionError):
             enough(Counter({**fine, **less}), 100, ("form",))
+
+
+def test_a_bound_that_is_nan_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted fault: an infinity has a rounding error, which is infinite, and a slope of 0 times that is NaN."""
+    body = ("dotimes", ("i", "N"), ("setf", ("aref", "C", "i"), ("exp", ("-", ("-", "inf"), ("*", ("aref", "A", "i"), "2")))))
+    spec = RandomSpec("Vanishes", (Tensor("A", "f32", ("N",), (0,)),), (Tensor("C", "f32", ("N",), (0,)),), (body,), (("N", 5),), 3)
+    assert compared_elements(case_of(spec, tmp_path)) == (5, 0)
+    monkeypatch.setattr(rounding, "finite_size", rounding.size)
+    monkeypatch.setattr(rounding, "is_finite", lambda x: TRUE)
+    monkeypatch.setattr(rounding, "_is_exact_zero", lambda *_: FALSE)
+    monkeypatch.setattr(tracked, "settled", lambda magnitude, bound, greatest: bound)
+    with pytest.raises(AssertionError, match="a bound is NaN"):
+        compared_elements(case_of(spec, tmp_path))
 
 
 # -- planted faults -------------------------------------------------------------------------------------------------------------------------

@@ -13,9 +13,8 @@ import pytest
 
 from caten.core.program import resolve
 from caten.core.text import read
-from caten.errors import CatenError
 from caten.render.cstyle import CStyle
-from caten.render.example import as_reference, example, example_sizes
+from caten.render.example import as_reference, example
 from caten.render.header import header
 from caten.render.wrapper import wrapper
 from caten.runtime import manifest as m
@@ -104,18 +103,6 @@ def test_the_example_notices_a_wrong_library(made: Any, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "instead of" in done.stdout
     assert done.stdout.endswith("FAILED\n")
-
-
-def test_example_sizes_satisfy_the_conditions() -> None:
-    def sizes(*conditions: str, binds: dict[str, int] | None = None) -> dict[str, int]:
-        arguments = [{"name": n, "kind": "size", "shape": []} for n in ("M", "K", "N")]
-        return example_sizes({"op": "F", "arguments": arguments, "conditions": list(conditions), "binds": binds or {}})
-    assert sizes() == {"M": 5, "K": 7, "N": 6}
-    assert sizes("(= K (* 2 M))")["K"] == 2 * sizes("(= K (* 2 M))")["M"]
-    assert sizes("(< 10 M)", "(< M K)") == {"M": 12, "K": 16, "N": 5}
-    assert sizes(binds={"K": 100})["K"] == 100
-    with pytest.raises(CatenError, match="E667: F: no small sizes"):
-        sizes("(< 100 M)")
 
 
 # ---- the wrapper

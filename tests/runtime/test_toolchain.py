@@ -211,3 +211,11 @@ def test_a_cpu_that_the_compiler_does_not_know_is_no_fault_of_caten(complaint: s
 @pytest.mark.parametrize(("word", "name"), [("-lm", "m"), ("/opt/libiomp5.so", "iomp5"), ("-Wl,-rpath,/opt", ""), ("-O3", "")])
 def test_the_name_of_a_library(word: str, name: str) -> None:
     assert toolchain.library_name(word) == name
+
+
+def test_the_first_error_is_among_the_first_lines_that_are_shown() -> None:
+    few, many = ["a.c:1: warning: w"] * 3, ["a.c:1: warning: w"] * 50
+    told = ["a.c:9: error: e", "note"]
+    assert toolchain.first_complaints("\n".join([*few, *told])) == [*few, *told]
+    assert toolchain.first_complaints("\n".join([*many, *told])) == told
+    assert toolchain.first_complaints("\n".join(many)) == many[:20]

@@ -9,11 +9,11 @@ import tomli
 from ..build import Built
 from ..core.formula import evaluate
 from ..core.program import Case, Scalar
+from ..core.small_sizes import small_sizes
 from ..errors import CatenError
 from ..frontend.composite import fold
 from ..frontend.op import OpProgram
 from ..frontend.spec import SpecText
-from ..render.example import example_sizes
 from ..runtime import work
 from ..runtime.manifest import operators
 from ..testing.runner import case_values
@@ -45,7 +45,7 @@ def chosen(op: OpProgram, built: Built, given: Sequence[Sequence[tuple[str, int 
     cases = [values for case in op.all(Case) if not case.expect.startswith('{"error"') and (values := _values(op, case)) is not None]
     if cases:
         return [max(cases, key=lambda values: _work(op, values))]
-    return [match_settings(list(example_sizes(next(m for m in operators(built.manifest) if m["op"] == op.name)).items()), [op], "--sizes")]
+    return [match_settings(list(small_sizes(next(m for m in operators(built.manifest) if m["op"] == op.name)).items()), [op], "--sizes")]
 
 
 def _values(op: OpProgram, case: Case) -> Values | None:

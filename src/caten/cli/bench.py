@@ -12,10 +12,11 @@ from .. import pipeline
 from ..bench import compare, limits, machine, measure, plot, results, sizes, timing
 from ..build import Built
 from ..errors import Diagnostic, ToolError, UsageError
+from ..frontend.spec import SpecText
 from ..options import Options
 from ..testing.settings import read_settings
 from .files import STDOUT, write
-from .inputs import sources
+from .inputs import as_written, sources
 from .options import GroupedCommand, GroupedOption, Request, compiles
 from .production import Production
 from .progress import shown
@@ -72,11 +73,9 @@ def _compared(request: Request, old: str, new: str) -> int:
 
 def _rows(request: Request, given: Sequence[Sequence[tuple[str, int | float]]], rounds: int, plan: timing.Plan) -> tuple[results.Row, ...]:
     texts = sources(request)
-    builts = {_name(runtime): _built(request, runtime) for runtime in _runtimes(request.options)}
+    builts = {_name(runtime): _built(request, texts, runtime) for runtime in _runtimes(request.options)}
     first = next(iter(builts.values()))
     presets = sizes.presets(texts)
-    if not first.ops:
-        raise UsageError(Diagnostic("E930", "a later stage's text does not say what its arguments are", hint="measure the spec"))
     todo = [(op.name, values) for op in first.ops for values in sizes.chosen(op, first, given, presets)]
     rows: list[results.Row] = []
     with shown("measuring") as progress:
@@ -86,9 +85,10 @@ def _rows(request: Request, given: Sequence[Sequence[tuple[str, int | float]]], 
     return tuple(rows)
 
 
-def _built(request: Request, runtime: str) -> Built:
-    own = replace(request, options=replace(request.options, runtime=runtime))
-    return Production(own, sources(own)).built("so")
+def _built(request: Request, texts: Sequence[SpecText], runtime: str) -> Built:
+    production = Production(replace(request, options=replace(request.options, runtime=runtime)), texts)
+    as_written(production.programs, "measure")
+    return production.built("so")
 
 
 def _runtimes(options: Options) -> list[str]:

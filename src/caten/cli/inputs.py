@@ -8,6 +8,7 @@ from pathlib import Path
 from .. import pipeline
 from ..core.program import Program
 from ..errors import CatenError, Diagnostic, NothingMatched, UsageError, did_you_mean
+from ..frontend.op import OpProgram
 from ..frontend.spec import SpecText, read_file
 from .options import Request
 
@@ -85,3 +86,13 @@ def combined(problems: Sequence[CatenError]) -> CatenError:
         return problems[0]
     worst = type(problems[0])
     return (worst if worst in (UsageError, NothingMatched) else CatenError)(*[d for p in problems for d in p.diagnostics])
+
+
+def as_written(programs: Sequence[Program], verb: str) -> None:
+    """E934 where a program comes from the text of a later stage, which no longer holds the operator as it was written: its results could be compared
+    with nothing but themselves. `verb`: what was to be done."""
+    for program in programs:
+        if not isinstance(program, OpProgram):
+            given = f"{program.name} is given as a text of the level '{pipeline.level_of(program)}'"
+            raise UsageError(Diagnostic("E934", f"{given}, which lacks the operator as it was written",
+                                        hint=f"{verb} the spec, or the text of caten parse"))

@@ -15,7 +15,7 @@ from ..testing.settings import match_settings
 from .app import COMMANDS
 from .depfile import depfile
 from .files import STDOUT, write
-from .inputs import sources
+from .inputs import as_written, sources
 from .options import Request
 from .printing import answer
 from .production import ARTIFACTS, Production, content
@@ -33,6 +33,8 @@ def make(request: Request, known: Remembered) -> int:
     todo = plan(request.output, request.emits, stem_of(request.inputs, names, request.output), save_temps=request.save_temps,
                 makes=production.makes)
     production.name = Path(todo.stem).name
+    if request.test is not None:
+        as_written(production.programs, "test")
     settings = None if request.test is None else match_settings(request.test, production.programs)
     if settings is not None and STDOUT in [path for _, path in todo.files]:
         raise UsageError(Diagnostic("E903", "both a product and the report of --test would go to stdout", hint="name a file with -o"))

@@ -7,7 +7,7 @@ import click
 
 from ..testing import runner
 from .files import STDOUT, write
-from .inputs import sources
+from .inputs import as_written, sources
 from .options import GroupedCommand, Request, compiles
 from .production import Production
 from .progress import shown
@@ -23,9 +23,11 @@ Examples:
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only the cases with this tag.")
 @compiles(runs=True)
 def command(request: Request, tags: tuple[str, ...] = ()) -> int:
-    """Compile every spec and run its [test] and [[test.case]]s in a process of their own; exit code 1 when one fails, 5 when none matches."""
+    """Compile every spec and run its [test] and [[test.case]]s in a process of their own; exit code 1 when one fails or compares
+    nothing, 5 when none matches."""
     unselected = replace(request, options=replace(request.options, only=()))     # --only names composites or cases here
     production = Production(unselected, sources(request))
+    as_written(production.programs, "test")
     with shown("testing") as progress:
         reports = runner.run_cases(production.built("so"), unselected.options, tags, request.options.only, progress)
     passed = sum([report.passed for report in reports])

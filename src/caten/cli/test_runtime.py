@@ -56,7 +56,7 @@ Examples:
 def command(runtime: str, config: tuple[str, ...], opt: str, patterns: tuple[str, ...], seed: int, jobs: int | None, timeout: float,
             no_cache: bool, output: str, old: str | None, dated: bool) -> int:
     """Test a runtime: every operator on every element type, every feature of the language, the samples, and what must be refused. Writes Reports.md,
-    reports.json and junit.xml. Exit code 0 without FAIL, CRASH, TIMEOUT, UNDECLARED and XPASS."""
+    reports.json and junit.xml. Exit code 0 without FAIL, VACUOUS, CRASH, TIMEOUT, UNDECLARED and XPASS."""
     before = record.read(old) if old is not None else None
     settings = tuple({k.upper(): (k, v) for text in config for k, v in read_config(text, lambda: _keys(runtime))}.values())
     options = Options(runtime=runtime, config=settings, opt=int(opt), seed=seed, cc_timeout=CC_TIMEOUT, use_cache=not no_cache, **environment())

@@ -19,7 +19,7 @@ from ..testing.settings import read_settings
 from ..tune import tuning
 from ..tune.tuning import Outcome
 from .files import STDOUT, write
-from .inputs import sources
+from .inputs import as_written, sources
 from .options import GroupedCommand, GroupedOption, Request, compiles
 from .production import Production
 from .progress import shown
@@ -67,9 +67,8 @@ def _tune(request: Request, budget: float, given: Sequence[str], beside: bool, j
     settings = [read_settings(text, "--sizes") for text in given]
     texts = sources(request)
     production = Production(request, texts)
+    as_written(production.programs, "tune")
     built, presets = production.built("so"), sizes.presets(texts)
-    if not built.ops:
-        raise UsageError(Diagnostic("E933", "a later stage's text does not say what its arguments are", hint="tune the spec"))
     if not beside and not request.options.use_cache:
         raise UsageError(Diagnostic("E933", "--no-cache leaves no place for records", hint="put them beside the specs with --beside"))
     todo = [(op, sizes.chosen(op, built, settings, presets)) for op in built.ops]

@@ -24,6 +24,7 @@ from ..runtime.protocol import Runtime
 from ..testing import runner, wire
 from . import calls, pool
 from .cases import Case, Kernel, selects
+from .elementwise import Elementwise
 from .verdicts import BAD, Called, Verdict
 
 BATCH = 40                          # kernels of one library
@@ -51,10 +52,15 @@ class Plan:
 
 def run(cases: Sequence[Case], plan: Plan, progress: Progress) -> dict[str, Verdict]:
     """A verdict for every case, by its id; what the runtime's file says of known faults and of denormal numbers is taken into account."""
-    kept = [c for c in cases if plan.runtime.denormals or c.name != "denormals"]
+    kept = [_as_promised(c, plan.runtime.fast) for c in cases if plan.runtime.denormals or c.name != "denormals"]
     verdicts = _executed(kept, plan, progress)
     lacking = Verdict("UNSUPPORTED", "the runtime's file says that denormal numbers are not kept")
     return {c.id: _expected(c, verdicts[c.id], plan.runtime.skips) if c.id in verdicts else lacking for c in cases}
+
+
+def _as_promised(case: Case, fast: bool) -> Case:
+    """A case judged by what the fast forms of functions promise, where the runtime's options ask for those."""
+    return replace(case, judge=replace(case.judge, fast=True)) if fast and isinstance(case.judge, Elementwise) else case
 
 
 def _expected(case: Case, verdict: Verdict, skips: Mapping[str, str]) -> Verdict:
@@ -179,7 +185,16 @@ def undeclared(kernel: Kernel, problem: Exception, plan: Plan) -> Verdict:
     if first.code == "E610":
         return Verdict("NOT-RUN", first.message)
     lacking = [fn for fn in kernel.operators if fn not in plan.runtime.ops]
-    return Verdict("UNSUPPORTED" if first.code == "E616" and lacking else "UNDECLARED", brief(f"{first.code}: {first.message}"))
+    return Verdict("UNSUPPORTED" if first.code == "E616" and lacking else "UNDECLARED", told(first))
+
+
+def told(problem: Diagnostic) -> str:
+    """Why something was not compiled: of what a compiler said the first error, and where its input is kept and the command."""
+    first, *rest = problem.message.split("\n")
+    fault = next((line for line in rest if "error:" in line), None)
+    if fault is None:
+        return "; ".join([brief(f"{problem.code}: {problem.message}"), *[text for text, _ in problem.notes]])
+    return "; ".join([f"{problem.code}: {first.rstrip(':')}", fault.strip()[:300], *[text for text, _ in problem.notes]])
 
 
 def brief(text: str) -> str:
@@ -306,7 +321,7 @@ def _of_options(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdic
 
 
 # Status of a test report -> verdict
-_REPORTED = {"ok": "PASS", "wrong": "FAIL", "failed": "FAIL", "error": "FAIL", "crash": "CRASH", "timeout": "TIMEOUT"}
+_REPORTED = {"ok": "PASS", "wrong": "FAIL", "vacuous": "VACUOUS", "failed": "FAIL", "error": "FAIL", "crash": "CRASH", "timeout": "TIMEOUT"}
 
 
 def _of_sample(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict]]:
@@ -318,7 +333,7 @@ def _of_sample(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict
         lacking = ""
     except CatenError as problem:
         first = problem.diagnostics[0]
-        lacking = f"{first.code}: {first.message}"
+        lacking = told(first)
         if first.code == "E610":
             yield from _each(cases, Verdict("NOT-RUN", first.message))
         else:

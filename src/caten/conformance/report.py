@@ -15,7 +15,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "feature": ("Features", "feature"), "sample": ("Samples", "operator"), "rejection": ("Rejections", "what must be refused"),
 }
 # From best to worst: a cell says the worst status in it.
-WORST = ("PASS", "QUALITY", "UNSUPPORTED", "XFAIL", "NOT-RUN", "XPASS", "UNDECLARED", "TIMEOUT", "CRASH", "FAIL")
+WORST = ("PASS", "QUALITY", "UNSUPPORTED", "XFAIL", "NOT-RUN", "XPASS", "UNDECLARED", "VACUOUS", "TIMEOUT", "CRASH", "FAIL")
 LEGEND = ("`ok`: all cases of the cell pass. Else the worst status and how many cases have it, of how many: "
           "`FAIL 2/7`. Empty: the combination does not exist.")
 MOST = 200                  # failures that are written out

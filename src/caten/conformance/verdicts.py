@@ -19,6 +19,7 @@ STATUSES: dict[str, str] = {
     "PASS": "what the language means",
     "QUALITY": "inside the hard bound on rounding errors, outside the operator's own bound in ulp",
     "FAIL": "a wrong result, a stray write, a check that does not fail, or a refusal that does not say why",
+    "VACUOUS": "nothing was compared: an output has no element, or all of them lie on an edge where any value passes",
     "UNSUPPORTED": "declared as not supported by the runtime, and refused with a clear error",
     "UNDECLARED": "claimed by the runtime's tables, and refused or not compiled",
     "CRASH": "the process died",
@@ -27,7 +28,7 @@ STATUSES: dict[str, str] = {
     "XPASS": "listed under `skips`, and right",
     "NOT-RUN": "not executed",
 }
-BAD = ("FAIL", "CRASH", "TIMEOUT", "UNDECLARED", "XPASS")
+BAD = ("FAIL", "VACUOUS", "CRASH", "TIMEOUT", "UNDECLARED", "XPASS")
 
 
 @frozen
@@ -66,7 +67,7 @@ class Oracle:
             return failure(next(c.text for c in program.all(Check) if c.row == row), called)
         if called.error:
             return Verdict("FAIL", f"the call failed: {called.error}")
-        return compared(op, called, {n: (wide[n], wide.get(f"{n}__bound"), wide.get(f"{n}__loose")) for n in outputs_of(op)})
+        return compared(op, arguments, called, {n: (wide[n], wide.get(f"{n}__bound"), wide.get(f"{n}__loose")) for n in outputs_of(op)})
 
 
 @cache
@@ -85,7 +86,7 @@ class Exact:
     def __call__(self, op: OpProgram, arguments: Mapping[str, Any], called: Called) -> Verdict:
         if called.error:
             return Verdict("FAIL", f"the call failed: {called.error}")
-        return compared(op, called, {n: (v, None, None) for n, v in self.formula(arguments).items()})
+        return compared(op, arguments, called, {n: (v, None, None) for n, v in self.formula(arguments).items()})
 
 
 @frozen
@@ -112,12 +113,16 @@ def stray(called: Called) -> Verdict | None:
     return Verdict("FAIL", "; ".join(called.wrong)) if called.wrong else None
 
 
-def compared(op: OpProgram, called: Called, wanted: Mapping[str, tuple[Any, Any, Any]]) -> Verdict:
-    """Results against (value, bound, loose) by name, within the tolerance that rounding gets."""
+def compared(op: OpProgram, arguments: Mapping[str, Any], called: Called, wanted: Mapping[str, tuple[Any, Any, Any]]) -> Verdict:
+    """Results against (value, bound, loose) by name, within the tolerance that rounding gets. An output without elements is meant where a size
+    is 0."""
+    nothing = []
     for name, (value, bound, loose) in wanted.items():
         got, dtype = called.results[name], op.buffers[name].type
         found = comparison.check(got, value, bound, loose, dtype)
         if not found.passed:
             at = found.worst or ()
             return Verdict("FAIL", f"{name}{list(at)} is {got[at]!r}, expected {np.asarray(value)[at]!r}")
-    return stray(called) or Verdict("PASS")
+        if not found.compared and (got.size or all(arguments[n] for n in op.sizes)):
+            nothing.append(f"all {got.size} elements of {name} lie on an edge" if got.size else f"{name} has no element")
+    return stray(called) or (Verdict("VACUOUS", f"nothing was compared: {', '.join(nothing)}") if nothing else Verdict("PASS"))

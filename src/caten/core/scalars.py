@@ -73,7 +73,7 @@ OPERATORS: dict[str, Operator] = {row.name: row for row in (
     _row("add", "+", 2, meaning="x + y; integers wrap", numpy="add", derivative=("1", "1"), ordered=False, **_P, **_CA),
     _row("sub", "-", 2, meaning="x - y; integers wrap", numpy="subtract", derivative=("1", "-1"), ordered=False, **_P),
     _row("mul", "*", 2, meaning="x * y; integers wrap", numpy="multiply", derivative=("y", "x"), ordered=False, **_P, **_CA),
-    _row("div", "/", 2, FLOAT, meaning="x / y", numpy="divide", derivative=("(/ 1 y)", "(- 0 (/ x (* y y)))"), ordered=False, **_P),
+    _row("div", "/", 2, FLOAT, meaning="x / y", numpy="divide", derivative=("(/ 1 y)", "(- 0 (/ (/ x y) y))"), ordered=False, **_P),
     _row("floordiv", "floordiv", 2, meaning="floor(x / y); an integer divided by 0 is 0", numpy="floor_divide", ulp=1, **_P),
     _row("mod", "mod", 2, meaning="x - y * floordiv(x, y), with the sign of y; an integer modulo 0 is 0", numpy="remainder",
          derivative=("1", "(- 0 (floordiv x y))"), ulp=1, **_P),

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path as FilePath
 from pathlib import PurePosixPath
 from typing import Any
@@ -60,8 +60,8 @@ def _cases(table: dict[str, Any], path: Path, signature: Signature, places: Loca
             else:
                 sizes.append(item)
         given, expect = case.get("input", "random"), case.get("expect", "reference")
-        yield from _named_file(given, "random", (*here, "input"), places)
-        yield from _named_file(expect, "reference", (*here, "expect"), places)
+        yield from _named_file(given, ("random",), (*here, "input"), places)
+        yield from _named_file(expect, ("reference", "empty"), (*here, "expect"), places)
         if isinstance(given, dict):
             given, unknown = _arrays(given, (*here, "input"), signature, places)
             yield from unknown
@@ -74,12 +74,13 @@ def _cases(table: dict[str, Any], path: Path, signature: Signature, places: Loca
         yield Case(name, _text(given), _text(expect), tuple(case.get("tags", ())), tuple(sizes))
 
 
-def _named_file(value: Any, word: str, path: Path, places: Locations) -> Iterator[Diagnostic]:
-    """An `.npz` below the spec's folder, or the one word that may stand instead."""
-    if not isinstance(value, str) or value == word:
+def _named_file(value: Any, words: Sequence[str], path: Path, places: Locations) -> Iterator[Diagnostic]:
+    """An `.npz` below the spec's folder, or one of the words that may stand instead."""
+    if not isinstance(value, str) or value in words:
         return
     if not value.endswith(".npz"):
-        yield Diagnostic("E020", f"{shown(value)} is neither '{word}' nor an .npz file", places.value(*path))
+        others = " nor ".join([f"'{w}'" for w in words])
+        yield Diagnostic("E020", f"{shown(value)} is neither {others} nor an .npz file", places.value(*path))
     elif PurePosixPath(value).is_absolute() or FilePath(value).is_absolute() or ".." in value.replace("\\", "/").split("/"):
         yield Diagnostic("E022", f"{shown(value)} is outside the spec's folder", places.value(*path), "move the file beside the spec")
 

@@ -15,12 +15,13 @@ from ..frozen import frozen
 @frozen
 class Comparison:
     """`ratio`: the greatest (|error| - 1 ulp) ÷ bound; `worst`: the index where; `loose`: how many elements lie at an edge, where any
-    value passes."""
+    value passes; `compared`: how many of the others there are. Where none is, nothing was compared, and `passed` says nothing."""
 
     ratio: float
     worst: tuple[int, ...] | None
     passed: bool
     loose: int
+    compared: int
 
 
 def widened(program: Program, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def check(result: Any, reference: Any, bound: Any, loose: Any, dtype: str) -> Co
     """Does `result`, an array of element type `dtype`, agree with the float64 (or exact integer) `reference`?
 
     An element passes if its error is within 2 · bound + 1 ulp; integers must be equal, NaN and infinities must match. An element marked `loose`, or
-    whose bound is not a number, passes and is counted. `bound` may be None (0).
+    whose bound is infinite, passes and is counted. By a bound that is NaN nothing passes but what is equal. `bound` may be None (0).
     """
     got, expected = np.asarray(result), np.asarray(reference)
     free = np.zeros(expected.shape, bool) if loose is None else np.asarray(loose) != 0
@@ -58,7 +59,7 @@ def check(result: Any, reference: Any, bound: Any, loose: Any, dtype: str) -> Co
         ratio = np.where(beyond == 0, 0.0, beyond / limit)
         edge = np.isinf(got) & np.isfinite(expected) & (np.abs(expected) + 2 * limit + one_ulp > FORMATS[real][2])
         ratio = np.where(same | edge, 0.0, np.where(np.isnan(ratio) | ~np.isfinite(got) | ~np.isfinite(expected), np.inf, ratio))
-    return _comparison(ratio, free | ~np.isfinite(limit))
+    return _comparison(ratio, free | np.isposinf(limit))
 
 
 def _spacing(size: Any, dtype: str) -> Any:
@@ -70,7 +71,7 @@ def _spacing(size: Any, dtype: str) -> Any:
 def _comparison(ratio: Any, free: Any) -> Comparison:
     counted = np.where(free, 0.0, ratio)
     if counted.size == 0:
-        return Comparison(0.0, None, True, 0)
+        return Comparison(0.0, None, True, 0, 0)
     worst = np.unravel_index(int(np.argmax(counted)), counted.shape)
-    greatest = float(counted[worst])
-    return Comparison(greatest, tuple(int(i) for i in worst) if greatest > 0 else None, greatest <= 2, int(np.count_nonzero(free)))
+    greatest, loose = float(counted[worst]), int(np.count_nonzero(np.broadcast_to(free, counted.shape)))
+    return Comparison(greatest, tuple(int(i) for i in worst) if greatest > 0 else None, greatest <= 2, loose, counted.size - loose)

@@ -12,14 +12,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..core.dtypes import DTYPES
-from ..core.expr import FALSE, TRUE, Cast, Const, Expr, Op, Var, index
+from ..core.expr import FALSE, TRUE, Cast, Const, Expr, Op, Var, index, number
 from ..core.node import Node
 from ..core.program import At, Buffer, Case, Opt, Program, Reference, Schedule, Signature
 from ..errors import error
 from ..frozen import frozen
 from .context import ends_in_failure
 from .interpret import statements
-from .rounding import EXACT, apart, both, choose, either, greater, negated, plus, size
+from .rounding import EXACT, INFINITE, LIMITS, apart, both, choose, either, greater, is_finite, negated, plus, size
 from .statements import Aref, Fail, For, If, Incf, Kernel, Let, Local, LoopProgram, Setf, Stmt, dotimes
 from .tracked import WIDE, Tracked, Tracking
 
@@ -32,13 +32,13 @@ class Where:
     unsure: Expr = FALSE
 
 
-def bounded(program: Program) -> LoopProgram:
-    """The program in float64 with bounds. It starts from the assumption that every array is exact; a store that contradicts it is noted, and the
-    translation is repeated until none does."""
+def bounded(program: Program, fast: bool = False) -> LoopProgram:
+    """The program in float64 with bounds; `fast`: of functions by their fast forms. It starts from the assumption that every array is exact; a store
+    that contradicts it is noted, and the translation is repeated until none does."""
     inexact: frozenset[str] = frozenset()
     unsure: frozenset[str] = frozenset()
     while True:
-        attempt = _Translation(program, inexact, unsure)
+        attempt = _Translation(program, inexact, unsure, fast)
         body = attempt.block(statements(program), Where())
         if attempt.inexact <= inexact and attempt.unsure <= unsure:
             return attempt.program(body)
@@ -48,9 +48,9 @@ def bounded(program: Program) -> LoopProgram:
 class _Translation(Tracking):
     """One pass over the program under assumptions on which arrays are inexact or unsure."""
 
-    def __init__(self, source: Program, inexact: frozenset[str], unsure: frozenset[str]):
+    def __init__(self, source: Program, inexact: frozenset[str], unsure: frozenset[str], fast: bool):
         shapes = {n.name: n.shape for n in source.unique() if isinstance(n, (Buffer, Local))}
-        super().__init__(shapes, [b.name for b in source.all(Buffer) if b.access == "in"], inexact, unsure)
+        super().__init__(shapes, [b.name for b in source.all(Buffer) if b.access == "in"], inexact, unsure, fast)
         self.source = source
         self.inexact: set[str] = set()
         self.unsure: set[str] = set()
@@ -81,7 +81,8 @@ class _Translation(Tracking):
         """Σ|x| starts with what the array holds, where it is an input."""
         names = [f"{buffer.name}__axis{n}" for n in range(len(buffer.shape))]
         at = tuple(Var(n, "i64") for n in names)
-        start = size(Aref(buffer.name, at, WIDE[buffer.type])) if buffer.access == "inout" else EXACT
+        held = Aref(buffer.name, at, WIDE[buffer.type])
+        start = choose(is_finite(held), size(held), EXACT) if buffer.access == "inout" else EXACT
         stmt: Stmt = Setf(Aref(f"{buffer.name}__sum", at, "f64"), start)
         for name, extent in reversed(list(zip(names, buffer.shape, strict=True))):
             stmt = dotimes(name, extent, stmt)
@@ -165,10 +166,13 @@ class _Translation(Tracking):
         assert isinstance(stmt.ref, Aref)
         place = self.place(stmt.ref)
         old, x = self.value(stmt.ref), self.value(stmt.value)
-        total = self.named(self.held(Aref(f"{stmt.ref.buffer}__sum", place.index, "f64"), place) + size(x.value))
+        magnitude = self.named(size(x.value))
+        total = self.named(self.held(Aref(f"{stmt.ref.buffer}__sum", place.index, "f64"), place) + choose(is_finite(x.value), magnitude, EXACT))
         result = self.named(Op(stmt.fn, (old.value, x.value)))
         factor = 4.0 if DTYPES[stmt.ref.dtype].kind == "complex" else 1.0
         bound = plus(plus(old.bound, x.bound), total * (factor * DTYPES[stmt.ref.dtype].unit_roundoff))
+        if stmt.ref.dtype in LIMITS:
+            bound = choose(overflows_in_some_order(stmt, result, x.value, total), INFINITE, bound)
         self.store(stmt.ref, self.limited(Tracked(result, bound, either(old.loose, x.loose)), stmt.ref.dtype), where, total)
 
     def place(self, ref: Aref) -> Aref:
@@ -181,7 +185,7 @@ class _Translation(Tracking):
         for i in ref.index:
             new = replace(new, loose=either(new.loose, self.value(i).loose))
         value, bound, loose = new.value, new.bound, new.loose
-        total = size(value) if total is None else total
+        total = choose(is_finite(value), size(value), EXACT) if total is None else total
         if where.unsure is not FALSE:
             old = self.value(ref)
             value, loose = self.named(value), self.named(loose)
@@ -206,6 +210,14 @@ class _Translation(Tracking):
             stored.append(Setf(Aref(f"{name}__sum", place.index, "f64"), total))
         inside = self.inside(place)
         self.out.extend(stored if inside is TRUE else [If(inside, tuple(stored))])
+
+
+def overflows_in_some_order(stmt: Incf, result: Expr, x: Expr, total: Expr) -> Expr:
+    """Is it the order of summation that decides whether a sum overflows? Its terms are together beyond the greatest number, and some cancel."""
+    assert isinstance(stmt.ref, Aref)
+    turns = (x * result if stmt.fn == "add" else EXACT - x * result) < EXACT                    # against the sum, which may be an infinity
+    cancels = either(size(result) < total * (1 - DTYPES[stmt.ref.dtype].unit_roundoff), turns)
+    return choose(number(LIMITS[stmt.ref.dtype][0], "f64") < total, cancels, FALSE)
 
 
 def as_sum(stmt: object) -> Incf | None:

@@ -3,30 +3,38 @@
     bound(f(x, y)) = Σ |∂f/∂xᵢ| · bound(xᵢ) + 2 · ulp(f) · u · |f(x, y)| + η
 
 with u the unit roundoff of the declared type, η its smallest number, ulp(f) and the derivatives from the operator table. Where that is no bound,
-near a jump or a kink, the operator is evaluated at the ends of its argument's interval instead.
+near a jump, at a kink, or where a slope is infinite, the operator is evaluated at the ends of its argument's interval instead.
+
+A bound is finite where the value is, or infinite: the value may be anything. A value that surely is an infinity, or no number, is exact: exp(-∞) = 0
+and -∞ + x = -∞ whatever rounding did to x. No bound is NaN.
 """
 from __future__ import annotations
 
 from functools import cache
 
 from ..core.dtypes import DTYPES, FORMATS, part
+from ..core.elementary.table import FORMS
 from ..core.expr import FALSE, TRUE, Const, Expr, Op, Var, number
 from ..core.node import substitute
 from ..core.scalars import OPERATORS
 from ..core.text import read
 
 EXACT = number(0.0, "f64")                        # the bound of a value without rounding error
+INFINITE = number(float("inf"), "f64")            # that of a value that may be anything
+GREATEST = number(FORMATS["f64"][2], "f64")
 LIMITS = {d: (greatest, 2.0**last) for d, (_, last, greatest) in FORMATS.items()}                         # greatest and smallest number
 
 # Functions that move by no more than their arguments: the bound is the greatest of theirs.
 CONTRACTIONS = frozenset(("max", "min", "fmax", "fmin", "clip", "relu", "abs", "neg", "real", "imag", "conj"))
 # Step functions and those without a derivative in the table; all of one operand, and monotone.
 STEPS = frozenset(("floor", "ceil", "trunc", "round", "sign", "lgamma"))
-# The distance of the arguments x, y to the edge of the domain, where a number may turn into NaN or infinity.
+# Functions that are 0 in float64 only where the true value is far below the least number of every narrower type.
+VANISHING = frozenset(("exp", "exp2", "sigmoid"))
+# The distance of the arguments x, y to the edge of the domain, where a number may turn into NaN or infinity, or to a jump.
 EDGES: dict[str, str] = {
     **dict.fromkeys(("sqrt", "rsqrt", "log", "log2", "log10", "pow"), "x"),
     **dict.fromkeys(("div", "floordiv", "mod", "truncdiv", "truncmod"), "y"),
-    "log1p": "(+ 1 x)", "lgamma": "(where (< x 0.5) (- x (round x)) x)",
+    "log1p": "(+ 1 x)", "atan2": "(where (< y 0) x (hypot x y))", "lgamma": "(where (< x 0.5) (- x (round x)) x)",
     **dict.fromkeys(("asin", "acos", "atanh"), "(- 1 (abs x))"), "acosh": "(- x 1)",
 }
 X, Y, Z = Var("x"), Var("y"), Var("z")
@@ -83,30 +91,67 @@ def size(x: Expr) -> Expr:
     return Op("abs", (x,))
 
 
+def is_finite(x: Expr) -> Expr:
+    """Is x neither an infinity nor NaN?"""
+    return Op("le", (size(x), GREATEST))
+
+
+def unlimited(bound: Expr) -> Expr:
+    """May the value be anything?"""
+    return FALSE if bound is EXACT else negated(is_finite(bound))
+
+
 def apart(x: Expr, y: Expr) -> Expr:
-    """|x - y|; 0 for equal infinities."""
-    return Op("where", (Op("eq", (x, y)), EXACT, size(x - y)))
+    """|x - y|; 0 for equal infinities and two NaN, infinite where only one of them is a number."""
+    same = either(Op("eq", (x, y)), both(Op("ne", (x, x)), Op("ne", (y, y))))
+    return choose(same, EXACT, choose(is_finite(x - y), size(x - y), INFINITE))
 
 
 def reaches(distance: Expr, bound: Expr) -> Expr:
     """May an error within `bound` bridge this distance? Never where there is no error."""
-    return FALSE if bound is EXACT else both(bound > EXACT, size(distance) <= bound)
+    return FALSE if bound is EXACT else both(bound > EXACT, either(size(distance) <= bound, unlimited(bound)))
 
 
-def rounding(fn: str, result: Expr, dtype: str) -> Expr:
-    """The error of the operator itself in the declared type."""
+def rounding(fn: str, values: tuple[Expr, ...], result: Expr, dtype: str, fast: bool = False) -> Expr:
+    """The error of the operator itself in the declared type; finite, also where the result is not. `fast`: by a form that may give 0 for what is
+    below twice the least normal number."""
     ulp = OPERATORS[fn].ulp
     factor = 1.0
-    if DTYPES[dtype].kind == "complex":
+    is_complex = DTYPES[dtype].kind == "complex"
+    if is_complex:
         ulp, factor = max(ulp, 0.5), 4.0                       # a complex product or quotient is several roundings
     if ulp == 0:
         return EXACT
-    return size(result) * (2 * ulp * factor * DTYPES[dtype].unit_roundoff) + max(ulp, 1.0) * smallest(dtype)
+    least = 2 * least_normal(dtype) if fast and fn in FORMS else max(ulp, 1.0) * smallest(dtype)
+    error = finite_size(result) * (2 * ulp * factor * DTYPES[dtype].unit_roundoff) + least
+    return error if is_complex else choose(_is_exact_zero(fn, values, result, dtype), EXACT, error)
+
+
+def _is_exact_zero(fn: str, values: tuple[Expr, ...], result: Expr, dtype: str) -> Expr:
+    """Is the result 0 in every type? So it is where an operator is correctly rounded, where e^x is 0 in float64 already, and at infinity."""
+    zero = Op("eq", (result, EXACT))
+    if OPERATORS[fn].ulp <= 0.5 or (fn in VANISHING and dtype != "f64"):
+        return zero
+    beyond: Expr = FALSE
+    for x in values:
+        beyond = either(beyond, negated(is_finite(x)))
+    return choose(zero, beyond, FALSE)
+
+
+def finite_size(x: Expr) -> Expr:
+    """|x|, and no more than the greatest number."""
+    return Op("fmin", (size(x), GREATEST))
 
 
 def smallest(dtype: str) -> float:
     """The smallest number above 0."""
     return LIMITS[part(dtype)][1]
+
+
+def least_normal(dtype: str) -> float:
+    """The least number above 0 with all its digits, in the type that functions of this one are computed in."""
+    precision, last, _ = FORMATS["f32" if part(dtype) in ("f16", "bf16") else part(dtype)]
+    return 2.0 ** (last + precision - 1)
 
 
 def propagated(fn: str, values: tuple[Expr, ...], bounds: tuple[Expr, ...], result: Expr) -> Expr:
@@ -119,19 +164,37 @@ def propagated(fn: str, values: tuple[Expr, ...], bounds: tuple[Expr, ...], resu
             total = greater(total, b)
         return total
     if fn in STEPS:
-        (x,), (b,) = values, bounds
-        return greater(apart(Op(fn, (x + b,)), result), apart(result, Op(fn, (x - b,))))
+        return _where_inexact(bounds[0], _at_the_ends(fn, values, bounds, 0, result))
     if fn in ("floordiv", "truncdiv", "mod", "truncmod"):
-        return _quotient(fn, values, bounds)
+        return _where_inexact(plus(*bounds), _quotient(fn, values, bounds))
     terms: Expr = EXACT
-    for text, b in zip(OPERATORS[fn].derivative, bounds, strict=True):
+    for n, (text, b) in enumerate(zip(OPERATORS[fn].derivative, bounds, strict=True)):
         if b is not EXACT:
-            slope = size(at(text, values, values[0].dtype))
-            term = b if text in ("1", "-1") else Op("where", (Op("eq", (b, EXACT)), EXACT, slope * b))     # not 0 · inf
-            if fn == "sqrt":
-                term = Op("fmin", (term, Op("sqrt", (b,))))            # |√(x+b) - √x| ≤ √b
-            terms = plus(terms, term)
+            terms = plus(terms, b if text in ("1", "-1") else _where_inexact(b, _term(fn, values, bounds, n, result)))
     return terms
+
+
+def _where_inexact(bound: Expr, moved: Expr) -> Expr:
+    """What the error of an operand becomes; nothing where it has none, whatever the slope is (0 · ∞ is not 0)."""
+    return choose(Op("eq", (bound, EXACT)), EXACT, moved)
+
+
+def _term(fn: str, values: tuple[Expr, ...], bounds: tuple[Expr, ...], n: int, result: Expr) -> Expr:
+    """What the error of operand `n` becomes: |∂f/∂x| · bound(x); the change up to the ends of its interval where that is no number."""
+    bound = bounds[n]
+    linear = size(at(OPERATORS[fn].derivative[n], values, values[0].dtype)) * bound
+    if fn == "sqrt":
+        return Op("fmin", (linear, Op("sqrt", (bound,))))              # |√(x+b) - √x| ≤ √b
+    if DTYPES[values[0].dtype].kind == "complex":
+        return linear
+    return choose(is_finite(linear), linear, _at_the_ends(fn, values, bounds, n, result))
+
+
+def _at_the_ends(fn: str, values: tuple[Expr, ...], bounds: tuple[Expr, ...], n: int, result: Expr) -> Expr:
+    """How far the result is from those at the ends of the interval of operand `n`; infinite where that is unlimited."""
+    def moved(x: Expr) -> Expr:
+        return apart(Op(fn, (*values[:n], x, *values[n + 1:])), result)
+    return choose(is_finite(bounds[n]), greater(moved(values[n] + bounds[n]), moved(values[n] - bounds[n])), INFINITE)
 
 
 def _quotient(fn: str, values: tuple[Expr, ...], bounds: tuple[Expr, ...]) -> Expr:
@@ -151,4 +214,14 @@ def leaves_domain(fn: str, values: tuple[Expr, ...], bounds: tuple[Expr, ...]) -
     text = EDGES.get(fn)
     if text is None or DTYPES[values[0].dtype].kind == "complex":
         return FALSE
-    return reaches(at(text, values, values[0].dtype), bounds[1] if text == "y" else bounds[0])
+    distance = at(text, values, values[0].dtype)
+    if fn == "atan2":                                                  # of a point at the origin, or that may cross the negative axis
+        return either(reaches(distance, bounds[0]), reaches(Op("hypot", values), bounds[1]))
+    return reaches(distance, bounds[1] if text == "y" else bounds[0])
+
+
+def settled(magnitude: Expr, bound: Expr, greatest: Expr) -> Expr:
+    """The bound of a value whose type ends at a greatest number: infinite where the value may lie on both sides of that edge, and 0 for what
+    surely lies beyond it, or is NaN."""
+    beyond = both(is_finite(bound), negated(magnitude - bound <= greatest))
+    return choose(magnitude + bound <= greatest, bound, choose(beyond, EXACT, INFINITE))

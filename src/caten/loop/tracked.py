@@ -13,11 +13,31 @@ from ..core.scalars import OPERATORS
 from ..errors import error
 from ..frozen import frozen
 from .effects import reads
-from .rounding import EXACT, LIMITS, apart, both, choose, either, greater, leaves_domain, negated, plus, propagated, reaches, rounding, size, smallest
+from .rounding import (
+    EXACT,
+    INFINITE,
+    LIMITS,
+    apart,
+    both,
+    choose,
+    either,
+    finite_size,
+    greater,
+    is_finite,
+    leaves_domain,
+    negated,
+    plus,
+    propagated,
+    reaches,
+    rounding,
+    settled,
+    size,
+    smallest,
+    unlimited,
+)
 from .statements import Aref, If, Let, Local, Setf, Stmt
 
 WIDE = {"f16": "f64", "bf16": "f64", "f32": "f64", "f64": "f64", "c64": "c128", "c128": "c128"}
-INFINITE = number(float("inf"), "f64")
 
 
 @frozen
@@ -34,10 +54,11 @@ class Tracking:
 
     `inputs`: the arrays that are read only, and keep their types. `inexact`, `unsure`: those beside which there is an array of bounds, of marks.
     `shapes`: of all arrays. `doubtful`: may what is translated be a side that the exact run does not take? `memo` holds as long as no memory is
-    written."""
+    written. `fast`: are functions computed by their fast forms?"""
 
-    def __init__(self, shapes: Mapping[str, tuple[Expr, ...]], inputs: Iterable[str], inexact: frozenset[str], unsure: frozenset[str]):
-        self.shapes, self.inputs = shapes, frozenset(inputs)
+    def __init__(self, shapes: Mapping[str, tuple[Expr, ...]], inputs: Iterable[str], inexact: frozenset[str], unsure: frozenset[str],
+                 fast: bool = False):
+        self.shapes, self.inputs, self.fast = shapes, frozenset(inputs), fast
         self.assumed_inexact, self.assumed_unsure = inexact, unsure
         self.lets: dict[str, Tracked] = {}
         self.count = 0
@@ -125,27 +146,27 @@ class Tracking:
         result = self.named(Op(fn, values))
         loose = self.named(decided(fn, args))
         if dtype not in WIDE or fn in ("isnan", "isinf"):
-            return Tracked(result, EXACT, loose)
+            return Tracked(result, EXACT, loose if dtype not in WIDE else self.named(either(loose, unlimited(bounds[0]))))
         if OPERATORS[fn].gives == "bool":
             distance = values[0] - values[1]
             return Tracked(result, EXACT, self.named(either(loose, reaches(distance, self.named(plus(*bounds))))))
         error_of_operands = propagated(fn, values, bounds, result)
-        bound = plus(error_of_operands, rounding(fn, result, dtype))
+        bound = plus(error_of_operands, rounding(fn, values, result, dtype, self.fast))
         loose = either(loose, leaves_domain(fn, values, bounds))
         gives = OPERATORS[fn].result_type((dtype,))
         return self.limited(Tracked(result, bound, loose), gives)
 
     def limited(self, tracked: Tracked, dtype: str) -> Tracked:
         """As the declared type would hold it: infinite beyond its greatest number; there is no bound within reach of that edge."""
-        if dtype not in LIMITS or tracked.bound is EXACT:
-            return Tracked(tracked.value, self.named(tracked.bound), self.named(tracked.loose))
+        bound, loose = self.named(tracked.bound), self.named(tracked.loose)
+        if bound is EXACT:
+            return Tracked(tracked.value, EXACT, loose)
+        if dtype not in LIMITS:
+            return Tracked(tracked.value, self.named(choose(unlimited(bound), INFINITE, bound)), loose)
         greatest = number(LIMITS[dtype][0], "f64")
-        bound = self.named(tracked.bound)
         magnitude = self.named(size(tracked.value))
-        inside = self.named(Op("le", (magnitude, greatest)))
-        value = choose(inside, tracked.value, tracked.value * INFINITE)
-        edge = both(greatest < magnitude + bound, negated(greatest < magnitude - bound))
-        return Tracked(self.named(value), self.named(choose(edge, INFINITE, choose(inside, bound, EXACT))), self.named(tracked.loose))
+        value = choose(magnitude <= greatest, tracked.value, tracked.value * INFINITE)
+        return Tracked(self.named(value), self.named(settled(magnitude, bound, greatest)), loose)
 
     def where(self, cond: Tracked, then: Expr, otherwise: Expr) -> Tracked:
         """Only the chosen arm is evaluated; both where the condition is at its edge."""
@@ -196,12 +217,20 @@ class Tracking:
             if narrows:
                 value = Cast(WIDE[target], Cast(target, value))
             value = self.named(value)
-            moved = Op("where", (Op("eq", (x.bound, EXACT)), EXACT, x.bound + size(value) * (2 * DTYPES[target].unit_roundoff) + smallest(target)))
-            return Tracked(value, x.bound if x.bound is EXACT or not narrows else self.named(moved), x.loose)
+            return Tracked(value, self.narrowed(x, target) if narrows and x.bound is not EXACT else x.bound, x.loose)
         if target == "bool":
             return Tracked(self.named(Cast(target, x.value)), EXACT, self.named(either(x.loose, reaches(x.value, x.bound))))
-        jump = FALSE if x.bound is EXACT else Op("ne", (Cast(target, x.value - x.bound), Cast(target, x.value + x.bound)))
+        jump = FALSE if x.bound is EXACT else either(
+            Op("ne", (Cast(target, x.value - x.bound), Cast(target, x.value + x.bound))), unlimited(x.bound))
         return Tracked(self.named(Cast(target, x.value)), EXACT, self.named(either(x.loose, jump)))
+
+    def narrowed(self, x: Tracked, target: str) -> Expr:
+        """The bound of an inexact value in a type of less precision."""
+        moved = self.named(x.bound + finite_size(x.value) * (2 * DTYPES[target].unit_roundoff) + smallest(target))
+        within = choose(is_finite(moved), moved, INFINITE)
+        if target in LIMITS:
+            within = settled(size(x.value), moved, number(LIMITS[target][0], "f64"))
+        return self.named(choose(Op("eq", (x.bound, EXACT)), EXACT, within))
 
     def bitcast(self, target: str, arg: Expr) -> Tracked:
         x = self.value(arg)

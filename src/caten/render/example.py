@@ -9,16 +9,13 @@ from shlex import quote
 from typing import Any
 
 from ..core.dtypes import DTYPES, is_packed, is_short
-from ..core.expr import index
-from ..core.formula import evaluate, formula, names
+from ..core.formula import evaluate, formula
 from ..core.program import Program
-from ..errors import error
+from ..core.small_sizes import small_sizes
 from .cstyle import TYPES
 from .header import element_type, parameter_names
 from .names import REFERENCE, symbol
 
-# What sizes of an example are taken from, in order of preference.
-CANDIDATES = (5, 7, 6, 8, 4, 3, 12, 2, 16, 1, 9, 10, 0)
 TOLERANCE = {"f16": "4e-3", "bf16": "3e-2", "f32": "1e-4", "c64": "1e-4", "f64": "1e-10", "c128": "1e-10"}
 
 _FILL = """\
@@ -98,27 +95,6 @@ def example(manifest: Mapping[str, Any], reference: str, name: str = "gemm") -> 
     return "\n".join([*head, *mains, *body])
 
 
-def example_sizes(op: Mapping[str, Any]) -> dict[str, int]:
-    """Small sizes that satisfy the conditions; different ones for different sizes where that can be."""
-    sizes = [a["name"] for a in op["arguments"] if a["kind"] == "size"]
-    asked = [formula(c) for c in op["conditions"]] + [index(-1) < formula(e) for a in op["arguments"] for e in a["shape"]]
-
-    def search(known: dict[str, int], left: list[str]) -> dict[str, int] | None:
-        if not all(evaluate(c, known) for c in asked if set(names(c)) <= known.keys()):
-            return None
-        if not left:
-            return known
-        for value in sorted(CANDIDATES, key=lambda v: v in known.values()):        # a stable sort: values that no other size has come first
-            if (found := search(known | {left[0]: value}, left[1:])) is not None:
-                return found
-        return None
-
-    found = search(dict(op["binds"]), [s for s in sizes if s not in op["binds"]])
-    if found is None:
-        raise error("E667", f"{op['op']}: no small sizes satisfy the conditions {', '.join(op['conditions'])}", hint="fix some of the sizes with -D")
-    return {s: found[s] for s in sizes}
-
-
 def _variables(op: Mapping[str, Any]) -> dict[str, str]:
     """Argument -> its variable in the example: the name of the parameter, unless the text around needs that name or its twin with `_want`."""
     taken, found = {"e", "expected", "is_close", "next_number", "result", "state"}, {}
@@ -132,7 +108,7 @@ def _variables(op: Mapping[str, Any]) -> dict[str, str]:
 
 def _check(op: Mapping[str, Any]) -> str:
     """The C function that calls one operator twice and compares: the library's and the reference."""
-    sizes, spelled = example_sizes(op), _variables(op)
+    sizes, spelled = small_sizes(op), _variables(op)
     call, reference = op["symbols"]["call"], symbol(op["op"] + REFERENCE)
     lines = [f"static int check_{op['symbol']}(void)", "{"]
     lines += [f"    const int64_t {spelled[s]} = {v};" for s, v in sizes.items()]

@@ -176,6 +176,11 @@ class Runtime(ABC):
         new.file = self.file
         return new
 
+    @property
+    def fast(self) -> bool:
+        """Are functions computed in fewer operations: further off in the last place, and 0 below twice the least normal number?"""
+        return self.settings.get("MATH") == "fast"
+
     def hosted(self, **changes: Any) -> Self:
         """This runtime with some fields of its `host` changed."""
         return self.configure((), replace(self.host, **changes))

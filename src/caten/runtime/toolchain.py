@@ -303,7 +303,7 @@ def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str]
         for step in steps:
             done = run(step, host.timeout, folder, meanwhile)
             if done.status != 0:
-                complaint = "\n".join(done.errors.strip().splitlines()[:20])
+                complaint = "\n".join(first_complaints(done.errors))
                 hint = "-march= and --config MARCH= take a CPU that this compiler knows" if UNKNOWN_CPU.search(complaint) else \
                        "see whether it compiles without $CFLAGS and $LDFLAGS" if host.cflags or host.ldflags else \
                        "a complaint about generated C is a fault of caten: please report it, with the source"
@@ -314,6 +314,13 @@ def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str]
         _store(result, out)
     return CompileRecord(compiler.words[0], known[0], tuple([tuple(s) for s in steps]), tuple(flags),
                          tuple([w for w in libraries if w.startswith("-l") or w.endswith((".so", ".dylib"))]))
+
+
+def first_complaints(errors: str, most: int = 20) -> list[str]:
+    """The first lines of what a compiler says; those from its first error on, where that comes after many warnings."""
+    lines = errors.strip().splitlines()
+    start = next((n for n, line in enumerate(lines) if "error:" in line), 0)
+    return lines[start if start >= most else 0:][:most]
 
 
 def _store(result: Path, out: Path) -> None:

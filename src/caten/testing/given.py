@@ -13,6 +13,7 @@ from ..core.program import Buffer, Case, Scalar, Source
 from ..errors import CatenError, did_you_mean, error
 from ..frontend.op import OpProgram
 from . import archives
+from .outcomes import EMPTY
 
 Arrays = dict[str, np.ndarray]
 
@@ -29,7 +30,7 @@ def arrays_of(op: OpProgram, case: Case | None, sizes: dict[str, int]) -> tuple[
 
 def _read(op: OpProgram, case: Case, text: str, folder: Path, sizes: dict[str, int]) -> Arrays | None:
     """The arrays that a case writes out, or those of its file, which are unpacked only where they have the names and shapes of the operator's."""
-    if text in ("random", "reference", ""):
+    if text in ("random", "reference", EMPTY, ""):
         return None
     try:
         if text.startswith("{"):

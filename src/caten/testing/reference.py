@@ -18,7 +18,7 @@ from ..frozen import frozen
 from ..loop import bounds, comparison, fills, interpret, oracle
 from ..loop.statements import LoopProgram
 from ..options import Options
-from ..pipeline import target_of
+from ..pipeline import runtime_of, target_of
 from ..runtime import work
 from ..runtime.protocol import Unavailable
 from . import isolate
@@ -134,7 +134,7 @@ def _checked(op: OpProgram, arrays: Mapping[str, np.ndarray], arguments: Mapping
 
 def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> Expected:
     """Values in float64 with their rounding bounds, from the nest as written: interpreted, or as C where that would take long."""
-    program = oracle.bounded(fills.fill_outputs(bounds.add_checks(op)))
+    program = oracle.bounded(fills.fill_outputs(bounds.add_checks(op)), runtime_of(options).fast)
     run = comparison.widened(op, arguments)
     sizes = numbers_of(op, arguments) | {n: int(arguments[n]) for n in op.sizes}
     steps = int(evaluate(work.flops(op), sizes)) + int(evaluate(work.bytes_moved(op), sizes)) // 4

@@ -14,87 +14,20 @@ import numpy as np
 from ..build import Built
 from ..core.formula import evaluate
 from ..core.program import Case
+from ..core.small_sizes import small_sizes
 from ..errors import CatenError, Diagnostic, NothingMatched, UsageError, did_you_mean
 from ..frontend.op import OpProgram
-from ..frozen import frozen
-from ..loop import comparison
 from ..loop.statements import LoopProgram
 from ..options import Options
-from ..render.example import example_sizes
 from ..runtime import work
 from ..runtime.manifest import operators
 from . import data, isolate
 from .given import arrays_of
-from .reference import TIMEOUT, Expected, caller, expected_of, numbers_of, outputs_of
+from .outcomes import Report, outputs_compared, verdict
+from .reference import TIMEOUT, caller, expected_of, numbers_of, outputs_of
 from .settings import match_settings, read_setting
 
 TIMING = 0.3                           # seconds spent on repeated calls
-
-
-@frozen
-class OutputReport:
-    """One output: the greatest error as a fraction of what rounding allows, and where; how many elements sat on an edge."""
-
-    name: str
-    passed: bool
-    ratio: float
-    worst: tuple[int, ...]
-    loose: int
-    detail: str
-
-
-@frozen
-class Report:
-    """The outcome of one test run. `status`: ok, wrong, failed (a check of the kernel), crash, timeout, error."""
-
-    op: str
-    case: str
-    arguments: dict[str, Any]
-    status: str
-    reference: str
-    outputs: tuple[OutputReport, ...] = ()
-    seconds: float | None = None
-    flops: int = 0
-    bytes: int = 0
-    note: str = ""
-    diagnostics: tuple[Diagnostic, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        return self.status == "ok"
-
-    def lines(self) -> list[str]:
-        """The report for a person."""
-        what = f"{self.op}{f' [{self.case}]' if self.case else ''}({', '.join(f'{k}={_short(v)}' for k, v in self.arguments.items())})"
-        if self.status in ("ok", "wrong"):
-            worst = max((o.ratio for o in self.outputs), default=0.0)
-            lines = [f"{what}: {'ok' if self.passed else 'WRONG'}, greatest error {worst:.2g} of its bound, against {self.reference}"]
-            lines += [f"  {o.name}: {o.detail}" for o in self.outputs if not o.passed or o.loose]
-        else:
-            lines = [f"{what}: {self.status.upper()}{f': {self.note}' if self.note else ''}"]
-        if self.seconds is not None:
-            rates = [f"{self.flops / self.seconds / 1e9:.1f} GFLOP/s"] if self.flops else []
-            rates.append(f"{self.bytes / self.seconds / 1e9:.1f} GB/s")
-            lines.append(f"  time {_time(self.seconds)}, {', '.join(rates)}")
-        return lines
-
-    def as_json(self) -> dict[str, Any]:
-        """The report for a program."""
-        return {"op": self.op, "case": self.case, "arguments": {k: float(v) if isinstance(v, float) else int(v) for k, v in self.arguments.items()},
-                "status": self.status, "reference": self.reference, "seconds": self.seconds, "flops": self.flops, "bytes": self.bytes,
-                "outputs": [{"name": o.name, "passed": o.passed, "ratio": o.ratio, "worst": list(o.worst), "loose": o.loose} for o in self.outputs],
-                "note": self.note}
-
-
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _time(seconds: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e3)):
-        if seconds * scale >= 1:
-            return f"{seconds * scale:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} us"
 
 
 def run_at(built: Built, values: Mapping[str, int | float], options: Options, only: str | None = None) -> list[Report]:
@@ -121,7 +54,7 @@ def run_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names:
         cases = [c for c in op.all(Case) if (not tags or set(tags) & set(c.tags)) and (not names or c.name in names or op.name in names)]
         if not op.all(Case) and not tags:
             described = next(m for m in operators(built.manifest) if m["op"] == op.name)
-            todo.append(partial(_run, built, op, program, "default sizes", example_sizes(described), options, timed=False))
+            todo.append(partial(_run, built, op, program, "default sizes", small_sizes(described), options, timed=False))
         todo += [partial(_run, built, op, program, c.name, case_values(op, c), options, timed=False, case=c) for c in cases]
     for n, run in enumerate(todo):
         progress(n, len(todo), run.args[1].name)
@@ -156,11 +89,12 @@ def _run(built: Built, op: OpProgram, program: LoopProgram, name: str, values: M
         status = "crash" if code == "E715" else "failed" if outcome.status == "error" and code.startswith("E7") else outcome.status
         return replace(report, status=status, note=text, diagnostics=outcome.diagnostics)
     reference = expected_of(op, arguments, options, expected)
-    outputs = tuple(_compare(op, n, outcome.arrays[n], reference) for n in outputs_of(op))
-    passed = all(o.passed for o in outputs)
+    outputs = outputs_compared(op, outcome.arrays, reference)
+    status, note, diagnostics = verdict(op, case, outputs)
     sizes = {n: int(arguments[n]) for n in op.sizes}
-    return replace(report, status="ok" if passed else "wrong", reference=reference.what, outputs=outputs, seconds=outcome.facts.get("seconds"),
-                   flops=int(evaluate(work.flops(op), numbers_of(op, arguments) | sizes)), bytes=int(evaluate(work.bytes_moved(op), sizes)))
+    return replace(report, status=status, note=note, diagnostics=diagnostics, reference=reference.what, outputs=outputs,
+                   seconds=outcome.facts.get("seconds"), bytes=int(evaluate(work.bytes_moved(op), sizes)),
+                   flops=int(evaluate(work.flops(op), numbers_of(op, arguments) | sizes)))
 
 
 def _expected_failure(report: Report, outcome: isolate.Outcome, wanted: str) -> Report:
@@ -168,8 +102,8 @@ def _expected_failure(report: Report, outcome: isolate.Outcome, wanted: str) -> 
     if outcome.status == "error" and wanted.lower() in text.lower():
         return replace(report, status="ok", reference="the failure that the case expects")
     got = f"failed with '{text}'" if outcome.status == "error" else "succeeded" if outcome.status == "ok" else outcome.status
-    return replace(report, status="wrong", reference="the failure that the case expects", note=got,
-                   outputs=(OutputReport("-", False, float("inf"), (), 0, f"expected a failure with '{wanted}', the call {got}"),))
+    return replace(report, status="wrong", reference="the failure that the case expects",
+                   note=f"expected a failure with '{wanted}', the call {got}")
 
 
 def _kernel(built: Built, op: OpProgram, arguments: Mapping[str, Any], timed: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -190,13 +124,3 @@ def _kernel(built: Built, op: OpProgram, arguments: Mapping[str, Any], timed: bo
             times.append(time.perf_counter() - start)
         facts["seconds"] = statistics.median(times)
     return facts, results
-
-
-def _compare(op: OpProgram, name: str, got: np.ndarray, expected: Expected) -> OutputReport:
-    c = comparison.check(got, expected.values[name], expected.bounds[name], expected.loose[name], op.buffers[name].type)
-    worst = c.worst or ()
-    detail = f"at {list(worst)}: {got[worst]}, the reference says {expected.values[name][worst]}" if not c.passed and got.size else ""
-    edge = f"{c.loose} elements lie on an edge, where either side passes" if c.loose else ""
-    return OutputReport(name, c.passed, c.ratio, worst, c.loose, "; ".join(p for p in (detail, edge) if p))
-
-

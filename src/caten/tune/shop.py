@@ -203,7 +203,7 @@ class Shop:
                 continue
             if self._is_right(self._built(self.present.schedule), arguments, expected):
                 return arguments, expected
-        raise error("E842", f"the kernel of {self.op.name} is not tuned: its results are not those of its reference",
+        raise error("E842", f"the kernel of {self.op.name} is not tuned: its results are not its reference's, or cannot be compared",
                     notes=tuple([(p.message, None) for p in problems]), hint="caten test checks the kernel")
 
     @cached_property

@@ -32,12 +32,12 @@ COS_SHORT = (0.04166664662833067, -0.0013887355361815862, 2.4437007687303017e-05
 SIN_HALF = (-0.16666659521410015, 0.008333065434145913, -0.00019809539223426836, 2.6056316304023765e-06)
 SIN_HALF_FAST = (-0.166666597, 0.00833306834, -0.000198095047, 2.60502156e-06)
 
-# π/2 in parts, the first rounded down: so the second is positive, and -0 stays.
+# π/2 and π in parts. Those that are taken off one after the other are positive, all but the last rounded down: so -0 stays.
 HALF_PI = {
     "f32": ("0x1.921fb4p+0", "0x1.4442d2p-24", "-0x1.ee59dap-50"),
     "f64": ("0x1.921fb54442d18p+0", "0x1.1a62633145c07p-54", "-0x1.f1976b7ed8fbcp-110"),
 }
-PI_SINGLE = tuple(float.fromhex(c) for c in ("0x1.921fb6p+1", "-0x1.777a5cp-24", "-0x1.ee59dap-49"))
+PI_SINGLE = tuple(float.fromhex(c) for c in ("0x1.921fb4p+1", "0x1.4442dp-23", "0x1.846988p-47"))
 PI_SHORT = (3.1415926534682512, 1.2154201013012384e-10)                                # the first has 32 bits: exact times n
 HALF_PI_SHORT = (1.5707963267341256, 6.077100506506192e-11)
 

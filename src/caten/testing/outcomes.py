@@ -1,0 +1,131 @@
+"""What came of a test run: the verdict on each output and on the whole, as a person and as a program read it."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.program import Case
+from ..errors import Diagnostic
+from ..frontend.op import OpProgram
+from ..frozen import frozen
+from ..loop import comparison
+from .reference import Expected, outputs_of
+
+EMPTY = "empty"                        # what a case expects that means an output without elements
+
+
+@frozen
+class OutputReport:
+    """One output: the greatest error as a fraction of what rounding allows, and where; how many elements it has, how many of them were compared, and
+    how many lie on an edge, where any value passes."""
+
+    name: str
+    passed: bool
+    ratio: float
+    worst: tuple[int, ...]
+    loose: int
+    detail: str
+    elements: int = 0
+    compared: int = 0
+
+    @property
+    def why_nothing(self) -> str:
+        """Why nothing of it was compared."""
+        return f"{self.name} has no element" if not self.elements else (
+            f"all {self.elements} elements of {self.name} lie on an edge, where any value passes" if self.elements > 1 else
+            f"{self.name} lies on an edge, where any value passes")
+
+
+@frozen
+class Report:
+    """The outcome of one test run. `status`: ok, wrong, vacuous (nothing of an output was compared), failed (a check of the kernel), crash, timeout,
+    error."""
+
+    op: str
+    case: str
+    arguments: dict[str, Any]
+    status: str
+    reference: str
+    outputs: tuple[OutputReport, ...] = ()
+    seconds: float | None = None
+    flops: int = 0
+    bytes: int = 0
+    note: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return self.status == "ok"
+
+    def lines(self) -> list[str]:
+        """The report for a person."""
+        what = f"{self.op}{f' [{self.case}]' if self.case else ''}({', '.join(f'{k}={_short(v)}' for k, v in self.arguments.items())})"
+        if self.status in ("ok", "wrong") and not self.note:
+            worst = max((o.ratio for o in self.outputs), default=0.0)
+            lines = [f"{what}: {'ok' if self.passed else 'WRONG'}, greatest error {worst:.2g} of its bound, against {self.reference}"]
+        else:
+            lines = [f"{what}: {'ok' if self.passed else self.status.upper()}{f': {self.note}' if self.note else ''}"]
+        if self.status in ("ok", "wrong"):
+            lines += [f"  {o.name}: {o.detail}" for o in self.outputs if not o.passed or o.loose]
+        if self.seconds is not None:
+            rates = [f"{self.flops / self.seconds / 1e9:.1f} GFLOP/s"] if self.flops else []
+            rates.append(f"{self.bytes / self.seconds / 1e9:.1f} GB/s")
+            lines.append(f"  time {_time(self.seconds)}, {', '.join(rates)}")
+        return lines
+
+    def as_json(self) -> dict[str, Any]:
+        """The report for a program."""
+        return {"op": self.op, "case": self.case, "arguments": {k: float(v) if isinstance(v, float) else int(v) for k, v in self.arguments.items()},
+                "status": self.status, "reference": self.reference, "seconds": self.seconds, "flops": self.flops, "bytes": self.bytes,
+                "outputs": [{"name": o.name, "passed": o.passed, "ratio": o.ratio, "worst": list(o.worst), "loose": o.loose, "elements": o.elements,
+                             "compared": o.compared} for o in self.outputs],
+                "note": self.note}
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _time(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e3)):
+        if seconds * scale >= 1:
+            return f"{seconds * scale:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def compared(op: OpProgram, name: str, got: np.ndarray, expected: Expected) -> OutputReport:
+    """An output against what it should be."""
+    c = comparison.check(got, expected.values[name], expected.bounds[name], expected.loose[name], op.buffers[name].type)
+    worst = c.worst or ()
+    detail = f"at {list(worst)}: {got[worst]}, the reference says {expected.values[name][worst]}" if not c.passed and got.size else ""
+    edge = f"{c.loose} of {got.size} elements lie on an edge, where any value passes" if c.loose else ""
+    edge += ": more than half of it is not tested" if 2 * c.loose > got.size else ""
+    return OutputReport(name, c.passed, c.ratio, worst, c.loose, "; ".join(p for p in (detail, edge) if p), int(got.size), c.compared)
+
+
+def outputs_compared(op: OpProgram, results: dict[str, np.ndarray], expected: Expected) -> tuple[OutputReport, ...]:
+    """Every output against what it should be."""
+    return tuple([compared(op, n, results[n], expected) for n in outputs_of(op)])
+
+
+def verdict(op: OpProgram, case: Case | None, outputs: Sequence[OutputReport]) -> tuple[str, str, tuple[Diagnostic, ...]]:
+    """(status, note, diagnostics) of a run in which every output was compared: `ok` says that something of each was, or that the case means an
+    output without elements."""
+    if not all(o.passed for o in outputs):
+        return "wrong", "", ()
+    empty = [o for o in outputs if not o.elements]
+    means_empty = case is not None and case.expect == EMPTY
+    if means_empty and not empty:
+        return "wrong", 'the case expects an output without elements (expect = "empty"), and every output has some', ()
+    nothing = [o for o in outputs if not o.compared and not (means_empty and o in empty)]
+    if not nothing:
+        others = "nothing else is there to compare" if len(empty) == len(outputs) else "the others are right"
+        return "ok", f"{', '.join([o.name for o in empty])} has no element, as the case expects; {others}" if empty else "", ()
+    why = ", ".join([o.why_nothing for o in nothing])
+    hint = "give an input for which the decisions in the body are clear, or test what leads to them by itself"
+    if not nothing[0].elements:
+        hint = "give sizes at which it has some, in --test or a [[test.case]]; a case that means it says expect = \"empty\""
+    return "vacuous", f"nothing was compared: {why}", (
+        Diagnostic("E837", f"the test of {op.name}{f', {case.name},' if case else ''} says nothing: {why}", hint=hint),)

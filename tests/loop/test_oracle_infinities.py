@@ -1,0 +1,138 @@
+"""The float64 reference where infinities, NaN and zeros take part: its bounds hold what float32 does, and are finite where the result is sure."""
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from caten.core.expr import FALSE, TRUE
+from caten.core.program import resolve
+from caten.core.scalars import OPERATORS
+from caten.core.text import read
+from caten.frontend.op import OpProgram
+from caten.loop import rounding, tracked
+from caten.loop.comparison import Comparison, check, widened
+from caten.loop.interpret import run
+from caten.loop.oracle import bounded
+
+INF = float("inf")
+SPECIAL = np.float32([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e-30, 80.0, -80.0, 200.0, -200.0, 1e20, -1e20, 3e38, -3e38, INF, -INF, np.nan])
+FLOATS = [fn for fn, row in OPERATORS.items() if row.accepts("float") and fn not in ("where", "isnan", "isinf", "lt", "eq", "gt", "le", "ge", "ne")]
+
+
+def compare(clauses: str, arguments: dict[str, Any], output: str = "Y") -> tuple[Comparison, dict[str, Any]]:
+    """A program in its declared types against its bounded form."""
+    p = resolve(read(f"(op T {clauses})")[0])
+    assert isinstance(p, OpProgram)
+    wide = widened(p, arguments)
+    own = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in arguments.items()}
+    assert run(p, own) == run(bounded(p), wide) == 0
+    assert not np.isnan(wide.get(f"{output}__bound", np.zeros(()))).any(), "no bound is NaN"
+    return check(own[output], wide[output], wide.get(f"{output}__bound"), wide[f"{output}__loose"], p.buffers[output].type), wide
+
+
+def elementwise(expr: str, x: Any, y: Any = 0.0, z: Any = 0.0, out: str = "f32") -> tuple[Comparison, dict[str, Any]]:
+    x, y, z = [np.array(a, np.float32) for a in np.broadcast_arrays(np.atleast_1d(x), y, z)]
+    lets = " ".join(f"(let {n} f32 (aref {n.upper()} i))" for n in "xyz")
+    buffers = " ".join(f"(buffer {n} f32 (N) (0) in)" for n in "XYZ")
+    clauses = f"(size N) {buffers} (buffer R {out} (N) (0) out) (body (for i 0 N 1 serial {lets} (setf (aref R i) {expr})))"
+    zeros = np.zeros(len(x), {"f32": np.float32, "i32": np.int32, "bool": np.bool_, "f16": np.float16}[out])
+    return compare(clauses, {"N": len(x), "X": x, "Y": y, "Z": z, "R": zeros}, "R")
+
+
+@pytest.mark.parametrize("fn", FLOATS)
+def test_every_operator_on_every_combination_of_special_values(fn: str) -> None:
+    """Each operand exact or rounded before."""
+    row = OPERATORS[fn]
+    values = SPECIAL if row.arity < 3 else SPECIAL[[0, 2, 3, 8, 14, 15, 16, 17, 18]]
+    grid = [g.ravel() for g in np.meshgrid(*[values] * row.arity)]
+    for inexact in product((False, True), repeat=row.arity):
+        operands = " ".join(f"(* 1.0000001 {n})" if moved else n for n, moved in zip("xyz", inexact, strict=False))
+        result, wide = elementwise(f"({row.spelling} {operands})", *grid)
+        at = result.worst or (0,)
+        given = [float(g[at]) for g in grid]
+        assert result.passed, f"{fn} {given} inexact {inexact}: ratio {result.ratio}, wanted {wide['R'][at]}"
+        if not any(inexact):
+            assert result.loose == 0
+
+
+@pytest.mark.parametrize(("expr", "value"), [
+    ("(exp (- x (* 1.1 y)))", 0), ("(exp2 (- x (* 1.1 y)))", 0), ("(sigmoid (- x (* 1.1 y)))", 0), ("(/ (* 1.1 y) x)", 0), ("(rsqrt (neg x))", 0),
+    ("(* (exp (- x (* 1.1 y))) (* 1.1 y))", 0), ("(tanh (- x (* 1.1 y)))", -1), ("(erfc (neg x))", 0), ("(max x (* 1.1 0.0))", 0), ("(atan2 (* 1.1 y) (neg x))", 0),
+    ("(- x (* 1.1 y))", -INF), ("(+ x x)", -INF), ("(* x (* 1.1 y))", -INF), ("(/ x (* 1.1 y))", -INF), ("(min x (* 1.1 y))", -INF), ("(log (* 0.0 y))", -INF),
+    ("(exp (neg x))", INF), ("(sqrt (neg x))", INF), ("(cast f32 (cast f16 (- x (* 1.1 y))))", -INF), ("(where (< x (* 1.1 y)) x y)", -INF), ("(- x x)", np.nan),
+    ("(exp (+ 800.0 (* 1.1 y)))", INF), ("(* 3e38 (* 1.1 y))", INF), ("(cosh (* 200.0 (* 1.1 y)))", INF),
+])
+def test_what_is_sure_at_infinity_has_no_error(expr: str, value: float) -> None:
+    """x = -∞ and y = 1.25; an operand of 1.1 · y is inexact."""
+    result, wide = elementwise(expr, -INF, 1.25)
+    assert result == Comparison(0.0, None, True, 0, 1)
+    assert np.array_equal(wide["R"], [value], equal_nan=True)
+    assert wide.get("R__bound", np.zeros(1)) == 0 or value == -1
+
+
+@pytest.mark.parametrize("expr", [
+    "(/ 1.0 (+ 1.0 (exp (neg (* 1.1 x)))))", "(log1p (exp (min (* 1.1 x) 20.0)))", "(/ (exp (* 1.1 x)) (+ 1.0 (exp (* 1.1 x))))", "(tanh (exp (* 1.1 x)))",
+    "(+ (max (* 1.1 x) 0.0) (log1p (exp (neg (abs (* 1.1 x))))))", "(- 1.0 (/ 2.0 (+ 1.0 (exp (* 2.0 (* 1.1 x))))))", "(atan (* x (* 1.1 x)))",
+])
+def test_compositions_that_saturate_keep_finite_bounds(expr: str) -> None:
+    x = np.concatenate([SPECIAL, np.linspace(-90, 90, 181, dtype=np.float32)])
+    result, _ = elementwise(expr, x)
+    assert result.passed
+    assert result.compared > 0.98 * len(x)
+
+
+def test_a_sum_of_infinities_of_one_sign_is_sure_and_one_whose_order_decides_is_not() -> None:
+    p = "(size N) (buffer A f32 (N) (0) in) (buffer Y f32 () () inout) (body (for i 0 N 1 serial (incf (aref Y) (aref A i))))"
+
+    def summed(*terms: float) -> tuple[Comparison, float]:
+        result, wide = compare(p, {"N": len(terms), "A": np.float32(terms), "Y": np.zeros((), np.float32)})
+        assert result.passed
+        return result, float(wide["Y__bound"])
+    assert summed(-INF, 1, 2)[1] == summed(-INF, -INF)[1] == summed(INF, 3e38, 3e38)[1] == summed(INF, -INF)[1] == 0
+    assert summed(3e38, 3e38, 3e38)[1] == 0
+    assert summed(3e38, 3e38, -3e38)[0].compared == summed(3e38, -3e38, 3e38, -3e38)[0].compared == 0
+    assert 0 < summed(1e38, 1e38, -1e38)[1] < 1e32
+
+
+def test_what_may_be_anything_leaves_every_decision_on_it_open() -> None:
+    """e^88.72284 lies at the edge where it overflows."""
+    x = np.float32([88.72284])
+    for expr, out in (("(isinf (exp (* 1.0 x)))", "bool"), ("(< (exp (* 1.0 x)) inf)", "bool"), ("(= (- (exp (* 1.0 x)) (exp (* 1.0 x))) 0.0)", "bool"), ("(cast i32 (exp (* 1.0 x)))", "i32"),
+                      ("(isnan (- (exp (* 1.0 x)) (exp (* 1.0 x))))", "bool"), ("(/ 1.0 (exp (* 1.0 x)))", "f32"), ("(cast f16 (exp (* 1.0 x)))", "f16"), ("(sign (exp (* 1.0 x)))", "f32")):
+        result, _ = elementwise(expr, x, out=out)
+        assert (result.passed, result.loose, result.compared) == (True, 1, 0), expr
+
+
+def test_fast_forms_may_give_0_for_what_is_below_twice_the_least_normal_number() -> None:
+    p = resolve(read("(op T (size N) (buffer X f32 (N) (0) in) (buffer Y f32 (N) (0) out) (body (for i 0 N 1 serial (setf (aref Y i) (exp (aref X i))))))")[0])
+    assert isinstance(p, OpProgram)
+    for fast, passed in ((False, False), (True, True)):
+        wide = widened(p, {"N": 2, "X": np.float32([-96, 1]), "Y": np.zeros(2, np.float32)})
+        assert run(bounded(p, fast), wide) == 0
+        assert check(np.float32([0, np.e]), wide["Y"], wide["Y__bound"], wide["Y__loose"], "f32").passed is passed
+        assert not check(np.float32([0, 0]), wide["Y"], wide["Y__bound"], wide["Y__loose"], "f32").passed
+
+
+def test_an_array_whose_bound_is_no_number_is_wrong_unless_it_is_equal() -> None:
+    """No such bound is made; if one were, nothing may pass by it."""
+    nan = np.full(2, np.nan)
+    result = check(np.float32([3, 2]), np.array([1.0, 2.0]), nan, None, "f32")
+    assert (result.passed, result.worst, result.loose, result.compared) == (False, (0,), 0, 2)
+    assert check(np.float32([1, 2]), np.array([1.0, 2.0]), nan, None, "f32").passed
+
+
+def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An infinity has a rounding error, which is infinite, and a slope of 0 times that is NaN."""
+    monkeypatch.setattr(rounding, "finite_size", rounding.size)
+    monkeypatch.setattr(rounding, "is_finite", lambda x: TRUE)
+    monkeypatch.setattr(rounding, "_is_exact_zero", lambda *_: FALSE)
+    monkeypatch.setattr(tracked, "settled", lambda magnitude, bound, greatest: bound)
+
+
+def test_a_bound_that_becomes_nan_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError, match="no bound is NaN"):
+        elementwise("(exp (- x (* 1.1 y)))", -INF, 1.25)
