@@ -1,7 +1,6 @@
 """caten from Python: compile a spec or load a library, and call it with arrays."""
 from __future__ import annotations
 
-import json
 import os
 import sys
 import warnings
@@ -9,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import build
+from . import build, documents
 from .errors import CatenError, Diagnostic, UsageError, error
 from .frontend.spec import SpecText, decode, read_file
 from .options import Options, environment
 from .runtime import discover
 from .runtime.call import Callable, Operators, callables
 from .runtime.library import open_library
+from .runtime.manifest import checked
 
 __all__ = ["CatenError", "CatenWarning", "compile", "load"]
 
@@ -70,11 +70,12 @@ def load(path: str | Path) -> Callable | Operators:
 def _foreign(path: Path, described: Path) -> Callable | Operators:
     """A library that is no shared one: the runtime that its manifest names loads it."""
     try:
-        manifest = json.loads(described.read_text("utf-8"))
-        name = str(manifest["runtime"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise error("E663", f"{described} is not the manifest of {path}", hint="compile the spec again") from None
-    found: Callable | Operators = discover.find(name, environment()["runtime_path"]).load(path, manifest)
+        manifest = documents.read(described, {"type": "object"})
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise error("E663", f"{described} is not the manifest of {path}: {why}", hint="compile the spec again") from None
+    checked(manifest, described)
+    found: Callable | Operators = discover.find(manifest["runtime"], environment()["runtime_path"]).load(path, manifest)
     return found
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import IO
 
+from ..echo import escape
 from ..errors import CatenError, Diagnostic, Place
 from ..frozen import frozen
 
@@ -69,15 +70,6 @@ class Reporter:
             from .formats import WRITTEN_LAST  # imported here: most command lines ask for text
             if text := WRITTEN_LAST[self.format](self.kept, exit_code):
                 print(text, file=sys.stderr)
-
-
-def escape(text: str) -> str:
-    """Text that was not written by us, safe on a terminal: control, format and bidirectional characters become \\xNN or \\uNNNN."""
-    return "".join([c if c == "\t" or not _is_hazardous(c) else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in text])
-
-
-def _is_hazardous(c: str) -> bool:
-    return unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 
 
 def lines_of(d: Diagnostic) -> list[Pieces]:
