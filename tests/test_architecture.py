@@ -18,7 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "faults"},
     "build": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline"},
     "testing": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build"},
-    "api": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build"},
+    "parameters": BASE | {"runtime"}, "api": BASE | {"parameters", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build"},
     "bench": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing"},
     "tune": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing", "bench"},
     "conformance": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing"},

@@ -1,6 +1,7 @@
 """Text that was not written by us, made safe to show."""
 from __future__ import annotations
 
+import math
 import unicodedata
 
 
@@ -14,6 +15,11 @@ def escape(text: str) -> str:
 def escape_lines(text: str) -> str:
     """A text of several lines, each escaped by itself."""
     return "\n".join([escape(line) for line in text.split("\n")])
+
+
+def spelled(number: int) -> str:
+    """An integer, however many digits it has: Python refuses to spell long ones."""
+    return str(number) if number.bit_length() < 200 else f"about {'-' * (number < 0)}10^{int(number.bit_length() * math.log10(2))}"
 
 
 def _is_hazardous(c: str) -> bool:
