@@ -47,7 +47,7 @@ class Remembered:
         """Only plain builds of files: nothing printed, run, or read from stdin."""
         r = self.request
         plain = r.test is None and r.depfile is None and r.options.debug == 0 and not (r.verbose or r.dry_run or r.prints)
-        return plain and r.options.use_cache and bool(r.inputs) and all(name != STDOUT and Path(name).is_file() for name in r.inputs)
+        return plain and r.options.use_cache and bool(r.inputs) and all(name != STDOUT and os.path.isfile(name) for name in r.inputs)
 
     def find(self) -> dict[str, tuple[bytes, int]] | None:
         """Path -> (content, mode) of every product; None where this build is new."""
