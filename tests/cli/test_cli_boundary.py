@@ -253,3 +253,12 @@ def test_documents_of_no_end_or_of_no_sense_are_refused(caten: Any, folder: Path
         assert result.code in (1, 2)
         assert said in result.err
         assert "\x1b" not in result.err
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "1e400", "0", "-1", "1e9", "2" * 5000, "x", ""])
+@pytest.mark.parametrize("arguments", [("tune", "axpy.toml", "--budget"), ("axpy.toml", "--cc-timeout"), ("bench", "axpy.toml", "--batch"),
+                                       ("test-runtime", "--timeout")])
+def test_a_time_that_is_never_over_is_refused(caten: Any, arguments: tuple[str, ...], seconds: str) -> None:
+    result = caten(*arguments, seconds)
+    assert result.code == 2
+    assert "E900" in result.err
