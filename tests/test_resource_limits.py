@@ -38,7 +38,7 @@ def nest(loops: int, body: str) -> str:
 
 def text_nest(loops: int) -> str:
     body = "".join(f"(for i{k} 0 2 1 serial " for k in range(loops)) + "(setf (aref Y 0) 1.0:f32)" + ")" * loops
-    return f"(op Deep (outputs Y) (buffer Y f32 (4) (0) out) (body {body}))"
+    return f"(op Deep (outputs Y) (buffer Y f32 (1) (0) out) (body {body}))"
 
 
 SET = "(dotimes (i N) (setf (aref Y i) 0))"
@@ -85,7 +85,7 @@ LIMITED = {
 code = "{SET.replace('Y', 'X') if k == 0 else f'(call F{k - 1} X) (call F{k - 1} X)'}"\n''' for k in range(20)), "E239"),
 }
 WITHIN = {
-    "60 loops": spec(nest(60, "(setf (aref Y 0) 1)"), '"X{float}[2]"', '"Y{float}[2]"'),
+    "60 loops": spec(nest(60, "(setf (aref Y 0) 1)"), '"X{float}[2]"', '"Y{float}[1]"'),
     "300 statements": spec(SET + " ".join(f"(dotimes (i N) (incf (aref Y i) (* {k} (aref X i))))" for k in range(300))),
     "600 stores in one loop": spec("(dotimes (i N) (setf (aref Y i) 0) " + " ".join(f"(incf (aref Y i) {k})" for k in range(600)) + ")"),
     "60 checked reads": spec("(dotimes (i N) (setf (aref Y i) 0) " + " ".join(f"(incf (aref Y i) (aref X (mod (* i {k}) N)))" for k in range(60)) + ")"),
@@ -103,7 +103,7 @@ WITHIN = {
     "a sum of 60 sizes": spec(SET, '"X{float}[N]", "Z{float}[M](where M = ' + " + ".join(f"{k} * N" for k in range(60)) + ')"'),
     "250 conditions": spec(SET, '"X{float}[N]", "Z{float}[M](where ' + ", ".join(f"M >= N + {k}" for k in range(250)) + ')"'),
     "960 sizes": spec(SET, '"X{float}[N]", ' + ", ".join(f'"T{k}{{float}}[{" ".join(f"S{32 * k + n}" for n in range(32))}]"' for k in range(30))),
-    "60 loops around 95 operators": spec(nest(60, f"(setf (aref Y 0) {'(max ' * 95}(cast float i1){' 2)' * 95})"), '"X{float}[2]"', '"Y{float}[2]"'),
+    "60 loops around 95 operators": spec(nest(60, f"(setf (aref Y 0) {'(max ' * 95}(cast float i1){' 2)' * 95})"), '"X{float}[2]"', '"Y{float}[1]"'),
     "a chain of 1,000 assignments": spec("(dotimes (i N) (set v 0) " + "(set v (+ v (aref X i)))" * 1000 + " (setf (aref Y i) v))"),
     "97 conditions in each other around values": spec("(dotimes (i N) (setf (aref Y i) " + "(where (< (aref X i) 3) " * 97 + "(aref X i)" + " 1)" * 97 + "))"),
     "a text 200 deep": text_nest(200),
