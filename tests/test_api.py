@@ -177,17 +177,128 @@ def test_a_library_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "torn.so").write_bytes(library.read_bytes()[:-1])
     refused("E660", "incomplete", lambda: caten.load(tmp_path / "torn.so"))
     refused("E661", "No such file", lambda: caten.load(tmp_path / "nowhere.so"))
-    refused("E661", "cannot read", lambda: caten.load(""))
+    refused("E668", "load: path is '', a str; it takes the file of a library", lambda: caten.load(""))
 
 
 def test_wrong_options_are_refused() -> None:
-    refused("E668", "opt is 0, 1, 2 or 3, not 9", lambda: compiled(SCALE, opt=9))
-    refused("E668", "N must be an integer from 0 on, not -1", lambda: compiled(SCALE, sizes={"N": -1}))
-    refused("E668", "N must be an integer", lambda: compiled(SCALE, sizes={"N": 1.5}))
+    refused("E668", "opt is 9, an int; it takes 0, 1, 2 or 3", lambda: compiled(SCALE, opt=9))
+    refused("E668", "sizes['N'] is -1, an int; it takes an integer from 0 to 2^40", lambda: compiled(SCALE, sizes={"N": -1}))
+    refused("E668", "sizes['N'] is 1.5, a float", lambda: compiled(SCALE, sizes={"N": 1.5}))
     refused("E921", "no size called 'Q'", lambda: compiled(SCALE, sizes={"Q": 1}))
     refused("E602", "nowhere", lambda: compiled(SCALE, runtime="nowhere"))
     refused("E600", "MARSH", lambda: compiled(SCALE, config={"MARSH": "native"}))
     refused("E001", "nowhere.toml", lambda: compiled("nowhere.toml"))
+
+
+class Hostile:
+    """What fails in every way."""
+
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+    def __index__(self) -> int:
+        raise ZeroDivisionError
+
+
+class BytesPath:
+    def __fspath__(self) -> bytes:
+        return b"spec.toml"
+
+
+NOTHING_TAKES = (0, 1, -1, 2.5, float("nan"), b"spec.toml", bytearray(b"x"), object(), object, Hostile(), BytesPath(), {1}, (n for n in "ab"), range(3),
+                 np.zeros(3), np.float32(2), 1j, len, ..., {"a": 1}, {3: 4}, ["a"], [0], "", "\x1b[2J", [b"x"], ("a",), [None], [[]], None, True, "x", 10**5000)
+# Parameter -> what it takes, as the message says, and which of the values above.
+TAKES: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "spec": ("it takes the file of a spec", (["a"], "\x1b[2J", ("a",), "x")),
+    "runtime": ("it takes the name of a runtime", ("\x1b[2J", "x")),
+    "config": ("it takes a dict of options by key", ({"a": 1}, None)),
+    "opt": ("it takes 0, 1, 2 or 3", (0, 1)),
+    "sizes": ("it takes a dict of sizes by name", ({"a": 1}, None)),
+    "strided": ("it takes a", (["a"], ("a",))),
+    "bounds_check": ("it takes True or False", (True,)),
+    "only": ("it takes a", (["a"], ("a",))),
+    "schedule": ("it takes a text", ("\x1b[2J", "x", None)),
+    "include_dirs": ("it takes a", (["a"], ("a",))),
+    "cache": ("it takes True or False", (True,)),
+    "verify": ("it takes True or False", (True,)),
+}
+
+
+def taken(value: Any, of: tuple[Any, ...]) -> bool:
+    return any(type(value) is type(one) and value == one for one in of)
+
+
+@pytest.mark.parametrize("parameter", TAKES)
+def test_every_parameter_says_what_it_takes(parameter: str) -> None:
+    takes, right = TAKES[parameter]
+    for value in NOTHING_TAKES:
+        with pytest.raises(CatenError) as caught:
+            caten.compile(**{"spec": "nowhere.toml", parameter: value})  # type: ignore[arg-type]
+        said = caught.value.diagnostics[0]
+        if taken(value, right):
+            assert said.code in ("E001", "E602"), (value, said)
+        else:
+            assert said.code == "E668", (type(value), said)
+            assert said.message.startswith(f"caten.compile: {parameter}"), said.message
+            assert takes in said.message, said.message
+            assert len(said.message) < 250
+            assert said.message.isprintable()
+            assert caught.value.exit_code == 2
+
+
+def test_the_table_has_every_parameter() -> None:
+    import inspect
+    assert list(TAKES) == list(inspect.signature(caten.compile).parameters)
+    assert list(inspect.signature(caten.load).parameters) == ["path"]
+    assert sorted(caten.__all__) == ["CatenError", "CatenWarning", "__version__", "compile", "load"]
+    for parameter in TAKES:
+        assert f"`{parameter}" in str(caten.compile.__doc__)
+
+
+@pytest.mark.parametrize("value", [v for v in NOTHING_TAKES if not isinstance(v, str) or not v], ids=lambda v: type(v).__name__)
+def test_load_takes_a_file(value: Any) -> None:
+    refused("E668", "caten.load: path is ", lambda: caten.load(value))
+
+
+def test_what_is_inside_an_option_is_looked_at() -> None:
+    refused("E668", "config['OMP'] is <object", lambda: compiled(SCALE, config={"OMP": object()}))
+    refused("E668", "config['OMP'] is 1.5, a float; it takes a text", lambda: compiled(SCALE, config={"OMP": 1.5}))
+    refused("E668", "sizes['N'] is True", lambda: compiled(SCALE, sizes={"N": True}))
+    refused("E668", "sizes['N'] is 1099511627777, an int", lambda: compiled(SCALE, sizes={"N": (1 << 40) + 1}))
+    refused("E668", "strided[1] is 3, an int; it takes a text", lambda: compiled(SCALE, strided=["X", 3]))
+    refused("E668", "spec[1] is 0, an int", lambda: compiled([SCALE, 0]))
+    refused("E668", "spec is [], a list", lambda: compiled([]))
+    refused("E668", "spec is '-', a str", lambda: compiled("-"))
+    refused("E668", "path is 'a\\x00b', a str", lambda: caten.load("a\0b"))
+    refused("E001", "nowhere", lambda: compiled(Path("nowhere.toml")))
+    assert compiled(SCALE, opt=np.int64(0), sizes={"N": np.int8(4)}, config={"OPT": np.int32(1)}, include_dirs=(Path(),)).name == "Scale"
+
+
+def test_calls_refuse_what_they_do_not_take() -> None:
+    scale = compiled(SCALE)
+    x = np.ones(3)
+    refused("E700", "has no argument b", lambda: scale(x, 2.0, b=1))
+    refused("E700", "takes 2 arguments", lambda: scale(x, 2.0, 3))
+    refused("E700", "a was given twice", lambda: scale(x, 2.0, a=2))
+    refused("E700", "a missing", lambda: scale(x))
+    refused("E700", "has no argument b", lambda: scale.bind(x, 2.0, b=1))
+    refused("E713", "out= takes 1 arrays", lambda: scale(x, 2.0, out=(x, x)))
+    for call in (scale, scale.bind):
+        for wrong in ("x", b"x", None, object(), {}, [[1], [2, 3]], 10**5000, len):
+            for arguments in ({"X": wrong, "a": 2.0}, {"X": x, "a": wrong}, {"X": x, "a": 2.0, "out": wrong}, {"X": x, "a": 2.0, "N": wrong}):
+                if wrong is not None or "out" not in arguments:
+                    with pytest.raises(CatenError):
+                        call(**arguments)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool", "complex64", "half", "float", "int4"])
+def test_numbers_that_nobody_spells_are_refused(dtype: str) -> None:
+    filled = compiled(f"(composite Filled ((a{{{dtype}}}[]) -> (Y{{{dtype}}}[N])) (dotimes (i N) (setf (aref Y i) a)))")
+    for number in (10**5000, -10**5000):
+        with pytest.raises(CatenError):
+            filled(number, N=3)
+        with pytest.raises(CatenError, match=r"N is about -?10\^5000"):
+            filled(False if dtype == "bool" else 0, N=number)
 
 
 def test_a_message_has_its_place_and_what_to_do() -> None:

@@ -38,10 +38,19 @@ def nest(loops: int, body: str) -> str:
 
 def text_nest(loops: int) -> str:
     body = "".join(f"(for i{k} 0 2 1 serial " for k in range(loops)) + "(setf (aref Y 0) 1.0:f32)" + ")" * loops
-    return f"(op Deep (outputs Y) (buffer Y f32 (4) (0) out) (body {body}))"
+    return f"(op Deep (outputs Y) (buffer Y f32 (1) (0) out) (body {body}))"
 
 
 SET = "(dotimes (i N) (setf (aref Y i) 0))"
+SET_X = SET.replace("Y", "X")
+GROWN = f"(array T float ({'(max (floordiv (+ ' * 16}N{' 1) 2) 3)' * 16})) (call CALLEE T) (call F0 X)"
+
+
+def called(k: int, code: str) -> str:
+    return (f'[[composite]]\nname = "F{k}"\ninputs = ["X{{float}}[N]"]\noutputs = ["X"]\n'
+            f'[composite.implementation]\ncode = "{code}"\n')
+
+
 LIMITED = {
     "256 loops": (spec(nest(256, "(setf (aref Y 0) 1)")), "E204"),
     "65 loops": (spec(nest(65, "(setf (aref Y 0) 1)")), "E239"),
@@ -54,6 +63,14 @@ LIMITED = {
     "2,000 tensors": (spec(SET, ", ".join(f'"T{k}{{float}}[N]"' for k in range(2000))), "E120"),
     "a shape of 10,000 axes": (spec(SET, '"X{float}[' + "N " * 10_000 + ']"'), "E120"),
     "a declaration of 100,000 characters": (spec(SET, '"X{float}[(+ ' + "N " * 50_000 + ')]"'), "E004"),
+    "a sum of 1,000 sizes": (spec(SET, '"X{float}[N]", "Z{float}[M](where M = ' + " + ".join(["N"] * 1000) + ')"'), "E239"),
+    "a prefix sum of 1,000 sizes": (spec(SET, '"X{float}[N]", "Z{float}[(+ ' + "N " * 1000 + ')]"'), "E239"),
+    "a product of 33 sizes": (spec(SET, '"X{float}[N]", "Z{float}[M](where 0 < ' + " * ".join(["N"] * 33) + ')"'), "E239"),
+    "1,024 sizes": (spec(SET, ", ".join(f'"T{k}{{float}}[{" ".join(f"S{32 * k + n}" for n in range(32))}]"' for k in range(32))), "E120"),
+    "300 conditions": (spec(SET, '"X{float}[N]", "Z{float}[M](where ' + ", ".join(f"M >= N + {k}" for k in range(300)) + ')"'), "E120"),
+    "300 requirements": (spec(SET) + "[test]\nrequirements = [" + ", ".join(f'"N >= {k}"' for k in range(300)) + "]\n", "E120"),
+    "calls in a file that bring 12,000 statements": ("".join([called(k, SET_X if k == 0 else "(call F0 X)" * 500) for k in range(16)]), "E239"),
+    "extents that grow from call to call": ("".join([called(k, SET_X if k == 0 else GROWN.replace("CALLEE", f"F{k - 1}")) for k in range(6)]), "E239"),
     "a name of 100,000 letters": (spec(SET, f'"{"x" * 60_000}{{float}}[N]"'), "E106"),
     "200,000 keys": ("[composite]\n" + "".join(f"k{k} = 1\n" for k in range(200_000)), "E004"),
     "a dotted key of 100,000 parts": (".".join(["a"] * 100_000) + " = 1\n", "E004"),
@@ -68,7 +85,7 @@ LIMITED = {
 code = "{SET.replace('Y', 'X') if k == 0 else f'(call F{k - 1} X) (call F{k - 1} X)'}"\n''' for k in range(20)), "E239"),
 }
 WITHIN = {
-    "60 loops": spec(nest(60, "(setf (aref Y 0) 1)"), '"X{float}[2]"', '"Y{float}[2]"'),
+    "60 loops": spec(nest(60, "(setf (aref Y 0) 1)"), '"X{float}[2]"', '"Y{float}[1]"'),
     "300 statements": spec(SET + " ".join(f"(dotimes (i N) (incf (aref Y i) (* {k} (aref X i))))" for k in range(300))),
     "600 stores in one loop": spec("(dotimes (i N) (setf (aref Y i) 0) " + " ".join(f"(incf (aref Y i) {k})" for k in range(600)) + ")"),
     "60 checked reads": spec("(dotimes (i N) (setf (aref Y i) 0) " + " ".join(f"(incf (aref Y i) (aref X (mod (* i {k}) N)))" for k in range(60)) + ")"),
@@ -83,6 +100,12 @@ WITHIN = {
                         ", ".join(f'"T{k}{{float}}[N]"' for k in range(200))),
     "300 composites": "".join(f'[[composite]]\nname = "F{k}"\ninputs = ["X{{float}}[N]"]\noutputs = ["X"]\n[composite.implementation]\ncode = "{SET.replace("Y", "X")}"\n'
                               for k in range(300)),
+    "a sum of 60 sizes": spec(SET, '"X{float}[N]", "Z{float}[M](where M = ' + " + ".join(f"{k} * N" for k in range(60)) + ')"'),
+    "250 conditions": spec(SET, '"X{float}[N]", "Z{float}[M](where ' + ", ".join(f"M >= N + {k}" for k in range(250)) + ')"'),
+    "960 sizes": spec(SET, '"X{float}[N]", ' + ", ".join(f'"T{k}{{float}}[{" ".join(f"S{32 * k + n}" for n in range(32))}]"' for k in range(30))),
+    "60 loops around 95 operators": spec(nest(60, f"(setf (aref Y 0) {'(max ' * 95}(cast float i1){' 2)' * 95})"), '"X{float}[2]"', '"Y{float}[1]"'),
+    "a chain of 1,000 assignments": spec("(dotimes (i N) (set v 0) " + "(set v (+ v (aref X i)))" * 1000 + " (setf (aref Y i) v))"),
+    "97 conditions in each other around values": spec("(dotimes (i N) (setf (aref Y i) " + "(where (< (aref X i) 3) " * 97 + "(aref X i)" + " 1)" * 97 + "))"),
     "a text 200 deep": text_nest(200),
     "documentation of 10 MB": spec(SET).replace("name =", 'documentation = "' + "doc " * 2_500_000 + '"\nname ='),
 }

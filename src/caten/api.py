@@ -1,7 +1,6 @@
 """caten from Python: compile a spec or load a library, and call it with arrays."""
 from __future__ import annotations
 
-import json
 import os
 import sys
 import warnings
@@ -9,17 +8,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import build
-from .errors import CatenError, Diagnostic, UsageError, error
+from . import build, documents, parameters
+from .errors import CatenError, Diagnostic, error
 from .frontend.spec import SpecText, decode, read_file
 from .options import Options, environment
 from .runtime import discover
 from .runtime.call import Callable, Operators, callables
 from .runtime.library import open_library
+from .runtime.manifest import checked
 
 __all__ = ["CatenError", "CatenWarning", "compile", "load"]
 
 STRING = "<string>"
+ARRAYS, OPERATORS = 'a list of names of arrays, ["A"]', 'a list of names of operators, ["Gemm"]'
 FOREIGN = (".elf", ".wasm")                # libraries that lie beside their manifest instead of holding it
 
 
@@ -32,20 +33,27 @@ def compile(spec: str | Path | Sequence[str | Path], runtime: str = "clang", con
             schedule: str | None = None, include_dirs: Sequence[str | Path] = (), cache: bool = True, verify: bool = False) -> Any:
     """A spec, compiled: what calls its operator, or for several operators an object with one attribute for each.
 
-    `spec`: a file, a text (it has several lines, or starts with a parenthesis), or a list of these for one library of all. `runtime`: a
-    name or a runtime file; `config`: its options, as --config. `opt`: 0 the nest as written, 1 simplified, 2 scheduled for the machine, 3 with the
-    schedules that `caten tune` recorded. `sizes`: sizes that are fixed at compile time, as -D; calls must agree. `strided`: arrays that pass
-    strides, as -fstrided. `schedule`: the text of a schedule to replay. `cache=False` compiles anew. `verify` checks the program after every pass.
+    `spec`: a file (a str or Path), a text (a str that has several lines, or starts with a parenthesis), or a list of these for one library of all.
+    `runtime`: a name or a runtime file; `config`: its options by key, as --config, each a text, an integer or a bool. `opt`: 0 the nest as written,
+    1 simplified, 2 scheduled for the machine, 3 with the schedules that `caten tune` recorded. `sizes`: sizes by name, integers from 0 to 2^40, that
+    are fixed at compile time, as -D; calls must agree. `strided`: a list of the arrays that pass strides, as -fstrided. `bounds_check=False` leaves
+    the checks at the call out. `only`: a list of the operators that are wanted. `schedule`: the text of a schedule to replay. `include_dirs`: a list
+    of folders where included and called specs are looked for, as -I. `cache=False` compiles anew. `verify=True` checks the program after every pass.
 
-    Raises CatenError with everything that is wrong with the spec; its subclass ToolError where the host compiler is missing or fails.
+    Raises CatenError with everything that is wrong with the spec; its subclass UsageError where an option is not what it must be (E668 names it), and
+    ToolError where the host compiler is missing or fails.
     """
-    if opt not in (0, 1, 2, 3):
-        raise UsageError(Diagnostic("E668", f"opt is 0, 1, 2 or 3, not {opt!r}"))
+    specs = parameters.specs("compile: spec", spec)
     options = Options(
-        runtime=os.fspath(runtime), config=tuple([(k, _word(v)) for k, v in (config or {}).items()]), opt=opt, binds=_binds(sizes or {}),
-        strided=tuple(strided), unchecked=not bounds_check, only=tuple(only), schedule=schedule,
-        include_dirs=tuple([os.fspath(d) for d in include_dirs]), use_cache=cache, verify=verify, **environment())
-    sources = [read(s) for s in ([spec] if isinstance(spec, str | Path) else spec)]
+        runtime=parameters.path("compile: runtime", runtime, "the name of a runtime or its file"),
+        config=parameters.config("compile: config", config), opt=parameters.level("compile: opt", opt),
+        binds=parameters.sizes("compile: sizes", sizes), strided=parameters.listed("compile: strided", strided, parameters.text, ARRAYS),
+        unchecked=not parameters.flag("compile: bounds_check", bounds_check),
+        only=parameters.listed("compile: only", only, parameters.text, OPERATORS),
+        schedule=None if schedule is None else parameters.text("compile: schedule", schedule),
+        include_dirs=parameters.listed("compile: include_dirs", include_dirs, parameters.path, "a list of folders"),
+        use_cache=parameters.flag("compile: cache", cache), verify=parameters.flag("compile: verify", verify), **environment())
+    sources = [read(s) for s in specs]
     built = build.build(sources, options, warn)
     found = built.runtime.load(built.artifact, built.manifest)
     for operator in found.values() if isinstance(found, Operators) else [found]:
@@ -58,9 +66,9 @@ def load(path: str | Path) -> Callable | Operators:
 
     A program for another machine (.elf, .wasm) needs its manifest, the .json file, beside it.
 
-    Raises CatenError E66x where the file is missing, torn, or no library of caten's. `.source` is the text of the .c file beside it, if there is
-    one."""
-    path = Path(path)
+    `path`: a str or Path. Raises CatenError E66x where the file is missing, torn, or no library of caten's. `.source` is the text of the .c file
+    beside it, if there is one."""
+    path = Path(parameters.path("load: path", path, "the file of a library"))
     if path.suffix in FOREIGN:
         return _foreign(path, path.with_suffix(".json"))
     library, beside = open_library(path), path.with_suffix(".c")
@@ -70,11 +78,12 @@ def load(path: str | Path) -> Callable | Operators:
 def _foreign(path: Path, described: Path) -> Callable | Operators:
     """A library that is no shared one: the runtime that its manifest names loads it."""
     try:
-        manifest = json.loads(described.read_text("utf-8"))
-        name = str(manifest["runtime"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise error("E663", f"{described} is not the manifest of {path}", hint="compile the spec again") from None
-    found: Callable | Operators = discover.find(name, environment()["runtime_path"]).load(path, manifest)
+        manifest = documents.read(described, {"type": "object"})
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise error("E663", f"{described} is not the manifest of {path}: {why}", hint="compile the spec again") from None
+    checked(manifest, described)
+    found: Callable | Operators = discover.find(manifest["runtime"], environment()["runtime_path"]).load(path, manifest)
     return found
 
 
@@ -93,15 +102,3 @@ def warn(diagnostic: Diagnostic) -> None:
     while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename).startswith(own):
         frame, level = frame.f_back, level + 1
     warnings.warn(f"{diagnostic.code}: {diagnostic.message}{hint}", CatenWarning, stacklevel=level + 1)
-
-
-def _word(value: Any) -> str:
-    """A value of `config` as --config spells it."""
-    return str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def _binds(sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    for name, value in sizes.items():
-        if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 0:
-            raise UsageError(Diagnostic("E668", f"sizes: {name} must be an integer from 0 on, not {value!r}"))
-    return tuple([(name, value.__index__()) for name, value in sizes.items()])

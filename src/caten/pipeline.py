@@ -20,6 +20,7 @@ from .core.expr import Var, index
 from .core.node import substitute
 from .core.program import At, Bind, Config, Lines, Opt, Program, Scalar, Schedule, Size, Source, Target, Unchecked, resolve
 from .core.text import flat, form_of, parse, place_in, read, read_forms, show
+from .echo import escape, escape_lines
 from .errors import CatenError, Diagnostic, NothingMatched, Place, UsageError, did_you_mean, error
 from .frontend import spec
 from .frontend.op import OpProgram
@@ -250,7 +251,7 @@ def advance(program: Program, to: str, options: Options, warn: records.Warn = ig
         elif options.verify or last:
             program, since = _verified(program, since, options, warn), []
         if options.debug >= 4 or (options.debug == 3 and (last or todo[n + 1].to != step.to)):
-            print(f"; after {step.name}\n{show(program)}", file=sys.stderr)
+            print(f"; after {step.name}\n{escape_lines(show(program))}", file=sys.stderr)
     return program
 
 
@@ -310,7 +311,7 @@ def recalled(program: Program, options: Options, warn: records.Warn = ignore) ->
         return program
     record = records.find(records.key(program, runtime_for([program], options)), *record_places(program, options), warn)
     if options.debug >= 1:
-        said = "no record of caten tune, scheduled as at -O2" if record is None else f"the schedule that caten tune found on {record.date}"
+        said = "no record of caten tune, scheduled as at -O2" if record is None else f"the schedule that caten tune found on {escape(record.date)}"
         print(f"caten: {program.name}: {said}", file=sys.stderr)
     if record is None:
         return program
@@ -418,7 +419,7 @@ def render(programs: Sequence[Program], options: Options, warn: records.Warn = i
     with timed("render", options):
         text = trust.answered(runtime, "render", runtime.render(*loops), str)
     if options.debug >= 2:
-        print(text, file=sys.stderr)
+        print(escape_lines(text), file=sys.stderr)
     return text
 
 

@@ -217,3 +217,48 @@ def test_an_interrupt_that_the_parent_ignores_is_ignored(folder: Path) -> None:
     code = "import os, signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nimport caten.cli.main\nos.kill(os.getpid(), signal.SIGINT)\nprint('on')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "on\n")
+
+
+LONG = "x" * 5000
+
+
+@pytest.mark.parametrize("arguments", [(LONG,), ("compile", LONG), ("check", LONG), ("run", "axpy.toml", f"x={LONG}"), (f"@{LONG}",), ("axpy.toml", "-r", f"{LONG}.py"),
+                                       ("axpy.toml", "-s", LONG), ("bench", "--compare", LONG, LONG), ("tune", "--merge", LONG), (f"--{LONG}",),
+                                       ("axpy.toml", f"--print={LONG}"), ("explain", LONG), ("axpy.toml", "--test", f"N={'2' * 5000}"), ("axpy.toml", f"-DN={'2' * 5000}")])
+def test_no_argument_is_too_long_to_be_refused(caten: Any, arguments: tuple[str, ...]) -> None:
+    result = caten(*arguments)
+    assert result.code == 2, result.err[:500]
+    assert len(result.err) < 7000
+    assert "E940" not in result.err
+    assert max(map(len, result.err.splitlines())) < 1200
+
+
+@pytest.mark.parametrize("name", ["a\nb.toml", "\x1b[2J.toml", "\x9b2J.toml", "\u202egnp.toml"])
+@pytest.mark.parametrize("command", ["parse", "check", "build", "fmt", "test", "bench", "tune"])
+def test_a_hostile_name_is_escaped(caten: Any, folder: Path, command: str, name: str) -> None:
+    for content in (None, "x = ", "{}"):
+        if content is not None:
+            (folder / name).write_text(content)
+        result = caten(command, name)
+        assert result.code in (1, 2)
+        assert "E940" not in result.err
+        assert not {"\x1b", "\x9b", "\u202e"} & set(result.err + result.out)
+
+
+@pytest.mark.parametrize(("arguments", "said"), [(("tune", "--merge", "a.json"), "E932"), (("bench", "--compare", "a.json", "a.json"), "E931"), (("report", "merge", "a.json"), "E850")])
+def test_documents_of_no_end_or_of_no_sense_are_refused(caten: Any, folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    for text in ("[" * 100_000, '{"schema_version": 1e999}', "9" * 5000, '{"\\u001b[2J": 1, "\\u001b[2J": 2}', "\ufeff{}"):
+        (folder / "a.json").write_text(text, "utf-8")
+        result = caten(*arguments)
+        assert result.code in (1, 2)
+        assert said in result.err
+        assert "\x1b" not in result.err
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "1e400", "0", "-1", "1e9", "2" * 5000, "x", ""])
+@pytest.mark.parametrize("arguments", [("tune", "axpy.toml", "--budget"), ("axpy.toml", "--cc-timeout"), ("bench", "axpy.toml", "--batch"),
+                                       ("test-runtime", "--timeout")])
+def test_a_time_that_is_never_over_is_refused(caten: Any, arguments: tuple[str, ...], seconds: str) -> None:
+    result = caten(*arguments, seconds)
+    assert result.code == 2
+    assert "E900" in result.err

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from caten.cli.diagnostics import Reporter, escape, lines_of, wants_colour
+from caten.cli.diagnostics import Reporter, lines_of, wants_colour
+from caten.echo import escape
 from caten.errors import Diagnostic, Place
 
 BODY = "      (incf (aref C i j) (* (aref A i p) (aref B p q))))))"

@@ -1,6 +1,7 @@
 """Two files of results: what became slower or faster beyond its interval."""
 from __future__ import annotations
 
+from ..echo import escape
 from ..errors import Diagnostic, NothingMatched
 from ..frozen import frozen
 from .results import Results, Row, spelled
@@ -44,4 +45,5 @@ def report(old: Results, new: Results) -> list[str]:
              if old.machine.get(name) != new.machine.get(name)]
     found = changes(old, new)
     alone = len(old.rows) + len(new.rows) - 2 * len([row for row in new.rows if row.key in known])
-    return [*lines, *[change.line for change in found], *([f"{alone} measurements are in one of the files only"] if alone else [])]
+    lines += [*[change.line for change in found], *([f"{alone} measurements are in one of the files only"] if alone else [])]
+    return [escape(line) for line in lines]

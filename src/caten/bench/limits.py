@@ -54,7 +54,7 @@ class Limits:
 
 
 def limits_from(json: dict[str, Any]) -> Limits:
-    """What `as_json` wrote. KeyError, TypeError or ValueError where it is something else."""
+    """What `as_json` wrote."""
     return Limits(int(json["threads"]), *[float(json[n]) for n in ("flops", "read", "copy", "triad")])
 
 

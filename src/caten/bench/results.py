@@ -7,6 +7,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from ..documents import Malformed
+from ..documents import read as read_document
 from ..errors import Diagnostic, UsageError
 from ..frozen import frozen
 from . import statistics
@@ -14,6 +16,25 @@ from .limits import Limits, limits_from
 from .statistics import Estimate
 
 SCHEMA_VERSION = 1
+MOST = 1e30                               # of any figure: with greater ones arithmetic would end in infinity
+_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": MOST}
+_POSITIVE: dict[str, Any] = {"type": "number", "minimum": 1 / MOST, "maximum": MOST}
+_TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+SCHEMA: dict[str, Any] = _object(
+    schema_version={"const": SCHEMA_VERSION},
+    machine={"type": "object", "additionalProperties": {"type": ["string", "number"]}},
+    limits={"oneOf": [{"type": "null"}, _object(threads={"type": "integer", "minimum": 1}, flops=_POSITIVE, read=_POSITIVE, copy=_POSITIVE,
+                                                triad=_POSITIVE)]},
+    rows={"type": "array", "items": _object(
+        op={"type": "string"}, runtime={"type": "string"}, sizes={"type": "object", "additionalProperties": {"type": "number"}},
+        seconds=_object(value=_POSITIVE, low=_POSITIVE, high=_POSITIVE), flops=_COUNT, bytes=_COUNT, samples={"type": "array", "items": _POSITIVE},
+        clean=_COUNT, taken=_COUNT, compiler={"type": "string"}, flags=_TEXTS)})
 
 
 @frozen
@@ -69,26 +90,19 @@ class Results:
 def read(path: str) -> Results:
     """The results in a file. UsageError E902 where it cannot be read, E931 where it is something else."""
     try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        reason = getattr(problem, "strerror", None) or "it is not UTF-8 text"
-        raise UsageError(Diagnostic("E902", f"cannot read {path}: {reason}")) from None
-    try:
-        document = json.loads(text)
-        if document["schema_version"] != SCHEMA_VERSION:
-            raise ValueError(f"it has the version {document['schema_version']}, this caten reads {SCHEMA_VERSION}")
-        limits = document["limits"]
-        return Results(tuple([_row(row) for row in document["rows"]]), dict(document["machine"]), limits_from(limits) if limits else None)
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        reason = f"it lacks {problem}" if isinstance(problem, KeyError) else str(problem)
-        raise UsageError(Diagnostic("E931", f"{path} holds no results of caten bench: {reason}",
+        document = read_document(Path(path), SCHEMA)
+    except OSError as problem:
+        raise UsageError(Diagnostic("E902", f"cannot read {path}: {problem.strerror}")) from None
+    except Malformed as problem:
+        raise UsageError(Diagnostic("E931", f"{path} holds no results of caten bench: {problem}",
                                     hint="caten bench --json FILE writes them")) from None
+    limits = document["limits"]
+    return Results(tuple([_row(row) for row in document["rows"]]), document["machine"], limits_from(limits) if limits else None)
 
 
 def _row(json: dict[str, Any]) -> Row:
-    return Row(str(json["op"]), str(json["runtime"]), dict(json["sizes"]), statistics.estimate_from(json["seconds"]), int(json["flops"]),
-               int(json["bytes"]), tuple([float(s) for s in json["samples"]]), int(json["clean"]), int(json["taken"]), str(json["compiler"]),
-               tuple([str(f) for f in json["flags"]]))
+    return Row(json["op"], json["runtime"], json["sizes"], statistics.estimate_from(json["seconds"]), json["flops"], json["bytes"],
+               tuple([float(s) for s in json["samples"]]), json["clean"], json["taken"], json["compiler"], tuple(json["flags"]))
 
 
 def table(results: Results) -> list[str]:

@@ -29,7 +29,7 @@ class Estimate:
 
 
 def estimate_from(json: dict[str, Any]) -> Estimate:
-    """What `as_json` wrote. KeyError, TypeError or ValueError where it is something else."""
+    """What `as_json` wrote."""
     return Estimate(float(json["value"]), float(json["low"]), float(json["high"]))
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ _ARGUMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.+)\Z", re.DOTALL)
 
 def split(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
     """Specs and `NAME=VALUE` arguments. A file whose name looks like an argument is a spec."""
-    matches = [(w, m) for w in words if (m := _ARGUMENT.match(w)) and not Path(w).is_file()]
+    matches = [(w, m) for w in words if (m := _ARGUMENT.match(w)) and not os.path.isfile(w)]
     names = [m["name"] for _, m in matches]
     if (twice := next((n for n in names if names.count(n) > 1), None)) is not None:
         raise UsageError(Diagnostic("E913", f"{twice} is given twice"))

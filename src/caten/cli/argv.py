@@ -1,6 +1,7 @@
 """The raw command line, made ready for click: @file expanded, gcc's spellings of single-dash options taken apart."""
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def _is_number(word: str) -> bool:
 def _expand(argv: Iterable[str], depth: int) -> Iterator[str]:
     """Replace every `@file` by the words in it. An `@name` that is no file stays as it is, as in gcc."""
     for word in argv:
-        if not word.startswith("@") or len(word) == 1 or not Path(word[1:]).is_file():
+        if not word.startswith("@") or len(word) == 1 or not os.path.isfile(word[1:]):
             yield word
             continue
         if depth >= MAX_RESPONSE_DEPTH:

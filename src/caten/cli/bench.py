@@ -17,7 +17,7 @@ from ..options import Options
 from ..testing.settings import read_settings
 from .files import STDOUT, write
 from .inputs import as_written, sources
-from .options import GroupedCommand, GroupedOption, Request, compiles
+from .options import GroupedCommand, GroupedOption, Request, Seconds, compiles
 from .production import Production
 from .progress import shown
 
@@ -35,7 +35,7 @@ Examples:
 @_option("--sizes", "given", multiple=True, metavar="M=100,A=2.0",
               help="Measure at these sizes; may be repeated. Without it [bench.sizes], or the greatest test case.")
 @_option("--rounds", type=click.IntRange(min=LEAST_ROUNDS), default=11, show_default=True, metavar="N", help="Samples of each time.")
-@_option("--batch", type=click.FloatRange(min=0, min_open=True), default=timing.BATCH, show_default=True, metavar="SECONDS",
+@_option("--batch", type=Seconds(), default=timing.BATCH, show_default=True, metavar="SECONDS",
               help="How long one sample takes: as many calls as fit.")
 @_option("--retakes", type=click.IntRange(min=0), default=2, show_default=True, metavar="N",
               help="How often a sample is taken again during which others used the CPU.")

@@ -5,9 +5,9 @@ import click
 
 from .. import pipeline
 from ..core.program import Check, Ensure, Program
+from ..echo import escape
 from ..errors import CatenError
 from ..testing.lambda_text import check_reference
-from .diagnostics import escape
 from .files import STDOUT, write
 from .inputs import combined, load, sources
 from .options import GroupedCommand, Request, compiles

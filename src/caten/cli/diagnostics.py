@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import IO
 
+from ..echo import escape
 from ..errors import CatenError, Diagnostic, Place
 from ..frozen import frozen
 
 FORMATS = ("text", "json", "sarif", "github")
 MAX_LINE = 150                    # characters of a source line that are shown
+MAX_MESSAGE = 1000                # characters of a line of a message
 MAX_KEPT = 4096                   # characters of one that is read again from its file
 MAX_READ = 1 << 24                # bytes of that file
 COLOURS = {"error": "bold red", "warning": "bold magenta", "note": "bold cyan", "hint": "bold green", "place": "bold", "code": "dim"}
@@ -71,18 +73,9 @@ class Reporter:
                 print(text, file=sys.stderr)
 
 
-def escape(text: str) -> str:
-    """Text that was not written by us, safe on a terminal: control, format and bidirectional characters become \\xNN or \\uNNNN."""
-    return "".join([c if c == "\t" or not _is_hazardous(c) else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in text])
-
-
-def _is_hazardous(c: str) -> bool:
-    return unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
-
-
 def lines_of(d: Diagnostic) -> list[Pieces]:
     """`gemm.toml:8:17: error: message [E123]`, the source line and its caret, notes, hint."""
-    head: Pieces = [*_prefix(d.place), (d.severity, f"{d.severity}: "), ("", _indented(d.message)), ("code", f" [{d.code}]")]
+    head: Pieces = [*_prefix(d.place), (d.severity, f"{d.severity}: "), ("", _indented(d.message, MAX_MESSAGE)), ("code", f" [{d.code}]")]
     out = [head, *_excerpt(d.place)]
     for text, place in d.notes:
         out.append([*(_prefix(place) if place else [("", "  ")]), ("note", "note: "), ("", _indented(text))])
@@ -92,9 +85,9 @@ def lines_of(d: Diagnostic) -> list[Pieces]:
     return out
 
 
-def _indented(text: str) -> str:
-    """A message of several lines keeps them, each escaped by itself."""
-    return "\n    ".join([escape(line) for line in text.split("\n")])
+def _indented(text: str, most: int = 1 << 20) -> str:
+    """A message of several lines keeps them, each escaped by itself, and cut where it repeats a text that is too long to be read."""
+    return "\n    ".join([escape(line[:most]) + "…" * (len(line) > most) for line in text.split("\n")])
 
 
 def _prefix(place: Place | None) -> Pieces:

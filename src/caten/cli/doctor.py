@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from .. import __version__
+from ..echo import escape
 from ..errors import CatenError
 from ..options import environment
 from ..runtime import cpu, discover
@@ -18,7 +19,6 @@ from ..runtime.protocol import Host
 from ..runtime.toolchain import Compiler, candidates, choose, has_openmp, version
 from ..runtime.trust import why_unavailable
 from .cache import size
-from .diagnostics import escape
 from .files import STDOUT, write
 
 PACKAGES = ("numpy", "ml_dtypes", "islpy", "cffi", "click", "rich", "tomli", "platformdirs", "ziglang", "intel-openmp")

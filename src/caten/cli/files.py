@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from ..echo import escape_lines
 from ..errors import CatenError, error
 
 STDOUT = "-"
@@ -20,7 +21,7 @@ def unwritable(path: str, problem: OSError) -> CatenError:
 
 def write(path: str, content: str | bytes, mode: int = 0o644) -> None:
     """Write to a temporary file beside `path` and rename it; `-` is stdout, and a device or pipe is written to directly."""
-    data = content.encode() if isinstance(content, str) else content
+    data = content.encode(errors="surrogateescape") if isinstance(content, str) else content      # names of files may be no UTF-8
     if path == STDOUT:
         return _to_stdout(data)
     target = Path(path)
@@ -52,6 +53,8 @@ def _to_stdout(data: bytes) -> None:
     """Bytes to stdout. A closed pipe is the caller's matter; a full disk behind a redirection is a diagnostic."""
     try:
         sys.stdout.flush()
+        if sys.stdout.isatty():                               # texts of others are in what we print: their control characters stay theirs
+            data = escape_lines(data.decode(errors="replace")).encode()
         buffer = getattr(sys.stdout, "buffer", None)
         if buffer is None:                                    # stdout was replaced by a text stream
             sys.stdout.write(data.decode())

@@ -6,11 +6,11 @@ import difflib
 import click
 
 from ..core.text import read_forms
+from ..echo import escape
 from ..errors import CatenError, Diagnostic, UsageError
 from ..frontend import layout
 from ..frontend.files import SpecText, read_file
 from ..frontend.spec import parse
-from .diagnostics import escape
 from .files import STDOUT, write
 from .inputs import combined
 from .options import Files

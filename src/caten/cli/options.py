@@ -55,6 +55,19 @@ class Request:
         self.reporter.show([warning])
 
 
+class Seconds(click.FloatRange):
+    """A time above 0, up to a day: what is infinite or no number would never be over."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True, max=86400.0)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if seconds != seconds:
+            self.fail(f"{value} is no time", param, ctx)
+        return seconds
+
+
 class GroupedOption(click.Option):
     """An option that `--help` lists under a heading."""
 
@@ -136,7 +149,7 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
 TOOLS: tuple[Callable[[Any], Any], ...] = (
     _option(MACHINE, "-l", "libraries", multiple=True, metavar="NAME", help="Link this library, too."),
     _option(MACHINE, "-L", "library_dirs", multiple=True, metavar="DIR", help="Where libraries are looked for, too."),
-    _option(MACHINE, "--cc-timeout", type=click.FloatRange(min=0, min_open=True), default=CC_TIMEOUT, show_default=True, metavar="SECONDS",
+    _option(MACHINE, "--cc-timeout", type=Seconds(), default=CC_TIMEOUT, show_default=True, metavar="SECONDS",
             help="The time limit of one run of the host compiler."),
     _flag(MACHINE, "--no-cache", help="Neither read nor write the cache of compiled libraries."),
     _flag(REPORT, "-v", "verbose", help="Show the commands that are run, on stderr."),

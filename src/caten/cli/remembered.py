@@ -18,12 +18,20 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from .. import documents
 from ..options import Options
 from ..runtime import cache
 from .files import STDOUT
 from .options import Request
 
 LISTING = "products.json"
+SCHEMA: dict[str, Any] = {
+    "type": "object", "required": ["products", "dependencies"],
+    "properties": {
+        "products": {"type": "array", "items": {
+            "type": "object", "required": ["file", "path", "mode"],
+            "properties": {"file": {"type": "string", "pattern": "^[0-9]+$"}, "path": {"type": "string"}, "mode": {"type": "integer"}}}},
+        "dependencies": {"type": "object", "additionalProperties": {"type": "string"}}}}
 PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -39,17 +47,20 @@ class Remembered:
         """Only plain builds of files: nothing printed, run, or read from stdin."""
         r = self.request
         plain = r.test is None and r.depfile is None and r.options.debug == 0 and not (r.verbose or r.dry_run or r.prints)
-        return plain and r.options.use_cache and bool(r.inputs) and all(name != STDOUT and Path(name).is_file() for name in r.inputs)
+        return plain and r.options.use_cache and bool(r.inputs) and all(name != STDOUT and os.path.isfile(name) for name in r.inputs)
 
     def find(self) -> dict[str, tuple[bytes, int]] | None:
         """Path -> (content, mode) of every product; None where this build is new."""
         if self.name is None or (entry := self.store.find(self.name)) is None:
             return None
-        listing: dict[str, Any] = json.loads((entry / LISTING).read_text())
-        if any(_hash(path) != expected for path, expected in listing["dependencies"].items()):
+        try:
+            listing = documents.read(entry / LISTING, SCHEMA)
+        except documents.Malformed:
+            listing = None
+        if listing is None or any(_hash(path) != expected for path, expected in listing["dependencies"].items()):
             self.store.forget(self.name)
             return None
-        return {path: ((entry / file).read_bytes(), mode) for file, path, mode in listing["products"]}
+        return {row["path"]: ((entry / row["file"]).read_bytes(), row["mode"]) for row in listing["products"]}
 
     def keep(self, products: Mapping[str, tuple[bytes, int]], dependencies: Iterable[str]) -> None:
         """Remember what was made from these files, unless some of it went elsewhere than into files."""
@@ -60,7 +71,7 @@ class Remembered:
             listing = []
             for n, (path, (content, mode)) in enumerate(products.items()):
                 (folder / str(n)).write_bytes(content)
-                listing.append([str(n), path, mode])
+                listing.append({"file": str(n), "path": path, "mode": mode})
             (folder / LISTING).write_text(json.dumps({"products": listing, "dependencies": {path: _hash(path) for path in dependencies}}))
         with contextlib.suppress(OSError):                                         # no room: then it is made again next time
             self.store.fetch(self.name, make)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import click
 
 from ..conformance import compare, record
+from ..echo import escape_lines
 from .files import STDOUT, write
 
 EXAMPLES = """\b
@@ -18,4 +19,4 @@ Examples:
 @click.option("-o", "--output", default=STDOUT, metavar="FILE", help="Where the table is written; without it stdout.")
 def command(action: str, files: tuple[str, ...], output: str) -> None:
     """Put the records of several runtimes side by side, in one Markdown table (merge)."""
-    write(output, compare.merged([record.read(name) for name in files]))
+    write(output, escape_lines(compare.merged([record.read(name) for name in files])))

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import click
 
+from ..echo import escape
 from ..options import environment
 from ..runtime import discover
 from ..runtime.discover import Listed
 from ..runtime.trust import why_unavailable
-from .diagnostics import escape
 from .files import STDOUT, write
 
 EXAMPLES = """\b

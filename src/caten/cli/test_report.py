@@ -5,10 +5,10 @@ import shlex
 from collections.abc import Mapping
 
 from ..build import Built
+from ..echo import escape
 from ..render.header import declarations, parameter_names
 from ..runtime.manifest import Manifest, operators
 from ..testing import runner
-from .diagnostics import escape
 from .files import STDOUT, write
 from .production import Production
 from .products import Plan

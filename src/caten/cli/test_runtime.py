@@ -18,7 +18,7 @@ from ..errors import Diagnostic, NothingMatched, ToolError, UsageError
 from ..options import Options, environment
 from ..runtime import discover, trust
 from .files import STDOUT, write
-from .options import CC_TIMEOUT, GroupedCommand, GroupedOption
+from .options import CC_TIMEOUT, GroupedCommand, GroupedOption, Seconds
 from .progress import shown
 from .settings import read_config
 
@@ -46,7 +46,7 @@ Examples:
          help="The seed of the inputs.")
 @_option("--jobs", type=click.IntRange(min=1), default=None, metavar="N", group="How",
          help="How many processes compile and judge at a time; by default as many as there are processors.")
-@_option("--timeout", type=click.FloatRange(min=0, min_open=True), default=SECONDS, show_default=True, metavar="SECONDS", group="How",
+@_option("--timeout", type=Seconds(), default=SECONDS, show_default=True, metavar="SECONDS", group="How",
          help="The time limit of one call.")
 @_option("--no-cache", is_flag=True, group="How", help="Neither read nor write the cache of compiled libraries.")
 @_option("-o", "--output", default=".", metavar="DIR", group="Output", help="The folder of the reports.")

@@ -20,7 +20,7 @@ from ..tune import tuning
 from ..tune.tuning import Outcome
 from .files import STDOUT, write
 from .inputs import as_written, sources
-from .options import GroupedCommand, GroupedOption, Request, compiles
+from .options import GroupedCommand, GroupedOption, Request, Seconds, compiles
 from .production import Production
 from .progress import shown
 
@@ -39,7 +39,7 @@ A minute for each operator, which is the default, finds more than these two seco
 
 
 @click.command("tune", cls=GroupedCommand, epilog=EXAMPLES)
-@_option("--budget", type=click.FloatRange(min=0, min_open=True), default=BUDGET, show_default=True, metavar="SECONDS",
+@_option("--budget", type=Seconds(), default=BUDGET, show_default=True, metavar="SECONDS",
          help="How long to search, for each operator.")
 @_option("--sizes", "given", multiple=True, metavar="M=100,A=2.0",
          help="Tune for these sizes; may be repeated. Without it for those of [bench.sizes], or the greatest test case.")

@@ -122,6 +122,32 @@ class Node(metaclass=NodeMeta):
             yield node
             stack.extend(reversed(node.children))
 
+    @property
+    def written_out(self) -> int:
+        """How many nodes `walk` visits, and a text holds: what is shared counts each time. Computed once for a node."""
+        stack: list[Node] = [self]
+        while stack:
+            own = stack[-1].__dict__
+            if "_size" not in own and (unknown := [c for c in stack[-1].children if "_size" not in c.__dict__]):
+                stack.extend(unknown)
+                continue
+            own["_size"] = 1 + sum([c.__dict__["_size"] for c in stack.pop().children])
+        size: int = self.__dict__["_size"]
+        return size
+
+    @property
+    def depth(self) -> int:
+        """How many nodes are inside each other, this one included. Computed once for a node."""
+        stack: list[Node] = [self]
+        while stack:
+            own = stack[-1].__dict__
+            if "_depth" not in own and (unknown := [c for c in stack[-1].children if "_depth" not in c.__dict__]):
+                stack.extend(unknown)
+                continue
+            own["_depth"] = 1 + max([c.__dict__["_depth"] for c in stack.pop().children], default=0)
+        depth: int = self.__dict__["_depth"]
+        return depth
+
     def unique(self) -> Iterator[Node]:
         """Every distinct node below and this one, parents first."""
         seen, stack = {self}, [self]

@@ -32,6 +32,7 @@ class Lowered:
     stmts: tuple[Stmt, ...]
     positions: tuple[At, ...]
     requirements: tuple[Expr, ...]
+    inlined: int = 0                  # statements of callees
 
 
 def lower_body(composite: Composite, lookup: Lookup) -> Lowered:
@@ -59,7 +60,7 @@ def lower_forms(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, sco
     if problems := list(work.diagnostics) or unset_outputs(composite, work, stmts):
         raise CatenError(*problems)
     stmts = rounded_once(stmts, {t.name: t.shape for t in composite.tensors}, work.names, work.positions)
-    return Lowered(stmts, tuple(work.positions.values()), tuple(work.requirements))
+    return Lowered(stmts, tuple(work.positions.values()), tuple(work.requirements), work.inlined)
 
 
 def check_nesting(composite: Composite, forms: Sequence[Sexp]) -> None:

@@ -41,7 +41,8 @@ def inline_call(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
             inner.declare(formal.name, binding)
     _check_overlap(f, callee, passed)
     for name, extent in unify_sizes(f, callee, passed, form).items():
-        inner.declare(name, Number(Value(WEAK_INT, form.pos, expr=extent), "size"))
+        f.typing.check_extent(extent.depth, extent.written_out, form.pos)
+        inner.declare(name, Number(Value(WEAK_INT, form.pos, extent.depth, extent.written_out, expr=extent), "size"))
     spot = callee.where
     frame = replace(f.deeper(form.pos), spot=spot, typing=Typing(spot, weak_float(callee.tensors)), path=(*f.path, form.pos),
                     callers=(*f.callers, callee.name), called_at=f.called_at or f.spot(form.pos))

@@ -23,6 +23,8 @@ from .files import shown
 
 LARGEST = 1 << 62              # of a number in a signature; sums and products of sizes stay far below 2^63
 MAX_DEPTH = 64                 # nesting of parentheses
+MAX_OPERATORS = 64             # nesting of operators; `a + b + c` is two
+MAX_FACTORS = 32               # of one product: an array has no more axes
 MAX_TEXT = 1 << 16             # characters of one declaration or condition
 
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "floordiv": "floordiv", "//": "floordiv", "mod": "mod", "%": "mod", "max": "max", "min": "min"}
@@ -250,7 +252,12 @@ def apply(fn: str, args: list[Expr], place: Place) -> Expr:
 
 def _fold(fn: str, x: Expr, y: Expr, place: Place) -> Expr:
     if not (isinstance(x, Const) and isinstance(y, Const)):
-        return Op(fn, (x, y))
+        made = Op(fn, (x, y))
+        limit = MAX_FACTORS if fn == "mul" else MAX_OPERATORS
+        if made.depth > limit:
+            raise error("E239", f"this arithmetic nests deeper than {limit} {'factors' if fn == 'mul' else 'operators'}", place,
+                        hint="a sum or product of many parts nests, too: name a part of it, (where K = …)")
+        return made
     a, b = int(x.value), int(y.value)
     value = {"add": lambda: a + b, "sub": lambda: a - b, "mul": lambda: a * b, "floordiv": lambda: a // b if b else 0,
              "mod": lambda: a % b if b else 0, "max": lambda: max(a, b), "min": lambda: min(a, b)}[fn]()

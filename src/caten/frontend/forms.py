@@ -45,6 +45,7 @@ def sequence(f: Frame, forms: Sequence[Sexp], scope: Scope) -> tuple[Stmt, ...]:
             break
         try:
             f.work.count += 1
+            f.work.inlined += len(f.callers) > 1
             if f.work.count == MAX_STATEMENTS + 1:
                 f.fail("E239", f"more than {MAX_STATEMENTS} statements in one body", form.pos, "write loops over them, or several composites")
             if f.work.count > MAX_STATEMENTS:

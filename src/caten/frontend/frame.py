@@ -47,6 +47,7 @@ class Work:
     unset: dict[Aref, Diagnostic] = field(default_factory=dict)
     calls: int = 0
     count: int = 0
+    inlined: int = 0                                           # of these, those of callees
 
 
 @frozen

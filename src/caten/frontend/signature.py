@@ -22,6 +22,8 @@ from .files import shown
 
 MAX_RANK = 32
 MAX_TENSORS = 256
+MAX_SIZES = 1000
+MAX_CONDITIONS = 256           # that a person wrote
 MAX_SIZE = 1 << 40
 MAX_NAME = 64                  # characters: names become parts of symbols and file names
 CONSTANTS = ("inf", "nan", "true", "false", "nil", "pi")
@@ -173,6 +175,8 @@ class _Reader:
                         hint=f"write (- {written.replace('-', ' ', 1)}), or rename the size")
         name = identifier(written, place)
         known, first = self.sizes.setdefault(fold(name), (name, place))
+        if len(self.sizes) > MAX_SIZES:
+            raise error("E120", f"more than {MAX_SIZES} sizes", place)
         if known != name:
             raise error("E107", f"the sizes '{known}' and '{name}' are the same name in a body", place, hint="spell a size in one way",
                         notes=(("first written here", first),))
@@ -221,7 +225,7 @@ class _Reader:
         for cursor, start in self.pending:
             cursor.i, cursor.variable = start, self.value
             self.attempt(lambda cursor=cursor: cursor.conditions(until=")"), cursor.place)   # type: ignore[misc]   # bound per iteration
-        for written in requirements:
+        for written in requirements[:MAX_CONDITIONS + 1]:
             self.attempt(partial(parse_conditions, written.text, written.where, self.value), written.place)
 
     def attempt(self, conditions: Callable[[], list[Expr]], place: Place) -> None:
@@ -229,6 +233,8 @@ class _Reader:
             found = conditions()
             self.conditions.extend(found)
             self.positions = dict.fromkeys(found, place) | self.positions
+            if len(self.positions) > MAX_CONDITIONS:
+                raise error("E120", f"more than {MAX_CONDITIONS} conditions", place)
         except CatenError as refusal:
             self.problems.extend(refusal.diagnostics)
 

@@ -13,7 +13,7 @@ from ..core.program import Buffer, Doc, Outputs, Require, Scalar, Signature, Siz
 from ..errors import CatenError, Diagnostic, Place, error
 from ..options import Options
 from . import form, schema, sections
-from .body import lower_body
+from .body import Lowered, lower_body
 from .composite import Composite, Declared, Refused, fold
 from .files import SpecText, check_text, decode, inside, read_file, shown
 from .locate import Locations, Path, locate
@@ -23,6 +23,7 @@ from .signature import Written, declare, identifier
 __all__ = ["SpecText", "composites", "decode", "load", "read_file"]
 
 T = TypeVar("T")
+MAX_INLINED = 10_000                                       # statements that calls bring into the bodies of one file
 PARTS = ("implementation", "test", "bench", "schedule")    # the sections that belong to one composite
 
 
@@ -33,8 +34,17 @@ def load(source: SpecText, options: Options) -> list[OpProgram]:
         own = specs.read(source)
     except Refused as refusal:
         raise CatenError(*refusal.diagnostics, *_faults_of_bodies(specs, refusal)) from None
-    lookup = specs.lookup_in(own)
-    return gather(lambda one: _program(one, lookup), own)
+    lookup, inlined = specs.lookup_in(own), 0
+
+    def program(composite: Composite) -> OpProgram:
+        nonlocal inlined
+        if inlined > MAX_INLINED:
+            raise error("E239", f"calls bring more than {MAX_INLINED} statements into the bodies of this file", composite.name_place,
+                        hint="each body that calls others holds their statements: divide the file")
+        lowered = lower_body(composite, lookup)
+        inlined += lowered.inlined
+        return _program(composite, lowered)
+    return gather(program, own)
 
 
 def _faults_of_bodies(specs: _Specs, refusal: Refused) -> list[Diagnostic]:
@@ -50,7 +60,7 @@ def _faults_of_bodies(specs: _Specs, refusal: Refused) -> list[Diagnostic]:
             missing.append(name)
             raise CatenError()                                  # its own refusal is reported
         try:
-            _program(composite, lookup)
+            lower_body(composite, lookup)
         except CatenError as problem:
             problems += [d for d in problem.diagnostics if not missing or d.code not in ("E227", "E228")]      # the call might set them
     return problems
@@ -61,7 +71,7 @@ def dependencies(source: SpecText, options: Options) -> list[FilePath]:
     specs = _Specs(options)
     own = specs.read(source)
     lookup = specs.lookup_in(own)
-    gather(lambda one: _program(one, lookup), own)
+    gather(lambda one: lower_body(one, lookup), own)
     return list(specs.known)
 
 
@@ -246,9 +256,8 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
                      table.get("documentation", "").strip(), (*facts, *sections.positions(signature)))
 
 
-def _program(composite: Composite, lookup: Callable[[str], Composite | None]) -> OpProgram:
-    """The op program of a composite."""
-    lowered = lower_body(composite, lookup)
+def _program(composite: Composite, lowered: Lowered) -> OpProgram:
+    """The op program of a composite and its body."""
     clauses: list[Node] = [Doc(composite.doc)] if composite.doc else []
     clauses += [Source(composite.file), Signature(tuple(t.text for t in composite.tensors)), Outputs(composite.outputs)]
     clauses += [parameter(t) for t in composite.tensors]

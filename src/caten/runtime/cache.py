@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from .. import documents
 from ..errors import Diagnostic
 from ..frozen import frozen
 
@@ -240,10 +241,10 @@ class Cache:
 def _is_whole(entry: Path) -> bool:
     """Does an entry hold exactly the files that it should, with their hashes?"""
     try:
-        expected = json.loads((entry / HASHES).read_text("utf-8"))
+        expected = documents.read(entry / HASHES, {"type": "object"})
         names = sorted([p.name for p in entry.iterdir() if p.name != HASHES])
         return sorted(expected) == names and all(_hash(entry / file) == expected[file] for file in expected)
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError):
         return False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -37,7 +38,7 @@ def find(name: str, path: Sequence[str] = ()) -> Runtime:
     """The runtime of a name, or of a file that is given by its path. `path`: the folders of CATEN_RUNTIME_PATH. UsageError E602 (unknown), E603
     (broken), E604 (another version of the protocol)."""
     if name.endswith(".py") or "/" in name or "\\" in name:
-        if not Path(name).is_file():
+        if not os.path.isfile(name):              # unlike Path.is_file, it says no to a name that is too long
             raise UsageError(Diagnostic("E602", f"there is no runtime file {name}", hint="a name without .py means a runtime that is installed"))
         return _instance(_load(Path(name)), name)
     places = _files(path)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import shutil
 import struct
@@ -16,11 +15,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from .. import documents
 from ..errors import error
 from ..frozen import frozen
 from ..render.names import PYTHON
 from .direct import ATTACH, C_TYPES
-from .manifest import ABI_VERSION, SCHEMA_VERSION, Manifest, operators
+from .manifest import Manifest, checked, known_version, operators
 
 _COMPLEX = "typedef struct { float re, im; } ct_c64; typedef struct { double re, im; } ct_c128;\n"
 _opened: dict[str, tuple[int, ...]] = {}          # path -> the identity of the file that this process has loaded under that path
@@ -98,13 +98,13 @@ def open_library(path: Path, manifest: Mapping[str, Any] | None = None, expected
     handle = _dlopen(ffi, path)
     if manifest is None:
         try:
-            text = ffi.string(ffi.cast("const char *", ffi.addressof(handle, "ct_manifest"))).decode()
-            manifest = json.loads(text)
-        except (AttributeError, ValueError):
+            manifest = documents.parse(ffi.string(ffi.cast("const char *", ffi.addressof(handle, "ct_manifest"))), {"type": "object"})
+        except AttributeError:
             raise error("E663", f"{path} holds no manifest", hint="only libraries that caten compiled can be loaded") from None
-    for key, what, known in (("abi_version", "the calling convention", ABI_VERSION), ("schema_version", "a manifest of version", SCHEMA_VERSION)):
-        if manifest.get(key) != known:
-            raise error("E665", f"{path} has {what} {manifest.get(key)}; this caten knows {known}", hint="compile it again")
+        except ValueError as problem:
+            raise error("E663", f"the manifest in {path} cannot be read: {problem}", hint="compile the spec again") from None
+        checked(manifest, path)
+    known_version(manifest, path)
     _end_threads_before_forks(ffi, handle)
     ops = operators(manifest)
     ffi.cdef("\n".join([f"void {ATTACH}(void **);", *[declaration(op) for op in ops]]))

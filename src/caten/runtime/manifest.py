@@ -9,12 +9,15 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from ..core.expr import Cast, Const, Expr, Op, Var
-from ..core.formula import names, spell
+from ..core.formula import evaluate, formula, names, spell
 from ..core.program import Bind, Buffer, Check, Doc, Ensure, Outputs, Program, Require, Scalar, Schedule, Signature, Size, Target
 from ..core.text import show
+from ..echo import escape
+from ..errors import CatenError, error
 from ..frozen import frozen
 from ..loop.affine import canonical
 from ..loop.statements import LoopProgram
@@ -22,6 +25,7 @@ from ..render import entry
 from ..render.launches import launches
 from ..render.names import exports, symbol
 from ..render.scratch import scratch_bytes
+from ..schemas import fault
 from . import work
 from .protocol import Runtime
 
@@ -60,6 +64,42 @@ def library_manifest(programs: Sequence[LoopProgram], runtime: str, record: Prov
     ops = [operator(p, w, allocates) for p, w in zip(programs, written or programs, strict=True)]
     head: Manifest = {"schema_version": SCHEMA_VERSION, "abi_version": ABI_VERSION}
     return head | ops[0] | shared if len(ops) == 1 else head | {"ops": ops} | shared
+
+
+def known_version(manifest: Mapping[str, Any], origin: Path) -> None:
+    """E665 where a manifest is of another version than this caten knows. `origin`: the file that holds it."""
+    for key, what, known in (("abi_version", "the calling convention", ABI_VERSION), ("schema_version", "a manifest of version", SCHEMA_VERSION)):
+        if manifest.get(key) != known:
+            raise error("E665", f"{origin} has {what} {escape(str(manifest.get(key))[:40])}; this caten knows {known}", hint="compile it again")
+
+
+def checked(manifest: Mapping[str, Any], origin: Path) -> None:
+    """Raises E665 where a manifest from outside is of another version, E663 where it is not what the published schema says or contradicts itself."""
+    known_version(manifest, origin)
+    wrong = fault(manifest, schema()) or next((w for op in operators(manifest) for w in _contradictions(op)), None)
+    if wrong is not None:
+        raise error("E663", f"the manifest of {origin} is damaged: {wrong}", hint="compile the spec again")
+
+
+def _contradictions(op: Mapping[str, Any]) -> Iterator[str]:
+    """What the schema cannot say: names mean one argument, axes agree, formulas are formulas over sizes and scalars."""
+    arguments = [a["name"] for a in op["arguments"]]
+    numbers = [a["name"] for a in op["arguments"] if a["kind"] != "tensor"]
+    written = [a["name"] for a in op["arguments"] if a["kind"] == "tensor" and a["direction"] != "in"]
+    if twice := [name for name in arguments if arguments.count(name) > 1]:
+        yield f"two arguments are called {twice[0]}"
+    if sorted(op["outputs"]) != sorted(written):
+        yield f"the outputs are {', '.join(op['outputs']) or 'none'}, and it writes {', '.join(written) or 'nothing'}"
+    for a in op["arguments"]:
+        if sorted(a["order"]) != list(range(len(a["shape"]))) or len(a["strides"] or a["shape"]) != len(a["shape"]):
+            yield f"the axes of {a['name']} do not agree"
+    texts = [e for a in op["arguments"] for e in (*a["shape"], *(a["strides"] or ()))]
+    for text in (*texts, *op["conditions"], *[e["condition"] for e in op.get("ensures", ())], op["scratch_bytes"]):
+        try:
+            expr = formula(text)
+            evaluate(expr, dict.fromkeys((*numbers, "ct_threads"), 1))
+        except (CatenError, KeyError, TypeError, ArithmeticError, AttributeError):
+            yield f"'{escape(str(text)[:60])}' is no formula over its sizes"
 
 
 def operators(manifest: Mapping[str, Any]) -> list[Manifest]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.dtypes import DTYPES, FORMATS, is_short, rounds_to_infinity, short_bits
+from ..echo import spelled
 from ..errors import CatenError, error
 from .extents import GREATEST_SIZE
 
@@ -19,7 +20,7 @@ def size(name: str, value: Any, op: str) -> int:
     except TypeError:
         raise error("E708", f"{op}: the size {name} must be an integer, not {'None' if value is None else f'a {type(value).__name__}'}") from None
     if not 0 <= number <= GREATEST_SIZE:
-        raise error("E710", f"{op}: the size {name} is {number}; sizes go from 0 to 2^40")
+        raise error("E710", f"{op}: the size {name} is {spelled(number)}; sizes go from 0 to 2^40")
     return number
 
 
@@ -37,7 +38,7 @@ def scalar(argument: Argument, op: str) -> Callable[[Any], Any]:
         except TypeError:
             raise wrong(value, "an integer") from None
         if not dtype.least <= number <= dtype.greatest:
-            raise error("E709", f"{op}: {name} is {number}, outside the range of {dtype.numpy}, {dtype.least} to {dtype.greatest}")
+            raise error("E709", f"{op}: {name} is {spelled(number)}, outside the range of {dtype.numpy}, {dtype.least} to {dtype.greatest}")
         return number
 
     def real(value: Any) -> float:
@@ -64,7 +65,10 @@ def scalar(argument: Argument, op: str) -> Callable[[Any], Any]:
     def pair(value: Any) -> tuple[float, float]:
         if isinstance(value, str | bytes) or not any(hasattr(value, m) for m in ("__complex__", "__float__", "__index__")):
             raise wrong(value, "a complex number")
-        number = complex(value)
+        try:
+            number = complex(value)
+        except OverflowError:
+            raise error("E709", f"{op}: {name} is outside the range of {dtype.numpy}") from None
         return number.real, number.imag
 
     convert: Callable[[Any], Any] = {"int": integer, "uint": integer, "float": short if is_short(dtype.name) else real, "bool": truth,

@@ -17,6 +17,9 @@ from typing import Any
 
 from ..core.program import Ensure, Fact, Unchecked
 from ..core.text import flat, form_of
+from ..documents import Malformed
+from ..documents import read as read_document
+from ..echo import escape
 from ..errors import CatenError, Diagnostic, ToolError, UsageError
 from ..frozen import frozen
 from ..loop.statements import LoopProgram
@@ -28,6 +31,18 @@ FOLDER = "records"                        # in the cache
 SUFFIX = ".tune.json"                     # instead of the spec's
 
 Warn = Callable[[Diagnostic], None]
+
+_WORDS = ("op", "runtime", "config", "cpu", "compiler", "schedule", "date")
+_POSITIVE: dict[str, Any] = {"type": "number", "minimum": 1e-30, "maximum": 1e30}
+_SECONDS: dict[str, Any] = {"type": "array", "items": _POSITIVE}
+SCHEMA: dict[str, Any] = {                # of a collection; a key names a file
+    "type": "object", "required": ["schema_version", "records"],
+    "properties": {"schema_version": {"const": SCHEMA_VERSION}, "records": {"type": "array", "items": {
+        "type": "object", "required": ["key", *_WORDS, "choices", "sizes", "before", "after", "gain"],
+        "properties": {"key": {"type": "string", "pattern": "^[0-9a-f]{64}$"}, **{word: {"type": "string"} for word in _WORDS},
+                       "choices": {"type": "object", "additionalProperties": {"type": "integer"}},
+                       "sizes": {"type": "array", "items": {"type": "object", "additionalProperties": {"type": "number"}}},
+                       "before": _SECONDS, "after": _SECONDS, "gain": _POSITIVE}}}}}
 
 
 @frozen
@@ -54,12 +69,12 @@ class Record:
         """For a person."""
         measured = "; ".join([",".join([f"{n}={v}" for n, v in s.items()]) for s in self.sizes])
         target = f"{self.runtime} {self.config}".strip()
-        return f"{self.key[:12]}  {self.op}  {target}  x{self.gain:.2f}  ({measured})  {self.said}"
+        return escape(f"{self.key[:12]}  {self.op}  {target}  x{self.gain:.2f}  ({measured})  {self.said}")
 
     @property
     def said(self) -> str:
         """The choices in words."""
-        return ", ".join([f"{hole} = {value}" for hole, value in self.choices.items()]) or "the defaults"
+        return escape(", ".join([f"{hole} = {value}" for hole, value in self.choices.items()])) or "the defaults"
 
 
 def key(program: LoopProgram, runtime: Runtime) -> str:
@@ -149,27 +164,18 @@ def write(path: Path, records: Iterable[Record]) -> None:
 def read(path: Path) -> list[Record]:
     """The records of a collection. UsageError E902 where the file cannot be read, E932 where it holds something else."""
     try:
-        document = json.loads(path.read_text("utf-8"))
-        if document["schema_version"] != SCHEMA_VERSION:
-            raise ValueError(f"it has the version {document['schema_version']}, this caten reads {SCHEMA_VERSION}")
-        return [_record(entry) for entry in document["records"]]
+        return [_record(entry) for entry in read_document(path, SCHEMA)["records"]]
     except OSError as problem:
         raise UsageError(Diagnostic("E902", f"cannot read {path}: {problem.strerror}")) from None
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        reason = f"it lacks {problem}" if isinstance(problem, KeyError) else str(problem)
-        raise UsageError(Diagnostic("E932", f"{path} holds no records of caten tune: {reason}",
+    except Malformed as problem:
+        raise UsageError(Diagnostic("E932", f"{path} holds no records of caten tune: {problem}",
                                     hint="caten tune --export FILE writes them")) from None
 
 
 def _record(entry: Mapping[str, Any]) -> Record:
-    """A record from JSON. KeyError, TypeError or ValueError where it is none."""
-    words = {n: entry[n] for n in ("key", "op", "runtime", "config", "cpu", "compiler", "schedule", "date")}
-    if bad := [n for n, v in words.items() if not isinstance(v, str)]:
-        raise ValueError(f"{bad[0]} is no text")
-    if len(words["key"]) != 64 or set(words["key"]) - set("0123456789abcdef"):       # it names a file
-        raise ValueError(f"{words['key'][:80]!r} is no key")
-    choices = {str(hole): int(value) for hole, value in dict(entry["choices"]).items()}
-    return Record(**words, choices=choices, sizes=tuple([dict(s) for s in entry["sizes"]]), before=tuple([float(t) for t in entry["before"]]),
+    """A record from JSON that conforms to the schema."""
+    words = {n: entry[n] for n in _WORDS}
+    return Record(**words, key=entry["key"], choices=entry["choices"], sizes=tuple(entry["sizes"]), before=tuple([float(t) for t in entry["before"]]),
                   after=tuple([float(t) for t in entry["after"]]), gain=float(entry["gain"]))
 
 

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from .. import documents
 from ..errors import Diagnostic, ToolError
 from ..frozen import frozen
 from ..options import same_meaning
@@ -238,8 +239,8 @@ def remembered(host: Host, question: str, ask: Callable[[], bool]) -> bool:
     """The answer to a question about a tool, kept in the cache's folder `probes` under everything that the answer depends on."""
     file = None if host.cache is None else host.cache / "probes" / (hashlib.sha256(question.encode()).hexdigest()[:32] + ".json")
     if file is not None:
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            return bool(json.loads(file.read_text("utf-8"))["answer"])
+        with contextlib.suppress(OSError, ValueError):
+            return bool(documents.read(file, {"type": "object", "required": ["answer"], "properties": {"answer": {"type": "boolean"}}})["answer"])
     answer = ask()
     if file is not None:
         with contextlib.suppress(OSError):

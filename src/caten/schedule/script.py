@@ -7,11 +7,13 @@ from typing import Any
 from ..core.node import Node
 from ..core.program import At, Schedule, Source
 from ..core.text import Form, flat, form_of, place_in, read_forms
+from ..echo import spelled
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 from ..frozen import frozen
 from ..loop.level import verify as verify_program
 from ..loop.statements import LoopProgram
 from . import threads
+from .nests import refusal
 from .primitives.bind import MARKS, bind
 from .primitives.compute_at import compute_at
 from .primitives.contract import contract
@@ -41,6 +43,8 @@ from .primitives.widen import widen
 
 Step = tuple[Any, ...]                # of words, and of conditions as nested tuples of them
 Kind = str | tuple[str, ...]          # of a word: `loop`, `buffer`, `name`, `count`, `loop or count`, `condition`, or one of these words
+
+MOST_NODES = 200_000                   # of a scheduled program, written out
 
 APPLIED: Step = ("applied",)          # the last entry of a Schedule whose steps the program has taken
 
@@ -120,13 +124,21 @@ def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> L
         try:
             values = check(words)
             threads.check(program, words, PRIMITIVES[words[0]].loops(values))
-            program = PRIMITIVES[words[0]].run(program, *values)
+            program = of_bounded_size(PRIMITIVES[words[0]].run(program, *values), words)
         except CatenError as problem:
             raise StepRefused(words, [d.at(written(program, words)) for d in problem.diagnostics]) from None
         done.append(words)
         if verify:
             verify_program(recorded(program, done))
     return recorded(program, done)
+
+
+def of_bounded_size(program: LoopProgram, step: Step) -> LoopProgram:
+    """The program that a step made. E538 where nodes that it shares make its text too long: a condition inside conditions that double, say, is
+    small in memory, and whoever walks or prints it would never end."""
+    if (size := sum([kernel.written_out for kernel in program.kernels])) > MOST_NODES:
+        raise refusal("E538", flat(step)[1:-1], f"the text of the program would have {spelled(size)} symbols, and may have {MOST_NODES}")
+    return program
 
 
 def _plain(word: Any) -> Any:
