@@ -136,6 +136,13 @@ def _system(known: Assumptions, goal: Alternative, widely: bool, horizon: Horizo
     seen: set[Expr] = set()
     pending = [a for c in goal for a in c.linear.atoms()]
 
+    counts: dict[Expr, int] = {}
+
+    def mentions(atom: Expr) -> int:
+        if atom not in counts:
+            counts[atom] = sum([atom in clause.atoms for clause in known.clauses])
+        return counts[atom]
+
     def add(alternatives: tuple[Alternative, ...]) -> None:
         if not horizon.products and any(c.linear.degree > 1 and not monomials.issuperset(c.linear.terms) for a in alternatives for c in a):
             return
@@ -146,6 +153,8 @@ def _system(known: Assumptions, goal: Alternative, widely: bool, horizon: Horizo
         pending.extend(a for alternative in alternatives for c in alternative for a in c.linear.atoms() if a not in seen)
 
     while pending and len(rows) < horizon.rows:
+        if not horizon.products:               # a loop's own bounds before those of all loops that a size is the end of
+            pending.sort(key=mentions)
         atom = pending.pop(0)
         if atom in seen:
             continue
