@@ -188,8 +188,8 @@ def settle(due: list[Check]) -> None:
 
 
 def _with_kept_source(problem: ToolError, store: cache.Cache, name: str, text: str, runtime: Runtime, kind: str) -> ToolError:
-    """The compiler's complaint, with where its input was kept. A missing compiler has refused nothing: there is nothing to keep."""
-    if problem.diagnostics[0].code == "E610":
+    """The compiler's complaint, with where its input was kept. One that is missing or does not run has refused nothing: nothing is kept."""
+    if problem.diagnostics[0].code in ("E610", "E626"):
         return problem
     try:
         kept = store.keep_failed(name, {"source.c": text})

@@ -151,7 +151,7 @@ def test_outputs_that_cannot_be_written(building: Any, folder: Path) -> None:
     assert made(folder) == []
 
 
-@pytest.mark.parametrize(("cc", "code"), [("nothing-of-that-name", "E610"), ("false", "E623"), ("true", "E625"), ("gcc;rm", "E621")])
+@pytest.mark.parametrize(("cc", "code"), [("nothing-of-that-name", "E610"), ("false", "E626"), ("true", "E625"), ("gcc;rm", "E621")])
 def test_a_compiler_that_is_missing_or_fails_is_exit_3(building: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, cc: str, code: str) -> None:
     monkeypatch.setenv("CC", cc)
     result = building("axpy.toml", "-O0")
