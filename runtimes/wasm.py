@@ -34,7 +34,7 @@ MATH = ("sqrt", "floor", "ceil", "trunc", "round", "sin", "cos")
 # The one function of the compiler's own library that clang calls: a product of 128 bits, where it finds that something amounts to one. It must not
 # find that here.
 PRODUCT = """
-__attribute__((visibility("hidden"), noinline, optnone)) __int128 __multi3(__int128 a, __int128 b)
+__attribute__((weak, visibility("hidden"), noinline, optnone)) __int128 __multi3(__int128 a, __int128 b)
 {
     const uint64_t al = (uint64_t)a, bl = (uint64_t)b, x = (uint32_t)al, y = (uint32_t)bl;
     const uint64_t middle = (al >> 32) * y + (x * y >> 32), cross = x * (bl >> 32) + (uint32_t)middle;

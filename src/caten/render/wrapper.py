@@ -9,6 +9,7 @@ from ..core.dtypes import DTYPES, is_packed, is_short
 from ..core.expr import Expr, Op, Var
 from ..core.formula import evaluate, formula, names, python, spell
 from ..core.numpy_types import EXTENDED
+from .processor import NOT_HERE
 
 CTYPES: dict[str, str] = {
     "bool": "ctypes.c_uint8", "i4": "ctypes.c_int8", "u4": "ctypes.c_uint8", "f16": "ctypes.c_uint16", "bf16": "ctypes.c_uint16",
@@ -30,6 +31,9 @@ import os
 {extended}import numpy
 
 _library = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), {library!r}))
+_library.{check}.restype = ctypes.c_char_p
+if _library.{check}({not_here}):
+    raise ImportError("{{}}: {{}}".format({library!r}, _library.{check}({not_here}).decode()))
 
 
 class _Complex64(ctypes.Structure):
@@ -109,7 +113,8 @@ def wrapper(manifest: Mapping[str, Any], library: str) -> str:
     title = ", ".join([op["op"] for op in ops]) + "."
     used = {a["dtype"] for op in ops for a in op["arguments"]}
     extended = bool(used & EXTENDED)
-    top = _TOP.format(title=title, library=library, needs="numpy and ml_dtypes" if extended else "numpy",
+    top = _TOP.format(title=title, library=library, check=ops[0]["symbols"]["check"], not_here=NOT_HERE,
+                      needs="numpy and ml_dtypes" if extended else "numpy",
                       extended="import ml_dtypes  # its types are numpy's by name from here on\n" if extended else "",
                       packing=_PACKING if any(map(is_packed, used)) else "")
     return "\n\n".join([top, *[_function(op) for op in ops]])

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import documents
-from ..errors import error
+from ..errors import Diagnostic, ToolError, error
 from ..frozen import frozen
 from ..render.names import PYTHON
-from .direct import ATTACH, C_TYPES
+from ..render.processor import NOT_HERE
+from .direct import C_TYPES, attach_symbol
 from .manifest import Manifest, checked, known_version, operators
 
 _COMPLEX = "typedef struct { float re, im; } ct_c64; typedef struct { double re, im; } ct_c128;\n"
@@ -107,8 +108,11 @@ def open_library(path: Path, manifest: Mapping[str, Any] | None = None, expected
     known_version(manifest, path)
     _end_threads_before_forks(ffi, handle)
     ops = operators(manifest)
-    ffi.cdef("\n".join([f"void {ATTACH}(void **);", *[declaration(op) for op in ops]]))
-    return Library(path, dict(manifest), ffi, {op["op"]: _entry(ffi, handle, op, path) for op in ops}, getattr(handle, ATTACH, None))
+    attach = attach_symbol(ops)
+    ffi.cdef("\n".join([f"void {attach}(void **);", *[declaration(op) for op in ops]]))
+    library = Library(path, dict(manifest), ffi, {op["op"]: _entry(ffi, handle, op, path) for op in ops}, getattr(handle, attach, None))
+    _check_processor(library, getattr(handle, ops[0]["symbols"]["check"])(NOT_HERE))
+    return library
 
 
 def _check_sanitizer(path: Path) -> None:
@@ -118,6 +122,14 @@ def _check_sanitizer(path: Path) -> None:
             return
         raise error("E664", f"cannot load {path}: it was made with the address sanitizer, which must be in the process from its start",
                     hint='start it with LD_PRELOAD="$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0')
+
+
+def _check_processor(library: Library, lacking: Any) -> None:
+    """Some libraries are for some processors only; `lacking` is the text in which such a one says what this processor lacks."""
+    if lacking and (said := library.ffi.string(lacking).decode()):
+        raise ToolError(Diagnostic("E717", f"cannot use {library.path} here: {said}",
+                                   hint="compile it again on this machine, or with -march=x86-64 for all of its kind",
+                                   notes=((f"it was compiled for {library.manifest['target']}", None),)))
 
 
 def declaration(op: Mapping[str, Any]) -> str:
