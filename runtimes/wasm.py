@@ -92,14 +92,34 @@ class Wasm(Compiled):
         return manifest_c(manifest) + PRODUCT
 
     def check_library(self, library: Path) -> None:
-        with open(library, "rb") as file:
-            if file.read(4) != b"\0asm":
-                raise error("E660", f"{library} is not a module of WebAssembly")
+        content = library.read_bytes()
+        if content[:8] != b"\0asm\1\0\0\0":
+            raise error("E660", f"{library} is not a module of WebAssembly")
+        if not is_whole(content):
+            raise error("E660", f"{library} is incomplete, or more than a module of WebAssembly", hint="compile it again")
 
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
         self.available()
+        self.check_library(artifact)
+        foreign.check_manifest(artifact, manifest)
         instance = Instance(artifact)
         return callables(foreign.library(artifact, manifest, lambda number, op: instance.call))
+
+
+def is_whole(module: bytes) -> bool:
+    """Do the sections of a module, each with its length, end where the file does?"""
+    at = 8
+    while at < len(module):
+        at, length, shift = at + 1, 0, 0
+        while at < len(module):
+            byte, at = module[at], at + 1
+            length, shift = length | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                break
+        else:
+            return False
+        at += length
+    return at == len(module)
 
 
 class Instance:

@@ -119,7 +119,7 @@ def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Pro
     except ToolError:
         commands = []                     # rendering needs no compiler; compiling will say that there is none
     words = commands[-1] if commands else []
-    flags = tuple([w for w in words[1:] if w not in ("source.c", "library.so", "-o")])
+    flags = tuple([w for w in words[1:] if w not in ("source.c", "library.so", "-o", "-Wl,-soname,library.so")])
     return Provenance(
         target=target.machine.arch if target else "", compiler=Path(words[0]).name if words else runtime.name, flags=flags,
         libraries=tuple([name for w in flags if (name := library_name(w))]), spec_sha256=spec_sha256,

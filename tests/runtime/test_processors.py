@@ -90,7 +90,7 @@ def test_c_of_every_kind_asks(kind: str, made: Any) -> None:
 
 def test_python_refuses(made: Any) -> None:
     built(made, "--emit=so,python", CFLAGS=OTHER)
-    with pytest.raises(ToolError, match="E717: cannot use .*scale.so here: this processor lacks xop") as info:
+    with pytest.raises(ToolError, match=r"E717: cannot use .*scale\.so here: this processor lacks xop") as info:
         caten.load("scale.so")
     assert info.value.exit_code == 3
     wrapped = subprocess.run([sys.executable, "-c", "import scale_numpy"], capture_output=True, text=True)

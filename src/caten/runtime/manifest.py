@@ -185,10 +185,15 @@ def to_json(manifest: Mapping[str, Any]) -> str:
     return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
 
 
+def embedded_text(manifest: Mapping[str, Any]) -> str:
+    """The text of a manifest as it is inside its library."""
+    return json.dumps(manifest, ensure_ascii=True, separators=(",", ":"))
+
+
 def manifest_c(manifest: Mapping[str, Any]) -> str:
     """C text that puts the manifest into the library: `ct_OP_manifest` points to it, and where it is the only library of a program, or a shared one,
     it is `ct_manifest`, too."""
-    text = json.dumps(manifest, ensure_ascii=True, separators=(",", ":"))
+    text = embedded_text(manifest)
     pieces = [text[i:i + 100] for i in range(0, len(text), 100)]
     lines = "\n".join(['  "' + p.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?") + '"' for p in pieces])
     exported = '__attribute__((visibility("default"))) '

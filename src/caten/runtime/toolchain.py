@@ -41,7 +41,10 @@ __attribute__((visibility("default"))) int ct_probe(void)
 }
 """
 UNKNOWN_CPU = re.compile(r"target CPU|CPUs for architecture|-march=", re.IGNORECASE)      # how clang, zig and gcc refuse the value of -march
-_LOAD_PROBE = "import ctypes, sys; sys.exit(0 if ctypes.CDLL(sys.argv[1]).ct_probe() == 2 else 1)"
+# A shared library says its name, for programs that are linked with it. The name is that of the file, which is known when the library leaves the
+# cache: until then this holds the room for any.
+SONAME = "caten".ljust(255, "_")
+_LOAD_PROBE = "import ctypes, sys; needed = list(map(ctypes.CDLL, sys.argv[2:])); sys.exit(0 if ctypes.CDLL(sys.argv[1]).ct_probe() == 2 else 1)"
 
 
 @frozen
@@ -173,15 +176,19 @@ def _openmp_package(compiler: Compiler) -> str:
 
 # -- OpenMP and other libraries -------------------------------------------------------------------------------------------------------------
 
+BESIDE = "-Wl,-rpath,$ORIGIN"            # a library that is needed is looked for beside the one that needs it, and nowhere that only this machine has
+
+
 def openmp_flags(compiler: Compiler) -> list[str]:
     """What turns `#pragma omp` on, then what links its library; the embedded clang brings none and takes the one of the intel-openmp wheel.
-    The library of another compiler is named too, so that the manifest can list it. The result must stay loaded: unloading it would unmap the
+    That is found beside the result, or where the process already has it (`library`). The library of another
+    compiler is named too, so that the manifest can list it. The result must stay loaded: unloading it would unmap the
     code that OpenMP's waiting threads are in."""
     stay = [] if sys.platform == "darwin" else ["-Wl,-z,nodelete"]
     if compiler.family != "zig":
         return ["-fopenmp=libomp", *stay, "-lomp"] if compiler.family == "clang" else ["-fopenmp", *stay, "-lgomp"]
     library = openmp_library()
-    return ["-fopenmp", *stay, *([str(library), f"-Wl,-rpath,{library.parent}"] if library is not None else [])]
+    return ["-fopenmp", *stay, *([str(library), BESIDE] if library is not None else [])]
 
 
 def library_name(word: str) -> str:
@@ -246,11 +253,12 @@ def _probe(compiler: Compiler, host: Host, text: str, flags: Sequence[str], load
     """`seconds`: for a program; a shared library has PROBE_SECONDS."""
     with temporary(host) as folder:
         (folder / SOURCE).write_text(text)
-        shared = [] if seconds else ["-fPIC", "-shared"]
+        shared, needed = [] if seconds else ["-fPIC", "-shared"], [w for w in flags if w.endswith((".so", ".dylib"))]
         try:
             words = [*compiler.words, "-O1", *compiler.quiet, *shared, SOURCE, "-o", "probe.so", *flags]
             done = run(words, seconds or min(host.timeout, PROBE_SECONDS), folder, environment=compiler.surroundings(host, folder))
-            return done.status == 0 and (not load or run([sys.executable, "-c", _LOAD_PROBE, str(folder / "probe.so")], PROBE_SECONDS).status == 0)
+            loading = [sys.executable, "-c", _LOAD_PROBE, str(folder / "probe.so"), *needed]
+            return done.status == 0 and (not load or run(loading, PROBE_SECONDS).status == 0)
         except ToolError:
             return False
 
@@ -298,11 +306,13 @@ def unwritable(problem: OSError, folder: Path | None = None) -> ToolError:
 
 
 def commands(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str], source: str, out: str, kind: str,
-             link: Sequence[str] = ("-shared",)) -> list[list[str]]:
-    """The commands that make `out` of a kind (`s o a so`) from a source file; `link` is what makes it one that is loaded."""
+             link: Sequence[str] = ("-shared",), soname: str | None = None) -> list[list[str]]:
+    """The commands that make `out` of a kind (`s o a so`) from a source file; `link` is what makes it one that is loaded, `soname` the name that it
+    then says it has (as a rule that of the file)."""
     match kind:
         case "so":
-            return [[*compiler.words, *flags, *link, source, "-o", out, *libraries]]
+            name = [f"-Wl,-soname,{soname or Path(out).name}"] if "-shared" in link and sys.platform != "darwin" else []
+            return [[*compiler.words, *flags, *link, *name, source, "-o", out, *libraries]]
         case "o":
             return [[*compiler.words, *flags, "-c", source, "-o", out]]
         case "s":
@@ -320,7 +330,7 @@ def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str]
     made = "library" + SUFFIXES[kind]
     with temporary(host) as folder:
         (folder / SOURCE).write_text(text, encoding="utf-8")
-        steps = commands(compiler, flags, libraries, SOURCE, made, kind, link)
+        steps = commands(compiler, flags, libraries, SOURCE, made, kind, link, SONAME)
         environment = compiler.surroundings(host, folder)
         known: list[str] = []
 
@@ -351,6 +361,12 @@ def first_complaints(errors: str, most: int = 20) -> list[str]:
     lines = errors.strip().splitlines()
     start = next((n for n, line in enumerate(lines) if "error:" in line), 0)
     return lines[start if start >= most else 0:][:most]
+
+
+def under_name(library: bytes, name: str) -> bytes:
+    """A shared library that says it has this name: that of the file it is going to be."""
+    room, said = SONAME.encode(), os.fsencode(name)
+    return library.replace(room + b"\0", said.ljust(len(room), b"\0") + b"\0", 1) if len(said) <= len(room) else library
 
 
 def _must_run(compiler: Compiler, host: Host) -> None:
