@@ -212,5 +212,5 @@ def test_a_module_of_wasm_and_its_manifest(damage: str, spec: str) -> None:
         case _:
             assert caten(spec).code == 0
             file.write_bytes(Path("twice.so").read_bytes())
-    with pytest.raises(library.CatenError, match="E66[0-3]"):
+    with pytest.raises(library.CatenError, match=r"E66[0-3]"):
         library.load(file)
