@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from caten.core.program import Machine
 from caten.render.code import Spelling
 from caten.render.cstyle import CStyle
-from caten.runtime import cpu, foreign, server, toolchain
+from caten.runtime import cpu, server, toolchain
 from caten.runtime.call import callables
 from caten.runtime.compiled import Compiled
 from caten.runtime.manifest import manifest_c
@@ -82,8 +82,6 @@ class Riscv(Compiled):
         return super().compile(source, out, kind)
 
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
-        self.check_library(artifact)
-        foreign.check_manifest(artifact, manifest)
         vectors = {"+v", "-march=rv64gcv"} & set(manifest["flags"])
         model = "rv64,v=true,vext_spec=v1.0" if vectors else "rv64,v=false"
         return callables(server.serve([self.emulator(), "-cpu", model, str(artifact)], artifact, manifest))

@@ -14,6 +14,8 @@ from .frontend.spec import SpecText, decode, read_file
 from .options import Options, environment
 from .runtime import discover
 from .runtime.call import Callable, Operators, callables
+from .runtime.compiled import Compiled
+from .runtime.foreign import check_manifest
 from .runtime.library import open_library
 from .runtime.manifest import checked
 
@@ -87,7 +89,11 @@ def _foreign(path: Path, described: Path) -> Callable | Operators:
     except ValueError as problem:
         raise error("E663", f"{described} is not the manifest of {path}: {problem}", hint="compile the spec again") from None
     checked(manifest, described)
-    found: Callable | Operators = discover.find(manifest["runtime"], environment()["runtime_path"]).load(path, manifest)
+    runtime = discover.find(manifest["runtime"], environment()["runtime_path"])
+    if isinstance(runtime, Compiled):
+        runtime.check_library(path)
+        check_manifest(path, manifest)
+    found: Callable | Operators = runtime.load(path, manifest)
     return found
 
 

@@ -82,7 +82,7 @@ def test_an_example_whose_arguments_are_called_as_its_own_variables(folder: Path
     tool("cc")
     Path("op.toml").write_text(NAMES)
     build("op.toml", "--emit=so,header,example", "-o", "op.so", "-O0")
-    subprocess.run(["cc", "-Wall", "-Werror", "op_main.c", "./op.so", "-lm", "-o", "op"], check=True)
+    subprocess.run(["cc", "-Wall", "-Werror", "op_main.c", "./op.so", "-Wl,-rpath,$ORIGIN", "-lm", "-o", "op"], check=True)
     assert subprocess.run(["./op"], capture_output=True, text=True).stdout == "ok\n"
 
 
