@@ -13,6 +13,7 @@ from ..core.dtypes import DTYPES, is_packed, is_short
 from ..core.formula import evaluate, formula
 from ..core.program import Program
 from ..core.small_sizes import small_sizes
+from ..errors import error
 from .cstyle import TYPES
 from .header import element_type, parameter_names
 from .names import REFERENCE, symbol
