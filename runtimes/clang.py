@@ -84,6 +84,10 @@ class Clang(Compiled):
         return cpu.machine_of(self.settings["MARCH"]).vector_bytes
 
     @property
+    def asks(self) -> bool:      # type: ignore[override]   # as above
+        return cpu.asks(self.settings["MARCH"]) or any(word.startswith("-m") for word in self.host.cflags)
+
+    @property
     def unrolls(self) -> bool:      # type: ignore[override]   # as above
         try:
             return self.compiler().family != "gcc"

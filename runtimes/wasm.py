@@ -34,7 +34,7 @@ MATH = ("sqrt", "floor", "ceil", "trunc", "round", "sin", "cos")
 # The one function of the compiler's own library that clang calls: a product of 128 bits, where it finds that something amounts to one. It must not
 # find that here.
 PRODUCT = """
-__attribute__((visibility("hidden"), noinline, optnone)) __int128 __multi3(__int128 a, __int128 b)
+__attribute__((weak, visibility("hidden"), noinline, optnone)) __int128 __multi3(__int128 a, __int128 b)
 {
     const uint64_t al = (uint64_t)a, bl = (uint64_t)b, x = (uint32_t)al, y = (uint32_t)bl;
     const uint64_t middle = (al >> 32) * y + (x * y >> 32), cross = x * (bl >> 32) + (uint32_t)middle;
@@ -92,14 +92,32 @@ class Wasm(Compiled):
         return manifest_c(manifest) + PRODUCT
 
     def check_library(self, library: Path) -> None:
-        with open(library, "rb") as file:
-            if file.read(4) != b"\0asm":
-                raise error("E660", f"{library} is not a module of WebAssembly")
+        content = library.read_bytes()
+        if content[:8] != b"\0asm\1\0\0\0":
+            raise error("E660", f"{library} is not a module of WebAssembly")
+        if not is_whole(content):
+            raise error("E660", f"{library} is incomplete, or more than a module of WebAssembly", hint="compile it again")
 
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
         self.available()
         instance = Instance(artifact)
         return callables(foreign.library(artifact, manifest, lambda number, op: instance.call))
+
+
+def is_whole(module: bytes) -> bool:
+    """Do the sections of a module, each with its length, end where the file does?"""
+    at = 8
+    while at < len(module):
+        at, length, shift = at + 1, 0, 0
+        while at < len(module):
+            byte, at = module[at], at + 1
+            length, shift = length | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                break
+        else:
+            return False
+        at += length
+    return at == len(module)
 
 
 class Instance:

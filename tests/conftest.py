@@ -14,11 +14,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Programs under test start in half the time when they find their byte code; it goes into pytest's cache, whatever the environment says."""
+    """Programs under test start in half the time when they find their byte code; it goes into pytest's cache, whatever the environment says. So does
+    the library that the embedded clang builds for itself."""
     os.environ["CATEN_STRICT"] = "1"               # what a user's build would go on after fails a test
     if (cache := getattr(config, "cache", None)) is not None:                # None: -p no:cacheprovider
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))
+        os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(cache.mkdir("compiler")))       # else every new cache has its own, at some seconds each
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ def test_what_a_compiler_says_of_a_refused_program_is_not_told(options: Options,
     failing = tmp_path / "cc"
     failing.write_text("#!/bin/sh\nexit 1\n")
     failing.chmod(0o755)
-    with pytest.raises(ToolError, match="E623"):
+    with pytest.raises(ToolError, match="E626"):
         build.build([SOURCE], replace(options, cc=str(failing)))
     monkeypatch.setitem(pipeline.VERIFIERS, "loop", refuse)
     with pytest.raises(CatenError, match="E483"):

@@ -41,7 +41,7 @@ def compiled(text: str, lang: str) -> None:
 def run(command: str, folder: Path = ROOT) -> str:
     python = f'"{sys.executable}"'
     words = re.sub(r"^python (?=-)", f"{python} ", re.sub(r"(?<![\w./])caten (?=\w|-)", f"{python} -m caten ", command), flags=re.MULTILINE)
-    done = subprocess.run(["bash", "-ec", words], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(["bash", "-ec", words], cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, f"{command}\n{done.stderr}"
     return done.stdout
 

@@ -14,6 +14,8 @@ from .frontend.spec import SpecText, decode, read_file
 from .options import Options, environment
 from .runtime import discover
 from .runtime.call import Callable, Operators, callables
+from .runtime.compiled import Compiled
+from .runtime.foreign import check_manifest
 from .runtime.library import open_library
 from .runtime.manifest import checked
 
@@ -64,26 +66,34 @@ def compile(spec: str | Path | Sequence[str | Path], runtime: str = "clang", con
 def load(path: str | Path) -> Callable | Operators:
     """What calls a library that was compiled before: its operator, or for several an object with one attribute for each.
 
-    A program for another machine (.elf, .wasm) needs its manifest, the .json file, beside it.
+    A program for another machine (gemm.elf, gemm.wasm) needs its manifest beside it, gemm.elf.json.
 
     `path`: a str or Path. Raises CatenError E66x where the file is missing, torn, or no library of caten's. `.source` is the text of the .c file
     beside it, if there is one."""
     path = Path(parameters.path("load: path", path, "the file of a library"))
     if path.suffix in FOREIGN:
-        return _foreign(path, path.with_suffix(".json"))
+        return _foreign(path, path.with_name(path.name + ".json"))
     library, beside = open_library(path), path.with_suffix(".c")
     return callables(library, beside.read_text("utf-8", "replace") if beside.is_file() else "")
 
 
 def _foreign(path: Path, described: Path) -> Callable | Operators:
     """A library that is no shared one: the runtime that its manifest names loads it."""
+    if not path.is_file():
+        raise error("E661", f"cannot read {path}: {'it is no file' if path.exists() else 'there is no such file'}")
     try:
         manifest = documents.read(described, {"type": "object"})
-    except (OSError, ValueError) as problem:
-        why = getattr(problem, "strerror", None) or problem
-        raise error("E663", f"{described} is not the manifest of {path}: {why}", hint="compile the spec again") from None
+    except OSError as problem:
+        raise error("E663", f"{path} needs its manifest, and {described} cannot be read: {problem.strerror}",
+                    hint="the manifest goes where the library goes") from None
+    except ValueError as problem:
+        raise error("E663", f"{described} is not the manifest of {path}: {problem}", hint="compile the spec again") from None
     checked(manifest, described)
-    found: Callable | Operators = discover.find(manifest["runtime"], environment()["runtime_path"]).load(path, manifest)
+    runtime = discover.find(manifest["runtime"], environment()["runtime_path"])
+    if isinstance(runtime, Compiled):
+        runtime.check_library(path)
+        check_manifest(path, manifest)
+    found: Callable | Operators = runtime.load(path, manifest)
     return found
 
 

@@ -119,7 +119,7 @@ def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Pro
     except ToolError:
         commands = []                     # rendering needs no compiler; compiling will say that there is none
     words = commands[-1] if commands else []
-    flags = tuple([w for w in words[1:] if w not in ("source.c", "library.so", "-o")])
+    flags = tuple([w for w in words[1:] if w not in ("source.c", "library.so", "-o", "-Wl,-soname,library.so")])
     return Provenance(
         target=target.machine.arch if target else "", compiler=Path(words[0]).name if words else runtime.name, flags=flags,
         libraries=tuple([name for w in flags if (name := library_name(w))]), spec_sha256=spec_sha256,
@@ -188,8 +188,8 @@ def settle(due: list[Check]) -> None:
 
 
 def _with_kept_source(problem: ToolError, store: cache.Cache, name: str, text: str, runtime: Runtime, kind: str) -> ToolError:
-    """The compiler's complaint, with where its input was kept. A missing compiler has refused nothing: there is nothing to keep."""
-    if problem.diagnostics[0].code == "E610":
+    """The compiler's complaint, with where its input was kept. One that is missing or does not run has refused nothing: nothing is kept."""
+    if problem.diagnostics[0].code in ("E610", "E626"):
         return problem
     try:
         kept = store.keep_failed(name, {"source.c": text})

@@ -36,6 +36,11 @@ def leftovers(folder: Path) -> list[str]:
     return [p.name for p in folder.iterdir() if p.name.startswith(".") or p.suffix in (".tmp", ".part")]
 
 
+def unnamed(n: int) -> bytes:
+    """A library but for the name that it says it has."""
+    return Path(f"lib{n}.so").read_bytes().replace(f"\0lib{n}.so\0".encode(), b"\0lib_.so\0")
+
+
 def test_eight_processes_one_of_them_killed(cold: Path, tmp_path: Path, tool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tool("gcc")
     slow = cold / "slow"
@@ -51,14 +56,14 @@ def test_eight_processes_one_of_them_killed(cold: Path, tmp_path: Path, tool: An
     results = [finished(p) for p in running]
     assert [r.code for r in results] == [0, 0, 0, -signal.SIGKILL, 0, 0, 0, 0]
     assert {r.err for r in results} == {""}
-    libraries = {(cold / f"lib{n}.so").read_bytes() for n in range(8) if n != 3}
+    libraries = {unnamed(n) for n in range(8) if n != 3}
     assert len(libraries) == 1
     assert works("lib0.so")
     assert not (cold / "lib3.so").exists()
     (tmp_path / "started").unlink()
     after = caten(SAMPLE, "-O1", "-o", "lib3.so")
     assert (after.code, after.err) == (0, "")
-    assert (cold / "lib3.so").read_bytes() in libraries
+    assert unnamed(3) in libraries
     assert not (tmp_path / "started").exists()                               # from the cache
 
 

@@ -35,8 +35,8 @@ def test_save_temps_adds_the_text_of_every_stage() -> None:
 
 def test_a_runtime_without_c_names_its_own_artifact() -> None:
     numpy = Makes("numpy", ".json", c=False)
-    assert plan(None, [], "gemm", makes=numpy).files == (("so", "gemm.numpy.json"), ("manifest", "gemm.json"))
-    assert plan(None, [Emit("so", "x.json")], "gemm", makes=numpy).files == (("so", "x.json"), ("manifest", "gemm.json"))
+    assert plan(None, [], "gemm", makes=numpy).files == (("so", "gemm.numpy.json"), ("manifest", "gemm.numpy.manifest.json"))
+    assert plan(None, [Emit("so", "x.json")], "gemm", makes=numpy).files == (("so", "x.json"), ("manifest", "x.manifest.json"))
     assert plan(None, [], "gemm", makes=Makes("wasm", ".wasm", c=False)).files[0] == ("so", "gemm.wasm")
     with pytest.raises(UsageError, match="E914"):
         plan("gemm.so", [], "gemm", makes=numpy)

@@ -81,6 +81,16 @@ def test_a_program_is_loaded_with_the_manifest_beside_it(riscv: Callable[..., An
     monkeypatch.chdir(tmp_path)
     assert guarded([SCALE, "--runtime", "riscv", "--emit=so=scale.elf"]) == 0
     assert caten.load("scale.elf")(1.0, np.float32([0])).tolist() == [0]
-    (tmp_path / "scale.json").write_text("{}")
-    with pytest.raises(CatenError, match="E663"):
-        caten.load("scale.elf")
+    whole, described = (tmp_path / "scale.elf").read_bytes(), tmp_path / "scale.elf.json"
+    for content in (whole[:-1000], b"", b"garbage" * 100, None):
+        (tmp_path / "scale.elf").unlink()
+        if content is not None:
+            (tmp_path / "scale.elf").write_bytes(content)
+        with pytest.raises(CatenError, match=r"E66[01]"):
+            caten.load("scale.elf")
+    (tmp_path / "scale.elf").write_bytes(whole)
+    right = described.read_text()
+    for text in ("{}", "{", right.replace("Scale", "Other"), right.replace('"riscv"', '"clang"')):
+        described.write_text(text)
+        with pytest.raises(CatenError, match=r"E66[35]"):
+            caten.load("scale.elf")

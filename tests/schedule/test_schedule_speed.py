@@ -10,6 +10,7 @@ import pytest
 
 import caten
 from caten.errors import ToolError
+from caten.render.processor import QUESTION
 
 GEMM = Path(__file__).parents[2] / "samples" / "gemm.toml"
 N = 512
@@ -43,7 +44,8 @@ def test_a_scheduled_product_is_several_times_faster_than_its_nest(tmp_path: Pat
 
 def test_the_c_of_a_product_is_short_and_has_no_masks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = compiled(2, tmp_path, monkeypatch).source
-    kernel, entry = source.split("CT_API int32_t", 1)
+    own = source.replace(QUESTION, "")                     # the question of every library which processor it runs on
+    kernel, entry = own.split("CT_API int32_t", 1)
     assert kernel.count("\n") < 230
-    assert entry.count("\n") < 60                 # the checks of a call, and the room for packed operands
+    assert entry.count("\n") < 62                 # the checks of a call, and the room for packed operands
     assert "_if_" not in source

@@ -16,7 +16,7 @@ from ..options import environment
 from ..runtime import cpu, discover
 from ..runtime.cache import Cache, default_directory, obstacle
 from ..runtime.protocol import Host
-from ..runtime.toolchain import Compiler, candidates, choose, has_openmp, version
+from ..runtime.toolchain import Compiler, candidates, choose, complaint, has_openmp, temporary, version
 from ..runtime.trust import why_unavailable
 from .cache import size
 from .files import STDOUT, write
@@ -44,7 +44,7 @@ def command() -> int:
     usable = True
     lines = [f"caten {__version__}, Python {platform.python_version()}, {sys.platform} {platform.machine()}, CPU {cpu.resolve('native')}",
              "", "compilers"]
-    lines += [f"  {c.name:12}{' '.join(c.words)}, {version(c)}" for c in compilers] or ["  none"]
+    lines += [f"  {c.name:12}{' '.join(c.words)}, {_state(c, host)}" for c in compilers] or ["  none"]
     try:
         chosen = choose(None, KINDS, host)
         lines.append(f"  used        {' '.join(chosen.words)}" + (" (from $CC)" if host.cc else ""))
@@ -59,6 +59,17 @@ def command() -> int:
     lines += ["", "to install", *[f"  {a}" for a in advice if a]] if any(advice) else ["", "nothing is missing"]
     write(STDOUT, "".join([escape(line).rstrip() + "\n" for line in lines]))
     return 0 if usable else 3
+
+
+def _state(compiler: Compiler, host: Host) -> str:
+    """Its version, or why it cannot be used."""
+    try:
+        with temporary(host) as folder:
+            found = version(compiler, environment=compiler.surroundings(host, folder))
+        said = complaint(compiler, host)
+    except CatenError as problem:
+        return f"does not run: {problem.diagnostics[0].message}"
+    return found if said is None else f"does not run: {said}"
 
 
 def _openmp(chosen: Compiler, compilers: list[Compiler], host: Host, advice: list[str]) -> Iterator[str]:

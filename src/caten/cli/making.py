@@ -11,6 +11,7 @@ from ..errors import Diagnostic, UsageError
 from ..frontend import spec
 from ..frontend.spec import SpecText
 from ..runtime import records
+from ..runtime.toolchain import under_name
 from ..testing.settings import match_settings
 from .app import COMMANDS
 from .depfile import depfile
@@ -40,7 +41,7 @@ def make(request: Request, known: Remembered) -> int:
         raise UsageError(Diagnostic("E903", "both a product and the report of --test would go to stdout", hint="name a file with -o"))
     if request.dry_run:
         return _dry_run(production, todo)
-    made = {path: (content(production, kind), 0o755 if kind == "so" else 0o644) for kind, path in todo.files if kind != "depfile"}
+    made = {path: (_product(production, kind, path), 0o755 if kind == "so" else 0o644) for kind, path in todo.files if kind != "depfile"}
     for path, (data, mode) in made.items():
         write(path, data, mode)
     _write_depfile(request, production, todo, texts)
@@ -50,6 +51,12 @@ def make(request: Request, known: Remembered) -> int:
         return 0
     from .test_report import run_test  # with it comes numpy, which a build does not need
     return run_test(production, todo, settings)
+
+
+def _product(production: Production, kind: str, path: str) -> bytes:
+    """The bytes of a product in the file `path`."""
+    made = content(production, kind)
+    return under_name(made, Path(path).name) if kind == "so" else made
 
 
 def _dry_run(production: Production, todo: Plan) -> int:

@@ -16,6 +16,7 @@ from ..render.example import as_reference, example
 from ..render.header import header
 from ..render.wrapper import wrapper
 from ..runtime.manifest import to_json
+from ..runtime.toolchain import SONAME
 from .inputs import load
 from .options import Request
 from .products import NATIVE, OF_C, Makes
@@ -90,7 +91,12 @@ class Production:
                                         hint="start from the spec"))
         written = [as_reference(p.without(Opt).adding(Opt(0))) for p in self.rendered.ops]
         loops = [pipeline.advance(p, "loop", self.request.options) for p in written]
-        return example(self.rendered.manifest, pipeline.render(loops, self.request.options), self.name)
+        return example(self.rendered.manifest, pipeline.render(loops, self.request.options), self.name, self._needed())
+
+    def _needed(self) -> list[str]:
+        """The paths of libraries that the library is linked with by path: their folders are not the loader's."""
+        words = [word for command in self.commands("so", "library.so") for word in command]
+        return [word for word in words if word.startswith("/") and word.endswith((".so", ".dylib"))]
 
     def commands(self, product: str, out: str) -> list[list[str]]:
         """What the compiler would be called with."""
@@ -107,7 +113,8 @@ class Production:
 
 def _say(commands: Sequence[Sequence[str]], what: str) -> None:
     for command in commands:
-        print(f"caten: {what}: {shlex.join(command)}", file=sys.stderr)
+        words = [w for w in command if not w.endswith(SONAME)]
+        print(f"caten: {what}: {shlex.join(words)}", file=sys.stderr)
 
 
 TEXTS: dict[str, Callable[[Production], str]] = {

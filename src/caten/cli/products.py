@@ -110,6 +110,12 @@ class Makes:
             return KINDS[kind].suffix
         return f".{self.runtime}{self.library}" if self.library in _BY_SUFFIX and self.library != ".so" else self.library
 
+    def beside(self, library: str) -> str:
+        """What the names of the header and the manifest of a library are made from. They are its own: `gemm.elf.json` is not that of `gemm.so`."""
+        if self.library == ".so" or library.endswith((".so", ".a")):
+            return _without_suffix(library)
+        return library.removesuffix(".json") + ".manifest" if library.endswith(".json") else library
+
 
 def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bool = False, makes: Makes | None = None) -> Plan:
     """What to write. -o names the only product, or adds one by its suffix; the others are named after it, else after a library that
@@ -139,12 +145,15 @@ def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bo
     elif output is None and makes.c:
         stem = next((_without_suffix(w.path) for w in wishes if w.kind in LIBRARIES and w.path is not None), stem)
     files: dict[tuple[str, str], None] = {}
+    library = next((wish.path or stem + makes.suffix("so") for wish in wishes if wish.kind == "so"), "")
     for wish in wishes:
         default = STDOUT if wish.kind == "spec" and output is None and len(wishes) == 1 and not save_temps else stem + makes.suffix(wish.kind)
+        if wish.kind in COMPANIONS and library and makes.library != ".so":
+            default = makes.beside(library) + KINDS[wish.kind].suffix
         path = wish.path or default
         files[wish.kind, path] = None
         if wish.kind in LIBRARIES and path != STDOUT:
-            beside = stem if wish.path is None else _without_suffix(path)
+            beside = stem if wish.path is None and makes.library == ".so" else makes.beside(path)
             for companion in COMPANIONS:
                 if companion not in [w.kind for w in wishes] and (makes.c or companion not in OF_C):
                     name = beside + KINDS[companion].suffix

@@ -23,6 +23,7 @@ from .expressions import Expressions
 from .helpers import Helpers
 from .names import REFERENCE, Names, exports, free, symbol
 from .places import Places
+from .processor import QUESTION
 from .scope import View
 from .scratch import THREADS, layout
 from .statements import KernelBody
@@ -72,6 +73,7 @@ class CStyle:
     headers: Mapping[str, str] = {}                                 # a header that the target lacks -> the text in its place
     declares_in_for: bool = True                                    # `for (int64_t i = 0; …)`: since C99
     allocates: bool = True          # can a call allocate its scratch memory? Else the caller gives it: there is ct_NAME_ws and no ct_NAME
+    asks: bool = False              # is it compiled for some processors of its kind only, and must ask for what they have?
     unrolls: bool = False          # does the compiler keep arrays in registers whose indices are numbers only after it unrolled a loop?
 
     def render(self, *programs: LoopProgram) -> str:
@@ -84,7 +86,8 @@ class CStyle:
             own, body = self._apart(programs, taken)
         head = [f"#include <{h}>\n" for h in sorted(helpers.headers) if h not in self.headers]
         head += ["\n" + text for h, text in self.headers.items() if h in helpers.headers]
-        pieces = ["".join(head), _EXPORT + (_UNROLL if "CT_UNROLL" in body else ""), MACROS if "CT_STREAMED" in body else "",
+        exported = (QUESTION if self.asks else _EXPORT) + (_UNROLL if "CT_UNROLL" in body else "")
+        pieces = ["".join(head), exported, MACROS if "CT_STREAMED" in body else "",
                   _THREADS if "omp_get_" in body else "", _VECTORS if "vector_size" in own else "", own, body]
         return "\n".join([title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])
 
@@ -111,7 +114,7 @@ class CStyle:
             program = unroll(program)
         blocks = layout(program, parallel)
         names = Names([p.declares()[0] for p in program.params if isinstance(p, (Buffer, Scalar, Size))], own=(THREADS.name,))
-        entry = EntryPoints(program, names, helpers, blocks, prefix, self.allocates)
+        entry = EntryPoints(program, names, helpers, blocks, prefix, self.allocates, self.asks)
         source = program.first(Source)
         file = escaped(source.file) if source and program.first(Lines) else ""
         kernels = []

@@ -14,6 +14,7 @@ from .expressions import Expressions
 from .helpers import Helpers
 from .lines import INDENT
 from .names import Names, free, symbol
+from .processor import NOT_HERE
 from .scratch import ALIGNMENT, THREADS, Layout, needed
 from .statements import KernelBody
 
@@ -45,10 +46,12 @@ def arguments(program: LoopProgram) -> tuple[Param, ...]:
 class EntryPoints:
     """Collects the kernels of a program and writes `ct_NAME_ws`, `ct_NAME_check`, and where calls can allocate memory `ct_NAME`."""
 
-    def __init__(self, program: LoopProgram, names: Names, helpers: Helpers, layout: Layout, prefix: str = "ct_", allocates: bool = True):
+    def __init__(self, program: LoopProgram, names: Names, helpers: Helpers, layout: Layout, prefix: str = "ct_", allocates: bool = True,
+                 asks: bool = False):
         self.symbol = symbol(program.name, prefix)
         self.program, self.names, self.helpers, self.layout, self.allocates = program, names, helpers, layout, allocates
         self.params = arguments(program)
+        self.asked = [f"{INDENT}if (CT_UNFIT) return {NOT_HERE};"] if asks else []
         self.calls: list[tuple[str, list[str], bool]] = []
         self.expressions = Expressions(helpers, names, flags=frozenset(s.name for s in program.all(Scalar) if s.type == "bool"))
 
@@ -96,7 +99,8 @@ class EntryPoints:
             checks = "\n".join([head, "{", *ensures, INDENT + "return 0;", "}", ""]) + "\n"
             enter = [f"{INDENT}int32_t ct_status = {entry}({', '.join([n for _, n in asked])});", f"{INDENT}if (ct_status) return ct_status;", *idle]
         run = [*enter, *self._kernels(bool(scratch and ensures))]
-        ws = [f"CT_API int32_t {name}_ws({', '.join([*parameters, 'void *ct_scratch'])})", "{", *self._void(run, [*passed, "ct_scratch"]), *run, "}"]
+        ws = [f"CT_API int32_t {name}_ws({', '.join([*parameters, 'void *ct_scratch'])})", "{", *self._void(run, [*passed, "ct_scratch"]),
+              *self.asked, *run, "}"]
         if not self.allocates:
             return checks + "\n".join([*ws, "", *self._texts(name), ""])
         call = [f"CT_API int32_t {name}({', '.join(parameters) or 'void'})", "{"]
@@ -104,7 +108,7 @@ class EntryPoints:
             call.append(f"{INDENT}return {name}_ws({', '.join([*passed, '0'])});")
         else:
             take, give_back = self._allocate()
-            call += [*enter, *take, f"{INDENT}const int32_t ct_result = {name}_ws({', '.join([*passed, 'ct_block'])});", give_back,
+            call += [*self.asked, *enter, *take, f"{INDENT}const int32_t ct_result = {name}_ws({', '.join([*passed, 'ct_block'])});", give_back,
                      f"{INDENT}return ct_result;"]
         return checks + "\n".join([*ws, "", *call, "}", "", *self._texts(name), ""])
 
@@ -169,7 +173,8 @@ class EntryPoints:
         rows = sorted(self.program.all(Check), key=lambda c: c.row)
         lines = [f"CT_API const char *{name}_check(int32_t row)", "{"]
         lines += [f"{INDENT}if (row == {c.row}) return \"{escaped(c.text)}\";" for c in rows]
-        return [*lines, f"{INDENT}return row == -1 ? \"out of memory\" : \"\";", "}"]
+        last = f"row == {NOT_HERE} ? ct_Processor_lacks() : \"\"" if self.asked else '""'
+        return [*lines, f"{INDENT}return row == -1 ? \"out of memory\" : {last};", "}"]
 
 
 def escaped(text: str) -> str:

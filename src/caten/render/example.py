@@ -4,6 +4,7 @@ It carries the operators once more as they were written, unscheduled, under the 
 """
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Any
@@ -12,6 +13,7 @@ from ..core.dtypes import DTYPES, is_packed, is_short
 from ..core.formula import evaluate, formula
 from ..core.program import Program
 from ..core.small_sizes import small_sizes
+from ..errors import error
 from .cstyle import TYPES
 from .header import element_type, parameter_names
 from .names import REFERENCE, symbol
@@ -76,19 +78,29 @@ def as_reference(program: Program) -> Program:
     return program.replace(name=program.name + REFERENCE)
 
 
-def example(manifest: Mapping[str, Any], reference: str, name: str = "gemm") -> str:
-    """The text of a main.c for a library `name`.so with the header `name`.h. `reference`: the C text of `as_reference` of each of its programs,
+def example(manifest: Mapping[str, Any], reference: str, name: str = "gemm", needed: Sequence[str] = ()) -> str:
+    """The text of a main.c for a library `name`.so with the header `name`.h. `needed`: the paths of shared libraries that the library needs and the
+    loader does not find by itself. `reference`: the C text of `as_reference` of each of its programs,
     rendered without a schedule."""
     ops = manifest.get("ops") or [manifest]
     mains = [_check(op) for op in ops]
     used = {a["dtype"] for op in ops for a in op["arguments"]}
     written = {a["dtype"] for op in ops for a in op["arguments"] if a["direction"] != "in"}
     defined = [f"#define CT_{t.upper()}_DEFINED   /* by the reference above */" for t in ("c64", "c128") if t in used]
-    main, library, program = [quote(word) for word in (f"{name}_main.c", f"-l:{name}.so", f"{name}_main")]
-    head = [f"/* cc -O1 -std=c11 {main} -L. {library} -Wl,-rpath,'$ORIGIN' -lm -o {program} && ./{program} */", "",
+    folder = "./" if name.startswith("-") else ""
+    main, library, program = [quote(word) for word in (f"{folder}{name}_main.c", f"-l:{name}.so", f"{name}_main")]
+    more = "".join([f" -Wl,--no-as-needed {quote(path)} -Wl,-rpath,{quote(os.path.dirname(path))}" for path in needed])
+    included = f'"{name}.h"'
+    if '"' in name:
+        included, library = f"<{name}.h>", f"-I. {library}"
+    if "\n" in name or "??" in name or ('"' in name and ">" in name):
+        raise error("E903", f"no C program can include a header called {name + '.h'!r}, so there is no example",
+                    hint="give the library a plain name with -o")
+    line = f"cc -O1 -std=c11 {main} -L. {library} -Wl,-rpath,'$ORIGIN'{more} -lm -o {program} && ./{program}"
+    head = [f"/* {line} */", "",
             "#include <math.h>", "#include <stdint.h>", "#include <stdio.h>", "#include <stdlib.h>", "",
             "/* ---- the reference: the same operators as they were written */", "", reference.strip(), "",
-            "/* ---- calling and comparing */", "", *defined, f'#include "{name}.h"', "", _FILL,
+            "/* ---- calling and comparing */", "", *defined, f"#include {included}", "", _FILL,
             *[text for t, text in _TO_SHORT.items() if t in used], *[text for t, text in _OF_SHORT.items() if t in written], _CLOSE]
     calls = [f"    failures += check_{op['symbol']}();" for op in ops]
     body = ["int main(void)", "{", "    int failures = 0;", *calls, '    puts(failures ? "FAILED" : "ok");', "    return failures != 0;", "}", ""]

@@ -16,6 +16,7 @@ INTERFACE = """\
  * Every function returns 0, or a number that says what went wrong:
  *   n > 0   check n failed; the text is what the function's _check gives for n. Outputs are unspecified then, nothing else was written to.
  *   -1      out of memory.
+ *   -2      this processor lacks something that the library was compiled for, which _check names; nothing was written to. Asked on x86-64 alone.
  * Arrays are dense in the order that is given, aligned to one element, and may not overlap where one of them is written. Sizes are counts of
  * elements; a size of 0 is fine. A function with _ws works in scratch memory of the caller's; one without allocates what it needs.
  * There is no global state: any number of threads may call any of these functions at once, on different outputs."""
@@ -45,8 +46,8 @@ def header(programs: Sequence[LoopProgram], manifest: Mapping[str, Any]) -> str:
                       f"typedef struct {{ {part} re, im; }} ct_{name};   /* as a C complex number lies in memory */", "#endif", ""]
     for op in ops:
         lines += [*_comment_of(op), *declarations(op, parameter_names(op)), ""]
-    lines += ["/* The manifest of this library, as JSON. */", "extern const char ct_manifest[];",
-              *[f"extern const char *const {op['symbol']}_manifest;" for op in ops], "",
+    lines += ["/* The manifest of this library, as JSON. In a program with several libraries ct_manifest is that of one of them. */",
+              *[f"extern const char *const {op['symbol']}_manifest;" for op in ops], "extern const char ct_manifest[];", "",
               "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
     return "\n".join(lines)
 

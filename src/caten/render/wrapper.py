@@ -9,6 +9,7 @@ from ..core.dtypes import DTYPES, is_packed, is_short
 from ..core.expr import Expr, Op, Var
 from ..core.formula import evaluate, formula, names, python, spell
 from ..core.numpy_types import EXTENDED
+from .processor import NOT_HERE
 
 CTYPES: dict[str, str] = {
     "bool": "ctypes.c_uint8", "i4": "ctypes.c_int8", "u4": "ctypes.c_uint8", "f16": "ctypes.c_uint16", "bf16": "ctypes.c_uint16",
@@ -17,19 +18,22 @@ CTYPES: dict[str, str] = {
 }
 
 # Names that the written file uses itself.
-TAKEN = ("numpy", "ctypes", "os", "code", "max", "min", "abs", "bool", "float", "complex")
+TAKEN = ("numpy", "ctypes", "os", "sys", "code", "max", "min", "abs", "bool", "float", "complex")
 
 _TOP = '''\
 """{title}
 
-Calls {library} with numpy arrays. Written by caten; needs {needs} alone.
+Calls {shown} with numpy arrays. Written by caten; needs {needs} alone.
 """
 import ctypes
 import os
 
 {extended}import numpy
 
-_library = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), {library!r}))
+{opening}
+_library.{check}.restype = ctypes.c_char_p
+if _library.{check}({not_here}):
+    raise ImportError("{{}}: {{}}".format({library!r}, _library.{check}({not_here}).decode()))
 
 
 class _Complex64(ctypes.Structure):
@@ -86,6 +90,22 @@ def _done(op, check, code):
         raise ValueError(f"{{op}}: {{check(code).decode()}}")
 '''
 
+OPENMP = "iomp5"                # the OpenMP library of the embedded clang, which no folder of the loader's has
+_OPENING = "_library = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), {library!r}))"
+_OPENING_WITH_OPENMP = '''\
+import sys
+
+_path = os.path.join(os.path.dirname(os.path.abspath(__file__)), {library!r})
+try:
+    _library = ctypes.CDLL(_path)
+except OSError as problem:
+    _openmp = os.path.join(sys.prefix, "lib", "libiomp5.so")
+    if "libiomp5" not in str(problem) or not os.path.isfile(_openmp):
+        told = "libiomp5 is the OpenMP library: pip install intel-openmp, or name its folder in LD_LIBRARY_PATH"
+        raise ImportError("{{}}; {{}}".format(problem, told)) from None
+    _needed = ctypes.CDLL(_openmp)               # what the process has already is not looked for
+    _library = ctypes.CDLL(_path)'''
+
 _PACKING = '''
 
 def _packed(array, order):
@@ -109,7 +129,10 @@ def wrapper(manifest: Mapping[str, Any], library: str) -> str:
     title = ", ".join([op["op"] for op in ops]) + "."
     used = {a["dtype"] for op in ops for a in op["arguments"]}
     extended = bool(used & EXTENDED)
-    top = _TOP.format(title=title, library=library, needs="numpy and ml_dtypes" if extended else "numpy",
+    shown = library.replace("\\", "\\\\").replace('"', '\\"')
+    opening = (_OPENING_WITH_OPENMP if OPENMP in manifest["libraries"] else _OPENING).format(library=library)
+    top = _TOP.format(title=title, library=library, shown=shown, opening=opening, check=ops[0]["symbols"]["check"], not_here=NOT_HERE,
+                      needs="numpy and ml_dtypes" if extended else "numpy",
                       extended="import ml_dtypes  # its types are numpy's by name from here on\n" if extended else "",
                       packing=_PACKING if any(map(is_packed, used)) else "")
     return "\n\n".join([top, *[_function(op) for op in ops]])

@@ -42,7 +42,8 @@ def _made(*shape: int, argument: arrays.Argument, op: str) -> Any:
 
 @cache
 def _python() -> list[int] | None:
-    """What `ct_Python_parts` takes; None where Python is not CPython, has not all functions, or where arrays do not lie in memory as expected."""
+    """What the function `attach_symbol` of a library takes; None where Python is not CPython, has not all functions, or where arrays do not lie in
+    memory as expected."""
     import ctypes
 
     import numpy as np

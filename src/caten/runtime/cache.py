@@ -25,6 +25,8 @@ from ..frozen import frozen
 
 FORMAT = 1                                 # version of the folder's layout, part of every key
 HASHES = "sha256.json"                     # in an entry: file name -> hash
+COMPILER = "compiler"                      # the folder of what a compiler builds for itself
+PROBES = "probes"                          # the folder of what compilers were found to do
 GREATEST_BYTES = 1 << 30                   # of all entries together
 SPARED_SECONDS = 60                        # an entry that was used so recently is not evicted: its user may be about to load it
 ABANDONED_SECONDS = 3600                   # a temporary folder this old belongs to a process that was killed
@@ -163,7 +165,7 @@ class Cache:
         before = self.stats()
         if self.directory is not None:
             for child in list(self.directory.iterdir()):
-                if child.name == "failed" or _is_entry(child.name) or child.name.startswith("tmp-"):
+                if child.name in ("failed", COMPILER, PROBES) or _is_entry(child.name) or child.name.startswith("tmp-"):
                     self._remove(child)
         return before
 

@@ -101,6 +101,11 @@ def resolve(march: str) -> str:
     return "riscv64" if plain.startswith("rv64") else family() if family() in MACHINES else "x86_64"
 
 
+def asks(march: str) -> bool:
+    """Does code for what a -march word names need more than every processor of its kind has, so that it must ask? Only x86-64 can be asked."""
+    return resolve(march).startswith("x86_64") and march.strip().lower().replace("-", "_") != "x86_64"
+
+
 def machine(arch: str) -> Machine:
     """What the recipes may assume of a resolved architecture; the least of its kind where it is not in the table."""
     return MACHINES.get(arch) or MACHINES["x86_64"].replace(arch=arch)

@@ -25,13 +25,13 @@ C_TYPES: dict[str, str] = {
     **{f"i{b}": f"int{b}_t" for b in (8, 16, 32, 64)}, **{f"u{b}": f"uint{b}_t" for b in (8, 16, 32, 64)},
 }
 EXPORTED = '__attribute__((visibility("default"))) '
-ATTACH = "ct_Python_parts"                            # no operator's symbol has capitals
 LONG_WAY, FAILURE, NAMES, MAKERS = range(4)           # items of `self`: functions, the names of what may be given, what makes each output
 
 # The functions of Python's C interface in the order of `ct_Python`.
 FUNCTIONS = ("Py_IncRef", "Py_DecRef", "PyTuple_Size", "PyTuple_GetItem", "PyTuple_Pack", "PyObject_Vectorcall", "PyLong_FromLongLong",
              "PyLong_AsLongLong", "PyFloat_AsDouble", "PyErr_Occurred", "PyErr_Clear", "PyEval_SaveThread", "PyEval_RestoreThread")
 
+ATTACH = "_Python_parts"                              # no operator's symbol has capitals
 _COMMON = f"""
 /* Calls from Python: arguments that are exactly what an operator takes go straight to it, all others to a function of Python's, the first item of
    `self`. What this needs of Python is handed in. */
@@ -60,7 +60,7 @@ static struct {{
     uintptr_t elements[{len(ELEMENTS)}];             /* numpy's numbers for an element type, a bit for each */
 }} ct_Python;
 
-{EXPORTED}void {ATTACH}(void *const *parts)
+{EXPORTED}void LIBRARY(void *const *parts)
 {{
     __builtin_memcpy(&ct_Python, parts, sizeof ct_Python);
 }}
@@ -165,11 +165,17 @@ static ct_Object *ct_Python_new(ct_Object *self, intptr_t maker, const int64_t *
 _ON_DEMAND = {"ct_Python_apart(": _APART, "ct_Python_real(": _REAL, "ct_Python_integer(": _INTEGER, "ct_Python_new(": _ALLOCATE}
 
 
+def attach_symbol(operators: Sequence[Mapping[str, Any]]) -> str:
+    """The function of a library that takes what the others need of Python, named after the first operator: a program may have several."""
+    return str(operators[0]["symbol"]) + ATTACH
+
+
 def direct_c(operators: Sequence[Mapping[str, Any]]) -> str:
     """The text for a library of these operators, from their manifests."""
     used = "".join([operator_c(op) for op in operators])
     axes = max([1, *[len(a["shape"]) for op in operators for a in op["arguments"]]])
-    parts = [_COMMON, _VIEW.replace("AXES", str(axes)), *[text for word, text in _ON_DEMAND.items() if word in used]]
+    common = _COMMON.replace("LIBRARY", attach_symbol(operators))
+    parts = [common, _VIEW.replace("AXES", str(axes)), *[text for word, text in _ON_DEMAND.items() if word in used]]
     return "".join(parts) + used if used else ""
 
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.dtypes import is_packed
 from ..core.formula import evaluate, formula, names
+from ..errors import error
 from ..frozen import frozen
 from .library import Entry, Library
-from .manifest import operators
+from .manifest import embedded_text, operators
 from .memory import dense, extents, over
 
 if TYPE_CHECKING:
@@ -87,6 +88,13 @@ class Packed:
                 if array.size and not np.may_share_memory(array, content):
                     along = array.transpose(a["order"])
                     along[...] = content.view(array.dtype).reshape(along.shape)
+
+
+def check_manifest(artifact: Path, manifest: Mapping[str, Any]) -> None:
+    """E663 where a manifest that lies beside a library is not the one inside it."""
+    if embedded_text(manifest).encode() not in artifact.read_bytes():
+        raise error("E663", f"the manifest beside {artifact} is that of another library",
+                    hint="compile the spec again, or bring the one that belongs to it")
 
 
 def library(artifact: Path, manifest: Mapping[str, Any], run: Callable[[int, Mapping[str, Any]], Run]) -> Library:

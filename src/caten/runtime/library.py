@@ -16,17 +16,23 @@ from pathlib import Path
 from typing import Any
 
 from .. import documents
-from ..errors import error
+from ..errors import Diagnostic, ToolError, error
 from ..frozen import frozen
 from ..render.names import PYTHON
-from .direct import ATTACH, C_TYPES
+from ..render.processor import NOT_HERE
+from .direct import C_TYPES, attach_symbol
 from .manifest import Manifest, checked, known_version, operators
+from .toolchain import openmp_library
 
 _COMPLEX = "typedef struct { float re, im; } ct_c64; typedef struct { double re, im; } ct_c128;\n"
 _opened: dict[str, tuple[int, ...]] = {}          # path -> the identity of the file that this process has loaded under that path
 _pausing: set[int] = set()                        # the OpenMP libraries, by address, whose threads end before a fork
 _lock = threading.Lock()
+_needed: list[Any] = []                           # the OpenMP libraries that were opened for others
 OMP_PAUSE_SOFT = 1
+OPENMP = ("libiomp5", "libomp", "libgomp")
+OPENMP_HINT = ("install the OpenMP library: pip install intel-openmp (libiomp5), apt install libomp5 or libgomp1; or put it beside the file, or name "
+               "its folder in LD_LIBRARY_PATH")
 
 
 @frozen
@@ -107,8 +113,11 @@ def open_library(path: Path, manifest: Mapping[str, Any] | None = None, expected
     known_version(manifest, path)
     _end_threads_before_forks(ffi, handle)
     ops = operators(manifest)
-    ffi.cdef("\n".join([f"void {ATTACH}(void **);", *[declaration(op) for op in ops]]))
-    return Library(path, dict(manifest), ffi, {op["op"]: _entry(ffi, handle, op, path) for op in ops}, getattr(handle, ATTACH, None))
+    attach = attach_symbol(ops)
+    ffi.cdef("\n".join([f"void {attach}(void **);", *[declaration(op) for op in ops]]))
+    library = Library(path, dict(manifest), ffi, {op["op"]: _entry(ffi, handle, op, path) for op in ops}, getattr(handle, attach, None))
+    _check_processor(library, getattr(handle, ops[0]["symbols"]["check"])(NOT_HERE))
+    return library
 
 
 def _check_sanitizer(path: Path) -> None:
@@ -118,6 +127,14 @@ def _check_sanitizer(path: Path) -> None:
             return
         raise error("E664", f"cannot load {path}: it was made with the address sanitizer, which must be in the process from its start",
                     hint='start it with LD_PRELOAD="$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0')
+
+
+def _check_processor(library: Library, lacking: Any) -> None:
+    """Some libraries are for some processors only; `lacking` is the text in which such a one says what this processor lacks."""
+    if lacking and (said := library.ffi.string(lacking).decode()):
+        raise ToolError(Diagnostic("E717", f"cannot use {library.path} here: {said}",
+                                   hint="compile it again on this machine, or with -march=x86-64 for all of its kind",
+                                   notes=((f"it was compiled for {library.manifest['target']}", None),)))
 
 
 def declaration(op: Mapping[str, Any]) -> str:
@@ -165,13 +182,27 @@ def _dlopen(ffi: Any, path: Path) -> Any:
             stat = path.stat()
             identity = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
             if _opened.setdefault(str(path), identity) == identity:
-                return ffi.dlopen(str(path))
+                return opened(ffi, str(path))
             folder = tempfile.mkdtemp(prefix="caten-")
             try:
-                return ffi.dlopen(shutil.copy2(path, folder))
+                return opened(ffi, shutil.copy2(path, folder))
             finally:
                 with contextlib.suppress(OSError):
                     shutil.rmtree(folder)
         except OSError as problem:
-            raise error("E664", f"cannot load {path}: {problem}",
-                        hint="a library that it needs may be missing; the manifest's `libraries` lists them") from None
+            openmp = any(name in str(problem) for name in OPENMP)
+            raise error("E664", f"cannot load {path}: {problem}", hint=OPENMP_HINT if openmp else
+                        "a library that it needs may be missing; the manifest's `libraries` lists them") from None
+
+
+def opened(ffi: Any, path: str) -> Any:
+    """A library does not say where the OpenMP library of the embedded clang lies, which differs from machine to machine. One that the process already
+    has will do, so the one of the wheel is opened first where none is beside it."""
+    try:
+        return ffi.dlopen(path)
+    except OSError as problem:
+        found = openmp_library() if OPENMP[0] in str(problem) else None
+        if found is None:
+            raise
+        _needed.append(ffi.dlopen(str(found)))
+        return ffi.dlopen(path)

@@ -185,14 +185,22 @@ def to_json(manifest: Mapping[str, Any]) -> str:
     return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
 
 
+def embedded_text(manifest: Mapping[str, Any]) -> str:
+    """The text of a manifest as it is inside its library."""
+    return json.dumps(manifest, ensure_ascii=True, separators=(",", ":"))
+
+
 def manifest_c(manifest: Mapping[str, Any]) -> str:
-    """C text that puts the manifest into the library, as the string `ct_manifest`; `ct_OP_manifest` points to the same one."""
-    text = json.dumps(manifest, ensure_ascii=True, separators=(",", ":"))
+    """C text that puts the manifest into the library: `ct_OP_manifest` points to it, and where it is the only library of a program, or a shared one,
+    it is `ct_manifest`, too."""
+    text = embedded_text(manifest)
     pieces = [text[i:i + 100] for i in range(0, len(text), 100)]
     lines = "\n".join(['  "' + p.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?") + '"' for p in pieces])
     exported = '__attribute__((visibility("default"))) '
-    aliases = "".join([f"{exported}const char *const {op['symbol']}_manifest = ct_manifest;\n" for op in operators(manifest)])
-    return f"\n/* What this library says of itself; the schema is published with caten. */\n{exported}const char ct_manifest[] =\n{lines};\n{aliases}"
+    named = "".join([f"{exported}const char *const {op['symbol']}_manifest = ct_Manifest;\n" for op in operators(manifest)])
+    shared = 'extern __attribute__((weak, alias("ct_Manifest"), visibility("default"))) const char ct_manifest[sizeof ct_Manifest];\n'
+    own = f"static const char ct_Manifest[] =\n{lines};\n"
+    return f"\n/* What this library says of itself; the schema is published with caten. */\n{own}{named}{shared}"
 
 
 @cache

@@ -7,7 +7,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import Diagnostic, ToolError
@@ -34,10 +34,11 @@ class Finished:
         return f"ended with status {self.status}"
 
 
-def run(command: Sequence[str], timeout: float, cwd: Path | None = None, meanwhile: Callable[[], None] | None = None) -> Finished:
+def run(command: Sequence[str], timeout: float, cwd: Path | None = None, meanwhile: Callable[[], None] | None = None,
+        environment: Mapping[str, str] | None = None) -> Finished:
     """Run a command to its end. ToolError E620 where it cannot be started, E622 where it takes longer than `timeout` seconds: then it and its
-    children are killed. `meanwhile` is called while it runs; where that raises, they are killed too."""
-    env = os.environ | {"LC_ALL": "C"}
+    children are killed. `meanwhile` is called while it runs; where that raises, they are killed too. `environment` adds to that of this process."""
+    env = {**os.environ, "LC_ALL": "C", **(environment or {})}
     try:
         child = subprocess.Popen(list(command), cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  start_new_session=True)

@@ -103,8 +103,8 @@ class Int(Option):
 class Unavailable(ToolError):
     """The runtime cannot be used on this machine; the message says what to install."""
 
-    def __init__(self, message: str, hint: str | None = None):
-        super().__init__(Diagnostic("E610", message, hint=hint))
+    def __init__(self, message: str, hint: str | None = None, notes: tuple[tuple[str, None], ...] = ()):
+        super().__init__(Diagnostic("E610", message, hint=hint, notes=notes))
 
 
 @frozen

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.util
 import json
 import os
 import re
@@ -11,14 +10,15 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from .. import documents
 from ..errors import Diagnostic, ToolError
 from ..frozen import frozen
 from ..options import same_meaning
-from .cache import file_identity
+from . import zig
+from .cache import PROBES, file_identity
 from .process import run
 from .protocol import UNSAFE, CompileRecord, Host, Unavailable
 
@@ -28,7 +28,6 @@ SOURCE = "library.c"                     # the name inside the temporary folder:
 PROBE_SECONDS = 60.0
 # What every C compiler must be told, or the same text would mean something else: nothing is fused, integers wrap.
 EXACT = ("-std=c11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv")
-ZIG_LLVM = {"0.13": 18, "0.14": 19, "0.15": 20, "0.16": 21, "0.17": 22}      # the clang inside each version of the ziglang wheel
 OPENMP_PROBE = """int omp_get_num_threads(void);
 __attribute__((visibility("default"))) int ct_probe(void)
 {
@@ -42,7 +41,10 @@ __attribute__((visibility("default"))) int ct_probe(void)
 }
 """
 UNKNOWN_CPU = re.compile(r"target CPU|CPUs for architecture|-march=", re.IGNORECASE)      # how clang, zig and gcc refuse the value of -march
-_LOAD_PROBE = "import ctypes, sys; sys.exit(0 if ctypes.CDLL(sys.argv[1]).ct_probe() == 2 else 1)"
+# A shared library says its name, for programs that are linked with it. The name is that of the file, which is known when the library leaves the
+# cache: until then this holds the room for any.
+SONAME = "caten".ljust(255, "_")
+_LOAD_PROBE = "import ctypes, sys; needed = list(map(ctypes.CDLL, sys.argv[2:])); sys.exit(0 if ctypes.CDLL(sys.argv[1]).ct_probe() == 2 else 1)"
 
 
 @frozen
@@ -76,7 +78,11 @@ class Compiler:
 
     def archiver(self) -> list[str]:
         """The words that start `ar`."""
-        return [self.words[0], "ar"] if self.family == "zig" else ["ar"]
+        return [*self.words[:-1], "ar"] if self.family == "zig" else ["ar"]
+
+    def surroundings(self, host: Host, work: Path) -> dict[str, str]:
+        """The variables that it needs for one compilation in the folder `work`."""
+        return zig.surroundings(host, work) if self.family == "zig" else {}
 
 
 # -- finding them ---------------------------------------------------------------------------------------------------------------------------
@@ -110,8 +116,8 @@ def candidates(kinds: Sequence[str], host: Host) -> list[Compiler]:
             if (found := shutil.which(name, path=host.path)) is not None:
                 version = re.search(r"(?:clang-|llvm-?)(\d+)", os.path.realpath(found))
                 clangs.append((-int(version[1]) if version else 0, len(clangs), Compiler((found,), "clang", found)))
-    if "zig" in kinds and (zig := embedded()) is not None:
-        clangs.append((-_zig_llvm(zig), len(clangs), zig))
+    if "zig" in kinds and (wheel := embedded()) is not None:
+        clangs.append((-zig.llvm_version(Path(wheel.file)), len(clangs), wheel))
     gcc = shutil.which("gcc", path=host.path) or shutil.which("cc", path=host.path)
     ordered = [c for _, _, c in sorted(clangs, key=lambda c: c[:2])]
     return ordered + ([Compiler((gcc,), "gcc", gcc)] if gcc is not None and "gcc" in kinds else [])
@@ -119,22 +125,12 @@ def candidates(kinds: Sequence[str], host: Host) -> list[Compiler]:
 
 def embedded() -> Compiler | None:
     """The clang inside the ziglang wheel."""
-    spec = importlib.util.find_spec("ziglang")
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        file = Path(folder) / ("zig.exe" if sys.platform == "win32" else "zig")
-        if file.is_file():
-            return Compiler((str(file), "cc"), "zig", str(file))
-    return None
-
-
-def _zig_llvm(zig: Compiler) -> int:
-    """The version of the clang inside, told by the name of the wheel's metadata: importing what reads it takes longer than many a kernel."""
-    found = [folder.name.split("-")[1] for folder in sorted(Path(zig.file).parents[1].glob("ziglang-*.dist-info"))]
-    return ZIG_LLVM.get(".".join(found[0].split(".")[:2]), max(ZIG_LLVM.values())) if found else 0
+    file = zig.executable()
+    return Compiler((str(file), "cc"), "zig", str(file)) if file is not None else None
 
 
 def choose(cc: str | None, kinds: Sequence[str], host: Host, fits: Callable[[Compiler], bool] | None = None) -> Compiler:
-    """`--config CC=`, else $CC, else the first of `candidates` that `fits`. Unavailable E610 says what was tried."""
+    """`--config CC=`, else $CC, else the first of `candidates` that runs and `fits`. Unavailable E610 says what was tried."""
     if cc or host.cc:
         chosen = named(cc or host.cc or "", "--config CC" if cc else "$CC", host)
         if fits is None or fits(chosen):
@@ -142,12 +138,16 @@ def choose(cc: str | None, kinds: Sequence[str], host: Host, fits: Callable[[Com
         raise Unavailable(f"{chosen.name} does not compile, link and load OpenMP", f"{_openmp_package(chosen)}, or leave OMP out")
     tried = candidates(kinds, host)
     for compiler in tried:
-        if fits is None or fits(compiler):
+        if runs(compiler, host) and (fits is None or fits(compiler)):
             return compiler
     looked = ", ".join([c.name for c in tried]) or f"no {' or '.join(kinds)} found"
-    if fits is not None and tried:
+    broken = [(f"{c.name}: {said}", None) for c in tried if (said := complaint(c, host)) is not None]
+    if len(broken) == len(tried):
+        why = "none that runs, tried " * bool(tried) + looked
+        raise Unavailable(f"there is no C compiler ({why})", INSTALL, tuple(broken))
+    if fits is not None:
         raise Unavailable(f"no C compiler here compiles, links and loads OpenMP (tried {looked})",
-                          "apt install libomp-dev (clang) or gcc, or pip install 'caten[toolchain,openmp]'; OMP=0 does without")
+                          "apt install libomp-dev (clang) or gcc, or pip install 'caten[toolchain,openmp]'; OMP=0 does without", tuple(broken))
     raise Unavailable(f"there is no C compiler ({looked})", INSTALL)
 
 
@@ -157,7 +157,7 @@ def cross(cc: str | None, kinds: Sequence[str], host: Host, fits: Callable[[Comp
         return named(cc, "--config CC", host)
     tried = candidates(kinds, host)
     for compiler in tried:
-        if fits(compiler):
+        if runs(compiler, host) and fits(compiler):
             return compiler
     looked = f" (tried {', '.join([c.name for c in tried])})" if tried else ""
     raise Unavailable(f"no C compiler here makes programs for {target}{looked}", "pip install 'caten[toolchain]'")
@@ -176,15 +176,19 @@ def _openmp_package(compiler: Compiler) -> str:
 
 # -- OpenMP and other libraries -------------------------------------------------------------------------------------------------------------
 
+BESIDE = "-Wl,-rpath,$ORIGIN"            # a library that is needed is looked for beside the one that needs it, and nowhere that only this machine has
+
+
 def openmp_flags(compiler: Compiler) -> list[str]:
     """What turns `#pragma omp` on, then what links its library; the embedded clang brings none and takes the one of the intel-openmp wheel.
-    The library of another compiler is named too, so that the manifest can list it. The result must stay loaded: unloading it would unmap the
+    That is found beside the result, or where the process already has it (`library`). The library of another
+    compiler is named too, so that the manifest can list it. The result must stay loaded: unloading it would unmap the
     code that OpenMP's waiting threads are in."""
     stay = [] if sys.platform == "darwin" else ["-Wl,-z,nodelete"]
     if compiler.family != "zig":
         return ["-fopenmp=libomp", *stay, "-lomp"] if compiler.family == "clang" else ["-fopenmp", *stay, "-lgomp"]
     library = openmp_library()
-    return ["-fopenmp", *stay, *([str(library), f"-Wl,-rpath,{library.parent}"] if library is not None else [])]
+    return ["-fopenmp", *stay, *([str(library), BESIDE] if library is not None else [])]
 
 
 def library_name(word: str) -> str:
@@ -222,27 +226,53 @@ def builds(compiler: Compiler, host: Host, flags: Sequence[str], seconds: float 
     return remembered(host, f"program {compiler.identity()} {flags}", lambda: _probe(compiler, host, text, [*flags, "-lm"], False, seconds))
 
 
+def runs(compiler: Compiler, host: Host) -> bool:
+    """Does it compile anything at all here?"""
+    return remembered(host, _running(compiler), lambda: complaint(compiler, host) is None)
+
+
+def _running(compiler: Compiler) -> str:
+    return f"runs {compiler.identity()} {compiler.words}"
+
+
+def complaint(compiler: Compiler, host: Host) -> str | None:
+    """What a compiler says to a function of one line; None where it compiles that."""
+    with temporary(host) as folder:
+        (folder / SOURCE).write_text("int ct_probe(void) { return 2; }\n")
+        words = [*compiler.words, *compiler.quiet, "-c", SOURCE, "-o", "probe.o"]
+        try:
+            done = run(words, min(host.timeout, PROBE_SECONDS), folder, environment=compiler.surroundings(host, folder))
+        except ToolError as problem:
+            return problem.diagnostics[0].message
+        if done.status != 0:
+            return f"{compiler.name} {done.reason}" + "".join([f": {line}" for line in done.errors.strip().splitlines()[:1]])
+        return None if (folder / "probe.o").is_file() else f"{compiler.name} reported success and wrote no output"
+
+
 def _probe(compiler: Compiler, host: Host, text: str, flags: Sequence[str], load: bool, seconds: float = 0) -> bool:
     """`seconds`: for a program; a shared library has PROBE_SECONDS."""
     with temporary(host) as folder:
         (folder / SOURCE).write_text(text)
-        shared = [] if seconds else ["-fPIC", "-shared"]
+        shared, needed = [] if seconds else ["-fPIC", "-shared"], [w for w in flags if w.endswith((".so", ".dylib"))]
         try:
             words = [*compiler.words, "-O1", *compiler.quiet, *shared, SOURCE, "-o", "probe.so", *flags]
-            done = run(words, seconds or min(host.timeout, PROBE_SECONDS), folder)
-            return done.status == 0 and (not load or run([sys.executable, "-c", _LOAD_PROBE, str(folder / "probe.so")], PROBE_SECONDS).status == 0)
+            done = run(words, seconds or min(host.timeout, PROBE_SECONDS), folder, environment=compiler.surroundings(host, folder))
+            loading = [sys.executable, "-c", _LOAD_PROBE, str(folder / "probe.so"), *needed]
+            return done.status == 0 and (not load or run(loading, PROBE_SECONDS).status == 0)
         except ToolError:
             return False
 
 
 def remembered(host: Host, question: str, ask: Callable[[], bool]) -> bool:
-    """The answer to a question about a tool, kept in the cache's folder `probes` under everything that the answer depends on."""
-    file = None if host.cache is None else host.cache / "probes" / (hashlib.sha256(question.encode()).hexdigest()[:32] + ".json")
+    """The answer to a question about a tool. A yes is kept in the cache's folder of probes under everything that it depends on; a no is not, because
+    what is missing may be installed, and a disk have room, the next time."""
+    file = _probe_file(host, question)
     if file is not None:
         with contextlib.suppress(OSError, ValueError):
-            return bool(documents.read(file, {"type": "object", "required": ["answer"], "properties": {"answer": {"type": "boolean"}}})["answer"])
+            if documents.read(file, {"type": "object", "required": ["answer"], "properties": {"answer": {"type": "boolean"}}})["answer"]:
+                return True
     answer = ask()
-    if file is not None:
+    if file is not None and answer:
         with contextlib.suppress(OSError):
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=file.parent)
@@ -250,6 +280,10 @@ def remembered(host: Host, question: str, ask: Callable[[], bool]) -> bool:
                 json.dump({"question": question, "answer": answer}, out)
             os.replace(name, file)
     return answer
+
+
+def _probe_file(host: Host, question: str) -> Path | None:
+    return None if host.cache is None else host.cache / PROBES / (hashlib.sha256(question.encode()).hexdigest()[:32] + ".json")
 
 
 # -- compiling ------------------------------------------------------------------------------------------------------------------------------
@@ -261,21 +295,24 @@ def temporary(host: Host) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="caten-", dir=host.temp, ignore_cleanup_errors=True) as folder:
             yield Path(folder)
     except OSError as problem:
-        raise unwritable(problem) from None
+        raise unwritable(problem, host.temp) from None
 
 
-def unwritable(problem: OSError) -> ToolError:
+def unwritable(problem: OSError, folder: Path | None = None) -> ToolError:
     """There is no place for the files that a compiler reads and writes."""
-    return ToolError(Diagnostic("E625", f"cannot write temporary files: {problem.strerror or problem}",
+    where = f" to {folder}" if folder else ""
+    return ToolError(Diagnostic("E625", f"cannot write temporary files{where}: {problem.strerror or problem}",
                                 hint="make room, or name other folders with TMPDIR and CATEN_CACHE_DIR"))
 
 
 def commands(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str], source: str, out: str, kind: str,
-             link: Sequence[str] = ("-shared",)) -> list[list[str]]:
-    """The commands that make `out` of a kind (`s o a so`) from a source file; `link` is what makes it one that is loaded."""
+             link: Sequence[str] = ("-shared",), soname: str | None = None) -> list[list[str]]:
+    """The commands that make `out` of a kind (`s o a so`) from a source file; `link` is what makes it one that is loaded, `soname` the name that it
+    then says it has (as a rule that of the file)."""
     match kind:
         case "so":
-            return [[*compiler.words, *flags, *link, source, "-o", out, *libraries]]
+            name = [f"-Wl,-soname,{soname or Path(out).name}"] if "-shared" in link and sys.platform != "darwin" else []
+            return [[*compiler.words, *flags, *link, *name, source, "-o", out, *libraries]]
         case "o":
             return [[*compiler.words, *flags, "-c", source, "-o", out]]
         case "s":
@@ -293,22 +330,24 @@ def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str]
     made = "library" + SUFFIXES[kind]
     with temporary(host) as folder:
         (folder / SOURCE).write_text(text, encoding="utf-8")
-        steps = commands(compiler, flags, libraries, SOURCE, made, kind, link)
+        steps = commands(compiler, flags, libraries, SOURCE, made, kind, link, SONAME)
+        environment = compiler.surroundings(host, folder)
         known: list[str] = []
 
         def meanwhile() -> None:
             if not known:
                 if host.meanwhile is not None:
                     host.meanwhile()
-                known.append(version(compiler, host.timeout))
+                known.append(version(compiler, host.timeout, environment))
         for step in steps:
-            done = run(step, host.timeout, folder, meanwhile)
+            done = run(step, host.timeout, folder, meanwhile, environment)
             if done.status != 0:
-                complaint = "\n".join(first_complaints(done.errors))
-                hint = "-march= and --config MARCH= take a CPU that this compiler knows" if UNKNOWN_CPU.search(complaint) else \
+                _must_run(compiler, host)
+                said = "\n".join(first_complaints(done.errors))
+                hint = "-march= and --config MARCH= take a CPU that this compiler knows" if UNKNOWN_CPU.search(said) else \
                        "see whether it compiles without $CFLAGS and $LDFLAGS" if host.cflags or host.ldflags else \
                        "a complaint about generated C is a fault of caten: please report it, with the source"
-                raise ToolError(Diagnostic("E623", f"{compiler.name} {done.reason}" + (f":\n{complaint}" if complaint else ""), hint=hint))
+                raise ToolError(Diagnostic("E623", f"{compiler.name} {done.reason}" + (f":\n{said}" if said else ""), hint=hint))
         result = folder / made
         if not result.is_file() or result.stat().st_size == 0:
             raise ToolError(Diagnostic("E625", f"{compiler.name} reported success and wrote no output", hint="is this really a C compiler?"))
@@ -324,6 +363,22 @@ def first_complaints(errors: str, most: int = 20) -> list[str]:
     return lines[start if start >= most else 0:][:most]
 
 
+def under_name(library: bytes, name: str) -> bytes:
+    """A shared library that says it has this name: that of the file it is going to be."""
+    room, said = SONAME.encode(), os.fsencode(name)
+    return library.replace(room + b"\0", said.ljust(len(room), b"\0") + b"\0", 1) if len(said) <= len(room) else library
+
+
+def _must_run(compiler: Compiler, host: Host) -> None:
+    """Where a compiler refused what it was given: ToolError E626 if it refuses everything. It is asked anew next time."""
+    if (said := complaint(compiler, host)) is None:
+        return
+    if (file := _probe_file(host, _running(compiler))) is not None:
+        file.unlink(missing_ok=True)
+    raise ToolError(Diagnostic("E626", f"the C compiler cannot be used, it does not even compile an empty function: {said}",
+                               hint="see what is wrong with it, or name another one with CC"))
+
+
 def _store(result: Path, out: Path) -> None:
     """Move a file to where it belongs, whole or not at all."""
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
@@ -336,10 +391,10 @@ def _store(result: Path, out: Path) -> None:
         raise ToolError(Diagnostic("E625", f"cannot write {out}: {problem.strerror}")) from None
 
 
-def version(compiler: Compiler, timeout: float = PROBE_SECONDS) -> str:
+def version(compiler: Compiler, timeout: float = PROBE_SECONDS, environment: Mapping[str, str] | None = None) -> str:
     """The first line of `--version`, `unknown` where it says nothing in time (seconds)."""
     try:
-        lines = run([*compiler.words, "--version"], min(timeout, PROBE_SECONDS)).output.strip().splitlines()
+        lines = run([*compiler.words, "--version"], min(timeout, PROBE_SECONDS), environment=environment).output.strip().splitlines()
     except ToolError:
         return "unknown"
     return lines[0] if lines else "unknown"
