@@ -316,6 +316,8 @@ def _clause(alternatives: tuple[Alternative, ...]) -> Clause:
 
 
 def _ranged(lo: int, hi: int) -> Range:
+    """Of a loop's variable, which is an i64 even where its end is a product that is bounded as a whole only."""
+    lo, hi = max(lo, DTYPES["i64"].least), min(hi, DTYPES["i64"].greatest)
     return (lo, max(hi, lo - 1))
 
 

@@ -154,7 +154,7 @@ def _laws(known: Assumptions, atom: Expr) -> Iterator[tuple[Alternative, ...]]:
                 whole = d.times(it)
                 yield ((Constraint(e - whole),),)
                 yield ((Constraint((whole + d - e).shifted(-1)),),)
-                for times in [] if d.is_constant else _multiples_above(known, e, d):
+                for times in [] if d.is_constant else multiples_above(known.clauses, e, d):
                     yield ((Constraint((times - it).shifted(-1)),),)   # e < times·d gives q < times
         case Op(fn="mod", args=(a, b)) if is_integer(atom.dtype):
             e, d = known.linear(a), known.linear(b)
@@ -181,10 +181,10 @@ def _laws(known: Assumptions, atom: Expr) -> Iterator[tuple[Alternative, ...]]:
                 yield (*[(*x, Constraint(it.shifted(-1), equal=True)) for x in then], *[(*x, Constraint(it, equal=True)) for x in otherwise])
 
 
-def _multiples_above(known: Assumptions, form: Linear, of: Linear) -> Iterator[Linear]:
+def multiples_above(clauses: Iterable[Clause], form: Linear, of: Linear) -> Iterator[Linear]:
     """The forms m for which a clause says form < m · of, as it does in a loop that stands for two."""
     atoms = set(form.atoms())
-    for clause in known.clauses:
+    for clause in clauses:
         if len(clause.alternatives) == 1 and not atoms.isdisjoint(clause.atoms):
             for c in clause.alternatives[0]:
                 bound = (c.linear + form).shifted(1)

@@ -16,7 +16,7 @@ from ..frozen import frozen
 from .affine import Linear, Monomial, canonical, constant, expression, of_atom, text_of, without
 from .effects import NOTHING
 from .integer_sets import Constraint
-from .proof import MAX_DEPTH, Alternative, Clause, Range
+from .proof import MAX_DEPTH, Alternative, Clause, Range, multiples_above
 from .statements import Aref
 
 GREATEST_SIZE = 1 << 40        # of an extent
@@ -71,7 +71,7 @@ class Valuation(ABC):
                 return self._floordiv(self.linear(a), self.linear(b), expr)
             case Op(fn="mod", args=(a, b)) if is_integer(expr.dtype) and self.linear(b).is_constant and self.linear(b).constant > 0:
                 form, divisor = self.linear(a), self.linear(b)
-                return form - self._floordiv(form, divisor, expr).scaled(divisor.constant)
+                return form - self._floordiv(form, divisor, Op("floordiv", (a, b))).scaled(divisor.constant)
             case Op(fn="shr", args=(a, b)) if self.linear(b).is_constant and 0 <= self.linear(b).constant < DTYPES[expr.dtype].bits:
                 return self._floordiv(self.linear(a), constant(1 << self.linear(b).constant), expr)
             case Op(fn="and", args=(a, Const(value=mask))) if is_integer(expr.dtype) and mask > 0 and mask & (mask + 1) == 0:
@@ -198,8 +198,7 @@ class Valuation(ABC):
                 lo, hi = self.interval(self.linear(a))
                 return lo // d, hi // d
             case Op(fn="floordiv", args=(a, b)):
-                lo, hi = self.interval(self.linear(a))
-                return (min(lo, 0), max(hi, 0)) if self.interval(self.linear(b))[0] >= 0 else (min(lo, 0, -hi), max(hi, 0, -lo))
+                return self._once(("quotient", atom), lambda: self._quotient_range(self.linear(a), self.linear(b)))
             case Op(fn="mod", args=(_, b)) if self.interval(self.linear(b))[0] >= 0:
                 return 0, max(self.interval(self.linear(b))[1] - 1, 0)               # modulo 0 is 0
             case Op(fn="min" | "max", args=(a, b)) if is_integer(atom.dtype):
@@ -211,6 +210,14 @@ class Valuation(ABC):
             case _:
                 row = DTYPES.get(atom.dtype)
                 return (0, 1) if row is None or row.kind not in ("int", "uint") else (row.least, row.greatest)
+
+    def _quotient_range(self, form: Linear, divisor: Linear) -> Range:
+        """The range of ⌊form / divisor⌋, the divisor no constant; modulo and division by 0 are 0."""
+        lo, hi = self.interval(form)
+        if self.interval(divisor)[0] < 0:
+            return min(lo, 0, -hi), max(hi, 0, -lo)
+        above = [self.interval(times)[1] - 1 for times in multiples_above(self.clauses, form, divisor)]
+        return min(lo, 0), max(min([hi, *above]), 0)
 
 
 def _shl(a: Linear, b: Linear) -> Linear:
