@@ -101,6 +101,8 @@ class Context(Valuation):
         if rising or falling:
             for c in upward if rising else downward:
                 context = context._assuming(((c,),))
+            for factor in _factors(context, hi - lo if rising else lo - hi):       # none is zero where the product is not
+                context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
             if step.is_constant and abs(step.constant) != 1:      # i = lo + step·k
                 count = Var(loop.name + ".k", "i64")
                 context = context._with(ranges={**context.ranges, count.name: (0, GREATEST_BYTES)})
@@ -313,6 +315,12 @@ def _clause(alternatives: tuple[Alternative, ...]) -> Clause:
     atoms = {n for alternative in alternatives for c in alternative for a in c.linear.atoms() for n in a.unique() if isinstance(n, Expr)}
     wide = len(alternatives) == 1 and all(c.linear.constant > GREATEST_SIZE and all(len(m) > 1 for m in c.linear.terms) for c in alternatives[0])
     return Clause(alternatives, NOTHING.union(*[reads(a) for a in atoms]), frozenset(atoms), wide)
+
+
+def _factors(context: Context, count: Linear) -> tuple[Expr, ...]:
+    """The factors of a number of iterations that is one product of what is not negative; none of other numbers."""
+    ((m, k),) = count.terms.items() if len(count.terms) == 1 else (((), 0),)
+    return m if len(m) > 1 and k > 0 and count.constant <= 0 and all(context.atom_range(a)[0] >= 0 for a in m) else ()
 
 
 def _ranged(lo: int, hi: int) -> Range:

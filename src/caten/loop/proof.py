@@ -48,6 +48,7 @@ class Assumptions(Protocol):
     def clauses(self) -> tuple[Clause, ...]: ...
     def linear(self, expr: Expr) -> Linear: ...
     def atom_range(self, atom: Expr) -> Range: ...
+    def interval(self, form: Linear) -> Range: ...
     def alternatives(self, cond: Expr, holds: bool = True) -> tuple[Alternative, ...] | None: ...
     def is_nonnegative(self, form: Linear) -> bool: ...
 
@@ -57,7 +58,7 @@ def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool
     if all(c.linear.is_constant for c in goal):
         return any(is_false(c) for c in goal)
     rows, splits = _system(known, goal, widely)
-    rows += _products(known, rows, splits)
+    rows += _products(known, rows, splits, widely)
     if widely:                     # asked for every sum that may wrap: no case distinctions
         return isinstance(decide(rows), Empty)
     return _Search(known.patience * MAX_SEARCH >> MAX_DEPTH - 1 - known.depth).excludes(System(rows), rows, splits)
@@ -193,8 +194,9 @@ def multiples_above(clauses: Iterable[Clause], form: Linear, of: Linear) -> Iter
                     yield times
 
 
-def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alternative, ...]]) -> list[Constraint]:
-    """For a monomial a·b that occurs, with b ≥ 0: every constraint e ≥ 0 on a gives e·b ≥ 0 (and e = 0 gives e·b = 0)."""
+def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alternative, ...]], widely: bool) -> list[Constraint]:
+    """For a monomial a·b that occurs, with b ≥ 0: every constraint e ≥ 0 on a gives e·b ≥ 0 (and e = 0 gives e·b = 0).
+    `widely`: what is known of the whole product, too."""
     derived: dict[Constraint, None] = {}
     done: set[tuple[Constraint, tuple[Expr, ...]]] = set()
     frontier = [*rows, *[c for s in splits for alternative in s for c in alternative]]
@@ -205,6 +207,8 @@ def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alt
             least = [known.atom_range(a)[0] for a in m]
             if min(least) >= 0:
                 fresh.append(Constraint(Linear({m: 1})))
+            if widely:
+                fresh.append(Constraint(Linear({m: -1}, known.interval(Linear({m: 1}))[1])))
             for at, atom in enumerate(m):
                 rest = without(m, atom)
                 if atom in m[:at] or min(least[:at] + least[at + 1:]) < 0:
