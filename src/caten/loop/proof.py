@@ -5,7 +5,7 @@ where, products of what is not negative). Elimination decides it; alternatives a
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from ..core.dtypes import is_integer
