@@ -16,6 +16,7 @@ from .affine import Linear, expression, of_atom, without
 from .integer_sets import Constraint, Empty, Point, System, Unknown, decide
 
 NEAR = 1 << 31                 # bounds beyond this are left out of a proof, unless it is about overflow
+FAR = 1 << 63                  # bounds of products beyond this say nothing about overflow
 MAX_DEPTH = 2                  # proofs inside proofs: what a deeper one would have to show is not shown
 MAX_FACTS = 64                 # rows after which no more is asked about further atoms
 MAX_SEARCH = 2000              # rows read and combined in one proof with all its cases; half as many in a proof inside it, and so on
@@ -207,8 +208,8 @@ def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alt
             least = [known.atom_range(a)[0] for a in m]
             if min(least) >= 0:
                 fresh.append(Constraint(Linear({m: 1})))
-            if widely:
-                fresh.append(Constraint(Linear({m: -1}, known.interval(Linear({m: 1}))[1])))
+            if widely and (most := known.interval(Linear({m: 1}))[1]) < FAR:
+                fresh.append(Constraint(Linear({m: -1}, most)))
             for at, atom in enumerate(m):
                 rest = without(m, atom)
                 if atom in m[:at] or min(least[:at] + least[at + 1:]) < 0:
