@@ -101,6 +101,8 @@ class Context(Valuation):
         if rising or falling:
             for c in upward if rising else downward:
                 context = context._assuming(((c,),))
+            for factor in _factors(context, hi - lo if rising else lo - hi):       # none is zero where the product is not
+                context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
             if step.is_constant and abs(step.constant) != 1:      # i = lo + step·k
                 count = Var(loop.name + ".k", "i64")
                 context = context._with(ranges={**context.ranges, count.name: (0, GREATEST_BYTES)})
@@ -319,7 +321,15 @@ def _clause(alternatives: tuple[Alternative, ...]) -> Clause:
     return Clause(alternatives, NOTHING.union(*[reads(a) for a in atoms]), frozenset(atoms), wide)
 
 
+def _factors(context: Context, count: Linear) -> tuple[Expr, ...]:
+    """The factors of a number of iterations that is one product of what is not negative; none of other numbers."""
+    ((m, k),) = count.terms.items() if len(count.terms) == 1 else (((), 0),)
+    return m if len(m) > 1 and k > 0 and count.constant <= 0 and all(context.atom_range(a)[0] >= 0 for a in m) else ()
+
+
 def _ranged(lo: int, hi: int) -> Range:
+    """Of a loop's variable, which is an i64 even where its end is a product that is bounded as a whole only."""
+    lo, hi = max(lo, DTYPES["i64"].least), min(hi, DTYPES["i64"].greatest)
     return (lo, max(hi, lo - 1))
 
 

@@ -5,7 +5,7 @@ where, products of what is not negative). Elimination decides it; alternatives a
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from ..core.dtypes import is_integer
@@ -16,6 +16,7 @@ from .affine import Linear, expression, of_atom, without
 from .integer_sets import Constraint, Empty, Point, System, Unknown, decide
 
 NEAR = 1 << 31                 # bounds beyond this are left out of a proof, unless it is about overflow
+FAR = 1 << 63                  # bounds of products beyond this say nothing about overflow
 MAX_DEPTH = 2                  # proofs inside proofs: what a deeper one would have to show is not shown
 MAX_SEARCH = 2000              # rows read and combined in one proof with all its cases; half as many in a proof inside it, and so on
 PATIENCE = 8                   # by how much more where the answer decides whether a program is refused
@@ -57,6 +58,7 @@ class Assumptions(Protocol):
     def clauses(self) -> tuple[Clause, ...]: ...
     def linear(self, expr: Expr) -> Linear: ...
     def atom_range(self, atom: Expr) -> Range: ...
+    def interval(self, form: Linear) -> Range: ...
     def alternatives(self, cond: Expr, holds: bool = True) -> tuple[Alternative, ...] | None: ...
     def is_nonnegative(self, form: Linear) -> bool: ...
 
@@ -67,13 +69,13 @@ def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool
         return any(is_false(c) for c in goal)
     if widely:                     # asked for every sum that may wrap: no case distinctions
         rows, splits = _system(known, goal, widely, HORIZONS[-1])
-        return isinstance(decide(rows + _products(known, rows, splits)), Empty)
+        return isinstance(decide(rows + _products(known, rows, splits, widely)), Empty)
     work = known.patience * MAX_SEARCH >> MAX_DEPTH - 1 - known.depth
     asked: list[Constraint] | None = None
     for horizon in HORIZONS:                   # what is far from the goal seldom helps, and elimination drowns in it
         rows, splits = _system(known, goal, widely, horizon)
         if horizon.products:
-            rows += _products(known, rows, splits)
+            rows += _products(known, rows, splits, widely)
         if rows == asked:
             continue
         asked = rows
@@ -185,7 +187,7 @@ def _laws(known: Assumptions, atom: Expr) -> Iterator[tuple[Alternative, ...]]:
                 whole = d.times(it)
                 yield ((Constraint(e - whole),),)
                 yield ((Constraint((whole + d - e).shifted(-1)),),)
-                for times in [] if d.is_constant else _multiples_above(known, e, d):
+                for times in [] if d.is_constant else multiples_above(known.clauses, e, d):
                     yield ((Constraint((times - it).shifted(-1)),),)   # e < times·d gives q < times
         case Op(fn="mod", args=(a, b)) if is_integer(atom.dtype):
             e, d = known.linear(a), known.linear(b)
@@ -212,10 +214,10 @@ def _laws(known: Assumptions, atom: Expr) -> Iterator[tuple[Alternative, ...]]:
                 yield (*[(*x, Constraint(it.shifted(-1), equal=True)) for x in then], *[(*x, Constraint(it, equal=True)) for x in otherwise])
 
 
-def _multiples_above(known: Assumptions, form: Linear, of: Linear) -> Iterator[Linear]:
+def multiples_above(clauses: Iterable[Clause], form: Linear, of: Linear) -> Iterator[Linear]:
     """The forms m for which a clause says form < m · of, as it does in a loop that stands for two."""
     atoms = set(form.atoms())
-    for clause in known.clauses:
+    for clause in clauses:
         if len(clause.alternatives) == 1 and not atoms.isdisjoint(clause.atoms):
             for c in clause.alternatives[0]:
                 bound = (c.linear + form).shifted(1)
@@ -224,8 +226,9 @@ def _multiples_above(known: Assumptions, form: Linear, of: Linear) -> Iterator[L
                     yield times
 
 
-def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alternative, ...]]) -> list[Constraint]:
-    """For a monomial a·b that occurs, with b ≥ 0: every constraint e ≥ 0 on a gives e·b ≥ 0 (and e = 0 gives e·b = 0)."""
+def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alternative, ...]], widely: bool) -> list[Constraint]:
+    """For a monomial a·b that occurs, with b ≥ 0: every constraint e ≥ 0 on a gives e·b ≥ 0 (and e = 0 gives e·b = 0).
+    `widely`: what is known of the whole product, too."""
     derived: dict[Constraint, None] = {}
     done: set[tuple[Constraint, tuple[Expr, ...]]] = set()
     frontier = [*rows, *[c for s in splits for alternative in s for c in alternative]]
@@ -236,6 +239,8 @@ def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alt
             least = [known.atom_range(a)[0] for a in m]
             if min(least) >= 0:
                 fresh.append(Constraint(Linear({m: 1})))
+            if widely and (most := known.interval(Linear({m: 1}))[1]) < FAR:
+                fresh.append(Constraint(Linear({m: -1}, most)))
             for at, atom in enumerate(m):
                 rest = without(m, atom)
                 if atom in m[:at] or min(least[:at] + least[at + 1:]) < 0:

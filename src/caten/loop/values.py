@@ -16,7 +16,7 @@ from ..frozen import frozen
 from .affine import Linear, Monomial, canonical, constant, expression, of_atom, text_of, without
 from .effects import NOTHING
 from .integer_sets import Constraint
-from .proof import MAX_DEPTH, Alternative, Clause, Range
+from .proof import MAX_DEPTH, Alternative, Clause, Range, multiples_above
 from .statements import Aref
 
 GREATEST_SIZE = 1 << 40        # of an extent
@@ -71,7 +71,7 @@ class Valuation(ABC):
                 return self._floordiv(self.linear(a), self.linear(b), expr)
             case Op(fn="mod", args=(a, b)) if is_integer(expr.dtype) and self.linear(b).is_constant and self.linear(b).constant > 0:
                 form, divisor = self.linear(a), self.linear(b)
-                return form - self._floordiv(form, divisor, expr).scaled(divisor.constant)
+                return form - self._floordiv(form, divisor, Op("floordiv", (a, b))).scaled(divisor.constant)
             case Op(fn="shr", args=(a, b)) if self.linear(b).is_constant and 0 <= self.linear(b).constant < DTYPES[expr.dtype].bits:
                 return self._floordiv(self.linear(a), constant(1 << self.linear(b).constant), expr)
             case Op(fn="and", args=(a, Const(value=mask))) if is_integer(expr.dtype) and mask > 0 and mask & (mask + 1) == 0:
@@ -163,7 +163,22 @@ class Valuation(ABC):
         if not known or m in known or high <= GREATEST_BYTES:
             return known.get(m, high)
         whole = [self._at_most(a) for a in m]
-        return high if None in whole else known.get(tuple(sorted([a for a in whole if a is not None], key=text_of)), high)
+        if None in whole:
+            return high
+        factors = tuple(sorted([a for a in whole if a is not None], key=text_of))
+        return min([high, *[most for product, most in known.items() if self._is_part(factors, product)]])
+
+    def _is_part(self, factors: Monomial, product: Monomial) -> bool:
+        """Is a product of what is not negative made of these factors, and of others that are not zero?"""
+        others = _left(product, factors)
+        return len(others) + len(factors) == len(product) and all(map(self._is_positive, others))
+
+    def _is_positive(self, atom: Expr) -> bool:
+        """Is an atom above 0 by its range, or because it is above something, as the end of a loop is inside it?"""
+        if self.atom_range(atom)[0] >= 1:
+            return True
+        above = [k.linear for c in self.clauses if atom in c.atoms and len(c.alternatives) == 1 for k in c.alternatives[0]]
+        return any(self.interval(of_atom(atom) - form)[0] >= 1 for form in above if form.terms.get((atom,)) == 1)
 
     def _at_most(self, atom: Expr) -> Expr | None:
         """An atom that is as great as this one, which is not negative, or greater: for ⌊(k·M + r) / d⌋ with k ≤ d and r < d, and for
@@ -195,22 +210,34 @@ class Valuation(ABC):
             case Var(name) if name in self.ranges:
                 return self.ranges[name]
             case Op(fn="floordiv", args=(a, Const(value=int() as d))) if d > 0:
-                lo, hi = self.interval(self.linear(a))
+                lo, hi = self._range(a)
                 return lo // d, hi // d
             case Op(fn="floordiv", args=(a, b)):
-                lo, hi = self.interval(self.linear(a))
-                return (min(lo, 0), max(hi, 0)) if self.interval(self.linear(b))[0] >= 0 else (min(lo, 0, -hi), max(hi, 0, -lo))
-            case Op(fn="mod", args=(_, b)) if self.interval(self.linear(b))[0] >= 0:
-                return 0, max(self.interval(self.linear(b))[1] - 1, 0)               # modulo 0 is 0
+                return self._once(("quotient", atom), lambda: self._quotient_range(a, b))
+            case Op(fn="mod", args=(_, b)) if self._range(b)[0] >= 0:
+                return 0, max(self._range(b)[1] - 1, 0)               # modulo 0 is 0
             case Op(fn="min" | "max", args=(a, b)) if is_integer(atom.dtype):
-                (alo, ahi), (blo, bhi) = self.interval(self.linear(a)), self.interval(self.linear(b))
+                (alo, ahi), (blo, bhi) = self._range(a), self._range(b)
                 return (min(alo, blo), min(ahi, bhi)) if atom.fn == "min" else (max(alo, blo), max(ahi, bhi))
             case Op(fn="where", args=(_, a, b)) if is_integer(atom.dtype):
-                (alo, ahi), (blo, bhi) = self.interval(self.linear(a)), self.interval(self.linear(b))
+                (alo, ahi), (blo, bhi) = self._range(a), self._range(b)
                 return min(alo, blo), max(ahi, bhi)
             case _:
                 row = DTYPES.get(atom.dtype)
                 return (0, 1) if row is None or row.kind not in ("int", "uint") else (row.least, row.greatest)
+
+    def _range(self, expr: Expr) -> Range:
+        """The range of an integer expression, whose value is one of its type even where its form is a product that is bounded as a whole only."""
+        (lo, hi), row = self.interval(self.linear(expr)), DTYPES[expr.dtype]
+        return max(lo, row.least), min(hi, row.greatest)
+
+    def _quotient_range(self, a: Expr, b: Expr) -> Range:
+        """The range of ⌊a / b⌋, b no constant. What is divided by 0 is 0."""
+        lo, hi = self._range(a)
+        if self._range(b)[0] < 0:
+            return min(lo, 0, -hi), max(hi, 0, -lo)
+        above = [self.interval(times)[1] - 1 for times in multiples_above(self.clauses, self.linear(a), self.linear(b))]
+        return min(lo, 0), max(min([hi, *above]), 0)
 
 
 def _shl(a: Linear, b: Linear) -> Linear:

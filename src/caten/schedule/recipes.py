@@ -13,6 +13,7 @@ from ..core.expr import Const
 from ..core.program import Machine, Schedule, Size, Target
 from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, If, LoopProgram, Setf, Stmt
+from .asked import apply_asked
 from .choices import DEFAULTS, Choices
 from .classify import Chain, Contraction, along_memory, chain_of, contraction, reduction
 from .convolution import convolution, pictures, single_places, slides
@@ -21,7 +22,7 @@ from .gemm import gemm
 from .narrow import few, narrow
 from .planning import OutOfBudget, Planning
 from .rows import ahead, are_rows, ask, rows_of_one
-from .script import apply, is_applied, recorded
+from .script import is_applied, recorded
 from .small import small
 from .streams import maps, maps_with_sums, sums_across, sums_along, sums_of_rows
 from .tiles import lanes_of
@@ -41,7 +42,7 @@ def schedule(program: LoopProgram, verify: bool = False, careful: bool = False, 
     if asked is not None and is_applied(asked):
         return program
     if asked is not None:
-        return apply(program, asked.steps, verify)
+        return apply_asked(program, asked.steps, verify)
     if program.opt == 0:
         return program
     program = program if careful else simplify_program(program)

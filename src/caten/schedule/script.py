@@ -118,7 +118,7 @@ def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> L
     that is refused; with `verify`, E48x for a step that made a wrong program."""
     done: list[Step] = []
     for step in steps:
-        words = tuple([_plain(word) for word in step])
+        words = tuple([plain(word) for word in step])
         if words == APPLIED:
             continue
         try:
@@ -134,21 +134,21 @@ def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> L
 
 
 def of_bounded_size(program: LoopProgram, step: Step) -> LoopProgram:
-    """The program that a step made. E538 where nodes that it shares make its text too long: a condition inside conditions that double, say, is
+    """The program that a step made. E539 where nodes that it shares make its text too long: a condition inside conditions that double, say, is
     small in memory, and whoever walks or prints it would never end."""
     if (size := sum([kernel.written_out for kernel in program.kernels])) > MOST_NODES:
-        raise refusal("E538", flat(step)[1:-1], f"the text of the program would have {spelled(size)} symbols, and may have {MOST_NODES}")
+        raise refusal("E539", flat(step)[1:-1], f"the text of the program would have {spelled(size)} symbols, and may have {MOST_NODES}")
     return program
 
 
-def _plain(word: Any) -> Any:
+def plain(word: Any) -> Any:
     """A word of a step as text, a condition as nested tuples of them, whatever it was given as: an expression, its text, a form."""
     if isinstance(word, Node):
         return form_of(word)
     if isinstance(word, tuple):
-        return tuple([_plain(part) for part in word])
+        return tuple([plain(part) for part in word])
     text = str(word)
-    return _plain(read_forms(text)[0]) if text.startswith("(") else text
+    return plain(read_forms(text)[0]) if text.startswith("(") else text
 
 
 def written(program: LoopProgram, step: Step) -> Place | None:
@@ -229,7 +229,7 @@ def _steps(text: str, spot: str | Callable[[int], Place]) -> list[tuple[Step, Pl
     for form in forms[0][1:]:
         if not isinstance(form, Form) or not all(isinstance(word, str) for word in form[:2]):
             raise error("E504", "expected a step, (NAME word…), here", here(getattr(form, "pos", 0)))
-        step = tuple([_plain(word) for word in form])
+        step = tuple([plain(word) for word in form])
         if step != APPLIED:
             check(step, here(form.pos))
             steps.append((step, here(form.pos)))

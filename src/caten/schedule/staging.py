@@ -30,6 +30,8 @@ class Tile:
         for name in loops:
             if name not in known:
                 raise self.refuse(f"'{name}' is no loop inside '{found.name}'")
+        if (twice := next((n for n in loops if loops.count(n) > 1), None)) is not None:
+            raise self.refuse(f"'{twice}' is named twice; it is one axis of the tile")
         self.axes = [known[n] for n in loops] if loops else [loop for loop in self.inner if mentions(self.ref, (loop.name,))]
         self.names, self.context = Names.of(program), context_at(program, found)
         self.shape = shapes(program)[buffer]

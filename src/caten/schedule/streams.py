@@ -245,7 +245,7 @@ def _far_rows(draft: Draft, out: Aref, row: str, inner: str, lanes: int, apart: 
 
 def _side_by_side(draft: Draft, out: Aref, rows: str, inner: str, lanes: int) -> None:
     """The rows of the innermost loop are added to vectors of results."""
-    _, columns, *edge = cut(draft, inner, lanes * draft.choice("columns.vectors", COLUMNS_AT_ONCE))
+    _, columns, *edge = cut(draft, inner, lanes * draft.choice("columns.vectors", COLUMNS_AT_ONCE), lanes)
     if edge:
         draft.attempts(partial(_edge_across, columns=edge[0], rows=edge[1], lanes=lanes))
     draft.take("reorder", rows, columns)
@@ -287,7 +287,7 @@ def _edge_across(draft: Draft, columns: str, rows: str, lanes: int) -> None:
 def sweep(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, count: int, around: tuple[str, ...] | None = None, masks: bool = True) -> str:
     """Vectors along a loop, `count` at once, and what is left of it in vectors with masks or single ones; the arrays `sums` are added up in as many
     vectors, which a tree adds up at the end. The name of the new loop, which is parallel where none of those `around` may be (None: no threads)."""
-    outer, inner, *rest = cut(draft, loop, lanes * count)
+    outer, inner, *rest = cut(draft, loop, lanes * count, lanes)
     if around is not None and not draft.thread_two(*around):
         draft.thread(outer)
     for name in rest:
@@ -348,11 +348,13 @@ def _contracted(draft: Draft, loop: str, out: Aref) -> None:
         draft.take("contract", loop)
 
 
-def cut(draft: Draft, loop: str, factor: int) -> tuple[str, ...]:
-    """The loop over whole tiles of `factor` iterations, fewer where there are never so many, the one inside a tile, and those over what is left."""
+def cut(draft: Draft, loop: str, factor: int, lanes: int = 1) -> tuple[str, ...]:
+    """The loop over whole tiles of `factor` iterations, fewer where there are never so many, the one inside a tile, and those over what is left. A
+    tile is whole vectors of `lanes`, as long as it is longer than one."""
     extent = canonical(draft.loop(loop).hi - draft.loop(loop).lo)
     while isinstance(extent, Const) and factor > max(1, int(extent.value)):
         factor //= 2
+        factor -= factor % lanes if factor > lanes else 0
     made = draft.take("split", loop, factor)
     if len(made) < 2:
         raise error("E510", f"'{loop}' is too short to be split")

@@ -6,8 +6,8 @@ from ...core.node import Node
 from ...core.rewrite import free_names
 from ...errors import did_you_mean, error
 from ...loop.context import ends_in_failure
-from ...loop.effects import reads, writes, written
-from ...loop.statements import If, Kernel, Let, Local, LoopProgram, Stmt
+from ...loop.effects import reads, written
+from ...loop.statements import Aref, If, Kernel, Let, Local, LoopProgram, Stmt, Vref
 from ..names import renamed
 from ..nests import mentions, refusal
 
@@ -53,7 +53,7 @@ def _between(program: LoopProgram, kernel: Kernel, parts: list[Stmt], step: str)
     """The arrays that more than one statement uses."""
     shared = []
     for stmt in kernel.body:
-        if isinstance(stmt, Local) and sum(stmt.name in reads(p) | writes(p) for p in parts) > 1:
+        if isinstance(stmt, Local) and sum(_uses(p, stmt.name) for p in parts) > 1:
             if not all(set(free_names(e)) <= {*program.sizes} for e in stmt.shape):
                 raise refusal("E535", step, f"the extents of '{stmt.name}' are not known before the kernel runs")
             shared.append(stmt)
@@ -68,6 +68,11 @@ def _declared(kernel: Kernel, part: Stmt, shared: list[Local]) -> list[Stmt]:
     for stmt in reversed(kernel.body[:kernel.body.index(part)]):
         if isinstance(stmt, Let) and mentions((*needed, part), (stmt.name,)):
             needed.insert(0, stmt)
-        if isinstance(stmt, Local) and stmt not in shared and stmt.name in reads(part) | writes(part):
+        if isinstance(stmt, Local) and stmt not in shared and _uses(part, stmt.name):
             needed.insert(0, stmt)
     return needed
+
+
+def _uses(part: Stmt, name: str) -> bool:
+    """Does a statement read or write an array, or ask for a place of it?"""
+    return any(isinstance(n, Aref | Vref) and n.buffer == name for n in part.unique())

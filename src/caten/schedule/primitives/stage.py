@@ -7,7 +7,7 @@ from ...core.node import substitute
 from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.context import Context
-from ...loop.groups import has_barrier, met
+from ...loop.groups import BOUND, has_barrier, met
 from ...loop.statements import SPACES, Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt, is_const
 from ..beginnings import beginning
 from ..guards import shortened, wrapped
@@ -80,6 +80,9 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
         if how != "read":
             raise refusal("E515", step, "threads fill a shared tile together with what they read; what they write is theirs")
         return stage_shared(program, at, buffer, loops)
+    if found.mark in BOUND:
+        raise refusal("E515", step, f"'{at}' is bound to the {found.mark}, and a tile around it would belong to no thread",
+                      "stage inside it, or before bind")
     for outer in enclosing(program, found) if has_barrier(found) else ():
         if outer.mark == "block" and (meeting := met(outer, context_at(program, outer), buffer)) is not None:
             raise refusal("E515", step, f"threads wait for each other inside '{at}' because of it: {meeting}")
