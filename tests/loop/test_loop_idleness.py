@@ -20,6 +20,7 @@ from caten.loop import interpret
 from caten.loop.idleness import idle_sizes
 from caten.options import Options
 from caten.render import entry
+from caten.runtime.library import open_library
 from caten.testing import data
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.toml"))
@@ -89,6 +90,7 @@ def test_empty_arrays_of_many_rows_take_no_time(runtime: str, opt: int) -> None:
 def library(tmp_path: Path, spec: str, **options: Any) -> ctypes.CDLL:
     result = build.build([SpecText("t", spec, "lisp")], Options(runtime="clang", use_cache=False, **options))
     (tmp_path / "kernel.so").write_bytes(Path(result.artifact).read_bytes())
+    open_library(tmp_path / "kernel.so")                     # which finds the OpenMP library
     return ctypes.CDLL(str(tmp_path / "kernel.so"))
 
 

@@ -68,7 +68,7 @@ def test_every_permutation_of_three_axes(to: str, of: str) -> None:
 @pytest.mark.parametrize("sizes", [*SIZES, (130, 70, 1)])
 def test_edges_of_every_kind(sizes: tuple[int, int, int]) -> None:
     before = copy("ji", "ij", "ij", "f32", AVX512)
-    assert_same(before, scheduled(before), (sizes[:2],))
+    assert_same(before, scheduled(before), (sizes[:2],), may_be_idle=0 in sizes[:2])
 
 
 @pytest.mark.parametrize("extents", [(64, 64), (16, 5), (3, 4), (40, 40)])

@@ -236,8 +236,13 @@ class Valuation(ABC):
         lo, hi = self._range(a)
         if self._range(b)[0] < 0:
             return min(lo, 0, -hi), max(hi, 0, -lo)
-        above = [self.interval(times)[1] - 1 for times in multiples_above(self.clauses, self.linear(a), self.linear(b))]
+        above = [self.interval(times)[1] - 1 for times in multiples_above(self.clauses, self.linear(a), self.linear(b)) if not _has_quotients(times)]
         return min(lo, 0), max(min([hi, *above]), 0)
+
+
+def _has_quotients(form: Linear) -> bool:
+    """Are there quotients by what is no constant in it? The range of one could depend on that of another in a circle."""
+    return any(isinstance(n, Op) and n.fn == "floordiv" and not isinstance(n.args[1], Const) for atom in form.atoms() for n in atom.unique())
 
 
 def _shl(a: Linear, b: Linear) -> Linear:
