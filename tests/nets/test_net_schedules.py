@@ -250,6 +250,9 @@ def faults_in(seeds: Sequence[int], folder: Path, counts: Counter[str], monkeypa
     """Everything wrong with what the schedules of these seeds make."""
     made, found = drawn(seeds, folder, counts), list[str]()
     for m in [m for m in made if m.subject.own.runtime == "opencl"]:
+        if interpreted(replace(m, program=m.before), "forward"):              # it overflows as it is written, which the wide reference does not
+            counts["not comparable"] += 1
+            continue
         found += [f"seed {m.seed}, interpreter {order}: {m.steps}: {text}" for order in ("forward", "reverse") if (text := interpreted(m, order))]
         counts["interpreted"] += 1
     for n, march in enumerate(MARCHES):

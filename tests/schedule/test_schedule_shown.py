@@ -58,6 +58,8 @@ SUMS = "(for i 0 M 1 serial (for p 0 N 1 serial (for j 0 M 1 serial (setf (aref 
     ("(for j 0 N 1 serial (setf (aref v j) (aref u j)))", "(stage j u read scratch j j)", "E515: stage j u: 'j' is named twice"),
     ("(for j 0 32 1 serial (if (< j N) ((incf (aref v j) (aref u j)))))", "(bind j block) (stage j v accumulate scratch)",
      "E515: stage j v: 'j' is bound to the block"),
+    ("(for i 0 40 1 serial (for j 0 20 1 serial (if (< (+ i j) N) ((setf (aref v (+ i j)) x)))))",
+     "(unroll j full) (unroll i full)", "E512: unroll i: 40 copies of its body are too much text"),
 ])
 def test_what_is_not_right_is_refused(statements: str, steps: str, message: str) -> None:
     with pytest.raises(CatenError, match=message) as caught:
