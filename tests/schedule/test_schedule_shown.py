@@ -14,6 +14,8 @@ from caten.schedule import asked, script
 CUBES = """(size M) (size N) (buffer P f32 (M N M) (0 1 2) in) (buffer Y f32 (M N M) (0 1 2) inout) (buffer Z f32 (5 N) (0 1) in)
  (ensure 1 (<= M (floordiv (floordiv 1152921504606846976 (max M 1)) (max N 1))))"""
 
+SUMS = "(for i 0 M 1 serial (for p 0 N 1 serial (for j 0 M 1 serial (setf (aref Y i p j) 1.0))))"
+
 
 @pytest.mark.parametrize(("statements", "steps"), [
     ("(for i 0 M 1 serial (for j 0 M 1 serial (for p 0 N 1 serial (setf (aref Y i p (- (- M j) 1)) (aref P i p j)))))", "(fuse i j)"),
@@ -24,7 +26,9 @@ CUBES = """(size M) (size N) (buffer P f32 (M N M) (0 1 2) in) (buffer Y f32 (M 
      "(for q 0 N 1 serial (for k 0 M 1 serial (setf (aref Y i q k) (aref T q k)))))", "(flatten T)"),
     ("(for i 0 M 1 serial (local T f32 (N M) scratch) (for p 0 N 1 serial (for j 0 M 1 serial (setf (aref T p j) (aref P i p j))))"
      "(for q 0 N 1 serial (for k 0 M 1 serial (setf (aref Y i q k) (aref T q k)))))", "(split p 2) (flatten T)"),
-], ids=["turned around", "a remainder of a quotient", "a factor that is not zero", "a quotient of tiles", "flat", "flat tiles"])
+    (SUMS, "(fuse p j) (split i 2)"),
+    (SUMS, "(fuse p j) (pad i 5)"),
+], ids=["turned around", "a remainder of a quotient", "a factor that is not zero", "a quotient of tiles", "flat", "flat tiles", "around tiles", "around more than there are"])
 def test_products_of_sizes_are_seen_to_stay_inside(statements: str, steps: str) -> None:
     before = program(statements, CUBES)
     after = script.apply(before, script.parse_schedule(f"(schedule {steps})").steps)
@@ -51,13 +55,12 @@ def test_an_array_that_a_kernel_asks_for_is_shared_by_separate_kernels() -> None
     assert kernel_text(after).splitlines()[0] == "(local G f32 (N) global)"
 
 
-SUMS = "(for i 0 M 1 serial (for p 0 N 1 serial (for j 0 M 1 serial (setf (aref Y i p j) 1.0))))"
-
-
 @pytest.mark.parametrize(("statements", "steps", "message"), [
     ("(for j 0 N 1 serial (setf (aref v j) (aref u j)))", "(stage j u read scratch j j)", "E515: stage j u: 'j' is named twice"),
     ("(for j 0 32 1 serial (if (< j N) ((incf (aref v j) (aref u j)))))", "(bind j block) (stage j v accumulate scratch)",
      "E515: stage j v: 'j' is bound to the block"),
+    ("(for i 0 40 1 serial (for j 0 20 1 serial (if (< (+ i j) N) ((setf (aref v (+ i j)) x)))))",
+     "(unroll j full) (unroll i full)", "E512: unroll i: 40 copies of its body are too much text"),
 ])
 def test_what_is_not_right_is_refused(statements: str, steps: str, message: str) -> None:
     with pytest.raises(CatenError, match=message) as caught:

@@ -21,6 +21,7 @@ MAX_DEPTH = 2                  # proofs inside proofs: what a deeper one would h
 MAX_SEARCH = 2000              # rows read and combined in one proof with all its cases; half as many in a proof inside it, and so on
 PATIENCE = 8                   # by how much more where the answer decides whether a program is refused
 ISL_WORK = 8                   # what isl does to a row
+ROUNDS = 2                     # in which products of products are derived
 MAX_PRODUCTS = 60              # derived facts about products in one proof
 
 @frozen
@@ -67,15 +68,15 @@ def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool
     """Is the conjunction `goal` impossible under what is known? `widely`: use bounds beyond 2^31, too."""
     if all(c.linear.is_constant for c in goal):
         return any(is_false(c) for c in goal)
-    if widely:                     # asked for every sum that may wrap: no case distinctions
+    if widely:                     # asked for every sum that may wrap: no case distinctions, and what is nearest first, for which there is more room
         rows, splits = _system(known, goal, widely, HORIZONS[-1])
-        return isinstance(decide(rows + _products(known, rows, splits, widely)), Empty)
+        return any(isinstance(decide(rows + _products(known, rows, splits, rounds, True)), Empty) for rounds in (1, ROUNDS))
     work = known.patience * MAX_SEARCH >> MAX_DEPTH - 1 - known.depth
     asked: list[Constraint] | None = None
     for horizon in HORIZONS:                   # what is far from the goal seldom helps, and elimination drowns in it
         rows, splits = _system(known, goal, widely, horizon)
         if horizon.products:
-            rows += _products(known, rows, splits, widely)
+            rows += _products(known, rows, splits)
         if rows == asked:
             continue
         asked = rows
@@ -226,21 +227,20 @@ def multiples_above(clauses: Iterable[Clause], form: Linear, of: Linear) -> Iter
                     yield times
 
 
-def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alternative, ...]], widely: bool) -> list[Constraint]:
+def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alternative, ...]], rounds: int = ROUNDS,
+              widely: bool = False) -> list[Constraint]:
     """For a monomial a·b that occurs, with b ≥ 0: every constraint e ≥ 0 on a gives e·b ≥ 0 (and e = 0 gives e·b = 0).
     `widely`: what is known of the whole product, too."""
     derived: dict[Constraint, None] = {}
     done: set[tuple[Constraint, tuple[Expr, ...]]] = set()
     frontier = [*rows, *[c for s in splits for alternative in s for c in alternative]]
-    for _ in range(2):
+    for _ in range(rounds):
         monomials = {m: None for c in frontier for m in c.linear.terms if len(m) > 1}
         fresh: list[Constraint] = []
         for m in monomials:
             least = [known.atom_range(a)[0] for a in m]
             if min(least) >= 0:
                 fresh.append(Constraint(Linear({m: 1})))
-            if widely and (most := known.interval(Linear({m: 1}))[1]) < FAR:
-                fresh.append(Constraint(Linear({m: -1}, most)))
             for at, atom in enumerate(m):
                 rest = without(m, atom)
                 if atom in m[:at] or min(least[:at] + least[at + 1:]) < 0:
@@ -252,4 +252,7 @@ def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alt
         fresh = [c for c in fresh if c not in derived]
         derived.update(dict.fromkeys(fresh))
         frontier = fresh
+    for m in {m: None for c in (*rows, *derived) for m in c.linear.terms if len(m) > 1} if widely else ():
+        if (most := known.interval(Linear({m: 1}))[1]) < FAR:
+            derived[Constraint(Linear({m: -1}, most))] = None
     return list(derived)

@@ -174,11 +174,12 @@ class Valuation(ABC):
         return len(others) + len(factors) == len(product) and all(map(self._is_positive, others))
 
     def _is_positive(self, atom: Expr) -> bool:
-        """Is an atom above 0 by its range, or because it is above something, as the end of a loop is inside it?"""
+        """Is an atom above 0 by its range, or because it, or a part of it, is above something, as the end of a loop is inside it?"""
         if self.atom_range(atom)[0] >= 1:
             return True
         above = [k.linear for c in self.clauses if atom in c.atoms and len(c.alternatives) == 1 for k in c.alternatives[0]]
-        return any(self.interval(of_atom(atom) - form)[0] >= 1 for form in above if form.terms.get((atom,)) == 1)
+        ends = [(form, m, k) for form in above for m, k in form.terms.items() if k > 0 and len(m) == 1 and self._at_most(m[0]) is atom]
+        return any(self.interval(Linear({m: k}) - form)[0] >= 1 for form, m, k in ends)
 
     def _at_most(self, atom: Expr) -> Expr | None:
         """An atom that is as great as this one, which is not negative, or greater: for ⌊(k·M + r) / d⌋ with k ≤ d and r < d, and for

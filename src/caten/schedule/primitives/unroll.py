@@ -9,7 +9,8 @@ from ..nests import find, refusal, replaced
 from ..tidy import tidied
 
 MAX_COPIES = 64                  # of one loop body in the text
-MAX_STATEMENTS = 4096            # that one step may write
+MAX_STATEMENTS = 512             # that one step may write, and
+MAX_NODES = 65536                # statements and expressions: what verifies them takes seconds
 
 
 def unroll(program: LoopProgram, loop: str, how: str = "mark") -> LoopProgram:
@@ -29,8 +30,9 @@ def unroll(program: LoopProgram, loop: str, how: str = "mark") -> LoopProgram:
     if how == "mark":
         return replaced(program, found, found.replace(mark="unroll"))
     values = range(found.lo.value, found.hi.value, found.step.value)
-    size = sum(1 for stmt in found.body for _ in stmt.walk())
-    if len(values) > MAX_COPIES or len(values) * size > MAX_STATEMENTS * 16:
+    nodes = [node for stmt in found.body for node in stmt.walk()]
+    statements = sum(isinstance(node, Stmt) for node in nodes)
+    if len(values) > MAX_COPIES or len(values) * statements > MAX_STATEMENTS or len(values) * len(nodes) > MAX_NODES:
         raise refusal("E512", step, f"{len(values)} copies of its body are too much text", f"(split {loop} 8) and unroll the inner loop")
     names = Names.of(program)
     out: list[Stmt] = []
