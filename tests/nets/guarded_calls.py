@@ -157,7 +157,7 @@ class Called:
 
 def call_all(artifact: Path, manifest: Mapping[str, Any], jobs: Sequence[Job], seconds: float = 120.0,
              threads: int = 1) -> list[Called]:
-    """All jobs in one child, with so many threads; where that dies, one child for each."""
+    """All jobs in one child, with so many threads; where that dies, one child for each half."""
     def work() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         faulthandler.disable()                               # a crash is a result here
         os.environ |= {"OMP_NUM_THREADS": str(threads), "KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "passive", "OMP_DYNAMIC": "false"}
@@ -175,4 +175,5 @@ def call_all(artifact: Path, manifest: Mapping[str, Any], jobs: Sequence[Job], s
     if len(jobs) == 1:
         text = "; ".join(d.message for d in outcome.diagnostics) or outcome.signal
         return [Called(None, {}, (f"{outcome.status} {text}".strip(),))]
-    return [call_all(artifact, manifest, [job], 20.0, threads)[0] for job in jobs]
+    half = len(jobs) // 2                                    # to open a library takes a while: most halves are fine
+    return [*call_all(artifact, manifest, jobs[:half], seconds, threads), *call_all(artifact, manifest, jobs[half:], seconds, threads)]

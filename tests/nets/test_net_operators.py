@@ -5,7 +5,6 @@ import itertools
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from guarded_calls import Job, call_all
 
 from caten import build, pipeline
 from caten.core import evaluate
-from caten.core.dtypes import DTYPES, FORMATS, is_packed, is_short
+from caten.core.dtypes import DTYPES, FORMATS, is_short
 from caten.core.elementary import exponential, table
 from caten.core.elementary.arithmetic import Arithmetic
 from caten.core.numpy_types import numpy_dtype
@@ -21,7 +20,6 @@ from caten.core.scalars import OPERATORS
 from caten.frontend.spec import SpecText
 from caten.options import Options
 from caten.render import bodies
-from caten.runtime import arrays
 
 REAL = tuple(d for d in DTYPES if DTYPES[d].kind != "complex")
 STRICT_ON_COMPLEX = ("add", "sub", "neg", "conj", "real", "imag", "eq", "ne", "where", "isnan", "isinf")
@@ -158,17 +156,7 @@ def library(which: list[Row], runtime: str, opt: int, folder: Path, c_level: str
 def job_of(row: Row, args: list[np.ndarray]) -> Job:
     result = np.zeros(len(args[0]), numpy_dtype(row.result))
     given = {**dict(zip("XYZ", zip(args, row.operands, strict=True), strict=False)), "R": (result, row.result)}
-    return Job(row.name, {n: arrays.packed(a, as_argument(t)) if is_packed(t) else a for n, (a, t) in given.items()} | {"N": len(args[0])})
-
-
-def as_argument(dtype: str) -> dict[str, Any]:
-    """An array of one axis, as manifests have it."""
-    return {"name": "X", "dtype": dtype, "order": [0], "shape": ["N"]}
-
-
-def result_of(row: Row, held: np.ndarray, count: int) -> np.ndarray:
-    """What a call left of so many elements."""
-    return arrays.unpacked(held, (count,), as_argument(row.result), row.name) if is_packed(row.result) else held
+    return Job(row.name, {n: a for n, (a, _) in given.items()} | {"N": len(args[0])})
 
 
 def allowed_ulp(row: Row) -> float:
@@ -195,7 +183,7 @@ def check(which: list[Row], runtime: str, opt: int, folder: Path, c_level: str =
     for row, args, called in zip(which, given, call_all(built.artifact, built.manifest, jobs), strict=True):
         if called.status != 0 or called.wrong:
             found.append(f"{row.name}: status {called.status}, {called.wrong}")
-        elif text := faults(row, args, result_of(row, called.results["R"], len(args[0])), allowed_ulp(row)):
+        elif text := faults(row, args, called.results["R"], allowed_ulp(row)):
             found.append(text)
     return found
 
