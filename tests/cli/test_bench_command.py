@@ -81,4 +81,4 @@ def test_the_text_of_a_later_stage_has_no_arguments(building: Any, folder: Path)
     Path("axpy.lisp").write_text(building("schedule", "axpy.toml", "-r", "gcc", "-O0", "-o", "-").out)
     result = building("bench", "axpy.lisp", *QUICK)
     assert result.code == 2
-    assert "E930" in result.err
+    assert "E934" in result.err

@@ -206,4 +206,4 @@ def test_what_cannot_be_tuned(caten: Any, monkeypatch: pytest.MonkeyPatch, argum
 def test_a_later_stage_is_not_tuned(caten: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "gcc")
     Path("axpy.lisp").write_text(caten("schedule", "axpy.toml", *TARGET, "-O0", "-o", "-").out)
-    assert "E933" in caten("tune", "axpy.lisp").err
+    assert "E934" in caten("tune", "axpy.lisp").err
