@@ -16,16 +16,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compared_specs import Case, case_of
+from compared_specs import options as spec_options
 from guarded_calls import Called, Job, call_all
 from random_specs import random_spec
 from random_steps import edited, random_step, stores
-from test_net_random_specs import Case, case_of
-from test_net_random_specs import options as spec_options
 from test_net_sanitizers import sanitized
 
 from caten import build, pipeline
 from caten.core import program as core
-from caten.core.dtypes import is_packed
 from caten.core.program import Schedule, Target, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
@@ -203,14 +202,8 @@ def library(made: Sequence[Made], runtime: str, config: dict[str, str], folder: 
     own = Options(runtime=runtime, config=(("MARCH", march), *config.items()), cache_dir=str(folder / "cache"))
     target = pipeline.target_of(own)
     programs = [named(m.program, m.seed).without(Target).adding(target) for m in made]
-    jobs = [replace(m.subject.job, name=p.name, arguments=as_passed(m.subject)) for m, p in zip(made, programs, strict=True)]
+    jobs = [replace(m.subject.job, name=p.name) for m, p in zip(made, programs, strict=True)]
     return build.build_programs((), programs, own), jobs
-
-
-def as_passed(subject: Subject) -> dict[str, Any]:
-    """The arguments as the C interface takes them: two small elements share a byte, in rows of an even length."""
-    short = {b.name for b in subject.op.buffers.values() if is_packed(b.type)}
-    return {n: (a[..., 0::2].view(np.uint8) & 15) | (a[..., 1::2].view(np.uint8) & 15) << 4 if n in short else a for n, a in subject.job.arguments.items()}
 
 
 def faults_of(made: Sequence[Made], number: int, threads: int, sanitize: bool, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:

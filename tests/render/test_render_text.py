@@ -111,6 +111,15 @@ def test_unrolled_loops_are_written_out() -> None:
     assert "CT_UNROLL(4) for (int64_t i" in CStyle().render(big)
 
 
+def test_what_never_runs_in_an_unrolled_copy_is_left_out() -> None:
+    """It may use elements that an array in registers does not have."""
+    inside = "(if (and (< i 2) (< 0 M)) ((setf (aref r i) 1.0)) ((setf (aref Y (where (< i 3) 0 1)) 2.0)))"
+    text = rendered(f"(local r f32 (2) register) (for i 0 4 1 unroll {inside}) (setf (aref Y 0) (aref r 1))", "(buffer Y f32 (2) (0) inout) (size M)")
+    assert "r_1 = 1.0f" in text
+    assert "r_2" not in text
+    assert text.count("if (0 < M)") == 2
+
+
 class Unrolls(CStyle):
     unrolls = True
 

@@ -46,7 +46,8 @@ def distance(axis: int, shape: tuple[Expr, ...], order: tuple[int, ...], strides
 
 
 def folded(node: Node) -> Node:
-    """Integer operators on constants evaluated; x + 0, x · 1 and x · 0 of indices removed. What unrolling leaves behind."""
+    """Integer operators on constants evaluated; x + 0, x · 1 and x · 0 of indices, and conditions that are decided, removed. What
+    unrolling leaves behind."""
     memo: dict[Node, Node] = {}
 
     def go(n: Node) -> Node:
@@ -58,6 +59,12 @@ def folded(node: Node) -> Node:
 
 
 def _fold(op: Op) -> Expr:
+    if op.fn == "where" and isinstance(op.args[0], Const):
+        return op.args[1] if op.args[0].value else op.args[2]
+    if op.fn in ("and", "or") and op.dtype == "bool" and op.lanes == 1:
+        for known, other in (op.args, op.args[::-1]):
+            if isinstance(known, Const):
+                return other if known.value == (op.fn == "and") else known
     if op.fn in ("add", "mul") and op.dtype == "i64" and op.lanes == 1:
         a, b = op.args
         if isinstance(a, Const) or isinstance(b, Const):

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..core.expr import Const, Var, index
 from ..core.node import Node, substitute
-from ..loop.statements import For, Kernel, LoopProgram, Stmt
+from ..loop.statements import For, If, Kernel, LoopProgram, Stmt
 from .flatten import folded
 
 LIMIT = 768           # statements that one loop may become; beyond it the C compiler is asked to unroll
@@ -29,9 +29,19 @@ def _statement(stmt: Node) -> Node | tuple[Node, ...]:
     copies: list[Node] = []
     declares = any(hasattr(s, "declares") and not isinstance(s, For) for s in stmt.body)
     for value in values:
-        body: tuple[Any, ...] = tuple([folded(s) for s in substitute(stmt.body, {Var(stmt.name, "i64"): index(value)})])
+        body: tuple[Any, ...] = tuple([new for s in substitute(stmt.body, {Var(stmt.name, "i64"): index(value)}) for new in _decided(folded(s))])
         copies += [For(stmt.name, index(value), index(value + 1), index(1), "serial", body)] if declares else body
     return tuple(copies)
+
+
+def _decided(stmt: Node) -> tuple[Node, ...]:
+    """A statement without the arms that never run now: they may use elements that an array in registers does not have."""
+    if isinstance(stmt, If) and isinstance(stmt.cond, Const):
+        return tuple([new for s in (stmt.then if stmt.cond.value else stmt.otherwise) for new in _decided(s)])
+    if isinstance(stmt, For | If):
+        left = stmt.map(lambda n: _decided(n) if isinstance(n, Stmt) else n)
+        return (left,) if any(isinstance(c, Stmt) for c in left.children) else ()
+    return (stmt,)
 
 
 def _count(stmt: Node) -> int:
