@@ -49,7 +49,7 @@ def test_operations(body: str, expected: str) -> None:
 def test_an_inner_loop_asks_about_what_is_known_around_it() -> None:
     text = Threads().render(resolve(read(f"""(loop t {PARAMS} (kernel t (for p 0 N 64 serial (local own f32 (4) stack)
       (for i 0 M 1 parallel (for j p (min N (+ p 64)) 1 serial (setf (aref Y i j) 0.0))))))""")[0]))
-    (asked,) = [line for line in text.splitlines() if "if (" in line]
+    (asked,) = [line for line in text.splitlines() if "if ((double)" in line]
     assert "if ((double)M * " in asked
     assert "(double)p" in asked
 
