@@ -332,6 +332,7 @@ Standard output carries the product that was asked for (`-o -`) and nothing else
 | `CC`, `CFLAGS`, `LDFLAGS` | the C compiler, further flags for it, further words for linking |
 | `CATEN_RUNTIME_PATH` | folders with [runtimes](runtimes.md), separated by `:` |
 | `CATEN_CACHE_DIR` | the folder of the cache |
+| `CATEN_STRICT` | 1: a fault of caten's own ends a build (E940), which otherwise goes on with a simpler plan and a warning (E942) |
 | `TMPDIR` | where temporary files go |
 | `NO_COLOR` | no colours on a terminal |
 | `OMP_NUM_THREADS` | threads of a kernel that was compiled with `--config OMP=1` |
