@@ -102,7 +102,7 @@ def test_the_users_folder_cannot_be_written(home: Home, tmp_path: Path) -> None:
     done = home(CATEN_CACHE_DIR=str(tmp_path / "cache"), ZIG_GLOBAL_CACHE_DIR="/dev/null/x")
     assert clean(done)
     assert (done.code == 0 and works("axpy.so")) or "E610" in done.err
-    named = home("--config", "CC=python -m ziglang cc", CATEN_CACHE_DIR=str(tmp_path / "cache"), ZIG_GLOBAL_CACHE_DIR="/dev/null/x")
+    named = home("--config", f"CC={sys.executable} -m ziglang cc", CATEN_CACHE_DIR=str(tmp_path / "cache"), ZIG_GLOBAL_CACHE_DIR="/dev/null/x")
     assert named.code == 3
     assert "E626" in named.err
     assert "cache directory" in named.err
