@@ -18,8 +18,9 @@ from caten.core.text import show
 from caten.errors import CatenError, Diagnostic
 from caten.frontend.spec import SpecText
 from caten.loop.statements import LoopProgram, Vref
+from caten.loop.work import Work, counted
 from caten.options import Options
-from caten.schedule import planning, recipes
+from caten.schedule import recipes
 from caten.tensor import raising
 
 SPEC = """[composite]
@@ -132,9 +133,9 @@ def test_what_is_refused_is_no_fault(options: Options) -> None:
 def test_beyond_the_budget_nests_stay_as_they_are_written(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, _ = advanced(options)
     (op,) = pipeline.load_programs(SpecText("two.toml", SPEC), options)
-    needed = planning.Planning()
-    recipes.schedule(pipeline.unscheduled(op, options), planning=needed)
-    monkeypatch.setattr(planning, "BUDGET", needed.spent - 1)
+    with counted(Work()) as needed:
+        recipes.schedule(pipeline.unscheduled(op, options))
+    monkeypatch.setattr(pipeline, "BUDGET", needed.spent - 1)
     part, heard = advanced(options)
     assert [d.code for d in heard] == ["E943"]
     assert "'j'" in heard[0].message
@@ -142,6 +143,20 @@ def test_beyond_the_budget_nests_stay_as_they_are_written(options: Options, monk
     assert "vref" in show(part)                             # the first nest was planned
     assert show(part) != show(whole)
     assert show(advanced(options)[0]) == show(part)         # work is counted, not time
+
+
+def test_the_count_does_not_depend_on_what_was_compiled_before(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[Work] = []
+
+    class Kept(Work):
+        def __init__(self, budget: int | None = None) -> None:
+            super().__init__(budget)
+            counts.append(self)
+
+    monkeypatch.setattr(pipeline, "Work", Kept)
+    programs = [advanced(options)[0] for _ in range(2)]
+    assert programs[0] is programs[1]
+    assert counts[0].spent == counts[1].spent > 1000
 
 
 def test_a_nest_that_is_too_large_is_named(options: Options) -> None:

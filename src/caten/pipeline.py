@@ -29,6 +29,7 @@ from .frozen import frozen
 from .loop import bounds, fills, simplify
 from .loop import level as loop_level
 from .loop.statements import Kernel, LoopProgram
+from .loop.work import BUDGET, Work, counted, current
 from .options import Options
 from .runtime import cache, discover, records, trust
 from .runtime.protocol import Host, Runtime
@@ -233,6 +234,14 @@ def advance(program: Program, to: str, options: Options, warn: records.Warn = ig
     """Run the passes from the level a program is on to the level `to` (`op`, `tensor`, `loop`). `warn` hears of records that are not used.
     With `due` the last verification is not run but added there, unless every pass is verified; who runs it begins again without `due` where it
     refuses, for the careful steps."""
+    with counted(Work(BUDGET)) as work:
+        made = _advanced(program, to, options, warn, due)
+    if options.debug >= 1 and work.spent:
+        print(f"caten: {program.name}: took {work.share:.2%} of the budget of a program", file=sys.stderr)
+    return made
+
+
+def _advanced(program: Program, to: str, options: Options, warn: records.Warn, due: list[Check] | None) -> Program:
     order, here = list(LEVELS), level_of(program)
     if order.index(here) > order.index(to):
         raise UsageError(Diagnostic("E924", f"{program.name} is already at the {here} level, which comes after the {to} level",
@@ -247,7 +256,7 @@ def advance(program: Program, to: str, options: Options, warn: records.Warn = ig
         with timed(f"{program.name}: {step.name}", options), _placed(options):
             program = _taken(step, program, options, warn)
         if last and due is not None and not options.verify:
-            due.append(partial(VERIFIERS[to], program))
+            due.append(counted(current())(partial(VERIFIERS[to], program)))
         elif options.verify or last:
             program, since = _verified(program, since, options, warn), []
         if options.debug >= 4 or (options.debug == 3 and (last or todo[n + 1].to != step.to)):
@@ -276,8 +285,6 @@ def _taken(step: Pass, program: Program, options: Options, warn: records.Warn) -
         names = ", ".join([f"'{name}'" for name in planning.left[:5]]) + (" …" if len(planning.left) > 5 else "")
         message = f"{program.name}: {len(planning.left)} nests are not scheduled, for the program is larger than what is planned: {names}"
         warn(Diagnostic("E943", message, severity="warning", hint="they run as written; several smaller composites would each be scheduled"))
-    if options.debug >= 1 and planning.spent:
-        print(f"caten: {program.name}: the schedule took {planning.spent / planning.budget:.2%} of its budget", file=sys.stderr)
     return made
 
 

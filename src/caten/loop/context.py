@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
-from weakref import WeakValueDictionary
 
 from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Const, Expr, Var, index
 from ..core.program import Bind, Buffer, Ensure, Program, Require, Size
 from ..frozen import frozen
+from . import work
 from .affine import Linear, constant, expression, linear, of_atom
 from .conditions import alternatives, conjuncts, disproofs, product_bound
 from .effects import NOTHING, reads, writes
@@ -35,15 +35,16 @@ class Context(Valuation):
     @classmethod
     def of(cls, program: Program) -> Context:
         """What holds at entry: sizes in range, bindings, arrays that fit in memory, the conditions that are checked. Programs that agree in
-        these share their context while one of them lives."""
-        known: Context | None = program.__dict__.get("_context")
-        if known is None:
+        these share their context while one of them lives, as long as their work is counted together."""
+        here = work.current()
+        owner, known = program.__dict__.get("_context", (None, None))
+        if owner is not here:
             facts = tuple([c for c in program.clauses if isinstance(c, Size | Bind | Buffer | Ensure | Require)])
-            known = _AT_ENTRY.get(facts)
+            known = here.contexts.get(facts)
             if known is None:
-                known = _AT_ENTRY[facts] = cls._of(program)
-            program.__dict__["_context"] = known
-        return known
+                known = here.contexts[facts] = cls._of(program)
+            program.__dict__["_context"] = here, known
+        return known  # type: ignore[no-any-return]       # a node's memo may hold anything
 
     @classmethod
     def _of(cls, program: Program) -> Context:
@@ -304,9 +305,6 @@ class Context(Valuation):
 
     def _invariant(self, form: Linear) -> bool:
         return all(isinstance(a, Var) and a.name in self.ranges for a in form.atoms())
-
-
-_AT_ENTRY: WeakValueDictionary[tuple[Any, ...], Context] = WeakValueDictionary()       # the facts at entry -> their context
 
 
 def ends_in_failure(stmts: tuple[Stmt, ...]) -> bool:

@@ -6,7 +6,8 @@ Accumulations by the same operator commute with each other.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..core.node import Node, substitute
 from ..core.program import Program
 from ..errors import error
 from ..frozen import frozen
+from . import work
 from .accesses import LANE, Access, accesses
 from .affine import Linear, canonical, linear, of_atom, text_of
 from .context import Context
@@ -179,7 +181,7 @@ def _carried(loop: For, context: Context) -> tuple[tuple[Touch, Touch] | None, t
     """A pair that forbids other orders of the iterations, and a pair that only accumulates; None where there is none."""
     commuting: tuple[Touch, Touch] | None = None
     order, cases = before(loop, context), _before_as_two(loop, context)
-    for a, b, both in pairs(loop, context):
+    for a, b, both in pairs(loop, context, partial(strides_apart, loop)):
         if not apart(loop, a, b, both, order) and not (cases and all(apart(loop, a, b, both, (*order, *case)) for case in cases)):
             if not (a.fn and a.fn == b.fn):
                 return (a, b), commuting
@@ -187,17 +189,22 @@ def _carried(loop: For, context: Context) -> tuple[tuple[Touch, Touch] | None, t
     return None, commuting
 
 
-def pairs(loop: For, context: Context) -> Iterator[tuple[Touch, Touch, Context]]:
-    """Every access with every one of a second iteration that may touch the same memory, and what is known of both."""
+def pairs(loop: For, context: Context, skipped: Callable[[Touch, Touch], bool] = lambda a, b: False) -> Iterator[tuple[Touch, Touch, Context]]:
+    """Every access with every one of a second iteration that may touch the same memory, and what is known of both; without those pairs of which
+    `skipped` holds."""
     private = {n.name for n in loop.unique() if isinstance(n, Local)}
     changed = writes(loop)
     copy = renamed_copy(loop)
     ones = _touches(loop.body, context.inside(loop), changed, private, LANE, (loop.name,))
     others = _touches(copy.body, context.inside(copy), changed, private, Var(LANE.name + OTHER, "i64"), (loop.name,))
     both: dict[tuple[int, int], Context] = {}
+    meter = work.current()
     for a in ones:
         for b in others:
-            if a.buffer == b.buffer and (a.is_write or b.is_write):
+            if a.buffer != b.buffer or not (a.is_write or b.is_write):
+                continue
+            meter.charge(work.PAIR)
+            if not skipped(a, b):
                 known = both.get((id(a.context), id(b.context)))
                 if known is None:
                     known = both[id(a.context), id(b.context)] = a.context.together(b.context).forgetting(changed)
@@ -261,6 +268,24 @@ def apart(loop: For, a: Touch, b: Touch, both: Context, order: tuple[Constraint,
     axes, var = same_place(a, b), Var(loop.name, "i64")
     moving = [c for c in axes if len(axes) > 1 and any(atom is var for atom in c.linear.atoms())]
     return any(both.excludes((c, *order)) for c in moving) or both.excludes((*axes, *order))
+
+
+def strides_apart(loop: For, a: Touch, b: Touch) -> bool:
+    """Does an axis alone show that two different iterations touch different places? Its indices differ by a constant, or by a multiple of the
+    distance of the iterations that no distance makes 0: the strong SIV test of Goff, Kennedy and Tseng, "Practical dependence testing", 1991.
+    It needs no context, and most pairs no more than it."""
+    step = of_atom(Var(loop.name + OTHER, "i64")) - of_atom(Var(loop.name, "i64"))
+    monomial = next(iter(step.terms))
+    for constraint in same_place(a, b):
+        gap = constraint.linear
+        if gap.is_constant:
+            if gap.constant:
+                return True
+            continue
+        factor = gap.terms.get(monomial, 0)
+        if factor and gap.plus(step, -factor * step.terms[monomial]).is_constant and (gap.constant == 0 or gap.constant % factor):
+            return True
+    return False
 
 
 def before(loop: For, context: Context) -> tuple[Constraint, ...]:

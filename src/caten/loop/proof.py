@@ -11,7 +11,7 @@ from typing import Protocol
 from ..core.dtypes import is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var
 from ..frozen import frozen
-from . import isl
+from . import isl, work
 from .affine import Linear, expression, of_atom, without
 from .integer_sets import Constraint, Empty, Point, System, Unknown, decide
 
@@ -70,8 +70,9 @@ def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool
         return any(is_false(c) for c in goal)
     if widely:                     # asked for every sum that may wrap: no case distinctions, and what is nearest first, for which there is more room
         rows, splits = _system(known, goal, widely, HORIZONS[-1])
+        work.current().charge(work.QUESTION + len(rows))
         return any(isinstance(decide(rows + _products(known, rows, splits, rounds, True)), Empty) for rounds in (1, ROUNDS))
-    work = known.patience * MAX_SEARCH >> MAX_DEPTH - 1 - known.depth
+    allowed = known.patience * MAX_SEARCH >> MAX_DEPTH - 1 - known.depth
     asked: list[Constraint] | None = None
     for horizon in HORIZONS:                   # what is far from the goal seldom helps, and elimination drowns in it
         rows, splits = _system(known, goal, widely, horizon)
@@ -79,8 +80,10 @@ def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool
             rows += _products(known, rows, splits)
         if rows == asked:
             continue
-        asked = rows
-        if _Search(work).excludes(System(rows), rows, splits):
+        asked, search = rows, _Search(allowed)
+        answer = search.excludes(System(rows), rows, splits)
+        work.current().charge(work.QUESTION + allowed - search.left)
+        if answer:
             return True
     return False
 

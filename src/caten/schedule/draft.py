@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping
 
 from ..core.expr import Var
 from ..errors import CatenError, error
+from ..loop import work
 from ..loop.level import verify as verify_program
 from ..loop.statements import For, LoopProgram
 from .choices import DEFAULTS, HOLES, Choices
 from .nests import enclosing, loops_in
-from .planning import OutOfBudget, Planning
+from .planning import Planning
 from .script import Step, apply, recorded
 
 
@@ -20,7 +21,7 @@ class Draft:
                  likely: Mapping[str, int] | None = None, planning: Planning | None = None) -> None:
         """`verify`: the program is verified after every step. `careful`: after every recipe, and one after which it is not shown to be right counts
         as refused. `choices`: the values of holes that are not to have their defaults. `likely`: sizes that many calls are known to have. `planning`:
-        what the steps may cost, and what becomes of a recipe's faults."""
+        what becomes of nests beyond the budget, and of a recipe's faults."""
         self.program, self.verify, self.careful = program, verify, careful
         self.refusals = ("E5", "E48") if careful else ("E5",)
         self.choices, self.likely = choices, dict(likely or {})
@@ -37,9 +38,11 @@ class Draft:
         """Take one step; the names of the loops it made, in text order. Raises CatenError E5xx where it is refused, OutOfBudget where the program's
         steps have cost what they may."""
         before = {loop.name for loop in loops_in(self.program)}
-        self.planning.charge(len(before))
         step: Step = tuple([word if isinstance(word, tuple) else str(word) for word in words])
-        self.program = apply(self.program, [step], self.verify)
+        meter = work.current()
+        with meter.bounded():
+            meter.charge(work.LOOP * len(before))
+            self.program = apply(self.program, [step], self.verify)
         return tuple([loop.name for loop in loops_in(self.program) if loop.name not in before])
 
     def special(self, names: tuple[str, ...], cond: tuple[object, ...], *ending: str) -> dict[str, str]:
@@ -58,7 +61,7 @@ class Draft:
             recipe(self)
             if self.careful and self.program is not before:
                 verify_program(recorded(self.program, ()))
-        except OutOfBudget:
+        except work.OutOfBudget:
             raise
         except Exception as problem:
             self.program = before

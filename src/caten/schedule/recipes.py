@@ -11,6 +11,7 @@ from typing import Any
 from ..core.dtypes import is_complex
 from ..core.expr import Const
 from ..core.program import Machine, Schedule, Size, Target
+from ..loop import work
 from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, If, LoopProgram, Setf, Stmt
 from .asked import apply_asked
@@ -20,7 +21,7 @@ from .convolution import convolution, pictures, single_places, slides
 from .draft import Draft
 from .gemm import gemm
 from .narrow import few, narrow
-from .planning import OutOfBudget, Planning
+from .planning import Planning
 from .rows import ahead, are_rows, ask, rows_of_one
 from .script import is_applied, recorded
 from .small import small
@@ -84,9 +85,12 @@ def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, c
 def _planned(draft: Draft, name: str, recipe: Recipe) -> None:
     """Run what plans a whole nest. Where the budget ends in it, the nest stays as it is; so it does where planning fails, unless that is raised."""
     before = draft.program
+    if work.current().is_spent:
+        draft.planning.left.append(name)
+        return
     try:
         recipe(draft)
-    except OutOfBudget:
+    except work.OutOfBudget:
         draft.program = before
         draft.planning.left.append(name)
     except Exception as problem:

@@ -24,6 +24,7 @@ from ..frontend.op import OpProgram
 from ..frozen import frozen
 from ..loop import level, simplify
 from ..loop.statements import LoopProgram
+from ..loop.work import BUDGET, Work, counted
 from ..options import Options
 from ..schedule import recipes, script
 from ..schedule.choices import Choices
@@ -97,11 +98,13 @@ class Shop:
         return target.machine
 
     def defaults(self) -> dict[str, int]:
-        return recipes.drafted(self.before, likely=self._likely).asked
+        with counted(Work(BUDGET)):
+            return recipes.drafted(self.before, likely=self._likely).asked
 
     def make(self, choices: Choices) -> Candidate | None:
         try:
-            program = script.recorded(recipes.drafted(self.before, choices=choices, likely=self._likely).program, ())
+            with counted(Work(BUDGET)):
+                program = script.recorded(recipes.drafted(self.before, choices=choices, likely=self._likely).program, ())
             if not cost.fits(program, self.machine):
                 return None
         except CatenError:
