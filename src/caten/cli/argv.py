@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from ..errors import Diagnostic, UsageError, did_you_mean
 
@@ -101,11 +100,14 @@ def _expand(argv: Iterable[str], depth: int) -> Iterator[str]:
             raise UsageError(Diagnostic("E908", f"{word} is nested deeper than {MAX_RESPONSE_DEPTH} files",
                                         hint="does a response file name itself?"))
         try:
-            if Path(word[1:]).stat().st_size > MAX_RESPONSE_BYTES:
-                raise UsageError(Diagnostic("E908", f"{word} is larger than {MAX_RESPONSE_BYTES >> 20} MiB"))
-            text = Path(word[1:]).read_text(encoding="utf-8")
+            with open(word[1:], "rb") as stream:
+                data = stream.read(MAX_RESPONSE_BYTES + 1)
+            text = data.decode("utf-8")
         except (OSError, UnicodeDecodeError) as problem:
-            raise UsageError(Diagnostic("E908", f"cannot read {word}: {problem}")) from None
+            reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
+            raise UsageError(Diagnostic("E908", f"cannot read {word}: {reason}")) from None
+        if len(data) > MAX_RESPONSE_BYTES:
+            raise UsageError(Diagnostic("E908", f"{word} is larger than {MAX_RESPONSE_BYTES >> 20} MiB"))
         if "\0" in text:                                      # no argument of a process holds one, and no file name
             raise UsageError(Diagnostic("E908", f"{word} holds a NUL character"))
         yield from _expand(split_words(text), depth + 1)

@@ -1,10 +1,10 @@
 """The options that the commands share: their names and help texts, and how they become one `Request`."""
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,6 +22,7 @@ from .warning_flags import read_policy
 PRINTS = ("runtimes", "ops", "dtypes", "config", "cache-dir", "cc", "cpu")
 LANGUAGES = ("toml", "lisp")
 CC_TIMEOUT = 120.0
+MAX_SCHEDULE_BYTES = 1 << 24
 
 
 @frozen
@@ -262,7 +263,13 @@ def _schedule(path: str | None) -> str | None:
     if path is None:
         return None
     try:
-        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
-        raise UsageError(Diagnostic("E902", f"cannot read the schedule {path}: {reason}")) from None
+        with contextlib.nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as stream:
+            data = stream.read(MAX_SCHEDULE_BYTES + 1)
+        if len(data) <= MAX_SCHEDULE_BYTES:
+            return data.decode("utf-8")
+        reason = f"it is larger than {MAX_SCHEDULE_BYTES >> 20} MiB"
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+    except ValueError as problem:
+        reason = "it is not UTF-8 text" if isinstance(problem, UnicodeDecodeError) else str(problem)
+    raise UsageError(Diagnostic("E902", f"cannot read the schedule {path}: {reason}"))

@@ -4,8 +4,12 @@ from __future__ import annotations
 import math
 import os
 import struct
+import tokenize
+import warnings
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -13,8 +17,9 @@ import numpy as np
 
 from ..frozen import frozen
 
-# What numpy, zipfile and zlib raise for an archive that is torn, or none.
-TORN = (OSError, ValueError, EOFError, MemoryError, KeyError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, struct.error)
+# What numpy (which reads a header as Python), zipfile and zlib raise for an archive that is torn, or none.
+TORN = (OSError, ValueError, EOFError, MemoryError, KeyError, IndexError, TypeError, OverflowError, RuntimeError, NotImplementedError, SyntaxError,
+        zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError)
 ZIP = b"PK"                            # what a .npz begins with
 
 
@@ -54,11 +59,12 @@ def single(path: Path) -> Entry:
 
 def load(path: Path, name: str | None) -> np.ndarray:
     """The array of a .npy, or that of this name in a .npz. Raises one of TORN."""
-    loaded = np.load(path, allow_pickle=False)
-    if name is None:
-        return np.asarray(loaded)
-    with loaded:
-        return np.asarray(loaded[name])
+    with _quietly():
+        loaded = np.load(path, allow_pickle=False)
+        if name is None:
+            return np.asarray(loaded)
+        with loaded:
+            return np.asarray(loaded[name])
 
 
 def memory() -> int:
@@ -66,12 +72,21 @@ def memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without Python's warnings about a header: it is a string with wrong escapes, say, or one that Python 2 wrote."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def _declared(file: IO[bytes], length: int) -> Entry:
     """The header of an array in a file of this length, which must hold as many elements as it says."""
     read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(np.lib.format.read_magic(file))
     if read_header is None:
         raise ValueError("it is no array of numbers")
-    shape, _, dtype = read_header(file)
+    with _quietly():
+        shape, _, dtype = read_header(file)
     entry = Entry(shape, dtype)
     if dtype.hasobject or min(shape, default=0) < 0:
         raise ValueError("it is no array of numbers")
