@@ -64,7 +64,7 @@ def prepare(sources: Sequence[SpecText], options: Options, warn: Warn = ignore, 
     problems: list[Diagnostic] = []
     for source in sources:
         try:
-            programs += pipeline.load_programs(source, replace(options, only=()))
+            programs += pipeline.load_programs(source, options)
         except CatenError as problem:
             if problem.exit_code != 1:
                 raise

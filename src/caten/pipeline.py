@@ -23,6 +23,7 @@ from .core.text import flat, form_of, parse, place_in, read, read_forms, show
 from .echo import escape, escape_lines
 from .errors import CatenError, Diagnostic, NothingMatched, Place, UsageError, did_you_mean, error
 from .frontend import spec
+from .frontend.composite import named
 from .frontend.op import OpProgram
 from .frontend.spec import SpecText
 from .frozen import frozen
@@ -87,13 +88,16 @@ def level_of(program: Program) -> str:
 # -- reading what the user names ------------------------------------------------------------------------------------------------------------
 
 def load_programs(source: SpecText, options: Options) -> list[Program]:
-    """A spec, or the text that an earlier stage printed, as programs with the options attached."""
+    """A spec, or the text that an earlier stage printed, as programs with the options attached. Those that --only leaves out are there, as they were:
+    it selects among all that a command reads."""
     head = _HEAD.match(source.text)
     if head is not None and head[1] in LEVELS:
-        programs = [reconcile(p, options) for p in read_programs(source)]
-    else:
-        programs = [attach(p, options) for p in spec.load(source, options)]
-    return selected(programs, options.only)
+        return [reconcile(p, options) if _is_selected(p, options) else p for p in read_programs(source)]
+    return [attach(p, options) if _is_selected(p, options) else p for p in spec.load(source, options)]
+
+
+def _is_selected(program: Program, options: Options) -> bool:
+    return not options.only or any(named(name, (program.name,)) for name in options.only)
 
 
 def read_programs(source: SpecText) -> list[Program]:
@@ -129,11 +133,12 @@ def _of_text(d: Diagnostic, place: Place) -> Diagnostic:
 def selected(programs: list[Program], only: Sequence[str]) -> list[Program]:
     """The programs that --only names (all without it). NothingMatched where it names none."""
     names = [p.name for p in programs]
-    for name in only:
-        if name not in names:
-            raise NothingMatched(Diagnostic("E920", f"no composite is called '{name}'",
-                                            hint=did_you_mean(name, names) or f"there is: {', '.join(names)}"))
-    return [p for p in programs if not only or p.name in only]
+    wanted = [named(name, names) for name in only]
+    if None in wanted:
+        name = only[wanted.index(None)]
+        raise NothingMatched(Diagnostic("E920", f"no composite is called '{name}'",
+                                        hint=did_you_mean(name, names) or f"there is: {', '.join(names)}"))
+    return [p for p in programs if not only or p.name in wanted]
 
 
 def runtime_of(options: Options) -> Runtime:
@@ -154,15 +159,16 @@ def target_of(options: Options) -> Target:
 def attach(op: OpProgram, options: Options) -> Program:
     """A fresh op with the facts that the options add."""
     known = {*op.sizes, *[s.name for s in op.all(Scalar)]}
-    for name, _ in options.binds:
-        if name not in op.sizes:
+    sizes = [named(name, op.sizes) for name, _ in options.binds]
+    for size, (name, _) in zip(sizes, options.binds, strict=True):
+        if size is None:
             hint = did_you_mean(name, sorted(known)) or f"the sizes of {op.name} are {', '.join(op.sizes) or 'none'}"
             raise UsageError(Diagnostic("E921", f"-D{name}: {op.name} has no size called '{name}'", hint=hint))
     program: Program = op
     for name in options.strided:
         program = _strided(program, name)
     facts: list[Any] = [Opt(options.opt), target_of(options)]
-    facts += [Bind(n, v) for n, v in options.binds]
+    facts += [Bind(size, v) for size, (_, v) in zip(sizes, options.binds, strict=True) if size is not None]
     facts += [Unchecked()] if options.unchecked else []
     facts += [Lines()] if options.lines else []
     return _with_schedule(program, options).adding(*facts)
@@ -179,10 +185,11 @@ def _with_schedule(program: Program, options: Options) -> Program:
 
 def _strided(program: Program, name: str) -> Program:
     """One int64 stride in elements per axis of an array but the fastest, passed after the sizes."""
-    buffer = program.buffers.get(name)
-    if buffer is None:
+    found = named(name, program.buffers)
+    if found is None:
         raise UsageError(Diagnostic("E922", f"-fstrided={name}: {program.name} has no array called '{name}'",
                                     hint=did_you_mean(name, list(program.buffers)) or f"the arrays are {', '.join(program.buffers)}"))
+    name, buffer = found, program.buffers[found]
     if is_packed(buffer.type):
         raise UsageError(Diagnostic("E922", f"-fstrided={name}: two elements of '{name}' share a byte, so it has no strides"))
     fastest = buffer.order[-1] if buffer.order else None

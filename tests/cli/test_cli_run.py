@@ -86,3 +86,9 @@ def test_an_array_that_claims_more_than_its_file_holds(building: Any, folder: Pa
     result = building("run", GATHER, "-O0", "k=1", "x=x.npy")
     assert result.code == 2
     assert f"it should hold {2**52} bytes of elements, and has 64" in result.err
+
+
+def test_an_argument_may_be_spelled_as_in_the_spec(building: Any, folder: Path) -> None:
+    spec = "(composite One ((al-pha{float}[], x-0{float}[]) -> (z{float}[])) (setf z (* x-0 al-pha)))"
+    result = building("run", spec, "-O0", "al-pha=2", "x_0=3")
+    assert (result.code, result.out.split()) == (0, ["z", "float32[]", "6."]), result.err

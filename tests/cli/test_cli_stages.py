@@ -198,3 +198,31 @@ def test_a_test_that_compares_nothing_fails(caten: Any) -> None:
     assert (result.code, "VACUOUS: nothing was compared: Y has no element" in result.out) == (1, True)
     assert "[E837]" in result.err
     assert "give sizes" in result.err
+
+
+DASHES = """
+[[composite]]
+name = "My-op"
+inputs = ["q-0{float}[n-rows M]", "al-pha{float}[]"]
+outputs = ["y-y{float}[n-rows M]"]
+[composite.implementation]
+code = "(dotimes (i n-rows) (dotimes (j M) (setf (aref y-y i j) (* al-pha (aref q-0 i j)))))"
+[[composite]]
+name = "Other"
+inputs = ["x{float}[N]"]
+outputs = ["y{float}[N]"]
+[composite.implementation]
+code = "(dotimes (i N) (setf (aref y i) (aref x i)))"
+"""
+
+
+@pytest.mark.parametrize("dash", ["-", "_"])
+def test_a_name_may_be_spelled_as_in_the_spec(dash: str, caten: Any, folder: Path) -> None:
+    """And options about one composite do not ask the others, which --only leaves out."""
+    (folder / "dashes.toml").write_text(DASHES)
+    words = [w.replace("+", dash) for w in ("--only", "My+op", "-fstrided=q+0", "-Dn+rows=3")]
+    result = caten("parse", "dashes.toml", *words)
+    assert result.code == 0, result.err
+    assert "(bind n_rows 3)" in result.out
+    assert "q_0_stride0" in result.out
+    assert "Other" not in result.out

@@ -15,7 +15,7 @@ from .files import STDOUT, write
 if TYPE_CHECKING:
     import numpy as np
 
-_ARGUMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.+)\Z", re.DOTALL)
+_ARGUMENT = re.compile(r"(?P<name>[A-Za-z_][\w-]*)=(?P<value>.+)\Z", re.DOTALL)
 
 
 def split(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from .. import pipeline
@@ -70,7 +69,7 @@ def load(request: Request, texts: Sequence[SpecText]) -> list[Program]:
     problems: list[CatenError] = []
     for text in texts:
         try:
-            programs += pipeline.load_programs(text, replace(request.options, only=()))
+            programs += pipeline.load_programs(text, request.options)
         except CatenError as problem:
             problems.append(problem)
     if problems:

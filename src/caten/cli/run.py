@@ -10,6 +10,7 @@ import click
 from ..build import Built
 from ..core.numpy_types import as_stored
 from ..errors import CatenError, Diagnostic, UsageError, error
+from ..frontend.composite import named
 from ..runtime.manifest import operators
 from . import arguments
 from .inputs import sources
@@ -35,8 +36,10 @@ def command(request: Request) -> None:
         raise UsageError(Diagnostic("E913", f"there are {len(built.programs)} operators: {names}", hint="choose one with --only NAME"))
     described, = operators(built.manifest)
     known = [a["name"] for a in described["arguments"]]
-    if unknown := [name for name in given if name not in known]:
+    meant = {name: named(name, known) for name in given}
+    if unknown := [name for name, found in meant.items() if found is None]:
         raise UsageError(Diagnostic("E913", f"{described['op']} has no argument '{unknown[0]}'", hint=f"it has {', '.join(known)}"))
+    given = {found: given[name] for name, found in meant.items() if found is not None}
     arguments.check_output(request.output, len(described["outputs"]))
     types = {a["name"]: a["dtype"] for a in described["arguments"]}
     values = {name: as_stored(v, types[name]) if hasattr(v, "dtype") else v for name, v in arguments.load(given).items()}

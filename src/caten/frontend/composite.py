@@ -81,3 +81,9 @@ class Refused(CatenError):
 def fold(name: str) -> str:
     """What two spellings of one name share: `K_H`, `k_h` and `k-h` are the same name to a Lisp body."""
     return name.lower().replace("-", "_")
+
+
+def named(written: str, known: Iterable[str]) -> str | None:
+    """Which of these names is meant: the same, else one that differs in how it is spelled only. None where there is none."""
+    names = list(known)
+    return written if written in names else next((name for name in names if fold(name) == fold(written)), None)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..core.program import Bind, Program, Scalar
 from ..errors import CatenError, Diagnostic, UsageError, did_you_mean
-from ..frontend.composite import fold
+from ..frontend.composite import named
 
 GREATEST_SIZE = 1 << 40
 
@@ -52,7 +52,7 @@ def match_settings(given: Sequence[tuple[str, int | float]], programs: Sequence[
     values: dict[str, int | float] = {}
     problems: list[Diagnostic] = []
     for name, value in given:
-        target = name if name in known else next((k for k in known if fold(k) == fold(name)), None)
+        target = named(name, known)
         if target is None:
             listing = "it has " + (", ".join(known) or "no sizes and no scalars")
             problems.append(Diagnostic("E904", f"{option}: there is no size or scalar '{name}'", hint=did_you_mean(name, known),
