@@ -77,8 +77,8 @@ OPERATORS: dict[str, Operator] = {row.name: row for row in (
     _row("floordiv", "floordiv", 2, meaning="floor(x / y); an integer divided by 0 is 0", numpy="floor_divide", ulp=1, **_P),
     _row("mod", "mod", 2, meaning="x - y * floordiv(x, y), with the sign of y; an integer modulo 0 is 0", numpy="remainder",
          derivative=("1", "(- 0 (floordiv x y))"), ulp=1, **_P),
-    _row("max", "max", 2, meaning="the greater; NaN if either is NaN", numpy="maximum", derivative=("(where (< x y) 0 1)", "(where (< x y) 1 0)"), ulp=0, **_P, **_CA),
-    _row("min", "min", 2, meaning="the smaller; NaN if either is NaN", numpy="minimum", derivative=("(where (< y x) 0 1)", "(where (< y x) 1 0)"), ulp=0, **_P, **_CA),
+    _row("max", "max", 2, meaning="the greater; NaN if either is NaN; of 0 and -0 either", numpy="maximum", derivative=("(where (< x y) 0 1)", "(where (< x y) 1 0)"), ulp=0, **_P, **_CA),
+    _row("min", "min", 2, meaning="the smaller; NaN if either is NaN; of 0 and -0 either", numpy="minimum", derivative=("(where (< y x) 0 1)", "(where (< y x) 1 0)"), ulp=0, **_P, **_CA),
     _row("fma", "fma", 3, meaning="x * y + z, rounded once; integers wrap", libm="fma", derivative=("y", "x", "1"), **_P),
     # bits
     _row("and", "and", 2, BITS, meaning="logical on bool, bitwise on integers", numpy="bitwise_and", ulp=0, **_P, **_CA),
