@@ -53,8 +53,7 @@ def run_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names:
     for op, program in zip(built.ops, built.programs, strict=True):
         cases = [c for c in op.all(Case) if (not tags or set(tags) & set(c.tags)) and (not names or c.name in names or op.name in names)]
         if not op.all(Case) and not tags:
-            described = next(m for m in operators(built.manifest) if m["op"] == op.name)
-            todo.append(partial(_run, built, op, program, "default sizes", small_sizes(described), options, timed=False))
+            todo.append(partial(_at_default_sizes, built, op, program, options))
         todo += [partial(_run, built, op, program, c.name, case_values(op, c), options, timed=False, case=c) for c in cases]
     for n, run in enumerate(todo):
         progress(n, len(todo), run.args[1].name)
@@ -62,6 +61,16 @@ def run_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names:
     if not reports:
         raise NothingMatched(Diagnostic("E835", "no test case matched", hint=f"the cases are {', '.join(known) or 'none'}"))
     return reports
+
+
+def _at_default_sizes(built: Built, op: OpProgram, program: LoopProgram, options: Options) -> Report:
+    """A spec without cases, at small sizes; failed where there are none that fit it."""
+    described = next(m for m in operators(built.manifest) if m["op"] == op.name)
+    try:
+        sizes = small_sizes(described)
+    except CatenError as problem:
+        return Report(op.name, "default sizes", {}, "failed", problem.diagnostics[0].message, diagnostics=problem.diagnostics)
+    return _run(built, op, program, "default sizes", sizes, options, timed=False)
 
 
 def case_values(op: OpProgram, case: Case) -> dict[str, int | float]:
