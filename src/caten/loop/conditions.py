@@ -83,7 +83,14 @@ def conjuncts(cond: Expr, holds: bool) -> list[tuple[Expr, bool]]:
             return conjuncts(a, not holds)
         case Op(fn="and" | "or", args=(a, b)) if cond.dtype == "bool" and (cond.fn == "and") == holds:
             return conjuncts(a, holds) + conjuncts(b, holds)
+        case Op(fn="where", args=(c, a, b)) if cond.dtype == "bool" and isinstance(chosen := _chosen(c, a, b), Op) and (chosen.fn == "and") == holds:
+            return conjuncts(chosen, holds)
     return [(cond, holds)]
+
+
+def disjuncts(cond: Expr, holds: bool) -> list[tuple[Expr, bool]]:
+    """Conditions of which at least one holds exactly when `cond` does (or does not)."""
+    return [(part, not truth) for part, truth in conjuncts(cond, not holds)]
 
 
 def disproofs(cond: Expr, holds: bool) -> list[tuple[Expr, bool]]:

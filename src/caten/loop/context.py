@@ -19,6 +19,7 @@ from .affine import Linear, constant, expression, linear, of_atom
 from .conditions import alternatives, conjuncts, disproofs, product_bound
 from .effects import NOTHING, reads, writes
 from .integer_sets import Constraint
+from .literals import choices, remaining, stated
 from .proof import PATIENCE, Alternative, Clause, Range, is_false, refuted
 from .statements import Aref, Barrier, Fail, For, If, Incf, Let, Setf, Stmt
 from .values import GREATEST_BYTES, GREATEST_SIZE, Valuation
@@ -118,7 +119,7 @@ class Context(Valuation):
         return self._once(("given", cond, holds), lambda: self._given(cond, holds))
 
     def _given(self, cond: Expr, holds: bool) -> Context:
-        context = self
+        context = self._stated(cond, holds) if reads(cond) else self        # of others, arithmetic shows what follows
         for part in conjuncts(cond, holds):
             if part[1] and (bound := product_bound(part[0])) is not None:
                 context = context._assuming(((Constraint(bound),),))
@@ -126,6 +127,18 @@ class Context(Valuation):
             possible = context.alternatives(*part)
             if possible is not None and (part[1] or len(possible) <= MOST_CASES):
                 context = context._assuming(possible)
+        return context
+
+    def _stated(self, cond: Expr, holds: bool) -> Context:
+        """With a condition as it is written, and what is left of checks that speak of it."""
+        literals = self.literals.union(stated(cond, holds))
+        checks = (*self.checks, *[c for part in conjuncts(cond, holds) if (c := choices(*part)) and c not in self.checks])
+        context = self._with(literals=literals, checks=checks)
+        for check in checks:
+            left = remaining(check, literals)
+            if left is not None and len(left) == 1 and left[0] not in literals:
+                context = context._given(*left[0])
+                literals = context.literals
         return context
 
     def where_nonnegative(self, form: Linear) -> Context:
@@ -190,9 +203,12 @@ class Context(Valuation):
         kept = tuple([c for c in self.clauses if c.buffers.isdisjoint(buffers)])
         values = {n: v for n, v in self.values.items() if n not in buffers and reads(v).isdisjoint(buffers)}
         conditions = {n: v for n, v in self.conditions.items() if reads(v).isdisjoint(buffers)}
-        if len(kept) == len(self.clauses) and len(values) == len(self.values) and len(conditions) == len(self.conditions):
+        literals = frozenset([p for p in self.literals if reads(p[0]).isdisjoint(buffers)])
+        checks = tuple([c for c in self.checks if all(reads(cond).isdisjoint(buffers) for cond, _ in c)])
+        if (len(kept) == len(self.clauses) and len(values) == len(self.values) and len(conditions) == len(self.conditions)
+                and len(literals) == len(self.literals) and len(checks) == len(self.checks)):
             return self
-        return self._with(clauses=kept, values=values, conditions=conditions)
+        return self._with(clauses=kept, values=values, conditions=conditions, literals=literals, checks=checks)
 
     def together(self, other: Context) -> Context:
         """What holds where both do: two points of a program whose variables differ."""
@@ -203,7 +219,8 @@ class Context(Valuation):
             ranges[name] = max(a, c), min(b, d)
         contradictory = any(lo > hi for lo, hi in ranges.values())
         return self._with(ranges=ranges, clauses=(*self.clauses, *[c for c in other.clauses if id(c) not in known]),
-                          values={}, conditions={}, unreachable=contradictory or self.unreachable or other.unreachable)
+                          values={}, conditions={}, literals=frozenset(), checks=(),
+                          unreachable=contradictory or self.unreachable or other.unreachable)
 
     # asking
 
@@ -250,7 +267,7 @@ class Context(Valuation):
 
     def _with(self, **changes: Any) -> Context:
         own = {"ranges": self.ranges, "clauses": self.clauses, "values": self.values, "conditions": self.conditions, "bound": self.bound,
-               "unreachable": self.unreachable, "patience": self.patience}
+               "unreachable": self.unreachable, "patience": self.patience, "literals": self.literals, "checks": self.checks}
         return Context(**{**own, **changes})
 
     def _valued(self, name: str, form: Linear, dtype: str) -> Context:

@@ -140,7 +140,7 @@ def _system(known: Assumptions, goal: Alternative, widely: bool, horizon: Horizo
     used: set[int] = set()
     monomials = {m for c in goal for m in c.linear.terms}
     seen: set[Expr] = set()
-    pending = [a for c in goal for a in c.linear.atoms()]
+    pending = dict.fromkeys([a for c in goal for a in c.linear.atoms()])
 
     counts: dict[Expr, int] = {}
 
@@ -156,14 +156,12 @@ def _system(known: Assumptions, goal: Alternative, widely: bool, horizon: Horizo
             rows.update(dict.fromkeys(alternatives[0]))
         else:
             splits[alternatives] = None
-        pending.extend(a for alternative in alternatives for c in alternative for a in c.linear.atoms() if a not in seen)
+        pending.update(dict.fromkeys([a for alternative in alternatives for c in alternative for a in c.linear.atoms() if a not in seen]))
 
     while pending and len(rows) < horizon.rows:
-        if not horizon.products:               # a loop's own bounds before those of all loops that a size is the end of
-            pending.sort(key=mentions)
-        atom = pending.pop(0)
-        if atom in seen:
-            continue
+        # a loop's own bounds before those of all loops that a size is the end of
+        atom = next(iter(pending)) if horizon.products else min(pending, key=mentions)
+        del pending[atom]
         seen.add(atom)
         lo, hi = known.atom_range(atom)
         if lo > -NEAR or widely:

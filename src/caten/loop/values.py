@@ -34,6 +34,8 @@ class Valuation(ABC):
     values: Mapping[str, Expr] = field(default_factory=dict)           # of rank-0 locals, over variables
     conditions: Mapping[str, Expr] = field(default_factory=dict)       # of bool `let`s
     bound: frozenset[str] = NOTHING                                    # sizes that are known at compile time
+    literals: frozenset[tuple[Expr, bool]] = frozenset()               # conditions that read memory, as they are written
+    checks: tuple[tuple[tuple[Expr, bool], ...], ...] = ()             # of each at least one holds
     unreachable: bool = False
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     depth: int = MAX_DEPTH                                             # of the proofs that it may make, one inside the other
