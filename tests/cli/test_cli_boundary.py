@@ -15,6 +15,7 @@ import pytest
 
 from caten.cli import app
 from caten.errors import CatenError, Diagnostic, NothingMatched, ToolError, UsageError
+from spec_texts import AXPY
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -142,9 +143,10 @@ def test_start_up_imports_no_heavy_module(arguments: list[str]) -> None:
     assert not {"numpy", "islpy", "rich", "cffi"} & modules_after(arguments)
 
 
-def test_stdout_on_a_full_disk_is_a_diagnostic() -> None:
+@pytest.mark.parametrize("words", ["explain --list", "--help", "build --help", "new --help", "man", "doctor", "--version", "check -", "fmt -"])
+def test_stdout_on_a_full_disk_is_a_diagnostic(words: str) -> None:
     with open("/dev/full", "w") as full:
-        done = subprocess.run([sys.executable, "-m", "caten", "explain", "--list"], env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, text=True,
+        done = subprocess.run([sys.executable, "-m", "caten", *words.split()], input=AXPY, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, text=True,
                               stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 1
     assert "cannot write stdout" in done.stderr

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import click
 
@@ -72,7 +73,7 @@ def _run(arguments: Sequence[str], reporter: Reporter) -> int:
         raise
     except BaseException as problem:                          # SystemExit too: a runtime file may raise anything
         fault = _of_a_runtime(problem)
-        if isinstance(problem, BrokenPipeError) and fault is None:
+        if isinstance(problem, OSError) and fault is None and (isinstance(problem, BrokenPipeError) or _is_of_echo(problem)):
             raise
         if _asks_for_tracebacks(arguments):
             traceback.print_exc()
@@ -119,6 +120,12 @@ def _of_a_runtime(problem: BaseException) -> CatenError | None:
     """The exception as what a runtime file did, if one had a part in it."""
     from ..runtime import discover, trust  # imported here: hardly ever needed
     return trust.blamed(problem, discover.builtin_folder())
+
+
+def _is_of_echo(problem: OSError) -> bool:
+    """Did click fail to print a help text?"""
+    *_, (frame, _) = traceback.walk_tb(problem.__traceback__)
+    return Path(frame.f_code.co_filename).parts[-2:] == ("click", "utils.py")
 
 
 def _closed_pipe(code: int) -> int:

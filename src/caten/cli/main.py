@@ -28,8 +28,8 @@ def run() -> NoReturn:
     """The entry point. `--version` is answered before anything else is imported."""
     arguments = sys.argv[1:]
     if "--version" in (arguments[:arguments.index("--")] if "--" in arguments else arguments):
-        print(f"caten {__version__}")
-        sys.exit(0)
+        open_streams()
+        leave(say_version())
     gc.set_threshold(*COLLECTIONS)
     open_streams()
     from .boundary import guarded  # imported here, because --version must not pay for it
@@ -37,6 +37,18 @@ def run() -> NoReturn:
 
     install()
     leave(guarded(arguments, interruptible=OURS))
+
+
+def say_version() -> int:
+    """Print the version; the exit code."""
+    try:
+        print(f"caten {__version__}", flush=True)
+    except BrokenPipeError:                              # the reader has gone
+        pass
+    except OSError as problem:
+        print(f"caten: error: cannot write stdout: {problem.strerror} [E909]", file=sys.stderr)
+        return 1
+    return 0
 
 
 def leave(code: int) -> NoReturn:
