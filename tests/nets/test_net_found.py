@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compared_specs import case_of, loaded
+from spec_batches import faults_in
 from spec_forms import RandomSpec, Tensor
 
 from caten import pipeline
@@ -44,6 +45,22 @@ def test_results_stay_right(spec: RandomSpec, tmp_path: Path) -> None:
     assert interpret.run(program, run) == case.status
     for name, bits in case.bits.items():
         assert (run[name] == bits).all()
+
+
+def divided(fn: str, wide: str, seed: int) -> RandomSpec:
+    """Loads at a place that is divided to be the same in a whole row, of which the first elements are none of them."""
+    inputs = (Tensor("A", wide, ("N",), (0,)), Tensor("S", "f16", ("N",), (0,)), Tensor("C", "i8", ("N", "17"), (0, 1)))
+    chosen = ("xor", ("<", "j", "N"), (">", ("aref", "S", "i"), "100"))
+    load = ("aref", "A", ("mod", (fn, ("*", "3", "i"), "N"), "N"))
+    body = (("loop", ("i", "1", "N"), ("dotimes", ("j", "17"), ("setf", ("aref", "C", "i", "j"), (
+        "where", chosen, ("cast", "int8", "3"), ("if", ("/=", "100", load), ("cast", "int8", "1"), ("cast", "int8", load)))))),)
+    return RandomSpec(f"Divides_{fn}_{wide}_{seed}", inputs, inputs[2:], body, (("N", 3),), seed)
+
+
+def test_a_division_that_some_elements_of_a_row_make_is_made_for_them(tmp_path: Path) -> None:
+    """A C compiler that makes vectors of loops divided for the first element alone, and loaded from what it never computed."""
+    specs = [divided(fn, wide, seed) for seed in (2, 3) for wide in ("i64", "i32") for fn in ("mod", "floordiv", "truncdiv", "truncmod")]
+    assert not faults_in(specs, tmp_path, None, (0, 1))
 
 
 # What it was -> inputs, outputs, body. Each was refused by a verifier.
