@@ -19,7 +19,7 @@ from ..errors import error
 from ..frozen import frozen
 from .context import ends_in_failure
 from .interpret import statements
-from .rounding import EXACT, INFINITE, LIMITS, apart, both, choose, either, greater, is_finite, negated, plus, size
+from .rounding import EXACT, INFINITE, LIMITS, apart, both, choose, either, finite_part_size, greater, negated, plus, size
 from .statements import Aref, Fail, For, If, Incf, Kernel, Let, Local, LoopProgram, Setf, Stmt, dotimes
 from .tracked import WIDE, Tracked, Tracking
 
@@ -82,7 +82,7 @@ class _Translation(Tracking):
         names = [f"{buffer.name}__axis{n}" for n in range(len(buffer.shape))]
         at = tuple(Var(n, "i64") for n in names)
         held = Aref(buffer.name, at, WIDE[buffer.type])
-        start = choose(is_finite(held), size(held), EXACT) if buffer.access == "inout" else EXACT
+        start = finite_part_size(held) if buffer.access == "inout" else EXACT
         stmt: Stmt = Setf(Aref(f"{buffer.name}__sum", at, "f64"), start)
         for name, extent in reversed(list(zip(names, buffer.shape, strict=True))):
             stmt = dotimes(name, extent, stmt)
@@ -166,8 +166,7 @@ class _Translation(Tracking):
         assert isinstance(stmt.ref, Aref)
         place = self.place(stmt.ref)
         old, x = self.value(stmt.ref), self.value(stmt.value)
-        magnitude = self.named(size(x.value))
-        total = self.named(self.held(Aref(f"{stmt.ref.buffer}__sum", place.index, "f64"), place) + choose(is_finite(x.value), magnitude, EXACT))
+        total = self.named(self.held(Aref(f"{stmt.ref.buffer}__sum", place.index, "f64"), place) + finite_part_size(self.named(x.value)))
         result = self.named(Op(stmt.fn, (old.value, x.value)))
         factor = 4.0 if DTYPES[stmt.ref.dtype].kind == "complex" else 1.0
         bound = plus(plus(old.bound, x.bound), total * (factor * DTYPES[stmt.ref.dtype].unit_roundoff))
@@ -185,7 +184,9 @@ class _Translation(Tracking):
         for i in ref.index:
             new = replace(new, loose=either(new.loose, self.value(i).loose))
         value, bound, loose = new.value, new.bound, new.loose
-        total = choose(is_finite(value), size(value), EXACT) if total is None else total
+        if total is None:
+            value = self.named(value)
+            total = finite_part_size(value) if name in self.sums else EXACT
         if where.unsure is not FALSE:
             old = self.value(ref)
             value, loose = self.named(value), self.named(loose)

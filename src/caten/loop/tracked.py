@@ -20,6 +20,7 @@ from .rounding import (
     apart,
     both,
     choose,
+    distance,
     either,
     finite_size,
     greater,
@@ -148,8 +149,8 @@ class Tracking:
         if dtype not in WIDE or fn in ("isnan", "isinf"):
             return Tracked(result, EXACT, loose if dtype not in WIDE else self.named(either(loose, unlimited(bounds[0]))))
         if OPERATORS[fn].gives == "bool":
-            distance = values[0] - values[1]
-            return Tracked(result, EXACT, self.named(either(loose, reaches(distance, self.named(plus(*bounds))))))
+            gap = self.named(distance(*values))
+            return Tracked(result, EXACT, self.named(either(loose, reaches(gap, self.named(plus(*bounds))))))
         error_of_operands = propagated(fn, values, bounds, result)
         bound = plus(error_of_operands, rounding(fn, values, result, dtype, self.fast))
         loose = either(loose, leaves_domain(fn, values, bounds))
