@@ -1,13 +1,14 @@
 """Specs on which the random nets once found a fault, as they were shrunk: they stay right."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from compared_specs import case_of, loaded
 from spec_batches import faults_in
-from spec_forms import RandomSpec, Tensor
+from spec_forms import ALL_WORDS, RandomSpec, Tensor
 
 from caten import pipeline
 from caten.frontend.spec import SpecText
@@ -61,6 +62,20 @@ def test_a_division_that_some_elements_of_a_row_make_is_made_for_them(tmp_path: 
     """A C compiler that makes vectors of loops divided for the first element alone, and loaded from what it never computed."""
     specs = [divided(fn, wide, seed) for seed in (2, 3) for wide in ("i64", "i32") for fn in ("mod", "floordiv", "truncdiv", "truncmod")]
     assert not faults_in(specs, tmp_path, None, (0, 1))
+
+
+def truncated(of: str, by: str, seed: int) -> RandomSpec:
+    """Numbers without their fraction, by way of an integer: that has no -0, as the sign of what is divided by it shows."""
+    inputs = (Tensor("A", of, ("N",), (0,)), Tensor("C", of, ("N",), (0,)))
+    body = (("loop", ("i", "0", "N", "2"), ("setf", ("aref", "C", "i"), ("/", ("aref", "C", "i"), ("cast", ALL_WORDS[of], ("cast", ALL_WORDS[by], ("aref", "A", "i")))))),)
+    return RandomSpec(f"Truncates_{of}_{by}_{seed}", inputs, inputs[1:], body, (("N", 33),), seed)
+
+
+def test_a_float_that_was_an_integer_is_no_negative_zero(tool: Callable[[str], str], tmp_path: Path) -> None:
+    """A C compiler rounded towards zero in place of both conversions, and -0.5 became -0.0."""
+    tool("gcc")
+    specs = [truncated(of, by, seed) for seed in (3, 10) for of in ("f64", "f32", "f16") for by in ("i64", "i32", "i8", "u8", "u64")]
+    assert not faults_in(specs, tmp_path, None, (0, 1, 2, 3))
 
 
 # What it was -> inputs, outputs, body. Each was refused by a verifier.
