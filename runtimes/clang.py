@@ -94,5 +94,9 @@ class Clang(Compiled):
         except CatenError:                                       # rendered for another machine
             return True
 
+    @property
+    def makes_vectors(self) -> bool:      # type: ignore[override]   # as above
+        return self.unrolls
+
     def identity(self) -> str:
         return f"{super().identity()}\n{cpu.fingerprint(self.settings['MARCH'])}"

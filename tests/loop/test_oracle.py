@@ -246,5 +246,5 @@ def test_check_of_integers_marks_and_nothing() -> None:
 
 def test_accesses_keep_their_arrays() -> None:
     oracle = bounded(program(GEMM))
-    assert {n.buffer for n in oracle.unique() if isinstance(n, Aref)} == {"A", "B", "Y", "Y__bound", "Y__sum"}
+    assert {n.buffer for n in oracle.unique() if isinstance(n, Aref)} == {"A", "B", "Y", "Y__bound", "Y__above", "Y__below"}
     assert not any(isinstance(n, Op) and n.fn == "where" and n.dtype == "i64" for n in oracle.unique())

@@ -1,7 +1,7 @@
 """The float64 reference where infinities, NaN and zeros take part: its bounds hold what float32 does, and are finite where the result is sure."""
 from __future__ import annotations
 
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,63 @@ def test_a_sum_of_infinities_of_one_sign_is_sure_and_one_whose_order_decides_is_
     assert summed(3e38, 3e38, 3e38)[1] == 0
     assert summed(3e38, 3e38, -3e38)[0].compared == summed(3e38, -3e38, 3e38, -3e38)[0].compared == 0
     assert 0 < summed(1e38, 1e38, -1e38)[1] < 1e32
+
+
+PRODUCTS = "(size N) (buffer A f32 (N) (0) in) (buffer B f32 (N) (0) in) (buffer Y f32 () () inout) (body (for i 0 N 1 serial (incf (aref Y) (* (aref A i) (aref B i)))))"
+
+
+def fused(x: Any, y: Any, z: Any) -> Any:
+    """x · y + z, rounded once but for what float64 loses."""
+    with np.errstate(all="ignore"):
+        return np.float32(np.float64(x) * np.float64(y) + np.float64(z))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_sum_of_products_that_overflow_holds_in_any_order_fused_or_not(seed: int) -> None:
+    """A fused multiply-add does not round its product, which may be a number then."""
+    rng = np.random.default_rng(seed)
+    values = np.float32([0.5, 1, -1, 2, -2.5, 3e38, -3e38, 2e38, 1e20, -1e20, 1e-30, INF, -INF])
+    a, b = rng.choice(values[:-2], (2, 4))
+    y = np.float32(rng.choice(values))
+    if seed % 3 == 0:
+        a[rng.integers(4)] = rng.choice([INF, -INF])
+    result, wide = compare(PRODUCTS, {"N": 4, "A": a, "B": b, "Y": np.array(y)})
+    assert result.passed
+    for order in permutations(range(4)):
+        for mixed in product((False, True), repeat=4):
+            with np.errstate(all="ignore"):
+                got, other = y, np.float32(0)
+                for k, fuses in zip(order, mixed, strict=True):
+                    got = fused(a[k], b[k], got) if fuses else got + a[k] * b[k]
+                for k in order[2:]:
+                    other = fused(a[k], b[k], other)
+                halves = other + fused(a[order[1]], b[order[1]], fused(a[order[0]], b[order[0]], y))
+            for one in (got, halves):
+                assert check(np.array(one), wide["Y"], wide["Y__bound"], wide["Y__loose"], "f32").passed, (a, b, y, order, mixed, one, wide["Y"])
+
+
+def test_a_product_that_overflows_is_sure_where_nothing_is_against_it() -> None:
+    def summed(start: float, *factors: tuple[float, float]) -> tuple[int, float]:
+        a, b = np.float32(factors).T
+        result, wide = compare(PRODUCTS, {"N": len(a), "A": a, "B": b, "Y": np.array(np.float32(start))})
+        assert result.passed
+        return result.compared, float(wide["Y"])
+    assert summed(1, (3e38, 2), (2, 3)) == summed(INF, (3e38, 2)) == summed(0, (3e38, 2), (INF, 1)) == (1, INF)
+    assert summed(-1, (3e38, -2), (-2, 3)) == summed(-INF, (3e38, -2)) == (1, -INF)
+    assert summed(-3e38, (3e38, 1.5))[0] == summed(-INF, (3e38, 2))[0] == summed(0, (3e38, 2), (1, -INF))[0] == 0
+    assert summed(0, (INF, 2), (1, -INF))[0] == summed(0, (0, INF), (1, 1))[0] == 1, "NaN in any order"
+
+
+@pytest.mark.parametrize(("x", "y", "z", "open_"), [
+    (3e38, 2, -3e38, True), (3e38, 2, 1, False), (3e38, 2, -INF, True), (3e38, 2, INF, False), (-3e38, 2, INF, True), (-3e38, 2, -1, False),
+    (INF, 2, -INF, False), (INF, 2, -1, False), (3e38, 0.5, -INF, False), (3e38, 0.5, -3e38, False), (3e38, 2, np.nan, False),
+])
+def test_a_product_to_which_something_is_added_may_not_overflow(x: float, y: float, z: float, open_: bool) -> None:
+    for expr in ("(+ (* x y) z)", "(+ z (* x y))"):
+        result, _ = elementwise(expr, x, y, z)
+        assert result.passed
+        assert result.loose == open_
+    assert elementwise("(- (* x y) (neg z))", x, y, z)[0].loose == 0, "that is not fused"
 
 
 def test_what_may_be_anything_leaves_every_decision_on_it_open() -> None:

@@ -1,12 +1,15 @@
 """Specs on which the random nets once found a fault, as they were shrunk: they stay right."""
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from compared_specs import case_of, loaded
-from spec_forms import RandomSpec, Tensor
+from spec_batches import faults_in
+from spec_forms import ALL_WORDS, RandomSpec, Tensor
 
 from caten import pipeline
 from caten.frontend.spec import SpecText
@@ -44,6 +47,53 @@ def test_results_stay_right(spec: RandomSpec, tmp_path: Path) -> None:
     assert interpret.run(program, run) == case.status
     for name, bits in case.bits.items():
         assert (run[name] == bits).all()
+
+
+def divided(fn: str, wide: str, seed: int) -> RandomSpec:
+    """Loads at a place that is divided to be the same in a whole row, of which the first elements are none of them."""
+    inputs = (Tensor("A", wide, ("N",), (0,)), Tensor("S", "f16", ("N",), (0,)), Tensor("C", "i8", ("N", "17"), (0, 1)))
+    chosen = ("xor", ("<", "j", "N"), (">", ("aref", "S", "i"), "100"))
+    load = ("aref", "A", ("mod", (fn, ("*", "3", "i"), "N"), "N"))
+    body = (("loop", ("i", "1", "N"), ("dotimes", ("j", "17"), ("setf", ("aref", "C", "i", "j"), (
+        "where", chosen, ("cast", "int8", "3"), ("if", ("/=", "100", load), ("cast", "int8", "1"), ("cast", "int8", load)))))),)
+    return RandomSpec(f"Divides_{fn}_{wide}_{seed}", inputs, inputs[2:], body, (("N", 3),), seed)
+
+
+def test_a_division_that_some_elements_of_a_row_make_is_made_for_them(tmp_path: Path) -> None:
+    """A C compiler that makes vectors of loops divided for the first element alone, and loaded from what it never computed."""
+    specs = [divided(fn, wide, seed) for seed in (2, 3) for wide in ("i64", "i32") for fn in ("mod", "floordiv", "truncdiv", "truncmod")]
+    assert not faults_in(specs, tmp_path, None, (0, 1))
+
+
+def truncated(of: str, by: str, seed: int) -> RandomSpec:
+    """Numbers without their fraction, by way of an integer: that has no -0, as the sign of what is divided by it shows."""
+    inputs = (Tensor("A", of, ("N",), (0,)), Tensor("C", of, ("N",), (0,)))
+    body = (("loop", ("i", "0", "N", "2"), ("setf", ("aref", "C", "i"), ("/", ("aref", "C", "i"), ("cast", ALL_WORDS[of], ("cast", ALL_WORDS[by], ("aref", "A", "i")))))),)
+    return RandomSpec(f"Truncates_{of}_{by}_{seed}", inputs, inputs[1:], body, (("N", 33),), seed)
+
+
+def test_a_float_that_was_an_integer_is_no_negative_zero(tool: Callable[[str], str], tmp_path: Path) -> None:
+    """A C compiler rounded towards zero in place of both conversions, and -0.5 became -0.0."""
+    tool("gcc")
+    specs = [truncated(of, by, seed) for seed in (3, 10) for of in ("f64", "f32", "f16") for by in ("i64", "i32", "i8", "u8", "u64")]
+    assert not faults_in(specs, tmp_path, None, (0, 1, 2, 3))
+
+
+def correlated(dtype: str, seed: int) -> RandomSpec:
+    """Sums of products onto what an array holds."""
+    inputs = (Tensor("A", dtype, ("N", "K"), (0, 1)), Tensor("B", dtype, ("K", "M"), (0, 1)), Tensor("C", dtype, ("N", "M"), (0, 1)))
+    body = (("dotimes", ("i", "N"), ("dotimes", ("j", "M"), ("dotimes", ("k", "K"), ("incf", ("aref", "C", "i", "j"), (
+        "*", ("aref", "A", "i", "k"), ("aref", "B", "k", "j")))))),)
+    return RandomSpec(f"Correlates_{dtype}_{seed}", inputs, inputs[2:], body, (("N", 7), ("M", 16), ("K", 2)), seed)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "c64"])
+def test_sums_of_infinities_and_products_that_overflow(dtype: str, tmp_path: Path) -> None:
+    """Whether a product overflows depends on whether it is fused; an infinite part of a complex number says nothing of the other."""
+    specs = [correlated(dtype, seed) for seed in (10, 20, 30)]
+    seen: Counter[str] = Counter()
+    assert not faults_in(specs, tmp_path, seen, (1,))
+    assert seen["loose elements"] < 0.25 * seen["elements"]
 
 
 # What it was -> inputs, outputs, body. Each was refused by a verifier.

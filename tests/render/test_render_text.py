@@ -138,6 +138,37 @@ def test_a_compiler_that_unrolls_itself_is_asked_to() -> None:
     assert text.count("Y[i]") == 1
 
 
+class MakesVectors(Threads):
+    makes_vectors = True
+
+
+@pytest.mark.parametrize("fn", ["mod", "floordiv", "truncdiv", "truncmod"])
+@pytest.mark.parametrize("mark", ["serial", "parallel"])
+def test_a_division_under_a_condition_keeps_its_loop_scalar(fn: str, mark: str) -> None:
+    """The C compiler would divide for the first lane of a vector alone."""
+    parameters = "(buffer Y i64 (M) (0) inout) (size M) (size N)"
+    scalar = '__asm__ volatile ("");'
+    around = f"(for i 0 M 1 {mark} (setf (aref Y i) "
+    for chosen in (f"(where (< (aref Y i) 0) 3 (aref Y ({fn} M N)))", f"(where (and (< (aref Y i) 0) (< ({fn} M N) 2)) 3 4)"):
+        text = rendered(f"{around}{chosen}))", parameters, MakesVectors())
+        assert re.search(r"for \(int64_t i = 0; [^{]*{\n *" + re.escape(scalar), text)
+        assert scalar not in rendered(f"{around}{chosen}))", parameters, Threads())
+    for always in (f"({fn} M N)", f"(where (< (aref Y i) 0) 3 (aref Y ({fn} M 7)))", f"(where (< ({fn} M N) 0) 3 4)", f"(where (< (aref Y i) 0) (* 2 N) ({fn} i 2))"):
+        assert scalar not in rendered(f"{around}{always}))", parameters, MakesVectors())
+
+
+def test_the_loop_with_the_condition_is_the_one_that_is_kept_scalar() -> None:
+    """What is under the condition in all its iterations may become vectors."""
+    parameters = "(buffer Y i64 (M N) (0 1) inout) (size M) (size N)"
+    row = "(for j 0 N 1 serial (setf (aref Y i j) (aref Y (mod i N) j)))"
+    text = rendered(f"(for i 0 M 1 serial (if (< (aref Y i 0) 0) ({row}) ((setf (aref Y i 0) 1))))", parameters, MakesVectors())
+    assert text.index("for (int64_t i") < text.index("__asm__ volatile") < text.index("for (int64_t j")
+    assert text.count("__asm__ volatile") == 1
+    inside = "(for j 0 N 1 serial (if (< (aref Y i j) 0) ((setf (aref Y i j) (mod i N)))))"
+    text = rendered(f"(for i 0 M 1 serial (if (< (aref Y i 0) 0) ({inside})))", parameters, MakesVectors())
+    assert text.count("__asm__ volatile") == 2, "the inner loop may be written out"
+
+
 def test_positions_in_the_spec() -> None:
     text = CStyle().render(program("""(loop Op (buffer Y f32 (N) (0) out) (size N) (source "a\\"b.toml") (lines) (at 7 3 "i") (at 8 5 "(aref Y i)")
       (kernel main (for i 0 N 1 serial (setf (aref Y i) 0.0))))"""))

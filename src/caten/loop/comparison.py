@@ -41,8 +41,9 @@ def widened(program: Program, arguments: Mapping[str, Any]) -> dict[str, Any]:
 def check(result: Any, reference: Any, bound: Any, loose: Any, dtype: str) -> Comparison:
     """Does `result`, an array of element type `dtype`, agree with the float64 (or exact integer) `reference`?
 
-    An element passes if its error is within 2 · bound + 1 ulp; integers must be equal, NaN and infinities must match. An element marked `loose`, or
-    whose bound is infinite, passes and is counted. By a bound that is NaN nothing passes but what is equal. `bound` may be None (0).
+    An element passes if its error is within 2 · bound + 1 ulp; integers must be equal, NaN and infinities must match. So they must in each part of a
+    complex number, and where one part is no number, the error is that of the other. An element marked `loose`, or whose bound is infinite, passes
+    and is counted. By a bound that is NaN nothing passes but what is equal. `bound` may be None (0).
     """
     got, expected = np.asarray(result), np.asarray(reference)
     free = np.zeros(expected.shape, bool) if loose is None else np.asarray(loose) != 0
@@ -52,14 +53,25 @@ def check(result: Any, reference: Any, bound: Any, loose: Any, dtype: str) -> Co
     limit = np.zeros(expected.shape) if bound is None else np.asarray(bound, np.float64)
     with np.errstate(all="ignore"):
         rounded = expected.astype(like)
-        same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
-        one_ulp = _spacing(np.abs(expected), real)
-        error = np.abs(got.astype(expected.dtype) - expected)
+        parts = [(got.real, expected.real, rounded.real), (got.imag, expected.imag, rounded.imag)][:2 if np.iscomplexobj(expected) else 1]
+        one_ulp = _spacing(_length([np.where(np.isfinite(e), e, 0.0) for _, e, _ in parts]), real)
+        error = _length([_error(g, e, r, 2 * limit + one_ulp, real) for g, e, r in parts])
         beyond = np.maximum(error - one_ulp, 0.0)
         ratio = np.where(beyond == 0, 0.0, beyond / limit)
-        edge = np.isinf(got) & np.isfinite(expected) & (np.abs(expected) + 2 * limit + one_ulp > FORMATS[real][2])
-        ratio = np.where(same | edge, 0.0, np.where(np.isnan(ratio) | ~np.isfinite(got) | ~np.isfinite(expected), np.inf, ratio))
+        ratio = np.where(error == 0, 0.0, np.where(np.isnan(ratio) | ~np.isfinite(error), np.inf, ratio))
     return _comparison(ratio, free | np.isposinf(limit))
+
+
+def _error(got: Any, expected: Any, rounded: Any, reach: Any, dtype: str) -> Any:
+    """|got - expected| of real numbers or of one part of complex ones: 0 where they are the same, as infinities and NaN are, and where
+    what is expected reaches the greatest number and the result is infinite."""
+    same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+    edge = np.isinf(got) & np.isfinite(expected) & (np.abs(expected) + reach > FORMATS[dtype][2])
+    return np.where(same | edge, 0.0, np.abs(got.astype(np.float64) - expected))
+
+
+def _length(parts: list[Any]) -> Any:
+    return np.abs(parts[0]) if len(parts) == 1 else np.hypot(*parts)
 
 
 def _spacing(size: Any, dtype: str) -> Any:

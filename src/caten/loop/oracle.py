@@ -2,7 +2,8 @@
 
 For an output C of the program the new one has C in float64, `C__bound` (float64; zero-filled by the caller) for the error that the declared type
 may have made, and `C__loose` (uint8; zero-filled) for elements where a decision lay within the bound of its edge, so that any value passes.
-Integers keep their types. A sum by `incf` carries Σ|x| beside it, so its bound holds in any order of summation: after n terms n · u · Σ|x|.
+Integers keep their types. A sum by `incf` carries Σ|x| beside it, apart for each sign of x, so its bound holds in any order of summation:
+after n terms n · u · Σ|x|.
 
 A decision on a float that lies within the bound of its edge is taken both ways: the branch that is not taken widens the bounds of what it would
 write. No check speaks for what that branch accesses: its indices are looked at one by one, and what is outside reads as 0 and is not written.
@@ -19,9 +20,11 @@ from ..errors import error
 from ..frozen import frozen
 from .context import ends_in_failure
 from .interpret import statements
-from .rounding import EXACT, INFINITE, LIMITS, apart, both, choose, either, greater, is_finite, negated, plus, size
+from .rounding import EXACT, GREATEST, INFINITE, LIMITS, apart, both, choose, either, finite_part_size, greater, is_finite, negated, plus
 from .statements import Aref, Fail, For, If, Incf, Kernel, Let, Local, LoopProgram, Setf, Stmt, dotimes
-from .tracked import WIDE, Tracked, Tracking
+from .tracked import WIDE, Tracked, Tracking, outweighs
+
+SUMS = ("__above", "__below")        # the arrays beside one that is added to: the sums of its terms above 0, and of those below it (their sizes)
 
 
 @frozen
@@ -72,21 +75,21 @@ class _Translation(Tracking):
                 extra.append(plain.replace(name=f"{param.name}__bound", type="f64"))
             extra.append(plain.replace(name=f"{param.name}__loose", type="u8"))
             if param.name in self.sums:
-                prologue += [Local(f"{param.name}__sum", "f64", param.shape, "scratch"), self.initial_sum(param)]
+                prologue += [*[Local(f"{param.name}{s}", "f64", param.shape, "scratch") for s in SUMS], *self.initial_sums(param)]
         facts = [f for f in self.source.facts if not isinstance(f, (At, Case, Reference, Schedule, Signature, Opt))]
         shared = [s for c in self.source.all(Local) for s in self.local(c)]           # of a loop program, which may be translated too
         return LoopProgram(self.source.name, (*params, *extra, *facts, Opt(0), *shared, Kernel(self.source.name, (*prologue, *body))))
 
-    def initial_sum(self, buffer: Buffer) -> Stmt:
-        """Σ|x| starts with what the array holds, where it is an input."""
+    def initial_sums(self, buffer: Buffer) -> tuple[Stmt, ...]:
+        """The sums start with what the array holds, where it is an input."""
         names = [f"{buffer.name}__axis{n}" for n in range(len(buffer.shape))]
         at = tuple(Var(n, "i64") for n in names)
         held = Aref(buffer.name, at, WIDE[buffer.type])
-        start = choose(is_finite(held), size(held), EXACT) if buffer.access == "inout" else EXACT
-        stmt: Stmt = Setf(Aref(f"{buffer.name}__sum", at, "f64"), start)
+        start = signed(choose(is_finite(held), held, EXACT) if buffer.type in LIMITS else held) if buffer.access == "inout" else (EXACT, EXACT)
+        stmts: tuple[Stmt, ...] = tuple([Setf(Aref(f"{buffer.name}{s}", at, "f64"), v) for s, v in zip(SUMS, start, strict=True)])
         for name, extent in reversed(list(zip(names, buffer.shape, strict=True))):
-            stmt = dotimes(name, extent, stmt)
-        return stmt
+            stmts = (dotimes(name, extent, *stmts),)
+        return stmts
 
     def block(self, stmts: tuple[Stmt, ...], where: Where) -> tuple[Stmt, ...]:
         outer, outer_memo, outer_doubt = self.out, self.memo, self.doubtful
@@ -143,12 +146,12 @@ class _Translation(Tracking):
         whole = stmt.replace(type=WIDE.get(stmt.type, stmt.type), space=space)
         return (whole, *([whole.replace(name=f"{name}__bound", type="f64")] if name in self.assumed_inexact else []),
                 *([whole.replace(name=f"{name}__loose", type="u8")] if name in self.assumed_unsure else []),
-                *([whole.replace(name=f"{name}__sum", type="f64")] if name in self.sums else []))
+                *[whole.replace(name=f"{name}{s}", type="f64") for s in SUMS if name in self.sums])
 
     def let(self, name: str, dtype: str, tracked: Tracked) -> None:
         value = tracked.value
         self.out.append(Let(name, WIDE.get(dtype, dtype), value))
-        self.lets[name] = Tracked(Var(name, WIDE.get(dtype, dtype)), self.named(tracked.bound), self.named(tracked.loose))
+        self.lets[name] = Tracked(Var(name, WIDE.get(dtype, dtype)), self.named(tracked.bound), self.named(tracked.loose), tracked.factors)
 
     def branch(self, cond: Tracked, then: tuple[Stmt, ...], otherwise: tuple[Stmt, ...], where: Where) -> None:
         if cond.loose is FALSE:
@@ -166,26 +169,38 @@ class _Translation(Tracking):
         assert isinstance(stmt.ref, Aref)
         place = self.place(stmt.ref)
         old, x = self.value(stmt.ref), self.value(stmt.value)
-        magnitude = self.named(size(x.value))
-        total = self.named(self.held(Aref(f"{stmt.ref.buffer}__sum", place.index, "f64"), place) + choose(is_finite(x.value), magnitude, EXACT))
+        term = self.named(x.whole if stmt.fn == "add" else EXACT - x.whole) if stmt.ref.dtype in LIMITS else x.value
+        sums = self.sums_beside(stmt.ref.buffer, place, term)
+        total = self.named(Op("fmin", (sums[0] + sums[1], GREATEST)))
         result = self.named(Op(stmt.fn, (old.value, x.value)))
         factor = 4.0 if DTYPES[stmt.ref.dtype].kind == "complex" else 1.0
-        bound = plus(plus(old.bound, x.bound), total * (factor * DTYPES[stmt.ref.dtype].unit_roundoff))
+        bound = self.named(plus(plus(old.bound, x.bound), total * (factor * DTYPES[stmt.ref.dtype].unit_roundoff)))
         if stmt.ref.dtype in LIMITS:
-            bound = choose(overflows_in_some_order(stmt, result, x.value, total), INFINITE, bound)
-        self.store(stmt.ref, self.limited(Tracked(result, bound, either(old.loose, x.loose)), stmt.ref.dtype), where, total)
+            surely = either(Op("ne", (old.value, old.value)), Op("ne", (x.value, x.value)))              # NaN
+            bound = choose(either(surely, negated(overflows_in_some_order(stmt.ref.dtype, sums, result, bound))), bound, INFINITE)
+        self.store(stmt.ref, self.limited(Tracked(result, bound, either(old.loose, x.loose)), stmt.ref.dtype), where, sums)
+
+    def sums_beside(self, name: str, place: Aref, term: Expr) -> tuple[Expr, Expr]:
+        """The sums of what is above 0 and of what is below it with one more term."""
+        above, below = (self.held(Aref(f"{name}{s}", place.index, "f64"), place) for s in SUMS)
+        up, down = signed(self.named(term))
+        return self.named(above + up), self.named(below + down)
 
     def place(self, ref: Aref) -> Aref:
         return ref.replace(index=tuple(self.value(i).value for i in ref.index), type=WIDE.get(ref.dtype, ref.dtype))
 
-    def store(self, ref: Aref, new: Tracked, where: Where, total: Expr | None = None) -> None:
+    def store(self, ref: Aref, new: Tracked, where: Where, sums: tuple[Expr, Expr] | None = None) -> None:
         """place = new; where the decision to do so is unsure, the bound grows to hold both the old and the new value."""
         name, is_float = ref.buffer, ref.dtype in WIDE
         place = self.place(ref)
         for i in ref.index:
             new = replace(new, loose=either(new.loose, self.value(i).loose))
         value, bound, loose = new.value, new.bound, new.loose
-        total = choose(is_finite(value), size(value), EXACT) if total is None else total
+        if name not in self.sums:
+            sums = EXACT, EXACT
+        elif sums is None:
+            value = self.named(value)
+            sums = signed(choose(is_finite(value), value, EXACT) if ref.dtype in LIMITS else value)
         if where.unsure is not FALSE:
             old = self.value(ref)
             value, loose = self.named(value), self.named(loose)
@@ -194,9 +209,11 @@ class _Translation(Tracking):
             loose = either(loose, both(where.unsure, either(old.loose, differs)))
             value = choose(where.taken, value, old.value)
             if name in self.sums:
-                total = choose(where.unsure, Op("max", (total, self.held(Aref(f"{name}__sum", place.index, "f64"), place))), total)
+                before = [self.held(Aref(f"{name}{s}", place.index, "f64"), place) for s in SUMS]
+                above, below = (choose(where.unsure, Op("max", (v, b)), v) for v, b in zip(sums, before, strict=True))
+                sums = above, below
         value, bound, loose = self.named(value), self.named(bound), self.named(loose)
-        total = self.named(total) if name in self.sums else EXACT
+        sums = self.named(sums[0]), self.named(sums[1])
         if bound is not EXACT:
             self.inexact.add(name)
         if loose is not FALSE:
@@ -207,17 +224,27 @@ class _Translation(Tracking):
         if name in self.assumed_unsure:
             stored.append(Setf(Aref(f"{name}__loose", place.index, "u8"), Cast("u8", loose)))
         if name in self.sums:
-            stored.append(Setf(Aref(f"{name}__sum", place.index, "f64"), total))
+            stored += [Setf(Aref(f"{name}{s}", place.index, "f64"), v) for s, v in zip(SUMS, sums, strict=True)]
         inside = self.inside(place)
         self.out.extend(stored if inside is TRUE else [If(inside, tuple(stored))])
 
 
-def overflows_in_some_order(stmt: Incf, result: Expr, x: Expr, total: Expr) -> Expr:
-    """Is it the order of summation that decides whether a sum overflows? Its terms are together beyond the greatest number, and some cancel."""
-    assert isinstance(stmt.ref, Aref)
-    turns = (x * result if stmt.fn == "add" else EXACT - x * result) < EXACT                    # against the sum, which may be an infinity
-    cancels = either(size(result) < total * (1 - DTYPES[stmt.ref.dtype].unit_roundoff), turns)
-    return choose(number(LIMITS[stmt.ref.dtype][0], "f64") < total, cancels, FALSE)
+def signed(x: Expr) -> tuple[Expr, Expr]:
+    """A number as what it has above 0 and below it; (0, 0) for NaN. Of a complex number there is only a size."""
+    if DTYPES[x.dtype].kind == "complex":
+        return finite_part_size(x), EXACT
+    return choose(x > EXACT, x, EXACT), choose(x < EXACT, EXACT - x, EXACT)
+
+
+def overflows_in_some_order(dtype: str, sums: tuple[Expr, Expr], result: Expr, bound: Expr) -> Expr:
+    """Is it the order of summation that decides whether a sum overflows, or a product that is fused or not? It may where its terms of one sign are
+    together beyond the greatest number, but for a sum that is so far beyond it that the others do not count."""
+    greatest = number(LIMITS[dtype][0], "f64")
+    above, below = sums
+    most, least = Op("max", sums), Op("min", sums)
+    right = choose(above > below, result > greatest, result < EXACT - greatest)
+    sure = both(both(least + bound <= greatest, right), outweighs(most, least + bound, dtype))
+    return both(most + bound > greatest, negated(sure))
 
 
 def as_sum(stmt: object) -> Incf | None:

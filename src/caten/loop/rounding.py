@@ -101,10 +101,35 @@ def unlimited(bound: Expr) -> Expr:
     return FALSE if bound is EXACT else negated(is_finite(bound))
 
 
+def finite_part_size(x: Expr) -> Expr:
+    """|x| of a number, and of what is finite of a complex one: an infinity in one part does not hide the other. 0 for what is not finite."""
+    if DTYPES[x.dtype].kind != "complex":
+        return choose(is_finite(x), size(x), EXACT)
+    real, imaginary = (choose(is_finite(p), p, EXACT) for p in parts(x))
+    return Op("hypot", (real, imaginary))
+
+
+def parts(x: Expr) -> tuple[Expr, Expr]:
+    """The real and the imaginary part of a complex number."""
+    return Op("real", (x,)), Op("imag", (x,))
+
+
+def distance(x: Expr, y: Expr) -> Expr:
+    """x - y; of complex numbers the length of it, in which equal infinities do not differ."""
+    if DTYPES[x.dtype].kind != "complex":
+        return x - y
+    real, imaginary = (choose(Op("eq", (a, b)), EXACT, a - b) for a, b in zip(parts(x), parts(y), strict=True))
+    return Op("hypot", (real, imaginary))
+
+
 def apart(x: Expr, y: Expr) -> Expr:
-    """|x - y|; 0 for equal infinities and two NaN, infinite where only one of them is a number."""
-    same = either(Op("eq", (x, y)), both(Op("ne", (x, x)), Op("ne", (y, y))))
-    return choose(same, EXACT, choose(is_finite(x - y), size(x - y), INFINITE))
+    """|x - y|; 0 for equal infinities and two NaN, infinite where only one of them is a number. Of complex numbers one part may be NaN, and the
+    others differ."""
+    same: Expr = Op("eq", (x, y))
+    if DTYPES[x.dtype].kind != "complex":
+        same = either(same, both(Op("ne", (x, x)), Op("ne", (y, y))))
+    moved = distance(x, y)
+    return choose(same, EXACT, choose(is_finite(moved), size(moved), INFINITE))
 
 
 def reaches(distance: Expr, bound: Expr) -> Expr:
@@ -139,7 +164,9 @@ def _is_exact_zero(fn: str, values: tuple[Expr, ...], result: Expr, dtype: str) 
 
 
 def finite_size(x: Expr) -> Expr:
-    """|x|, and no more than the greatest number."""
+    """|x|, and no more than the greatest number; of a complex number, of what is finite of it."""
+    if DTYPES[x.dtype].kind == "complex":
+        return finite_part_size(x)
     return Op("fmin", (size(x), GREATEST))
 
 

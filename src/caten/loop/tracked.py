@@ -6,6 +6,7 @@ marked as loose.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from ..core.dtypes import DTYPES, FORMATS, part, rounded
 from ..core.expr import FALSE, TRUE, Bitcast, Cast, Const, Expr, Op, Var, index, number
@@ -20,6 +21,7 @@ from .rounding import (
     apart,
     both,
     choose,
+    distance,
     either,
     finite_size,
     greater,
@@ -42,11 +44,24 @@ WIDE = {"f16": "f64", "bf16": "f64", "f32": "f64", "f64": "f64", "c64": "c128", 
 
 @frozen
 class Tracked:
-    """A value with the bound of its error, and whether a decision at its edge makes it arbitrary."""
+    """A value with the bound of its error, and whether a decision at its edge makes it arbitrary. `factors`: of a product."""
 
     value: Expr
     bound: Expr = EXACT
     loose: Expr = FALSE
+    factors: tuple[Expr, ...] = ()
+
+    @property
+    def overflowed(self) -> Expr:
+        """Is it a product of numbers that is none? A fused multiply-add has a number all the same, if it is added to something."""
+        return both(negated(is_finite(self.value)), both(*map(is_finite, self.factors))) if self.factors else FALSE
+
+    @property
+    def whole(self) -> Expr:
+        """The value, or the number that a product is which overflows; 0 for what is no number. Beyond float64, an infinity."""
+        if not self.factors:
+            return choose(is_finite(self.value), self.value, EXACT)
+        return choose(is_finite(self.value), self.value, choose(self.overflowed, self.factors[0] * self.factors[1], EXACT))
 
 
 class Tracking:
@@ -148,13 +163,18 @@ class Tracking:
         if dtype not in WIDE or fn in ("isnan", "isinf"):
             return Tracked(result, EXACT, loose if dtype not in WIDE else self.named(either(loose, unlimited(bounds[0]))))
         if OPERATORS[fn].gives == "bool":
-            distance = values[0] - values[1]
-            return Tracked(result, EXACT, self.named(either(loose, reaches(distance, self.named(plus(*bounds))))))
+            gap = self.named(distance(*values))
+            return Tracked(result, EXACT, self.named(either(loose, reaches(gap, self.named(plus(*bounds))))))
         error_of_operands = propagated(fn, values, bounds, result)
         bound = plus(error_of_operands, rounding(fn, values, result, dtype, self.fast))
         loose = either(loose, leaves_domain(fn, values, bounds))
+        if fn == "add":
+            for x, y in [(x, y) for x, y in (args, args[::-1]) if x.factors]:
+                against = both(x.overflowed, x.value * y.value < EXACT)
+                bound = choose(both(against, negated(outweighs(size(x.whole), size(y.value), dtype))), INFINITE, bound)
         gives = OPERATORS[fn].result_type((dtype,))
-        return self.limited(Tracked(result, bound, loose), gives)
+        made = self.limited(Tracked(result, bound, loose), gives)
+        return replace(made, factors=values) if fn == "mul" and gives in LIMITS else made
 
     def limited(self, tracked: Tracked, dtype: str) -> Tracked:
         """As the declared type would hold it: infinite beyond its greatest number; there is no bound within reach of that edge."""
@@ -245,6 +265,14 @@ def _narrows(source: str, target: str) -> bool:
     """Has a float type less precision, or less room, than another one?"""
     (precise, _, great), (rough, _, small) = (FORMATS[part(d)] for d in (source, target))
     return rough < precise or small < great
+
+
+def outweighs(great: Expr, other: Expr, dtype: str) -> Expr:
+    """Is a sum beyond the greatest number of its type though something is subtracted? What is beyond float64 is an infinity, and not known better."""
+    greatest = LIMITS[dtype][0]
+    if greatest == LIMITS["f64"][0]:
+        return both(great > number(greatest, "f64"), other <= number(greatest * 2.0**-60, "f64"))
+    return number(greatest, "f64") < great - other
 
 
 def decided(fn: str, args: tuple[Tracked, ...]) -> Expr:

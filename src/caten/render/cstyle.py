@@ -75,6 +75,7 @@ class CStyle:
     allocates: bool = True          # can a call allocate its scratch memory? Else the caller gives it: there is ct_NAME_ws and no ct_NAME
     asks: bool = False              # is it compiled for some processors of its kind only, and must ask for what they have?
     unrolls: bool = False          # does the compiler keep arrays in registers whose indices are numbers only after it unrolled a loop?
+    makes_vectors: bool = False    # does it make vectors of loops itself, and divide for their first lanes alone?
 
     def render(self, *programs: LoopProgram) -> str:
         """One translation unit for one program, or for a library of several."""
@@ -120,7 +121,8 @@ class CStyle:
         kernels = []
         for kernel in program.kernels:
             ex = self._expressions(program, helpers, names)
-            body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, self.region, Places(program.all(At)), file, self.declares_in_for)
+            body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, self.region, Places(program.all(At)), file, self.declares_in_for,
+                              self.makes_vectors)
             name = free(f"{entry.symbol}_{symbol(kernel.name)[3:]}", taken)
             taken.append(name)
             kernels.append(entry.kernel(name, body) + ('#line 1 "<generated>"\n' if file else ""))       # what follows is not from the spec

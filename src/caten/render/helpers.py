@@ -284,14 +284,17 @@ class Helpers:
     # -- conversions ------------------------------------------------------------------------------------------------------------------------
 
     def saturate(self, to: str, of: str) -> str:
-        """Float to integer: NaN gives 0, what does not fit gives the nearest limit."""
+        """Float to integer: NaN gives 0, what does not fit gives the nearest limit. What becomes 0 is no conversion: gcc (at least up to 12) makes a
+        float of an integer of a float by rounding towards zero, which turns -0.5 into -0.0."""
         name, row = f"ct_{to}_of_{of}", DTYPES[to]
 
         def make() -> str:
             limit = f"{2.0 ** (row.bits - (row.kind == 'int')):.1f}" + "f" * (of == "f32")
             least, greatest = literal(row.least, to).text, literal(row.greatest, to).text
-            below = f"a <= -{limit}" if row.kind == "int" else "a <= 0"
-            body = f"if (a != a) return 0;\nif ({below}) return {least};\nif (a >= {limit}) return {greatest};\nreturn ({self.types[to]})a;"
+            is_zero, below = "!(a >= 1)", ""
+            if row.kind == "int":
+                is_zero, below = "!(a <= -1 || a >= 1)", f"if (a <= -{limit}) return {least};\n"
+            body = f"if ({is_zero}) return 0;\n{below}if (a >= {limit}) return {greatest};\nreturn ({self.types[to]})a;"
             return self.function(name, self.types[to], f"{self.types[of]} a", body)
         return self.define(name, make)
 

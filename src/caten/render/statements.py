@@ -11,7 +11,7 @@ from ..core.node import Node
 from ..core.program import At
 from ..errors import error
 from ..loop.statements import STREAM, Aref, Barrier, Fail, For, If, Incf, Kernel, Let, Local, Prefetch, Ref, Setf, Stmt, Transpose, Vref
-from . import assignments, caches, heads, registers
+from . import assignments, caches, divisions, heads, registers
 from .code import Code
 from .expressions import Expressions
 from .flatten import product
@@ -35,6 +35,7 @@ class KernelBody(Lines):
     places: Places = field(default_factory=lambda: Places(()))
     file: str = ""
     declares_in_for: bool = True                    # may the head of a loop declare its variable?
+    makes_vectors: bool = False                     # does the C compiler make vectors of loops, and not always rightly?
     fails: bool = False
 
     def __post_init__(self) -> None:
@@ -179,7 +180,12 @@ class KernelBody(Lines):
                 return
         copies = heads.copies(loop) if loop.mark == "unroll" else int(is_rest)
         with self._header(loop, name, self.marks["unroll"].format(count=copies) + " " if copies and self.marks["unroll"] else ""):
-            self.block(loop.body)
+            self._body(loop)
+
+    def _body(self, loop: For) -> None:
+        if self.makes_vectors and divisions.under_a_condition(loop):
+            self.line(divisions.SCALAR)
+        self.block(loop.body)
 
     def _on_threads(self, loop: For, is_rest: bool) -> bool:
         """Write a loop for several threads, if it is for them. Asking the OpenMP library to stay on one thread takes some 0.2 microseconds, more than
@@ -215,7 +221,7 @@ class KernelBody(Lines):
             self.line(pragma)
             self._gathered = True
             with self._header(loop, self.expressions.names.of(loop.name)):
-                self.block(loop.body)
+                self._body(loop)
             self._gathered = False
 
     @contextmanager
@@ -262,7 +268,7 @@ class KernelBody(Lines):
             if fails:
                 self._label = f"ct_next_{self.expressions.names.of(loops[-1].name)}"
                 self.line("if (__atomic_load_n(&ct_failed, __ATOMIC_RELAXED)) continue;")
-            self.block(loops[-1].body)
+            self._body(loops[-1])
             if fails:
                 self.line(f"{self._label}: ;")
         if fails:
