@@ -38,7 +38,7 @@ def _decided(stmt: Node) -> tuple[Node, ...]:
     """A statement without the arms that never run now: they may use elements that an array in registers does not have. An arm that declares names
     stays one, `(if true …)`, a block of its own: the next copy has the same names."""
     if isinstance(stmt, If) and isinstance(stmt.cond, Const):
-        arm = tuple([new for s in (stmt.then if stmt.cond.value else stmt.otherwise) for new in _decided(s)])
+        arm: tuple[Any, ...] = tuple([new for s in (stmt.then if stmt.cond.value else stmt.otherwise) for new in _decided(s)])
         return (If(Const(True, "bool"), arm),) if _declares(arm) else arm
     if isinstance(stmt, For | If):
         left = stmt.map(lambda n: _decided(n) if isinstance(n, Stmt) else n)
