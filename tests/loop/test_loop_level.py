@@ -117,6 +117,43 @@ def test_arithmetic_that_may_wrap_proves_nothing() -> None:
     verify(program(body, params + " (ensure 1 (<= a 2147483647))"))
 
 
+def test_a_sum_that_is_compared_with_numbers_does_not_wrap_when_less_is_asked() -> None:
+    """Whichever order its parts are in: a size may be subtracted from what is not negative."""
+    params = "(size N) (size M) (scalar a i64) (scalar b i64) (buffer X f32 (N) (0) inout)"
+    place = "(- (* a y) b)"
+    body = "(for y 0 M 1 serial (if (and (> {place} -1) {second}) ((setf (aref X {place}) 0.0))))".replace("{place}", place)
+    for second in (f"(< (- {place} N) 0)", "(< (- (- (* a y) N) b) 0)", f"(<= (- {place} N) -1)"):
+        verify(program(body.format(second=second), params))
+    for second in (f"(< (- {place} N) 1)", f"(< (+ {place} 1) N)", f"(<= (+ 1 (- {place} N)) 0)", f"(< (- (* 2 {place}) N) 0)"):      # all but one may wrap
+        with pytest.raises(CatenError, match="E483"):
+            verify(program(body.format(second=second), params))
+    with pytest.raises(CatenError, match="E483"):
+        verify(program(body.replace("> ", "< ").format(second=f"(< (- {place} N) 0)"), params))
+
+
+TILE = "(floordiv (min (- N (* 2048 o)) 2048) {block})"
+
+
+@pytest.mark.parametrize(("block", "lanes", "beyond", "extent", "passes"), [
+    (8, 8, 0, "N", True), (16, 8, 0, "N", True), (64, 32, 4, "(+ N 4)", True), (64, 32, 5, "(+ N 4)", False), (16, 8, -1, "N", False),
+    (16, 8, 3, "(+ (* 3 N) 9)", True), (16, 8, 10, "(+ N 9)", False),
+])
+def test_the_tail_of_a_tile_is_inside_though_arrays_have_many_sizes(block: int, lanes: int, beyond: int, extent: str, passes: bool) -> None:
+    """What is known of products of sizes does not hide what numbers say of the index: its parts are not negative."""
+    params = f"(size C) (size H) (size N) (buffer A f32 ((+ C 3) (+ (* 3 C) H) {extent}) (0 1 2) in) (buffer Y f32 (C C N) (0 1 2) inout)"
+    start = f"(* {block} {TILE.format(block=block)})"
+    at = f"(+ (+ {start} (* {lanes} to)) ti)"
+    body = f"""(for x 0 C 1 serial (for y 0 C 1 serial (for o 0 (floordiv (+ N 2047) 2048) 1 serial (for u 0 H 1 serial
+      (for to 0 (floordiv (+ (- (min (- N (* 2048 o)) 2048) {start}) {lanes - 1}) {lanes}) 1 serial (for ti 0 {lanes} 1 serial
+        (if (< {at} (- N (* 2048 o))) ((if (< {at} 2048)
+          ((incf (aref Y x y (+ (* 2048 o) {at})) (aref A 0 y (+ (+ (* 2048 o) {at}) {beyond})))))))))))))"""
+    if passes:
+        verify(program(body, params))
+    else:
+        with pytest.raises(CatenError, match="E483"):
+            verify(program(body, params))
+
+
 @pytest.mark.parametrize("base", ["(- (- (+ (* 3 (* s y)) (* 8 x)) p) s)", "(+ (* 8 x) (* s (* s y)))", "(- (* s p) (* y (* 8 x)))"])
 def test_lanes_under_a_mask_are_inside_though_their_base_may_wrap(base: str) -> None:
     params = "(size M) (size N) (scalar s i64) (scalar p i64) (buffer X f32 (N) (0) inout)"
