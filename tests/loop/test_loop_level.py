@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import pytest
 
+import caten.tensor.values  # noqa: F401        # (read …) is a form of the tensor level
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.errors import CatenError
