@@ -240,7 +240,7 @@ class Valuation(ABC):
                 if row is None or row.kind not in ("int", "uint"):
                     return 0, 1
                 lo, hi = self._compared().get(atom, (row.least, row.greatest))
-                return max(lo, row.least), min(hi, row.greatest)
+                return (max(lo, row.least), min(hi, row.greatest)) if lo <= hi else (row.least, row.greatest)
 
     def _compared(self) -> dict[Expr, Range]:
         """The atoms that are no variables and are compared with numbers, and the ranges that this leaves."""
