@@ -155,6 +155,20 @@ def test_the_tail_of_a_tile_is_inside_though_arrays_have_many_sizes(block: int, 
             verify(program(body, params))
 
 
+def test_an_index_after_an_early_start_is_inside_though_the_square_of_a_size_is_known() -> None:
+    """The tail of the loop over 1 … N begins at 1 or later, for an outer loop has an iteration: its bounds are far from the index."""
+    params = "(size N) (buffer D i8 ((+ N 8) (+ N 8)) (0 1) in) (buffer R i8 ((+ N 8) (+ N 8)) (0 1) inout) (ensure 1 (<= N 4096))"
+    start = "(* 32 (floordiv (- N 1) 32))"
+    body = f"""(for i 0 N 1 serial (for to 0 (floordiv (+ (- (- N 1) {start}) 31) 32) 1 serial (for ti 0 32 1 serial
+      (let j i64 (+ (+ {start} (* 32 to)) ti)) (if (< j (- N 1)) ((if (< (aref D (+ j 3) (+ i 5)) 1:i8)
+        ((setf (aref R (+ j 1) 2) (aref R (+ j LATER) i)))))))))"""
+    verify(program(body.replace("LATER", "5"), params))
+    verify(program(body.replace("LATER", "0"), params))
+    for outside in ("-1", "10"):
+        with pytest.raises(CatenError, match="E483"):
+            verify(program(body.replace("LATER", outside), params))
+
+
 @pytest.mark.parametrize("base", ["(- (- (+ (* 3 (* s y)) (* 8 x)) p) s)", "(+ (* 8 x) (* s (* s y)))", "(- (* s p) (* y (* 8 x)))"])
 def test_lanes_under_a_mask_are_inside_though_their_base_may_wrap(base: str) -> None:
     params = "(size M) (size N) (scalar s i64) (scalar p i64) (buffer X f32 (N) (0) inout)"

@@ -32,7 +32,8 @@ class Horizon:
     products: bool
 
 
-HORIZONS = Horizon(10, False), Horizon(20, False), Horizon(64, True)       # the nearest facts are tried alone first
+# The nearest facts are tried alone first, and those about products, of which there may be many more than of anything else, last.
+HORIZONS = Horizon(10, False), Horizon(20, False), Horizon(64, False), Horizon(64, True)
 
 Alternative = tuple[Constraint, ...]
 Range = tuple[int, int]
