@@ -159,9 +159,10 @@ def test_an_index_after_an_early_start_is_inside_though_the_square_of_a_size_is_
     """The tail of the loop over 1 … N begins at 1 or later, for an outer loop has an iteration: its bounds are far from the index."""
     params = "(size N) (buffer D i8 ((+ N 8) (+ N 8)) (0 1) in) (buffer R i8 ((+ N 8) (+ N 8)) (0 1) inout) (ensure 1 (<= N 4096))"
     start = "(* 32 (floordiv (- N 1) 32))"
+    place = f"(+ (+ {start} (* 32 to)) ti)"
     body = f"""(for i 0 N 1 serial (for to 0 (floordiv (+ (- (- N 1) {start}) 31) 32) 1 serial (for ti 0 32 1 serial
-      (let j i64 (+ (+ {start} (* 32 to)) ti)) (if (< j (- N 1)) ((if (< (aref D (+ j 3) (+ i 5)) 1:i8)
-        ((setf (aref R (+ j 1) 2) (aref R (+ j LATER) i)))))))))"""
+      (if (< {place} (- N 1)) ((if (< (cast i64 (aref D (+ {place} 3) (+ i 5))) 1)
+        ((setf (aref R (+ {place} 1) 2) (aref R (+ {place} LATER) i)))))))))"""
     verify(program(body.replace("LATER", "5"), params))
     verify(program(body.replace("LATER", "0"), params))
     for outside in ("-1", "10"):
