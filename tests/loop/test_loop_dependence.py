@@ -85,6 +85,24 @@ def test_parallel_loops(body: str, obstacle: str | None) -> None:
     assert obstacle_to_parallel(program(body), "i") == obstacle
 
 
+@pytest.mark.parametrize(("tile", "block", "lanes"), [(2048, 8, 8), (2048, 16, 8), (1024, 16, 4), (4096, 128, 32), (48, 12, 6)])
+@pytest.mark.parametrize("early", [0, 1])
+def test_tiles_are_apart_from_the_tails_of_later_tiles(tile: int, block: int, lanes: int, early: int) -> None:
+    """The end of a tile is found by a quotient of what is left of the array, which is not negative in any tile. A tail that begins `early`, before
+    its tile, is not apart."""
+    left = f"(min (- M (* {tile} o)) {tile})"
+    start = f"(* {block} (floordiv {left} {block}))"
+    at = f"(+ (+ {start} (* {lanes} to)) ti)"
+    text = f"""(loop t (size M) (buffer T f32 ((+ M 8) (+ M 8)) (0 1) inout) (kernel t
+      (for o 0 (floordiv (+ M {tile - 1}) {tile}) 1 serial
+        (for bo 0 (floordiv (- M 1) 8) 1 serial (for i 0 {left} 1 serial (incf (aref T 4 (+ (* {tile} o) i)) (aref T 5 (* 8 bo)))))
+        (for b 0 (floordiv {left} {block}) 1 serial (for bi 0 {block} 1 serial
+          (incf (aref T 4 (+ (+ (* {tile} o) (* {block} b)) bi)) (aref T 5 b))))
+        (for to 0 (floordiv (+ (- {left} {start}) {lanes - 1}) {lanes}) 1 serial (for ti 0 {lanes} 1 serial
+          (if (< {at} {left}) ((incf (aref T 4 (- (+ (* {tile} o) {at}) {early})) (aref T 5 to)))))))))"""
+    assert (obstacle_to_parallel(resolve(read(text)[0]), "o") is None) == (not early)
+
+
 def test_reordering_is_refused_where_a_later_value_would_be_read_early() -> None:
     skewed = program("(for i 1 M 1 serial (for j 0 (- N 1) 1 serial (setf (aref C i j) (aref C (- i 1) (+ j 1)))))")
     assert obstacle_to_reorder(skewed, "i", "j") == (

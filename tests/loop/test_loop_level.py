@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import pytest
 
+import caten.tensor.values  # noqa: F401        # (read …) is a form of the tensor level
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.errors import CatenError
@@ -115,6 +116,58 @@ def test_arithmetic_that_may_wrap_proves_nothing() -> None:
     with pytest.raises(CatenError, match="E483"):                    # a + 1 wraps to the least integer, which is below N
         verify(program(body, params))
     verify(program(body, params + " (ensure 1 (<= a 2147483647))"))
+
+
+def test_a_sum_that_is_compared_with_numbers_does_not_wrap_when_less_is_asked() -> None:
+    """Whichever order its parts are in: a size may be subtracted from what is not negative."""
+    params = "(size N) (size M) (scalar a i64) (scalar b i64) (buffer X f32 (N) (0) inout)"
+    place = "(- (* a y) b)"
+    body = "(for y 0 M 1 serial (if (and (> {place} -1) {second}) ((setf (aref X {place}) 0.0))))".replace("{place}", place)
+    for second in (f"(< (- {place} N) 0)", "(< (- (- (* a y) N) b) 0)", f"(<= (- {place} N) -1)"):
+        verify(program(body.format(second=second), params))
+    for second in (f"(< (- {place} N) 1)", f"(< (+ {place} 1) N)", f"(<= (+ 1 (- {place} N)) 0)", f"(< (- (* 2 {place}) N) 0)"):      # all but one may wrap
+        with pytest.raises(CatenError, match="E483"):
+            verify(program(body.format(second=second), params))
+    with pytest.raises(CatenError, match="E483"):
+        verify(program(body.replace("> ", "< ").format(second=f"(< (- {place} N) 0)"), params))
+
+
+TILE = "(floordiv (min (- N (* 2048 o)) 2048) {block})"
+
+
+@pytest.mark.parametrize(("block", "lanes", "beyond", "extent", "passes"), [
+    (8, 8, 0, "N", True), (16, 8, 0, "N", True), (64, 32, 4, "(+ N 4)", True), (64, 32, 5, "(+ N 4)", False), (16, 8, -1, "N", False),
+    (16, 8, 3, "(+ (* 3 N) 9)", True), (16, 8, 10, "(+ N 9)", False),
+])
+def test_the_tail_of_a_tile_is_inside_though_arrays_have_many_sizes(block: int, lanes: int, beyond: int, extent: str, passes: bool) -> None:
+    """What is known of products of sizes does not hide what numbers say of the index: its parts are not negative."""
+    params = f"(size C) (size H) (size N) (buffer A f32 ((+ C 3) (+ (* 3 C) H) {extent}) (0 1 2) in) (buffer Y f32 (C C N) (0 1 2) inout)"
+    start = f"(* {block} {TILE.format(block=block)})"
+    at = f"(+ (+ {start} (* {lanes} to)) ti)"
+    body = f"""(for x 0 C 1 serial (for y 0 C 1 serial (for o 0 (floordiv (+ N 2047) 2048) 1 serial (for u 0 H 1 serial
+      (for to 0 (floordiv (+ (- (min (- N (* 2048 o)) 2048) {start}) {lanes - 1}) {lanes}) 1 serial (for ti 0 {lanes} 1 serial
+        (if (< {at} (- N (* 2048 o))) ((if (< {at} 2048)
+          ((incf (aref Y x y (+ (* 2048 o) {at})) (aref A 0 y (+ (+ (* 2048 o) {at}) {beyond})))))))))))))"""
+    if passes:
+        verify(program(body, params))
+    else:
+        with pytest.raises(CatenError, match="E483"):
+            verify(program(body, params))
+
+
+def test_an_index_after_an_early_start_is_inside_though_the_square_of_a_size_is_known() -> None:
+    """The tail of the loop over 1 … N begins at 1 or later, for an outer loop has an iteration: its bounds are far from the index."""
+    params = "(size N) (buffer D i8 ((+ N 8) (+ N 8)) (0 1) in) (buffer R i8 ((+ N 8) (+ N 8)) (0 1) inout) (ensure 1 (<= N 4096))"
+    start = "(* 32 (floordiv (- N 1) 32))"
+    place = f"(+ (+ {start} (* 32 to)) ti)"
+    body = f"""(for i 0 N 1 serial (for to 0 (floordiv (+ (- (- N 1) {start}) 31) 32) 1 serial (for ti 0 32 1 serial
+      (if (< {place} (- N 1)) ((if (< (cast i64 (aref D (+ {place} 3) (+ i 5))) 1)
+        ((setf (aref R (+ {place} 1) 2) (aref R (+ {place} LATER) i)))))))))"""
+    verify(program(body.replace("LATER", "5"), params))
+    verify(program(body.replace("LATER", "0"), params))
+    for outside in ("-1", "10"):
+        with pytest.raises(CatenError, match="E483"):
+            verify(program(body.replace("LATER", outside), params))
 
 
 @pytest.mark.parametrize("base", ["(- (- (+ (* 3 (* s y)) (* 8 x)) p) s)", "(+ (* 8 x) (* s (* s y)))", "(- (* s p) (* y (* 8 x)))"])

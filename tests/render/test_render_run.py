@@ -114,6 +114,26 @@ def test_a_register_tile_becomes_named_vectors(compiled: Any) -> None:
     assert np.allclose(c, expected)
 
 
+@pytest.mark.parametrize("body", [
+    "(for i 0 8 1 unroll (if (< i 7) ((local a i32 () register) (setf (aref a) 1) (incf (aref a) (cast i32 i)) (setf (aref Y i) (aref a)))))",
+    """(for i 0 8 1 unroll (if (>= i 7) ((setf (aref Z 0) 5))
+         ((local a i32 () register) (setf (aref a) (cast i32 i)) (incf (aref a) 1) (setf (aref Y i) (aref a)))))""",
+    """(for i 0 4 1 unroll (for j 0 2 1 unroll (if (< i 3)
+         ((let a i32 (cast i32 (+ (+ (* 2 i) j) 1))) (setf (aref Y (+ (* 2 i) j)) a) (if (< j 1) ((let b i32 (+ a 1)) (setf (aref Y 6) b)))))))""",
+    """(for i 0 7 1 unroll (if (> N 100) ((setf (aref Z 0) 6))
+         ((if (< i 7) ((local a i32 () register) (setf (aref a) (cast i32 i)) (incf (aref a) 1) (setf (aref Y i) (aref a)))))))""",
+], ids=["an arm", "the other arm", "copies of copies", "an arm in another"])
+def test_what_an_arm_declares_is_of_its_copy_alone(body: str, compiled: Any) -> None:
+    """Where a condition is decided in a copy of an unrolled loop, its arm stands in the place of it, with locals of its own."""
+    run = compiled(f"(loop U (buffer Y i32 (8) (0) inout) (buffer Z i32 (1) (0) inout) (size N) (kernel main {body}))")
+    y, z = np.full(8, 9, np.int32), np.zeros(1, np.int32)
+    assert run(y, z, 0) == 0
+    assert y.tolist() == [1, 2, 3, 4, 5, 6, 6 if "let b" in body else 7, 9]
+    assert int(z[0]) == (5 if ">= i 7" in body else 0)
+    assert "if (true)" not in run.source
+    assert "if (1)" not in run.source
+
+
 def test_vectors_with_masked_tail_gather_and_transposed_store(compiled: Any) -> None:
     run = compiled("""(loop V (buffer X f32 (N) (0) in) (buffer Y f32 (N) (0) out) (buffer Z f32 (8 N) (0 1) out) (size N)
       (kernel main (for i 0 N 8 serial

@@ -32,7 +32,8 @@ class Horizon:
     products: bool
 
 
-HORIZONS = Horizon(10, False), Horizon(20, False), Horizon(64, True)       # the nearest facts are tried alone first
+# The nearest facts are tried alone first, and those about products, of which there may be many more than of anything else, last.
+HORIZONS = Horizon(10, False), Horizon(20, False), Horizon(64, False), Horizon(64, True)
 
 Alternative = tuple[Constraint, ...]
 Range = tuple[int, int]
@@ -163,18 +164,30 @@ def _system(known: Assumptions, goal: Alternative, widely: bool, horizon: Horizo
         atom = next(iter(pending)) if horizon.products else min(pending, key=mentions)
         del pending[atom]
         seen.add(atom)
-        lo, hi = known.atom_range(atom)
-        if lo > -NEAR or widely:
-            rows[Constraint(of_atom(atom).shifted(-lo))] = None
-        if hi < NEAR or widely:
-            rows[Constraint(of_atom(atom).scaled(-1).shifted(hi))] = None
+        rows.update(dict.fromkeys(_bounds(known, atom, widely)))
         for law in _laws(known, atom):
             add(law)
         for at, clause in enumerate(known.clauses):
             if at not in used and atom in clause.atoms and (widely or not clause.is_wide):
                 used.add(at)
                 add(clause.alternatives)
+    for atom in [a for c in goal for a in c.linear.atoms() if a not in seen]:          # no horizon is so near that these are beyond it
+        rows.update(dict.fromkeys(_bounds(known, atom, widely)))
     return list(rows), list(splits)
+
+
+def _bounds(known: Assumptions, atom: Expr, widely: bool) -> Iterator[Constraint]:
+    """What numbers bound an atom. A quotient is not negative where what is divided is not, which may take a proof: ⌊min(n - 8·i, 8) / 4⌋ in a loop
+    over i."""
+    it, (lo, hi) = of_atom(atom), known.atom_range(atom)
+    if lo > -NEAR or widely:
+        yield Constraint(it.shifted(-lo))
+    if hi < NEAR or widely:
+        yield Constraint(it.scaled(-1).shifted(hi))
+    match atom:
+        case Op(fn="floordiv", args=(a, b)) if lo < 0 and not widely and is_integer(atom.dtype):
+            if known.is_nonnegative(known.linear(b)) and known.is_nonnegative(known.linear(a)):
+                yield Constraint(it)
 
 
 def _laws(known: Assumptions, atom: Expr) -> Iterator[tuple[Alternative, ...]]:

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var, index
 from ..frozen import frozen
-from .affine import Linear, Monomial, canonical, constant, expression, of_atom, text_of, without
+from .affine import Linear, Monomial, canonical, constant, expression, linear, of_atom, text_of, without
 from .effects import NOTHING
 from .integer_sets import Constraint
-from .proof import MAX_DEPTH, Alternative, Clause, Range, multiples_above
+from .proof import FAR, MAX_DEPTH, Alternative, Clause, Range, multiples_above
 from .statements import Aref
 
 GREATEST_SIZE = 1 << 40        # of an extent
@@ -120,7 +120,19 @@ class Valuation(ABC):
 
     def _fitting(self, form: Linear, expr: Expr) -> Linear:
         """The form where its value is sure to be that of the expression; else an atom, the same one for expressions that the ring laws equate."""
-        return form if self.fits(form, expr.dtype) else of_atom(canonical(expr))
+        return form if self.fits(form, expr.dtype) else self._from_compared(expr) or of_atom(canonical(expr))
+
+    def _from_compared(self, expr: Expr) -> Linear | None:
+        """The value of a sum that may wrap, as its distance from another one that is compared with numbers: x·a + b - n where x·a + b ≥ 0 is known
+        does not wrap, in whichever order it is written. The two differ by a multiple of 2^bits, and so by nothing where the sum fits the type."""
+        for atom in self._compared():
+            if isinstance(atom, Op) and atom.fn in _RING and atom.dtype == expr.dtype and atom is not canonical(expr):
+                gap = linear(expr) - linear(atom)
+                if len(gap.terms) < len(linear(expr).terms):
+                    form = of_atom(atom) + self.linear(expression(gap, expr.dtype))
+                    if self.fits(form, expr.dtype):
+                        return form
+        return None
 
     def fits(self, form: Linear, dtype: str = "i64") -> bool:
         """Is the value of `form` sure to be one of the type?"""
@@ -227,7 +239,23 @@ class Valuation(ABC):
                 return min(alo, blo), max(ahi, bhi)
             case _:
                 row = DTYPES.get(atom.dtype)
-                return (0, 1) if row is None or row.kind not in ("int", "uint") else (row.least, row.greatest)
+                if row is None or row.kind not in ("int", "uint"):
+                    return 0, 1
+                lo, hi = self._compared().get(atom, (row.least, row.greatest))
+                return (max(lo, row.least), min(hi, row.greatest)) if lo <= hi else (row.least, row.greatest)
+
+    def _compared(self) -> dict[Expr, Range]:
+        """The atoms that are no variables and are compared with numbers, and the ranges that this leaves."""
+        found: dict[Expr, Range] | None = self.memo.get("compared with numbers")
+        if found is None:
+            found = self.memo["compared with numbers"] = {}
+            for c in [c for clause in self.clauses if len(clause.alternatives) == 1 for c in clause.alternatives[0] if len(c.linear.terms) == 1]:
+                for m, k in c.linear.terms.items():
+                    if len(m) == 1 and not isinstance(m[0], Var):
+                        lo, hi = found.get(m[0], (-2 * FAR, 2 * FAR))          # beyond every type
+                        end = -(c.linear.constant // k) if k > 0 else c.linear.constant // -k
+                        found[m[0]] = (max(lo, end), hi) if k > 0 else (lo, min(hi, end))
+        return found
 
     def _range(self, expr: Expr) -> Range:
         """The range of an integer expression, whose value is one of its type even where its form is a product that is bounded as a whole only."""

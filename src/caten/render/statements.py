@@ -139,12 +139,16 @@ class KernelBody(Lines):
             self.expressions.vectors[name] = (lanes, self.expressions.mask_bits(value) if dtype == "bool" else 0)
 
     def _branch(self, stmt: If, head: str = "if") -> None:
+        if isinstance(stmt.cond, Const) and stmt.cond.value and head == "if":      # what is left of a decided one
+            with self.braces(""):
+                self.block(stmt.then)
+            return
         with self.braces(f"{head} ({self.expressions.text(stmt.cond)})", "}"), self.expressions.given(stmt.cond):
             self.block(stmt.then)
         match stmt.otherwise:
             case ():
                 return
-            case (If() as inner,):
+            case (If() as inner,) if not isinstance(inner.cond, Const):
                 self.lines.pop()
                 self._branch(inner, "} else if")
             case _:

@@ -27,7 +27,7 @@ def _statement(stmt: Node) -> Node | tuple[Node, ...]:
     if len(values) * sum(_count(s) for s in stmt.body) > LIMIT:
         return stmt
     copies: list[Node] = []
-    declares = any(hasattr(s, "declares") and not isinstance(s, For) for s in stmt.body)
+    declares = _declares(stmt.body)
     for value in values:
         body: tuple[Any, ...] = tuple([new for s in substitute(stmt.body, {Var(stmt.name, "i64"): index(value)}) for new in _decided(folded(s))])
         copies += [For(stmt.name, index(value), index(value + 1), index(1), "serial", body)] if declares else body
@@ -35,13 +35,20 @@ def _statement(stmt: Node) -> Node | tuple[Node, ...]:
 
 
 def _decided(stmt: Node) -> tuple[Node, ...]:
-    """A statement without the arms that never run now: they may use elements that an array in registers does not have."""
+    """A statement without the arms that never run now: they may use elements that an array in registers does not have. An arm that declares names
+    stays one, `(if true …)`, a block of its own: the next copy has the same names."""
     if isinstance(stmt, If) and isinstance(stmt.cond, Const):
-        return tuple([new for s in (stmt.then if stmt.cond.value else stmt.otherwise) for new in _decided(s)])
+        arm: tuple[Any, ...] = tuple([new for s in (stmt.then if stmt.cond.value else stmt.otherwise) for new in _decided(s)])
+        return (If(Const(True, "bool"), arm),) if _declares(arm) else arm
     if isinstance(stmt, For | If):
         left = stmt.map(lambda n: _decided(n) if isinstance(n, Stmt) else n)
         return (left,) if any(isinstance(c, Stmt) for c in left.children) else ()
     return (stmt,)
+
+
+def _declares(stmts: tuple[Node, ...]) -> bool:
+    """Does a list declare names for its later statements?"""
+    return any(hasattr(s, "declares") and not isinstance(s, For) for s in stmts)
 
 
 def _count(stmt: Node) -> int:
