@@ -128,7 +128,8 @@ def examples() -> list[str]:
     return list(dict.fromkeys([m[0].strip() for m in cut if m is not None and m[0].strip()]))
 
 
-def test_the_examples_of_every_help_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_every_help_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nightly: bool) -> None:
+    """Searches and measurements take long: at night, and in the tests of those commands."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     monkeypatch.setenv("CATEN_CACHE_DIR", str(tmp_path / "cache"))
     for folder in (tmp_path, tmp_path / "samples"):
@@ -142,7 +143,9 @@ def test_the_examples_of_every_help_work(tmp_path: Path, monkeypatch: pytest.Mon
         np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float32))
     np.savez(tmp_path / "data.npz", x=np.ones(4, np.float32), y=np.ones(4, np.float32))
     for command in examples():
-        if "CC=clang-19" not in command and not command.startswith(("caten test-runtime", "caten report")):        # these take long: see tests/conformance
+        if "CC=clang-19" in command or command.startswith(("caten test-runtime", "caten report")):        # see tests/conformance
+            continue
+        if nightly or not command.startswith(("caten tune", "caten bench")):
             run(command.replace("=512", "=64"), tmp_path)
 
 

@@ -45,7 +45,7 @@ def options(spec: RandomSpec | None, runtime: str, config: Mapping[str, str], op
 
 
 def loaded(spec: RandomSpec, own: Options) -> Program:
-    return pipeline.load_programs(SpecText(f"{spec.name}.toml", spec.text(), "toml"), own)[0]
+    return pipeline.selected(pipeline.load_programs(SpecText(f"{spec.name}.toml", spec.text(), "toml"), own), own.only)[0]
 
 
 # -- data -----------------------------------------------------------------------------------------------------------------------------------

@@ -100,6 +100,8 @@ class Batch:
                 outcome = isolate.run(work, WALL, cpu=round(self.seconds))
             except RuntimeError as internal:
                 self.fault(spec, where, f"internal error {str(internal).strip().splitlines()[-1].split(':')[0]}", str(internal)[-1500:])
+                if where == -1:
+                    break
                 continue
             if outcome.status == "ok" and where == -1:
                 case = restored(spec, outcome.facts, outcome.arrays, self.folder)

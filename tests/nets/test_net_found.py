@@ -88,9 +88,9 @@ def correlated(dtype: str, seed: int) -> RandomSpec:
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "c64"])
-def test_sums_of_infinities_and_products_that_overflow(dtype: str, tmp_path: Path) -> None:
+def test_sums_of_infinities_and_products_that_overflow(dtype: str, tmp_path: Path, nightly: bool) -> None:
     """Whether a product overflows depends on whether it is fused; an infinite part of a complex number says nothing of the other."""
-    specs = [correlated(dtype, seed) for seed in (10, 20, 30)]
+    specs = [correlated(dtype, seed) for seed in ((10, 20, 30) if nightly else (10,))]
     seen: Counter[str] = Counter()
     assert not faults_in(specs, tmp_path, seen, (1,))
     assert seen["loose elements"] < 0.25 * seen["elements"]

@@ -32,8 +32,10 @@ class Horizon:
     products: bool
 
 
-# The nearest facts are tried alone first, and those about products, of which there may be many more than of anything else, last.
-HORIZONS = Horizon(10, False), Horizon(20, False), Horizon(64, False), Horizon(64, True)
+# The nearest facts are tried alone first; where those about products, of which there may be many more than of anything else, leave a question open,
+# the others are tried without them.
+HORIZONS = Horizon(10, False), Horizon(20, False), Horizon(64, True)
+WITHOUT_PRODUCTS = Horizon(64, False)
 
 Alternative = tuple[Constraint, ...]
 Range = tuple[int, int]
@@ -75,7 +77,10 @@ def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool
         return any(isinstance(decide(rows + _products(known, rows, splits, rounds, True)), Empty) for rounds in (1, ROUNDS))
     allowed = known.patience * MAX_SEARCH >> MAX_DEPTH - 1 - known.depth
     asked: list[Constraint] | None = None
-    for horizon in HORIZONS:                   # what is far from the goal seldom helps, and elimination drowns in it
+    is_open = False
+    for horizon in (*HORIZONS, WITHOUT_PRODUCTS):      # what is far from the goal seldom helps, and elimination drowns in it
+        if horizon is WITHOUT_PRODUCTS and not is_open:
+            break
         rows, splits = _system(known, goal, widely, horizon)
         if horizon.products:
             rows += _products(known, rows, splits)
@@ -83,6 +88,7 @@ def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool
             continue
         asked, search = rows, _Search(allowed)
         answer = search.excludes(System(rows), rows, splits)
+        is_open = search.is_open
         work.current().charge(work.QUESTION + allowed - search.left)
         if answer:
             return True
@@ -95,10 +101,12 @@ def is_false(c: Constraint) -> bool:
 
 
 class _Search:
-    """A distinction of cases that does so much work at most; what it has not excluded by then is not excluded."""
+    """A distinction of cases that does so much work at most; what it has not excluded by then is not excluded. `is_open`: it gave up, without a point
+    that satisfies all it was asked about."""
 
     def __init__(self, work: int):
         self.left = work
+        self.is_open = False
 
     def excludes(self, system: System, rows: list[Constraint], splits: list[tuple[Alternative, ...]]) -> bool:
         """Do the rows and one alternative of every split exclude each other? Distinguished is a split that the point found does not satisfy,
@@ -108,11 +116,15 @@ class _Search:
             return True
         self.left -= len(rows) + system.work
         if self.left < 0:
+            self.is_open = True
             return False
         at, chosen = next(((at, cases) for at, split in enumerate(splits) if (cases := _cases(split, answer))), (0, []))
         if not chosen:
             self.left -= ISL_WORK * len(rows)
-            return isinstance(answer, Unknown) and isl.is_empty(rows) is True
+            if isinstance(answer, Unknown) and isl.is_empty(rows) is True:
+                return True
+            self.is_open = isinstance(answer, Unknown)
+            return False
         rest = [*splits[:at], *splits[at + 1:]]
         return all(self.excludes(system.adding(case), [*rows, *case], rest) for case in chosen)
 
@@ -186,7 +198,7 @@ def _bounds(known: Assumptions, atom: Expr, widely: bool) -> Iterator[Constraint
         yield Constraint(it.scaled(-1).shifted(hi))
     match atom:
         case Op(fn="floordiv", args=(a, b)) if lo < 0 and not widely and is_integer(atom.dtype):
-            if known.is_nonnegative(known.linear(b)) and known.is_nonnegative(known.linear(a)):
+            if isinstance(b, Const) and b.value > 0 and isinstance(a, Op) and a.fn in ("min", "add", "sub") and known.is_nonnegative(known.linear(a)):
                 yield Constraint(it)
 
 
