@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten.errors import Place, did_you_mean, error
+from caten.errors import CatenError, Diagnostic, NothingMatched, Place, ToolError, UsageError, did_you_mean, error
 from caten.testing import isolate
 
 
@@ -88,6 +88,15 @@ def test_diagnostics_keep_their_place() -> None:
     assert outcome.status == "error"
     assert outcome.diagnostics[0].place == Place("a", 1, 2, "text")
     assert outcome.diagnostics[0].hint == "do"
+
+
+@pytest.mark.parametrize("kind", [CatenError, UsageError, ToolError, NothingMatched])
+def test_an_error_keeps_its_exit_code(kind: type[CatenError]) -> None:
+    def work() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        raise kind(Diagnostic("E664", "this processor lacks avx512f"))
+
+    raised = isolate.run(work, 20).error()
+    assert (type(raised), raised.exit_code, str(raised)) == (kind, kind.exit_code, "E664: this processor lacks avx512f")
 
 
 def test_a_fault_of_our_own_is_raised_as_one() -> None:

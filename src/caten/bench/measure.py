@@ -9,7 +9,7 @@ import numpy as np
 
 from ..build import Built
 from ..core.formula import evaluate
-from ..errors import CatenError, error
+from ..errors import error
 from ..frontend.op import OpProgram
 from ..options import Options
 from ..runtime import work
@@ -36,7 +36,7 @@ def measured(name: str, builts: Mapping[str, Built], values: Mapping[str, int | 
     arguments = data.arguments(op, values, options.seed)
     outcome = isolate.run(lambda: (_sampled(op, builts, arguments, rounds, plan, threads(options)), {}), TIMEOUT)
     if outcome.status == "error":
-        raise CatenError(*outcome.diagnostics)
+        raise outcome.error()
     if outcome.status != "ok":
         raise error("E840", f"{name}: the measurement ended with {outcome.status} {outcome.signal}".rstrip(),
                     hint=f"caten test checks the kernel; one operator may take {TIMEOUT:.0f} s at one size")

@@ -9,7 +9,7 @@ import click
 
 from ..build import Built
 from ..core.numpy_types import as_stored
-from ..errors import CatenError, Diagnostic, UsageError, error
+from ..errors import Diagnostic, UsageError, error
 from ..frontend.composite import named
 from ..runtime.manifest import operators
 from . import arguments
@@ -58,7 +58,7 @@ def call(built: Built, described: Mapping[str, Any], values: Mapping[str, Any]) 
 
     outcome = isolate.run(work, None)
     if outcome.status == "error":
-        raise CatenError(*outcome.diagnostics)
+        raise outcome.error()
     if outcome.status != "ok":
         raise error("E715", f"{name}: the kernel crashed ({outcome.signal})",
                     hint="with -fno-bounds-check an index may have left its array: try without; otherwise this is a fault of caten, please report it")

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CatenError, Diagnostic, Place
+from ..errors import CatenError, Diagnostic, NothingMatched, Place, ToolError, UsageError
 from ..frozen import frozen
 from ..runtime import discover, trust
 from . import wire
 
 Work = Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]]
 LATE = ("difflib", "numpy.ma")         # what a hint or a median imports when it is asked for: a child that opens no files must have it
+KINDS = {kind.exit_code: kind for kind in (CatenError, UsageError, ToolError, NothingMatched)}
 CHILDREN: set[int] = set()             # running now; the command line kills them when it is interrupted
 
 
@@ -32,6 +33,11 @@ class Outcome:
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
     signal: str = ""
+    kind: type[CatenError] = CatenError            # of the diagnostics: it decides the exit code
+
+    def error(self) -> CatenError:
+        """What the child raised, to be raised here."""
+        return self.kind(*self.diagnostics)
 
 
 def run(work: Work, timeout: float | None, memory: int | None = None, cpu: int | None = None, no_files: bool = False) -> Outcome:
@@ -106,7 +112,7 @@ def _worked(work: Work, memory: int | None, cpu: int | None, no_files: bool) -> 
     try:
         facts, arrays = work()
     except CatenError as problem:
-        return {"diagnostics": [_as_json(d) for d in problem.diagnostics]}, {}
+        return {"diagnostics": [_as_json(d) for d in problem.diagnostics], "exit code": problem.exit_code}, {}
     except MemoryError:
         return {"diagnostics": [_as_json(Diagnostic("E834", "the test run needs more memory than there is", hint="use smaller sizes"))]}, {}
     except Exception as problem:
@@ -129,7 +135,7 @@ def _outcome(result: dict[str, Any], arrays: dict[str, np.ndarray]) -> Outcome:
     if "internal" in result:
         raise RuntimeError(f"in a test run's process: {result['internal']}")
     if "diagnostics" in result:
-        return Outcome("error", diagnostics=tuple([_diagnostic(d) for d in result["diagnostics"]]))
+        return Outcome("error", diagnostics=tuple([_diagnostic(d) for d in result["diagnostics"]]), kind=KINDS[result.get("exit code", 1)])
     return Outcome("ok", result["facts"], arrays)
 
 
