@@ -109,6 +109,16 @@ def test_strided_arrays() -> None:
     np.testing.assert_array_equal(scale(a[:, 1:3], b[:2], c.copy()), a[:, 1:3] @ b[:2] + c)
 
 
+def test_without_reassociation_a_sum_has_the_bits_of_the_nest_as_written() -> None:
+    code = "(dotimes (i M) (set s 0.0) (dotimes (j N) {step}) (setf (aref Y i) s))"
+    x = np.random.default_rng(1).standard_normal((9, 1999), dtype=np.float32)
+    for step in ("(incf s (aref X i j))", "(set s (+ (aref X i j) s))"):
+        spec = f"(composite Sum ((X{{float}}[M N]) -> (Y{{float}}[M])) {code.replace('{step}', step)})"
+        written = caten.compile(spec, opt=0)(x)
+        np.testing.assert_array_equal(caten.compile(spec, reassociate=False)(x), written)
+        assert (caten.compile(spec)(x) != written).any()
+
+
 def test_accesses_are_checked() -> None:
     take = compiled(TAKE)
     x = np.arange(5, dtype=np.float32)
@@ -216,6 +226,7 @@ TAKES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "sizes": ("it takes a dict of sizes by name", ({"a": 1}, None)),
     "strided": ("it takes a", (["a"], ("a",))),
     "bounds_check": ("it takes True or False", (True,)),
+    "reassociate": ("it takes True or False", (True,)),
     "only": ("it takes a", (["a"], ("a",))),
     "schedule": ("it takes a text", ("\x1b[2J", "x", None)),
     "include_dirs": ("it takes a", (["a"], ("a",))),

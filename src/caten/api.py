@@ -31,16 +31,18 @@ class CatenWarning(UserWarning):
 
 
 def compile(spec: str | Path | Sequence[str | Path], runtime: str = "clang", config: Mapping[str, Any] | None = None, opt: int = 2,
-            sizes: Mapping[str, int] | None = None, *, strided: Sequence[str] = (), bounds_check: bool = True, only: Sequence[str] = (),
-            schedule: str | None = None, include_dirs: Sequence[str | Path] = (), cache: bool = True, verify: bool = False) -> Any:
+            sizes: Mapping[str, int] | None = None, *, strided: Sequence[str] = (), bounds_check: bool = True, reassociate: bool = True,
+            only: Sequence[str] = (), schedule: str | None = None, include_dirs: Sequence[str | Path] = (), cache: bool = True,
+            verify: bool = False) -> Any:
     """A spec, compiled: what calls its operator, or for several operators an object with one attribute for each.
 
     `spec`: a file (a str or Path), a text (a str that has several lines, or starts with a parenthesis), or a list of these for one library of all.
     `runtime`: a name or a runtime file; `config`: its options by key, as --config, each a text, an integer or a bool. `opt`: 0 the nest as written,
     1 simplified, 2 scheduled for the machine, 3 with the schedules that `caten tune` recorded. `sizes`: sizes by name, integers from 0 to 2^40, that
     are fixed at compile time, as -D; calls must agree. `strided`: a list of the arrays that pass strides, as -fstrided. `bounds_check=False` leaves
-    the checks at the call out. `only`: a list of the operators that are wanted. `schedule`: the text of a schedule to replay. `include_dirs`: a list
-    of folders where included and called specs are looked for, as -I. `cache=False` compiles anew. `verify=True` checks the program after every pass.
+    the checks at the call out. `reassociate=False` keeps float sums in the order in which they are written, as -fno-reassociate. `only`: a list of
+    the operators that are wanted. `schedule`: the text of a schedule to replay. `include_dirs`: a list of folders where included and called specs are
+    looked for, as -I. `cache=False` compiles anew. `verify=True` checks the program after every pass.
 
     Raises CatenError with everything that is wrong with the spec; its subclass UsageError where an option is not what it must be (E668 names it), and
     ToolError where the host compiler is missing or fails.
@@ -51,6 +53,7 @@ def compile(spec: str | Path | Sequence[str | Path], runtime: str = "clang", con
         config=parameters.config("compile: config", config), opt=parameters.level("compile: opt", opt),
         binds=parameters.sizes("compile: sizes", sizes), strided=parameters.listed("compile: strided", strided, parameters.text, ARRAYS),
         unchecked=not parameters.flag("compile: bounds_check", bounds_check),
+        in_order=not parameters.flag("compile: reassociate", reassociate),
         only=parameters.listed("compile: only", only, parameters.text, OPERATORS),
         schedule=None if schedule is None else parameters.text("compile: schedule", schedule),
         include_dirs=parameters.listed("compile: include_dirs", include_dirs, parameters.path, "a list of folders"),

@@ -28,6 +28,7 @@ class Options:
     binds: tuple[tuple[str, int], ...] = ()              # -DM=100
     strided: tuple[str, ...] = ()                        # -fstrided=A
     unchecked: bool = False                              # -fno-bounds-check
+    in_order: bool = False                               # -fno-reassociate
     lines: bool = False                                  # -g
     include_dirs: tuple[str, ...] = ()                   # -I: where included and called specs are looked for
     only: tuple[str, ...] = ()                           # --only NAME

@@ -18,7 +18,7 @@ from . import faults
 from .core.dtypes import is_packed
 from .core.expr import Var, index
 from .core.node import substitute
-from .core.program import At, Bind, Config, Lines, Opt, Program, Scalar, Schedule, Size, Source, Target, Unchecked, resolve
+from .core.program import At, Bind, Config, InOrder, Lines, Opt, Program, Scalar, Schedule, Size, Source, Target, Unchecked, resolve
 from .core.text import flat, form_of, parse, place_in, read, read_forms, show
 from .echo import escape, escape_lines
 from .errors import CatenError, Diagnostic, NothingMatched, Place, UsageError, did_you_mean, error
@@ -27,7 +27,7 @@ from .frontend.composite import named
 from .frontend.op import OpProgram
 from .frontend.spec import SpecText
 from .frozen import frozen
-from .loop import bounds, fills, simplify
+from .loop import accumulations, bounds, fills, simplify
 from .loop import level as loop_level
 from .loop.statements import Kernel, LoopProgram
 from .loop.work import BUDGET, Work, counted, current
@@ -62,6 +62,8 @@ class Pass:
 
 PASSES: tuple[Pass, ...] = (
     Pass("add_checks", bounds.add_checks, "tensor"),                # accesses that are not proven inside get a check
+    Pass("normalise", accumulations.normalise, "tensor",            # x = x + e is an accumulation, however it is written
+         plain=lambda p: p),
     Pass("fill", fills.fill_outputs, "tensor"),                     # outputs that are not proven to be set everywhere hold 0 at first
     Pass("raise", raise_op, "tensor",                               # loop nests to index notation where they fit
          plain=partial(raise_op, as_written=True)),
@@ -75,8 +77,8 @@ PASSES: tuple[Pass, ...] = (
 VERIFIERS: dict[str, Callable[[Any], None]] = {"op": loop_level.verify, "tensor": tensor_level.verify, "loop": loop_level.verify}
 # The fields of Options that each level has used up when its text is printed.
 USED: dict[str, tuple[str, ...]] = {
-    "op": ("strided",), "tensor": ("strided", "opt", "binds", "unchecked"),
-    "loop": ("strided", "opt", "binds", "unchecked", "runtime", "config", "schedule"),
+    "op": ("strided",), "tensor": ("strided", "opt", "binds", "unchecked", "in_order"),
+    "loop": ("strided", "opt", "binds", "unchecked", "in_order", "runtime", "config", "schedule"),
 }
 
 
@@ -170,6 +172,7 @@ def attach(op: OpProgram, options: Options) -> Program:
     facts: list[Any] = [Opt(options.opt), target_of(options)]
     facts += [Bind(size, v) for size, (_, v) in zip(sizes, options.binds, strict=True) if size is not None]
     facts += [Unchecked()] if options.unchecked else []
+    facts += [InOrder()] if options.in_order and op.first(InOrder) is None else []
     facts += [Lines()] if options.lines else []
     return _with_schedule(program, options).adding(*facts)
 
@@ -206,6 +209,7 @@ def reconcile(program: Program, options: Options) -> Program:
     target = program.first(Target)
     said: dict[str, Any] = {
         "opt": program.opt, "binds": tuple((b.name, b.value) for b in program.all(Bind)), "unchecked": program.first(Unchecked) is not None,
+        "in_order": program.first(InOrder) is not None,
         "lines": program.first(Lines) is not None, "runtime": target.runtime if target else options.runtime,
         "config": tuple((c.key, c.value) for c in target.config) if target else options.config,
         "strided": tuple(b.name for b in program.buffers.values() if b.strides), "schedule": None,
@@ -221,8 +225,9 @@ def reconcile(program: Program, options: Options) -> Program:
     facts: list[Any] = [Opt(fresh.opt), target if target and not {"runtime", "config"} & wanted.keys() else target_of(fresh)]
     facts += [Bind(n, v) for n, v in fresh.binds]
     facts += [Unchecked()] if fresh.unchecked else []
+    facts += [InOrder()] if fresh.in_order else []
     facts += [Lines()] if fresh.lines else []
-    return program.without(Opt, Target, Bind, Unchecked, Lines).adding(*facts)
+    return program.without(Opt, Target, Bind, Unchecked, InOrder, Lines).adding(*facts)
 
 
 def _shown(value: Any) -> str:

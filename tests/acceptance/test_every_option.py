@@ -54,6 +54,7 @@ class Row:
     code: int = 0               # with it
 
 
+SUM = "(composite Sum ((X{float}[M N]) -> (Y{float}[M])) (dotimes (i M) (setf (aref Y i) 0) (dotimes (j N) (incf (aref Y i) (aref X i j)))))"
 FAIL = "-o fail.c"
 ROWS: dict[str, Row] = {
     # build
@@ -67,6 +68,8 @@ ROWS: dict[str, Row] = {
     "-fstrided": Row("parse take.toml", "-fstrided=X", "out", "(buffer X f32 (N) (0) in 1)"),
     "-fbounds-check": Row("render take.toml -fno-bounds-check", "-fbounds-check", "out", "(aref X (aref I i))"),
     "-fno-bounds-check": Row("render take.toml", "-fno-bounds-check", "out"),
+    "-freassociate": Row("ir sum.lisp -fno-reassociate", "-freassociate", "out", "reduce"),
+    "-fno-reassociate": Row("ir sum.lisp", "-fno-reassociate", "out", "(in-order)"),
     "-g": Row("render axpy.toml", "-g", "out", "#line"),
     "--verify": Row("schedule axpy.toml --debug 1", "--verify", "verified"),
     "-r": Row("parse axpy.toml", "-r numpy", "out", '(target "numpy"'),
@@ -108,7 +111,7 @@ ELSEWHERE = {"bench", "tune", "test-runtime", "fmt"}
 @pytest.fixture
 def work(folder: Path) -> Path:
     (folder / "lib").mkdir()
-    files = {"axpy.toml": TESTED_AXPY, "take.toml": TAKE, "two.toml": TWO, "lib/axpy_of_lib.toml": TESTED_AXPY, "s.lisp": "(schedule (split i 4 cut))",
+    files = {"axpy.toml": TESTED_AXPY, "take.toml": TAKE, "two.toml": TWO, "lib/axpy_of_lib.toml": TESTED_AXPY, "sum.lisp": SUM, "s.lisp": "(schedule (split i 4 cut))",
              "wrong.toml": TESTED_AXPY.replace("aref X i", "aref Q i"), "lisp.txt": LISP}
     for name, text in files.items():
         (folder / name).write_text(text)

@@ -13,7 +13,7 @@ from caten.errors import UsageError
     (["-DM=1"], ["-D", "M=1"]), (["-D", "M=1"], ["-D", "M=1"]), (["-Ifoo"], ["-I", "foo"]), (["-ogemm.so"], ["-o", "gemm.so"]),
     (["-O2"], ["-O", "2"]), (["-O"], ["-O", "1"]), (["-lm", "-L/opt"], ["-l", "m", "-L", "/opt"]), (["-MFx.d"], ["-MF", "x.d"]),
     (["-MD", "-MP"], ["-MD", "-MP"]), (["-march=native"], ["-march=native"]), (["-fstrided=A"], ["-fstrided=A"]),
-    (["-fno-bounds-check"], ["-fno-bounds-check"]),
+    (["-fno-bounds-check"], ["-fno-bounds-check"]), (["-fno-reassociate"], ["-fno-reassociate"]),
     (["-Werror", "-Wno-cache"], ["-W", "error", "-W", "no-cache"]), (["-xlisp", "-"], ["-x", "lisp", "-"]), (["-o", "-"], ["-o", "-"]),
     (["-###"], ["-###"]), (["-E", "-S", "-c", "-g", "-v"], ["-E", "-S", "-c", "-g", "-v"]),
     (["-t", "-1"], ["-t", "-1"]), (["--test", "M=1"], ["--test", "M=1"]), (["--", "-DM=1", "@x"], ["--", "-DM=1", "@x"]),

@@ -42,7 +42,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     (["-march=a", "--config", "march=b,OMP=1"], "config", (("march", "b"), ("OMP", "1"))), (["-fopenmp"], "given", frozenset({"config"})),
     (["--config", "OMP=1", "--config", "OMP=0"], "config", (("OMP", "0"),)),
     (["-fstrided=A", "-fstrided=B,C"], "strided", ("A", "B", "C")), (["-fno-bounds-check"], "unchecked", True),
-    (["-fbounds-check"], "unchecked", False),
+    (["-fbounds-check"], "unchecked", False), (["-fno-reassociate"], "in_order", True), (["-freassociate"], "in_order", False),
     (["-g"], "lines", True), (["-Ifoo", "-I", "bar"], "include_dirs", ("foo", "bar")), (["--only", "Gemm", "--only", "B"], "only", ("Gemm", "B")),
     (["--verify"], "verify", True), (["--seed", "7"], "seed", 7), (["--debug", "3"], "debug", 3), (["-d", "1"], "debug", 1),
     (["--cc-timeout", "2.5"], "cc_timeout", 2.5), (["--no-cache"], "use_cache", False), (["-L/opt", "-lm"], "ldflags", ("-L/opt", "-lm")),

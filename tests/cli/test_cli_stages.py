@@ -50,7 +50,7 @@ def test_a_program_on_stdin_or_as_an_argument(caten: Any) -> None:
 
 
 @pytest.mark.parametrize(("options", "shows"), [
-    (["-O0"], "(opt 0)"), (["-DM=100"], "(bind M 100)"), (["-fno-bounds-check"], "(unchecked)"), (["-g"], "(lines)"),
+    (["-O0"], "(opt 0)"), (["-DM=100"], "(bind M 100)"), (["-fno-bounds-check"], "(unchecked)"), (["-fno-reassociate"], "(in-order)"), (["-g"], "(lines)"),
     (["-march=x86_64_v3"], "x86_64_v3"), (["-fopenmp"], '(config OMP "1")'), (["--config", "OMP=1"], '(config OMP "1")'),
     (["-r", "gcc"], "(target \"gcc\""),
     (["-fstrided=A"], "A_stride0"),

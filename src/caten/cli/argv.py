@@ -9,7 +9,7 @@ from ..errors import Diagnostic, UsageError, did_you_mean
 # Single-dash options with a value, written attached (`-DM=1`) or apart (`-D M=1`). Longer ones first: `-MFx` is not `-M`.
 VALUED = ("-MF", "-MT", "-o", "-i", "-r", "-d", "-t", "-s", "-x", "-D", "-I", "-l", "-L", "-W")
 # Single-dash options of several letters that stand alone, and those that take `=VALUE`.
-FLAGS = ("-MD", "-MP", "-fopenmp", "-fno-openmp", "-fno-bounds-check", "-fbounds-check", "-###")
+FLAGS = ("-MD", "-MP", "-fopenmp", "-fno-openmp", "-fno-bounds-check", "-fbounds-check", "-freassociate", "-fno-reassociate", "-###")
 EQUALS = ("-march", "-fstrided")
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
 LETTERS = ("-E", "-S", "-c", "-g", "-v", "-w", "-h")
@@ -25,6 +25,7 @@ INSTEAD = {
     "-static": "-o NAME.a makes a static library",
     "-pthread": "-fopenmp runs loops on several threads",
     "-ffast-math": "results would depend on the C compiler; a schedule may reassociate sums, visibly",
+    "-fno-associative-math": "-fno-reassociate keeps float sums in the order in which they are written",
     "-Ofast": "there is no fast-math; the levels are -O0, -O1, -O2 and -O3",
     "-mtune=": "-march= chooses the CPU",
     "-isystem": "-I DIR is where includes are looked for",

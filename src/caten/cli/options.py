@@ -131,6 +131,8 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
     _option(CODE, "-fstrided", "strided", multiple=True, metavar="=NAME", help="This array comes with a stride for every axis but the fastest."),
     _option(CODE, "-fbounds-check/-fno-bounds-check", "bounds_check", default=True,
             help="Keep the run-time checks of accesses that are not proven to be in bounds."),
+    _option(CODE, "-freassociate/-fno-reassociate", "reassociate", default=True,
+            help="May sums and products of floats be added up in another order than they are written in?"),
     _flag(CODE, "-g", "lines", help="Debug information with the lines of the spec, for debuggers and profilers."),
     _flag(CODE, "--verify", help="Verify the program after every pass and every step of the schedule."),
     _option(MACHINE, "-r", "--runtime", default="clang", show_default=True, metavar="NAME", help="A runtime's name, or the path of a runtime file."),
@@ -204,7 +206,7 @@ def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
     link = [*[f"-L{d}" for d in given.get("library_dirs", ())], *[f"-l{name}" for name in given.get("libraries", ())]]
     options = Options(
         runtime=given["runtime"], config=_config(given), opt=int(given["opt"]), binds=read_binds(given["binds"]),
-        strided=_names("-fstrided", given["strided"]), unchecked=not given["bounds_check"],
+        strided=_names("-fstrided", given["strided"]), unchecked=not given["bounds_check"], in_order=not given["reassociate"],
         lines=given["lines"], include_dirs=tuple(given["include_dirs"]), only=tuple(given["only"]), schedule=_schedule(given["schedule_file"]),
         verify=given["verify"], seed=given.get("seed", 0), debug=given["debug"], cc_timeout=given.get("cc_timeout", CC_TIMEOUT),
         use_cache=not given.get("no_cache", False),
@@ -224,7 +226,8 @@ def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
 
 
 # Command-line parameter -> the field of Options that it sets.
-_FIELDS = {"opt": "opt", "binds": "binds", "bounds_check": "unchecked", "lines": "lines", "runtime": "runtime", "config": "config", "march": "config",
+_FIELDS = {"opt": "opt", "binds": "binds", "bounds_check": "unchecked", "reassociate": "in_order", "lines": "lines",
+           "runtime": "runtime", "config": "config", "march": "config",
            "openmp": "config", "strided": "strided", "schedule_file": "schedule"}
 
 

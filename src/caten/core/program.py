@@ -104,6 +104,10 @@ class Unchecked(Fact, head="unchecked"):
     """`(unchecked)`: no run-time bounds checks (-fno-bounds-check)."""
 
 
+class InOrder(Fact, head="in-order"):
+    """`(in-order)`: sums and products of floats are accumulated in the order in which they are written (-fno-reassociate)."""
+
+
 class Lines(Fact, head="lines"):
     """`(lines)`: the C text carries #line directives into the source (-g)."""
 

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ..core.dtypes import DTYPES
-from ..core.program import At, Case, Fact, Reference, Schedule, Setting
+from ..core.program import At, Case, Fact, InOrder, Reference, Schedule, Setting
 from ..core.text import Atom, Form, Quoted, flat, read_forms
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 from .composite import fold
@@ -127,13 +127,20 @@ def _presets(table: dict[str, Any], path: Path, signature: Signature, places: Lo
 def _schedule(table: dict[str, Any], path: Path, places: Locations, runtime: str) -> Iterator[Fact | Diagnostic]:
     if not table:
         return
+    holds = table.get("runtime", FilePath(runtime).stem) == FilePath(runtime).stem
+    if holds and not table.get("reassociate", True):
+        yield InOrder()
+    if "code" not in table:
+        if "reassociate" not in table:
+            yield Diagnostic("E011", "[schedule] lacks 'code'", places.key(*path), "(schedule (split i 6 pad) …)")
+        return
     where = places.inside(*path, "code")
     try:
         steps = steps_of(table["code"], where)
     except CatenError as refusal:
         yield from refusal.diagnostics
         return
-    if table.get("runtime", FilePath(runtime).stem) == FilePath(runtime).stem:
+    if holds:
         yield Schedule(tuple([_plain(step, where) for step in steps]))
         for step in steps:
             place = where(step.pos)

@@ -5,6 +5,7 @@ only identities are used that hold for every value, NaN, infinities and signed z
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from math import copysign
 from typing import Any, TypeVar
@@ -170,7 +171,13 @@ def _float(expr: Op) -> Expr:
             return x                                    # -(-x) = x
         case Op("min" | "max", (x, y)) if x is y:
             return x                                    # max(x, x) = x
+        case Op("pow", (x, Const(value=power))) if power in _POWERS:
+            return _POWERS[power](x)
     return expr
+
+
+# Powers that a few operators compute as well as `pow`: within an ULP, and the same of NaN, infinities and signed zeros.
+_POWERS: dict[Any, Callable[[Any], Expr]] = {1: lambda x: x, 2: lambda x: x * x, 3: lambda x: x * x * x, -1: lambda x: Const(1.0, x.dtype) / x}
 
 
 def _integer(expr: Op, context: Context) -> Expr:

@@ -1,0 +1,239 @@
+"""However it is written, `x = x + e` is an accumulation: one form for all its spellings, before anything looks at the nest.
+
+    (setf s (+ s e))   (setf s (+ e s))   (setf s (- s e))        ->   (incf s e), (incf s (neg e))
+    (setf t (max t e))   (if (> e t) ((setf t e)))                ->   (incf t e max)
+    (setf s e0) (for p 1 N … (incf s e))                          ->   (setf s 0) (for p 0 N … (incf s e)), where e at p = 0 is e0
+    (for p 0 N … (if (= p 0) ((setf s e)) ((incf s e))))          ->   (setf s 0) (for p 0 N … (incf s e))
+
+A comparison sets nothing where e is NaN, which a maximum would take: there the maximum is with the identity. Where sums may not be reassociated,
+those of floats are the other way round, `(setf s (+ s e))`, which no step of a schedule reorders.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..core.dtypes import DTYPES
+from ..core.expr import Const, Expr, Op, Var
+from ..core.monoids import identity, is_monoid
+from ..core.node import substitute
+from ..core.program import Buffer, InOrder
+from ..core.rewrite import free_names
+from .affine import canonical
+from .context import Context
+from .effects import reads, writes
+from .simplify import statement_field
+from .statements import ONE, Aref, For, If, Incf, Let, Setf, Stmt
+
+MIRRORED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}       # a > b as b < a
+
+NEGATED = {"gt": "le", "ge": "lt", "lt": "ge", "le": "gt"}
+
+
+def normalise(op: Any) -> Any:
+    """The program with every accumulation as `incf`; at -O0 as it is."""
+    if op.opt == 0:
+        return op
+    stores = [_name(n.ref) for clause in op.clauses for n in clause.walk() if isinstance(n, Setf | Incf)]
+    pass_ = _Pass(op.first(InOrder) is not None, frozenset([b.name for b in op.all(Buffer) if b.access == "out" and stores.count(b.name) == 2]),
+                  frozenset(op.sizes))
+    clauses = []
+    for clause in op.clauses:
+        field = statement_field(clause)
+        clauses.append(clause.replace(**{field: pass_.block(getattr(clause, field), Context.of(op))}) if field else clause)
+    return op.replace(clauses=tuple(clauses))
+
+
+class _Pass:
+    """The pass over one body."""
+
+    def __init__(self, in_order: bool, twice: frozenset[str], sizes: frozenset[str]):
+        self.in_order = in_order                  # must float sums be added in the order in which they are written?
+        self.twice = twice                        # outputs that two statements write, and that hold 0 where nothing was set
+        self.sizes = sizes
+
+    def may_reorder(self, fn: str, dtype: str) -> bool:
+        """May accumulations by this operator be done in any order?"""
+        rounds = fn in ("add", "mul") and DTYPES[dtype].kind in ("float", "complex")
+        return is_monoid(fn, dtype) and not (rounds and self.in_order)
+
+    def block(self, stmts: Sequence[Stmt], context: Context) -> tuple[Stmt, ...]:
+        """A list of statements."""
+        done: list[Stmt] = []
+        for stmt in stmts:
+            for new in self.statement(stmt, context):
+                if isinstance(new, For) and (longer := self.from_the_first(done, new, context)) is not None:
+                    done, new = longer
+                done.append(new)
+            context = context.after(stmt)
+        return tuple(done)
+
+    def statement(self, stmt: Stmt, context: Context) -> tuple[Stmt, ...]:
+        match stmt:
+            case For():
+                return self.without_first(_hoisted(stmt.replace(body=self.block(stmt.body, context.inside(stmt)))), context)
+            case If(cond=cond, then=then, otherwise=otherwise):
+                made = If(cond, self.block(then, context.given(cond)), self.block(otherwise, context.given(cond, False)))
+                return (self.extreme(made) or made,)
+            case Setf(ref=Aref() as ref, value=value):
+                return (self.accumulated(ref, value) or stmt,)
+            case Incf(ref=Aref() as ref, value=value, fn=fn) if is_monoid(fn, ref.dtype) and not self.may_reorder(fn, ref.dtype):
+                return (Setf(ref, Op(fn, (ref, value))),)
+        return (stmt,)
+
+    # one statement
+
+    def accumulated(self, ref: Aref, value: Expr) -> Stmt | None:
+        """`ref = value` as an accumulation, where it is one."""
+        match value:
+            case Op(fn="where", args=(cond, a, b)) if ref in (a, b) and not _holds(cond, ref):
+                inner = self.accumulated(ref, b if a is ref else a)
+                return None if inner is None else If(Op("not", (cond,)) if a is ref else cond, (inner,))
+            case Op(fn="where", args=(cond, a, b)) if ref in (a, b):
+                return self.extreme(If(cond, (Setf(ref, a),)) if b is ref else If(cond, (), (Setf(ref, b),)))
+            case Op(fn=fn) if self.may_reorder(fn := "add" if fn == "sub" else fn, ref.dtype):
+                parts = list(_operands(value, fn, False))
+                rest = [part for part in parts if part != (ref, False)]
+                if len(rest) == len(parts) - 1 and rest and not any(_holds(part, ref) for part, _ in rest):
+                    return Incf(ref, _combined(fn, rest), fn)
+        return None
+
+    def extreme(self, stmt: If) -> Stmt | None:
+        """`if (e > t) t = e` as a maximum, where it is one."""
+        match stmt:
+            case If(cond=cond, then=(Setf(ref=Aref() as ref, value=value),), otherwise=()):
+                negated = False
+            case If(cond=cond, then=(), otherwise=(Setf(ref=Aref() as ref, value=value),)):
+                negated = True
+            case _:
+                return None
+        while isinstance(cond, Op) and cond.fn == "not":
+            (cond,), negated = cond.args, not negated
+        if not isinstance(cond, Op) or cond.fn not in MIRRORED or (negated and DTYPES[ref.dtype].kind == "float"):
+            return None                           # not e <= t holds for NaN
+        a, b = cond.args
+        fn = cond.fn if b is ref else MIRRORED[cond.fn]
+        fn = NEGATED[fn] if negated else fn
+        chosen = "max" if fn in ("gt", "ge") else "min"
+        if {a, b} != {ref, value} or not is_monoid(chosen, ref.dtype) or _holds(value, ref):
+            return None
+        if DTYPES[ref.dtype].kind == "float":
+            value = Op("where", (Op("eq", (value, value)), value, identity(chosen, ref.dtype)))
+        return Incf(ref, value, chosen)
+
+    # loops whose first iteration is written apart
+
+    def from_the_first(self, before: list[Stmt], loop: For, context: Context) -> tuple[list[Stmt], For] | None:
+        """A loop that adds to what its iteration before the first one would have set: with that one, after identities. What stands before the loop,
+        and the loop."""
+        incfs = [s for s in loop.body if isinstance(s, Incf)]
+        start = canonical(loop.lo - ONE)
+        if loop.step is not ONE or not incfs or not all(isinstance(s, Incf | Let) for s in loop.body):
+            return None
+        lets = {Var(s.name, s.type): s.value for s in loop.body if isinstance(s, Let)}
+        rest = list(before)
+        for incf in incfs:
+            at = next((n for n in reversed(range(len(rest))) if isinstance(s := rest[n], Setf) and s.ref is incf.ref), None)
+            if at is None or not self.may_reorder(incf.fn, incf.ref.dtype) or not _is_alone(incf, loop):
+                return None
+            first = substitute(_without_lets(incf.value, lets), {Var(loop.name, "i64"): start})
+            setf = rest[at]
+            assert isinstance(setf, Setf)
+            between = rest[at + 1:]
+            if canonical(first) is not canonical(setf.value) or any(_meet(s, setf) for s in between):
+                return None
+            rest[at] = Setf(incf.ref, identity(incf.fn, incf.ref.dtype))
+        longer = loop.replace(lo=start)
+        return (rest, longer) if context.through(before).proves(Op("lt", (start, loop.hi))) else None
+
+    def without_first(self, loop: Stmt, context: Context) -> tuple[Stmt, ...]:
+        """A loop that sets something in its first iteration, and adds to it in the others: with additions alone, after identities."""
+        if not isinstance(loop, For) or loop.step is not ONE:
+            return (loop,)
+        inside = context.inside(loop)
+        at_first = Op("eq", (Var(loop.name, "i64"), loop.lo))
+        lets = {Var(s.name, s.type): s.value for s in loop.body if isinstance(s, Let)}
+        body: list[Stmt] = []
+        begun: list[Setf] = []
+        for stmt in loop.body:
+            match stmt:
+                case If(cond=cond, then=(yes,), otherwise=(no,)):
+                    if inside.given(at_first).refutes(cond):
+                        cond, yes, no = Op("not", (cond,)), no, yes
+                    match yes, no:
+                        case Setf(ref=Aref() as ref, value=value), Incf(value=added, fn=fn) if no.ref is ref and self.may_reorder(fn, ref.dtype):
+                            same = canonical(substitute(_without_lets(added, lets), {Var(loop.name, "i64"): loop.lo}))
+                            given = canonical(substitute(_without_lets(value, lets), {Var(loop.name, "i64"): loop.lo}))
+                            if (same is given and _is_alone(no, loop, 2) and inside.given(at_first).proves(cond)
+                                    and inside.given(at_first, False).refutes(cond)):
+                                begun.append(Setf(ref, identity(fn, ref.dtype)))
+                                body.append(no)
+                                continue
+            body.append(stmt)
+        if not begun:
+            return (loop,)
+        runs = Op("lt", (loop.lo, loop.hi))
+        fills = all(_name(s.ref) in self.twice and isinstance(s.value, Const) and s.value.value == 0 for s in begun)
+        sure = context.proves(runs) or (fills and set(free_names(runs)) <= self.sizes)        # 0 is what an output holds that nothing sets
+        made = (*begun, loop.replace(body=tuple(body)))
+        return made if sure else (If(runs, made),)
+
+
+def _hoisted(loop: For) -> Stmt:
+    """A loop of nothing but a condition that is the same in every iteration, inside that condition."""
+    match loop.body:
+        case (If(cond=cond, then=then, otherwise=()),) if loop.name not in free_names(cond) and not reads(cond):
+            return If(cond, (loop.replace(body=then),))
+    return loop
+
+
+def _holds(expr: Expr, ref: Aref) -> bool:
+    """Is the place, or another of its array, read in it?"""
+    return ref.buffer in reads(expr)
+
+
+def _meet(a: Stmt, b: Stmt) -> bool:
+    """Does it matter which of two statements comes first?"""
+    return bool(writes(a) & (reads(b) | writes(b)) or writes(b) & reads(a))
+
+
+def _name(ref: Any) -> str:
+    return str(ref.buffer)
+
+
+def _operands(expr: Expr, fn: str, negated: bool) -> Iterator[tuple[Expr, bool]]:
+    """What an operator combines, written in whatever order; of a sum, whether it is subtracted."""
+    match expr:
+        case Op(fn=same, args=(a, b)) if same == fn:
+            yield from _operands(a, fn, negated)
+            yield from _operands(b, fn, negated)
+        case Op(fn="sub", args=(a, b)) if fn == "add":
+            yield from _operands(a, fn, negated)
+            yield from _operands(b, fn, not negated)
+        case _:
+            yield expr, negated
+
+
+def _combined(fn: str, parts: Sequence[tuple[Expr, bool]]) -> Expr:
+    (value, negated), *others = parts
+    if negated:
+        value = Op("neg", (value,))
+    for other, subtracted in others:
+        value = Op("sub" if subtracted else fn, (value, other))
+    return value
+
+
+def _without_lets(expr: Expr, lets: Mapping[Var, Expr]) -> Expr:
+    """An expression with names replaced by their values, which may hold names of lets before them."""
+    for name, value in reversed(list(lets.items())):
+        expr = substitute(expr, {name: value})
+    return expr
+
+
+def _is_alone(incf: Incf, loop: For, times: int = 1) -> bool:
+    """Is the place the same in every iteration, and its array nowhere else in the loop than `times` there, where it is accumulated?"""
+    own = {n.name for n in loop.walk() if isinstance(n, For | Let)}
+    indices: tuple[Expr, ...] = incf.ref.index  # type: ignore[attr-defined]   # of an Aref
+    uses = [n for n in loop.walk() if isinstance(n, Aref) and n.buffer == _name(incf.ref)]
+    moved = any((isinstance(n, Var) and n.name in own) or isinstance(n, Aref) for i in indices for n in i.unique())
+    return len(uses) == times and all(n is incf.ref for n in uses) and not moved

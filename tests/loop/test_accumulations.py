@@ -1,0 +1,173 @@
+"""However an accumulation is written, it becomes the same statement; what only looks like one stays as it is; results stay the same."""
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from caten import pipeline
+from caten.core.program import InOrder, Opt, Program
+from caten.core.text import flat, form_of
+from caten.frontend.op import Body, OpProgram
+from caten.frontend.spec import SpecText
+from caten.loop import interpret
+from caten.loop.accumulations import normalise
+from caten.loop.bounds import add_checks
+from caten.options import Options
+
+SIGNATURE = 'inputs = ["x{float}[N]", "U{float}[M N]", "k{int32}[N]", "b{bool}[N]", "h{float16}[N]", "c{int64}[]", "z{float}[]"{more}]\noutputs = ["{out}"]'
+
+
+def program(out: str, code: str, in_order: bool = False, more: str = "") -> OpProgram:
+    """The operator of a body with one output, its checks added."""
+    signature = SIGNATURE.replace("{more}", f', "{more}"' if more else "").replace("{out}", out)
+    text = f'[composite]\nname = "W"\n{signature}\n[implementation]\ncode = """{code}"""\n'
+    (made,) = pipeline.load_programs(SpecText("w.toml", text, "toml"), Options(config=(("MARCH", "x86_64_v3"),), in_order=in_order))
+    checked = add_checks(made)
+    assert isinstance(checked, OpProgram)
+    return checked
+
+
+def body(made: Program) -> str:
+    """The text of the statements, names of loops and locals as they are."""
+    clause = made.first(Body)
+    assert clause is not None
+    return " ".join([flat(form_of(s)) for s in clause.stmts])
+
+
+S = "s{float}[]"
+SAME = {
+    "sum": [(S, f"(setf s 0) (dotimes (i N) {step})") for step in (
+        "(incf s (aref x i))", "(setf s (+ s (aref x i)))", "(setf s (+ (aref x i) s))")],
+    "difference": [(S, f"(setf s 0) (dotimes (i N) {step})") for step in ("(decf s (aref x i))", "(setf s (- s (aref x i)))")],
+    "sum of several": [(S, f"(setf s 0) (dotimes (i N) {step})") for step in (
+        "(incf s (- (* z (aref x i)) (aref U 0 i)))", "(setf s (- (+ s (* z (aref x i))) (aref U 0 i)))",
+        "(setf s (- (+ (* z (aref x i)) s) (aref U 0 i)))")],
+    "product": [(S, f"(setf s 1) (dotimes (i N) {step})") for step in ("(mulcf s (aref x i))", "(setf s (* s (aref x i)))", "(setf s (* (aref x i) s))")],
+    "maximum": [(S, f"(setf s (- inf)) (dotimes (i N) {step})") for step in (
+        "(maxcf s (aref x i))", "(setf s (max s (aref x i)))", "(setf s (max (aref x i) s))")],
+    "greatest": [(S, f"(setf s (- inf)) (dotimes (i N) {step})") for step in (
+        "(when (> (aref x i) s) (setf s (aref x i)))", "(when (< s (aref x i)) (setf s (aref x i)))", "(setf s (if (> (aref x i) s) (aref x i) s))",
+        "(if (>= (aref x i) s) (setf s (aref x i)))")],
+    "least": [(S, f"(setf s inf) (dotimes (i N) {step})") for step in (
+        "(when (< (aref x i) s) (setf s (aref x i)))", "(when (>= s (aref x i)) (setf s (aref x i)))")],
+    "greatest integer": [("s{int32}[]", f"(setf s -9) (dotimes (i N) {step})") for step in (
+        "(maxcf s (aref k i))", "(when (> (aref k i) s) (setf s (aref k i)))", "(setf s (if (> s (aref k i)) s (aref k i)))",
+        "(unless (<= (aref k i) s) (setf s (aref k i)))")],
+    "count": [("s{int64}[]", f"(setf s 0) (dotimes (i N) {step})") for step in (
+        "(when (> (aref x i) z) (incf s))", "(when (> (aref x i) z) (setf s (+ s 1)))", "(setf s (if (> (aref x i) z) (+ 1 s) s))")],
+    "first peeled": [("y{float}[M]{where}", code) for code in (
+        "(dotimes (i M) (setf (aref y i) 0) (dotimes (j N) (incf (aref y i) (aref U i j))))",
+        "(dotimes (i M) (setf (aref y i) (aref U i 0)) (loop (j 1 N) (incf (aref y i) (aref U i j))))",
+        "(dotimes (i M) (setf (aref y i) (aref U i 0)) (loop (j 1 N) (setf (aref y i) (+ (aref U i j) (aref y i)))))",
+        "(dotimes (i M) (dotimes (j N) (if (= j 0) (setf (aref y i) (aref U i j)) (incf (aref y i) (aref U i j)))))",
+        "(dotimes (i M) (dotimes (j N) (if (> j 0) (incf (aref y i) (aref U i j)) (setf (aref y i) (aref U i 0)))))",
+        "(dotimes (i M) (dotimes (j N) (if (< j 1) (setf (aref y i) (aref U i 0)) (setf (aref y i) (+ (aref y i) (aref U i j))))))")],
+    "first of a maximum": [("y{float}[M](where N > 0)", code) for code in (
+        "(dotimes (i M) (set t (- inf)) (dotimes (j N) (maxcf t (aref U i j))) (setf (aref y i) t))",
+        "(dotimes (i M) (set t (aref U i 0)) (loop (j 1 N) (maxcf t (aref U i j))) (setf (aref y i) t))",
+        "(dotimes (i M) (set t (aref U i 0)) (loop (j 1 N) (set t (max (aref U i j) t))) (setf (aref y i) t))")],
+}
+SAME["first peeled"] = [(out.replace("{where}", "(where N > 0)"), code) for out, code in SAME["first peeled"]]
+
+
+@pytest.mark.parametrize("group", SAME)
+def test_spellings_of_one_accumulation_become_one_text(group: str) -> None:
+    made = [body(normalise(program(out, code))) for out, code in SAME[group]]
+    assert len(set(made)) == 1, "\n".join(made)
+    assert "incf" in made[0]
+
+
+@pytest.mark.parametrize("code", [
+    "(setf s 0) (dotimes (i N) (setf s (+ s (* s (aref x i)))))",                 # reads its own total
+    "(setf s 0) (dotimes (i N) (setf s (+ s s)))",
+    "(setf s 0) (dotimes (i N) (setf s (- (aref x i) s)))",
+    "(setf s 1) (dotimes (i N) (setf s (/ s (aref x i))))",
+    "(setf s 0) (dotimes (i N) (unless (<= (aref x i) s) (setf s (aref x i))))",   # takes NaN, and then everything
+    "(setf s 0) (dotimes (i N) (when (> (aref x i) s) (setf s (+ 1 (aref x i)))))",
+    "(setf s 0) (dotimes (i N) (when (= (aref x i) s) (setf s (aref x i))))",
+])
+def test_what_only_looks_like_an_accumulation_stays(code: str) -> None:
+    made = program(S, code)
+    assert body(normalise(made)) == body(made)
+
+
+@pytest.mark.parametrize("code", [
+    "(dotimes (i M) (setf (aref y i) (aref U i 0)) (loop (j 1 N) (incf (aref y i) (* z (aref U i j)))))",           # another first element
+    "(dotimes (i M) (setf (aref y i) (aref U i 1)) (loop (j 1 N) (incf (aref y i) (aref U i j))))",
+    "(dotimes (i M) (setf (aref y i) (aref U i 0)) (loop (j 2 N) (incf (aref y i) (aref U i j))))",
+    "(dotimes (i M) (setf (aref y i) (aref U i 0)) (loop (j 1 N) (incf (aref y i) (+ (aref U i j) (aref y i)))))",
+    "(dotimes (i M) (setf (aref y i) (aref U i 0)) (setf (aref y i) (/ 2 (aref y i))) (loop (j 1 N) (incf (aref y i) (aref U i j))))",
+    "(dotimes (i M) (dotimes (j N) (if (= j 1) (setf (aref y i) (aref U i j)) (incf (aref y i) (aref U i j)))))",
+    "(dotimes (i M) (dotimes (j N) (if (> (aref x j) 0) (setf (aref y i) (aref U i j)) (incf (aref y i) (aref U i j)))))",
+    "(dotimes (i M) (dotimes (j N) (if (= j 0) (setf (aref y i) (* 2 (aref U i j))) (incf (aref y i) (aref U i j)))))",
+])
+def test_first_iterations_that_are_others_stay(code: str) -> None:
+    made = program("y", code, more="y{float}[M]")
+    assert body(normalise(made)) == body(made)
+
+
+def test_a_first_element_that_may_not_be_there_stays() -> None:
+    made = program("y", "(dotimes (i M) (setf (aref y i) (aref x 0)) (loop (j c N) (incf (aref y i) (aref x (- j c)))))", more="y{float}[M]")
+    assert body(normalise(made)) == body(made)
+
+
+def test_an_array_that_the_caller_gave_is_set_only_where_the_loop_runs() -> None:
+    code = "(dotimes (i M) (dotimes (j N) (if (= j 0) (setf (aref y i) (aref U i j)) (incf (aref y i) (aref U i j)))))"
+    assert body(normalise(program("y", code, more="y{float}[M]"))).startswith("(if (< 0 N) ((for i 0 M 1 serial (setf (aref y i) 0.0)")
+    assert body(normalise(program("y{float}[M]", code))).startswith("(for i 0 M 1 serial (setf (aref y i) 0.0)")
+
+
+def test_sums_of_16_bit_floats_round_where_they_are_written() -> None:
+    made = program("s{float16}[]", "(setf s 0) (dotimes (i N) (setf s (+ s (aref h i))))")
+    assert body(normalise(made)) == body(made)
+
+
+def test_at_O0_everything_stays() -> None:
+    plain = program(*SAME["sum"][1]).without(Opt).adding(Opt(0))
+    assert normalise(plain) is plain
+
+
+def test_in_order_float_sums_are_no_accumulations_and_others_are() -> None:
+    made = normalise(program(S, "(setf s 0) (dotimes (i N) (incf s (aref x i)))", in_order=True))
+    assert made.first(InOrder) is not None
+    assert "incf" not in body(made)
+    assert "(setf (aref s) (+ (aref s) (aref x i)))" in body(made)
+    for group in ("maximum", "greatest integer", "count"):
+        assert "incf" in body(normalise(program(*SAME[group][1], in_order=True)))
+
+
+VALUES = np.array([0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 3e38, -1e-40], np.float32)
+
+
+def arguments(op: OpProgram, m: int, n: int, seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    given: dict[str, Any] = {
+        "M": m, "N": n, "x": rng.choice(VALUES, n), "U": rng.choice(VALUES[:4 if seed % 2 else 9], (m, n)), "k": rng.integers(-9, 9, n).astype(np.int32),
+        "b": rng.integers(0, 2, n).astype(bool), "h": rng.standard_normal(n).astype(np.float16), "c": np.int64(1), "z": np.float32(0.5)}
+    for b in op.buffers.values():
+        if b.name not in given:
+            dtype = {"f32": np.float32, "i32": np.int32, "i64": np.int64, "f16": np.float16}[b.type]
+            given[b.name] = rng.integers(0, 4, (m,) if b.shape else ()).astype(dtype)
+    return given
+
+
+@pytest.mark.parametrize("group", SAME)
+def test_results_are_those_of_the_program_as_written(group: str) -> None:
+    """Bit for bit but for the sign of zero, NaN and infinities included, where no sum is reassociated; also at sizes at which loops are empty."""
+    for (out, code), (m, n), seed in product(SAME[group], [(3, 5), (2, 1), (1, 0)], range(6)):
+        if n == 0 and ("(where N > 0)" in out or "(aref U 0 i)" in code):
+            continue
+        made = program(out, code)
+        given = arguments(made, m, n, seed)
+        name = out.split("{")[0]
+        results = []
+        for each in (made, normalise(made)):
+            own = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in given.items()}
+            with np.errstate(all="ignore"):
+                assert interpret.run(each, own) == 0
+            results.append(own[name])
+        tolerance = 1e-6 if group == "sum of several" else 0
+        np.testing.assert_allclose(results[1], results[0], rtol=tolerance, err_msg=f"{code} at {m}, {n}")
