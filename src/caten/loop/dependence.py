@@ -7,7 +7,6 @@ Accumulations by the same operator commute with each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -95,9 +94,7 @@ def obstacle_to_permutation(loop: For, context: Context, old: list[str], new: li
             if late in needed:
                 return f"the bounds of the loop over {name} depend on {late}"
     sign = {n.name: -1 if context.proves(n.step < index(0)) else 1 for n in nest}
-    for a, b, both in pairs(loop, context):
-        if a.fn and a.fn == b.fn:
-            continue
+    for a, b, both in pairs(loop, context, commute):
         for first, moved in product(range(len(old)), repeat=2):
             order = _precedes(old, first, sign, 1) + _precedes(new, moved, sign, -1)
             if not both.excludes((*same_place(a, b), *order)):
@@ -119,8 +116,8 @@ def obstacle_to_fission(program: Program, loop_name: str, at: int) -> str | None
         for s in first:
             if isinstance(s, Let | Local) and s.name in used & declared:
                 return f"'{s.name}' of the first part of the loop over {loop_name} is used in the second part"
-    for a, b, both in pairs(loop, context):
-        if a.at >= at > b.at and not (a.fn and a.fn == b.fn) and not both.excludes((*same_place(a, b), *before(loop, context))):
+    for a, b, both in pairs(loop, context, lambda a, b: not a.at >= at > b.at or commute(a, b)):
+        if not both.excludes((*same_place(a, b), *before(loop, context))):
             return clash((a, b), loop_name)
     return None
 
@@ -138,8 +135,8 @@ def obstacle_to_merge(program: Program, first: str, second: str) -> str | None:
         return f"a check in the loop over {first} guards the loop over {second}"
     merged = one.replace(body=(*one.body, *substitute(two.body, {Var(two.name, "i64"): Var(one.name, "i64")})))
     at = len(one.body)
-    for a, b, both in pairs(merged, context):
-        if a.at >= at > b.at and not (a.fn and a.fn == b.fn) and not both.excludes((*same_place(a, b), *before(merged, context))):
+    for a, b, both in pairs(merged, context, lambda a, b: not a.at >= at > b.at or commute(a, b)):
+        if not both.excludes((*same_place(a, b), *before(merged, context))):
             return clash((a, b), f"{first} and {second}")
     return None
 
@@ -180,23 +177,32 @@ def _holds(stmt: Stmt, name: str) -> bool:
 def _carried(loop: For, context: Context) -> tuple[tuple[Touch, Touch] | None, tuple[Touch, Touch] | None]:
     """A pair that forbids other orders of the iterations, and a pair that only accumulates; None where there is none."""
     commuting: tuple[Touch, Touch] | None = None
+
+    def skipped(a: Touch, b: Touch) -> bool:
+        return strides_apart(loop, a, b) or (commuting is not None and commute(a, b))
+
     order, cases = before(loop, context), _before_as_two(loop, context)
-    for a, b, both in pairs(loop, context, partial(strides_apart, loop)):
+    for a, b, both in pairs(loop, context, skipped):
         if not apart(loop, a, b, both, order) and not (cases and all(apart(loop, a, b, both, (*order, *case)) for case in cases)):
-            if not (a.fn and a.fn == b.fn):
+            if not commute(a, b):
                 return (a, b), commuting
             commuting = commuting or (a, b)
     return None, commuting
 
 
+def commute(a: Touch, b: Touch) -> bool:
+    """Are both accumulations by one operator?"""
+    return bool(a.fn) and a.fn == b.fn
+
+
 def pairs(loop: For, context: Context, skipped: Callable[[Touch, Touch], bool] = lambda a, b: False) -> Iterator[tuple[Touch, Touch, Context]]:
     """Every access with every one of a second iteration that may touch the same memory, and what is known of both; without those pairs of which
     `skipped` holds."""
-    private = {n.name for n in loop.unique() if isinstance(n, Local)}
     changed = writes(loop)
+    shared = changed - {n.name for n in loop.unique() if isinstance(n, Local)}
     copy = renamed_copy(loop)
-    ones = _touches(loop.body, context.inside(loop), changed, private, LANE, (loop.name,))
-    others = _touches(copy.body, context.inside(copy), changed, private, Var(LANE.name + OTHER, "i64"), (loop.name,))
+    ones = _touches(loop.body, context.inside(loop), changed, shared, LANE, (loop.name,))
+    others = _touches(copy.body, context.inside(copy), changed, shared, Var(LANE.name + OTHER, "i64"), (loop.name,))
     both: dict[tuple[int, int], Context] = {}
     meter = work.current()
     for a in ones:
@@ -211,26 +217,29 @@ def pairs(loop: For, context: Context, skipped: Callable[[Touch, Touch], bool] =
                 yield a, b, known
 
 
-def _touches(stmts: tuple[Stmt, ...], context: Context, changed: frozenset[str], private: set[str], lane: Var, inside: tuple[str, ...],
+def _touches(stmts: tuple[Stmt, ...], context: Context, changed: frozenset[str], shared: frozenset[str], lane: Var, inside: tuple[str, ...],
              at: int | None = None, around: Phases = (), within: Phases = ()) -> list[Touch]:
-    """The accesses of statements to what is not private to an iteration. `inside`: the loops around, from the one that is asked about; `within`: the
-    phases of the condition that these statements are under."""
+    """The accesses of statements to arrays that are `shared` among iterations, of those that are `changed`. `inside`: the loops around, from the one
+    that is asked about; `within`: the phases of the condition that these statements are under."""
     found: list[Touch] = []
     barriers, passed = sum(isinstance(s, Barrier) for s in stmts), 0
     for k, stmt in enumerate(stmts):
         where = k if at is None else at
         passed += isinstance(stmt, Barrier)
         phases = within or (*around, (inside[-1], passed, barriers))
+        if shared.isdisjoint(reads(stmt) | writes(stmt)):
+            context = context.after(stmt)
+            continue
         for access in accesses(stmt, context):
-            if access.ref.buffer not in private:
+            if access.ref.buffer in shared:
                 found.append(_touch(access, stmt.fn if isinstance(stmt, Incf) and access.is_write else "", changed, lane, where, phases))
         match stmt:
             case For():
                 names = (*inside, stmt.name.removesuffix(OTHER))
-                found += _touches(stmt.body, context.inside(stmt), changed, private, lane, names, where, phases)
+                found += _touches(stmt.body, context.inside(stmt), changed, shared, lane, names, where, phases)
             case If(cond, then, otherwise):
-                found += _touches(then, context.given(cond), changed, private, lane, inside, where, (), phases)
-                found += _touches(otherwise, context.given(cond, False), changed, private, lane, inside, where, (), phases)
+                found += _touches(then, context.given(cond), changed, shared, lane, inside, where, (), phases)
+                found += _touches(otherwise, context.given(cond, False), changed, shared, lane, inside, where, (), phases)
         context = context.after(stmt)
     return found
 

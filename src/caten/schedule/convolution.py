@@ -13,11 +13,10 @@ from ..core.expr import Const, Op, Var
 from ..core.program import Machine
 from ..errors import error
 from ..loop.affine import linear
-from ..loop.statements import Local
 from .classify import Chain, Contraction, chain_of, contraction, fastest_axis, has_constant_extent
 from .draft import Draft
 from .gemm import MOST_STEPS, ROWS_AHEAD, is_rare, products, summed
-from .nests import loops_in, mentions
+from .nests import locals_in, loops_in, mentions
 from .tiles import gemm_tile
 
 WIDTH = 8                       # places of a line in a tile
@@ -136,7 +135,7 @@ def _tiled(draft: Draft, c: Contraction, cells: int, several: bool) -> tuple[tup
 
 
 def _locals(draft: Draft) -> set[str]:
-    return {n.name for n in draft.program.unique() if isinstance(n, Local)}
+    return {n.name for n in locals_in(draft.program)}
 
 
 def _windows_as_vectors(draft: Draft, c: Contraction, filling: list[str], window: list[str], inside: tuple[str, ...], lanes: int) -> None:
@@ -195,7 +194,7 @@ def _without_conditions(draft: Draft, around: str, packed: str, cells: str) -> t
     if not draft.attempts(lambda draft: made.extend(draft.take("unguard", around, packed))):
         return ()
     looked_at = [name for name in made if name.endswith("_u")]
-    (total,) = [n.name for n in draft.program.unique() if isinstance(n, Local) and not n.shape and n.name not in before] or [""]
+    (total,) = [n.name for n in locals_in(draft.program) if not n.shape and n.name not in before] or [""]
     if looked_at and draft.tries(("stage", looked_at[0], total, "partial", "register", looked_at[-1])):
         draft.tries(("vectorize", looked_at[-1]))
         draft.tries(("vectorize", f"{looked_at[-1]}_z"))

@@ -14,9 +14,10 @@ from ..core.expr import Const
 from ..core.program import Machine
 from ..loop.affine import canonical
 from ..loop.dependence import carried_dependence, find_loop
-from ..loop.statements import Aref, For, Local
+from ..loop.statements import Aref, For
 from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, contraction, reduction, stores_in
 from .draft import Draft
+from .nests import locals_in
 from .transposes import Transposition, transposition
 
 GEMM = (64, 64, 16)             # rows, columns and products of a tile in shared memory
@@ -133,9 +134,9 @@ def _turned(draft: Draft, t: Transposition) -> None:
         draft.take("bind", name, "grid")
     for name in (side, down):
         draft.take("bind", name, "block")
-    before = {n.name for n in draft.program.unique() if isinstance(n, Local)}
+    before = {n.name for n in locals_in(draft.program)}
     draft.take("stage", steps, t.value.buffer, "read", "shared", down, steps, side)
-    (tile,) = [n.name for n in draft.program.unique() if isinstance(n, Local) and n.name not in before]
+    (tile,) = [n.name for n in locals_in(draft.program) if n.name not in before]
     draft.tries(("flatten", tile), ("widen", tile, 1))                     # rows an odd number of cells apart: a column lies in all banks
 
 

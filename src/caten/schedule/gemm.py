@@ -13,10 +13,10 @@ from ..core.expr import Const
 from ..core.program import Machine
 from ..errors import error
 from ..loop.affine import canonical
-from ..loop.statements import Aref, If, Local, Vref
+from ..loop.statements import Aref, If, Vref
 from .classify import Contraction, contiguous_loop
 from .draft import Draft
-from .nests import loops_in
+from .nests import locals_in, loops_in
 from .tiles import gemm_tile
 
 PANELS = 32                     # of the right operand, packed at once
@@ -42,13 +42,13 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool, shared: 
     else:
         draft.take("reorder", *outside, jc, ko, io, *tiles, ki, *inner, iii, ji)
     axes = (iio, iii, ki) if by_rows else (iio, ki, *inner, iii)
-    before = {n.name for n in draft.program.unique() if isinstance(n, Local)}
+    before = {n.name for n in locals_in(draft.program)}
     panels = (
         *draft.take("stage", (*beside, *tiles)[0], c.left.buffer, "read", "scratch", *axes),
         *(draft.take("stage", iio, c.right.buffer, "read", "scratch", ki, *inner, ji) if beside else
           draft.take("stage", io, c.right.buffer, "read", "scratch", jo, ki, *inner, ji)),
     )
-    for packed in [n.name for n in draft.program.unique() if isinstance(n, Local) and n.name not in before]:
+    for packed in [n.name for n in locals_in(draft.program) if n.name not in before]:
         while draft.tries(("precompute", packed)):                   # (float) A · B, alpha · A · B
             pass
     if threads and (shared or not draft.thread(*c.batch)) and draft.thread(*beside, tiles[0]):
@@ -69,7 +69,7 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool, shared: 
             draft.attempts(partial(_copies, name=row, lanes=tile.lanes))
     if machine.has_fma and is_float(c.out.dtype):
         draft.take("contract", ki)
-    registers = {n.name for n in draft.program.unique() if isinstance(n, Local) and n.space == "register" and n.shape}
+    registers = {n.name for n in locals_in(draft.program) if n.space == "register" and n.shape}
     for name in (iii, *[name for name in made if name.startswith(f"{iii}_")]):
         if any(isinstance(n, Aref | Vref) and n.buffer in registers for n in draft.loop(name).unique()):
             draft.take("unroll", name)

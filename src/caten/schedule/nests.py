@@ -40,6 +40,27 @@ def loops_in(node: Any) -> tuple[For, ...]:
     return (node, *known) if isinstance(node, For) else known
 
 
+def locals_in(node: Any) -> tuple[Local, ...]:
+    """Every local array and scalar that a program, kernel, statement or list of statements declares, in text order."""
+    if isinstance(node, tuple):
+        return tuple([local for part in node for local in locals_in(part)])
+    known: tuple[Local, ...] | None = node.__dict__.get("_locals")
+    if known is None:
+        match node:
+            case Local():
+                return (node,)
+            case For() | Kernel():
+                known = locals_in(node.body)
+            case If():
+                known = locals_in((*node.then, *node.otherwise))
+            case LoopProgram():
+                known = locals_in(node.clauses)
+            case _:
+                return ()
+        node.__dict__["_locals"] = known
+    return known
+
+
 def find(program: LoopProgram, name: str, step: str) -> For:
     """The loop called `name`; E501 names the loops there are."""
     known = {loop.name: loop for loop in loops_in(program)}
@@ -51,7 +72,7 @@ def find(program: LoopProgram, name: str, step: str) -> For:
 
 def local_array(program: LoopProgram, name: str, refuse: Refusing) -> Local:
     """The local array called `name`; what `refuse` makes of the reason names the arrays there are."""
-    known = {n.name: n for kernel in program.kernels for n in kernel.unique() if isinstance(n, Local)}
+    known = {n.name: n for n in locals_in(program.kernels)}
     if name not in known:
         raise refuse(f"there is no local array '{name}'; these are: {', '.join(known) or 'none'}", did_you_mean(name, list(known)))
     return known[name]

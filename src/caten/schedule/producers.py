@@ -9,7 +9,7 @@ from ..frozen import frozen
 from ..loop.effects import reads, writes, written
 from ..loop.level import verify
 from ..loop.statements import Fail, For, If, Kernel, Local, LoopProgram, Stmt
-from .nests import Refusing, local_array
+from .nests import Refusing, local_array, locals_in
 
 Stmts = tuple[Stmt, ...]
 FIELDS = {For: ("body",), If: ("then", "otherwise"), Kernel: ("body",)}
@@ -40,7 +40,7 @@ def produced(program: LoopProgram, array: str, refuse: Refusing) -> Produced:
     if around.index(producers[-1]) > around.index(readers[0]):
         raise refuse("it is set again after it was read", "fission the loop that sets it and reads it, or stage it there")
     for stmt in producers:
-        own = {n.name for n in stmt.unique() if isinstance(n, Local)}
+        own = {n.name for n in locals_in(stmt)}
         others = writes(stmt) - own - {array}
         if others:
             raise refuse(f"what sets it also writes {', '.join(sorted(others))}", "fission that loop first")

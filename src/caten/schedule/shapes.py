@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Op
 from ..loop.context import Context
-from ..loop.statements import ZERO, Local, LoopProgram, Ref
+from ..loop.statements import ZERO, LoopProgram, Ref
+from .nests import locals_in
 
 MAX_STACK_BYTES = 16384               # of one tile
 
@@ -14,10 +15,7 @@ MAX_STACK_BYTES = 16384               # of one tile
 def shapes(program: LoopProgram) -> dict[str, tuple[Expr, ...]]:
     """The shape of every buffer and local."""
     found = {b.name: b.shape for b in program.buffers.values()}
-    for node in program.unique():
-        if isinstance(node, Local):
-            found[node.name] = node.shape
-    return found
+    return found | {local.name: local.shape for local in locals_in(program)}
 
 
 def is_inside(ref: Ref, shape: tuple[Expr, ...], context: Context) -> bool:

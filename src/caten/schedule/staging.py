@@ -12,7 +12,7 @@ from ..loop.statements import Aref, For, If, Let, Local, LoopProgram, Stmt, is_c
 from .cells import obstacle_to_one_to_one
 from .guards import guards_of, throughout, without_guards, wrapped
 from .names import renamed
-from .nests import accesses, context_at, enclosing, largest, loops_in, mentions, reads_memory, refusal, stride_in
+from .nests import accesses, context_at, enclosing, largest, locals_in, loops_in, mentions, reads_memory, refusal, stride_in
 from .shapes import MAX_STACK_BYTES, bytes_of, is_inside, shapes
 
 Edge = Callable[[list[For]], tuple[Stmt, ...]]        # what is done over the last axes of a tile, one that goes beyond the edge or a whole one
@@ -113,7 +113,7 @@ class Tile:
 
     def _access(self) -> Aref:
         refs = accesses(self.found, self.buffer)
-        if any(isinstance(n, Local) and n.name == self.buffer for n in self.found.unique()):
+        if any(n.name == self.buffer for n in locals_in(self.found)):
             raise self.refuse(f"it is declared inside '{self.found.name}'")
         if not refs:
             raise self.refuse(f"'{self.found.name}' does not use it")

@@ -10,10 +10,10 @@ from ..core.rewrite import free_names
 from ..errors import error
 from ..loop.affine import canonical
 from ..loop.effects import reads
-from ..loop.statements import Aref, For, Incf, Local, LoopProgram
+from ..loop.statements import Aref, For, Incf, LoopProgram
 from .classify import Chain, Reduction, chain_of, contiguous_loop, reduction, stores_in
 from .draft import Draft
-from .nests import loops_in, mentions
+from .nests import locals_in, loops_in, mentions
 
 AHEAD = 1024                    # bytes between what is stored and the place that is asked for
 MAPS_AT_ONCE = 1                # vectors that a map computes one after the other
@@ -118,10 +118,10 @@ def _long(draft: Draft, total: Reduction, lanes: int) -> None:
 def _in_blocks(draft: Draft, loop: str, total: Reduction, lanes: int) -> None:
     """Blocks of a fixed length, which threads may share without changing a bit, and what is left after the last."""
     block, inner, *rest = cut(draft, loop, draft.choice("sums.block", BLOCK))
-    before = {n.name for n in draft.program.unique() if isinstance(n, Local)}
+    before = {n.name for n in locals_in(draft.program)}
     draft.take("stage", block, total.out.buffer, "partial", "scratch", block)
     draft.take("parallel", block)
-    (part,) = {n.name for n in draft.program.unique() if isinstance(n, Local)} - before
+    (part,) = {n.name for n in locals_in(draft.program)} - before
     for loop, buffer in ((inner, part), *[(name, total.out.buffer) for name in rest]):
         outer = sweep(draft, loop, (buffer,), lanes, draft.choice("sums.vectors", SUMS_AT_ONCE))
         _contracted(draft, outer, total.out)

@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..loop.groups import BOUND, has_barrier
-from ..loop.statements import Local, LoopProgram
-from .nests import loops_in, refusal
+from ..loop.statements import LoopProgram
+from .nests import locals_in, loops_in, refusal
 
 KEEP_ORDER = ("stage", "unroll", "contract", "prefetch", "prefetch_at")       # and so may change what is between barriers
 OF_BUFFERS = ("inline", "compute_at")
@@ -19,5 +19,5 @@ def check(program: LoopProgram, step: tuple[str, ...], names: Sequence[str]) -> 
             raise refusal("E537", shown, f"'{loop.name}' is bound to the {loop.mark} already", "bind after the other steps on it")
         if step[0] not in KEEP_ORDER and has_barrier(loop):
             raise refusal("E537", shown, f"threads wait for each other inside '{loop.name}'", "take this step before those that make barriers")
-    if step[0] in OF_BUFFERS and any(isinstance(n, Local) and n.space == "shared" and n.name == step[1] for n in program.unique()):
+    if step[0] in OF_BUFFERS and any(n.space == "shared" and n.name == step[1] for n in locals_in(program)):
         raise refusal("E537", f"{step[0]} {step[1]}", "threads share it")

@@ -5,8 +5,8 @@ from ...core.expr import Const
 from ...core.program import Target
 from ...loop.dependence import carried_dependence
 from ...loop.groups import MOST_THREADS, block_of, is_bound, misplaced, race
-from ...loop.statements import Kernel, Local, LoopProgram
-from ..nests import context_at, find, loops_in, refusal, replaced
+from ...loop.statements import Kernel, LoopProgram
+from ..nests import context_at, find, locals_in, loops_in, refusal, replaced
 
 MARKS = ("grid", "block")
 
@@ -37,7 +37,7 @@ def bind(program: LoopProgram, loop: str, mark: str) -> LoopProgram:
     reason = carried_dependence(new, context) if mark == "grid" else race(new, context)
     if reason is not None:
         raise refusal("E534", step, reason)
-    wide = [n.name for n in kernel.unique() if isinstance(n, Local) and (n.space == "scratch" or not all(isinstance(e, Const) for e in n.shape))]
+    wide = [n.name for n in locals_in(kernel) if (n.space == "scratch" or not all(isinstance(e, Const) for e in n.shape))]
     if wide:
         raise refusal("E534", step, f"every thread would need the array '{wide[0]}' for itself")
     _check_size(program, kernel, step)

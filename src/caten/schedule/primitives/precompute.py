@@ -6,7 +6,7 @@ from ...core.expr import Cast, Const, Expr, Op, Var, number
 from ...core.node import Node
 from ...core.program import Scalar
 from ...loop.statements import Aref, Kernel, Local, LoopProgram, Setf, Stmt, Vref
-from ..nests import refusal
+from ..nests import locals_in, refusal
 
 
 def precompute(program: LoopProgram, tile: str) -> LoopProgram:
@@ -19,7 +19,7 @@ def precompute(program: LoopProgram, tile: str) -> LoopProgram:
         (incf (aref s) (* (* x (aref A_tile p)) y))      ->      (incf (aref s) (* (aref A_tile p) y))
     """
     step = f"precompute {tile}"
-    if not any(isinstance(n, Local) and n.name == tile for n in program.unique()):
+    if not any(n.name == tile for n in locals_in(program)):
         raise refusal("E532", step, f"there is no tile '{tile}'")
     if (target := _converted(program, tile)) is not None:
         return _in_type(program, tile, target)

@@ -4,8 +4,8 @@ from __future__ import annotations
 from ...core.expr import Expr, Var
 from ...core.node import substitute
 from ...loop.affine import canonical
-from ...loop.statements import WRITE, Aref, For, If, Let, Local, LoopProgram, Prefetch, Stmt, Vref
-from ..nests import find, mentions, reads_memory, refusal, replaced
+from ...loop.statements import WRITE, Aref, For, If, Let, LoopProgram, Prefetch, Stmt, Vref
+from ..nests import find, locals_in, mentions, reads_memory, refusal, replaced
 from ..tidy import tidied
 
 MAX_DISTANCE = 1024           # so that an address, computed in 64 bits, cannot wrap around: no memory has 2^53 bytes
@@ -26,7 +26,7 @@ def prefetch(program: LoopProgram, loop: str, buffer: str, distance: int, how: s
     found = find(program, loop, step)
     if not 1 <= distance <= MAX_DISTANCE:
         raise refusal("E530", step, f"a distance is from 1 to {MAX_DISTANCE} iterations, not {distance}")
-    if any(isinstance(n, Local) and n.name == buffer and n.space == "register" for n in program.unique()):
+    if any(n.name == buffer and n.space == "register" for n in locals_in(program)):
         raise refusal("E530", step, f"{buffer} is in registers, which have no address")
     ahead = _Ahead(found, buffer, distance, how, step)
     body = ahead.block(found.body)

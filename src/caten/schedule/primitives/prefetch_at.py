@@ -9,9 +9,9 @@ from ...core.expr import Const, Expr, Var
 from ...core.node import Node, substitute
 from ...errors import CatenError
 from ...loop.affine import canonical
-from ...loop.statements import Aref, For, Let, Local, LoopProgram, Prefetch, Setf, Transpose
+from ...loop.statements import Aref, For, Let, LoopProgram, Prefetch, Setf, Transpose
 from ..classify import fastest_axis
-from ..nests import Refusing, accesses, enclosing, find, loops_in, mentions, reads_memory, refusal, replaced, stride_in, writes
+from ..nests import Refusing, accesses, enclosing, find, locals_in, loops_in, mentions, reads_memory, refusal, replaced, stride_in, writes
 from .prefetch import MAX_DISTANCE
 
 LINE = 64                     # bytes that memory sends at once
@@ -72,7 +72,7 @@ def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance:
 
 def _copied(program: LoopProgram, outer: For, inner: For, buffer: str, refuse: Refusing) -> Aref:
     """The place of a buffer whose copy is read in a loop, in the loops around that reading."""
-    locals_ = {n.name for n in outer.unique() if isinstance(n, Local)}
+    locals_ = {n.name for n in locals_in(outer)}
     stored, places = {w.ref for w in writes(inner) if not isinstance(w, Transpose)}, dict[Aref, None]()
     for store in [n for n in outer.unique() if isinstance(n, Setf)]:
         sources = [n for n in store.value.unique() if isinstance(n, Aref) and n.buffer == buffer]

@@ -32,7 +32,7 @@ from ...loop.statements import (
     is_const,
 )
 from ..classify import fastest_axis
-from ..nests import context_at, find, mentions, reads_memory, refusal, replaced, stride_in
+from ..nests import context_at, find, locals_in, mentions, reads_memory, refusal, replaced, stride_in
 from ..shapes import is_inside, shapes
 from ..strides import apart, is_zero_without
 from ..tidy import tidied
@@ -80,7 +80,7 @@ class _Widening:
         self.wide: set[str] = set()                                   # locals that have one value for each lane
         self.written = writes(loop)
         self.stored = {s.ref for s in loop.unique() if isinstance(s, Setf | Incf)}
-        self.registers = {n.name for n in program.unique() if isinstance(n, Local) and n.space == "register"}
+        self.registers = {n.name for n in locals_in(program) if n.space == "register"}
 
     # statements ------------------------------------------------------------------------------------------------------------------
     def list_of(self, stmts: tuple[Stmt, ...], mask: Expr | None) -> tuple[Stmt, ...]:
