@@ -21,6 +21,8 @@ from caten.loop.statements import LoopProgram, Vref
 from caten.loop.work import Work, counted
 from caten.options import Options
 from caten.schedule import recipes
+from caten.schedule.classify import Chain
+from caten.schedule.draft import Draft, NotApplicable
 from caten.tensor import raising
 
 SPEC = """[composite]
@@ -39,6 +41,15 @@ def broken(*_: object, **__: object) -> NoReturn:
 
 def in_a_recipe(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(recipes, "maps", broken)
+
+
+def in_a_step_on_no_loop(patch: pytest.MonkeyPatch) -> None:
+    """A recipe names a loop that there is not: that is no refusal, after which another recipe has its turn in silence."""
+    patch.setattr(recipes, "maps", lambda draft, **_: draft.take("vectorize", "nowhere"))
+
+
+def in_a_malformed_step(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(recipes, "maps", lambda draft, chain, **_: draft.tries(("split", chain.names[0], "a few")))
 
 
 def in_the_choice_of_recipes(patch: pytest.MonkeyPatch) -> None:
@@ -69,7 +80,7 @@ def in_what_is_made(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(recipes, "as_written", lambda program: sound(program, ()))
 
 
-FAULTS: list[Fault] = [in_a_recipe, in_the_choice_of_recipes, in_the_whole_pass, in_raising, in_simplifying, in_what_is_made]
+FAULTS: list[Fault] = [in_a_recipe, in_a_step_on_no_loop, in_a_malformed_step, in_the_choice_of_recipes, in_the_whole_pass, in_raising, in_simplifying, in_what_is_made]
 
 
 def advanced(options: Options) -> tuple[LoopProgram, list[Diagnostic]]:
@@ -128,6 +139,23 @@ def test_other_nests_keep_their_plans(options: Options, monkeypatch: pytest.Monk
 def test_what_is_refused_is_no_fault(options: Options) -> None:
     _, heard = advanced(options)
     assert not heard
+
+
+def no_maps(draft: Draft, **_: object) -> NoReturn:
+    raise NotApplicable("not today")
+
+
+def refused(draft: Draft, chain: Chain, **_: object) -> None:
+    draft.take("split", chain.names[0], 0)
+
+
+@pytest.mark.parametrize("recipe", [no_maps, refused])
+def test_a_recipe_that_does_not_apply_is_no_fault(recipe: Callable[..., None], options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipes, "maps", recipe)
+    for each in (options, replace(options, strict=True)):
+        program, heard = advanced(each)
+        assert not heard
+        assert "for i 0 N 1 parallel" in show(program)      # the nest is as it was written, and its iterations are shared
 
 
 def test_beyond_the_budget_nests_stay_as_they_are_written(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,7 +188,7 @@ def test_swapped_operands_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_dropped_tail_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: a loop is cut into tiles, and what is left of it is not run."""
-    monkeypatch.setattr(split, "copied", lambda body, suffix, names: ())
+    monkeypatch.setattr(split, "copied", lambda body, suffix, names: ((), {}))
     assert [(f.build, f.kind) for f in faults_in([sums()], tmp_path, None, (0, 3))] == [(3, "wrong")]
 
 

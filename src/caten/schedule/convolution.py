@@ -11,12 +11,12 @@ from functools import partial
 from ..core.dtypes import is_float
 from ..core.expr import Const, Op, Var
 from ..core.program import Machine
-from ..errors import error
 from ..loop.affine import linear
 from .classify import Chain, Contraction, chain_of, contraction, fastest_axis, has_constant_extent
-from .draft import Draft
-from .gemm import MOST_STEPS, ROWS_AHEAD, is_rare, products, summed
-from .nests import locals_in, loops_in, mentions
+from .draft import Copies, Draft, NotApplicable
+from .gemm import MOST_STEPS, ROWS_AHEAD, products, summed
+from .made import Unguarded
+from .nests import mentions
 from .tiles import gemm_tile
 
 WIDTH = 8                       # places of a line in a tile
@@ -36,7 +36,7 @@ def single_places(draft: Draft, c: Contraction, chain: Chain, machine: Machine, 
     names = [name for name in c.sums[1:] if not has_constant_extent(chain, name)]
     sizes = [str(draft.loop(name).hi) for name in names if isinstance(draft.loop(name).hi, Var)]
     if not names or len(sizes) < len(c.sums[1:]):
-        raise error("E511", "there are no windows of which only the call knows the size")
+        raise NotApplicable("there are no windows of which only the call knows the size")
     whole: tuple[object, ...] = ("=", sizes[0], "1")
     for size in sizes[1:]:
         whole = ("and", whole, ("=", size, "1"))
@@ -47,22 +47,22 @@ def pictures(draft: Draft, c: Contraction, chain: Chain, machine: Machine, threa
     """A copy of a product whose columns are the places of small pictures, scheduled: its tiles are of several lines, like those of a convolution."""
     *_, line, column = [next(loop for loop in chain.loops if loop.name == name) for name in c.columns]
     if len(c.sums) > 1:
-        raise error("E511", "there is more than one sum")
+        raise NotApplicable("there is more than one sum")
     if not all(loop.lo == Const(0, "i64") and isinstance(loop.hi, Var) for loop in (line, column)):
-        raise error("E511", f"the ends of '{line.name}' and '{column.name}' are no sizes")
+        raise NotApplicable(f"the ends of '{line.name}' and '{column.name}' are no sizes")
     tile = gemm_tile(machine, c.out.dtype, choice=draft.choice)
     if tile.columns <= _width(draft):
-        raise error("E511", "a tile is no wider than one line of it would be")
+        raise NotApplicable("a tile is no wider than one line of it would be")
     small = ("and", ("<", str(column.hi), str(NARROW * tile.columns)), ("<=", str(tile.columns // _width(draft)), str(line.hi)))
     _in_a_copy(draft, chain, small, "l", machine, threads)
 
 
 def _in_a_copy(draft: Draft, chain: Chain, cond: tuple[object, ...], ending: str, machine: Machine, threads: bool) -> None:
     """A copy of a nest for calls of which `cond` holds, in tiles of several lines."""
-    first, *_ = draft.take("specialize", chain.names[0], cond, ending)
+    first = draft.special(chain.names[0], cond, ending)[chain.names[0]]
     inner = contraction(draft.program, chain_of(draft.loop(first)))
     if inner is None:
-        raise error("E511", f"'{first}' is no product")
+        raise NotApplicable(f"'{first}' is no product")
     convolution(draft, inner, machine, threads, several=True)
 
 
@@ -75,44 +75,39 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool, s
     tile = gemm_tile(machine, c.out.dtype, products(draft, window) * USUAL ** len(unknown), draft.choice)
     draft.take("reorder", *outside, row, channel, *c.columns, *window)
     around, inside = _tiled(draft, c, tile.columns, several)
-    co, ci = draft.take("split", channel, max(1, tile.depth // draft.choice("convolution.share", SHARE)), "min")
-    oo, oi = draft.take("split", row, tile.panel, "min")
-    oio, oii = draft.take("split", oi, tile.rows, "pad")
+    co, ci = draft.pair(channel, max(1, tile.depth // draft.choice("convolution.share", SHARE)), "min")
+    oo, oi = draft.pair(row, tile.panel, "min")
+    oio, oii = draft.pair(oi, tile.rows, "pad")
     draft.take("reorder", *outside, oo, co, *around, oio, ci, *window, oii, *inside)
-    left = draft.take("stage", around[0], c.left.buffer, "read", "scratch", oio, ci, *window, oii)
-    before = _locals(draft)
-    right = draft.take("stage", oio, c.right.buffer, "read", "scratch", ci, *window, *inside)
-    (packed,) = _locals(draft) - before
+    left = draft.stage(around[0], c.left.buffer, "read", "scratch", oio, ci, *window, oii)
+    right = draft.stage(oio, c.right.buffer, "read", "scratch", ci, *window, *inside)
     sums = summed(draft, ci, c.out.buffer, oii, *inside, asking=True)
-    tiles = sorted(_locals(draft) - before)
     if threads and not draft.thread(*c.batch) and draft.thread_two(*around):
-        draft.thread(left[0])
-    copy = _without_conditions(draft, around[0], packed, inside[-1])
+        draft.thread(left.over(oio)[0])
+    copy = _without_conditions(draft, around[0], right.tile, inside[-1])
     summing = (ci, *window)
     steps = summing[-2] if window and window[-1] not in unknown else summing[-1]       # a row of a window at once, where its length is known
     draft.tries(("prefetch_at", steps, around[max(0, len(around) - 2)], c.right.buffer, 1))
-    _windows_as_vectors(draft, c, [n for n in right if n.startswith(f"{inside[-1]}_r")], window, inside, tile.lanes)
-    adding = [n for n in sums if n.startswith(f"{inside[-1]}_w") and not is_rare(n, sums)]
-    cells = [draft.around(n, len(inside)) for n in (inside[-1], *sums) if n == inside[-1] or n.startswith((f"{inside[-1]}_z", f"{inside[-1]}_s"))]
+    _windows_as_vectors(draft, c, right.over(inside[-1]), window, inside, tile.lanes)
+    cells = [inside, *[tuple([nest.loops[axis] for axis in inside]) for nest in sums.usual_nests("begin", "lay")]]
     along = [_fused(draft, loops) for loops in cells]
-    for name in tiles if len(inside) > 1 else ():
+    for name in sorted((right.tile, *sums.arrays)) if len(inside) > 1 else ():
         draft.take("flatten", name)
     for name in along:
         _vectors(draft, name, tile.lanes)
-    for name in adding:
-        *lines, last = draft.around(name, len(inside))
+    for nest in sums.usual_nests("store"):
+        *lines, last = [nest.loops[axis] for axis in inside]
         draft.attempts(partial(_vectors, name=last, lanes=min(_width(draft), tile.lanes) if lines else tile.lanes))    # fewer where it is narrow
         for line in lines:
             draft.take("unroll", line)
     if machine.has_fma and is_float(c.out.dtype):
-        for name in (ci, *[n for n in copy if n == f"{ci}g"]):
+        for name in (ci, *([copy[ci]] if ci in copy else [])):
             draft.take("contract", name)
-    for name in (oii, *[n for n in sums if n.startswith(f"{oii}_") and not is_rare(n, sums)]):
+    for name in (oii, *sums.usual(oii)):
         draft.take("unroll", name)
     if not machine.fetches_ahead:
         draft.tries(("prefetch", oio, c.out.buffer, 1, "write"))
-    for name in [n for n in left if n.startswith(f"{oii}_")][:1]:
-        draft.tries(("prefetch", name, c.left.buffer, draft.choice("gemm.ahead", ROWS_AHEAD)))
+    draft.tries(("prefetch", left.over(oii)[0], c.left.buffer, draft.choice("gemm.ahead", ROWS_AHEAD)))
     if window and products(draft, window[-1:]) in range(2, draft.choice("gemm.steps", MOST_STEPS) + 1):
         draft.take("unroll", window[-1])
 
@@ -127,18 +122,14 @@ def _tiled(draft: Draft, c: Contraction, cells: int, several: bool) -> tuple[tup
     *others, line, column = c.columns if len(c.columns) > 1 else ("", *c.columns)
     several = several or any(mentions(i, (line,)) and mentions(i, c.sums) for i in c.right.index)
     if not line or cells <= _width(draft) or not several:
-        xo, xi = draft.take("split", column, cells, "pad")
+        xo, xi = draft.pair(column, cells, "pad")
         return (*c.columns[:-1], xo), (xi,)
-    xo, xi = draft.take("split", column, _width(draft), "pad")
-    yo, yi = draft.take("split", line, cells // _width(draft), "pad")
+    xo, xi = draft.pair(column, _width(draft), "pad")
+    yo, yi = draft.pair(line, cells // _width(draft), "pad")
     return (*others, yo, xo), (yi, xi)
 
 
-def _locals(draft: Draft) -> set[str]:
-    return {n.name for n in locals_in(draft.program)}
-
-
-def _windows_as_vectors(draft: Draft, c: Contraction, filling: list[str], window: list[str], inside: tuple[str, ...], lanes: int) -> None:
+def _windows_as_vectors(draft: Draft, c: Contraction, filling: tuple[str, ...], window: list[str], inside: tuple[str, ...], lanes: int) -> None:
     """The loops that pack windows, of which `filling` are the innermost."""
     depth = 1 + len(window) + len(inside)
     for name in filling:
@@ -154,10 +145,14 @@ def _known_steps(draft: Draft, c: Contraction, loops: tuple[str, ...]) -> list[s
     made: list[str] = []
     for size in sizes if len(terms) == 1 else ():
         for step in STEPS:
-            before = {loop.name for loop in loops_in(draft.program)}
-            if draft.tries(("specialize", loops[0], ("=", size, str(step)), f"_{step}")):
-                made += [loop.name for loop in loops_in(draft.program) if loop.name not in before][-1:]
+            copies = draft.tried(partial(_known_step, loop=loops[0], size=size, step=step))
+            made += [copies[loops[-1]]] if copies is not None and loops[-1] in copies else []
     return made
+
+
+def _known_step(draft: Draft, loop: str, size: str, step: int) -> Copies:
+    """A copy of a nest for a step between windows."""
+    return draft.special(loop, ("=", size, str(step)), f"_{step}")
 
 
 def _packing(draft: Draft, loops: tuple[str, ...], lanes: int) -> None:
@@ -172,7 +167,7 @@ def _fused(draft: Draft, loops: tuple[str, ...]) -> str:
     """The lines of a tile follow each other: one loop over its cells."""
     first, *others = loops
     for other in others:
-        first, = draft.take("fuse", first, other)
+        first = draft.fuse(first, other)
     return first
 
 
@@ -186,20 +181,27 @@ def _vectors(draft: Draft, name: str, lanes: int) -> None:
     draft.take("unroll", outer)
 
 
-def _without_conditions(draft: Draft, around: str, packed: str, cells: str) -> tuple[str, ...]:
+def _without_conditions(draft: Draft, around: str, packed: str, cells: str) -> Copies:
     """The products of zeros need no conditions, unless an infinity or NaN is in the weights: the loops of the copy for these, in which no more than
     the sum over the cells of a tile is vectors."""
-    before = _locals(draft)
-    made: list[str] = []
-    if not draft.attempts(lambda draft: made.extend(draft.take("unguard", around, packed))):
-        return ()
-    looked_at = [name for name in made if name.endswith("_u")]
-    (total,) = [n.name for n in locals_in(draft.program) if not n.shape and n.name not in before] or [""]
-    if looked_at and draft.tries(("stage", looked_at[0], total, "partial", "register", looked_at[-1])):
-        draft.tries(("vectorize", looked_at[-1]))
-        draft.tries(("vectorize", f"{looked_at[-1]}_z"))
-    copy = [name for name in made if name not in looked_at]
-    for name in copy:
-        if name == f"{cells}g":
+    made = draft.tried(partial(_unguarded, around=around, packed=packed))
+    if made is None:
+        return {}
+    if made.tests and (parts := draft.tried(partial(_in_parts, loops=made.tests, total=made.total))) is not None:
+        for name in (made.tests[-1], *parts):
             draft.tries(("vectorize", name))
-    return tuple(copy)
+    if cells in made.copies:
+        draft.tries(("vectorize", made.copies[cells]))
+    return dict(made.copies)
+
+
+def _unguarded(draft: Draft, around: str, packed: str) -> Unguarded:
+    """The loop without the conditions that the zeros of a tile stand for."""
+    made = draft.take("unguard", around, packed)
+    assert isinstance(made, Unguarded)
+    return made
+
+
+def _in_parts(draft: Draft, loops: tuple[str, ...], total: str) -> tuple[str, ...]:
+    """A sum over nested loops in as many parts as the innermost is long: the loops in which these begin."""
+    return draft.stage(loops[0], total, "partial", "register", loops[-1]).over(loops[-1], "begin")

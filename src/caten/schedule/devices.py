@@ -17,7 +17,6 @@ from ..loop.dependence import carried_dependence, find_loop
 from ..loop.statements import Aref, For
 from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, contraction, reduction, stores_in
 from .draft import Draft
-from .nests import locals_in
 from .transposes import Transposition, transposition
 
 GEMM = (64, 64, 16)             # rows, columns and products of a tile in shared memory
@@ -87,7 +86,7 @@ def _elements(draft: Draft, chain: Chain, free: tuple[str, ...], threads: int) -
         draft.take("reorder", *order)
     extent = canonical(draft.loop(fast).hi - draft.loop(fast).lo)
     count = min(threads, 1 << (extent.value - 1).bit_length()) if isinstance(extent, Const) and extent.value > 0 else threads
-    outer, inner = draft.take("split", fast, count, "pad") if extent != Const(count, "i64") else ("", fast)
+    outer, inner = draft.pair(fast, count, "pad") if extent != Const(count, "i64") else ("", fast)
     for name in (*[n for n in free if n != fast], *([outer] if outer else [])):
         draft.take("bind", name, "grid")
     draft.take("bind", inner, "block")
@@ -108,14 +107,12 @@ def _long_sum(draft: Draft, chain: Chain, threads: int) -> None:
     """A sum into one place: every group adds up a part, and one thread the parts."""
     store = stores_in(chain.body)[0]
     assert isinstance(store.ref, Aref)
-    outer, _ = draft.take("split", chain.names[0], SUM, "pad")
+    outer, _ = draft.pair(chain.names[0], SUM, "pad")
     kernel = next(k.name for k in draft.program.kernels if draft.loop(outer) in k.body)
-    before = {k.name for k in draft.program.kernels} - {kernel}
     draft.take("stage", outer, store.ref.buffer, "partial", "scratch", outer)
     draft.take("separate", kernel)
     draft.take("spread", outer, threads)
-    first = next(k for k in draft.program.kernels if k.name not in before)
-    match first.body:
+    match next(k for k in draft.program.kernels if k.name == kernel).body:       # the first part, which has the name
         case (For(name=name),):
             draft.attempts(partial(_elements, chain=chain_of(draft.loop(name)), free=(name,), threads=threads))
 
@@ -126,17 +123,15 @@ def _turned(draft: Draft, t: Transposition) -> None:
     rest = [n for n in t.loops if n not in (t.down, t.across)]
     if (order := (*rest, t.down, t.across)) != t.loops:
         draft.take("reorder", *order)
-    tall, down = draft.take("split", t.down, size, "pad")
-    wide, across = draft.take("split", t.across, size, "pad")
+    tall, down = draft.pair(t.down, size, "pad")
+    wide, across = draft.pair(t.across, size, "pad")
     steps, side = draft.halves(across, columns)
     draft.take("reorder", tall, wide, side, down, steps)
     for name in (*rest, tall, wide):
         draft.take("bind", name, "grid")
     for name in (side, down):
         draft.take("bind", name, "block")
-    before = {n.name for n in locals_in(draft.program)}
-    draft.take("stage", steps, t.value.buffer, "read", "shared", down, steps, side)
-    (tile,) = [n.name for n in locals_in(draft.program) if n.name not in before]
+    tile = draft.stage(steps, t.value.buffer, "read", "shared", down, steps, side).tile
     draft.tries(("flatten", tile), ("widen", tile, 1))                     # rows an odd number of cells apart: a column lies in all banks
 
 
@@ -146,9 +141,9 @@ def _product(draft: Draft, c: Contraction) -> None:
     outside = (*c.batch, *c.rows[:-1], *c.columns[:-1])
     rows, columns, depth = GEMM
     draft.take("reorder", *outside, i, j, k, *inner)
-    io, ii = draft.take("split", i, rows, "pad")
-    jo, ji = draft.take("split", j, columns, "pad")
-    ko, ki = draft.take("split", k, depth, "min")
+    io, ii = draft.pair(i, rows, "pad")
+    jo, ji = draft.pair(j, columns, "pad")
+    ko, ki = draft.pair(k, depth, "min")
     down, row = draft.halves(ii, REGISTERS[0])
     column, across = draft.halves(ji, REGISTERS[1])
     draft.take("reorder", *outside, io, jo, down, across, ko, ki, *inner, row, column)
@@ -158,8 +153,8 @@ def _product(draft: Draft, c: Contraction) -> None:
         draft.take("bind", name, "block")
     draft.take("stage", ki, c.left.buffer, "read", "shared", ki, *inner, down, row)
     draft.take("stage", ki, c.right.buffer, "read", "shared", ki, *inner, column, across)
-    made = draft.take("stage", ko, c.out.buffer, "partial", "register", row, column)
+    made = draft.stage(ko, c.out.buffer, "partial", "register", row, column)
     if is_float(c.out.dtype):
         draft.take("contract", ko)
-    for name in (row, column, *[n for n in made if not n.rpartition("_")[2].startswith("we")]):
+    for name in (row, column, *[name for nest in made.nests if not nest.is_edge for name in nest.loops.values()]):
         draft.tries(("unroll", name))

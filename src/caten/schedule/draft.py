@@ -1,21 +1,35 @@
-"""A schedule while it is being written: the program so far, the steps that led to it, and what each step made."""
+"""A schedule while it is being written: the program so far, the steps that led to it, what each step made, and what was tried."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 from ..core.expr import Var
-from ..errors import CatenError, error
+from ..core.text import flat
+from ..errors import CatenError
 from ..loop import work
 from ..loop.level import verify as verify_program
 from ..loop.statements import For, LoopProgram
+from . import script
 from .choices import DEFAULTS, HOLES, Choices
+from .log import Copied, Entry, Planned, Tried
+from .made import Fused, Made, Specialized, Split, Staged
 from .nests import enclosing, loops_in
 from .planning import Planning
-from .script import Step, apply, recorded
+from .script import Step, StepRefused, recorded
+
+REFUSED = ("E51", "E52", "E53")        # codes of steps that a program does not allow; with others a step is malformed
+Result = TypeVar("Result")
+Copies = dict[str, str]                # loops of a copy by the names of the originals
+
+
+class NotApplicable(Exception):
+    """A recipe does not fit what it was tried on, and why: the next simpler one has its turn."""
 
 
 class Draft:
-    """Takes steps through `script.apply`, so that they end up in the program's Schedule fact."""
+    """Takes steps through `script.take`, so that they end up in the program's Schedule fact."""
 
     def __init__(self, program: LoopProgram, verify: bool = False, careful: bool = False, choices: Choices = DEFAULTS,
                  likely: Mapping[str, int] | None = None, planning: Planning | None = None) -> None:
@@ -23,10 +37,15 @@ class Draft:
         as refused. `choices`: the values of holes that are not to have their defaults. `likely`: sizes that many calls are known to have. `planning`:
         what becomes of nests beyond the budget, and of a recipe's faults."""
         self.program, self.verify, self.careful = program, verify, careful
-        self.refusals = ("E5", "E48") if careful else ("E5",)
         self.choices, self.likely = choices, dict(likely or {})
         self.planning = planning or Planning()
         self.asked: dict[str, int] = {}                  # the holes that recipes asked for, with their defaults
+        self.depth = 0                                   # of what is being tried
+
+    @property
+    def log(self) -> list[Entry]:
+        """What was tried, in order."""
+        return self.planning.log
 
     def choice(self, hole: str, default: int) -> int:
         """The value of a hole, one of `choices.HOLES`."""
@@ -34,46 +53,106 @@ class Draft:
         self.asked.setdefault(hole, default)
         return self.choices.of(hole, default)
 
-    def take(self, *words: object) -> tuple[str, ...]:
-        """Take one step; the names of the loops it made, in text order. Raises CatenError E5xx where it is refused, OutOfBudget where the program's
-        steps have cost what they may."""
-        before = {loop.name for loop in loops_in(self.program)}
+    # steps -----------------------------------------------------------------------------------------------------------------------------------
+    def take(self, *words: object) -> Made:
+        """Take one step; what it made. Raises CatenError E5xx where it is refused, OutOfBudget where the program's steps have cost what they may."""
         step: Step = tuple([word if isinstance(word, tuple) else str(word) for word in words])
         meter = work.current()
         with meter.bounded():
-            meter.charge(work.LOOP * len(before))
-            self.program = apply(self.program, [step], self.verify)
-        return tuple([loop.name for loop in loops_in(self.program) if loop.name not in before])
+            meter.charge(work.LOOP * len(loops_in(self.program)))
+            self.program, made = script.take(self.program, step, self.verify)
+        return made
 
-    def special(self, names: tuple[str, ...], cond: tuple[object, ...], *ending: str) -> dict[str, str]:
-        """A copy of the nest of these loops for calls of which `cond` holds: the loops of the copy by the names of the originals."""
-        return dict(zip(names, self.take("specialize", names[0], cond, *ending), strict=True))
+    def split(self, loop: str, count: int, *tail: str) -> Split:
+        """Split a loop."""
+        made = self.take("split", loop, count, *tail)
+        assert isinstance(made, Split)
+        return made
 
+    def pair(self, loop: str, count: int, tail: str) -> tuple[str, str]:
+        """Split a loop so that nothing is left over (`min` or `pad`): the outer and the inner one."""
+        made = self.split(loop, count, tail)
+        return made.outer, made.inner
+
+    def fuse(self, outer: str, inner: str) -> str:
+        """Two nested loops as one."""
+        made = self.take("fuse", outer, inner)
+        assert isinstance(made, Fused)
+        return made.loop
+
+    def stage(self, at: str, buffer: str, how: str, space: str, *axes: str) -> Staged:
+        """Keep what a loop uses of a buffer in a tile."""
+        made = self.take("stage", at, buffer, how, space, *axes)
+        assert isinstance(made, Staged)
+        return made
+
+    def special(self, loop: str, cond: object, *ending: str) -> Copies:
+        """A copy of a loop for calls of which `cond` holds: the loops of the copy that may run, by the names of the originals."""
+        made = self.take("specialize", loop, cond, *ending)
+        assert isinstance(made, Specialized)
+        self.log.append(Copied(loop, made.copies[loop], flat(script.plain(cond)), self.depth))
+        return dict(made.copies)
+
+    def special_nest(self, names: tuple[str, ...], cond: object, *ending: str) -> Copies:
+        """That of nested loops, all of which are in the copy."""
+        copies = self.special(names[0], cond, *ending)
+        if missing := [name for name in names if name not in copies]:
+            raise NotApplicable(f"the copy of '{names[0]}' has nothing to do in '{missing[0]}'")
+        return {name: copies[name] for name in names}
+
+    # attempts --------------------------------------------------------------------------------------------------------------------------------
     def tries(self, *steps: tuple[object, ...]) -> bool:
         """Take all of `steps`, or none where one of them is refused."""
-        return self.attempts(lambda draft: [draft.take(*step) for step in steps])
+        return self._attempt(lambda draft: [draft.take(*step) for step in steps], " ".join([flat(tuple(map(script.plain, s))) for s in steps]))[0]
+
+    def tried(self, recipe: Callable[[Draft], Result]) -> Result | None:
+        """What a recipe gives; None where it does not apply, as with `attempts`."""
+        return self._attempt(recipe, named(recipe))[1]
 
     def attempts(self, recipe: Callable[[Draft], object]) -> bool:
-        """Run a recipe; where one of its steps is refused, the program stays as it was. So it does where the recipe itself fails, unless that is
-        raised (see `Planning`)."""
-        before = self.program
+        """Run a recipe; where it does not apply, or one of its steps is refused, the program stays as it was. So it does where the recipe itself
+        fails, for which a step that is malformed or names no loop counts, unless that is raised (see `Planning`)."""
+        return self._attempt(recipe, named(recipe))[0]
+
+    def _attempt(self, recipe: Callable[[Draft], Result], what: str) -> tuple[bool, Result | None]:
+        before, at = self.program, len(self.log)
+        self.log.append(Tried(what, self.depth))
+        self.depth += 1
         try:
-            recipe(self)
+            result = recipe(self)
             if self.careful and self.program is not before:
                 verify_program(recorded(self.program, ()))
         except work.OutOfBudget:
+            self.forget(at, Tried(what, self.depth - 1, "the work that a program may take is spent"))
             raise
         except Exception as problem:
             self.program = before
+            self.forget(at, Tried(what, self.depth - 1, reason_of(problem)))
             if not self._is_refusal(problem):
                 self.planning.failed(problem)
-            return False
-        return True
+            return False, None
+        finally:
+            self.depth -= 1
+        return True, result
+
+    def left(self, nest: str) -> None:
+        """A nest stays as it is written, for it is larger than what is planned."""
+        self.planning.left.append(nest)
+        self.log.append(Planned(nest, "it is larger than what is planned"))
+
+    def forget(self, at: int, entry: Entry) -> None:
+        """What was done since the log had `at` entries is undone: the copies made are none any more; `entry` says why."""
+        self.log[at:] = [entry, *[e for e in self.log[at + 1:] if not isinstance(e, Copied)]]
 
     def _is_refusal(self, problem: Exception) -> bool:
-        """Was a step refused, as may happen?"""
-        return isinstance(problem, CatenError) and all(d.code.startswith(self.refusals) for d in problem.diagnostics)
+        """Did a recipe not apply, or was a step refused, as may happen?"""
+        if isinstance(problem, StepRefused):
+            return all(d.code.startswith(REFUSED) for d in problem.diagnostics)
+        if self.careful and isinstance(problem, CatenError):             # of the verifier
+            return all(d.code.startswith("E48") for d in problem.diagnostics)
+        return isinstance(problem, NotApplicable)
 
+    # what recipes have in common ---------------------------------------------------------------------------------------------------------------
     def thread(self, *names: str) -> bool:
         """Make the first of these loops that may be parallel so. Asked early, while the body is small, the question is cheap."""
         return any(self.tries(("parallel", name)) for name in names)
@@ -88,23 +167,35 @@ class Draft:
         return False
 
     def loop(self, name: str) -> For:
-        """The loop of this name. E511 where there is none."""
+        """The loop of this name. NotApplicable where there is none."""
         found = next((loop for loop in loops_in(self.program) if loop.name == name), None)
         if found is None:                        # what never runs, such as a condition that is false in a copy, has been simplified away
-            raise error("E511", f"there is no loop over '{name}' any more")
+            raise NotApplicable(f"there is no loop over '{name}' any more")
         return found
 
     def halves(self, name: str, count: int) -> tuple[str, str]:
-        """Split a loop into two that make `count` steps each time: the outer and the inner one. E511 where iterations would be left over."""
-        made = self.take("split", name, count)
-        if len(made) != 2:
-            raise error("E511", f"the iterations of '{name}' are no multiple of {count}")
-        return made[0], made[1]
+        """Split a loop into two that make `count` steps each time: the outer and the inner one. NotApplicable where iterations would be left over."""
+        made = self.split(name, count)
+        if made.tail:
+            raise NotApplicable(f"the iterations of '{name}' are no multiple of {count}")
+        return made.outer, made.inner
 
     def around(self, inner: str, count: int) -> tuple[str, ...]:
         """The names of the `count` innermost loops down to `inner`, whatever else stands between them."""
         loop = self.loop(inner)
         names = [outer.name for outer in (*enclosing(self.program, loop), loop)][-count:]
         if len(names) < count:
-            raise error("E511", f"there are no {count} loops around '{inner}'")
+            raise NotApplicable(f"there are no {count} loops around '{inner}'")
         return tuple(names)
+
+
+def named(recipe: Callable[..., Any]) -> str:
+    """What a recipe is called in the log: the words of its function's name."""
+    function: Any = recipe.func if isinstance(recipe, partial) else recipe
+    return f"the recipe '{function.__name__.strip('_').replace('_', ' ')}' of {function.__module__.rpartition('.')[2]}"
+
+
+def reason_of(problem: Exception) -> str:
+    """Why something was not taken, on one line."""
+    text = "; ".join([d.message for d in problem.diagnostics]) if isinstance(problem, CatenError) else str(problem)
+    return " ".join(text.split()) or type(problem).__name__

@@ -15,13 +15,13 @@ def declared(stmts: Iterable[Stmt]) -> list[For | Let | Local]:
     return [node for stmt in stmts for node in stmt.walk() if isinstance(node, For | Let | Local)]
 
 
-def copied(stmts: tuple[Stmt, ...], suffix: str, names: Names) -> tuple[Stmt, ...]:
-    """A copy whose loops, lets and locals have names of their own: the old ones with `suffix`."""
+def copied(stmts: tuple[Stmt, ...], suffix: str, names: Names) -> tuple[tuple[Stmt, ...], dict[str, str]]:
+    """A copy whose loops, lets and locals have names of their own, the old ones with `suffix`, and these by the old ones."""
     new: dict[str, str] = {}
     for node in declared(stmts):
         if node.name not in new:
             new[node.name] = names.fresh(node.name + suffix)
-    return renamed(stmts, new)
+    return renamed(stmts, new), new
 
 
 def renamed(stmts: tuple[Stmt, ...], new: dict[str, str]) -> tuple[Stmt, ...]:

@@ -2,14 +2,14 @@
 swept through once; and few of them. Which one a call is, only its sizes tell: each gets a copy of the nest."""
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..core.dtypes import DTYPES, is_float
 from ..core.expr import Const, Var
 from ..core.program import Machine
-from ..errors import error
 from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, contraction, reduction
-from .draft import Draft
+from .draft import Draft, NotApplicable
 from .gemm import gemm
 from .streams import sums_along
 
@@ -28,18 +28,18 @@ def narrow(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: 
         return
     rows, columns = loops[c.rows[-1]], loops[c.columns[-1]]
     if isinstance(columns.hi, Var) and columns.lo == Const(0, "i64") and contiguous_loop(draft.program, c.left, chain.names) == c.sums[-1]:
-        draft.attempts(lambda d: one_column(d, c, chain, str(columns.hi), lanes, threads))
+        draft.attempts(partial(one_column, c=c, chain=chain, size=str(columns.hi), lanes=lanes, threads=threads))
     if isinstance(rows.hi, Var) and rows.lo == Const(0, "i64"):
         summed_over = loops[c.sums[-1]]
         depth = str(summed_over.hi) if isinstance(summed_over.hi, Var) and summed_over.lo == Const(0, "i64") else None
-        draft.attempts(lambda d: few_rows(d, c, chain, str(rows.hi), depth, machine, lanes, threads))
+        draft.attempts(partial(few_rows, c=c, chain=chain, size=str(rows.hi), depth=depth, machine=machine, lanes=lanes, threads=threads))
 
 
 def few(draft: Draft, c: Contraction, chain: Chain, machine: Machine) -> None:
     """A copy of a nest of many products for so few that threads had better share each of them."""
     count = batch_size(c, chain)
     if count is not None:
-        draft.attempts(lambda d: _shared(d, ("<", count, str(FEW_PRODUCTS)), chain, machine))
+        draft.attempts(partial(_shared, cond=("<", count, str(FEW_PRODUCTS)), chain=chain, machine=machine))
 
 
 def batch_size(c: Contraction, chain: Chain) -> Any:
@@ -54,16 +54,16 @@ def batch_size(c: Contraction, chain: Chain) -> Any:
 
 
 def _shared(draft: Draft, cond: tuple[object, ...], chain: Chain, machine: Machine) -> None:
-    copies = draft.special(chain.names, cond, "f")
+    copies = draft.special_nest(chain.names, cond, "f")
     product = contraction(draft.program, chain_of(draft.loop(copies[chain.names[0]])))
     if product is None:
-        raise error("E511", f"'{chain.names[0]}' is no product any more")
+        raise NotApplicable(f"'{chain.names[0]}' is no product any more")
     gemm(draft, product, machine, threads=True, shared=True)
 
 
 def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int, threads: bool) -> None:
     """Every row of the left operand with the column, which is laid out in a row."""
-    copies = draft.special(chain.names, ("=", size, "1"))
+    copies = draft.special_nest(chain.names, ("=", size, "1"))
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     order = tuple([n for n in copies.values() if n != j])
     if tuple(copies.values()) != (*order, j):
@@ -75,7 +75,7 @@ def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int
     inner = chain_of(draft.loop(i))
     total = reduction(inner)
     if total is None or not along_memory(draft.program, inner, total):
-        raise error("E511", f"'{i}' does not sum along memory")
+        raise NotApplicable(f"'{i}' does not sum along memory")
     sums_along(draft, inner, total, lanes, threads, SUMS_AT_ONCE, masks=False)
 
 
@@ -85,24 +85,24 @@ def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, depth: str |
     swept: tuple[object, ...] = ("<", size, str(draft.choice("narrow.rows", FEW)))
     if depth is not None:
         swept = ("or", swept, ("<", depth, "2"))
-    copies = draft.special(chain.names, swept, "r")
+    copies = draft.special_nest(chain.names, swept, "r")
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     if tuple(copies.values()) != (i, j, k):
         draft.take("reorder", i, j, k)
     held = 1 << (machine.cache_bytes[0] // DTYPES[c.out.dtype].bytes).bit_length() - 1
-    block, j = draft.take("split", j, draft.choice("narrow.block", BLOCK if machine.threads else held), "min")
+    block, j = draft.pair(j, draft.choice("narrow.block", BLOCK if machine.threads else held), "min")
     draft.take("reorder", k, j)
     if threads:
         draft.thread_two(i, block)
-    _, ki, *_ = draft.take("split", k, draft.choice("narrow.streams", ROWS_AT_ONCE))
+    ki = draft.split(k, draft.choice("narrow.streams", ROWS_AT_ONCE)).inner
     draft.take("reorder", j, ki)
-    _, ji, *_ = draft.take("split", j, draft.choice("narrow.vectors", VECTORS) * lanes)
+    ji = draft.split(j, draft.choice("narrow.vectors", VECTORS) * lanes).inner
     draft.take("reorder", ki, ji)
     group, lane = draft.halves(ji, lanes)
-    made = draft.take("stage", ki, c.out.buffer, "accumulate", "register", group, lane)
-    for name in (lane, *[n for n in made if n.startswith(f"{lane}_")]):
+    made = draft.stage(ki, c.out.buffer, "accumulate", "register", group, lane)
+    for name in (lane, *made.over(lane)):
         draft.take("vectorize", name)
-    for name in (group, *[n for n in made if n.startswith(f"{group}_")]):
+    for name in (group, *made.over(group)):
         draft.take("unroll", name)
     if machine.has_fma and is_float(c.out.dtype):
         draft.take("contract", ki)

@@ -1,7 +1,9 @@
-"""What planning a program met on the way: nests that the budget left out, faults that a recipe was left for."""
+"""What planning a program met on the way: nests that the budget left out, faults that a recipe was left for, and what was tried."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+from .log import Entry
 
 
 @dataclass
@@ -11,6 +13,7 @@ class Planning:
     tolerant: bool = False
     faults: list[Exception] = field(default_factory=list)      # what recipes failed with
     left: list[str] = field(default_factory=list)              # the outermost loops of nests that stay as written: larger than what is planned
+    log: list[Entry] = field(default_factory=list)             # what was tried, in order
 
     def failed(self, fault: Exception) -> None:
         """A recipe failed unexpectedly: raised again, or noted."""

@@ -18,8 +18,9 @@ from .asked import apply_asked
 from .choices import DEFAULTS, Choices
 from .classify import Chain, Contraction, along_memory, chain_of, contraction, reduction
 from .convolution import convolution, pictures, single_places, slides
-from .draft import Draft
+from .draft import Copies, Draft, reason_of
 from .gemm import gemm
+from .log import Planned
 from .narrow import few, narrow
 from .planning import Planning
 from .rows import ahead, are_rows, ask, rows_of_one
@@ -84,17 +85,20 @@ def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, c
 
 def _planned(draft: Draft, name: str, recipe: Recipe) -> None:
     """Run what plans a whole nest. Where the budget ends in it, the nest stays as it is; so it does where planning fails, unless that is raised."""
-    before = draft.program
+    before, at = draft.program, len(draft.log)
     if work.current().is_spent:
-        draft.planning.left.append(name)
+        draft.left(name)
         return
+    draft.log.append(Planned(name))
     try:
         recipe(draft)
     except work.OutOfBudget:
         draft.program = before
-        draft.planning.left.append(name)
+        draft.forget(at, Planned(name))
+        draft.left(name)
     except Exception as problem:
         draft.program = before
+        draft.forget(at, Planned(name, f"planning it failed: {reason_of(problem)}"))
         draft.planning.failed(problem)
 
 
@@ -120,9 +124,13 @@ def _for_likely_sizes(draft: Draft, name: str) -> tuple[str, ...]:
     cond: Any = equal[0]
     for other in equal[1:]:
         cond = ("and", cond, other)
-    made: list[str] = []
-    draft.attempts(lambda draft: made.extend(draft.take("specialize", name, cond, "k")))
-    return tuple(made[:1])
+    copies = draft.tried(partial(_for_calls, name=name, cond=cond))
+    return () if copies is None else (copies[name],)
+
+
+def _for_calls(draft: Draft, name: str, cond: object) -> Copies:
+    """A copy of a nest for calls of which a condition holds."""
+    return draft.special(name, cond, "k")
 
 
 def outermost(stmts: tuple[Stmt, ...]) -> Iterator[For]:
@@ -138,7 +146,7 @@ def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
     """The recipe for one nest: as a whole where it is perfect, else thread by its outer loops and nest by nest inside them."""
     chain = chain_of(draft.loop(name))
     if chain.is_leaf and len(chain.body) > MAX_BODY:
-        draft.planning.left.append(name)
+        draft.left(name)
         return
     if chain.is_leaf:
         if not any(draft.attempts(recipe) for recipe in _recipes(draft.program, chain, machine, threads)) and threads:

@@ -20,14 +20,14 @@ from .tiles import lanes_of
 def rows_of_one(draft: Draft, chain: Chain, passes: list[For], machine: Machine, threads: bool) -> None:
     """A copy of the nest for rows of one element: there is nothing to pass over, and the rows are the lanes of vectors."""
     lanes = lanes_of(machine, [n.dtype for s in chain.body for n in s.unique() if isinstance(n, Aref)])
-    copies = draft.take("specialize", chain.names[0], ("=", str(passes[0].hi), "1"), "one")
-    depth = len(chain.names)
-    for name in copies[depth:]:
-        draft.take("unroll", name, "full")
-    outer, lane, *_ = draft.take("split", copies[depth - 1], lanes)
-    draft.take("vectorize", lane)
+    copies = draft.special(chain.names[0], ("=", str(passes[0].hi), "1"), "one")
+    for loop in [loop for loop in passes if loop.name in copies]:
+        draft.take("unroll", copies[loop.name], "full")
+    *outside, last = [copies[name] for name in chain.names]
+    tiles = draft.split(last, lanes)
+    draft.take("vectorize", tiles.inner)
     if threads:
-        draft.thread(*copies[:depth - 1], outer)
+        draft.thread(*outside, tiles.outer)
 
 
 def are_rows(chain: Chain, passes: list[For]) -> bool:

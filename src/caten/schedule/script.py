@@ -13,6 +13,7 @@ from ..frozen import frozen
 from ..loop.level import verify as verify_program
 from ..loop.statements import LoopProgram
 from . import threads
+from .made import Made
 from .nests import refusal
 from .primitives.bind import MARKS, bind
 from .primitives.compute_at import compute_at
@@ -53,7 +54,7 @@ APPLIED: Step = ("applied",)          # the last entry of a Schedule whose steps
 class Primitive:
     """How a step is written. `words`: what it must have; `options`: what may follow, in order; `rest`: what may be repeated at the end."""
 
-    run: Callable[..., LoopProgram]
+    run: Callable[..., tuple[LoopProgram, Made]]
     words: tuple[Kind, ...]
     options: tuple[Kind, ...] = ()
     rest: Kind = ""
@@ -71,7 +72,7 @@ class Primitive:
         return f"({' '.join(parts)})"
 
 
-def _split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", outer: str = "", inner: str = "") -> LoopProgram:
+def _split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", outer: str = "", inner: str = "") -> tuple[LoopProgram, Made]:
     return split(program, loop, factor, tail, (outer, inner) if outer else None)
 
 
@@ -121,16 +122,31 @@ def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> L
         words = tuple([plain(word) for word in step])
         if words == APPLIED:
             continue
-        try:
-            values = check(words)
-            threads.check(program, words, PRIMITIVES[words[0]].loops(values))
-            program = of_bounded_size(PRIMITIVES[words[0]].run(program, *values), words)
-        except CatenError as problem:
-            raise StepRefused(words, [d.at(written(program, words)) for d in problem.diagnostics]) from None
+        program, _ = _run(program, words)
         done.append(words)
         if verify:
             verify_program(recorded(program, done))
     return recorded(program, done)
+
+
+def take(program: LoopProgram, step: Iterable[Any], verify: bool = False) -> tuple[LoopProgram, Made]:
+    """The program after one step, and what the step made. Raises as `apply` does."""
+    words = tuple([plain(word) for word in step])
+    after, made = _run(program, words)
+    after = recorded(after, [words])
+    if verify:
+        verify_program(after)
+    return after, made
+
+
+def _run(program: LoopProgram, words: Step) -> tuple[LoopProgram, Made]:
+    try:
+        values = check(words)
+        threads.check(program, words, PRIMITIVES[words[0]].loops(values))
+        after, made = PRIMITIVES[words[0]].run(program, *values)
+        return of_bounded_size(after, words), made
+    except CatenError as problem:
+        raise StepRefused(words, [d.at(written(program, words)) for d in problem.diagnostics]) from None
 
 
 def of_bounded_size(program: LoopProgram, step: Step) -> LoopProgram:

@@ -7,10 +7,10 @@ from functools import partial
 from ..core.dtypes import DTYPES, is_float
 from ..core.expr import Const, Var
 from ..core.program import Machine
-from ..errors import error
-from .classify import Chain, Contraction, chain_of, contiguous_loop
-from .draft import Draft
+from .classify import Chain, Contraction, contiguous_loop
+from .draft import Draft, NotApplicable
 from .gemm import summed
+from .made import Split
 from .narrow import FEW_PRODUCTS, batch_size
 from .streams import masks_are_cheap
 from .tiles import gemm_tile
@@ -40,54 +40,51 @@ def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: i
         draft.attempts(partial(_ragged, c=c, chain=chain, cond=fits, rows=rows, lanes=lanes, threads=threads))
 
 
-def _special(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: int, threads: bool, ending: str) -> tuple[str, ...]:
-    """A copy of the nest whose rows are split: the loop over the rows of a tile, those over columns and sums, and those of the rows that are left."""
-    copies = draft.special(chain.names, cond, ending)
+def _special(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: int, threads: bool,
+             ending: str) -> tuple[Split, str, str]:
+    """A copy of the nest whose rows are split: the two loops over rows, those over columns and sums."""
+    copies = draft.special_nest(chain.names, cond, ending)
     batch = tuple([copies[name] for name in c.batch])
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     if tuple(copies.values()) != (*batch, i, j, k):
         draft.take("reorder", *batch, i, j, k)
-    io, ii, *left = draft.take("split", i, rows)
-    draft.take("reorder", j, k, ii)
+    tiles = draft.split(i, rows)
+    draft.take("reorder", j, k, tiles.inner)
     if threads:
-        draft.thread_two(*batch, io)
-    return ii, j, k, *left
+        draft.thread_two(*batch, tiles.outer)
+    return tiles, j, k
 
 
 def _unpacked(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: int, lanes: int, threads: bool) -> None:
     """Whole tiles."""
-    ii, j, k, *_ = _special(draft, c, chain, cond, rows, threads, "d")
-    _, ji, *_ = draft.take("split", j, VECTORS * lanes)
-    _tile(draft, c, (ii,), ji, k, lanes)
+    tiles, j, k = _special(draft, c, chain, cond, rows, threads, "d")
+    _tile(draft, c, (tiles.inner,), draft.split(j, VECTORS * lanes).inner, k, lanes)
 
 
 def _ragged(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: int, lanes: int, threads: bool) -> None:
     """Tiles, and what is left of the rows one by one."""
-    ii, j, k, *left = _special(draft, c, chain, cond, rows, threads, "e")
-    if not left:
-        raise error("E510", f"no rows are left of the tiles of '{ii}'")
-    _, left_j, left_k = left
-    _columns(draft, c, (ii,), j, k, lanes)
-    _columns(draft, c, (), left_j, left_k, lanes)
+    tiles, j, k = _special(draft, c, chain, cond, rows, threads, "e")
+    if not tiles.tail:
+        raise NotApplicable(f"no rows are left of the tiles of '{tiles.outer}'")
+    _columns(draft, c, (tiles.inner,), j, k, lanes)
+    _columns(draft, c, (), tiles.copies[j], tiles.copies[k], lanes)
 
 
 def _columns(draft: Draft, c: Contraction, rows: tuple[str, ...], j: str, k: str, lanes: int) -> None:
     """All columns of a tile's rows, or of one row: whole tiles, and what is left in vectors with masks."""
-    _, ji, *rest = draft.take("split", j, VECTORS * lanes)
-    if not rest:
-        raise error("E510", f"no columns are left of the tiles of '{ji}'")
-    left = rest[0]
-    _, left_k, *left_rows = chain_of(draft.loop(left)).names
-    _tile(draft, c, rows, ji, k, lanes)
-    _, lane = draft.take("split", left, lanes, "pad")
-    _tile(draft, c, tuple(left_rows), lane, left_k, lanes)
+    tiles = draft.split(j, VECTORS * lanes)
+    if not tiles.tail:
+        raise NotApplicable(f"no columns are left of the tiles of '{tiles.outer}'")
+    _tile(draft, c, rows, tiles.inner, k, lanes)
+    _, lane = draft.pair(tiles.tail, lanes, "pad")
+    _tile(draft, c, tuple([tiles.copies[row] for row in rows]), lane, tiles.copies[k], lanes)
 
 
 def _tile(draft: Draft, c: Contraction, rows: tuple[str, ...], j: str, k: str, lanes: int) -> None:
     """A tile of the result in registers, of as many columns as `j` counts."""
     draft.take("reorder", k, *rows, j)
     made = summed(draft, k, c.out.buffer, *rows, j, how="accumulate")
-    for name in (j, *[n for n in made if n.startswith(f"{j}_")]):
+    for name in (j, *made.over(j)):
         if draft.loop(name).hi == Const(lanes, "i64"):
             draft.take("vectorize", name)
             continue
@@ -96,5 +93,5 @@ def _tile(draft: Draft, c: Contraction, rows: tuple[str, ...], j: str, k: str, l
         draft.take("unroll", group)
     draft.take("contract", k)
     for row in rows:
-        for name in (row, *[n for n in made if n.startswith(f"{row}_")]):
+        for name in (row, *made.over(row)):
             draft.take("unroll", name)

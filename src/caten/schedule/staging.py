@@ -11,11 +11,16 @@ from ..loop.affine import canonical
 from ..loop.statements import Aref, For, If, Let, Local, LoopProgram, Stmt, is_const
 from .cells import obstacle_to_one_to_one
 from .guards import guards_of, throughout, without_guards, wrapped
+from .made import Nest, Staged
 from .names import renamed
 from .nests import accesses, context_at, enclosing, largest, locals_in, loops_in, mentions, reads_memory, refusal, stride_in
 from .shapes import MAX_STACK_BYTES, bytes_of, is_inside, shapes
 
 Edge = Callable[[list[For]], tuple[Stmt, ...]]        # what is done over the last axes of a tile, one that goes beyond the edge or a whole one
+
+# What the loops over the cells of a tile do, by the ending of their names, and whether that is for tiles beyond the edge.
+DOES = {"_r": ("fill", False), "_re": ("fill", True), "_z": ("begin", False), "_h": ("halve", False), "_s": ("lay", False),
+        "_w": ("store", False), "_we": ("store", True)}
 
 
 class Tile:
@@ -23,6 +28,8 @@ class Tile:
 
     def __init__(self, program: LoopProgram, found: For, buffer: str, space: str, loops: tuple[str, ...], step: str) -> None:
         self.program, self.found, self.buffer, self.step, self.space = program, found, buffer, step, space
+        self.nests: list[Nest] = []                              # over the cells, as they were made
+        self.laid = ""                                           # the array in which the tile is laid out
         self.first: Expr | None = None                           # where a tile sets what others add to
         self.ref = self._access()
         self.inner = [found, *loops_in(found.body)]
@@ -90,7 +97,17 @@ class Tile:
         return body
 
     def _copy(self, stmts: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
-        return renamed(stmts, {loop.name: self.names.fresh(loop.name + suffix) for loop in loops_in(stmts)})
+        loops = {loop.name: self.names.fresh(loop.name + suffix) for loop in loops_in(stmts)}
+        self.nests.append(Nest(*DOES[suffix], loops))
+        return renamed(stmts, loops)
+
+    def made(self, stmts: tuple[Stmt, ...], tile: str) -> Staged:
+        """What became of all this in the statements: what never runs has been left out."""
+        at = {loop.name: n for n, loop in enumerate(loops_in(stmts))}
+        nests = [nest for nest in self.nests if all(name in at for name in nest.loops.values())]
+        nests.sort(key=lambda nest: [at[name] for name in nest.loops.values()])
+        laid = self.laid if any(local.name == self.laid for local in locals_in(stmts)) else ""
+        return Staged(tile, laid, tuple(nests))
 
     def _either(self, full: Edge, edge: Edge, suffix: str) -> tuple[Stmt, ...]:
         """`full` where the whole tile satisfies the conditions, else `edge`. The question is asked inside the axes of variable
@@ -102,8 +119,10 @@ class Tile:
         whole = throughout(self.guards, inner)
         if whole is None:
             return edge(self.axes)
+        inside = len(self.nests)
         choice = If(whole, full(inner), edge(inner))
         outer = {loop.name: self.names.fresh(loop.name + suffix) for loop in self.axes[:around]}
+        self.nests[inside:] = [Nest(nest.does, nest.is_edge, outer | dict(nest.loops)) for nest in self.nests[inside:]]
         return renamed(self._over(self.axes[:around], (choice,)), outer)
 
     def _choices_around(self) -> int:

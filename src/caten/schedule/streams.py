@@ -7,13 +7,13 @@ from ..core.dtypes import DTYPES, is_float
 from ..core.expr import Const, Op, Var, index
 from ..core.program import Machine, Target
 from ..core.rewrite import free_names
-from ..errors import error
 from ..loop.affine import canonical
 from ..loop.effects import reads
 from ..loop.statements import Aref, For, Incf, LoopProgram
 from .classify import Chain, Reduction, chain_of, contiguous_loop, reduction, stores_in
-from .draft import Draft
-from .nests import locals_in, loops_in, mentions
+from .draft import Draft, NotApplicable
+from .made import Split, Staged
+from .nests import mentions
 
 AHEAD = 1024                    # bytes between what is stored and the place that is asked for
 MAPS_AT_ONCE = 1                # vectors that a map computes one after the other
@@ -34,14 +34,13 @@ BLOCK_BYTES = 8192              # of the results that one thread sums across mem
 def maps(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
     """Vectors along the loop that is contiguous in what is stored."""
     loop = _contiguous_in_stores(draft.program, chain)
-    rest, pieces = [name for name in chain.names if name != loop], list[str]()
+    rest = [name for name in chain.names if name != loop]
     if rest and chain.names[-1] != loop:
         draft.take("reorder", *rest, loop)
     if len(rest) == 1 and threads and _has_threads(draft):     # rows may be few, or one
         draft.attempts(partial(_short_rows, chain=chain, row=rest[0], loop=loop, lanes=lanes))
-        draft.attempts(lambda draft: pieces.extend(draft.take("split", loop, ROW_PIECE, "min")))
-        if pieces:
-            rest, loop = [*rest, pieces[0]], pieces[1]
+        if (pieces := draft.tried(partial(_pieces, loop=loop))) is not None:
+            rest, loop = [*rest, pieces.outer], pieces.inner
     _map(draft, chain, rest, loop, lanes, threads)
 
 
@@ -55,9 +54,14 @@ def _map(draft: Draft, chain: Chain, rest: list[str], loop: str, lanes: int, thr
         _ask(draft, chain, outer, lanes * count)
 
 
+def _pieces(draft: Draft, loop: str) -> Split:
+    """Rows in pieces that threads share."""
+    return draft.split(loop, ROW_PIECE, "min")
+
+
 def _short_rows(draft: Draft, chain: Chain, row: str, loop: str, lanes: int) -> None:
     """A copy of the nest for rows of one piece: asking for the pieces of each would cost more than a short row."""
-    copies = draft.special((row, loop), ("<=", str(draft.loop(loop).hi), str(ROW_PIECE)), "s")
+    copies = draft.special_nest((row, loop), ("<=", str(draft.loop(loop).hi), str(ROW_PIECE)), "s")
     _map(draft, chain_of(draft.loop(copies[row])), [copies[row]], copies[loop], lanes, threads=True)
 
 
@@ -97,7 +101,7 @@ def sums_of_rows(draft: Draft, chain: Chain, total: Reduction, lanes: int, threa
 
 def _one_element(draft: Draft, chain: Chain, loop: For, lanes: int) -> None:
     """A copy of the nest for rows of one element."""
-    copies = draft.special(chain.names, ("=", str(loop.hi), "1"))
+    copies = draft.special_nest(chain.names, ("=", str(loop.hi), "1"))
     others = [name for old, name in copies.items() if old != loop.name]
     if tuple(copies.values()) != (*others, copies[loop.name]):
         draft.take("reorder", *others, copies[loop.name])
@@ -108,47 +112,45 @@ def _one_element(draft: Draft, chain: Chain, loop: For, lanes: int) -> None:
 def _long(draft: Draft, total: Reduction, lanes: int) -> None:
     """One long sum: as far streams of memory, where that pays, and what they leave in blocks."""
     loop, apart = total.summed[0], draft.choice("sums.apart", FAR if _streams_pay(draft) else 0)
-    left: list[str] = []
-    if not apart or not draft.attempts(lambda draft: left.extend(_far_parts(draft, loop, total, lanes, apart))):
+    parts = draft.tried(partial(_far_parts, loop=loop, total=total, lanes=lanes, apart=apart)) if apart else None
+    if parts is None:
         _in_blocks(draft, loop, total, lanes)
-    for name in left:                                     # a few elements of a sum whose length is known are left as they are
+    for name in parts.rest if parts is not None else ():           # a few elements of a sum whose length is known are left as they are
         draft.attempts(partial(_in_blocks, loop=name, total=total, lanes=lanes))
 
 
 def _in_blocks(draft: Draft, loop: str, total: Reduction, lanes: int) -> None:
     """Blocks of a fixed length, which threads may share without changing a bit, and what is left after the last."""
-    block, inner, *rest = cut(draft, loop, draft.choice("sums.block", BLOCK))
-    before = {n.name for n in locals_in(draft.program)}
-    draft.take("stage", block, total.out.buffer, "partial", "scratch", block)
-    draft.take("parallel", block)
-    (part,) = {n.name for n in locals_in(draft.program)} - before
-    for loop, buffer in ((inner, part), *[(name, total.out.buffer) for name in rest]):
+    blocks = cut(draft, loop, draft.choice("sums.block", BLOCK))
+    part = draft.stage(blocks.outer, total.out.buffer, "partial", "scratch", blocks.outer).tile
+    draft.take("parallel", blocks.outer)
+    for loop, buffer in ((blocks.inner, part), *[(name, total.out.buffer) for name in blocks.rest]):
         outer = sweep(draft, loop, (buffer,), lanes, draft.choice("sums.vectors", SUMS_AT_ONCE))
         _contracted(draft, outer, total.out)
 
 
-def _far_parts(draft: Draft, loop: str, total: Reduction, lanes: int, apart: int) -> tuple[str, ...]:
-    """Streams, so many elements apart, are added up together: the loop over what is left."""
-    _, stream, each, *left = _streams(draft, loop, total.out, apart)
+def _far_parts(draft: Draft, loop: str, total: Reduction, lanes: int, apart: int) -> Split:
+    """Streams, so many elements apart, are added up together: the blocks of them, and what is left."""
+    blocks, stream, each = _streams(draft, loop, total.out, apart)
     each, lane = draft.halves(each, lanes)
     draft.take("reorder", each, stream, lane)
     _as_vectors(draft, stream, lane, _parts(draft, each, total.out.buffer, (stream, lane)))
     _contracted(draft, each, total.out)
-    return tuple(left)
+    return blocks
 
 
-def _streams(draft: Draft, loop: str, out: Aref, apart: int) -> tuple[str, ...]:
-    """A loop cut into streams, as many of each array that it reads as make STREAMS together: over blocks, over the streams of one, along one of
-    these, and over what is left."""
+def _streams(draft: Draft, loop: str, out: Aref, apart: int) -> tuple[Split, str, str]:
+    """A loop cut into streams, as many of each array that it reads as make STREAMS together: the blocks, the loop over the streams of one, and that
+    along one of these."""
     arrays = reads(draft.loop(loop)) - {out.buffer}
     if not 1 <= len(arrays) <= STREAMS // 2:
-        raise error("E511", f"'{loop}' reads {len(arrays)} arrays")
+        raise NotApplicable(f"'{loop}' reads {len(arrays)} arrays")
     count = STREAMS // len(arrays)
     extent = canonical(draft.loop(loop).hi - draft.loop(loop).lo)
     if isinstance(extent, Const) and int(extent.value) < count * apart:
-        raise error("E510", f"'{loop}' is too short for {count} streams")
-    blocks, some, *left = draft.take("split", loop, count * apart)
-    return (blocks, *draft.take("split", some, apart), *left)
+        raise NotApplicable(f"'{loop}' is too short for {count} streams")
+    blocks = draft.split(loop, count * apart)
+    return blocks, *draft.halves(blocks.inner, apart)
 
 
 def maps_with_sums(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
@@ -156,7 +158,7 @@ def maps_with_sums(draft: Draft, chain: Chain, lanes: int, threads: bool) -> Non
     loop, count = chain.names[-1], draft.choice("sums.vectors", SUMS_AT_ONCE)
     sums = [place.buffer for place in _stored(chain) if not mentions(place, (loop,))]
     if not sums or len(set(sums)) < len(sums):
-        raise error("E515", f"'{loop}' does not add something to single places, once to each")
+        raise NotApplicable(f"'{loop}' does not add something to single places, once to each")
     if threads:
         draft.thread_two(*chain.names[:-1])
     _ask(draft, chain, sweep(draft, loop, tuple(sums), lanes, count), lanes * count)
@@ -181,7 +183,7 @@ def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int, thread
     """Several rows at once are added to neighbouring results, block by block of these."""
     loop = contiguous_loop(draft.program, total.out, total.kept)
     if loop is None:
-        raise error("E511", f"{total.out} has no contiguous loop")
+        raise NotApplicable(f"{total.out} has no contiguous loop")
     counted, block = draft.loop(loop), draft.choice("columns.block", _block_bytes(draft)) // DTYPES[total.out.dtype].bytes
     if isinstance(counted.hi, Var) and counted.lo == index(0):
         draft.attempts(partial(_one_column, chain=chain, loop=loop, total=total, lanes=lanes, threads=threads))
@@ -206,7 +208,7 @@ def _block_bytes(draft: Draft) -> int:
 def _one_block(draft: Draft, chain: Chain, loop: str, lanes: int, block: int) -> None:
     """A copy of the nest for so few columns that one thread would sum them all: shorter blocks, which cost a little where memory is read past the
     caches."""
-    copies = draft.special(chain.names, ("<=", str(draft.loop(loop).hi), str(block)), "s")
+    copies = draft.special_nest(chain.names, ("<=", str(draft.loop(loop).hi), str(block)), "s")
     own = chain_of(draft.loop(copies[chain.names[0]]))
     total = _still_a_sum(own)
     _across(draft, own, total, copies[loop], lanes, max(block // SHORTER, lanes), threads=True)
@@ -217,47 +219,47 @@ def _across(draft: Draft, chain: Chain, total: Reduction, loop: str, lanes: int,
     order = (*rest, loop, *total.summed)
     if order != chain.names:
         draft.take("reorder", *order)
-    outer, inner, *_ = draft.take("split", loop, block, "min")
+    outer, inner = draft.pair(loop, block, "min")
     draft.take("reorder", *total.summed, inner)
     if threads:
         draft.thread(*rest, outer)
     apart = draft.choice("columns.apart", FAR_ROWS if _streams_pay(draft) else 0)
     if apart:
-        left: list[str] = []
-        if draft.attempts(lambda draft: left.extend(_far_rows(draft, total.out, row, inner, lanes, apart))):
-            if not left:
+        far = draft.tried(partial(_far_rows, out=total.out, row=row, inner=inner, lanes=lanes, apart=apart))
+        if far is not None:
+            if not far.tail:
                 return
-            row, inner = left
-    _, rows, *few = cut(draft, row, draft.choice("columns.rows", ROWS_AT_ONCE))
-    draft.take("reorder", inner, rows)
-    for name in few[1:]:                                  # the last rows, one by one
+            row, inner = far.tail, far.copies[inner]
+    rows = cut(draft, row, draft.choice("columns.rows", ROWS_AT_ONCE))
+    draft.take("reorder", inner, rows.inner)
+    for name in rows.copies.values():                     # the last rows, one by one
         draft.attempts(partial(sweep, loop=name, sums=(), lanes=lanes, count=1))
-    _side_by_side(draft, total.out, rows, inner, lanes)
+    _side_by_side(draft, total.out, rows.inner, inner, lanes)
 
 
-def _far_rows(draft: Draft, out: Aref, row: str, inner: str, lanes: int, apart: int) -> tuple[str, ...]:
-    """Streams of rows, so many rows apart, are added together: the loop over the rows that are left, and that over their columns."""
-    _, stream, each, *left = _streams(draft, row, out, apart)
+def _far_rows(draft: Draft, out: Aref, row: str, inner: str, lanes: int, apart: int) -> Split:
+    """Streams of rows, so many rows apart, are added together: the blocks of them, and the rows that are left."""
+    blocks, stream, each = _streams(draft, row, out, apart)
     draft.take("reorder", each, inner, stream)
     _side_by_side(draft, out, stream, inner, lanes)
-    return tuple(left)
+    return blocks
 
 
 def _side_by_side(draft: Draft, out: Aref, rows: str, inner: str, lanes: int) -> None:
     """The rows of the innermost loop are added to vectors of results."""
-    _, columns, *edge = cut(draft, inner, lanes * draft.choice("columns.vectors", COLUMNS_AT_ONCE), lanes)
-    if edge:
-        draft.attempts(partial(_edge_across, columns=edge[0], rows=edge[1], lanes=lanes))
-    draft.take("reorder", rows, columns)
-    group, lane = draft.halves(columns, lanes)
-    _as_vectors(draft, group, lane, draft.take("stage", rows, out.buffer, "accumulate", "register", group, lane))
+    columns = cut(draft, inner, lanes * draft.choice("columns.vectors", COLUMNS_AT_ONCE), lanes)
+    if columns.tail:
+        draft.attempts(partial(_edge_across, columns=columns.tail, rows=columns.copies[rows], lanes=lanes))
+    draft.take("reorder", rows, columns.inner)
+    group, lane = draft.halves(columns.inner, lanes)
+    _as_vectors(draft, group, lane, draft.stage(rows, out.buffer, "accumulate", "register", group, lane))
     _contracted(draft, rows, out)
     draft.take("unroll", rows)
 
 
 def _one_column(draft: Draft, chain: Chain, loop: str, total: Reduction, lanes: int, threads: bool) -> None:
     """A copy of the nest for one column, which is summed like a row."""
-    copies = draft.special(chain.names, ("=", str(draft.loop(loop).hi), "1"))
+    copies = draft.special_nest(chain.names, ("=", str(draft.loop(loop).hi), "1"))
     others = [name for old, name in copies.items() if old != loop]
     if tuple(copies.values()) != (*others, copies[loop]):
         draft.take("reorder", *others, copies[loop])
@@ -267,19 +269,20 @@ def _one_column(draft: Draft, chain: Chain, loop: str, total: Reduction, lanes: 
 
 
 def _still_a_sum(chain: Chain) -> Reduction:
-    """The sum that a copy of a sum is. E511 where what the copy knows of its sizes leaves none: a condition that is false in it took it along."""
+    """The sum that a copy of a sum is. NotApplicable where what the copy knows of its sizes leaves none: a condition that is false in it took it
+    along."""
     total = reduction(chain)
     if total is None:
-        raise error("E511", f"'{chain.names[0]}' is no sum any more")
+        raise NotApplicable(f"'{chain.names[0]}' is no sum any more")
     return total
 
 
 def _edge_across(draft: Draft, columns: str, rows: str, lanes: int) -> None:
     """The last columns as vectors with masks, row by row."""
     if not masks_are_cheap(draft.program):
-        raise error("E513", f"the rest of '{columns}' is best left as it is")
+        raise NotApplicable(f"the rest of '{columns}' is best left as it is")
     _check_indices(draft, columns)
-    _, lane = draft.take("split", columns, lanes, "pad")
+    _, lane = draft.pair(columns, lanes, "pad")
     draft.take("reorder", lane, rows)
     draft.take("vectorize", lane)
 
@@ -287,48 +290,50 @@ def _edge_across(draft: Draft, columns: str, rows: str, lanes: int) -> None:
 def sweep(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, count: int, around: tuple[str, ...] | None = None, masks: bool = True) -> str:
     """Vectors along a loop, `count` at once, and what is left of it in vectors with masks or single ones; the arrays `sums` are added up in as many
     vectors, which a tree adds up at the end. The name of the new loop, which is parallel where none of those `around` may be (None: no threads)."""
-    outer, inner, *rest = cut(draft, loop, lanes * count, lanes)
+    tiles = cut(draft, loop, lanes * count, lanes)
+    outer, inner = tiles.outer, tiles.inner
     if around is not None and not draft.thread_two(*around):
         draft.thread(outer)
-    for name in rest:
+    for name in tiles.rest:
         draft.attempts(partial(_masked if masks else _single, loop=name, lanes=lanes))
     group, lane = draft.halves(inner, lanes) if draft.loop(inner).hi != index(lanes) else ("", inner)
-    made: list[str] = []
-    for buffer in sums:
-        made += _parts(draft, outer, buffer, tuple([n for n in (group, lane) if n]))
-    _as_vectors(draft, group, lane, tuple(made))
+    _as_vectors(draft, group, lane, *[_parts(draft, outer, buffer, tuple([n for n in (group, lane) if n])) for buffer in sums])
     return outer
 
 
-def _parts(draft: Draft, outer: str, buffer: str, loops: tuple[str, ...]) -> tuple[str, ...]:
+def _parts(draft: Draft, outer: str, buffer: str, loops: tuple[str, ...]) -> Staged:
     """Partial sums, added up as a tree where no condition says which of them exist."""
-    before = {loop.name for loop in loops_in(draft.program)}
-    if not draft.choice("sums.tree", 1) or not draft.tries(("stage", outer, buffer, "tree", "register", *loops)):
-        draft.take("stage", outer, buffer, "partial", "register", *loops)
-    return tuple([loop.name for loop in loops_in(draft.program) if loop.name not in before])
+    tree = draft.tried(partial(_tree, outer=outer, buffer=buffer, loops=loops)) if draft.choice("sums.tree", 1) else None
+    return tree or draft.stage(outer, buffer, "partial", "register", *loops)
 
 
-def _as_vectors(draft: Draft, group: str, lane: str, made: tuple[str, ...]) -> None:
-    """The loop over the lanes as vectors and that over the vectors unrolled, and the `made` ones like those that they were made from."""
-    for name in (lane, *[n for n in made if n.startswith(f"{lane}_")]):
+def _tree(draft: Draft, outer: str, buffer: str, loops: tuple[str, ...]) -> Staged:
+    """Partial sums that are added up as a tree."""
+    return draft.stage(outer, buffer, "tree", "register", *loops)
+
+
+def _as_vectors(draft: Draft, group: str, lane: str, *tiles: Staged) -> None:
+    """The loop over the lanes as vectors and that over the vectors unrolled, and those over the cells of tiles like those that they stand for."""
+    for name in (lane, *[name for tile in tiles for name in tile.over(lane)]):
         draft.take("vectorize", name)
-    for name in (group, *[n for n in made if n.startswith(f"{group}_")]) if group else ():
-        draft.take("unroll", name, *(["full"] if name.startswith(f"{group}_h") else []))
+    if group:
+        draft.take("unroll", group)
+    for name, does in {nest.loops[group]: nest.does for tile in tiles for nest in tile.nests if group in nest.loops}.items():
+        draft.take("unroll", name, *(["full"] if does == "halve" else []))
 
 
 def _masked(draft: Draft, loop: str, lanes: int) -> None:
     """Vectors of which only some lanes count, in the place of single iterations."""
     if not masks_are_cheap(draft.program):
-        raise error("E513", f"the rest '{loop}' is best left as it is")
+        raise NotApplicable(f"the rest '{loop}' is best left as it is")
     _check_indices(draft, loop)
-    _, lane = draft.take("split", loop, lanes, "pad")
+    _, lane = draft.pair(loop, lanes, "pad")
     draft.take("vectorize", lane)
 
 
 def _single(draft: Draft, loop: str, lanes: int) -> None:
     """Single vectors in the place of single iterations, of which less than a vector is left."""
-    _, lane, *_ = cut(draft, loop, lanes)
-    draft.take("vectorize", lane)
+    draft.take("vectorize", cut(draft, loop, lanes).inner)
 
 
 def _check_indices(draft: Draft, loop: str) -> None:
@@ -337,7 +342,7 @@ def _check_indices(draft: Draft, loop: str) -> None:
     for ref in draft.loop(loop).unique():
         others = [n for i in ref.index for n in i.walk() if isinstance(n, Op) and n.fn not in STRAIGHT] if isinstance(ref, Aref) else []
         if any(not set(free_names(n)) <= sizes for n in others):
-            raise error("E513", f"the index of {ref} is no sum of products")
+            raise NotApplicable(f"the index of {ref} is no sum of products")
 
 
 def _contracted(draft: Draft, loop: str, out: Aref) -> None:
@@ -348,17 +353,14 @@ def _contracted(draft: Draft, loop: str, out: Aref) -> None:
         draft.take("contract", loop)
 
 
-def cut(draft: Draft, loop: str, factor: int, lanes: int = 1) -> tuple[str, ...]:
-    """The loop over whole tiles of `factor` iterations, fewer where there are never so many, the one inside a tile, and those over what is left. A
-    tile is whole vectors of `lanes`, as long as it is longer than one."""
+def cut(draft: Draft, loop: str, factor: int, lanes: int = 1) -> Split:
+    """A loop in whole tiles of `factor` iterations, fewer where there are never so many, and what is left. A tile is whole vectors of `lanes`, as
+    long as it is longer than one."""
     extent = canonical(draft.loop(loop).hi - draft.loop(loop).lo)
     while isinstance(extent, Const) and factor > max(1, int(extent.value)):
         factor //= 2
         factor -= factor % lanes if factor > lanes else 0
-    made = draft.take("split", loop, factor)
-    if len(made) < 2:
-        raise error("E510", f"'{loop}' is too short to be split")
-    return made
+    return draft.split(loop, factor)
 
 
 def masks_are_cheap(program: LoopProgram) -> bool:
@@ -371,5 +373,5 @@ def _contiguous_in_stores(program: LoopProgram, chain: Chain) -> str:
     """The loop along which every store goes to neighbouring elements."""
     found = {contiguous_loop(program, place, chain.names) for place in _stored(chain)}
     if len(found) != 1:
-        raise error("E513", "the stores have no contiguous loop in common")
+        raise NotApplicable("the stores have no contiguous loop in common")
     return found.pop() or chain.names[-1]              # None where an index is a named value, which vectorize sees through

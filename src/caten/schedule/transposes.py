@@ -7,11 +7,11 @@ a line that is stored in parts, past them and not, takes hundreds of cycles.
 """
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from operator import mul
 
 from ..core.dtypes import DTYPES, is_complex
-from ..core.expr import FALSE, Const, index
+from ..core.expr import FALSE, Const, Expr, index
 from ..core.program import Machine
 from ..frozen import frozen
 from ..loop.affine import canonical
@@ -56,35 +56,41 @@ def transposes(draft: Draft, t: Transposition, machine: Machine, threads: bool) 
     large = normal((index(fits * machine.cache_bytes[-1] // size) < reduce(mul, extents.values())) & (index(tall_bytes // size) <= extents[t.down]))
     if (order := (*rest, t.down, t.across)) != t.loops:
         draft.take("reorder", *order)
-    tall, down = draft.take("split", t.down, tall_bytes // size, "min")
-    wide, across = draft.take("split", t.across, draft.choice("transposes.across", TILE[1]) // size, "min")
+    tall, down = draft.pair(t.down, tall_bytes // size, "min")
+    wide, across = draft.pair(t.across, draft.choice("transposes.across", TILE[1]) // size, "min")
     draft.take("reorder", tall, wide, down, across)
     if threads:
         draft.thread(*rest, tall)
     if is_complex(t.out.dtype):
         large = FALSE                                     # no vectors of them are stored one by one
     if not isinstance(large, Const):
-        draft.attempts(lambda d: _beyond(d, t, d.take("specialize", (*rest, tall)[0], large)[-2:], lanes))
+        draft.attempts(partial(_large, t=t, outermost=(*rest, tall)[0], large=large, loops=(down, across), lanes=lanes))
     elif large.value:
         return _beyond(draft, t, (down, across), lanes)
     return _blocks(draft, down, across, lanes)
 
 
-def _beyond(draft: Draft, t: Transposition, loops: tuple[str, ...], lanes: int) -> None:
+def _large(draft: Draft, t: Transposition, outermost: str, large: Expr, loops: tuple[str, str], lanes: int) -> None:
+    """A copy of the nest for arrays that do not fit the caches."""
+    copies = draft.special(outermost, large)
+    down, across = loops
+    _beyond(draft, t, (copies[down], copies[across]), lanes)
+
+
+def _beyond(draft: Draft, t: Transposition, loops: tuple[str, str], lanes: int) -> None:
     """The tile turned in a local array, and stored from there row by row, past the caches."""
     down, across = loops
     draft.take("reorder", across, down)
-    rows, columns = draft.take("stage", across, t.value.buffer, "read", "scratch", across, down)
+    turned = draft.stage(across, t.value.buffer, "read", "scratch", across, down)
+    rows, columns = turned.usual(across)[0], turned.usual(down)[0]
     draft.take("reorder", columns, rows)
     _blocks(draft, columns, rows, lanes)
-    _, lane, *_ = draft.take("split", down, lanes)
-    draft.take("vectorize", lane)
+    draft.take("vectorize", draft.split(down, lanes).inner)
     draft.take("stream", across, t.out.buffer)
 
 
 def _blocks(draft: Draft, down: str, across: str, lanes: int) -> None:
     """Two loops, `across` inside `down`, as blocks of lanes × lanes in registers; their edges stay plain loops."""
-    _, rows, *_ = draft.take("split", down, lanes)
+    rows = draft.split(down, lanes).inner
     draft.take("reorder", across, rows)
-    _, columns, *_ = draft.take("split", across, lanes)
-    draft.take("transpose", columns, rows)
+    draft.take("transpose", draft.split(across, lanes).inner, rows)

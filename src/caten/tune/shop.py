@@ -28,6 +28,7 @@ from ..loop.work import BUDGET, Work, counted
 from ..options import Options
 from ..schedule import recipes, script
 from ..schedule.choices import Choices
+from ..schedule.planning import Planning
 from ..testing import data, isolate
 from ..testing.reference import Expected, caller, expected_of
 from . import cost, proof
@@ -99,15 +100,13 @@ class Shop:
 
     def defaults(self) -> dict[str, int]:
         with counted(Work(BUDGET)):
-            return recipes.drafted(self.before, likely=self._likely).asked
+            return recipes.drafted(self.before, likely=self._likely, planning=Planning(tolerant=not self.options.strict)).asked
 
     def make(self, choices: Choices) -> Candidate | None:
-        try:
-            with counted(Work(BUDGET)):
-                program = script.recorded(recipes.drafted(self.before, choices=choices, likely=self._likely).program, ())
-            if not cost.fits(program, self.machine):
-                return None
-        except CatenError:
+        planning = Planning(tolerant=not self.options.strict)
+        with counted(Work(BUDGET)):
+            program = script.recorded(recipes.drafted(self.before, choices=choices, likely=self._likely, planning=planning).program, ())
+        if planning.faults or not cost.fits(program, self.machine):
             return None
         return self._kept(choices, program)
 

@@ -6,12 +6,13 @@ from ...core.program import Target
 from ...loop.dependence import carried_dependence
 from ...loop.groups import MOST_THREADS, block_of, is_bound, misplaced, race
 from ...loop.statements import Kernel, LoopProgram
+from ..made import NOTHING, Nothing
 from ..nests import context_at, find, locals_in, loops_in, refusal, replaced
 
 MARKS = ("grid", "block")
 
 
-def bind(program: LoopProgram, loop: str, mark: str) -> LoopProgram:
+def bind(program: LoopProgram, loop: str, mark: str) -> tuple[LoopProgram, Nothing]:
     """Every iteration of a loop runs in a group of its own (`grid`), or in a thread of its own of each group (`block`: a constant number of them).
 
     A kernel is one nest then: grid loops, the outermost, then up to three block loops, then what one thread does. Of block loops the innermost has
@@ -41,7 +42,7 @@ def bind(program: LoopProgram, loop: str, mark: str) -> LoopProgram:
     if wide:
         raise refusal("E534", step, f"every thread would need the array '{wide[0]}' for itself")
     _check_size(program, kernel, step)
-    return made
+    return made, NOTHING
 
 
 def _check_size(program: LoopProgram, kernel: Kernel, step: str) -> None:

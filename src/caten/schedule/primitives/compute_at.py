@@ -8,6 +8,7 @@ from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.effects import reads
 from ...loop.statements import ZERO, Aref, For, If, Let, LoopProgram, Stmt, Vref, is_const
+from ..made import NOTHING, Nothing
 from ..names import with_value
 from ..nests import context_at, enclosing, find, largest, loops_in, mentions, refusal, replaced
 from ..producers import Produced, produced, verified, with_list
@@ -16,7 +17,7 @@ from ..shapes import MAX_STACK_BYTES, bytes_of
 from ..tidy import tidied
 
 
-def compute_at(program: LoopProgram, array: str, at: str, space: str = "") -> LoopProgram:
+def compute_at(program: LoopProgram, array: str, at: str, space: str = "") -> tuple[LoopProgram, Nothing]:
     """The statements that set a local array go into the LOOP that reads it, where they compute what one iteration reads; the array has
     that size, without the axes of one element, on the stack where it is constant and small (one element in a register), else in scratch memory.
     What two iterations read is computed twice; loops that were parallel are serial there.
@@ -37,7 +38,7 @@ def compute_at(program: LoopProgram, array: str, at: str, space: str = "") -> Lo
     part = _Part(program, found, loop, _region(found, loop, refuse), space, refuse)
     rest = tuple([s for s in found.around if s is not found.local and s not in found.producers])
     after = replaced(with_list(program, found.around, rest), part.loop_in(rest), loop.replace(body=(*part.computed(), *part.read())))
-    return verified(after, refuse)
+    return verified(after, refuse), NOTHING
 
 
 def _region(found: Produced, loop: For, refuse: Any) -> list[Span]:

@@ -8,6 +8,7 @@ from ...core.expr import Op
 from ...core.node import Node
 from ...core.rewrite import Rules, holes, rewrite
 from ...loop.statements import Incf, LoopProgram, Ref, Setf
+from ..made import NOTHING, Nothing
 from ..nests import find, refusal, replaced
 
 
@@ -29,7 +30,7 @@ CONTRACT = Rules(
 )
 
 
-def contract(program: LoopProgram, loop: str) -> LoopProgram:
+def contract(program: LoopProgram, loop: str) -> tuple[LoopProgram, Nothing]:
     """Inside a loop, x·y + z becomes (fma x y z), and adding a product to a place sets it to such a value. The last step for that nest: a
     place that is set is no longer one that is added to, so its loops keep their order.
 
@@ -42,4 +43,4 @@ def contract(program: LoopProgram, loop: str) -> LoopProgram:
     fused = rewrite(found, CONTRACT)
     if fused is found:
         raise refusal("E516", step, "there is no product of floats that is added to something", "name the loop whose body adds a product")
-    return replaced(program, found, fused)
+    return replaced(program, found, fused), NOTHING

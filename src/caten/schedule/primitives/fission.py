@@ -6,11 +6,12 @@ from ...core.naming import Names
 from ...loop.dependence import obstacle_to_fission
 from ...loop.effects import reads, writes
 from ...loop.statements import For, Let, LoopProgram, Stmt
+from ..made import Fissioned
 from ..names import renamed, with_value
 from ..nests import find, loops_in, mentions, refusal, replaced
 
 
-def fission(program: LoopProgram, loop: str, after: str | int, name: str = "") -> LoopProgram:
+def fission(program: LoopProgram, loop: str, after: str | int, name: str = "") -> tuple[LoopProgram, Fissioned]:
     """The body's statements up to an inner loop, or that many of them, stay in the loop; the others come to a second one after it, of the same
     name with a number behind it, or of the name given. Both get the values that the first part names.
 
@@ -35,7 +36,7 @@ def fission(program: LoopProgram, loop: str, after: str | int, name: str = "") -
         raise refusal("E524", step, reason)
     other = Var(name or names.fresh(loop), "i64")
     rest = found.replace(name=other.name, body=with_value(second, found, other))
-    return replaced(program, found, found.replace(body=first), rest)
+    return replaced(program, found, found.replace(body=first), rest), Fissioned(other.name)
 
 
 def _position(found: For, after: str | int, step: str) -> int:

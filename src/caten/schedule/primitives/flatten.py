@@ -8,10 +8,11 @@ from ...core.expr import Expr, Op
 from ...core.node import Node, substitute
 from ...loop.affine import canonical
 from ...loop.statements import Aref, LoopProgram, Vref
+from ..made import NOTHING, Nothing
 from ..nests import local_array, refusal
 
 
-def flatten(program: LoopProgram, tile: str) -> LoopProgram:
+def flatten(program: LoopProgram, tile: str) -> tuple[LoopProgram, Nothing]:
     """The last two axes of a local array become one; each element stays where it is. After two loops have become one, a tile is contiguous
     along it.
 
@@ -40,7 +41,7 @@ def flatten(program: LoopProgram, tile: str) -> LoopProgram:
                 if axis not in (-1, len(ref.index) - 1):
                     raise refusal("E533", step, f"{ref} is a vector along another axis than the last")
                 new[ref] = ref.replace(index=joined(ref), axis=-1)
-    return substitute(program, new)  # type: ignore[no-any-return]   # of the same class
+    return substitute(program, new), NOTHING
 
 
 def _joined(row: Expr, cell: Expr, length: Expr) -> Expr:

@@ -7,6 +7,7 @@ from ...loop.affine import Linear, canonical
 from ...loop.context import Context
 from ...loop.dependence import obstacle_to_parallel
 from ...loop.statements import ONE, ZERO, For, If, Let, Local, LoopProgram, Stmt, is_const
+from ..made import Fused
 from ..names import with_value
 from ..nests import context_at, find, mentions, reads_memory, refusal, replaced
 from ..tidy import normal, tidied
@@ -14,7 +15,7 @@ from ..tidy import normal, tidied
 GREATEST_COUNT = 1 << 62              # of the iterations that are asked for
 
 
-def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> LoopProgram:
+def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> tuple[LoopProgram, Fused]:
     """A loop and the only one inside it become one, called by both names or by the one given; the two old values are the quotient and the
     remainder of the new one. It is parallel where one of them was and both may be. Where only the arrays inside bound the number of all
     iterations, it is asked for before: beyond it, there is nothing to do.
@@ -57,7 +58,7 @@ def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> LoopPr
     if not fits:
         room = Op("le", (extents[0], index(GREATEST_COUNT) // Op("max", (extents[1], ONE))))
         made = (If(room, made),)
-    return replaced(program, one, *made)
+    return replaced(program, one, *made), Fused(both.name)
 
 
 def _check(one: For, two: For, step: str) -> None:

@@ -5,10 +5,11 @@ from ...core.expr import Expr
 from ...loop.accesses import conjuncts
 from ...loop.statements import For, If, LoopProgram, Stmt
 from ..guards import wrapped
+from ..made import NOTHING, Nothing
 from ..nests import find, mentions, reads_memory, refusal, replaced
 
 
-def hoist(program: LoopProgram, loop: str) -> LoopProgram:
+def hoist(program: LoopProgram, loop: str) -> tuple[LoopProgram, Nothing]:
     """The parts of the conditions on a loop's body that are the same in all of its iterations are asked once, before it. The body may be nested
     loops around the conditions.
 
@@ -36,4 +37,4 @@ def hoist(program: LoopProgram, loop: str) -> LoopProgram:
     inside: tuple[Stmt, ...] = (wrapped(body, rest),) if rest else body
     for inner in reversed(nest):
         inside = (inner.replace(body=inside),)
-    return replaced(program, found, wrapped(inside, fixed))
+    return replaced(program, found, wrapped(inside, fixed)), NOTHING

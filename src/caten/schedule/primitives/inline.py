@@ -8,12 +8,13 @@ from ...core.node import Node, substitute
 from ...loop.context import Context
 from ...loop.effects import reads
 from ...loop.statements import Aref, For, If, Let, LoopProgram, Setf, Stmt, is_const
+from ..made import NOTHING, Nothing
 from ..nests import context_at, refusal
 from ..producers import Produced, produced, verified, with_list
 from ..tidy import tidied
 
 
-def inline(program: LoopProgram, array: str) -> LoopProgram:
+def inline(program: LoopProgram, array: str) -> tuple[LoopProgram, Nothing]:
     """Every element of a local array that is read becomes the expression that one store, in loops over its axes, sets it to; the array and
     those loops go.
 
@@ -37,7 +38,7 @@ def inline(program: LoopProgram, array: str) -> LoopProgram:
         if stmt not in found.producers:
             out += tidied((value.statement(stmt, context),))
         context = context.after(stmt)
-    return verified(with_list(program, found.around, tuple(out)), refuse)
+    return verified(with_list(program, found.around, tuple(out)), refuse), NOTHING
 
 
 def _store(found: Produced, refuse: Any) -> tuple[list[For], Setf]:

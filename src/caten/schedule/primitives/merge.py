@@ -4,11 +4,12 @@ from __future__ import annotations
 from ...core.expr import Var
 from ...loop.dependence import obstacle_to_merge, obstacle_to_parallel
 from ...loop.statements import For, LoopProgram
+from ..made import NOTHING, Nothing
 from ..names import with_value
 from ..nests import find, refusal, replaced, trail
 
 
-def merge(program: LoopProgram, first: str, second: str) -> LoopProgram:
+def merge(program: LoopProgram, first: str, second: str) -> tuple[LoopProgram, Nothing]:
     """A loop and the next statement, a loop over the same range, become one loop with the name of the first, whose body is both bodies.
 
         (merge i j)
@@ -31,4 +32,4 @@ def merge(program: LoopProgram, first: str, second: str) -> LoopProgram:
     reason = obstacle_to_parallel(program, first) if mark == "parallel" else None
     if reason is not None:
         raise refusal("E523", step, f"one of them is parallel, and both together may not be: {reason}")
-    return program
+    return program, NOTHING

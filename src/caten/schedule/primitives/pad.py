@@ -5,11 +5,12 @@ from ...core.expr import Op, Var
 from ...loop.affine import canonical
 from ...loop.statements import ZERO, LoopProgram, is_const
 from ..guards import below, guarded
+from ..made import NOTHING, Nothing
 from ..nests import context_at, find, reads_memory, refusal, replaced
 from ..tidy import normal, tidied
 
 
-def pad(program: LoopProgram, loop: str, multiple: int) -> LoopProgram:
+def pad(program: LoopProgram, loop: str, multiple: int) -> tuple[LoopProgram, Nothing]:
     """The number of iterations rounded up to a multiple; conditions at the leaves keep the stores inside. A later split by that number leaves
     no rest.
 
@@ -33,4 +34,4 @@ def pad(program: LoopProgram, loop: str, multiple: int) -> LoopProgram:
         raise refusal("E527", step, f"its number of iterations, {extent}, is a multiple already")
     longer = found.replace(hi=normal(found.lo + (extent + (multiple - 1)) // multiple * multiple))
     conds = below(Var(found.name, "i64"), found.hi, context.inside(longer))
-    return replaced(program, found, *tidied((longer.replace(body=guarded(found.body, conds)),)))
+    return replaced(program, found, *tidied((longer.replace(body=guarded(found.body, conds)),))), NOTHING

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 from ...loop.dependence import obstacle_to_parallel
 from ...loop.statements import For, LoopProgram
+from ..made import NOTHING, Nothing
 from ..nests import enclosing, find, loops_in, mentions, reads_memory, refusal, replaced
 
 
-def parallel(program: LoopProgram, loop: str) -> LoopProgram:
+def parallel(program: LoopProgram, loop: str) -> tuple[LoopProgram, Nothing]:
     """Mark a loop whose iterations may run in any order, at once.
 
         (parallel i)
@@ -31,7 +32,7 @@ def parallel(program: LoopProgram, loop: str) -> LoopProgram:
     reason = obstacle_to_parallel(program, loop)
     if reason is not None:
         raise refusal("E514", step, reason)
-    return replaced(program, found, found.replace(mark="parallel"))
+    return replaced(program, found, found.replace(mark="parallel")), NOTHING
 
 
 def _has_the_same_range(loop: For, outer: For) -> bool:

@@ -6,10 +6,11 @@ from ...core.expr import Cast, Const, Expr, Op, Var, number
 from ...core.node import Node
 from ...core.program import Scalar
 from ...loop.statements import Aref, Kernel, Local, LoopProgram, Setf, Stmt, Vref
+from ..made import NOTHING, Nothing
 from ..nests import locals_in, refusal
 
 
-def precompute(program: LoopProgram, tile: str) -> LoopProgram:
+def precompute(program: LoopProgram, tile: str) -> tuple[LoopProgram, Nothing]:
     """Where every use of a tile converts its elements to the same type, they are converted when they are put into it, and the tile has that type.
     Else, where every use of a tile multiplies it by the same scalar of the call, its elements are multiplied then. Cells that are filled with
     zeros stay zero.
@@ -22,7 +23,7 @@ def precompute(program: LoopProgram, tile: str) -> LoopProgram:
     if not any(n.name == tile for n in locals_in(program)):
         raise refusal("E532", step, f"there is no tile '{tile}'")
     if (target := _converted(program, tile)) is not None:
-        return _in_type(program, tile, target)
+        return _in_type(program, tile, target), NOTHING
     reads, products, stores = _uses(program, tile)
     factors = {_factor(product, tile) for product in products}
     if len(factors) != 1 or reads != sum(products.values()):
@@ -39,7 +40,7 @@ def precompute(program: LoopProgram, tile: str) -> LoopProgram:
             return node.replace(value=_scaled(node.value, scalar, node.ref.dtype))
         mapped: Node = node.map(go)
         return mapped
-    return program.replace(clauses=tuple([c.map(go) if isinstance(c, Kernel) else c for c in program.clauses]))
+    return program.replace(clauses=tuple([c.map(go) if isinstance(c, Kernel) else c for c in program.clauses])), NOTHING
 
 
 def _converted(program: LoopProgram, tile: str) -> str | None:

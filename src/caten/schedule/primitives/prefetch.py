@@ -5,13 +5,14 @@ from ...core.expr import Expr, Var
 from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.statements import WRITE, Aref, For, If, Let, LoopProgram, Prefetch, Stmt, Vref
+from ..made import NOTHING, Nothing
 from ..nests import find, locals_in, mentions, reads_memory, refusal, replaced
 from ..tidy import tidied
 
 MAX_DISTANCE = 1024           # so that an address, computed in 64 bits, cannot wrap around: no memory has 2^53 bytes
 
 
-def prefetch(program: LoopProgram, loop: str, buffer: str, distance: int, how: str = "") -> LoopProgram:
+def prefetch(program: LoopProgram, loop: str, buffer: str, distance: int, how: str = "") -> tuple[LoopProgram, Nothing]:
     """Before each use of BUFFER in a loop, the place that COUNT iterations of the loop later the same use will take is asked for; with
     `write`, in order to be written. Of a vector its last element is asked for; where there are vectors, the uses beside them are left out.
     The place need not exist: asking for an address outside of every array does nothing. One of the last steps: once a buffer is prefetched,
@@ -32,7 +33,7 @@ def prefetch(program: LoopProgram, loop: str, buffer: str, distance: int, how: s
     body = ahead.block(found.body)
     if body == found.body:
         raise refusal("E530", step, f"no use of {buffer} in '{loop}' moves with it")
-    return replaced(program, found, *tidied((found.replace(body=body),)))
+    return replaced(program, found, *tidied((found.replace(body=body),))), NOTHING
 
 
 class _Ahead:

@@ -11,6 +11,7 @@ from ...errors import CatenError
 from ...loop.affine import canonical
 from ...loop.statements import Aref, For, Let, LoopProgram, Prefetch, Setf, Transpose
 from ..classify import fastest_axis
+from ..made import NOTHING, Nothing
 from ..nests import Refusing, accesses, enclosing, find, locals_in, loops_in, mentions, reads_memory, refusal, replaced, stride_in, writes
 from .prefetch import MAX_DISTANCE
 
@@ -18,7 +19,7 @@ LINE = 64                     # bytes that memory sends at once
 MOST = 16                     # places that an iteration asks for
 
 
-def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance: int) -> LoopProgram:
+def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance: int) -> tuple[LoopProgram, Nothing]:
     """At the beginning of each iteration of the first LOOP, which reads a copy of BUFFER (`stage … read`), the place of BUFFER is asked for whose
     copy the same iteration will read COUNT iterations of the second LOOP later, which is around both: memory then answers while there is
     something to compute. What lies side by side in memory is asked for once for each cache line, from its end. Loops between the two
@@ -67,7 +68,7 @@ def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance:
     asked = [line.replace(index=tuple([canonical(substitute(i, spot)) for i in line.index])) for spot in spots for line in _lines(place, axis, along)]
     if len(asked) > MOST:
         raise refuse(f"an iteration would ask for more than {MOST} places")
-    return replaced(program, inner, inner.replace(body=(*map(Prefetch, asked), *inner.body)))
+    return replaced(program, inner, inner.replace(body=(*map(Prefetch, asked), *inner.body))), NOTHING
 
 
 def _copied(program: LoopProgram, outer: For, inner: For, buffer: str, refuse: Refusing) -> Aref:

@@ -5,10 +5,11 @@ from ...core.expr import Expr
 from ...loop.dependence import obstacle_to_permutation
 from ...loop.statements import For, If, LoopProgram, Stmt
 from ..guards import wrapped
+from ..made import NOTHING, Nothing
 from ..nests import context_at, find, loops_in, reads_memory, refusal, replaced
 
 
-def reorder(program: LoopProgram, *order: str) -> LoopProgram:
+def reorder(program: LoopProgram, *order: str) -> tuple[LoopProgram, Nothing]:
     """The named loops, which form a perfect nest, in this order from the outermost. Conditions between them move to the innermost body.
 
         (reorder p i j)
@@ -32,7 +33,7 @@ def reorder(program: LoopProgram, *order: str) -> LoopProgram:
     reason = obstacle_to_permutation(perfect, context_at(program, top), names, list(order))
     if reason is not None:
         raise refusal("E511", step, reason)
-    return replaced(program, top, _build([nest[names.index(name)] for name in order], conds, body))
+    return replaced(program, top, _build([nest[names.index(name)] for name in order], conds, body)), NOTHING
 
 
 def _peel(top: For, names: set[str], step: str) -> tuple[list[For], tuple[Expr, ...], tuple[Stmt, ...]]:

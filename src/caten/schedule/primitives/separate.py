@@ -8,11 +8,12 @@ from ...errors import did_you_mean, error
 from ...loop.context import ends_in_failure
 from ...loop.effects import reads, written
 from ...loop.statements import Aref, If, Kernel, Let, Local, LoopProgram, Stmt, Vref
+from ..made import Separated
 from ..names import renamed
 from ..nests import mentions, refusal
 
 
-def separate(program: LoopProgram, kernel: str) -> LoopProgram:
+def separate(program: LoopProgram, kernel: str) -> tuple[LoopProgram, Separated]:
     """The statements of a kernel become kernels that run one after the other, and what several of them use becomes an array between kernels: a
     device starts each by itself. The first keeps the name.
 
@@ -46,7 +47,7 @@ def separate(program: LoopProgram, kernel: str) -> LoopProgram:
     clauses: list[Node] = []
     for clause in program.clauses:
         clauses += [*[local.replace(space="global") for local in shared], *kernels] if clause is found else [clause]
-    return program.replace(clauses=tuple(clauses))
+    return program.replace(clauses=tuple(clauses)), Separated(tuple([k.name for k in kernels]))
 
 
 def _between(program: LoopProgram, kernel: Kernel, parts: list[Stmt], step: str) -> list[Local]:

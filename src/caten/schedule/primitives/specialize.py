@@ -9,12 +9,13 @@ from ...core.text import flat
 from ...loop.accesses import equalities
 from ...loop.statements import If, LoopProgram
 from ..conditions import condition
+from ..made import Specialized, arrays_of, loops_of
 from ..names import copied
 from ..nests import context_at, find, refusal, replaced
 from ..tidy import tidied
 
 
-def specialize(program: LoopProgram, loop: str, cond: Any, ending: str = "s") -> LoopProgram:
+def specialize(program: LoopProgram, loop: str, cond: Any, ending: str = "s") -> tuple[LoopProgram, Specialized]:
     """Where a condition holds, a copy of the loop runs instead of it. What the copy declares has the old names with `s` behind them (or
     another ending); steps on the copy and on the loop differ from here on, and in each it is known whether the condition holds. It speaks of
     sizes, scalars, and loops outside; a size that equals a number is that number in the copy.
@@ -36,6 +37,8 @@ def specialize(program: LoopProgram, loop: str, cond: Any, ending: str = "s") ->
     for holds, shown in ((known.proves, "always"), (known.refutes, "never")):
         if holds(test):
             raise refusal("E520", step, f"the condition {shown} holds there")
-    special = substitute(copied((found,), ending, Names.of(program)), dict(equalities(test)))
-    return replaced(program, found, If(test, tidied(special), (found,)))
+    copy, new = copied((found,), ending, Names.of(program))
+    special = tidied(substitute(copy, dict(equalities(test))))
+    made = replaced(program, found, If(test, special, (found,)))
+    return made, Specialized(loops_of(new, special), arrays_of(new.values(), made))
 

@@ -8,6 +8,7 @@ from ...loop.affine import canonical, constant, expression, linear
 from ...loop.context import Context
 from ...loop.statements import ONE, ZERO, For, LoopProgram, Stmt, is_const
 from ..guards import below, guarded
+from ..made import Split, arrays_of, loops_of
 from ..names import copied, with_value
 from ..nests import accesses, context_at, find, refusal, replaced, writes
 from ..tidy import normal, tidied
@@ -15,7 +16,7 @@ from ..tidy import normal, tidied
 TAILS = ("cut", "min", "pad")
 
 
-def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names: tuple[str, str] | None = None) -> LoopProgram:
+def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names: tuple[str, str] | None = None) -> tuple[LoopProgram, Split]:
     """Loop i becomes `io` over tiles and `ii` of COUNT iterations inside a tile (or gets the two names given). `cut`, the default, `min` and
     `pad` say what becomes of the rest, unless COUNT is known to divide the extent.
 
@@ -66,9 +67,11 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names
         made = (nest(index(factor), guarded(body, below(at, found.hi, inside))),)
     else:
         rest = For(new.fresh(found.name + "t"), canonical(found.lo + tiles * factor), found.hi, ONE, outer_mark, ())
-        last = with_value(copied(found.body, "t", new), found, Var(rest.name, "i64"))
-        made = (nest(index(factor), body), rest.replace(body=last))
-    return replaced(program, found, *tidied(made))
+        copy, copies = copied(found.body, "t", new)
+        left = tidied((rest.replace(body=with_value(copy, found, Var(rest.name, "i64"))),))
+        after = replaced(program, found, *tidied((nest(index(factor), body),)), *left)
+        return after, Split(outer, inner, rest.name, loops_of(copies, left), arrays_of(copies.values(), after))
+    return replaced(program, found, *tidied(made)), Split(outer, inner)
 
 
 def _divides(factor: int, extent: Expr, context: Context, program: LoopProgram) -> bool:

@@ -15,12 +15,13 @@ from ...loop.dependence import carried_dependence, is_reduction_over
 from ...loop.effects import reads, writes
 from ...loop.groups import MOST_THREADS, misplaced, race
 from ...loop.statements import ONE, ZERO, Aref, Barrier, Fail, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, is_const
+from ..made import Spread
 from ..names import with_value
 from ..nests import context_at, find, loops_in, mentions, reads_memory, refusal, replaced
 from ..tidy import tidied
 
 
-def spread(program: LoopProgram, loop: str, count: int, name: str = "t") -> LoopProgram:
+def spread(program: LoopProgram, loop: str, count: int, name: str = "t") -> tuple[LoopProgram, Spread]:
     """Every iteration of a loop becomes the work of a group of COUNT threads (a power of two). Loops inside it are shared out: thread t takes the
     iterations t, t + COUNT, t + 2·COUNT …; where they add up to one place, every thread has a sum of its own, and these are added pair by pair in
     shared memory. What is no loop is done by thread 0; its locals are shared. Barriers separate what uses the same arrays.
@@ -51,7 +52,8 @@ def spread(program: LoopProgram, loop: str, count: int, name: str = "t") -> Loop
     found: For = _accumulating(written)
     program = replaced(program, written, found)
     names = Names.of(program)
-    made = _Spread(program, found, count, names.fresh(name), names, step).group()
+    spread_out = _Spread(program, found, count, names.fresh(name), names, step)
+    made = spread_out.group()
     new = replaced(program, found, made)
     kernel = next(k for k in new.kernels if made in loops_in(k))
     wrong = misplaced(kernel)
@@ -61,7 +63,7 @@ def spread(program: LoopProgram, loop: str, count: int, name: str = "t") -> Loop
     reason = carried_dependence(made, context) or race(made.body[-1], context_at(new, made.body[-1]))  # type: ignore[arg-type]   # the block loop
     if reason is not None:
         raise refusal("E536", step, reason)
-    return new
+    return new, Spread(spread_out.thread.name, spread_out.rounds, tuple(spread_out.arrays))
 
 
 class _Spread:
@@ -71,6 +73,8 @@ class _Spread:
         self.program, self.found, self.count, self.names, self.step = program, found, count, names, step
         self.thread = Var(thread, "i64")
         self.shared: list[Local] = []
+        self.rounds: dict[str, str] = {}                # the loops that are shared out, and those that take their place
+        self.arrays: list[str] = []                     # that are new
         self.out: list[Stmt] = []
         self.read: set[str] = set()                     # since the last barrier
         self.written: set[str] = set()
@@ -129,8 +133,10 @@ class _Spread:
             local = Local(self.names.fresh(f"{total.ref.buffer}_own"), total.ref.dtype, (), "register")  # type: ignore[attr-defined]   # an element
             cell = Aref(local.name, (), local.type)
             own[total.ref] = cell
+            self.arrays.append(local.name)
             self.out += [local, Setf(cell, identity(total.fn, local.type))]
         outer = Var(self.names.fresh(loop.name + "o"), "i64")
+        self.rounds[loop.name] = outer.name
         at = canonical(loop.lo + outer * self.count + self.thread)
         rounds = canonical((loop.hi - loop.lo + (self.count - 1)) // index(self.count))
         body = with_value(_through(loop.body, own), loop, at)
@@ -161,6 +167,7 @@ class _Spread:
         """The threads' sums added up pair by pair, and to the place."""
         part = Local(self.names.fresh(f"{total.ref.buffer}_part"), total.ref.dtype, (index(self.count),), "shared")  # type: ignore[attr-defined]   # as above
         self.shared.append(part)
+        self.arrays.append(part.name)
 
         def cell(at: Expr) -> Aref:
             return Aref(part.name, (at,), part.type)

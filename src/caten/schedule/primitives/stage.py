@@ -11,6 +11,7 @@ from ...loop.groups import BOUND, has_barrier, met
 from ...loop.statements import SPACES, Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt, is_const
 from ..beginnings import beginning
 from ..guards import shortened, wrapped
+from ..made import Staged
 from ..nests import context_at, enclosing, find, mentions, refusal, replaced, writes
 from ..shapes import MAX_STACK_BYTES, bytes_of
 from ..staging import Edge, Tile
@@ -20,7 +21,7 @@ from .stage_shared import stage_shared
 HOWS = ("read", "write", "accumulate", "partial", "begin", "tree")
 
 
-def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loops: str) -> LoopProgram:
+def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loops: str) -> tuple[LoopProgram, Staged]:
     """A tile around the first LOOP takes the place of BUFFER inside it, with one axis for each LOOP at the end (inside the first, or itself; those
     that the access uses, where none are named), in this order: naming them is choosing the layout.
 
@@ -89,8 +90,9 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
     if space not in SPACES[:3]:
         raise refusal("E515", step, f"a tile lives in {', '.join(SPACES[:3])}, not '{space}'")
     tile = _Staged(program, found, buffer, space, loops, step)
-    made: tuple[Stmt, ...] = getattr(tile, how)()
-    return replaced(tile.program, found, *tidied(made))
+    stmts: tuple[Stmt, ...] = tidied(getattr(tile, how)())
+    assert isinstance(stmts[0], Local)                               # each kind declares its tile first
+    return replaced(tile.program, found, *stmts), tile.made(stmts, stmts[0].name)
 
 
 class _Staged(Tile):
@@ -228,7 +230,7 @@ class _Staged(Tile):
         if self.space != "register" or bytes_of(tile.dtype, self.extents) > MAX_STACK_BYTES:
             return self._either(add, self._given(tile, fn, "_we"), "_w")
         out = Local(self.names.fresh(f"{self.buffer}_out"), tile.dtype, tuple(self.extents), "stack")
-        place = Aref(out.name, self._cell(), tile.dtype)
+        place, self.laid = Aref(out.name, self._cell(), tile.dtype), out.name
         laid, rest = (out, *self._nest((Setf(place, tile),), "_s")), self._given(place, fn, "_we")
         if self._choices_around():                                                            # one layout for all of them
             return (*laid, *self._either(self._given(place, fn, "_w"), rest, "_w"))

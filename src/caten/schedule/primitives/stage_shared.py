@@ -12,12 +12,13 @@ from ...loop.groups import block_of, group_of, race
 from ...loop.statements import ONE, ZERO, Aref, Barrier, For, If, Let, Local, LoopProgram, Setf, Stmt, is_const
 from ..classify import contiguous_loop
 from ..guards import guards_of
+from ..made import Nest, Staged
 from ..nests import accesses, context_at, enclosing, find, largest, loops_in, mentions, reads_memory, refusal, replaced, trail, writes
 from ..shapes import bytes_of, is_inside, shapes
 from ..tidy import tidied
 
 
-def stage_shared(program: LoopProgram, at: str, buffer: str, loops: tuple[str, ...]) -> LoopProgram:
+def stage_shared(program: LoopProgram, at: str, buffer: str, loops: tuple[str, ...]) -> tuple[LoopProgram, Staged]:
     """The tile has one axis for each of `loops`, block loops and loops inside `at`; its cells are counted so that neighbouring threads read
     neighbours of the array."""
     step = f"stage {at} {buffer}"
@@ -28,7 +29,7 @@ def stage_shared(program: LoopProgram, at: str, buffer: str, loops: tuple[str, .
     reason = race(loop, context_at(made, loop))
     if reason is not None:
         raise refusal("E515", step, reason)
-    return made
+    return made, fill.made
 
 
 class _Fill:
@@ -100,8 +101,10 @@ class _Fill:
             threads *= loop.hi.value
         for extent in self.extents:
             cells *= extent
-        rounds = Var(self.names.fresh(f"{self.axes[-1].name}_f"), "i64")
+        axis = self.axes[-1].name
+        rounds = Var(self.names.fresh(f"{axis}_f"), "i64")
         cell = Var(self.names.fresh(f"{local.name}_cell"), "i64")
+        self.made = Staged(local.name, "", (Nest("fill", False, {axis: rounds.name}),))          # one loop for the cells of all axes
         places = self.places(cell)
         at = {Var(loop.name, "i64"): place for loop, place in zip(self.axes, places, strict=True)}
         conds = [*[substitute(g, at) for g in self.guards],

@@ -5,10 +5,11 @@ from typing import Any
 
 from ...loop.effects import reads
 from ...loop.statements import STREAM, For, Local, LoopProgram, Setf, Stmt, Vref
+from ..made import NOTHING, Nothing
 from ..nests import accesses, enclosing, find, refusal, replaced
 
 
-def stream(program: LoopProgram, loop: str, buffer: str) -> LoopProgram:
+def stream(program: LoopProgram, loop: str, buffer: str) -> tuple[LoopProgram, Nothing]:
     """Every vector that is stored to BUFFER inside a loop goes to memory past the caches, which pays for what is larger than they are and not
     read again soon. The nest may not read the buffer. After `vectorize`: what is stored one by one, or under a mask, is stored as before.
 
@@ -29,7 +30,7 @@ def stream(program: LoopProgram, loop: str, buffer: str) -> LoopProgram:
     streamed = _streamed(found, buffer)
     if streamed is found:
         raise refusal("E531", step, f"'{loop}' stores no whole vector to {buffer} that is not streamed already; vectorize first")
-    return replaced(program, found, streamed)
+    return replaced(program, found, streamed), NOTHING
 
 
 def _streamed(stmt: Any, buffer: str) -> Any:

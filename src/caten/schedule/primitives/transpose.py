@@ -9,13 +9,14 @@ from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.statements import Aref, For, LoopProgram, Setf, Transpose, Vref, is_const
 from ..classify import fastest_axis
+from ..made import NOTHING, Nothing
 from ..nests import find, mentions, reads_memory, refusal, replaced, stride_in
 from ..tidy import tidied
 
 MAX_COUNT = 64
 
 
-def transpose(program: LoopProgram, outer: str, inner: str) -> LoopProgram:
+def transpose(program: LoopProgram, outer: str, inner: str) -> tuple[LoopProgram, Nothing]:
     """Two loops of constant even lengths around one copy, which is contiguous along one of them where it reads and along the other where it
     stores, become one statement that transposes the block in vector registers.
 
@@ -45,7 +46,7 @@ def transpose(program: LoopProgram, outer: str, inner: str) -> LoopProgram:
     first = starts(loops)
     block, rows = [Vref(place.buffer, counts[along], substitute(place.index, first), axes[along], None, place.dtype)
                    for place, along, axes in ((ref, down, to), (value, across, of))]
-    return replaced(program, loops[outer], *tidied((Transpose(block, to[across], rows, of[down]),)))
+    return replaced(program, loops[outer], *tidied((Transpose(block, to[across], rows, of[down]),))), NOTHING
 
 
 def starts(loops: Mapping[str, For]) -> dict[Var, Expr]:

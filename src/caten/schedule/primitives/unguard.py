@@ -13,6 +13,7 @@ from ...loop.context import Context
 from ...loop.effects import written
 from ...loop.statements import Aref, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, Vref
 from ..guards import wrapped
+from ..made import Unguarded, arrays_of, loops_of
 from ..names import copied
 from ..nests import context_at, find, loops_in, mentions, reads_memory, refusal, replaced, writes
 from ..shapes import is_inside, shapes
@@ -21,7 +22,7 @@ from ..tidy import tidied
 Use = tuple[dict[str, For], tuple[Expr, ...], Stmt]          # loops around, by name; conditions around; what reads the tile
 
 
-def unguard(program: LoopProgram, loop: str, tile: str, ending: str = "g") -> LoopProgram:
+def unguard(program: LoopProgram, loop: str, tile: str, ending: str = "g") -> tuple[LoopProgram, Unguarded]:
     """The conditions around products with a tile are dropped in a loop, which holds the tile, its filling with zeros where they fail, and the
     sum of the products into a tile of partial results. A product of zero is zero only where the other factor is neither infinite nor NaN: of
     floats, all that is read of it is looked at before the loop, and a copy with the conditions (its names end in `g`, or as asked) runs where
@@ -41,10 +42,13 @@ def unguard(program: LoopProgram, loop: str, tile: str, ending: str = "g") -> Lo
     products = _Products(program, found, tile, step)
     free = products.without_conditions()
     if not is_float(products.other.dtype):
-        return replaced(program, found, *tidied((free,)))
+        return replaced(program, found, *tidied((free,))), Unguarded()
     names = Names.of(program)
-    before, finite = products.looked_at(names)
-    return replaced(program, found, *tidied((*before, If(finite, (free,), copied((found,), ending, names)))))
+    before, finite, total = products.looked_at(names)
+    copy, new = copied((found,), ending, names)
+    made = tidied((*before, If(finite, (free,), copy)))
+    after = replaced(program, found, *made)
+    return after, Unguarded(tuple([loop.name for loop in loops_in(tidied(before))]), total, loops_of(new, made), arrays_of(new.values(), after))
 
 
 class _Products:
@@ -151,16 +155,16 @@ class _Products:
             return node.map(go) if isinstance(node, For | If) else node
         return self.found.map(go)  # type: ignore[no-any-return]   # Node.map gives a node of its own class
 
-    def looked_at(self, names: Names) -> tuple[tuple[Stmt, ...], Expr]:
+    def looked_at(self, names: Names) -> tuple[tuple[Stmt, ...], Expr, str]:
         """Statements before the loop, and the condition that tells after them that the other factor is finite everywhere: x - x is zero for
-        every finite x, and NaN for the others, which stays in a sum."""
+        every finite x, and NaN for the others, which stays in a sum; and the name of that sum."""
         dtype = self.other.dtype
         total = Local(names.fresh(f"{self.other.buffer}_sum"), dtype, (), "register")
         cell = Aref(total.name, (), dtype)
         body: tuple[Stmt, ...] = (Incf(cell, Op("sub", (self.other, self.other))),)
         for loop in reversed(self.needed):
             body = (For(loop.name, loop.lo, loop.hi, loop.step, "serial", body),)
-        return (total, Setf(cell, number(0, dtype)), *copied(body, "_u", names)), Op("eq", (cell, number(0, dtype)))
+        return (total, Setf(cell, number(0, dtype)), *copied(body, "_u", names)[0]), Op("eq", (cell, number(0, dtype))), total.name
 
     def refuse(self, reason: str) -> Exception:
         return refusal("E529", self.step, reason)

@@ -4,6 +4,8 @@ from __future__ import annotations
 from ...core.expr import Const, index
 from ...core.naming import Names
 from ...loop.statements import LoopProgram, Stmt
+from ..made import Names as Loops
+from ..made import Unrolled, arrays_of, loops_of
 from ..names import copied, with_value
 from ..nests import find, refusal, replaced
 from ..tidy import tidied
@@ -13,7 +15,7 @@ MAX_STATEMENTS = 512             # that one step may write, and
 MAX_NODES = 65536                # statements and expressions: what verifies them takes seconds
 
 
-def unroll(program: LoopProgram, loop: str, how: str = "mark") -> LoopProgram:
+def unroll(program: LoopProgram, loop: str, how: str = "mark") -> tuple[LoopProgram, Unrolled]:
     """Mark a loop of constant extent for unrolling by the host compiler; with `full`, write its iterations out.
 
         (unroll i full)
@@ -28,7 +30,7 @@ def unroll(program: LoopProgram, loop: str, how: str = "mark") -> LoopProgram:
     if found.mark == "parallel":
         raise refusal("E512", step, "the loop is parallel", f"(split {loop} 4) and unroll the inner loop")
     if how == "mark":
-        return replaced(program, found, found.replace(mark="unroll"))
+        return replaced(program, found, found.replace(mark="unroll")), Unrolled()
     values = range(found.lo.value, found.hi.value, found.step.value)
     nodes = [node for stmt in found.body for node in stmt.walk()]
     statements = sum(isinstance(node, Stmt) for node in nodes)
@@ -36,9 +38,15 @@ def unroll(program: LoopProgram, loop: str, how: str = "mark") -> LoopProgram:
         raise refusal("E512", step, f"{len(values)} copies of its body are too much text", f"(split {loop} 8) and unroll the inner loop")
     names = Names.of(program)
     out: list[Stmt] = []
+    iterations: list[Loops] = []
+    new: list[str] = []
     for n, value in enumerate(values):
-        body = found.body if n == 0 else copied(found.body, f"_{n}", names)
-        out.extend(with_value(body, found, index(value)))
-    return replaced(program, found, *tidied(tuple(out)))
+        body, copies = (found.body, {}) if n == 0 else copied(found.body, f"_{n}", names)
+        body = tidied(with_value(body, found, index(value)))
+        out += body
+        iterations += [loops_of(copies, body)] if n else []
+        new += copies.values()
+    after = replaced(program, found, *out)
+    return after, Unrolled(tuple(iterations), arrays_of(new, after))
 
 

@@ -32,6 +32,7 @@ from ...loop.statements import (
     is_const,
 )
 from ..classify import fastest_axis
+from ..made import Vectorized
 from ..nests import context_at, find, locals_in, mentions, reads_memory, refusal, replaced, stride_in
 from ..shapes import is_inside, shapes
 from ..strides import apart, is_zero_without
@@ -41,7 +42,7 @@ MAX_LANES = 64
 STACK_BYTES = 16384
 
 
-def vectorize(program: LoopProgram, loop: str) -> LoopProgram:
+def vectorize(program: LoopProgram, loop: str) -> tuple[LoopProgram, Vectorized]:
     """A loop of 2, 4, 8 … iterations becomes operations on that many lanes: accesses that are contiguous in it become vectors, what does
     not depend on it is repeated, conditions become masks, and a sum into one place adds all lanes of a vector.
 
@@ -67,8 +68,9 @@ def vectorize(program: LoopProgram, loop: str) -> LoopProgram:
     if reason is not None and not is_reduction_over(program, loop):
         raise refusal("E513", step, reason)
     context = context_at(program, found)
-    body = _Widening(program, found, lanes, context.inside(found), step).list_of(found.body, None)
-    return replaced(program, found, *tidied(body))
+    widening = _Widening(program, found, lanes, context.inside(found), step)
+    body = tidied(widening.list_of(found.body, None))
+    return replaced(program, found, *body), Vectorized(tuple([local.name for local in locals_in(body) if local.name in widening.masks]))
 
 
 class _Widening:
@@ -78,6 +80,7 @@ class _Widening:
         self.var, self.lo, self.lanes, self.step, self.context = Var(loop.name, "i64"), loop.lo, lanes, step, context
         self.program, self.shapes, self.names = program, shapes(program), Names.of(program)
         self.wide: set[str] = set()                                   # locals that have one value for each lane
+        self.masks: list[str] = []                                    # those of them that are new
         self.written = writes(loop)
         self.stored = {s.ref for s in loop.unique() if isinstance(s, Setf | Incf)}
         self.registers = {n.name for n in locals_in(program) if n.space == "register"}
@@ -141,6 +144,7 @@ class _Widening:
         if reads_memory(cond):                                        # the arms may write what it reads
             name = self.names.fresh(f"{self.var.name}_mask")
             self.wide.add(name)
+            self.masks.append(name)
             before = Local(name, "bool", (index(self.lanes),), "register"), Setf(self.own(name, "bool"), cond)
             cond = self.own(name, "bool")
         then = self.list_of(stmt.then, both(mask, cond))

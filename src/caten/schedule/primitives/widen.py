@@ -6,12 +6,13 @@ from functools import partial
 from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.statements import LoopProgram
+from ..made import NOTHING, Nothing
 from ..nests import local_array, refusal
 
 SPACES = ("stack", "scratch", "shared")
 
 
-def widen(program: LoopProgram, tile: str, cells: int) -> LoopProgram:
+def widen(program: LoopProgram, tile: str, cells: int) -> tuple[LoopProgram, Nothing]:
     """Every row of a local array becomes longer by a number of cells that nobody uses: rows that are a power of two apart would fall into the
     same sets of the cache, and those of another length do not.
 
@@ -25,4 +26,4 @@ def widen(program: LoopProgram, tile: str, cells: int) -> LoopProgram:
     if cells < 1:
         raise refusal("E528", step, "it adds no cell")
     longer = found.replace(shape=(*found.shape[:-1], canonical(found.shape[-1] + cells)))
-    return substitute(program, {found: longer})  # type: ignore[no-any-return]   # of the same class
+    return substitute(program, {found: longer}), NOTHING
