@@ -35,6 +35,7 @@ from .options import Options
 from .runtime import cache, discover, records, trust
 from .runtime.protocol import Host, Runtime
 from .schedule import recipes, script
+from .schedule.log import Entry
 from .schedule.planning import Planning
 from .tensor import level as tensor_level
 from .tensor.lower import lower
@@ -242,18 +243,19 @@ def ignore(warning: Diagnostic) -> None:
     """Does nothing with a warning."""
 
 
-def advance(program: Program, to: str, options: Options, warn: records.Warn = ignore, due: list[Check] | None = None) -> Program:
+def advance(program: Program, to: str, options: Options, warn: records.Warn = ignore, due: list[Check] | None = None,
+            log: list[Entry] | None = None) -> Program:
     """Run the passes from the level a program is on to the level `to` (`op`, `tensor`, `loop`). `warn` hears of records that are not used.
     With `due` the last verification is not run but added there, unless every pass is verified; who runs it begins again without `due` where it
-    refuses, for the careful steps."""
+    refuses, for the careful steps. What is planned and tried is added to `log`."""
     with counted(Work(BUDGET)) as work:
-        made = _advanced(program, to, options, warn, due)
+        made = _advanced(program, to, options, warn, due, [] if log is None else log)
     if options.debug >= 1 and work.spent:
         print(f"caten: {program.name}: took {work.share:.2%} of the budget of a program", file=sys.stderr)
     return made
 
 
-def _advanced(program: Program, to: str, options: Options, warn: records.Warn, due: list[Check] | None) -> Program:
+def _advanced(program: Program, to: str, options: Options, warn: records.Warn, due: list[Check] | None, log: list[Entry]) -> Program:
     order, here = list(LEVELS), level_of(program)
     if order.index(here) > order.index(to):
         raise UsageError(Diagnostic("E924", f"{program.name} is already at the {here} level, which comes after the {to} level",
@@ -266,24 +268,22 @@ def _advanced(program: Program, to: str, options: Options, warn: records.Warn, d
             program = recalled(program, options, warn)
         since.append((step, program))
         with timed(f"{program.name}: {step.name}", options), _placed(options):
-            program = _taken(step, program, options, warn)
+            program = _taken(step, program, options, warn, log)
         if last and due is not None and not options.verify:
             due.append(counted(current())(partial(VERIFIERS[to], program)))
         elif options.verify or last:
-            program, since = _verified(program, since, options, warn), []
+            program, since = _verified(program, since, options, warn, log), []
         if options.debug >= 4 or (options.debug == 3 and (last or todo[n + 1].to != step.to)):
             print(f"; after {step.name}\n{escape_lines(show(program))}", file=sys.stderr)
     return program
 
 
-def _taken(step: Pass, program: Program, options: Options, warn: records.Warn) -> Program:
+def _taken(step: Pass, program: Program, options: Options, warn: records.Warn, log: list[Entry]) -> Program:
     """The program after a step. Where the step fails unexpectedly, what the plain one makes, and a warning."""
-    planning = Planning(tolerant=not _raises_faults(options))
+    planning = Planning(tolerant=not _raises_faults(options), log=log)
+    run = step.verified if options.verify and step.verified else step.run
     try:
-        if options.verify and step.verified:
-            made: Program = step.verified(program)
-        else:
-            made = step.run(program, **({"planning": planning} if step.run is recipes.schedule else {}))
+        made: Program = run(program, **({"planning": planning} if step.run is recipes.schedule else {}))
     except CatenError:
         raise
     except Exception as fault:
@@ -364,17 +364,18 @@ def unscheduled(program: Program, options: Options) -> LoopProgram:
     return program
 
 
-def _verified(program: Program, since: list[tuple[Pass, Program]], options: Options, warn: records.Warn) -> Program:
+def _verified(program: Program, since: list[tuple[Pass, Program]], options: Options, warn: records.Warn, log: list[Entry]) -> Program:
     """The program that these steps made, verified; where it is refused, what they make when the last one is careful, then the one before too,
     and so on; where that is refused as well, which is a fault of ours, what the plain ones make."""
     try:
         VERIFIERS[level_of(program)](program)
     except CatenError as refusal:
-        careful = None if options.verify else _made_with_care(since, options)
+        careful = None if options.verify else _made_with_care(since, options, log)
         if careful is None:
             careful = None if _raises_faults(options) else _made_plainly(since)
             if careful is None:
                 raise refusal
+            log.clear()
             warn(_fault(f"{program.name}: what was made of it could not be verified, and is left out", refusal, program, options))
         program = careful
     if options.verify and resolve(read(show(program))[0]) is not program:
@@ -382,14 +383,16 @@ def _verified(program: Program, since: list[tuple[Pass, Program]], options: Opti
     return program
 
 
-def _made_with_care(since: list[tuple[Pass, Program]], options: Options) -> Program | None:
-    """What the steps make when as many of the last ones as it takes are careful; None where all of them are not enough."""
+def _made_with_care(since: list[tuple[Pass, Program]], options: Options, log: list[Entry]) -> Program | None:
+    """What the steps make when as many of the last ones as it takes are careful; None where all of them are not enough. What they plan takes
+    the place of what `log` holds."""
     for first in reversed([at for at, (step, _) in enumerate(since) if step.careful]):
         program = since[first][1]
+        log.clear()
         try:
             for step, _ in since[first:]:
                 with timed(f"{program.name}: {step.name}, carefully", options):
-                    program = (step.careful or step.run)(program)
+                    program = (step.careful or step.run)(program, **({"planning": Planning(log=log)} if step.run is recipes.schedule else {}))
             VERIFIERS[level_of(program)](program)
         except CatenError:
             continue

@@ -100,6 +100,25 @@ def test_what_was_printed_is_replayed_as_it_is(caten: Any, folder: Path) -> None
     assert caten("render", "gemm.toml", "-s", "s.lisp").out == caten("render", "gemm.toml").out
 
 
+def test_explain_says_what_was_tried_and_why_it_was_not_taken(caten: Any) -> None:
+    plain, told = caten("schedule", "gemm.toml", "-march=x86-64-v3"), caten("schedule", "gemm.toml", "-march=x86-64-v3", "--explain")
+    lines = told.out.removeprefix(plain.out).splitlines()
+    assert told.out.startswith(plain.out)
+    assert all(line.startswith("; ") for line in lines)
+    assert lines[0] == "; the plan of the nest of 'i':"
+    assert ";     taken: the recipe 'one column' of narrow" in lines
+    assert ";       for calls with (= N 1) there is a copy of 'i': 'is'" in lines
+    assert any(line.startswith(";     not taken: (precompute A_tile), because precompute A_tile: ") for line in lines)
+    assert caten("render", "-", stdin=told.out).out == caten("render", "-", stdin=plain.out).out
+    assert caten("schedule", "gemm.toml", "-march=x86-64-v3", "--explain", "--verify").out == told.out
+
+
+def test_explain_where_nothing_was_planned(caten: Any, folder: Path) -> None:
+    (folder / "s.lisp").write_text("(schedule (split i 4))")
+    for words in (["-s", "s.lisp"], ["-O1"]):
+        assert caten("schedule", "axpy.toml", *words, "--explain").out.splitlines()[-1].startswith("; nothing was planned: ")
+
+
 def test_debug_goes_to_stderr(caten: Any) -> None:
     assert "ms" in caten("render", "axpy.toml", "--debug", "1").err
     quiet, loud = caten("render", "axpy.toml"), caten("render", "axpy.toml", "--debug", "4")

@@ -1,0 +1,74 @@
+"""What was tried, as data: recipes and steps in order, why some were not taken, and the copies that are in the program."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from schedule_nets import program
+
+from caten import pipeline
+from caten.core.program import Schedule
+from caten.core.text import flat
+from caten.frontend.spec import read_file
+from caten.loop.work import OutOfBudget
+from caten.options import Options
+from caten.schedule import recipes
+from caten.schedule.draft import Draft, NotApplicable
+from caten.schedule.log import Copied, Planned, Tried, explained
+
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+NEST = "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref X i j) (aref A i j))))"
+
+
+def in_a_copy(draft: Draft) -> None:
+    draft.special("i", ("<", "N", "8"))
+    draft.tries(("parallel", "is"))
+
+
+def in_vain(draft: Draft) -> None:
+    in_a_copy(draft)
+    raise NotApplicable("the copy does not pay")
+
+
+def of_no_tile(draft: Draft) -> None:
+    draft.split("i", 0)
+
+
+def test_what_was_tried_is_kept_in_order_with_the_reasons() -> None:
+    draft = Draft(program(NEST))
+    assert draft.attempts(in_a_copy)
+    assert not draft.attempts(of_no_tile)
+    assert draft.log == [
+        Tried("the recipe 'in a copy' of test_schedule_log", 0), Copied("i", "is", "(< N 8)", 1), Tried("(parallel is)", 1),
+        Tried("the recipe 'of no tile' of test_schedule_log", 0, "split i: a tile has at least one iteration, not 0")]
+    assert list(explained(draft.log))[1] == "    for calls with (< N 8) there is a copy of 'i': 'is'"
+
+
+def test_a_copy_that_was_given_up_is_none() -> None:
+    draft = Draft(program(NEST))
+    assert not draft.attempts(in_vain)
+    assert draft.log == [Tried("the recipe 'in vain' of test_schedule_log", 0, "the copy does not pay"), Tried("(parallel is)", 1)]
+
+
+def test_what_the_budget_ended_was_not_taken() -> None:
+    def endless(draft: Draft) -> None:
+        in_a_copy(draft)
+        raise OutOfBudget
+    draft = Draft(program(NEST))
+    with pytest.raises(OutOfBudget):
+        draft.attempts(endless)
+    assert draft.log[0] == Tried("the recipe 'endless' of test_schedule_log", 0, "the work that a program may take is spent")
+    assert not any(isinstance(entry, Copied) for entry in draft.log)
+
+
+@pytest.mark.parametrize("name", ["gemm", "sum_columns", "softmax", "transpose"])
+def test_the_copies_of_the_log_are_those_of_the_program(name: str) -> None:
+    own = Options(config=(("MARCH", "x86_64_v3"),))
+    (op,) = pipeline.load_programs(read_file(str(SAMPLES / f"{name}.toml")), own)
+    draft = recipes.drafted(pipeline.unscheduled(op, own))
+    copies = [entry for entry in draft.log if isinstance(entry, Copied)]
+    fact = draft.program.first(Schedule)
+    assert fact is not None
+    assert [(entry.loop, entry.cond) for entry in copies] == [(step[1], flat(step[2])) for step in fact.steps if step[0] == "specialize"] != []
+    assert isinstance(draft.log[0], Planned)
+    assert len(list(explained(draft.log))) == len(draft.log)
