@@ -15,7 +15,7 @@ from ..build import Built
 from ..core.formula import evaluate
 from ..core.program import Case
 from ..core.small_sizes import small_sizes
-from ..errors import CatenError, Diagnostic, NothingMatched, UsageError, did_you_mean
+from ..errors import CatenError, Diagnostic, NothingMatched, ToolError, UsageError, did_you_mean
 from ..frontend.op import OpProgram
 from ..loop.statements import LoopProgram
 from ..options import Options
@@ -27,6 +27,7 @@ from .outcomes import Report, outputs_compared, verdict
 from .reference import TIMEOUT, caller, expected_of, numbers_of, outputs_of
 from .settings import match_settings, read_setting
 
+OUTSIDE = "E485"                       # an access outside its array, where bounds checks were left out
 TIMING = 0.3                           # seconds spent on repeated calls
 
 
@@ -40,10 +41,14 @@ def silent(done: int, of: int, name: str) -> None:
     """Shows no progress."""
 
 
+def unheard(report: Report) -> None:
+    """Does nothing with a report."""
+
+
 def run_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names: tuple[str, ...] = (),
-              progress: Callable[[int, int, str], None] = silent) -> list[Report]:
+              progress: Callable[[int, int, str], None] = silent, ended: Callable[[Report], None] = unheard) -> list[Report]:
     """`caten test`: the cases of every operator's own [test]; one of small sizes where it has none. `progress(done, of, name)` is called before
-    each case."""
+    each case, `ended` after it."""
     reports: list[Report] = []
     todo: list[partial[Report]] = []
     known = [c.name for op in built.ops for c in op.all(Case)]
@@ -58,6 +63,7 @@ def run_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names:
     for n, run in enumerate(todo):
         progress(n, len(todo), run.args[1].name)
         reports.append(run())
+        ended(reports[-1])
     if not reports:
         raise NothingMatched(Diagnostic("E835", "no test case matched", hint=f"the cases are {', '.join(known) or 'none'}"))
     return reports
@@ -69,7 +75,7 @@ def _at_default_sizes(built: Built, op: OpProgram, program: LoopProgram, options
     try:
         sizes = small_sizes(described)
     except CatenError as problem:
-        return Report(op.name, "default sizes", {}, "failed", problem.diagnostics[0].message, diagnostics=problem.diagnostics)
+        return Report(op.name, "default sizes", {}, "failed", "", note=problem.diagnostics[0].message, diagnostics=problem.diagnostics)
     return _run(built, op, program, "default sizes", sizes, options, timed=False)
 
 
@@ -85,25 +91,47 @@ def case_values(op: OpProgram, case: Case) -> dict[str, int | float]:
 def _run(built: Built, op: OpProgram, program: LoopProgram, name: str, values: Mapping[str, int | float], options: Options, timed: bool,
          case: Case | None = None) -> Report:
     given, expected = arrays_of(op, case, {n: int(values[n]) for n in op.sizes})
-    arguments = data.arguments(op, values, options.seed, given)
+    want_error = case is not None and case.expect.startswith("{")
+    try:
+        arguments = data.arguments(op, values, options.seed, given)
+    except CatenError as refusal:                         # sizes that no array can have
+        if refusal.diagnostics[0].code != "E711":
+            raise
+        report = Report(op.name, name, dict(values), "failed", "", note=refusal.diagnostics[0].message, diagnostics=refusal.diagnostics)
+        outcome = isolate.Outcome("error", diagnostics=refusal.diagnostics)
+        return _expected_failure(replace(report, diagnostics=()), outcome, json.loads(case.expect)["error"]) if want_error and case else report
     shown = {k: v.item() if isinstance(v, np.generic) else v for k, v in arguments.items() if not isinstance(v, np.ndarray)}
     report = Report(op.name, name, shown, "ok", "")
-    want_error = case is not None and case.expect.startswith("{")
     outcome = isolate.run(lambda: _kernel(built, op, arguments, timed), TIMEOUT)
     if want_error:
         return _expected_failure(report, outcome, json.loads(case.expect)["error"] if case else "")
+    if outcome.kind is ToolError:                         # such as a tool that runs the product, which is missing
+        raise outcome.error()
     if outcome.status != "ok":
         text = outcome.diagnostics[0].message if outcome.diagnostics else outcome.signal
         code = outcome.diagnostics[0].code if outcome.diagnostics else ""
+        if code == OUTSIDE:
+            return _outside(report, outcome.diagnostics[0])
         status = "crash" if code == "E715" else "failed" if outcome.status == "error" and code.startswith("E7") else outcome.status
         return replace(report, status=status, note=text, diagnostics=outcome.diagnostics)
-    reference = expected_of(op, arguments, options, expected)
+    try:
+        reference = expected_of(op, arguments, options, expected)
+    except CatenError as refusal:
+        if refusal.diagnostics[0].code != OUTSIDE:
+            raise
+        return _outside(report, refusal.diagnostics[0])
     outputs = outputs_compared(op, outcome.arrays, reference)
     status, note, diagnostics = verdict(op, case, outputs)
     sizes = {n: int(arguments[n]) for n in op.sizes}
     return replace(report, status=status, note=note, diagnostics=diagnostics, reference=reference.what, outputs=outputs,
                    seconds=outcome.facts.get("seconds"), bytes=int(evaluate(work.bytes_moved(op), sizes)),
                    flops=int(evaluate(work.flops(op), numbers_of(op, arguments) | sizes)))
+
+
+def _outside(report: Report, found: Diagnostic) -> Report:
+    """The report of a run that left an array."""
+    found = replace(found, hint="without -fno-bounds-check the call is refused; give sizes or an input that fit")
+    return replace(report, status="failed", note=found.message, diagnostics=(found,))
 
 
 def _expected_failure(report: Report, outcome: isolate.Outcome, wanted: str) -> Report:
