@@ -115,6 +115,37 @@ def test_bounds_as_large_as_the_values_are_said_to_show_little() -> None:
     assert len(run(built()).lines()) == 2                 # the second is the time
 
 
+LATE = """
+[composite]
+name = "Late"
+inputs = ["x{float}[N]", "s{int}[]", "t{float}[]"]
+outputs = ["y{float}[N]"]
+[implementation]
+code = "(dotimes (i N) (setf (aref y i) 0)) BODY"
+[test]
+code = "lambda x, s, t: 0 * x"
+"""
+
+
+@pytest.mark.parametrize(("body", "reached"), [
+    ("(loop (i 50 N) (setf (aref y i) (aref x i)))", True), ("(dotimes (i (floordiv N 20)) (incf (aref y i) (aref x i)))", True),
+    ("(loop (i 0 (min s N)) (setf (aref y i) (aref x i)))", True), ("(dotimes (i N) (when (> t 100) (setf (aref y i) (aref x i))))", False)])
+def test_default_sizes_reach_every_statement(body: str, reached: bool) -> None:
+    """The test code is wrong wherever the second statement is run; where it never is, the report says so."""
+    (report,) = runner.run_cases(build([SpecText("late.toml", LATE.replace("BODY", body), "toml")], OPTIONS), OPTIONS)
+    assert report.status == ("wrong" if reached else "ok")
+    assert report.unreached == (() if reached else ("y in line 7",))
+    assert any("never stored to: y in line 7" in line for line in report.lines()) is not reached
+
+
+def test_integers_beyond_int64_stay_integers() -> None:
+    spec = (SPEC.replace("x{float}[N]", "x{uint64}[N]").replace("y{float}[R]", "y{uint64}[R]").replace("(* 2.0 (aref x (aref ix i)))", "(aref x (aref ix i))")
+            .replace("REFERENCE", "lambda x, ix: x[ix]"))
+    case = "[[test.case]]\nsizes = { N = 2, R = 2 }\ninput = { x = [18446744073709551614, 9007199254740993], ix = [1, 0] }\n"
+    (report,) = runner.run_cases(build([SpecText("scale.toml", spec + case, "toml")], OPTIONS), OPTIONS)
+    assert report.passed, report
+
+
 def test_cases_files_tags_and_expected_failures(tmp_path: Path) -> None:
     x, k = np.array([1.0, 2.0, 3.0], np.float32), np.array([2, 0], np.int32)
     np.savez(tmp_path / "in.npz", x=x, ix=k)

@@ -7,27 +7,31 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from ..build import Built
 from ..core.formula import evaluate
-from ..core.program import Case
+from ..core.program import At, Case, Scalar
 from ..core.small_sizes import small_sizes
+from ..core.text import flat, form_of
 from ..errors import CatenError, Diagnostic, NothingMatched, ToolError, UsageError, did_you_mean
 from ..frontend.op import OpProgram
-from ..loop.statements import LoopProgram
+from ..loop.statements import Aref, LoopProgram, Stmt
 from ..options import Options
 from ..runtime import work
 from ..runtime.manifest import operators
 from . import data, isolate
 from .given import arrays_of
 from .outcomes import Report, outputs_compared, verdict
-from .reference import TIMEOUT, caller, expected_of, numbers_of, outputs_of
+from .reference import TIMEOUT, caller, expected_of, never_stored, numbers_of, outputs_of
 from .settings import match_settings, read_setting
 
 OUTSIDE = "E485"                       # an access outside its array, where bounds checks were left out
+LEAST, SCALARS = (0, 20, 60), 4        # default sizes: the least that are tried, and how many draws of scalars at each
+MOST_STEPS = 200_000                   # operations of a nest that is interpreted to see what it runs
 TIMING = 0.3                           # seconds spent on repeated calls
 
 
@@ -73,10 +77,39 @@ def _at_default_sizes(built: Built, op: OpProgram, program: LoopProgram, options
     """A spec without cases, at small sizes; failed where there are none that fit it."""
     described = next(m for m in operators(built.manifest) if m["op"] == op.name)
     try:
-        sizes = small_sizes(described)
+        values, never = _reaching(op, described, options)
     except CatenError as problem:
         return Report(op.name, "default sizes", {}, "failed", "", note=problem.diagnostics[0].message, diagnostics=problem.diagnostics)
-    return _run(built, op, program, "default sizes", sizes, options, timed=False)
+    report = _run(built, op, program, "default sizes", values, options, timed=False)
+    return replace(report, unreached=tuple([_place(op, stmt) for stmt in never]))
+
+
+def _reaching(op: OpProgram, described: Mapping[str, Any], options: Options) -> tuple[dict[str, int | float], list[Stmt]]:
+    """Small sizes, and scalars, at which every statement that stores something is run, if some are found; and the statements that are not."""
+    best: tuple[dict[str, int | float], list[Stmt]] | None = None
+    for least, shift in product(LEAST, range(SCALARS)):
+        values: dict[str, int | float] = dict(small_sizes(described, least))
+        drawn = data.arguments(op, values, options.seed + shift)
+        if shift:
+            values |= {s.name: drawn[s.name].item() for s in op.all(Scalar)}
+        steps = evaluate(work.flops(op), numbers_of(op, drawn) | {n: int(drawn[n]) for n in op.sizes})
+        if best is not None and steps > MOST_STEPS:
+            break
+        never = never_stored(op, data.arguments(op, values, options.seed)) if steps <= MOST_STEPS else []
+        if best is None or len(never) < len(best[1]):
+            best = values, never
+        if not never:
+            break
+    assert best is not None
+    return best
+
+
+def _place(op: OpProgram, stmt: Stmt) -> str:
+    """Where a statement was written, for a person."""
+    place = stmt.children[0]
+    assert isinstance(place, Aref)
+    at = next((a for a in op.all(At) if a.what == flat(form_of(place))), None)
+    return f"{place.buffer} in line {at.line}" if at is not None else place.buffer
 
 
 def case_values(op: OpProgram, case: Case) -> dict[str, int | float]:
