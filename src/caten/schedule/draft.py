@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 
 from ..core.expr import Var
 from ..errors import CatenError, error
@@ -27,6 +28,12 @@ class Draft:
         self.choices, self.likely = choices, dict(likely or {})
         self.planning = planning or Planning()
         self.asked: dict[str, int] = {}                  # the holes that recipes asked for, with their defaults
+
+    def on(self, program: LoopProgram) -> Draft:
+        """The same draft of another program: what it asks for, and what it meets, is heard here."""
+        other = copy(self)
+        other.program = program
+        return other
 
     def choice(self, hole: str, default: int) -> int:
         """The value of a hole, one of `choices.HOLES`."""
