@@ -21,6 +21,8 @@ HOLES: dict[str, tuple[int, ...]] = {
     "gemm.steps": (1, 8, 32),                                # of an inner sum, written out
     "convolution.width": (4, 8, 16),                         # places of a line in a tile; the lines are what is left of the tile
     "convolution.share": (1, 2, 4),                          # how much less is summed at once than in a plain product
+    "dots.columns": (4, 12, 24, 40, 64),                     # up to which products are summed along vectors
+    "dots.rows": (2, 4, 6, 8),                               # of a tile of such sums
     "narrow.rows": (1, 2, 3, 5, 9),                          # rows from which on packing the right operand pays
     "narrow.streams": (4, 8, 16),                            # rows of the right operand that are read side by side
     "narrow.block": (256, 512, 1024, 4096, 8192),            # columns that one thread sweeps

@@ -1,0 +1,77 @@
+"""The recipe for products of few columns: every element of the result a dot product, whose lanes lie along the sum.
+
+A tile of a few rows and columns is summed in registers, a vector for each of its elements, so that what is loaded is used several times; the lanes
+of each are added up at the end. Both operands are read along the sum: the right one, where it does not lie like that, is turned first, which is
+little, as it has few columns. A tile of the result itself (`gemm`) would leave most of its vectors empty.
+"""
+from __future__ import annotations
+
+from ..core.dtypes import is_float
+from ..core.expr import Const, Var
+from ..core.program import Machine
+from .classify import Chain, Contraction, contiguous_loop
+from .draft import Draft, NotApplicable
+from .streams import masks_are_cheap
+
+COLUMNS = 4                     # of a tile; what is left of them in twos, then one by one
+FEW = 40                        # columns up to which dot products pay
+SHORT = 192                     # sums that are shorter pay for their last additions only up to
+VERY_FEW = 16                   # so many columns
+
+
+def dot_products(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
+    """A copy of the nest for calls with few columns, scheduled."""
+    loops = {loop.name: loop for loop in chain.loops}
+    columns, summed = loops[c.columns[-1]], loops[c.sums[-1]]
+    if not all(loop.lo == Const(0, "i64") and isinstance(loop.hi, Var) for loop in (columns, summed)):
+        raise NotApplicable("the ends of the columns and of the sum are no sizes")
+    if contiguous_loop(draft.program, c.left, chain.names) != summed.name:
+        raise NotApplicable(f"{c.left} does not lie along the sum")
+    n, depth = str(columns.hi), str(summed.hi)
+    few = draft.choice("dots.columns", FEW)
+    cond = ("or", ("<=", n, str(min(few, VERY_FEW))), ("and", ("<=", n, str(few)), ("<=", str(SHORT), depth)))
+    copies = draft.special_nest(chain.names, cond, "c")
+    i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
+    if tuple(copies.values()) != (i, j, k):
+        draft.take("reorder", i, j, k)
+    if contiguous_loop(draft.program, c.right, chain.names) != summed.name:
+        draft.stage(i, c.right.buffer, "read", "scratch", j, k)
+    rows = draft.split(i, draft.choice("dots.rows", 6 if machine.registers >= 32 else 2))
+    if threads:
+        draft.thread(rows.outer)
+    draft.take("reorder", j, rows.inner)
+    _columns(draft, c, (rows.inner,), j, k, machine, lanes)
+    if rows.tail:
+        _columns(draft, c, (), rows.copies[j], rows.copies[k], machine, lanes)
+
+
+def _columns(draft: Draft, c: Contraction, rows: tuple[str, ...], j: str, k: str, machine: Machine, lanes: int) -> None:
+    """All columns of a tile's rows, or of a single one."""
+    for count in (COLUMNS, COLUMNS // 2):
+        made = draft.split(j, count)
+        draft.take("reorder", k, *rows, made.inner)
+        _sums(draft, c, (*rows, made.inner), k, machine, lanes)
+        if not made.tail:
+            return
+        j, k, rows = made.tail, made.copies[k], tuple([made.copies[name] for name in rows])
+    if rows:
+        draft.take("reorder", k, *rows)
+    _sums(draft, c, rows, k, machine, lanes)
+
+
+def _sums(draft: Draft, c: Contraction, cells: tuple[str, ...], k: str, machine: Machine, lanes: int) -> None:
+    """The sums of a tile, a vector for each."""
+    made = draft.split(k, lanes)
+    tile = draft.stage(made.outer, c.out.buffer, "partial", "register", *cells, made.inner)
+    for lane in (made.inner, *tile.over(made.inner)):
+        draft.take("vectorize", lane)
+    for cell in cells:
+        for loop in (cell, *tile.over(cell)):
+            draft.take("unroll", loop)
+    if machine.has_fma and is_float(c.out.dtype):
+        draft.take("contract", made.outer)
+    if made.tail and masks_are_cheap(draft.program):
+        _, lane = draft.pair(made.tail, lanes, "pad")
+        draft.take("vectorize", lane)
+        for cell in cells:
+            draft.take("unroll", made.copies[cell])
