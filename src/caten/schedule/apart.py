@@ -1,17 +1,17 @@
 """One nest of a program, by itself: what a step costs grows with the nest then, not with the whole program.
 
-The nest keeps what comes before it in its kernel but other nests: names, arrays, checks that hold from there on. The names of everything else stay
-taken, so that the steps mean the same in the whole program.
+The nest keeps the conditions that it is under, and what comes before it but other nests: names, arrays, checks that hold from there on. The names of
+everything else stay taken, so that the steps mean the same in the whole program.
 """
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from ..core.naming import declared_names
 from ..core.program import At, Case, Check, Doc, Reference, Schedule, Signature, Source, Taken
 from ..frozen import frozen
 from ..loop.effects import reads, writes
-from ..loop.statements import For, Kernel, LoopProgram, Stmt
+from ..loop.statements import If, Kernel, LoopProgram, Stmt
 from .nests import loops_in
 from .script import is_applied, recorded
 
@@ -19,52 +19,107 @@ UNASKED = At | Check | Case | Doc | Signature | Source | Reference      # which 
 
 
 @frozen
+class Place:
+    """A list of statements on the way to the nest. The one at `last` is the nest, or the condition that it is under, in the arm `arm`; those from
+    `first` on belong to it; `kept` is what stays of those before."""
+
+    stmts: tuple[Stmt, ...]
+    first: int
+    last: int
+    arm: str
+    kept: tuple[Stmt, ...]
+
+    def focused(self, inner: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """The list with nothing in it but the way to the nest."""
+        stmt, own = self.stmts[self.last], (*self.kept, *self.stmts[self.first:self.last])
+        if not isinstance(stmt, If):
+            return (*own, stmt)
+        return (*own, If(stmt.cond, tuple(inner), ()) if self.arm == "then" else If(stmt.cond, (), tuple(inner)))
+
+    def within(self, made: Sequence[Stmt]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:
+        """What became of a focused list: the statements that are not the condition, and the arm of that; None where it is another list by now."""
+        stmt, rest = self.stmts[self.last], tuple(made[len(self.kept):])
+        if tuple(made[:len(self.kept)]) != self.kept:
+            return None
+        if not isinstance(stmt, If):
+            return rest, ()
+        match rest:
+            case (*own, If(cond=cond) as only) if cond is stmt.cond:
+                return tuple(own), only.then if self.arm == "then" else only.otherwise
+        return None
+
+    def back(self, own: Sequence[Stmt], inner: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """The list with what became of it."""
+        stmt = self.stmts[self.last]
+        put = (stmt.replace(**{self.arm: tuple(inner)}),) if isinstance(stmt, If) else ()
+        return (*self.stmts[:self.first], *own, *put, *self.stmts[self.last + 1:])
+
+
+@frozen
 class Apart:
-    """A program of some of the statements of one kernel of another one, `first` to `last`, after `before` of those above them."""
+    """A program of one nest of another one, and the way to it, from the outermost list of statements."""
 
     program: LoopProgram
     whole: LoopProgram
     kernel: Kernel
-    before: int
-    first: int
-    last: int
+    way: tuple[Place, ...]
 
-    def back(self, made: LoopProgram) -> LoopProgram:
-        """The whole program with these statements as they are `made`, and the steps that made them recorded."""
+    def back(self, made: LoopProgram) -> LoopProgram | None:
+        """The whole program with the nest as it is `made`, and the steps that made it recorded; None where it cannot be told from the way to it."""
         (kernel,) = made.kernels
-        body = self.kernel.body
-        new = self.kernel.replace(body=(*body[:self.first], *kernel.body[self.before:], *body[self.last + 1:]))
-        program = self.whole.replace(clauses=tuple([new if c is self.kernel else c for c in self.whole.clauses]))
+        new: tuple[Stmt, ...] = kernel.body
+        found: list[tuple[Stmt, ...]] = []
+        for place in self.way:
+            parts = place.within(new)
+            if parts is None:
+                return None
+            own, new = parts
+            found.append(own)
+        for place, own in zip(reversed(self.way), reversed(found), strict=True):
+            new = place.back(own, new)
+        body = self.kernel.replace(body=new)
+        program = self.whole.replace(clauses=tuple([body if c is self.kernel else c for c in self.whole.clauses]))
         fact = made.first(Schedule)
         return recorded(program, fact.steps[:-1]) if fact is not None and is_applied(fact) else program
 
 
-def apart(program: LoopProgram, name: str, others: Collection[str]) -> Apart | None:
-    """The top-level statement that holds the loop `name`, with those from the first of the loops `others` on that it stores to as well. None where it
-    is all there is, and where what is known before it hangs on what another nest does."""
+def apart(program: LoopProgram, name: str, others: Collection[str] = ()) -> Apart | None:
+    """The nest that holds the loop `name`, with those before it, from the first of the loops `others` on that it stores to as well. None where it is
+    all there is, and where what is known before it hangs on what another nest does."""
     for kernel in program.kernels:
-        at = next((n for n, stmt in enumerate(kernel.body) if any(loop.name == name for loop in loops_in(stmt))), None)
-        if at is not None:
-            stored = writes(kernel.body[at])
-            begun = [n for n, stmt in enumerate(kernel.body[:at]) if isinstance(stmt, For) and stmt.name in others and writes(stmt) & stored]
-            first = min(begun, default=at)
-            return _apart(program, kernel, first, at)
+        way = _way(kernel.body, name, others)
+        if way:
+            return _apart(program, kernel, way)
     return None
 
 
-def _apart(program: LoopProgram, kernel: Kernel, first: int, last: int) -> Apart | None:
-    before = [stmt for stmt in kernel.body[:first] if not loops_in(stmt)]
-    left = [stmt for n, stmt in enumerate(kernel.body) if loops_in(stmt) and not first <= n <= last]
+def _apart(program: LoopProgram, kernel: Kernel, way: tuple[Place, ...]) -> Apart | None:
+    left = [stmt for place in way for stmt in place.stmts[:place.first] if loops_in(stmt)]
     changed = frozenset().union(*[writes(stmt) for stmt in left])
-    if not left or any((reads(stmt) | writes(stmt)) & changed for stmt in before):
+    known = frozenset().union(*[reads(stmt) | writes(stmt) for place in way for stmt in place.kept],
+                              *[reads(stmt.cond) for place in way if isinstance(stmt := place.stmts[place.last], If)])
+    body: tuple[Stmt, ...] = ()
+    for place in reversed(way):
+        body = place.focused(body)
+    if known & changed or (len(program.kernels) == 1 and loops_in(body) == loops_in(kernel)):
         return None
-    part = kernel.replace(body=(*before, *kernel.body[first:last + 1]))
-    clauses = [part if c is kernel else c for c in program.clauses if c is kernel or not isinstance(c, Kernel | Schedule | UNASKED)]
-    elsewhere = [*left, *[k for k in program.kernels if k is not kernel], *_checks(kernel.body[last + 1:])]
-    taken = Taken(tuple(sorted(frozenset().union(*[declared_names(n) for n in elsewhere]))))
-    return Apart(LoopProgram(program.name, (*clauses, taken)), program, kernel, len(before), first, last)
+    part = kernel.replace(body=body)
+    taken = Taken(tuple(sorted(declared_names(program) - declared_names(part))))
+    clauses = [part if c is kernel else c for c in program.clauses if c is kernel or not isinstance(c, Kernel | Schedule | Taken | UNASKED)]
+    return Apart(LoopProgram(program.name, (*clauses, taken)), program, kernel, way)
 
 
-def _checks(stmts: tuple[Stmt, ...]) -> list[Stmt]:
-    """Those of the statements that are no nests."""
-    return [stmt for stmt in stmts if not loops_in(stmt)]
+def _way(stmts: tuple[Stmt, ...], name: str, others: Collection[str]) -> tuple[Place, ...]:
+    """From this list to the outermost loop around `name`; empty where that is not there."""
+    at = next((n for n, stmt in enumerate(stmts) if any(loop.name == name for loop in loops_in(stmt))), None)
+    if at is None:
+        return ()
+    stmt = stmts[at]
+    stored = writes(stmt)
+    begun = [n for n, other in enumerate(stmts[:at]) if stored & writes(other) and any(loop.name in others for loop in loops_in(other))]
+    first = min(begun, default=at)
+    kept = tuple([other for other in stmts[:first] if not loops_in(other)])
+    if not isinstance(stmt, If):
+        return (Place(stmts, first, at, "", kept),)
+    arm = "then" if any(loop.name == name for loop in loops_in(stmt.then)) else "otherwise"
+    return (Place(stmts, first, at, arm, kept), *_way(getattr(stmt, arm), name, others))

@@ -32,9 +32,16 @@ def dot_products(draft: Draft, c: Contraction, chain: Chain, machine: Machine, l
     cond = ("or", ("<=", n, str(min(few, VERY_FEW))), ("and", ("<=", n, str(few)), ("<=", str(SHORT), depth)))
     copies = draft.special_nest(chain.names, cond, "c")
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
-    if tuple(copies.values()) != (i, j, k):
+    with draft.focused(i):
+        _tiled(draft, c, (i, j, k), tuple(copies.values()), machine, lanes, threads)
+
+
+def _tiled(draft: Draft, c: Contraction, loops: tuple[str, str, str], before: tuple[str, ...], machine: Machine, lanes: int, threads: bool) -> None:
+    """The nest in tiles of rows and columns; `before`: the order of its loops until now."""
+    i, j, k = loops
+    if before != loops:
         draft.take("reorder", i, j, k)
-    if contiguous_loop(draft.program, c.right, chain.names) != summed.name:
+    if contiguous_loop(draft.program, c.right, loops) != k:
         draft.stage(i, c.right.buffer, "read", "scratch", j, k)
     rows = draft.split(i, draft.choice("dots.rows", 6 if machine.registers >= 32 else 2))
     if threads:

@@ -1,7 +1,8 @@
 """A schedule while it is being written: the program so far, the steps that led to it, what each step made, and what was tried."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from ..loop import work
 from ..loop.level import verify as verify_program
 from ..loop.statements import For, LoopProgram
 from . import script
+from .apart import apart
 from .choices import DEFAULTS, HOLES, Choices
 from .log import Copied, Entry, Planned, Tried
 from .made import Fused, Made, Specialized, Split, Staged
@@ -42,6 +44,7 @@ class Draft:
         self.planning = planning or Planning()
         self.asked: dict[str, int] = {}                  # the holes that recipes asked for, with their defaults
         self.depth = 0                                   # of what is being tried
+        self.begun: Collection[str] = ()                 # loops of nests that do nothing but set what products are added to later
 
     @property
     def log(self) -> list[Entry]:
@@ -106,6 +109,25 @@ class Draft:
         if missing := [name for name in names if name not in copies]:
             raise NotApplicable(f"the copy of '{names[0]}' has nothing to do in '{missing[0]}'")
         return {name: copies[name] for name in names}
+
+    @contextmanager
+    def focused(self, loop: str) -> Iterator[None]:
+        """Work on the nest of a loop by itself: each step then costs what that nest is large."""
+        part = apart(self.program, loop, self.begun)
+        if part is None:
+            yield
+            return
+        self.program = part.program
+        try:
+            yield
+        except BaseException:
+            self.program = part.whole
+            raise
+        whole = part.back(self.program)
+        self.program = part.whole
+        if whole is None:
+            raise NotApplicable(f"the nest of '{loop}' is no longer where it was")
+        self.program = whole
 
     # attempts --------------------------------------------------------------------------------------------------------------------------------
     def tries(self, *steps: tuple[object, ...]) -> bool:

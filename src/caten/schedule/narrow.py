@@ -65,18 +65,19 @@ def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int
     """Every row of the left operand with the column, which is laid out in a row."""
     copies = draft.special_nest(chain.names, ("=", size, "1"))
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
-    order = tuple([n for n in copies.values() if n != j])
-    if tuple(copies.values()) != (*order, j):
-        draft.take("reorder", *order, j)
-    draft.take("unroll", j, "full")
-    if order != (i, k):
-        draft.take("reorder", i, k)
-    draft.take("stage", i, c.right.buffer, "read", "scratch", k)
-    inner = chain_of(draft.loop(i))
-    total = reduction(inner)
-    if total is None or not along_memory(draft.program, inner, total):
-        raise NotApplicable(f"'{i}' does not sum along memory")
-    sums_along(draft, inner, total, lanes, threads, SUMS_AT_ONCE, masks=False)
+    with draft.focused(i):
+        order = tuple([n for n in copies.values() if n != j])
+        if tuple(copies.values()) != (*order, j):
+            draft.take("reorder", *order, j)
+        draft.take("unroll", j, "full")
+        if order != (i, k):
+            draft.take("reorder", i, k)
+        draft.take("stage", i, c.right.buffer, "read", "scratch", k)
+        inner = chain_of(draft.loop(i))
+        total = reduction(inner)
+        if total is None or not along_memory(draft.program, inner, total):
+            raise NotApplicable(f"'{i}' does not sum along memory")
+        sums_along(draft, inner, total, lanes, threads, SUMS_AT_ONCE, masks=False)
 
 
 def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, depth: str | None, machine: Machine, lanes: int, threads: bool) -> None:
@@ -87,23 +88,24 @@ def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, depth: str |
         swept = ("or", swept, ("<", depth, "2"))
     copies = draft.special_nest(chain.names, swept, "r")
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
-    if tuple(copies.values()) != (i, j, k):
-        draft.take("reorder", i, j, k)
-    held = 1 << (machine.cache_bytes[0] // DTYPES[c.out.dtype].bytes).bit_length() - 1
-    block, j = draft.pair(j, draft.choice("narrow.block", BLOCK if machine.threads else held), "min")
-    draft.take("reorder", k, j)
-    if threads:
-        draft.thread_two(i, block)
-    ki = draft.split(k, draft.choice("narrow.streams", ROWS_AT_ONCE)).inner
-    draft.take("reorder", j, ki)
-    ji = draft.split(j, draft.choice("narrow.vectors", VECTORS) * lanes).inner
-    draft.take("reorder", ki, ji)
-    group, lane = draft.halves(ji, lanes)
-    made = draft.stage(ki, c.out.buffer, "accumulate", "register", group, lane)
-    for name in (lane, *made.over(lane)):
-        draft.take("vectorize", name)
-    for name in (group, *made.over(group)):
-        draft.take("unroll", name)
-    if machine.has_fma and is_float(c.out.dtype):
-        draft.take("contract", ki)
-    draft.take("unroll", ki)
+    with draft.focused(i):
+        if tuple(copies.values()) != (i, j, k):
+            draft.take("reorder", i, j, k)
+        held = 1 << (machine.cache_bytes[0] // DTYPES[c.out.dtype].bytes).bit_length() - 1
+        block, j = draft.pair(j, draft.choice("narrow.block", BLOCK if machine.threads else held), "min")
+        draft.take("reorder", k, j)
+        if threads:
+            draft.thread_two(i, block)
+        ki = draft.split(k, draft.choice("narrow.streams", ROWS_AT_ONCE)).inner
+        draft.take("reorder", j, ki)
+        ji = draft.split(j, draft.choice("narrow.vectors", VECTORS) * lanes).inner
+        draft.take("reorder", ki, ji)
+        group, lane = draft.halves(ji, lanes)
+        made = draft.stage(ki, c.out.buffer, "accumulate", "register", group, lane)
+        for name in (lane, *made.over(lane)):
+            draft.take("vectorize", name)
+        for name in (group, *made.over(group)):
+            draft.take("unroll", name)
+        if machine.has_fma and is_float(c.out.dtype):
+            draft.take("contract", ki)
+        draft.take("unroll", ki)

@@ -4,7 +4,7 @@ A recipe never rewrites by itself: it takes steps of the schedule language, and 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -78,21 +78,22 @@ def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, c
         return draft
     nests = [loop for kernel in program.kernels for loop in outermost(kernel.body)]
     blank = [loop for loop in nests if _is_begun_by_others(program, loop, nests)]
-    begun = [loop.name for loop in blank]
+    draft.begun = frozenset([loop.name for loop in blank])
     for loop in [loop for loop in nests if loop not in blank]:
-        _planned(draft, loop.name, partial(_nest_and_copy, name=loop.name, machine=target.machine), begun)
+        _planned(draft, loop.name, partial(_nest_and_copy, name=loop.name, machine=target.machine))
+    draft.begun = ()
     for name in [loop.name for kernel in draft.program.kernels for loop in kernel.body if loop in blank and isinstance(loop, For)]:
         _planned(draft, name, partial(_nest, name=name, machine=target.machine, threads=True))
     return draft
 
 
-def _planned(draft: Draft, name: str, recipe: Recipe, blank: Collection[str] = ()) -> None:
-    """Run what plans a whole nest, by itself; `blank`: loops that may only set what it is added to. Where the budget ends in it, the nest stays as it
-    is; so it does where planning fails, unless that is raised."""
+def _planned(draft: Draft, name: str, recipe: Recipe) -> None:
+    """Run what plans a whole nest, by itself. Where the budget ends in it, the nest stays as it is; so it does where planning fails, unless that is
+    raised."""
     if work.current().is_spent:
         draft.left(name)
         return
-    part, at = apart(draft.program, name, blank), len(draft.log)
+    part, at = apart(draft.program, name, draft.begun), len(draft.log)
     inner = draft if part is None else draft.on(part.program)
     before = inner.program
     draft.log.append(Planned(name))
@@ -107,7 +108,11 @@ def _planned(draft: Draft, name: str, recipe: Recipe, blank: Collection[str] = (
         draft.forget(at, Planned(name, f"planning it failed: {reason_of(problem)}"))
         draft.planning.failed(problem)
     if part is not None and inner.program is not before:
-        draft.program = part.back(inner.program)
+        whole = part.back(inner.program)
+        if whole is None:
+            draft.planning.failed(RuntimeError(f"the nest of '{name}' is no longer where it was"))
+        else:
+            draft.program = whole
 
 
 def _is_begun_by_others(program: LoopProgram, loop: For, nests: list[For]) -> bool:
@@ -203,5 +208,6 @@ def _product(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes
         draft.attempts(partial(pictures, c=c, chain=chain, machine=machine, threads=threads))
     if threads and machine.threads and not slides(c):
         few(draft, c, chain, machine)
-    if not slides(c) or not draft.attempts(partial(convolution, c=c, machine=machine, threads=threads)):
-        gemm(draft, c, machine, threads)
+    with draft.focused(chain.names[0]):
+        if not slides(c) or not draft.attempts(partial(convolution, c=c, machine=machine, threads=threads)):
+            gemm(draft, c, machine, threads)
