@@ -6,6 +6,8 @@ little, as it has few columns. A tile of the result itself (`gemm`) would leave 
 """
 from __future__ import annotations
 
+from typing import Any
+
 from ..core.dtypes import is_float
 from ..core.expr import Const, Var
 from ..core.program import Machine
@@ -14,22 +16,26 @@ from .draft import Draft, NotApplicable
 from .streams import masks_are_cheap
 
 COLUMNS = 4                     # of a tile; what is left of them in twos, then one by one
-FEW = 40                        # columns up to which dot products pay
-SHORT = 192                     # sums that are shorter pay for their last additions only up to
-VERY_FEW = 16                   # so many columns
+FEW = 40                        # columns up to which dot products pay, where as much is summed as
+LONG = 192
+FEWER = 16                      # and so many, where as much is summed as
+MEDIUM = 48
+FEWEST = 3                      # of so few, most of any vector of the result would be empty
+ROWS = 24                       # fewer do not pay for turning the right operand
 
 
 def dot_products(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
     """A copy of the nest for calls with few columns, scheduled."""
     loops = {loop.name: loop for loop in chain.loops}
-    columns, summed = loops[c.columns[-1]], loops[c.sums[-1]]
+    rows, columns, summed = loops[c.rows[-1]], loops[c.columns[-1]], loops[c.sums[-1]]
     if not all(loop.lo == Const(0, "i64") and isinstance(loop.hi, Var) for loop in (columns, summed)):
         raise NotApplicable("the ends of the columns and of the sum are no sizes")
     if contiguous_loop(draft.program, c.left, chain.names) != summed.name:
         raise NotApplicable(f"{c.left} does not lie along the sum")
     n, depth = str(columns.hi), str(summed.hi)
     few = draft.choice("dots.columns", FEW)
-    cond = ("or", ("<=", n, str(min(few, VERY_FEW))), ("and", ("<=", n, str(few)), ("<=", str(SHORT), depth)))
+    reach = ("or", ("and", ("<=", n, str(min(few, FEWER))), ("<=", str(MEDIUM), depth)), ("and", ("<=", n, str(few)), ("<=", str(LONG), depth)))
+    cond: Any = ("or", ("<=", n, str(FEWEST)), ("and", ("<=", str(ROWS), str(rows.hi)), reach) if isinstance(rows.hi, Var) else reach)
     copies = draft.special_nest(chain.names, cond, "c")
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     with draft.focused(i):

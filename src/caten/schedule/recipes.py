@@ -198,10 +198,10 @@ def _recipes(program: LoopProgram, chain: Chain, machine: Machine, threads: bool
 
 def _product(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
     """Copies for the products that are no squares, then tiles."""
-    narrow(draft, c, chain, machine, lanes, threads)
     if not c.batch and len(c.rows) + len(c.columns) + len(c.sums) == 3:
         draft.attempts(partial(dot_products, c=c, chain=chain, machine=machine, lanes=lanes, threads=threads))
     small(draft, c, chain, machine, lanes, threads)
+    narrow(draft, c, chain, machine, lanes, threads)
     if slides(c):
         draft.attempts(partial(single_places, c=c, chain=chain, machine=machine, threads=threads))
     elif len(c.columns) > 1:

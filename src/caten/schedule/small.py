@@ -10,12 +10,14 @@ from ..core.program import Machine
 from .classify import Chain, Contraction, contiguous_loop
 from .draft import Draft, NotApplicable
 from .gemm import summed
-from .made import Split
 from .narrow import FEW_PRODUCTS, batch_size
 from .streams import masks_are_cheap
 from .tiles import gemm_tile
 
+BETWEEN = 3                     # rows of a tile for what is left of the taller ones: a vector of sums alone would be waited for
+ONCE = 24                       # rows up to which the right operand is read so few times that it may lie in the last cache of a core
 VECTORS = 2                     # of a row of a tile
+ALONE = 4                       # of a single row: fewer sums would wait for each other
 FEW_ROWS = 32                   # of a product whose right operand fits the cache: work for one thread
 
 
@@ -31,48 +33,58 @@ def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: i
         return
     rows = 1 << gemm_tile(machine, c.out.dtype).rows.bit_length() - 1                         # sizes are multiples of powers of two more often
     fits: tuple[object, ...] = ("<=", ("*", str(k.hi), str(j.hi)), str(2 * machine.cache_bytes[0] // DTYPES[c.out.dtype].bytes))
+    count = batch_size(c, chain)
+    if not c.batch and masks_are_cheap(draft.program):
+        held = ("<=", ("*", str(k.hi), str(j.hi)), str(machine.cache_bytes[-1] // 2 // DTYPES[c.out.dtype].bytes))
+        cond = ("or", fits, ("and", ("<=", str(i.hi), str(ONCE)), held))
+        draft.attempts(partial(_ragged, c=c, chain=chain, cond=cond, rows=(rows, BETWEEN), lanes=lanes, threads=threads))
+        return
     whole = ("and", ("=", ("mod", str(j.hi), str(VECTORS * lanes)), "0"), ("=", ("mod", str(i.hi), str(rows)), "0"))
     draft.attempts(partial(_unpacked, c=c, chain=chain, cond=("and", fits, whole), rows=rows, lanes=lanes, threads=threads))
-    count = batch_size(c, chain)
     if count is not None and masks_are_cheap(draft.program):
         if machine.threads:                                               # which share each of few products, where that pays
             fits = ("and", fits, ("or", ("<=", str(FEW_PRODUCTS), count), ("<=", str(i.hi), str(FEW_ROWS))))
-        draft.attempts(partial(_ragged, c=c, chain=chain, cond=fits, rows=rows, lanes=lanes, threads=threads))
-
-
-def _special(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: int, threads: bool,
-             ending: str) -> tuple[Split, str, str]:
-    """A copy of the nest whose rows are split: the two loops over rows, those over columns and sums."""
-    copies = draft.special_nest(chain.names, cond, ending)
-    batch = tuple([copies[name] for name in c.batch])
-    i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
-    if tuple(copies.values()) != (*batch, i, j, k):
-        draft.take("reorder", *batch, i, j, k)
-    tiles = draft.split(i, rows)
-    draft.take("reorder", j, k, tiles.inner)
-    if threads:
-        draft.thread_two(*batch, tiles.outer)
-    return tiles, j, k
+        draft.attempts(partial(_ragged, c=c, chain=chain, cond=fits, rows=(rows,), lanes=lanes, threads=threads))
 
 
 def _unpacked(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: int, lanes: int, threads: bool) -> None:
     """Whole tiles."""
-    tiles, j, k = _special(draft, c, chain, cond, rows, threads, "d")
-    _tile(draft, c, (tiles.inner,), draft.split(j, VECTORS * lanes).inner, k, lanes)
+    copies = draft.special_nest(chain.names, cond, "d")
+    batch = tuple([copies[name] for name in c.batch])
+    i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
+    with draft.focused(next(iter(copies.values()))):
+        if tuple(copies.values()) != (*batch, i, j, k):
+            draft.take("reorder", *batch, i, j, k)
+        tiles = draft.split(i, rows)
+        draft.take("reorder", j, k, tiles.inner)
+        if threads:
+            draft.thread_two(*batch, tiles.outer)
+        _tile(draft, c, (tiles.inner,), draft.split(j, VECTORS * lanes).inner, k, lanes)
 
 
-def _ragged(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: int, lanes: int, threads: bool) -> None:
-    """Tiles, and what is left of the rows one by one."""
-    tiles, j, k = _special(draft, c, chain, cond, rows, threads, "e")
-    if not tiles.tail:
-        raise NotApplicable(f"no rows are left of the tiles of '{tiles.outer}'")
-    _columns(draft, c, (tiles.inner,), j, k, lanes)
-    _columns(draft, c, (), tiles.copies[j], tiles.copies[k], lanes)
+def _ragged(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: tuple[int, ...], lanes: int, threads: bool) -> None:
+    """Tiles of so many rows, what is left of them in those of the next number, and the last one by one."""
+    copies = draft.special_nest(chain.names, cond, "e")
+    batch = tuple([copies[name] for name in c.batch])
+    i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
+    with draft.focused(next(iter(copies.values()))):
+        if tuple(copies.values()) != (*batch, i, j, k):
+            draft.take("reorder", *batch, i, j, k)
+        for n, count in enumerate(rows):
+            tiles = draft.split(i, count)
+            if not tiles.tail:
+                raise NotApplicable(f"no rows are left of the tiles of '{tiles.outer}'")
+            draft.take("reorder", j, k, tiles.inner)
+            if threads and n == 0:
+                draft.thread_two(*batch, tiles.outer)
+            _columns(draft, c, (tiles.inner,), j, k, lanes)
+            i, j, k = tiles.tail, tiles.copies[j], tiles.copies[k]
+        _columns(draft, c, (), j, k, lanes)
 
 
 def _columns(draft: Draft, c: Contraction, rows: tuple[str, ...], j: str, k: str, lanes: int) -> None:
     """All columns of a tile's rows, or of one row: whole tiles, and what is left in vectors with masks."""
-    tiles = draft.split(j, VECTORS * lanes)
+    tiles = draft.split(j, (VECTORS if rows else ALONE) * lanes)
     if not tiles.tail:
         raise NotApplicable(f"no columns are left of the tiles of '{tiles.outer}'")
     _tile(draft, c, rows, tiles.inner, k, lanes)
