@@ -21,6 +21,7 @@ LONG = 192
 FEWER = 16                      # and so many, where as much is summed as
 MEDIUM = 48
 FEWEST = 3                      # of so few, most of any vector of the result would be empty
+FEW_ROWS = 16                   # up to which they pay where the right operand lies along the sum, however many columns it has
 ROWS = 24                       # fewer do not pay for turning the right operand
 
 
@@ -34,20 +35,25 @@ def dot_products(draft: Draft, c: Contraction, chain: Chain, machine: Machine, l
         raise NotApplicable(f"{c.left} does not lie along the sum")
     n, depth = str(columns.hi), str(summed.hi)
     few = draft.choice("dots.columns", FEW)
-    reach = ("or", ("and", ("<=", n, str(min(few, FEWER))), ("<=", str(MEDIUM), depth)), ("and", ("<=", n, str(few)), ("<=", str(LONG), depth)))
-    cond: Any = ("or", ("<=", n, str(FEWEST)), ("and", ("<=", str(ROWS), str(rows.hi)), reach) if isinstance(rows.hi, Var) else reach)
+    reach: Any = ("or", ("and", ("<=", n, str(min(few, FEWER))), ("<=", str(MEDIUM), depth)), ("and", ("<=", n, str(few)), ("<=", str(LONG), depth)))
+    lies = contiguous_loop(draft.program, c.right, chain.names) == summed.name
+    if isinstance(rows.hi, Var):
+        m = str(rows.hi)
+        reach = ("or", ("and", ("<=", m, str(FEW_ROWS)), ("<=", str(MEDIUM), depth)), reach) if lies else ("and", ("<=", str(ROWS), m), reach)
+    cond = ("or", ("<=", n, str(FEWEST)), reach)
     copies = draft.special_nest(chain.names, cond, "c")
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     with draft.focused(i):
-        _tiled(draft, c, (i, j, k), tuple(copies.values()), machine, lanes, threads)
+        _tiled(draft, c, (i, j, k), tuple(copies.values()), lies, machine, lanes, threads)
 
 
-def _tiled(draft: Draft, c: Contraction, loops: tuple[str, str, str], before: tuple[str, ...], machine: Machine, lanes: int, threads: bool) -> None:
-    """The nest in tiles of rows and columns; `before`: the order of its loops until now."""
+def _tiled(draft: Draft, c: Contraction, loops: tuple[str, str, str], before: tuple[str, ...], lies: bool, machine: Machine, lanes: int,
+           threads: bool) -> None:
+    """The nest in tiles of rows and columns. `before`: the order of its loops until now; `lies`: does the right operand lie along the sum?"""
     i, j, k = loops
     if before != loops:
         draft.take("reorder", i, j, k)
-    if contiguous_loop(draft.program, c.right, loops) != k:
+    if not lies:
         draft.stage(i, c.right.buffer, "read", "scratch", j, k)
     rows = draft.split(i, draft.choice("dots.rows", 6 if machine.registers >= 32 else 2))
     if threads:

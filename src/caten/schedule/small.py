@@ -29,22 +29,25 @@ def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: i
     plain = all(loop.lo == Const(0, "i64") and isinstance(loop.hi, Var) for loop in (i, j, k))
     if len(c.rows) + len(c.columns) + len(c.sums) > 3 or not plain or not is_float(c.out.dtype) or not machine.has_fma:
         return
-    if contiguous_loop(draft.program, c.right, (*c.columns, *c.sums)) != j.name:
+    lies = contiguous_loop(draft.program, c.right, (*c.columns, *c.sums)) == j.name
+    if not lies and c.batch:
         return
     rows = 1 << gemm_tile(machine, c.out.dtype).rows.bit_length() - 1                         # sizes are multiples of powers of two more often
     fits: tuple[object, ...] = ("<=", ("*", str(k.hi), str(j.hi)), str(2 * machine.cache_bytes[0] // DTYPES[c.out.dtype].bytes))
     count = batch_size(c, chain)
     if not c.batch and masks_are_cheap(draft.program):
         held = ("<=", ("*", str(k.hi), str(j.hi)), str(machine.cache_bytes[-1] // 2 // DTYPES[c.out.dtype].bytes))
-        cond = ("or", fits, ("and", ("<=", str(i.hi), str(ONCE)), held))
-        draft.attempts(partial(_ragged, c=c, chain=chain, cond=cond, rows=(rows, BETWEEN), lanes=lanes, threads=threads))
+        cond = ("or", fits, ("and", ("<=", str(i.hi), str(ONCE)), held)) if lies else fits
+        draft.attempts(partial(_ragged, c=c, chain=chain, cond=cond, rows=(rows, BETWEEN), lies=lies, lanes=lanes, threads=threads))
+        return
+    if not lies:
         return
     whole = ("and", ("=", ("mod", str(j.hi), str(VECTORS * lanes)), "0"), ("=", ("mod", str(i.hi), str(rows)), "0"))
     draft.attempts(partial(_unpacked, c=c, chain=chain, cond=("and", fits, whole), rows=rows, lanes=lanes, threads=threads))
     if count is not None and masks_are_cheap(draft.program):
         if machine.threads:                                               # which share each of few products, where that pays
             fits = ("and", fits, ("or", ("<=", str(FEW_PRODUCTS), count), ("<=", str(i.hi), str(FEW_ROWS))))
-        draft.attempts(partial(_ragged, c=c, chain=chain, cond=fits, rows=(rows,), lanes=lanes, threads=threads))
+        draft.attempts(partial(_ragged, c=c, chain=chain, cond=fits, rows=(rows,), lies=True, lanes=lanes, threads=threads))
 
 
 def _unpacked(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: int, lanes: int, threads: bool) -> None:
@@ -62,14 +65,18 @@ def _unpacked(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ..
         _tile(draft, c, (tiles.inner,), draft.split(j, VECTORS * lanes).inner, k, lanes)
 
 
-def _ragged(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: tuple[int, ...], lanes: int, threads: bool) -> None:
-    """Tiles of so many rows, what is left of them in those of the next number, and the last one by one."""
+def _ragged(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: tuple[int, ...], lies: bool, lanes: int,
+            threads: bool) -> None:
+    """Tiles of so many rows, what is left of them in those of the next number, and the last one by one. `lies`: does the right operand lie along the
+    columns? If not, it is turned first."""
     copies = draft.special_nest(chain.names, cond, "e")
     batch = tuple([copies[name] for name in c.batch])
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     with draft.focused(next(iter(copies.values()))):
         if tuple(copies.values()) != (*batch, i, j, k):
             draft.take("reorder", *batch, i, j, k)
+        if not lies:
+            draft.stage(i, c.right.buffer, "read", "scratch", k, j)
         for n, count in enumerate(rows):
             tiles = draft.split(i, count)
             if not tiles.tail:
