@@ -325,6 +325,7 @@ Standard output carries the product that was asked for (`-o -`) and nothing else
 | 4 | a fault of caten |
 | 5 | no composite, case or test of that name |
 | 130 | stopped by Ctrl-C |
+| 143 | stopped by SIGTERM |
 
 ## Environment
 

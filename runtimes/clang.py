@@ -13,7 +13,7 @@ from caten.core.scalars import OPERATORS
 from caten.errors import CatenError
 from caten.runtime import cpu, toolchain
 from caten.runtime.compiled import Compiled
-from caten.runtime.protocol import Choice, Flag, Int, Option, Text, Unavailable
+from caten.runtime.protocol import Choice, Flag, Option, Text, Unavailable
 from caten.runtime.toolchain import Compiler
 
 # What SLEEF has in single (suffix f) and double (d), with the error bound in tenths of an ulp that is part of its names.
@@ -33,7 +33,7 @@ class Clang(Compiled):
         "MARCH": Text("native", "the CPU to compile for, as -march"),
         "OPT": Choice(3, "the C compiler's optimisation level", of=(0, 1, 2, 3)),
         "CC": Text(None, "the C compiler"),
-        "SIMD_LEN": Int(None, "float32 lanes of a vector (a power of two; 1: none)", least=1, greatest=64),
+        "SIMD_LEN": Choice(None, "float32 lanes of a vector (1: none)", of=(1, 2, 4, 8, 16, 32, 64)),
         "MATH": Choice("precise", "functions on vectors: within the error of the operator's row, or in fewer operations", of=("precise", "fast")),
         "SLEEF": Flag(False, "take vector math functions from the SLEEF library"),
     }

@@ -128,6 +128,30 @@ def test_accesses_are_checked() -> None:
     assert len(compiled(TAKE, bounds_check=False).manifest["checks"]) < len(take.manifest["checks"])
 
 
+@pytest.mark.parametrize("opt", [0, 2])
+@pytest.mark.parametrize(("loop", "k", "runs"), [
+    ("(i 5 10 (aref k 0))", 2**63 - 4, 0), ("(i 5 10 (aref k 0))", 2**61, 1), ("(i 10 5 (aref k 0))", -2**63, 0), ("(i 10 5 (aref k 0))", -1, 5),
+    ("(i (aref k 0) 7 4)", -2**63, 0), ("(i 0 (aref k 0) 3)", 2**63 - 1, 0), ("(i 0 (aref k 0) 3)", 7, 3)])
+def test_a_loop_that_would_pass_the_greatest_integer_is_refused(loop: str, k: int, runs: int, opt: int) -> None:
+    """Its variable would wrap: it would never end, or leave the array."""
+    spec = f"(composite Loop ((k{{int64}}[1], x{{int}}[20]) -> (x)) (loop {loop} (incf (aref x (mod i 20)))))"
+    kernel = compiled(spec, opt=opt)
+    x = np.zeros(20, np.int64)
+    if runs:
+        assert kernel(k=np.array([k]), x=x).sum() == runs
+    else:
+        refused("E711", "outside [-2^61, 2^61]", lambda: kernel(k=np.array([k]), x=x))
+
+
+@pytest.mark.parametrize("spec", [
+    "(composite K ((B{float}[N], C{float}[N], k{int}[N]) -> (C)) (dotimes (i N) (incf (aref C (mod (mod (aref k i) 4) N)) (aref B 3))))",
+    """(composite K ((A{int8}[N M], C{int8}[M], kk{int64}[K], q{int}[]) -> (C))
+       (loop (i 1 (min (aref kk 2) 12)) (incf (aref C (mod (floordiv i 4) M)) (aref A (mod q N) 0))))"""])
+def test_indices_of_what_was_loaded_are_seen_to_be_inside(spec: str) -> None:
+    for opt in (1, 2):
+        compiled(spec, opt=opt, verify=True)
+
+
 @pytest.mark.parametrize("runtime", ["clang", "numpy"])
 @pytest.mark.parametrize("opt", [0, 2])
 def test_an_index_wraps_as_every_integer_does_and_what_comes_of_it_is_checked(opt: int, runtime: str) -> None:

@@ -232,6 +232,8 @@ def reconcile(program: Program, options: Options) -> Program:
 
 
 def _shown(value: Any) -> str:
+    if value is None or value == "":
+        return "none of its own"
     if isinstance(value, tuple):
         return ",".join("=".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in value) or "nothing"
     return str(value)
@@ -251,7 +253,7 @@ def advance(program: Program, to: str, options: Options, warn: records.Warn = ig
     with counted(Work(BUDGET)) as work:
         made = _advanced(program, to, options, warn, due, [] if log is None else log)
     if options.debug >= 1 and work.spent:
-        print(f"caten: {program.name}: took {work.share:.2%} of the budget of a program", file=sys.stderr)
+        print(f"caten: {program.name}: spent {work.share:.2%} of the compile-time budget", file=sys.stderr)
     return made
 
 

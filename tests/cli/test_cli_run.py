@@ -29,7 +29,7 @@ def test_run_on_arrays(building: Any, folder: Path) -> None:
 @pytest.mark.parametrize(("arguments", "code", "word"), [
     (["X=x.npy", "Y=x.npy", "a=2", "-o", "x.txt"], 2, "E903"), (["X=none.npy"], 2, "E913"), (["X=axpy.toml"], 2, "E913"), (["X=x.npz:q"], 2, "E913"),
     (["Q=1"], 2, "no argument 'Q'"), (["X=x.npy", "X=x.npy"], 2, "given twice"), (["X=x.npy", "a=2", "Y=y64.npy"], 1, "E70"),
-    (["X=x.npy", "a=2"], 1, "Y"), (["X=pickled.npy"], 2, "cannot be read"),
+    (["X=x.npy", "a=2"], 2, "needs Y"), (["X=x.npy", "Y=x.npy"], 2, "caten run axpy.toml a=1 X=X.npy Y=Y.npy"), (["X=pickled.npy"], 2, "cannot be read"),
 ])
 def test_run_refuses(building: Any, folder: Path, arguments: list[str], code: int, word: str) -> None:
     np.save("x.npy", np.ones(3, np.float32))

@@ -49,6 +49,11 @@ def test_a_program_on_stdin_or_as_an_argument(caten: Any) -> None:
     assert "(op Gemm" in caten("parse", "-x", "toml", "-", stdin=Path("gemm.toml").read_text()).out
 
 
+def test_an_empty_stdin_is_said_to_be_empty(caten: Any) -> None:
+    result = caten("ir", "-", stdin="")
+    assert (result.code, "stdin is empty" in result.err, "did the command before" in result.err) == (1, True, True)
+
+
 @pytest.mark.parametrize(("options", "shows"), [
     (["-O0"], "(opt 0)"), (["-DM=100"], "(bind M 100)"), (["-fno-bounds-check"], "(unchecked)"), (["-fno-reassociate"], "(in-order)"), (["-g"], "(lines)"),
     (["-march=x86_64_v3"], "x86_64_v3"), (["-fopenmp"], '(config OMP "1")'), (["--config", "OMP=1"], '(config OMP "1")'),

@@ -81,10 +81,17 @@ def compared(tested: Any, was: str) -> Any:
     return tested("--filter", "operator/eq/f32/nan", "--compare", "old.json")
 
 
-@pytest.mark.parametrize("was", ["PASS", "FAIL", "QUALITY", "NOT-RUN"])
+@pytest.mark.parametrize("was", ["PASS", "FAIL", "QUALITY"])
 def test_what_did_not_become_worse_is_no_regression(tested: Any, was: str) -> None:
     result = compared(tested, was)
     assert (result.code, "worse" in result.out) == (0, False)
+
+
+def test_a_comparison_with_nothing_in_common_is_none(tested: Any) -> None:
+    tested("--filter", "operator/eq/f32/nan")
+    Path("reports.json").rename("old.json")
+    result = tested("--filter", "operator/add/f32/nan", "--compare", "old.json")
+    assert (result.code, "has none of the 1 cases" in result.err) == (5, True), result.err
 
 
 def test_several_runtimes_in_one_table(tested: Any, caten: Any) -> None:
@@ -100,9 +107,9 @@ def test_several_runtimes_in_one_table(tested: Any, caten: Any) -> None:
     (("test-runtime", "--filter", "no/such/case"), 5, "no case matches"),
     (("test-runtime", "--runtime", "nosuch"), 2, "there is no runtime called 'nosuch'"),
     (("test-runtime", "--config", "NOSUCH=1"), 2, "NOSUCH"),
-    (("test-runtime", "-o", "nowhere"), 2, "there is no such folder"),
-    (("test-runtime", "--compare", "nowhere.json"), 1, "E850"),
-    (("report", "merge", "nowhere.json"), 1, "E850"),
+    (("test-runtime", "-o", "nowhere"), 1, "there is no such folder"),
+    (("test-runtime", "--compare", "nowhere.json"), 2, "E850"),
+    (("report", "merge", "nowhere.json"), 2, "E850"),
     (("test-runtime", "--timeout", "0"), 2, "--timeout"),
 ])
 def test_what_cannot_be_done_is_said(caten: Any, words: tuple[str, ...], code: int, says: str) -> None:

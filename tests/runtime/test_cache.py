@@ -296,3 +296,11 @@ def test_the_folder_is_chosen_or_the_platforms(tmp_path: Path) -> None:
 def test_hashes_are_readable_text(tmp_path: Path, told: Told) -> None:
     entry = Cache(tmp_path / "c", told.append).fetch(NAME, writer())
     assert list(json.loads((entry / HASHES).read_text())) == ["op.so"]
+
+
+def test_a_user_without_a_home_has_a_cache_below_the_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with `docker run --user`: the system knows neither a name nor a home of the user."""
+    def nowhere(*args: object, **named: object) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+    monkeypatch.setattr("platformdirs.user_cache_path", nowhere)
+    assert default_directory() == Path(tempfile.gettempdir()) / f"caten-{os.getuid()}"

@@ -72,6 +72,80 @@ def test_a_reference_that_cannot_be_used(code: str, expected: str, monkeypatch: 
     assert caught.value.diagnostics[0].code in (expected, "E805")
 
 
+WINDOW = """
+[composite]
+name = "Window"
+inputs = ["x{float}[N]", "h{float}[T]"]
+outputs = ["y{float}[(+ (- N T) 1)]"]
+[implementation]
+code = "(dotimes (i (+ (- N T) 1)) (setf (aref y i) (* (aref x i) (aref h 0))))"
+[test]
+code = "lambda x, h: x[:len(x) - len(h) + 1] * h[0]"
+[[test.case]]
+name = "too short"
+sizes = { N = 3, T = 6 }
+EXPECT
+"""
+
+
+@pytest.mark.parametrize(("expect", "status"), [
+    ("", "failed"), ('expect = { error = "does not hold" }', "ok"), ('expect = { error = "no memory" }', "wrong"), ('expect = "empty"', "failed")])
+def test_sizes_that_no_array_can_have_are_a_failure_of_the_case(expect: str, status: str) -> None:
+    made = build([SpecText("window.toml", WINDOW.replace("EXPECT", expect), "toml")], OPTIONS)
+    (report,) = runner.run_cases(made, OPTIONS)
+    assert (report.status, [d.code for d in report.diagnostics]) == (status, ["E711"] if status == "failed" else [])
+    assert status == "ok" or "(>= (+ (- N T) 1) 0) does not hold" in report.lines()[0]
+
+
+def test_a_case_whose_reference_leaves_an_array_fails_alone() -> None:
+    options = replace(OPTIONS, unchecked=True)
+    cases = "".join([f"[[test.case]]\nname = \"{name}\"\nsizes = {{ N = 2, R = 1 }}\ninput = {{ x = [1.0, 2.0], ix = [{ix}] }}\n"
+                     for name, ix in (("outside", -1), ("inside", 1))])
+    made = build([SpecText("scale.toml", SPEC.replace("REFERENCE", "lambda x, ix: 2 * x[ix]") + cases, "toml")], options)
+    outside, inside = runner.run_cases(made, options)
+    assert inside.passed
+    assert (outside.status, outside.diagnostics[0].code) == ("failed", "E485")
+    assert "without -fno-bounds-check" in (outside.diagnostics[0].hint or "")
+
+
+def test_bounds_as_large_as_the_values_are_said_to_show_little() -> None:
+    step = SPEC.replace("(* 2.0 (aref x (aref ix i)))", "(if (< (* (aref x (aref ix i)) 3.3) (* 1.1 (* 3 (aref x (aref ix i))))) 1 1000)")
+    made = build([SpecText("step.toml", step.replace("REFERENCE", "lambda x, ix: 500 + 0 * x[ix]"), "toml")], OPTIONS)
+    assert "say" in run(made).lines()[1]
+    assert len(run(built()).lines()) == 2                 # the second is the time
+
+
+LATE = """
+[composite]
+name = "Late"
+inputs = ["x{float}[N]", "s{int}[]", "t{float}[]"]
+outputs = ["y{float}[N]"]
+[implementation]
+code = "(dotimes (i N) (setf (aref y i) 0)) BODY"
+[test]
+code = "lambda x, s, t: 0 * x"
+"""
+
+
+@pytest.mark.parametrize(("body", "reached"), [
+    ("(loop (i 50 N) (setf (aref y i) (aref x i)))", True), ("(dotimes (i (floordiv N 20)) (incf (aref y i) (aref x i)))", True),
+    ("(loop (i 0 (min s N)) (setf (aref y i) (aref x i)))", True), ("(dotimes (i N) (when (> t 100) (setf (aref y i) (aref x i))))", False)])
+def test_default_sizes_reach_every_statement(body: str, reached: bool) -> None:
+    """The test code is wrong wherever the second statement is run; where it never is, the report says so."""
+    (report,) = runner.run_cases(build([SpecText("late.toml", LATE.replace("BODY", body), "toml")], OPTIONS), OPTIONS)
+    assert report.status == ("wrong" if reached else "ok")
+    assert report.unreached == (() if reached else ("y in line 7",))
+    assert any("never stored to: y in line 7" in line for line in report.lines()) is not reached
+
+
+def test_integers_beyond_int64_stay_integers() -> None:
+    spec = (SPEC.replace("x{float}[N]", "x{uint64}[N]").replace("y{float}[R]", "y{uint64}[R]").replace("(* 2.0 (aref x (aref ix i)))", "(aref x (aref ix i))")
+            .replace("REFERENCE", "lambda x, ix: x[ix]"))
+    case = "[[test.case]]\nsizes = { N = 2, R = 2 }\ninput = { x = [18446744073709551614, 9007199254740993], ix = [1, 0] }\n"
+    (report,) = runner.run_cases(build([SpecText("scale.toml", spec + case, "toml")], OPTIONS), OPTIONS)
+    assert report.passed, report
+
+
 def test_cases_files_tags_and_expected_failures(tmp_path: Path) -> None:
     x, k = np.array([1.0, 2.0, 3.0], np.float32), np.array([2, 0], np.int32)
     np.savez(tmp_path / "in.npz", x=x, ix=k)

@@ -78,7 +78,7 @@ def _rows(request: Request, given: Sequence[Sequence[tuple[str, int | float]]], 
     presets = sizes.presets(texts)
     todo = [(op.name, values) for op in first.ops for values in sizes.chosen(op, first, given, presets)]
     rows: list[results.Row] = []
-    with shown("measuring") as progress:
+    with shown("measuring", quiet=request.reporter.format != "text") as progress:
         for n, (name, values) in enumerate(todo):
             progress(n, len(todo), name)
             rows += measure.measured(name, builts, values, request.options, rounds, plan)

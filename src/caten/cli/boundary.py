@@ -95,6 +95,9 @@ def usage_diagnostic(problem: click.UsageError) -> Diagnostic:
     if isinstance(problem, click.NoSuchOption):
         known = [name for p in (problem.ctx.command.params if problem.ctx else []) for name in (*p.opts, *p.secondary_opts)]
         return Diagnostic("E901", f"unknown option '{problem.option_name}'", hint=did_you_mean(problem.option_name, known) or hint)
+    if isinstance(problem, click.exceptions.NoArgsIsHelpError) and problem.ctx and isinstance(problem.ctx.command, click.Group):
+        commands = ", ".join(problem.ctx.command.commands)
+        return Diagnostic("E900", f"{command} needs to know what: {commands}", hint=f"{command} --help tells about each")
     return Diagnostic("E900", " ".join(problem.format_message().split()).rstrip("."), hint=hint)
 
 

@@ -58,7 +58,9 @@ def _missing(name: str, commands: Sequence[str]) -> list[Diagnostic]:
 def _similar(path: Path) -> str | None:
     """A file of a similar name in the same folder."""
     try:
-        return did_you_mean(path.name, sorted([p.name for p in path.parent.iterdir()]))
+        there = {p.stem: p.name for p in sorted(path.parent.iterdir()) if p.suffix == path.suffix}       # the suffix says nothing of what is meant
+        hint = did_you_mean(path.stem, list(there))
+        return None if hint is None else hint.replace(stem := hint.split("'")[1], there[stem])
     except OSError:
         return None
 

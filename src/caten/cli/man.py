@@ -22,7 +22,8 @@ Examples:
 EXIT_STATUS = (
     ("0", "Success."), ("1", "Diagnostics about a spec, or a test that failed."), ("2", "The command line is wrong."),
     ("3", "The host compiler or another tool is missing or failed."), ("4", "An internal error."), ("5", "No composite, case or test matched."),
-    ("130", "Interrupted."))
+    ("130", "Interrupted."),
+    ("143", "Terminated."))
 ENVIRONMENT = (
     ("CC, CFLAGS, LDFLAGS", "The C compiler, and what it and the linker are told; the command line wins."),
     ("CATEN_RUNTIME_PATH", "Folders in which runtime files are looked for, separated by colons."),

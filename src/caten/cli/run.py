@@ -43,6 +43,11 @@ def command(request: Request) -> None:
     arguments.check_output(request.output, len(described["outputs"]))
     types = {a["name"]: a["dtype"] for a in described["arguments"]}
     values = {name: as_stored(v, types[name]) if hasattr(v, "dtype") else v for name, v in arguments.load(given).items()}
+    needed = {a["name"]: f"{a['name']}.npy" if a["kind"] == "tensor" else "1"
+              for a in described["arguments"] if a["kind"] != "size" and a.get("direction") != "out"}
+    if missing := [name for name in needed if name not in values]:
+        words = " ".join([f"{name}={value}" for name, value in needed.items()])
+        raise UsageError(Diagnostic("E913", f"{described['op']} needs {', '.join(missing)}", hint=f"caten run {' '.join(specs)} {words}"))
     arguments.save(call(built, described, values), request.output)
 
 

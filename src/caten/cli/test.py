@@ -6,6 +6,7 @@ from dataclasses import replace
 import click
 
 from ..testing import runner
+from ..testing.outcomes import Report
 from .files import STDOUT, write
 from .inputs import as_written, sources
 from .options import GroupedCommand, Request, compiles
@@ -28,11 +29,18 @@ def command(request: Request, tags: tuple[str, ...] = ()) -> int:
     unselected = replace(request, options=replace(request.options, only=()))     # --only names composites or cases here
     production = Production(unselected, sources(request))
     as_written(production.programs, "test")
-    with shown("testing") as progress:
-        reports = runner.run_cases(production.built("so"), unselected.options, tags, request.options.only, progress)
+    lines: list[str] = []
+
+    def ended(report: Report) -> None:
+        lines.extend(report.lines())
+        if request.output in (None, STDOUT):              # each when it is known: the next may take long
+            write(STDOUT, "".join([f"{line}\n" for line in report.lines()]))
+
+    with shown("testing", quiet=request.reporter.format != "text") as progress:
+        reports = runner.run_cases(production.built("so"), unselected.options, tags, request.options.only, progress, ended)
     passed = sum([report.passed for report in reports])
-    lines = [*[line for report in reports for line in report.lines()], f"{passed} of {len(reports)} passed"]
-    write(request.output or STDOUT, "".join([f"{line}\n" for line in lines]))
+    count = f"{passed} of {len(reports)} passed"
+    write(request.output or STDOUT, f"{count}\n" if request.output in (None, STDOUT) else "".join([f"{line}\n" for line in (*lines, count)]))
     for report in reports:
         request.reporter.show(report.diagnostics)
     return 0 if passed == len(reports) else 1

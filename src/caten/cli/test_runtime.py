@@ -14,7 +14,7 @@ from .. import pipeline
 from ..conformance import compare, execute, junit, probe, provenance, record, report, suite
 from ..conformance.cases import Case, selected
 from ..conformance.verdicts import BAD, Verdict
-from ..errors import Diagnostic, NothingMatched, ToolError, UsageError
+from ..errors import Diagnostic, NothingMatched, ToolError, error
 from ..options import Options, environment
 from ..runtime import discover, trust
 from .files import STDOUT, write
@@ -67,11 +67,15 @@ def command(runtime: str, config: tuple[str, ...], opt: str, patterns: tuple[str
         raise NothingMatched(Diagnostic("E835", f"no case matches --filter {' '.join(patterns)}",
                                         hint="a case is kind/row/column/name: operator/add/f32/nan"))
     if not Path(output).is_dir():
-        raise UsageError(Diagnostic("E909", f"cannot write into {output}: there is no such folder", hint=f"mkdir -p {shlex.quote(output)}"))
+        raise error("E909", f"cannot write into {output}: there is no such folder", hint=f"mkdir -p {shlex.quote(output)}")
     found = _found(cases, chosen, plan, patterns, dated)
     for name, text in ((REPORT, report.markdown(found)), (RECORD, record.to_json(found)), (JUNIT, junit.junit(found))):
         write(str(Path(output) / name), text)
-    worse = compare.regressions(before, found, frozenset([c.id for c in chosen])) if before is not None else []
+    ran = frozenset([c.id for c in chosen])
+    if before is not None and ran.isdisjoint([r.id for r in before.rows if r.verdict.status != "NOT-RUN"]):
+        raise NothingMatched(Diagnostic("E835", f"{old} has none of the {len(ran)} cases that were run: nothing was compared",
+                                        hint="compare with the record of a run that has them"))
+    worse = compare.regressions(before, found, ran) if before is not None else []
     write(STDOUT, _summary(found, chosen, worse, output))
     if plan.missing is not None:
         raise ToolError(plan.missing)                                  # with exit code 3

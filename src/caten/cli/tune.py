@@ -74,7 +74,7 @@ def _tune(request: Request, budget: float, given: Sequence[str], beside: bool, j
     todo = [(op, sizes.chosen(op, built, settings, presets)) for op in built.ops]
     outcomes: list[Outcome] = []
     for op, values in todo:
-        with shown("tuning") as progress:
+        with shown("tuning", quiet=request.reporter.format != "text") as progress:
             def said(spent: float, of: float, text: str, name: str = op.name) -> None:
                 progress(min(int(spent), int(of)), int(of), f"{name}: {text}")
             outcome = tuning.tuned(op, values, request.options, budget, said, request.warn)

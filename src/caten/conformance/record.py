@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import documents
-from ..errors import error
+from ..errors import Diagnostic, UsageError
 from ..frozen import frozen
 from .verdicts import STATUSES, Verdict
 
@@ -75,12 +75,12 @@ def _said(verdict: Verdict) -> Any:
 
 
 def read(path: str) -> Record:
-    """The record that a file holds. E850 where it holds none."""
+    """The record that a file holds. UsageError E850 where it holds none."""
     try:
         content = documents.read(Path(path), schema())
     except (OSError, ValueError) as problem:
-        raise error("E850", f"{path} is no record of caten test-runtime: {getattr(problem, 'strerror', None) or problem}",
-                    hint="name a reports.json") from None
+        raise UsageError(Diagnostic("E850", f"{path} is no record of caten test-runtime: {getattr(problem, 'strerror', None) or problem}",
+                                    hint="name a reports.json")) from None
     return Record(content["provenance"],
                   tuple([Row(c["kind"], c["row"], c["column"], name, _verdict(said)) for c in content["cells"] for name, said in c["cases"].items()]))
 

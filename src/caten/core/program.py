@@ -203,6 +203,12 @@ class Setting(Node, head="set-size"):
     value: str
 
 
+class Taken(Fact, head="taken"):
+    """`(taken io ii)`: names that are in use elsewhere: the program is a part of another one, and new names are to be unique in that."""
+
+    names: tuple[str, ...]
+
+
 class Schedule(Fact, head="schedule"):
     """`(schedule (split i 6 pad) (reorder …) …)`: steps of the schedule language, in the order in which they are taken;
     each is a tuple of words."""

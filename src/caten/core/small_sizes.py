@@ -9,7 +9,7 @@ from .expr import Expr, Op, Var, index
 from .formula import evaluate, formula, names, solve
 
 # What sizes are taken from, in order of preference.
-CANDIDATES = (5, 7, 6, 8, 4, 3, 12, 2, 16, 1, 9, 10, 0, 17, 32, 64, 128)
+CANDIDATES = (5, 7, 6, 8, 4, 3, 12, 2, 16, 1, 9, 10, 0, 17, 32, 24, 40, 64, 100, 128)
 MOST = 50_000                          # sizes that are tried before the search is given up
 
 
@@ -17,8 +17,9 @@ class _TooLong(Exception):
     """The search was given up."""
 
 
-def small_sizes(op: Mapping[str, Any]) -> dict[str, int]:
-    """Sizes for an operator as a manifest describes it; different ones for different sizes where that can be. E667 where there are none."""
+def small_sizes(op: Mapping[str, Any], least: int = 0) -> dict[str, int]:
+    """Sizes for an operator as a manifest describes it; different ones for different sizes, and not below `least`, where that can be. E667 where
+    there are none."""
     conditions = [part for c in op["conditions"] for part in _conjuncts(formula(c))]
     extents = [(a, formula(e)) for a in op["arguments"] for e in a["shape"]]
     filled = [index(0) < e for _, e in extents]
@@ -26,7 +27,7 @@ def small_sizes(op: Mapping[str, Any]) -> dict[str, int]:
     wanted = [a["name"] for a in op["arguments"] if a["kind"] == "size"]
     positive = [index(0) < Var(s) for s in wanted]
     for asked in ([*positive, *filled], filled, outputs_filled):         # a size of 0, an input without elements, where there is no other way
-        found = _Search([*conditions, *asked], wanted).found(op["binds"])
+        found = _Search([*conditions, *asked], wanted, least).found(op["binds"])
         if found is not None:
             return {s: found[s] for s in wanted}
     holds = f" satisfy {', '.join(op['conditions'])} and" if op["conditions"] else ""
@@ -43,7 +44,8 @@ def _conjuncts(expr: Expr) -> list[Expr]:
 class _Search:
     """Gives one size after another a value; what equations determine is computed, not tried."""
 
-    def __init__(self, asked: Sequence[Expr], wanted: Sequence[str]):
+    def __init__(self, asked: Sequence[Expr], wanted: Sequence[str], least: int):
+        self.candidates = sorted(CANDIDATES, key=lambda v: v < least)                # a stable sort, as the one below
         self.asked = [(a, frozenset(names(a))) for a in asked]
         self.equations = [(x, y) for a in asked if isinstance(a, Op) and a.fn == "eq" for x, y in (a.args, a.args[::-1])]
         computed = {x.name for x, _ in self.equations if isinstance(x, Var)}
@@ -67,7 +69,7 @@ class _Search:
         left = next((s for s in self.wanted if s not in known), None)
         if left is None:
             return known
-        for value in sorted(CANDIDATES, key=lambda v: v in known.values()):        # a stable sort: values that no other size has come first
+        for value in sorted(self.candidates, key=lambda v: v in known.values()):        # values that no other size has come first
             if (found := self.completed(known | {left: value})) is not None:
                 return found
         return None

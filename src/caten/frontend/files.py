@@ -8,6 +8,7 @@ from ..core.text import place_in
 from ..errors import Diagnostic, Place, UsageError, error
 from ..frozen import frozen
 
+STDIN = "<stdin>"
 MAX_BYTES = 16 << 20
 
 
@@ -31,9 +32,9 @@ def language_of(text: str) -> str:
 
 def read_file(path: str | Path) -> SpecText:
     """The spec in a file; `-` is standard input. A file that cannot be read is a UsageError."""
-    name = "<stdin>" if str(path) == "-" else str(path)
+    name = STDIN if str(path) == "-" else str(path)
     try:
-        if name == "<stdin>":
+        if name == STDIN:
             data = sys.stdin.buffer.read(MAX_BYTES + 1)
         else:
             with open(path, "rb") as stream:
@@ -56,6 +57,8 @@ def decode(name: str, data: bytes) -> SpecText:
         place = place_in(before, len(before), name)
         raise error("E003", f"byte 0x{data[problem.start]:02x} is not UTF-8", Place(name, place.line, place.column, line),
                     hint="save the file as UTF-8") from None
+    if name == STDIN and not text.strip():
+        raise error("E001", "stdin is empty", hint="did the command before this one fail?")
     spec = SpecText(name, text.replace("\r\n", "\n"), language_of(text))
     check_text(spec)
     return spec

@@ -51,6 +51,7 @@ class _Pass:
         self.in_order = in_order                  # must float sums be added in the order in which they are written?
         self.twice = twice                        # outputs that two statements write, and that hold 0 where nothing was set
         self.sizes = sizes
+        self.made: set[Expr] = set()              # conditions under which a loop runs at all
 
     def may_reorder(self, fn: str, dtype: str) -> bool:
         """May accumulations by this operator be done in any order?"""
@@ -71,7 +72,7 @@ class _Pass:
     def statement(self, stmt: Stmt, context: Context) -> tuple[Stmt, ...]:
         match stmt:
             case For():
-                return self.without_first(_hoisted(stmt.replace(body=self.block(stmt.body, context.inside(stmt)))), context)
+                return self.without_first(self.hoisted(stmt.replace(body=self.block(stmt.body, context.inside(stmt)))), context)
             case If(cond=cond, then=then, otherwise=otherwise):
                 made = If(cond, self.block(then, context.given(cond)), self.block(otherwise, context.given(cond, False)))
                 return (self.extreme(made) or made,)
@@ -176,15 +177,17 @@ class _Pass:
         fills = all(_name(s.ref) in self.twice and isinstance(s.value, Const) and s.value.value == 0 for s in begun)
         sure = context.proves(runs) or (fills and set(free_names(runs)) <= self.sizes)        # 0 is what an output holds that nothing sets
         made = (*begun, loop.replace(body=tuple(body)))
-        return made if sure else (If(runs, made),)
+        if sure:
+            return made
+        self.made.add(runs)
+        return (If(runs, made),)
 
-
-def _hoisted(loop: For) -> Stmt:
-    """A loop of nothing but a condition that is the same in every iteration, inside that condition."""
-    match loop.body:
-        case (If(cond=cond, then=then, otherwise=()),) if loop.name not in free_names(cond) and not reads(cond):
-            return If(cond, (loop.replace(body=then),))
-    return loop
+    def hoisted(self, loop: For) -> Stmt:
+        """A loop of nothing but a condition that was made here, and is the same in every iteration, inside that condition."""
+        match loop.body:
+            case (If(cond=cond, then=then, otherwise=()),) if cond in self.made and loop.name not in free_names(cond) and not reads(cond):
+                return If(cond, (loop.replace(body=then),))
+        return loop
 
 
 def _holds(expr: Expr, ref: Aref) -> bool:

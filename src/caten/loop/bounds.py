@@ -20,6 +20,8 @@ from .entry import entry_rows, overflowing
 from .simplify import statement_field
 from .statements import Aref, For, If, Incf, Let, Local, Setf, Stmt
 
+FURTHEST = 1 << 61             # what a loop may begin or end with
+
 
 def add_checks(op: Any) -> Any:
     """The program with `ensure` and `check` facts and guards, so that a call that would leave an array fails instead. Raises CatenError E400
@@ -63,7 +65,9 @@ class _Walk(CheckRows):
                 self.step(loop, site)
                 self.depths[name] = len(frames) + 1
                 frame = Frame(loop, site.known(), before)
-                return loop.replace(body=self.block(body, site.known().inside(loop), (*frames, frame)))
+                body = self.block(body, site.known().inside(loop), (*frames, frame))
+                self.far(loop, site)
+                return loop.replace(body=body)
             case If(cond, then, otherwise):
                 test = site.expr(cond)
                 frame = Frame(If(test, then, otherwise), site.known(), before)
@@ -96,6 +100,20 @@ class _Walk(CheckRows):
         if not site.known().proves(cond):
             text = f"the step {told(loop.step)} of the loop over {loop.name} is 0"
             site.check([(cond, None, constant(0))], (), self.spot(loop.name) + text, text, loop.step, loop.name)
+
+
+    def far(self, loop: For, site: Site) -> None:
+        """Where a loop begins and ends, and its step, stay so far from the greatest integer that no sum of them wraps: the variable would start again
+        at the other end, and the loop would never be over, or leave its arrays."""
+        for what, value in (("start", loop.lo), ("end", loop.hi), ("step", loop.step)):
+            known = site.known()
+            lo, hi = known.interval(known.linear(value))
+            if lo >= -FURTHEST and hi <= FURTHEST:
+                continue
+            cond = (index(-FURTHEST) <= value) & (value <= index(FURTHEST))
+            if not known.proves(cond):
+                text = f"the {what} {told(value)} of the loop over {loop.name} is outside [-2^61, 2^61]"
+                site.check([(cond, None, constant(0))], (), self.spot(loop.name) + text, text, value, loop.name)
 
 
 class _Accesses(Site):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,21 @@ from ..core.numpy_types import numpy_dtype
 from ..core.program import Buffer, Program
 from ..frozen import frozen
 
+WIDE = 8                               # a bound of more than this part of the greatest value says little
+
 
 @frozen
 class Comparison:
     """`ratio`: the greatest (|error| - 1 ulp) ÷ bound; `worst`: the index where; `loose`: how many elements lie at an edge, where any
-    value passes; `compared`: how many of the others there are. Where none is, nothing was compared, and `passed` says nothing."""
+    value passes; `compared`: how many of the others there are. Where none is, nothing was compared, and `passed` says nothing. `wide`: how many
+    of them have a bound of more than a part in WIDE of the greatest value."""
 
     ratio: float
     worst: tuple[int, ...] | None
     passed: bool
     loose: int
     compared: int
+    wide: int = 0
 
 
 def widened(program: Program, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +64,9 @@ def check(result: Any, reference: Any, bound: Any, loose: Any, dtype: str) -> Co
         beyond = np.maximum(error - one_ulp, 0.0)
         ratio = np.where(beyond == 0, 0.0, beyond / limit)
         ratio = np.where(error == 0, 0.0, np.where(np.isnan(ratio) | ~np.isfinite(error), np.inf, ratio))
-    return _comparison(ratio, free | np.isposinf(limit))
+        greatest = np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected))
+        wide = int(np.count_nonzero(np.isfinite(limit) & (limit * WIDE > greatest) & (limit > 0) & ~free))
+    return replace(_comparison(ratio, free | np.isposinf(limit)), wide=wide)
 
 
 def _error(got: Any, expected: Any, rounded: Any, reach: Any, dtype: str) -> Any:

@@ -35,15 +35,16 @@ class _Failed(Exception):
         self.row = row
 
 
-def run(program: Program, arguments: dict[str, Any], order: str = "forward") -> int:
+def run(program: Program, arguments: dict[str, Any], order: str = "forward", stored: set[Stmt] | None = None) -> int:
     """Run an op or loop program. `arguments`: an int per size, a number per scalar, an array per buffer, indexed logically (whatever its memory
     order) and updated in place. The result is 0 or the number of the check that failed.
 
-    `order="reverse"` runs the iterations of parallel loops, and the threads of a group between two barriers, from the last to the first. Raises
+    `order="reverse"` runs the iterations of parallel loops, and the threads of a group between two barriers, from the last to the first. `stored`
+    gains the stores and accumulations that were run. Raises
     CatenError E485 on an access outside its array or a step of 0, E486 on arguments that disagree with the declarations; MemoryError for a local
     array that is too large.
     """
-    code = _Code(order)
+    code = _Code(order, stored)
     _bind(program, arguments, code)
     with np.errstate(all="ignore"):
         for ensure in program.all(Ensure):
@@ -93,9 +94,9 @@ def _bind(program: Program, arguments: dict[str, Any], code: _Code) -> None:
 class _Code(Closures):
     """Compiles statements too."""
 
-    def __init__(self, order: str):
+    def __init__(self, order: str, stored: set[Stmt] | None = None):
         super().__init__()
-        self.order = order
+        self.order, self.stored = order, stored
 
     def block(self, stmts: tuple[Stmt, ...]) -> Action:
         actions = [self.action(s) for s in stmts]
@@ -121,9 +122,9 @@ class _Code(Closures):
                     env[slot] = compute()
                 return define
             case Setf(ref, value):
-                return self.write(ref, self.value(value))
+                return self.noted(stmt, self.write(ref, self.value(value)))
             case Incf(ref, value, fn):
-                return self.combine(ref, value, fn)
+                return self.noted(stmt, self.combine(ref, value, fn))
             case Transpose():
                 return self.transpose(stmt)
             case Local():
@@ -133,6 +134,16 @@ class _Code(Closures):
             case Fail(row):
                 return self.fail(row)
         raise error("E485", f"the interpreter does not know ({stmt.head} …)")
+
+    def noted(self, stmt: Stmt, act: Action) -> Action:
+        stored = self.stored
+        if stored is None:
+            return act
+
+        def noting() -> None:
+            stored.add(stmt)
+            act()
+        return noting
 
     def loop(self, stmt: For) -> Action:
         backwards = stmt.mark in ("parallel", "grid", "block") and self.order == "reverse"

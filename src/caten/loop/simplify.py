@@ -229,6 +229,8 @@ def _divided(expr: Op, form: Linear, divisor: Linear, context: Context) -> Expr:
     is_quotient = expr.fn == "floordiv"
     room = divisor.shifted(-1) - rest
     if context.is_nonnegative(rest) and context.is_nonnegative(room):
+        if not is_quotient and not whole.terms and not whole.constant:
+            return expr.args[0]                         # as it is written: a remainder of what was loaded is seen to be small as a remainder alone
         return expression(whole if is_quotient else rest, expr.dtype)
     if not whole.terms and not whole.constant:
         return expr

@@ -145,11 +145,14 @@ class Valuation(ABC):
                 and (hi <= row.greatest or self.excludes((Constraint(form.shifted(-row.greatest - 1)),), widely=True)))
 
     def _products_are_bounded(self, form: Linear) -> bool:
-        """Could facts about products bound this form at all? Each of its large products must be part of one that is bounded, but for a factor
-        that is compared with something else."""
+        """Could facts about products bound this form at all? Each of its large products must be compared with a number, or be part of one that is
+        bounded, but for a factor that is compared with something else."""
+        numbered = self._once("numbered", lambda: {
+            m for c in self.clauses if len(c.alternatives) == 1 for k in c.alternatives[0] if len(k.linear.terms) == 1 for m in k.linear.terms})
         bounds = [m for c in self.clauses if c.is_wide for k in c.alternatives[0] for m in k.linear.terms]
         large = [m for m in form.terms if max(map(abs, self.interval(Linear({m: 1})))) >= GREATEST_BYTES]
-        return all(len(m) > 1 and any(len(left := _left(m, b)) <= 1 and all(map(self._is_compared, left)) for b in bounds) for m in large)
+        return all(m in numbered or (len(m) > 1 and any(len(left := _left(m, b)) <= 1 and all(map(self._is_compared, left)) for b in bounds))
+                   for m in large)
 
     def _is_compared(self, atom: Expr) -> bool:
         """Is more known of the atom than its range?"""

@@ -64,11 +64,15 @@ def file_identity(path: Path | str) -> str:
 
 
 def default_directory(chosen: str | None = None) -> Path:
-    """The folder of the cache: the chosen one, else where this platform keeps a user's caches."""
+    """The folder of the cache: the chosen one, else where this platform keeps a user's caches, or below the temporary folder for a user without a
+    home, as one whom the system does not know by name has none."""
     if chosen:
         return Path(chosen)
     from platformdirs import user_cache_path
-    return user_cache_path("caten", appauthor=False)
+    try:
+        return user_cache_path("caten", appauthor=False)
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / f"caten-{os.getuid()}"
 
 
 def obstacle(directory: Path) -> str | None:

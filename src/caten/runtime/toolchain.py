@@ -40,7 +40,7 @@ __attribute__((visibility("default"))) int ct_probe(void)
     return n;
 }
 """
-UNKNOWN_CPU = re.compile(r"target CPU|CPUs for architecture|-march=", re.IGNORECASE)      # how clang, zig and gcc refuse the value of -march
+UNKNOWN_CPU = re.compile(r"target CPU|unknown CPU|CPUs for architecture|-march=", re.I)     # how clang, zig and gcc refuse -march=
 # A shared library says its name, for programs that are linked with it. The name is that of the file, which is known when the library leaves the
 # cache: until then this holds the room for any.
 SONAME = "caten".ljust(255, "_")

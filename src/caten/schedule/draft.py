@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import partial
 from typing import Any, TypeVar
 
@@ -46,6 +47,12 @@ class Draft:
     def log(self) -> list[Entry]:
         """What was tried, in order."""
         return self.planning.log
+
+    def on(self, program: LoopProgram) -> Draft:
+        """The same draft of another program: what it asks for, and what it meets, is heard here."""
+        other = copy(self)
+        other.program = program
+        return other
 
     def choice(self, hole: str, default: int) -> int:
         """The value of a hole, one of `choices.HOLES`."""

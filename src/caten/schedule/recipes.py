@@ -4,7 +4,7 @@ A recipe never rewrites by itself: it takes steps of the schedule language, and 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from ..core.program import Machine, Schedule, Size, Target
 from ..loop import work
 from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, If, LoopProgram, Setf, Stmt
+from .apart import apart
 from .asked import apply_asked
 from .choices import DEFAULTS, Choices
 from .classify import Chain, Contraction, along_memory, chain_of, contraction, reduction
@@ -76,30 +77,36 @@ def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, c
         return draft
     nests = [loop for kernel in program.kernels for loop in outermost(kernel.body)]
     blank = [loop for loop in nests if _is_begun_by_others(program, loop, nests)]
+    begun = [loop.name for loop in blank]
     for loop in [loop for loop in nests if loop not in blank]:
-        _planned(draft, loop.name, partial(_nest_and_copy, name=loop.name, machine=target.machine))
+        _planned(draft, loop.name, partial(_nest_and_copy, name=loop.name, machine=target.machine), begun)
     for name in [loop.name for kernel in draft.program.kernels for loop in kernel.body if loop in blank and isinstance(loop, For)]:
         _planned(draft, name, partial(_nest, name=name, machine=target.machine, threads=True))
     return draft
 
 
-def _planned(draft: Draft, name: str, recipe: Recipe) -> None:
-    """Run what plans a whole nest. Where the budget ends in it, the nest stays as it is; so it does where planning fails, unless that is raised."""
-    before, at = draft.program, len(draft.log)
+def _planned(draft: Draft, name: str, recipe: Recipe, blank: Collection[str] = ()) -> None:
+    """Run what plans a whole nest, by itself; `blank`: loops that may only set what it is added to. Where the budget ends in it, the nest stays as it
+    is; so it does where planning fails, unless that is raised."""
     if work.current().is_spent:
         draft.left(name)
         return
+    part = apart(draft.program, name, blank)
+    inner = draft if part is None else draft.on(part.program)
+    before, at = inner.program, len(draft.log)
     draft.log.append(Planned(name))
     try:
-        recipe(draft)
+        recipe(inner)
     except work.OutOfBudget:
-        draft.program = before
+        inner.program = before
         draft.forget(at, Planned(name))
         draft.left(name)
     except Exception as problem:
-        draft.program = before
+        inner.program = before
         draft.forget(at, Planned(name, f"planning it failed: {reason_of(problem)}"))
         draft.planning.failed(problem)
+    if part is not None and inner.program is not before:
+        draft.program = part.back(inner.program)
 
 
 def _is_begun_by_others(program: LoopProgram, loop: For, nests: list[For]) -> bool:

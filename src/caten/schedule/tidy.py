@@ -47,11 +47,13 @@ def normal(expr: Expr) -> Any:
 
 
 def _decided(expr: Expr) -> Expr:
-    """A comparison whose sides differ by a constant, and logic with a constant."""
+    """A comparison of numbers or of the same sum, and logic with a constant. Of sums that differ by a constant one may have wrapped: that they have
+    not takes a context to know."""
     match expr:
         case Op(fn=fn, args=(a, b)) if fn in COMPARISON and is_integer(a.dtype) and a.dtype == "i64" and a.lanes == b.lanes == 1:
-            room = linear(a) - linear(b)
-            return Const(COMPARISON[fn](room.constant, 0), "bool") if room.is_constant else expr
+            left, right = linear(a), linear(b)
+            sure = left == right or (left.is_constant and right.is_constant)
+            return Const(COMPARISON[fn](left.constant - right.constant, 0), "bool") if sure else expr
         case Op(fn="and" | "or" as fn, args=(a, b)):
             for known, other in ((a, b), (b, a)):
                 if isinstance(known, Const) and known.type == "bool":

@@ -18,6 +18,7 @@ from ..core.formula import evaluate
 from ..core.node import Node
 from ..core.numpy_types import numpy_dtype
 from ..core.program import Buffer, Scalar
+from ..core.text import flat, form_of
 from ..errors import error
 from ..frontend.op import OpProgram
 from ..loop.statements import Aref, Let, Setf
@@ -29,6 +30,7 @@ POISON = {"float": np.nan, "complex": np.nan, "bool": True}
 def arguments(op: OpProgram, values: Mapping[str, int | float], seed: int, given: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
     """Every tensor, scalar and size by name, in the order of the parameters. Arrays lie in memory as declared. `given` replaces drawn arrays."""
     sizes = {n: int(values[n]) for n in op.sizes}
+    check_extents(op, sizes)
     check_memory(op, sizes)
     limits = index_limits(op)
     result: dict[str, Any] = {}
@@ -49,6 +51,15 @@ def arguments(op: OpProgram, values: Mapping[str, int | float], seed: int, given
                 array[...] = draw(param.type, shape, rng(seed, param.name), min(extents) if extents else None)
             result[param.name] = array
     return result | sizes
+
+
+def check_extents(op: OpProgram, sizes: Mapping[str, int]) -> None:
+    """E711 where an array would have a negative extent: there is none that the call, which refuses these sizes, could be made with."""
+    for buffer in op.buffers.values():
+        for extent in buffer.shape:
+            if int(evaluate(extent, sizes)) < 0:
+                raise error("E711", f"{op.name}: the condition (>= {flat(form_of(extent))} 0) does not hold, which is an extent of '{buffer.name}'",
+                            hint="give other sizes")
 
 
 def check_memory(op: OpProgram, sizes: Mapping[str, int]) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ def _read(op: OpProgram, case: Case, text: str, folder: Path, sizes: dict[str, i
         return None
     try:
         if text.startswith("{"):
-            arrays = {k: np.asarray(v) for k, v in json.loads(text).items()}
+            arrays = {k: _listed(v) for k, v in json.loads(text).items()}
             _check_shapes(op, case, {k: v.shape for k, v in arrays.items()}, sizes)
             return arrays
         path = folder / text
@@ -46,6 +47,16 @@ def _read(op: OpProgram, case: Case, text: str, folder: Path, sizes: dict[str, i
     except archives.TORN as problem:
         where = "its input" if text.startswith("{") else text
         raise error("E836", f"cannot read the arrays of case '{case.name}' from {where}: {problem}") from None
+
+
+def _listed(value: Any) -> np.ndarray:
+    """A list, of lists perhaps, as an array. Integers beyond int64 stay integers: beside others numpy would make floats of them."""
+    array = np.asarray(value)
+    if array.dtype.kind == "f":
+        whole = np.asarray(value, dtype=object)
+        if all(isinstance(v, int) and 0 <= v < 1 << 64 for v in whole.ravel()):
+            return whole.astype(np.uint64)
+    return array
 
 
 def _check_shapes(op: OpProgram, case: Case, shapes: dict[str, tuple[int, ...]], sizes: dict[str, int]) -> None:

@@ -54,6 +54,7 @@ class Report:
     bytes: int = 0
     note: str = ""
     diagnostics: tuple[Diagnostic, ...] = ()
+    unreached: tuple[str, ...] = ()        # what is stored nowhere in this run, and where that is written
 
     @property
     def passed(self) -> bool:
@@ -68,7 +69,9 @@ class Report:
         else:
             lines = [f"{what}: {'ok' if self.passed else self.status.upper()}{f': {self.note}' if self.note else ''}"]
         if self.status in ("ok", "wrong"):
-            lines += [f"  {o.name}: {o.detail}" for o in self.outputs if not o.passed or o.loose]
+            lines += [f"  {o.name}: {o.detail}" for o in self.outputs if o.detail]
+        if self.unreached:
+            lines.append(f"  never stored to: {', '.join(self.unreached)}; give sizes and scalars at which it is, in a [[test.case]] or --test")
         if self.seconds is not None:
             rates = [f"{self.flops / self.seconds / 1e9:.1f} GFLOP/s"] if self.flops else []
             rates.append(f"{self.bytes / self.seconds / 1e9:.1f} GB/s")
@@ -102,7 +105,9 @@ def compared(op: OpProgram, name: str, got: np.ndarray, expected: Expected) -> O
     detail = f"at {list(worst)}: {got[worst]}, the reference says {expected.values[name][worst]}" if not c.passed and got.size else ""
     edge = f"{c.loose} of {got.size} elements lie on an edge, where any value passes" if c.loose else ""
     edge += ": more than half of it is not tested" if 2 * c.loose > got.size else ""
-    return OutputReport(name, c.passed, c.ratio, worst, c.loose, "; ".join(p for p in (detail, edge) if p), int(got.size), c.compared)
+    wide = f"the bounds of {c.wide} of {got.size} elements are more than an eighth of the greatest value: this says little of them"
+    parts = (detail, edge, wide if c.passed and 2 * c.wide > got.size else "")
+    return OutputReport(name, c.passed, c.ratio, worst, c.loose, "; ".join(p for p in parts if p), int(got.size), c.compared)
 
 
 def outputs_compared(op: OpProgram, results: dict[str, np.ndarray], expected: Expected) -> tuple[OutputReport, ...]:

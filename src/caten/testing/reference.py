@@ -16,7 +16,7 @@ from ..frontend.lambdas import reference_program
 from ..frontend.op import OpProgram
 from ..frozen import frozen
 from ..loop import bounds, comparison, fills, interpret, oracle
-from ..loop.statements import LoopProgram
+from ..loop.statements import Incf, LoopProgram, Setf, Stmt
 from ..options import Options
 from ..pipeline import runtime_of, target_of
 from ..runtime import work
@@ -130,6 +130,16 @@ def _checked(op: OpProgram, arrays: Mapping[str, np.ndarray], arguments: Mapping
                         hint="the test code and the signature disagree")
         result[n] = arrays[n]
     return result
+
+
+def never_stored(op: OpProgram, arguments: Mapping[str, Any]) -> list[Stmt]:
+    """The stores and accumulations that a call with these arguments does not run; none where it leaves an array, which is refused."""
+    reached: set[Stmt] = set()
+    try:
+        interpret.run(op, {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in arguments.items()}, stored=reached)
+    except CatenError:
+        return []
+    return [s for stmt in op.body for s in stmt.walk() if isinstance(s, Setf | Incf) and s not in reached]
 
 
 def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> Expected:

@@ -7,26 +7,31 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from ..build import Built
 from ..core.formula import evaluate
-from ..core.program import Case
+from ..core.program import At, Case, Scalar
 from ..core.small_sizes import small_sizes
-from ..errors import CatenError, Diagnostic, NothingMatched, UsageError, did_you_mean
+from ..core.text import flat, form_of
+from ..errors import CatenError, Diagnostic, NothingMatched, ToolError, UsageError, did_you_mean
 from ..frontend.op import OpProgram
-from ..loop.statements import LoopProgram
+from ..loop.statements import Aref, LoopProgram, Stmt
 from ..options import Options
 from ..runtime import work
 from ..runtime.manifest import operators
 from . import data, isolate
 from .given import arrays_of
 from .outcomes import Report, outputs_compared, verdict
-from .reference import TIMEOUT, caller, expected_of, numbers_of, outputs_of
+from .reference import TIMEOUT, caller, expected_of, never_stored, numbers_of, outputs_of
 from .settings import match_settings, read_setting
 
+OUTSIDE = "E485"                       # an access outside its array, where bounds checks were left out
+LEAST, SCALARS = (0, 20, 60), 4        # default sizes: the least that are tried, and how many draws of scalars at each
+MOST_STEPS = 200_000                   # operations of a nest that is interpreted to see what it runs
 TIMING = 0.3                           # seconds spent on repeated calls
 
 
@@ -40,10 +45,14 @@ def silent(done: int, of: int, name: str) -> None:
     """Shows no progress."""
 
 
+def unheard(report: Report) -> None:
+    """Does nothing with a report."""
+
+
 def run_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names: tuple[str, ...] = (),
-              progress: Callable[[int, int, str], None] = silent) -> list[Report]:
+              progress: Callable[[int, int, str], None] = silent, ended: Callable[[Report], None] = unheard) -> list[Report]:
     """`caten test`: the cases of every operator's own [test]; one of small sizes where it has none. `progress(done, of, name)` is called before
-    each case."""
+    each case, `ended` after it."""
     reports: list[Report] = []
     todo: list[partial[Report]] = []
     known = [c.name for op in built.ops for c in op.all(Case)]
@@ -58,6 +67,7 @@ def run_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names:
     for n, run in enumerate(todo):
         progress(n, len(todo), run.args[1].name)
         reports.append(run())
+        ended(reports[-1])
     if not reports:
         raise NothingMatched(Diagnostic("E835", "no test case matched", hint=f"the cases are {', '.join(known) or 'none'}"))
     return reports
@@ -67,10 +77,39 @@ def _at_default_sizes(built: Built, op: OpProgram, program: LoopProgram, options
     """A spec without cases, at small sizes; failed where there are none that fit it."""
     described = next(m for m in operators(built.manifest) if m["op"] == op.name)
     try:
-        sizes = small_sizes(described)
+        values, never = _reaching(op, described, options)
     except CatenError as problem:
-        return Report(op.name, "default sizes", {}, "failed", problem.diagnostics[0].message, diagnostics=problem.diagnostics)
-    return _run(built, op, program, "default sizes", sizes, options, timed=False)
+        return Report(op.name, "default sizes", {}, "failed", "", note=problem.diagnostics[0].message, diagnostics=problem.diagnostics)
+    report = _run(built, op, program, "default sizes", values, options, timed=False)
+    return replace(report, unreached=tuple([_place(op, stmt) for stmt in never]))
+
+
+def _reaching(op: OpProgram, described: Mapping[str, Any], options: Options) -> tuple[dict[str, int | float], list[Stmt]]:
+    """Small sizes, and scalars, at which every statement that stores something is run, if some are found; and the statements that are not."""
+    best: tuple[dict[str, int | float], list[Stmt]] | None = None
+    for least, shift in product(LEAST, range(SCALARS)):
+        values: dict[str, int | float] = dict(small_sizes(described, least))
+        drawn = data.arguments(op, values, options.seed + shift)
+        if shift:
+            values |= {s.name: drawn[s.name].item() for s in op.all(Scalar)}
+        steps = evaluate(work.flops(op), numbers_of(op, drawn) | {n: int(drawn[n]) for n in op.sizes})
+        if best is not None and steps > MOST_STEPS:
+            break
+        never = never_stored(op, data.arguments(op, values, options.seed)) if steps <= MOST_STEPS else []
+        if best is None or len(never) < len(best[1]):
+            best = values, never
+        if not never:
+            break
+    assert best is not None
+    return best
+
+
+def _place(op: OpProgram, stmt: Stmt) -> str:
+    """Where a statement was written, for a person."""
+    place = stmt.children[0]
+    assert isinstance(place, Aref)
+    at = next((a for a in op.all(At) if a.what == flat(form_of(place))), None)
+    return f"{place.buffer} in line {at.line}" if at is not None else place.buffer
 
 
 def case_values(op: OpProgram, case: Case) -> dict[str, int | float]:
@@ -85,25 +124,47 @@ def case_values(op: OpProgram, case: Case) -> dict[str, int | float]:
 def _run(built: Built, op: OpProgram, program: LoopProgram, name: str, values: Mapping[str, int | float], options: Options, timed: bool,
          case: Case | None = None) -> Report:
     given, expected = arrays_of(op, case, {n: int(values[n]) for n in op.sizes})
-    arguments = data.arguments(op, values, options.seed, given)
+    want_error = case is not None and case.expect.startswith("{")
+    try:
+        arguments = data.arguments(op, values, options.seed, given)
+    except CatenError as refusal:                         # sizes that no array can have
+        if refusal.diagnostics[0].code != "E711":
+            raise
+        report = Report(op.name, name, dict(values), "failed", "", note=refusal.diagnostics[0].message, diagnostics=refusal.diagnostics)
+        outcome = isolate.Outcome("error", diagnostics=refusal.diagnostics)
+        return _expected_failure(replace(report, diagnostics=()), outcome, json.loads(case.expect)["error"]) if want_error and case else report
     shown = {k: v.item() if isinstance(v, np.generic) else v for k, v in arguments.items() if not isinstance(v, np.ndarray)}
     report = Report(op.name, name, shown, "ok", "")
-    want_error = case is not None and case.expect.startswith("{")
     outcome = isolate.run(lambda: _kernel(built, op, arguments, timed), TIMEOUT)
     if want_error:
         return _expected_failure(report, outcome, json.loads(case.expect)["error"] if case else "")
+    if outcome.kind is ToolError:                         # such as a tool that runs the product, which is missing
+        raise outcome.error()
     if outcome.status != "ok":
         text = outcome.diagnostics[0].message if outcome.diagnostics else outcome.signal
         code = outcome.diagnostics[0].code if outcome.diagnostics else ""
+        if code == OUTSIDE:
+            return _outside(report, outcome.diagnostics[0])
         status = "crash" if code == "E715" else "failed" if outcome.status == "error" and code.startswith("E7") else outcome.status
         return replace(report, status=status, note=text, diagnostics=outcome.diagnostics)
-    reference = expected_of(op, arguments, options, expected)
+    try:
+        reference = expected_of(op, arguments, options, expected)
+    except CatenError as refusal:
+        if refusal.diagnostics[0].code != OUTSIDE:
+            raise
+        return _outside(report, refusal.diagnostics[0])
     outputs = outputs_compared(op, outcome.arrays, reference)
     status, note, diagnostics = verdict(op, case, outputs)
     sizes = {n: int(arguments[n]) for n in op.sizes}
     return replace(report, status=status, note=note, diagnostics=diagnostics, reference=reference.what, outputs=outputs,
                    seconds=outcome.facts.get("seconds"), bytes=int(evaluate(work.bytes_moved(op), sizes)),
                    flops=int(evaluate(work.flops(op), numbers_of(op, arguments) | sizes)))
+
+
+def _outside(report: Report, found: Diagnostic) -> Report:
+    """The report of a run that left an array."""
+    found = replace(found, hint="without -fno-bounds-check the call is refused; give sizes or an input that fit")
+    return replace(report, status="failed", note=found.message, diagnostics=(found,))
 
 
 def _expected_failure(report: Report, outcome: isolate.Outcome, wanted: str) -> Report:

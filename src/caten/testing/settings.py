@@ -67,9 +67,11 @@ def match_settings(given: Sequence[tuple[str, int | float]], programs: Sequence[
         if values.setdefault(bind.name, bind.value) != bind.value:
             problems.append(Diagnostic("E905", f"{option}: {bind.name} is {values[bind.name]}, but -D{bind.name}={bind.value} fixed it"))
     if missing := [name for name in sizes if name not in values and not problems]:
-        example = ",".join([f"{name}={values.get(name, 100)}" for name in sizes])
+        shown = {name: values.get(name, 100) for name in sizes}
+        hint = f'{option} "{",".join([f"{n}={v}" for n, v in shown.items()])}"' if option.startswith("-") else \
+               f"sizes = {{ {', '.join([f'{n} = {v}' for n, v in shown.items()])} }}"
         problems.append(Diagnostic("E906", f"{option}: the size{'s' if len(missing) > 1 else ''} {', '.join(missing)} "
-                                           f"{'are' if len(missing) > 1 else 'is'} missing", hint=f'{option} "{example}"'))
+                                           f"{'are' if len(missing) > 1 else 'is'} missing", hint=hint))
     if problems:
         raise UsageError(*problems)
     return values

@@ -19,7 +19,7 @@ from ..bench.sizes import Values
 from ..build import Built
 from ..core.program import Bind, Machine, Schedule, Target
 from ..core.text import show
-from ..errors import CatenError, Diagnostic, error
+from ..errors import CatenError, Diagnostic, ToolError, error
 from ..frontend.op import OpProgram
 from ..frozen import frozen
 from ..loop import level, simplify
@@ -240,6 +240,8 @@ class Shop:
         limit = max(LEAST_SECONDS, FACTOR * effort.rounds * len(builts) * max(effort.plan.batch, known))
         arguments = self._arguments[number]
         outcome = isolate.run(lambda: (self._times(builts, at_pages(arguments) if pages else arguments, effort), {}), limit)
+        if outcome.kind is ToolError:                       # no schedule runs without the tool
+            raise outcome.error()
         return outcome.facts if outcome.status == "ok" else None
 
     def _times(self, builts: Mapping[str, Built], arguments: Mapping[str, Any], effort: Effort) -> dict[str, Any]:
