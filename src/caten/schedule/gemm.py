@@ -45,7 +45,7 @@ def gemm(draft: Draft, c: Contraction, machine: Machine, threads: bool, shared: 
     left = draft.stage((*beside, *tiles)[0], c.left.buffer, "read", "scratch", *axes)
     right_axes = (*(() if beside else (jo,)), ki, *inner, ji)
     right = draft.stage(iio if beside else io, c.right.buffer, "read", "scratch", *right_axes)
-    for packed in (left.tile, right.tile) if beside else (right.tile, left.tile):
+    for packed in (left.tile, right.tile) if beside else (right.tile, left.tile):     # the outer one first
         while draft.tries(("precompute", packed)):                   # (float) A · B, alpha · A · B
             pass
     if threads and (shared or not draft.thread(*c.batch)) and draft.thread(*beside, tiles[0]):

@@ -56,6 +56,7 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names
     def nest(length: Expr, body: tuple[Stmt, ...]) -> For:
         return For(outer, ZERO, tiles, ONE, outer_mark, (For(inner, ZERO, length, ONE, "serial", body),))
 
+    left, copies = "", dict[str, str]()
     if whole:
         made: tuple[Stmt, ...] = (nest(index(factor), body),)
     elif tail == "min" and is_const(extent) and extent.value <= factor:  # type: ignore[attr-defined]   # a literal has a value
@@ -68,10 +69,10 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names
     else:
         rest = For(new.fresh(found.name + "t"), canonical(found.lo + tiles * factor), found.hi, ONE, outer_mark, ())
         copy, copies = copied(found.body, "t", new)
-        left = tidied((rest.replace(body=with_value(copy, found, Var(rest.name, "i64"))),))
-        after = replaced(program, found, *tidied((nest(index(factor), body),)), *left)
-        return after, Split(outer, inner, rest.name, loops_of(copies, left), arrays_of(copies.values(), after))
-    return replaced(program, found, *tidied(made)), Split(outer, inner)
+        made, left = (nest(index(factor), body), rest.replace(body=with_value(copy, found, Var(rest.name, "i64")))), rest.name
+    stmts = tidied(made)
+    after = replaced(program, found, *stmts)
+    return after, Split(outer, inner, left, loops_of(copies, stmts), arrays_of(copies.values(), after))
 
 
 def _divides(factor: int, extent: Expr, context: Context, program: LoopProgram) -> bool:
