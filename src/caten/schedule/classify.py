@@ -40,6 +40,11 @@ class Contraction:
     columns: tuple[str, ...]
     sums: tuple[str, ...]
 
+    @property
+    def turned(self) -> Contraction:
+        """The same as the product of the transposed operands: its columns are the rows, which need not be contiguous in C."""
+        return Contraction(self.out, self.right, self.left, self.batch, self.columns, self.rows, self.sums)
+
 
 @frozen
 class Reduction:

@@ -16,6 +16,7 @@ from .tiles import gemm_tile
 
 BETWEEN = 3                     # rows of a tile for what is left of the taller ones: a vector of sums alone would be waited for
 ONCE = 24                       # rows up to which the right operand is read so few times that it may lie in the last cache of a core
+LONG = 48                       # sums from which on it pays that the right operand need not be turned
 VECTORS = 2                     # of a row of a tile
 ALONE = 4                       # of a single row: fewer sums would wait for each other
 FEW_ROWS = 32                   # of a product whose right operand fits the cache: work for one thread
@@ -29,6 +30,8 @@ def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: i
     plain = all(loop.lo == Const(0, "i64") and isinstance(loop.hi, Var) for loop in (i, j, k))
     if len(c.rows) + len(c.columns) + len(c.sums) > 3 or not plain or not is_float(c.out.dtype) or not machine.has_fma:
         return
+    if not c.batch and masks_are_cheap(draft.program) and contiguous_loop(draft.program, c.left, (*c.rows, *c.sums)) == i.name:
+        _turned(draft, c, chain, machine, lanes, threads)
     lies = contiguous_loop(draft.program, c.right, (*c.columns, *c.sums)) == j.name
     if not lies and c.batch:
         return
@@ -50,6 +53,17 @@ def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: i
         draft.attempts(partial(_ragged, c=c, chain=chain, cond=fits, rows=(rows,), lies=True, lanes=lanes, threads=threads))
 
 
+def _turned(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
+    """A copy for few columns of a product whose left operand lies along the rows: these are the lanes, and what is stored lies apart."""
+    m, n, k = [str(loop.hi) for name in (c.rows[-1], c.columns[-1], c.sums[-1]) for loop in chain.loops if loop.name == name]
+    rows = 1 << gemm_tile(machine, c.out.dtype).rows.bit_length() - 1
+    cond: tuple[object, ...] = ("<=", n, str(rows))
+    if contiguous_loop(draft.program, c.right, (*c.columns, *c.sums)) != c.columns[-1]:
+        held = ("<=", ("*", k, m), str(machine.cache_bytes[-1] // 2 // DTYPES[c.out.dtype].bytes))
+        cond = ("or", cond, ("and", ("and", ("<=", n, str(ONCE)), ("<=", str(LONG), k)), held))
+    draft.attempts(partial(_ragged, c=c.turned, chain=chain, cond=cond, rows=(rows, BETWEEN), lies=True, lanes=lanes, threads=threads, ending="t"))
+
+
 def _unpacked(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: int, lanes: int, threads: bool) -> None:
     """Whole tiles."""
     copies = draft.special_nest(chain.names, cond, "d")
@@ -66,10 +80,10 @@ def _unpacked(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ..
 
 
 def _ragged(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...], rows: tuple[int, ...], lies: bool, lanes: int,
-            threads: bool) -> None:
+            threads: bool, ending: str = "e") -> None:
     """Tiles of so many rows, what is left of them in those of the next number, and the last one by one. `lies`: does the right operand lie along the
     columns? If not, it is turned first."""
-    copies = draft.special_nest(chain.names, cond, "e")
+    copies = draft.special_nest(chain.names, cond, ending)
     batch = tuple([copies[name] for name in c.batch])
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     with draft.focused(next(iter(copies.values()))):
@@ -103,14 +117,21 @@ def _tile(draft: Draft, c: Contraction, rows: tuple[str, ...], j: str, k: str, l
     """A tile of the result in registers, of as many columns as `j` counts."""
     draft.take("reorder", k, *rows, j)
     made = summed(draft, k, c.out.buffer, *rows, j, how="accumulate")
-    for name in (j, *made.over(j)):
-        if draft.loop(name).hi == Const(lanes, "i64"):
-            draft.take("vectorize", name)
-            continue
-        group, lane = draft.halves(name, lanes)
-        draft.take("vectorize", lane)
-        draft.take("unroll", group)
+    _lanes(draft, j, lanes)
+    for name in made.over(j):
+        if not draft.attempts(partial(_lanes, name=name, lanes=lanes)):             # what is stored may lie apart
+            draft.take("unroll", name)
     draft.take("contract", k)
     for row in rows:
         for name in (row, *made.over(row)):
             draft.take("unroll", name)
+
+
+def _lanes(draft: Draft, name: str, lanes: int) -> None:
+    """A loop over the columns of a tile as vectors."""
+    if draft.loop(name).hi == Const(lanes, "i64"):
+        draft.take("vectorize", name)
+        return
+    group, lane = draft.halves(name, lanes)
+    draft.take("vectorize", lane)
+    draft.take("unroll", group)
