@@ -244,8 +244,9 @@ def test_the_rest_of_long_vectors_is_a_vector_with_a_mask(facts: str, masked: bo
     assert any(v.mask is not None for v in vectors(after)) == masked
 
 
-# The copies: for few columns (c), where the left operand lies along the sum; for small operands (e) and few rows (r), where the right one does not.
-COPIES = {"A[i p] B[p j]": ["c", "e", "r"], "A[p i] B[p j]": ["e", "r"], "A[i p] B[j p]": ["c"], "A[p i] B[j p]": []}
+# The copies: for few columns, where the left operand lies along the sum (c) or along the rows (t); for small operands (e); for few rows, where the right
+# operand lies along the columns (r).
+COPIES = {"A[i p] B[p j]": ["c", "e", "r"], "A[p i] B[p j]": ["t", "e", "r"], "A[i p] B[j p]": ["c", "e"], "A[p i] B[j p]": ["t", "e"]}
 EXTENTS = {"i": "M", "j": "N", "p": "K"}
 OPERANDS = {"A[i p] B[p j]": ("M K", "K N", "i p", "p j"), "A[p i] B[p j]": ("K M", "K N", "p i", "p j"),
             "A[i p] B[j p]": ("M K", "N K", "i p", "j p"), "A[p i] B[j p]": ("K M", "N K", "p i", "j p")}

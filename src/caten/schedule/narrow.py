@@ -1,5 +1,5 @@
-"""The recipes for products that are narrow: one column, where rows are summed along memory; a few rows, or no sum, where an operand or the result is
-swept through once; and few of them. Which one a call is, only its sizes tell: each gets a copy of the nest."""
+"""The recipes for products that are narrow: a few rows, or no sum, where an operand or the result is swept through once; and few of them. Which one a
+call is, only its sizes tell: each gets a copy of the nest."""
 from __future__ import annotations
 
 from functools import partial
@@ -8,27 +8,23 @@ from typing import Any
 from ..core.dtypes import DTYPES, is_float
 from ..core.expr import Const, Var
 from ..core.program import Machine
-from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, contraction, reduction
+from .classify import Chain, Contraction, chain_of, contiguous_loop, contraction
 from .draft import Draft, NotApplicable
 from .gemm import gemm
-from .streams import sums_along
 
 FEW_PRODUCTS = 4                # of a batch, from which on each thread has its own
 FEW = 3                         # rows from which on packing the right operand pays
-SUMS_AT_ONCE = 2                # vectors of a row that are added side by side; the next row hides what latency is left
 ROWS_AT_ONCE = 8                # of the right operand: streams that are read side by side
 BLOCK = 512                     # columns that one thread of several sweeps; one alone takes as many as the first cache holds
 VECTORS = 2                     # of the result, in registers while the rows are added
 
 
 def narrow(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
-    """Copies of the nest for one column and for few rows, scheduled; the nest itself is left for the others."""
+    """A copy of the nest for few rows, scheduled; the nest itself is left for the others."""
     loops = {loop.name: loop for loop in chain.loops}
     if c.batch or len(c.rows) + len(c.columns) + len(c.sums) > 3 or contiguous_loop(draft.program, c.right, (*c.columns, *c.sums)) != c.columns[-1]:
         return
-    rows, columns = loops[c.rows[-1]], loops[c.columns[-1]]
-    if isinstance(columns.hi, Var) and columns.lo == Const(0, "i64") and contiguous_loop(draft.program, c.left, chain.names) == c.sums[-1]:
-        draft.attempts(partial(one_column, c=c, chain=chain, size=str(columns.hi), lanes=lanes, threads=threads))
+    rows = loops[c.rows[-1]]
     if isinstance(rows.hi, Var) and rows.lo == Const(0, "i64"):
         summed_over = loops[c.sums[-1]]
         depth = str(summed_over.hi) if isinstance(summed_over.hi, Var) and summed_over.lo == Const(0, "i64") else None
@@ -59,25 +55,6 @@ def _shared(draft: Draft, cond: tuple[object, ...], chain: Chain, machine: Machi
     if product is None:
         raise NotApplicable(f"'{chain.names[0]}' is no product any more")
     gemm(draft, product, machine, threads=True, shared=True)
-
-
-def one_column(draft: Draft, c: Contraction, chain: Chain, size: str, lanes: int, threads: bool) -> None:
-    """Every row of the left operand with the column, which is laid out in a row."""
-    copies = draft.special_nest(chain.names, ("=", size, "1"))
-    i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
-    with draft.focused(i):
-        order = tuple([n for n in copies.values() if n != j])
-        if tuple(copies.values()) != (*order, j):
-            draft.take("reorder", *order, j)
-        draft.take("unroll", j, "full")
-        if order != (i, k):
-            draft.take("reorder", i, k)
-        draft.take("stage", i, c.right.buffer, "read", "scratch", k)
-        inner = chain_of(draft.loop(i))
-        total = reduction(inner)
-        if total is None or not along_memory(draft.program, inner, total):
-            raise NotApplicable(f"'{i}' does not sum along memory")
-        sums_along(draft, inner, total, lanes, threads, SUMS_AT_ONCE, masks=False)
 
 
 def few_rows(draft: Draft, c: Contraction, chain: Chain, size: str, depth: str | None, machine: Machine, lanes: int, threads: bool) -> None:
