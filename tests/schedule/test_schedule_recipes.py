@@ -244,9 +244,9 @@ def test_the_rest_of_long_vectors_is_a_vector_with_a_mask(facts: str, masked: bo
     assert any(v.mask is not None for v in vectors(after)) == masked
 
 
-# The copies: for few columns, where the left operand lies along the sum (c) or along the rows (t); for small operands (e); for few rows, where the right
-# operand lies along the columns (r).
-COPIES = {"A[i p] B[p j]": ["c", "e", "r"], "A[p i] B[p j]": ["t", "e", "r"], "A[i p] B[j p]": ["c", "e"], "A[p i] B[j p]": ["t", "e"]}
+# The copies: for one column (1) and few columns (c), where the left operand lies along the sum; for few, where it lies along the rows (t); for small
+# operands (e); for few rows, where the right operand lies along the columns (r).
+COPIES = {"A[i p] B[p j]": ["1", "c", "e", "r"], "A[p i] B[p j]": ["t", "e", "r"], "A[i p] B[j p]": ["1", "c", "e"], "A[p i] B[j p]": ["t", "e"]}
 EXTENTS = {"i": "M", "j": "N", "p": "K"}
 OPERANDS = {"A[i p] B[p j]": ("M K", "K N", "i p", "p j"), "A[p i] B[p j]": ("K M", "K N", "p i", "p j"),
             "A[i p] B[j p]": ("M K", "N K", "i p", "j p"), "A[p i] B[j p]": ("K M", "N K", "p i", "j p")}
@@ -265,7 +265,7 @@ def product(order: str, operands: str, machine: str = AVX2, dtype: str = "f32") 
 def endings(after: LoopProgram) -> list[str]:
     """What the copies of the nest are called by."""
     fact = after.first(Schedule)
-    return [] if fact is None else [str(step[3]) for step in fact.steps if step[0] == "specialize"]
+    return [] if fact is None else [str(step[3]) if len(step) > 3 else "1" for step in fact.steps if step[0] == "specialize"]
 
 
 def accumulators(after: LoopProgram) -> int:

@@ -11,10 +11,11 @@ from typing import Any
 from ..core.dtypes import is_float
 from ..core.expr import Const, Var
 from ..core.program import Machine
-from .classify import Chain, Contraction, contiguous_loop
+from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, reduction
 from .draft import Draft, NotApplicable
-from .streams import masks_are_cheap
+from .streams import masks_are_cheap, sums_along
 
+SUMS_AT_ONCE = 2                # vectors of a row that is summed alone; the next row hides what latency is left
 COLUMNS = 4                     # of a tile; what is left of them in twos, then one by one
 FEW = 40                        # columns up to which dot products pay, where as much is summed as
 LONG = 192
@@ -23,6 +24,25 @@ MEDIUM = 48
 FEWEST = 3                      # of so few, most of any vector of the result would be empty
 FEW_ROWS = 16                   # up to which they pay where the right operand lies along the sum, however many columns it has
 ROWS = 24                       # fewer do not pay for turning the right operand
+
+
+def one_column(draft: Draft, c: Contraction, chain: Chain, lanes: int, threads: bool) -> None:
+    """A copy of the nest for one column: without its axis, what is left are sums of rows, each read in one go."""
+    columns = next(loop for loop in chain.loops if loop.name == c.columns[-1])
+    if not isinstance(columns.hi, Var) or columns.lo != Const(0, "i64") or contiguous_loop(draft.program, c.left, chain.names) != c.sums[-1]:
+        raise NotApplicable("there is no column that may be alone, or its rows do not lie along the sum")
+    copies = draft.special_nest(chain.names, ("=", str(columns.hi), "1"))
+    i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
+    with draft.focused(next(iter(copies.values()))):
+        if tuple(copies.values()) != (i, k, j):
+            draft.take("reorder", i, k, j)
+        draft.take("unroll", j, "full")
+        draft.stage(i, c.right.buffer, "read", "scratch", k)
+        inner = chain_of(draft.loop(i))
+        total = reduction(inner)
+        if total is None or not along_memory(draft.program, inner, total):
+            raise NotApplicable(f"'{i}' does not sum along memory")
+        sums_along(draft, inner, total, lanes, threads, SUMS_AT_ONCE, masks=False)
 
 
 def dot_products(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:

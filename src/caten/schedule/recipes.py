@@ -19,7 +19,7 @@ from .asked import apply_asked
 from .choices import DEFAULTS, Choices
 from .classify import Chain, Contraction, along_memory, chain_of, contraction, reduction
 from .convolution import convolution, pictures, single_places, slides
-from .dots import dot_products
+from .dots import dot_products, one_column
 from .draft import Copies, Draft, reason_of
 from .gemm import gemm
 from .log import Planned
@@ -199,6 +199,7 @@ def _recipes(program: LoopProgram, chain: Chain, machine: Machine, threads: bool
 def _product(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
     """Copies for the products that are no squares, then tiles."""
     if not c.batch and len(c.rows) + len(c.columns) + len(c.sums) == 3:
+        draft.attempts(partial(one_column, c=c, chain=chain, lanes=lanes, threads=threads))
         draft.attempts(partial(dot_products, c=c, chain=chain, machine=machine, lanes=lanes, threads=threads))
     small(draft, c, chain, machine, lanes, threads)
     narrow(draft, c, chain, machine, lanes, threads)

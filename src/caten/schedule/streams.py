@@ -77,8 +77,9 @@ def _has_threads(draft: Draft) -> bool:
     return machine is not None and machine.threads
 
 
-def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads: bool) -> None:
-    """Vectors of partial sums along the innermost summed loop, added up by a fixed tree at its end."""
+def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads: bool, at_once: int = SUMS_AT_ONCE, masks: bool = True) -> None:
+    """Vectors of partial sums along the innermost summed loop, `at_once` by default, added up by a fixed tree at its end. `masks`: the rest is
+    vectors with masks."""
     order = (*total.kept, *total.summed)
     if order != chain.names:
         draft.take("reorder", *order)
@@ -86,7 +87,7 @@ def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads
         return
     if threads:
         draft.thread_two(*total.kept)
-    outer = sweep(draft, total.summed[-1], (total.out.buffer,), lanes, draft.choice("sums.vectors", SUMS_AT_ONCE))
+    outer = sweep(draft, total.summed[-1], (total.out.buffer,), lanes, draft.choice("sums.vectors", at_once), masks=masks)
     _contracted(draft, outer, total.out)
 
 
@@ -286,15 +287,15 @@ def _edge_across(draft: Draft, columns: str, rows: str, lanes: int) -> None:
     draft.take("vectorize", lane)
 
 
-def sweep(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, count: int, around: tuple[str, ...] | None = None) -> str:
-    """Vectors along a loop, `count` at once, and what is left of it in vectors with masks; the arrays `sums` are added up in as many
+def sweep(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, count: int, around: tuple[str, ...] | None = None, masks: bool = True) -> str:
+    """Vectors along a loop, `count` at once, and what is left of it in vectors with masks or single ones; the arrays `sums` are added up in as many
     vectors, which a tree adds up at the end. The name of the new loop, which is parallel where none of those `around` may be (None: no threads)."""
     tiles = cut(draft, loop, lanes * count, lanes)
     outer, inner = tiles.outer, tiles.inner
     if around is not None and not draft.thread_two(*around):
         draft.thread(outer)
     for name in tiles.rest:
-        draft.attempts(partial(_masked, loop=name, lanes=lanes))
+        draft.attempts(partial(_masked if masks else _single, loop=name, lanes=lanes))
     group, lane = draft.halves(inner, lanes) if draft.loop(inner).hi != index(lanes) else ("", inner)
     _as_vectors(draft, group, lane, *[_parts(draft, outer, buffer, tuple([n for n in (group, lane) if n])) for buffer in sums])
     return outer
@@ -328,6 +329,11 @@ def _masked(draft: Draft, loop: str, lanes: int) -> None:
     _check_indices(draft, loop)
     _, lane = draft.pair(loop, lanes, "pad")
     draft.take("vectorize", lane)
+
+
+def _single(draft: Draft, loop: str, lanes: int) -> None:
+    """Single vectors in the place of single iterations, of which less than a vector is left."""
+    draft.take("vectorize", cut(draft, loop, lanes).inner)
 
 
 def _check_indices(draft: Draft, loop: str) -> None:
