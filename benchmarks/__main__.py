@@ -1,4 +1,4 @@
-"""The side-by-side: `python -m benchmarks [--only REGEX] [--threads 1|2] [--peers caten,numpy] [--rounds N] [--runs N] [--json FILE]`.
+"""The side-by-side: `python -m benchmarks [--only REGEX] [--threads 1|2] [--peers caten,numpy] [--rounds N] [--runs N] [--seed N] [--json FILE]`.
 
 On one thread, every run is one process with all peers, which take turns, pinned to one CPU. On several threads every peer has a process for itself,
 because the threads of several libraries in one process wait for work at the cost of each other. Peers that the first run shows to be far behind are
@@ -19,7 +19,7 @@ from caten.bench import machine, timing
 
 from . import processes, table, worker
 from .peers import PEERS, environment
-from .workloads import WORKLOADS
+from .workloads import sized
 
 
 def main() -> int:
@@ -41,6 +41,8 @@ def main() -> int:
             options.json.parent.mkdir(parents=True, exist_ok=True)
             options.json.write_text(json.dumps(result | {"summary": table.summary(result)}, indent=1) + "\n")
     print(table.markdown(result))
+    if options.seed is not None:
+        print(table.percentiles(result))
     return 0
 
 
@@ -53,6 +55,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=1, help="runs, each in a new process; the ratio is the median of theirs")
     parser.add_argument("--batch", type=float, default=timing.BATCH, help="seconds of one sample")
     parser.add_argument("--retakes", type=int, default=timing.RETAKES, help="how often a disturbed sample is taken again")
+    parser.add_argument("--seed", type=int, metavar="N", help="sizes drawn at random instead of the table's; the spread of the ratios is printed too")
+    parser.add_argument("--count", type=int, default=40, metavar="N", help="products drawn; half as many convolutions, a quarter of the others")
     parser.add_argument("--cpu-time", action="store_true", help="for a busy machine: what the process had of its CPU, not what the clock says")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
@@ -61,8 +65,9 @@ def _options() -> argparse.Namespace:
     options.peers = options.peers.split(",")
     if unknown := [name for name in options.peers if name not in PEERS]:
         parser.error(f"there is no peer {unknown[0]}; there are {', '.join(PEERS)}")
-    if not [w for w in WORKLOADS if re.search(options.only, w.name)]:
-        parser.error(f"no workload matches {options.only}; there are {', '.join([w.name for w in WORKLOADS])}")
+    names = [w.name for w in sized(options.seed, options.count)]
+    if not [name for name in names if re.search(options.only, name)]:
+        parser.error(f"no workload matches {options.only}; there are {', '.join(names)}")
     return options
 
 
@@ -76,7 +81,8 @@ def _process(peers: list[str], options: argparse.Namespace, slow: Mapping[str, l
         done = [*given_up, *[row["workload"] for row in measured["rows"]]]
         going = [name for name in peers if name not in measured["missing"]]
         task = {"peers": going, "threads": options.threads, "only": options.only, "rounds": options.rounds, "batch": options.batch,
-                "retakes": options.retakes, "cpu_time": options.cpu_time, "slow": slow, "done": done, "failed": failed}
+                "retakes": options.retakes, "seed": options.seed, "count": options.count,
+                "cpu_time": options.cpu_time, "slow": slow, "done": done, "failed": failed}
         part, why = processes.ran("benchmarks.worker", task, environment(options.threads, alone=len(peers) == 1))
         for name in ("versions", "missing"):
             measured[name] |= part.get(name, {})

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from caten.bench import statistics
 from caten.bench.limits import limits_from
 from caten.bench.statistics import Estimate
@@ -120,6 +122,19 @@ def markdown(result: dict[str, Any]) -> str:
                      "|---|---|--:|--:|--:|---|--:|---|",
                      *[_row(line) for line in rows], ""]
     return "\n".join(text)
+
+
+def percentiles(result: dict[str, Any]) -> str:
+    """How the ratios to the best peer are spread, by family: a table."""
+    families: dict[str, list[float]] = {}
+    for line in lines(result):
+        if line.ratio:
+            families.setdefault(line.workload.split(" ")[0], []).append(line.ratio.value)
+    text = ["| family | sizes | 5 % | 25 % | median | below 0.7 |", "|---|--:|--:|--:|--:|--:|"]
+    for family, ratios in families.items():
+        at = [np.quantile(ratios, q) for q in (0.05, 0.25, 0.5)]
+        text.append(f"| {family} | {len(ratios)} | {at[0]:.2f} | {at[1]:.2f} | {at[2]:.2f} | {sum(r < 0.7 for r in ratios)} |")
+    return "\n".join([*text, ""])
 
 
 def _row(line: Line) -> str:

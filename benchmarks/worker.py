@@ -21,7 +21,7 @@ from caten.options import Options, environment
 from .peers import Call, Peer, caten_peer
 from .problems import Problem
 from .processes import wrote
-from .workloads import WORKLOADS, Workload
+from .workloads import WORKLOADS, Workload, sized
 
 SHORT = 50e-6                  # seconds: of a call that is shorter, the kernel's own time is measured too
 KERNEL = "caten kernel"        # the C function alone, beside the peers
@@ -42,8 +42,8 @@ class Log:
 
 
 def main() -> None:
-    """The task: `peers`, `threads`, `only`, how to measure, `done` (workloads that were measured before), `failed` (by workload, why peers are not
-    tried), `slow` (by workload, the peers that are left out)."""
+    """The task: `peers`, `threads`, `only`, `seed` and `count` of drawn sizes, how to measure, `done` (workloads that were measured before), `failed`
+    (by workload, why peers are not tried), `slow` (by workload, the peers that are left out)."""
     task, log = json.loads(Path(sys.argv[1]).read_text()), Log(Path(sys.argv[2]))
     if task["threads"] == 1:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -51,7 +51,7 @@ def main() -> None:
     log.doing(None, None)
     if "caten" in log.document["versions"]:
         log.document |= _limits(task) | caten_peer.compiled_by(WORKLOADS[0].spec)
-    for workload in WORKLOADS:
+    for workload in sized(task["seed"], task["count"]):
         if re.search(task["only"], workload.name) and workload.name not in task["done"]:
             left_out = task["slow"].get(workload.name, ())
             log.document["rows"].append(_measured(workload, [p for p in peers if p.name not in left_out], task, log))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from random import Random
 
 from . import problems
 from .problems import Problem
@@ -81,3 +82,27 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload("conv 3x57x57 k3 to 5", SPECS / "conv3x3.toml", partial(problems.conv, 3, 57, 3, 1, 1, 5), True),
     Workload("im2col 3x57x57 k3", SPECS / "im2col3x3.toml", partial(problems.im2col, 3, 57), True),
 )
+
+
+GREATEST = 2000                # of a drawn size
+LONGEST = 1 << 22              # of a drawn vector
+
+
+def sized(seed: int | None, count: int) -> tuple[Workload, ...]:
+    """The workloads of the table; or with a seed sizes that nobody chose, log-uniform: `count` products, half as many 3 x 3 convolutions, a quarter
+    as many of other families each."""
+    if seed is None:
+        return WORKLOADS
+    rnd = Random(seed)
+
+    def size(greatest: int = GREATEST) -> int:
+        return max(1, round(greatest ** rnd.random()))
+    made = [_matmul(size(), size(), size(), odd=True) for _ in range(count)]
+    for _ in range(count // 2):
+        channels, side, filters = size(128), rnd.randint(5, 80), size(128)
+        name, make = f"conv {channels}x{side}x{side} k3 to {filters}", partial(problems.conv, channels, side, 3, 1, 1, filters)
+        made.append(Workload(name, SPECS / "conv3x3.toml", make, True))
+    for _ in range(count // 4):
+        made += [_rows(kind, size(), size(), odd=True) for kind in ("softmax", "layernorm", "column sum", "transpose")]
+        made += [_vector(kind, size(LONGEST), odd=True) for kind in ("sum", "gelu(x*a+b)")]
+    return tuple({w.name: w for w in made}.values())

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from benchmarks import __main__ as side_by_side
 from benchmarks import build_times, problems, processes, table, worker
 from benchmarks.peers import numpy_peer
 from benchmarks.problems import Problem
-from benchmarks.workloads import WORKLOADS
+from benchmarks.workloads import WORKLOADS, sized
 
 from caten import pipeline
 from caten.frontend.op import OpProgram
@@ -134,7 +135,7 @@ def went(monkeypatch: pytest.MonkeyPatch, *parts: Part) -> tuple[dict[str, Any],
         tasks.append(json.loads(json.dumps(task)))
         return next(coming)
     monkeypatch.setattr(processes, "ran", ran)
-    options = argparse.Namespace(threads=1, only="", rounds=3, batch=0.1, retakes=0, cpu_time=False)
+    options = argparse.Namespace(threads=1, only="", rounds=3, batch=0.1, retakes=0, cpu_time=False, seed=None, count=40)
     return side_by_side._process(["caten", "jax"], options, {}), tasks
 
 
@@ -242,3 +243,16 @@ def test_what_there_is_not(arguments: list[str], word: str) -> None:
     run = subprocess.run([sys.executable, "-m", "benchmarks", *arguments], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 2
     assert word in run.stderr
+
+
+def test_drawn_sizes_are_those_of_their_seed() -> None:
+    drawn = sized(3, 8)
+    assert [w.name for w in drawn] == [w.name for w in sized(3, 8)] != [w.name for w in sized(4, 8)]
+    assert sized(None, 8) is WORKLOADS
+    families = Counter([w.name.split(" ")[0] for w in drawn])
+    assert families == {"gemm": 8, "conv": 4, "softmax": 2, "layernorm": 2, "column": 2, "transpose": 2, "sum": 2, "gelu(x*a+b)": 2}
+
+
+def test_the_spread_of_ratios_is_told_by_family() -> None:
+    document = result(caten=fact(1.0, 1.0), numpy=fact(0.5, 0.5))
+    assert "| sum | 2 | 0.26 | 0.31 | 0.38 | 2 |" in table.percentiles(document)           # 0.5 and 0.25
