@@ -26,8 +26,8 @@ WORDS = ("0", "1", "-1", "3", "7", "2.5", "1e30", "9" * 25, "i", "j", "M", "N", 
          "(aref X i)", "(aref A i j)", "(set a 0)", "(incf a 1)", "(if (< i 2) 1 0)", "(when (< i 3) ", "(loop (i 3 0 -1) ", "(dotimes (z 4) ", "(array T float (4))",
          "(cast int ", "(schedule (split i 4))", "(where ", "float", "int32", "double", "bool", "int", "nil", "t", "inf", "(exp ", "(sqrt ", "(max ", "(call Gemm ",
          "<1 0>", "(where M = N)", "setf", "incf", "maxcf", "[]", "[N N]", "[4]", "\n", '"', "=", "[[test.case]]", "~", "é", "\0")
-SECONDS, MEGABYTES = 2.0, 512
-PROOFS = 3.0                     # seconds
+SECONDS, MEGABYTES = 4.0, 512
+PROOFS = 4.0                     # seconds
 
 
 TOKENS = (re.compile(r"(?<![\w\"])[A-Za-z]\w*"), re.compile(r"\b\d+(?:\.\d+)?\b"), re.compile(r"(?<=\()(?:[-+*/<>=]+|max|min|floordiv|mod|and|or)(?= )"))

@@ -100,6 +100,7 @@ ROWS: dict[str, Row] = {
     "-t": Row("axpy.toml -O0", "--test N=9", "out", "N=9"),
     "--print": Row("axpy.toml -O0", "--print=dtypes", "out", "f32"),
     "--seed": Row("axpy.toml -O0 --test N=9", "--seed 5", "seed"),
+    "--explain": Row("schedule axpy.toml", "--explain", "out", "the plan of the nest of 'i'"),
     "--tag": Row("test axpy.toml -O0", "--tag quick", "out", "1 of 1 passed"),
     "--list": Row("explain E301", "--list", "out", "E909"),
 }

@@ -155,7 +155,7 @@ def test_stdout_on_a_full_disk_is_a_diagnostic(words: str) -> None:
 
 
 @pytest.mark.parametrize(("words", "closed", "code", "said"), [("explain --list", ">&-", 1, "cannot write stdout: Bad file descriptor"),
-                                                                ("check no.toml", "2>&-", 2, ""), ("check -", "<&-", 1, "E011"),
+                                                                ("check no.toml", "2>&-", 2, ""), ("check -", "<&-", 1, "stdin is empty"),
                                                                 ("explain --list", ">&- 2>&- <&-", 1, "")])
 def test_standard_streams_that_the_parent_closed(words: str, closed: str, code: int, said: str) -> None:
     done = subprocess.run(["sh", "-c", f"{sys.executable} -m caten {words} {closed}"], env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, text=True,

@@ -102,8 +102,8 @@ def call(function: Any, *sizes: int, pointers: int) -> int:
 @pytest.mark.parametrize("config", [(), (("OMP", "1"),)])
 def test_from_c_an_idle_call_asks_for_no_memory(tmp_path: Path, config: Any) -> None:
     gemm = library(tmp_path, GEMM, config=config)
-    for m, n, k in ((0, 5, 2**40), (5, 0, 2**40), (0, 2**20, 2**40), (0, 0, 2**40), (0, 2**40, 0)):
-        assert call(gemm.ct_gemm, m, n, k, pointers=3) == 0, (m, n, k)
+    for m, k, n in ((0, 5, 2**40), (0, 2**40, 1), (0, 2**40, 3), (5, 0, 2**40), (2**40, 0, 3), (2**40, 0, 1), (0, 2**20, 2**40), (0, 0, 2**40), (0, 2**40, 0)):
+        assert call(gemm.ct_gemm, m, k, n, pointers=3) == 0, (m, k, n)
 
 
 def test_without_the_question_every_row_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

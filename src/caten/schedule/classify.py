@@ -1,7 +1,9 @@
 """What a loop nest computes, told by its structure: where each loop occurs in the places that are read and written."""
 from __future__ import annotations
 
-from ..core.expr import Const, Expr, Op
+from typing import Any
+
+from ..core.expr import Const, Expr, Op, Var
 from ..core.program import Buffer
 from ..frozen import frozen
 from ..loop.accesses import conjuncts
@@ -44,6 +46,14 @@ class Contraction:
     def turned(self) -> Contraction:
         """The same as the product of the transposed operands: its columns are the rows, which need not be contiguous in C."""
         return Contraction(self.out, self.right, self.left, self.batch, self.columns, self.rows, self.sums)
+
+
+def runs(chain: Chain, names: tuple[str, ...], cond: Any) -> Any:
+    """A condition for calls in which loops of the chain run as well: what is done around them would be done in vain in others, at whatever cost."""
+    for loop in [loop for loop in chain.loops if loop.name in names]:
+        if isinstance(loop.hi, Var) and loop.lo == Const(0, "i64"):
+            cond = ("and", ("<", "0", str(loop.hi)), cond)
+    return cond
 
 
 @frozen

@@ -11,7 +11,7 @@ from typing import Any
 from ..core.dtypes import is_float
 from ..core.expr import Const, Var
 from ..core.program import Machine
-from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, reduction
+from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, reduction, runs
 from .draft import Draft, NotApplicable
 from .streams import masks_are_cheap, sums_along
 
@@ -31,7 +31,7 @@ def one_column(draft: Draft, c: Contraction, chain: Chain, lanes: int, threads: 
     columns = next(loop for loop in chain.loops if loop.name == c.columns[-1])
     if not isinstance(columns.hi, Var) or columns.lo != Const(0, "i64") or contiguous_loop(draft.program, c.left, chain.names) != c.sums[-1]:
         raise NotApplicable("there is no column that may be alone, or its rows do not lie along the sum")
-    copies = draft.special_nest(chain.names, ("=", str(columns.hi), "1"))
+    copies = draft.special_nest(chain.names, runs(chain, (c.rows[-1], c.sums[-1]), ("=", str(columns.hi), "1")))
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     with draft.focused(next(iter(copies.values()))):
         if tuple(copies.values()) != (i, k, j):
@@ -61,7 +61,7 @@ def dot_products(draft: Draft, c: Contraction, chain: Chain, machine: Machine, l
         m = str(rows.hi)
         reach = ("or", ("and", ("<=", m, str(FEW_ROWS)), ("<=", str(MEDIUM), depth)), reach) if lies else ("and", ("<=", str(ROWS), m), reach)
     cond = ("or", ("<=", n, str(FEWEST)), reach)
-    copies = draft.special_nest(chain.names, cond, "c")
+    copies = draft.special_nest(chain.names, runs(chain, (rows.name, summed.name), cond), "c")
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     with draft.focused(i):
         _tiled(draft, c, (i, j, k), tuple(copies.values()), lies, machine, lanes, threads)

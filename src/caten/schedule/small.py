@@ -7,7 +7,7 @@ from functools import partial
 from ..core.dtypes import DTYPES, is_float
 from ..core.expr import Const, Var
 from ..core.program import Machine
-from .classify import Chain, Contraction, contiguous_loop
+from .classify import Chain, Contraction, contiguous_loop, runs
 from .draft import Draft, NotApplicable
 from .gemm import summed
 from .narrow import FEW_PRODUCTS, batch_size
@@ -83,7 +83,7 @@ def _ragged(draft: Draft, c: Contraction, chain: Chain, cond: tuple[object, ...]
             threads: bool, ending: str = "e") -> None:
     """Tiles of so many rows, what is left of them in those of the next number, and the last one by one. `lies`: does the right operand lie along the
     columns? If not, it is turned first."""
-    copies = draft.special_nest(chain.names, cond, ending)
+    copies = draft.special_nest(chain.names, runs(chain, (c.rows[-1], c.sums[-1]), cond), ending)
     batch = tuple([copies[name] for name in c.batch])
     i, j, k = copies[c.rows[-1]], copies[c.columns[-1]], copies[c.sums[-1]]
     with draft.focused(next(iter(copies.values()))):
