@@ -130,6 +130,18 @@ def test_at_O0_everything_stays() -> None:
     assert normalise(plain) is plain
 
 
+def test_at_O1_float_sums_keep_their_operations() -> None:
+    several, one = [program(*SAME[group][1]).without(Opt).adding(Opt(1)) for group in ("sum of several", "sum")]
+    assert body(normalise(several)) == body(several)
+    assert "incf" in body(normalise(one))
+
+
+def test_a_counter_that_the_loop_ends_with_is_counted_once() -> None:
+    """What is known where the loop begins holds there, and not after the statements before it once more."""
+    code = "(set n 1) (when (> c 0) (incf n 1) (setf (aref y 0) (aref x 2)) (loop (j 3 n) (incf (aref y 0) (aref x j))))"
+    assert "(for j 3 (aref n)" in body(normalise(program("y", code, more="y{float}[N]")))
+
+
 def test_in_order_float_sums_are_no_accumulations_and_others_are() -> None:
     made = normalise(program(S, "(setf s 0) (dotimes (i N) (incf s (aref x i)))", in_order=True))
     assert made.first(InOrder) is not None

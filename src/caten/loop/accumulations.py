@@ -35,8 +35,8 @@ def normalise(op: Any) -> Any:
     if op.opt == 0:
         return op
     stores = [_name(n.ref) for clause in op.clauses for n in clause.walk() if isinstance(n, Setf | Incf)]
-    pass_ = _Pass(op.first(InOrder) is not None, frozenset([b.name for b in op.all(Buffer) if b.access == "out" and stores.count(b.name) == 2]),
-                  frozenset(op.sizes))
+    twice = frozenset([b.name for b in op.all(Buffer) if b.access == "out" and stores.count(b.name) == 2])
+    pass_ = _Pass(op.first(InOrder) is not None, op.opt < 2, twice, frozenset(op.sizes))
     clauses = []
     for clause in op.clauses:
         field = statement_field(clause)
@@ -47,8 +47,9 @@ def normalise(op: Any) -> Any:
 class _Pass:
     """The pass over one body."""
 
-    def __init__(self, in_order: bool, twice: frozenset[str], sizes: frozenset[str]):
+    def __init__(self, in_order: bool, plain: bool, twice: frozenset[str], sizes: frozenset[str]):
         self.in_order = in_order                  # must float sums be added in the order in which they are written?
+        self.plain = plain                        # -O1, at which every operation stays
         self.twice = twice                        # outputs that two statements write, and that hold 0 where nothing was set
         self.sizes = sizes
         self.made: set[Expr] = set()              # conditions under which a loop runs at all
@@ -95,7 +96,8 @@ class _Pass:
             case Op(fn=fn) if self.may_reorder(fn := "add" if fn == "sub" else fn, ref.dtype):
                 parts = list(_operands(value, fn, False))
                 rest = [part for part in parts if part != (ref, False)]
-                if len(rest) == len(parts) - 1 and rest and not any(_holds(part, ref) for part, _ in rest):
+                regrouped = len(rest) > 1 and DTYPES[ref.dtype].kind in ("float", "complex")
+                if len(rest) == len(parts) - 1 and rest and not (regrouped and self.plain) and not any(_holds(part, ref) for part, _ in rest):
                     return Incf(ref, _combined(fn, rest), fn)
         return None
 
@@ -145,7 +147,7 @@ class _Pass:
                 return None
             rest[at] = Setf(incf.ref, identity(incf.fn, incf.ref.dtype))
         longer = loop.replace(lo=start)
-        return (rest, longer) if context.through(before).proves(Op("lt", (start, loop.hi))) else None
+        return (rest, longer) if context.proves(Op("lt", (start, loop.hi))) else None
 
     def without_first(self, loop: Stmt, context: Context) -> tuple[Stmt, ...]:
         """A loop that sets something in its first iteration, and adds to it in the others: with additions alone, after identities."""
