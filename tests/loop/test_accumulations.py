@@ -120,6 +120,23 @@ def test_an_array_that_the_caller_gave_is_set_only_where_the_loop_runs() -> None
     assert body(normalise(program("y{float}[M]", code))).startswith("(for i 0 M 1 serial (setf (aref y i) 0.0)")
 
 
+def test_a_loop_whose_length_changes_around_it_sets_only_where_it_runs() -> None:
+    """Its second run has no iteration, and leaves what the first one made."""
+    made = program("y{float}[]", "(set n 2) (dotimes (r 2) (dotimes (q n) (if (= q 0) (setf y z) (incf y z))) (set n 0))")
+    results = []
+    for each in (made, normalise(made)):
+        given = arguments(made, 1, 3, 1)
+        assert interpret.run(each, given) == 0
+        results.append(given["y"].item())
+    assert results == [1.0, 1.0]
+
+
+def test_a_name_that_nothing_uses_is_read_in_no_further_iteration() -> None:
+    code = "(dotimes (i M) (setf (aref y i) (aref U i 0)) (loop (j 1 N) (let ((b (aref x (- j 1)))) (incf (aref y i) (aref U i j)))))"
+    made = program("y", code, more="y{float}[M]")
+    assert body(normalise(made)) == body(made)
+
+
 def test_sums_of_16_bit_floats_round_where_they_are_written() -> None:
     made = program("s{float16}[]", "(setf s 0) (dotimes (i N) (setf s (+ s (aref h i))))")
     assert body(normalise(made)) == body(made)

@@ -22,13 +22,10 @@ from ..core.rewrite import free_names
 from .affine import canonical
 from .context import Context
 from .effects import reads, writes
-from .simplify import statement_field
+from .simplify import NEGATED, statement_field
 from .statements import ONE, Aref, For, If, Incf, Let, Setf, Stmt
 
 MIRRORED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}       # a > b as b < a
-
-NEGATED = {"gt": "le", "ge": "lt", "lt": "ge", "le": "gt"}
-
 
 def normalise(op: Any) -> Any:
     """The program with every accumulation as `incf`; at -O0 as it is."""
@@ -134,6 +131,9 @@ class _Pass:
         if loop.step is not ONE or not incfs or not all(isinstance(s, Incf | Let) for s in loop.body):
             return None
         lets = {Var(s.name, s.type): s.value for s in loop.body if isinstance(s, Let)}
+        used = {n for s in loop.body for e in s.children for n in e.unique()}
+        if not lets.keys() <= used:               # what it reads may lie outside in one iteration more
+            return None
         rest = list(before)
         for incf in incfs:
             at = next((n for n in reversed(range(len(rest))) if isinstance(s := rest[n], Setf) and s.ref is incf.ref), None)
@@ -177,7 +177,8 @@ class _Pass:
             return (loop,)
         runs = Op("lt", (loop.lo, loop.hi))
         fills = all(_name(s.ref) in self.twice and isinstance(s.value, Const) and s.value.value == 0 for s in begun)
-        sure = context.proves(runs) or (fills and set(free_names(runs)) <= self.sizes)        # 0 is what an output holds that nothing sets
+        alike = set(free_names(runs)) <= self.sizes and not reads(runs)          # in every iteration of the loops around
+        sure = context.proves(runs) or (fills and alike)                         # 0 is what an output holds that nothing sets
         made = (*begun, loop.replace(body=tuple(body)))
         if sure:
             return made

@@ -151,12 +151,12 @@ def _bool(expr: Op) -> Expr:
     match expr:
         case Op("not", (Op("not", (a,)),)):
             return a                                    # not not a = a
-        case Op("not", (Op(fn, (a, b)),)) if fn in _NEGATED and (is_integer(a.dtype) or fn in ("eq", "ne")):
-            return Op(_NEGATED[fn], (a, b))             # not a < b is a >= b; with NaN only = and /= are each other's negation
+        case Op("not", (Op(fn, (a, b)),)) if fn in NEGATED and (is_integer(a.dtype) or fn in ("eq", "ne")):
+            return Op(NEGATED[fn], (a, b))             # not a < b is a >= b; with NaN only = and /= are each other's negation
     return expr
 
 
-_NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
 
 def _float(expr: Op) -> Expr:

@@ -23,8 +23,8 @@ FEW_ROWS = 32                   # of a product whose right operand fits the cach
 
 
 def small(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
-    """Copies for products whose right operand fits the first cache, or nearly: one where tiles divide the result, and of many products, which are
-    small more often, one for all other sizes."""
+    """Copies for products whose right operand fits the first cache, or nearly, and for few rows of one that fits the last: for all such sizes, or,
+    where vectors have no masks and of many products, one where tiles divide the result."""
     loops = {loop.name: loop for loop in chain.loops}
     i, j, k = loops[c.rows[-1]], loops[c.columns[-1]], loops[c.sums[-1]]
     plain = all(loop.lo == Const(0, "i64") and isinstance(loop.hi, Var) for loop in (i, j, k))
