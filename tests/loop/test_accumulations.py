@@ -137,6 +137,12 @@ def test_a_name_that_nothing_uses_is_read_in_no_further_iteration() -> None:
     assert body(normalise(made)) == body(made)
 
 
+def test_an_iteration_before_the_first_that_would_add_nothing_is_not_run() -> None:
+    """What it would add cancels, but is read where nothing is."""
+    made = program("s{uint32}[]", "(setf s 0) (loop (i 0 N) (incf s (- (aref w i) (aref w i))))", more="w{uint32}[N]")
+    assert "(for i 0 N" in body(normalise(made))
+
+
 def test_sums_of_16_bit_floats_round_where_they_are_written() -> None:
     made = program("s{float16}[]", "(setf s 0) (dotimes (i N) (setf s (+ s (aref h i))))")
     assert body(normalise(made)) == body(made)

@@ -6,10 +6,11 @@ from product_families import Chain, Choice, Complex, Gather, Packed, Product
 from random_specs import random_spec
 from row_families import Extreme, Norm, Softmax, Total
 from spec_forms import RandomSpec
+from spelling_families import Spelled
 from window_families import Convolution, Pooling, Stencil
 
-FAMILIES = (Convolution, InPlace, Pooling, Product, Stencil, Scan, Triangle, Softmax, Extreme, Total, Choice, Chain, Gather, Reversal, Norm, Packed, Complex)
-TURNS = (*FAMILIES, Convolution, InPlace, Product, *[None] * 5)       # None: a spec like no one would write
+FAMILIES = (Convolution, InPlace, Pooling, Product, Stencil, Scan, Triangle, Softmax, Extreme, Total, Choice, Chain, Gather, Reversal, Norm, Packed, Complex, Spelled)
+TURNS = (*FAMILIES, Convolution, InPlace, Product, Spelled, *[None] * 5)       # None: a spec like no one would write
 
 
 def drawn_spec(seed: int) -> RandomSpec:

@@ -163,6 +163,23 @@ def test_folds_shuffles_and_bool_vectors(compiled: Any) -> None:
     assert q.tolist() == (b == 0).astype(int).tolist()
 
 
+@pytest.mark.parametrize(("fn", "combined"), [("or", np.logical_or), ("and", np.logical_and), ("xor", np.logical_xor)])
+def test_conditions_are_accumulated_in_vectors(fn: str, combined: np.ufunc, compiled: Any) -> None:
+    """Into a vector in registers, into one in memory, and all lanes into one place; of bytes and of wider comparisons."""
+    run = compiled(f"""(loop F (buffer X f32 (4 8) (0 1) in) (buffer B bool (8) (0) inout) (buffer S bool (2) (0) inout)
+      (kernel main
+        (local t bool (8) register) (setf (vref t 8 (0)) (vref B 8 (0)))
+        (for i 0 4 1 serial (incf (vref t 8 (0)) (< (splat 8 0.0) (vref X 8 (i 0))) {fn}) (incf (vref B 8 (0)) (isnan (vref X 8 (i 0))) {fn}))
+        (incf (aref S 0) (fold {fn} (vref t 8 (0))) {fn}) (incf (aref S 1) (fold {fn} (< (splat 8 1.0) (vref X 8 (0 0)))) {fn})))""")
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        x, b, s = rng.choice(np.array([-1, 1, 2, np.nan], np.float32), (4, 8), p=(0.2, 0.5, 0.2, 0.1)), rng.integers(0, 2, 8, np.uint8), rng.integers(0, 2, 2, np.uint8)
+        t = combined.reduce(np.concatenate([b[None] != 0, x > 0]))
+        wanted = [*combined.reduce(np.concatenate([b[None] != 0, np.isnan(x)])), combined(s[0], combined.reduce(t)), combined(s[1], combined.reduce(x[0] > 1))]
+        assert run(x, b, s) == 0
+        assert [*b, *s] == wanted
+
+
 TAKE = """(loop Take (buffer I i32 (N) (0) in) (buffer X f64 (M) (0) in) (buffer Y f64 (N) (0) out) (size N) (size M)
   (check 2 "index") (kernel main (for n 0 N 1 parallel (let k i64 (cast i64 (aref I n))) (if (or (< k 0) (>= k M)) ((fail 2)))
     (for again 0 4000 1 serial (setf (aref Y n) (aref X k))))))"""

@@ -244,6 +244,13 @@ def test_the_rest_of_long_vectors_is_a_vector_with_a_mask(facts: str, masked: bo
     assert any(v.mask is not None for v in vectors(after)) == masked
 
 
+def test_lanes_up_to_a_local_are_inside() -> None:
+    """The mask of a tail is seen through where its bound is a scalar that the body leaves as it is."""
+    length = "(for i 0 M 1 serial (local n i64 () register) (setf (aref n) N) (setf (aref w i) x) (for j 0 (aref n) 1 serial (incf (aref w i) (aref A i j))))"
+    after = scheduled(program(length, facts=AVX2))
+    assert any(v.mask is not None for v in vectors(after))
+
+
 # The copies: for one column (1) and few columns (c), where the left operand lies along the sum; for few, where it lies along the rows (t); for small
 # operands (e); for few rows, where the right operand lies along the columns (r).
 COPIES = {"A[i p] B[p j]": ["1", "c", "e", "r"], "A[p i] B[p j]": ["t", "e", "r"], "A[i p] B[j p]": ["1", "c", "e"], "A[p i] B[j p]": ["t", "e"]}

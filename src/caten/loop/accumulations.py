@@ -27,6 +27,7 @@ from .statements import ONE, Aref, For, If, Incf, Let, Setf, Stmt
 
 MIRRORED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}       # a > b as b < a
 
+
 def normalise(op: Any) -> Any:
     """The program with every accumulation as `incf`; at -O0 as it is."""
     if op.opt == 0:
@@ -143,7 +144,7 @@ class _Pass:
             setf = rest[at]
             assert isinstance(setf, Setf)
             between = rest[at + 1:]
-            if canonical(first) is not canonical(setf.value) or any(_meet(s, setf) for s in between):
+            if canonical(first) is not canonical(setf.value) or not _places(first) <= _places(setf.value) or any(_meet(s, setf) for s in between):
                 return None
             rest[at] = Setf(incf.ref, identity(incf.fn, incf.ref.dtype))
         longer = loop.replace(lo=start)
@@ -201,6 +202,11 @@ def _holds(expr: Expr, ref: Aref) -> bool:
 def _meet(a: Stmt, b: Stmt) -> bool:
     """Does it matter which of two statements comes first?"""
     return bool(writes(a) & (reads(b) | writes(b)) or writes(b) & reads(a))
+
+
+def _places(expr: Expr) -> set[Expr]:
+    """The elements that an expression reads, those that cancel each other, too."""
+    return {canonical(n) for n in expr.unique() if isinstance(n, Aref)}
 
 
 def _name(ref: Any) -> str:

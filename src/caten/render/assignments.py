@@ -2,8 +2,7 @@
 from __future__ import annotations
 
 from ..core.dtypes import DTYPES
-from ..core.expr import Const, Expr
-from ..errors import error
+from ..core.expr import Const, Expr, Op
 from ..loop.statements import Aref, Ref, Setf, Splat, Stmt, Vref
 from . import caches
 from .bodies import COMPARISONS
@@ -37,7 +36,7 @@ def combination(ex: Expressions, ref: Ref, value: Expr, fn: str) -> str:
             return f"{target.text}++;"
         return f"{target.text} {spelling.symbol}= {_stored(ex, ref, value).text};"
     if ref.dtype == "bool" and isinstance(ref, Vref):
-        raise error("E613", "conditions are not accumulated in vectors", hint="do not vectorize this loop")
+        return _assigned(ex, ref, ex.truth(Op(fn, (ref, value))))
     operands = ex.value(ref), _stored(ex, ref, value)
     if fn in ("max", "min") and ref.lanes > 1:         # the first is asked whether it is NaN, which of the new one can be known early
         operands = operands[1], operands[0]

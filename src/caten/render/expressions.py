@@ -52,7 +52,7 @@ class Expressions(Conditions):
                 v = self.text(arg)
                 return Code(f"__builtin_shufflevector({v}, {v}, {', '.join(map(str, picks))})")
             case Fold(fn=fn, arg=arg):
-                return call(self.helpers.fold(fn, arg.dtype, self.lanes(arg)), self.value(arg))
+                return call(self.helpers.fold(fn, arg.dtype, self.lanes(arg)), self.truth(arg) if arg.dtype == "bool" else self.value(arg))
             case Aref():
                 return self.element(expr)
             case Vref():

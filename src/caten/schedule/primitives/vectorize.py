@@ -1,6 +1,8 @@
 """vectorize: the iterations of a loop as the lanes of vectors."""
 from __future__ import annotations
 
+from functools import reduce
+
 from ...core.dtypes import DTYPES, is_complex
 from ...core.expr import Bitcast, Cast, Const, Expr, Op, Var, index
 from ...core.monoids import identity, is_monoid
@@ -141,12 +143,13 @@ class _Widening:
         if cond.lanes == 1:
             return (If(cond, self.list_of(stmt.then, mask), self.list_of(stmt.otherwise, mask)),)
         before: tuple[Stmt, ...] = ()
-        if reads_memory(cond):                                        # the arms may write what it reads
+        loaded = [part for part in conjuncts(cond) if _is_loaded(part, writes(stmt))]
+        if loaded:                                                    # the arms may write what it reads
             name = self.names.fresh(f"{self.var.name}_mask")
             self.wide.add(name)
             self.masks.append(name)
-            before = Local(name, "bool", (index(self.lanes),), "register"), Setf(self.own(name, "bool"), cond)
-            cond = self.own(name, "bool")
+            before = Local(name, "bool", (index(self.lanes),), "register"), Setf(self.own(name, "bool"), reduce(both, loaded))
+            cond = reduce(both, [part for part in conjuncts(cond) if part not in loaded] + [self.own(name, "bool")])
         then = self.list_of(stmt.then, both(mask, cond))
         otherwise = self.list_of(stmt.otherwise, both(mask, Op("not", (cond,)))) if stmt.otherwise else ()
         return (*before, *then, *otherwise)
@@ -300,6 +303,11 @@ def backwards(vector: Expr) -> Expr:
 def both(mask: Expr | None, cond: Expr) -> Expr:
     """The mask (None: every lane) narrowed by a condition."""
     return cond if mask is None else Op("and", (mask, cond))
+
+
+def _is_loaded(cond: Expr, changed: frozenset[str]) -> bool:
+    """Does a condition read more than scalars that stay as they are?"""
+    return any(isinstance(n, Vref) or (isinstance(n, Aref) and (n.index or n.buffer in changed)) for n in cond.unique())
 
 
 def _is_zero_elsewhere(vector: Expr, test: Expr) -> bool:
