@@ -71,6 +71,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("lower", lower, "loop"),                                   # index notation to loops
     Pass("bind", lambda p: bind_sizes(p), "loop"),                  # sizes known at compile time become numbers
     Pass("simplify", lambda p: simplify.simplify_program(p) if p.opt > 0 else p, "loop",
+         verified=lambda p: loop_level.where_shown(p, simplify.simplify_program(p)) if p.opt > 0 else p,
          careful=lambda p: p, plain=lambda p: p),                   # an index stays as it was where it was checked
     Pass("schedule", recipes.schedule, "loop",                      # the recipe, or the schedule that was given
          verified=partial(recipes.schedule, verify=True), careful=partial(recipes.schedule, careful=True), plain=recipes.as_written),

@@ -180,7 +180,7 @@ def test_the_net_catches_a_lost_direction(monkeypatch: pytest.MonkeyPatch) -> No
 # Every store asks what the `where` may be, that asks what its bounds may be, and so on in circles.
 NESTED = """(loop t (size L) (size N) (size K) (size M) (buffer A i8 (L N) (0 1) in) (buffer B i32 (K) (0) in) (buffer C i8 (N K M) (0 1 2) out)
   (kernel t (for i (- N 1) -1 -1 serial (for j 1 K 2 serial (for k 0 M 1 serial
-    (if (> (max (cast i8 j) 100:i8) (where (> (aref A (mod i L) (mod k N)) 0:i8) (cast i8 i) (cast i8 (aref B j)))) ((setf (aref C i j k) (cast i8 i)))))))))"""
+    (if (> (max (cast i8 j) 100:i8) (where (> (aref A (mod i L) (mod k N)) 0:i8) (cast i8 i) (cast i8 (aref B j)))) ((setf (aref C (min i N) (min j K) (min k M)) (cast i8 i)))))))))"""
 
 
 def test_proofs_inside_proofs_end(monkeypatch: pytest.MonkeyPatch) -> None:

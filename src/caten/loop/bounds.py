@@ -101,7 +101,6 @@ class _Walk(CheckRows):
             text = f"the step {told(loop.step)} of the loop over {loop.name} is 0"
             site.check([(cond, None, constant(0))], (), self.spot(loop.name) + text, text, loop.step, loop.name)
 
-
     def far(self, loop: For, site: Site) -> None:
         """Where a loop begins and ends, and its step, stay so far from the greatest integer that no sum of them wraps: the variable would start again
         at the other end, and the loop would never be over, or leave its arrays."""
@@ -201,7 +200,9 @@ class _Accesses(Site):
             return
         low, high = below(known, position, extent)
         sides = ((index(0) <= position, low, constant(0)), (position < extent, high, known.linear(extent).shifted(-1)))
-        self.check([(cond, form, end) for cond, form, end in sides if not known.is_nonnegative(form)], conditions,
+        # what follows from values that were loaded may be out of the verifier's reach once there are other checks, too
+        shown = (lambda form: known.interval(form)[0] >= 0) if any(reads(cond) for cond, _ in conditions) else known.is_nonnegative
+        self.check([(cond, form, end) for cond, form, end in sides if not shown(form)], conditions,
                    f"{spot}{what} is outside [0, {told(extent)})", what, extent, written)
 
 

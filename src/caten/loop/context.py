@@ -69,7 +69,12 @@ class Context(Valuation):
             if not isinstance(extent, Const | Var):
                 context = context._assuming(((Constraint(form),),))
         if count.degree > 1:
-            context = context._assuming(((Constraint(constant(GREATEST_BYTES // DTYPES[buffer.type].bytes) - count),),))
+            greatest = GREATEST_BYTES // DTYPES[buffer.type].bytes
+            context = context._assuming(((Constraint(constant(greatest) - count),),))
+            match list(count.terms.items()):
+                case [((Var() as side, *rest) as m, k)] if k > 0 and count.constant == 0 and all(a is side for a in rest):
+                    most = int((greatest // k) ** (1 / len(m))) + 2                 # of one square or cube; 2: floats round
+                    context = context._assuming(((Constraint(constant(most) - of_atom(side)),),))
         return context
 
     def inside(self, loop: For) -> Context:

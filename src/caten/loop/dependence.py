@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
-from ..core.expr import Expr, Op, Var, index
+from ..core.expr import Const, Expr, Op, Var, index
 from ..core.node import Node, substitute
 from ..core.program import Program
 from ..errors import error
@@ -19,10 +19,11 @@ from . import work
 from .accesses import LANE, Access, accesses
 from .affine import Linear, canonical, linear, of_atom, text_of
 from .context import Context
-from .effects import reads, writes, written
+from .effects import loop_names, reads, writes, written
 from .integer_sets import Constraint
 from .simplify import statement_field
 from .statements import Barrier, Fail, For, If, Incf, Let, Local, Stmt
+from .strided import Accesses, range_of
 
 OTHER = "'"                          # the copy's variables: i and i'
 Phases = tuple[tuple[str, int, int], ...]
@@ -93,13 +94,27 @@ def obstacle_to_permutation(loop: For, context: Context, old: list[str], new: li
         for late in new[at + 1:]:
             if late in needed:
                 return f"the bounds of the loop over {name} depend on {late}"
-    sign = {n.name: -1 if context.proves(n.step < index(0)) else 1 for n in nest}
-    for a, b, both in pairs(loop, context, commute):
+    shared = shared_arrays(loop)
+    strided = Accesses(loop, shared, context)
+    separate = [strided.apart(n.name, _most_iterations(n, outside), old[:at])        # the first loop that differs is to show it
+                for at, (n, outside) in enumerate(zip(nest, _contexts(nest, context), strict=True))]
+    shared -= strided.commuting().keys() | separate[0].intersection(*separate)
+    if not shared:
+        return None
+    sign = {n.name: _direction(n, context) for n in nest}
+    for a, b, both in pairs(loop, context, commute, shared):
         for first, moved in product(range(len(old)), repeat=2):
             order = _precedes(old, first, sign, 1) + _precedes(new, moved, sign, -1)
             if not both.excludes((*same_place(a, b), *order)):
                 return clash((a, b), f"{old[0]} and {old[-1]}", "would change places")
     return None
+
+
+def _contexts(nest: list[For], context: Context) -> Iterator[Context]:
+    """What is known before each loop of a perfect nest."""
+    for loop in nest:
+        yield context
+        context = context.inside(loop)
 
 
 def obstacle_to_fission(program: Program, loop_name: str, at: int) -> str | None:
@@ -152,7 +167,7 @@ def find_loop(program: Program, name: str) -> tuple[For, Context]:
 
 def _find(stmts: tuple[Stmt, ...], name: str, context: Context) -> tuple[For, Context] | None:
     for stmt in stmts:
-        if _holds(stmt, name):
+        if isinstance(stmt, For | If) and name in loop_names(stmt):
             match stmt:
                 case For() if stmt.name == name:
                     return stmt, context
@@ -164,16 +179,6 @@ def _find(stmts: tuple[Stmt, ...], name: str, context: Context) -> tuple[For, Co
     return None
 
 
-def _holds(stmt: Stmt, name: str) -> bool:
-    """Is the loop of that name in a statement, or is it that?"""
-    match stmt:
-        case For():
-            return stmt.name == name or any(_holds(s, name) for s in stmt.body)
-        case If():
-            return any(_holds(s, name) for s in (*stmt.then, *stmt.otherwise))
-    return False
-
-
 def _carried(loop: For, context: Context) -> tuple[tuple[Touch, Touch] | None, tuple[Touch, Touch] | None]:
     """A pair that forbids other orders of the iterations, and a pair that only accumulates; None where there is none."""
     commuting: tuple[Touch, Touch] | None = None
@@ -181,8 +186,17 @@ def _carried(loop: For, context: Context) -> tuple[tuple[Touch, Touch] | None, t
     def skipped(a: Touch, b: Touch) -> bool:
         return strides_apart(loop, a, b) or (commuting is not None and commute(a, b))
 
+    shared = shared_arrays(loop)
+    strided = Accesses(loop, shared, context)
+    summed = strided.summed() if _runs_often(loop) else {}
+    shared -= strided.apart(loop.name, _most_iterations(loop, context)) | summed.keys()
+    for incf in summed.values():
+        place = Touch(incf.ref.buffer, text_of(incf.ref), True, incf.fn, (), context, 0)  # type: ignore[attr-defined]   # an element or a vector
+        commuting = commuting or (place, place)
+    if not shared:
+        return None, commuting
     order, cases = before(loop, context), _before_as_two(loop, context)
-    for a, b, both in pairs(loop, context, skipped):
+    for a, b, both in pairs(loop, context, skipped, shared):
         if not apart(loop, a, b, both, order) and not (cases and all(apart(loop, a, b, both, (*order, *case)) for case in cases)):
             if not commute(a, b):
                 return (a, b), commuting
@@ -190,16 +204,33 @@ def _carried(loop: For, context: Context) -> tuple[tuple[Touch, Touch] | None, t
     return None, commuting
 
 
+def shared_arrays(loop: For) -> frozenset[str]:
+    """What a loop writes, and more than one of its iterations could."""
+    return writes(loop) - {n.name for n in loop.unique() if isinstance(n, Local)}
+
+
+def _runs_often(loop: For) -> bool:
+    """Are there two iterations, as far as the text says?"""
+    return not (isinstance(loop.lo, Const) and isinstance(loop.hi, Const) and abs(loop.hi.value - loop.lo.value) <= 1)
+
+
+def _most_iterations(loop: For, context: Context) -> int:
+    """By how much the variable of a loop differs at most."""
+    least, most = range_of(loop, context)
+    return most - least
+
+
 def commute(a: Touch, b: Touch) -> bool:
     """Are both accumulations by one operator?"""
     return bool(a.fn) and a.fn == b.fn
 
 
-def pairs(loop: For, context: Context, skipped: Callable[[Touch, Touch], bool] = lambda a, b: False) -> Iterator[tuple[Touch, Touch, Context]]:
+def pairs(loop: For, context: Context, skipped: Callable[[Touch, Touch], bool] = lambda a, b: False,
+          shared: frozenset[str] | None = None) -> Iterator[tuple[Touch, Touch, Context]]:
     """Every access with every one of a second iteration that may touch the same memory, and what is known of both; without those pairs of which
-    `skipped` holds."""
+    `skipped` holds. `shared`: the arrays that are asked about (None: all that iterations share)."""
     changed = writes(loop)
-    shared = changed - {n.name for n in loop.unique() if isinstance(n, Local)}
+    shared = shared_arrays(loop) if shared is None else shared
     copy = renamed_copy(loop)
     ones = _touches(loop.body, context.inside(loop), changed, shared, LANE, (loop.name,))
     others = _touches(copy.body, context.inside(copy), changed, shared, Var(LANE.name + OTHER, "i64"), (loop.name,))
@@ -299,7 +330,14 @@ def strides_apart(loop: For, a: Touch, b: Touch) -> bool:
 
 def before(loop: For, context: Context) -> tuple[Constraint, ...]:
     """The loop's iteration comes before the copy's."""
-    return _precedes([loop.name], 0, {loop.name: -1 if context.proves(loop.step < index(0)) else 1}, 1)
+    return _precedes([loop.name], 0, {loop.name: _direction(loop, context)}, 1)
+
+
+def _direction(loop: For, context: Context) -> int:
+    """-1 where the variable of a loop falls."""
+    if isinstance(loop.step, Const):
+        return -1 if loop.step.value < 0 else 1
+    return -1 if context.proves(loop.step < index(0)) else 1
 
 
 def _before_as_two(loop: For, context: Context) -> list[tuple[Constraint, ...]]:

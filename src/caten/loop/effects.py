@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..core.node import Node
-from .statements import Aref, Incf, Prefetch, Setf, Stmt, Transpose, Vref
+from .statements import Aref, For, If, Incf, Prefetch, Setf, Stmt, Transpose, Vref
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -47,3 +47,12 @@ def writes(node: Stmt) -> frozenset[str]:
 def written(stmts: Iterable[Stmt]) -> frozenset[str]:
     """The buffers that a list of statements writes."""
     return NOTHING.union(*[writes(s) for s in stmts])
+
+
+def loop_names(node: Stmt) -> frozenset[str]:
+    """The variables of the loops in a statement, and its own."""
+    known: frozenset[str] | None = node.__dict__.get("_loop_names")
+    if known is None:
+        own = frozenset([node.name]) if isinstance(node, For) else NOTHING
+        known = node.__dict__["_loop_names"] = own.union(*[loop_names(c) for c in node.children if isinstance(c, For | If)])
+    return known

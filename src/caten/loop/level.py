@@ -25,6 +25,7 @@ from .statements import (
     STREAM,
     WRITE,
     Aref,
+    Fail,
     Fold,
     For,
     If,
@@ -65,6 +66,22 @@ def verify(program: Program) -> None:
             if isinstance(clause, Kernel) and (wrong := misplaced(clause)) is not None:
                 raise _fault("E484", *wrong)
             _statements(getattr(clause, field), scope, context, checked)
+
+
+def where_shown(before: Program, made: Program) -> Program:
+    """What was made of a program, or that itself where what its checks say is out of the verifier's reach in the other."""
+    try:
+        verify(made)
+    except CatenError as fault:
+        if rests_on_checks(fault, before):
+            return before
+    return made
+
+
+def rests_on_checks(fault: CatenError, program: Program) -> bool:
+    """Is it no more than that an access is not shown to be inside, in a program that checks others on its way?"""
+    return all(d.code == "E483" for d in fault.diagnostics) and any(
+        isinstance(n, Fail) for clause in program.clauses if statement_field(clause) for n in clause.unique())
 
 
 def arrays_are_sound(program: Program) -> None:

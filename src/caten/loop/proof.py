@@ -69,8 +69,10 @@ class Assumptions(Protocol):
 
 def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool:
     """Is the conjunction `goal` impossible under what is known? `widely`: use bounds beyond 2^31, too."""
+    if any(is_false(c) or _is_out_of_range(known, c) for c in goal):
+        return True
     if all(c.linear.is_constant for c in goal):
-        return any(is_false(c) for c in goal)
+        return False
     if widely:                     # asked for every sum that may wrap: no case distinctions, and what is nearest first, for which there is more room
         rows, splits = _system(known, goal, widely, HORIZONS[-1])
         work.current().charge(work.QUESTION + len(rows))
@@ -98,6 +100,12 @@ def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool
 def is_false(c: Constraint) -> bool:
     """Is it a constraint without variables that does not hold?"""
     return c.linear.is_constant and (c.linear.constant != 0 if c.equal else c.linear.constant < 0)
+
+
+def _is_out_of_range(known: Assumptions, c: Constraint) -> bool:
+    """Do the ranges of its atoms alone contradict a constraint?"""
+    lo, hi = known.interval(c.linear)
+    return hi < 0 or (c.equal and lo > 0)
 
 
 class _Search:

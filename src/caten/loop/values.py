@@ -123,14 +123,15 @@ class Valuation(ABC):
         return form if self.fits(form, expr.dtype) else self._from_compared(expr) or of_atom(canonical(expr))
 
     def _from_compared(self, expr: Expr) -> Linear | None:
-        """The value of a sum that may wrap, as its distance from another one that is compared with numbers: x·a + b - n where x·a + b ≥ 0 is known
+        """The value of a sum that may wrap, as its distance from another one that is compared: x·a + b - n where 0 ≤ x·a + b < N is known
         does not wrap, in whichever order it is written. The two differ by a multiple of 2^bits, and so by nothing where the sum fits the type."""
         for atom in self._compared():
             if isinstance(atom, Op) and atom.fn in _RING and atom.dtype == expr.dtype and atom is not canonical(expr):
                 gap = linear(expr) - linear(atom)
                 if len(gap.terms) < len(linear(expr).terms):
                     form = of_atom(atom) + self.linear(expression(gap, expr.dtype))
-                    if self.fits(form, expr.dtype):
+                    lo, hi = self.interval(form)               # no proof: there are many such sums, and most of them are not what is asked about
+                    if DTYPES[expr.dtype].least <= lo and hi <= DTYPES[expr.dtype].greatest:
                         return form
         return None
 
@@ -248,17 +249,33 @@ class Valuation(ABC):
                 return (max(lo, row.least), min(hi, row.greatest)) if lo <= hi else (row.least, row.greatest)
 
     def _compared(self) -> dict[Expr, Range]:
-        """The atoms that are no variables and are compared with numbers, and the ranges that this leaves."""
-        found: dict[Expr, Range] | None = self.memo.get("compared with numbers")
+        """The atoms that are no variables and are compared with numbers or with variables, and the ranges that this leaves."""
+        found: dict[Expr, Range] | None = self.memo.get("bounded")
         if found is None:
-            found = self.memo["compared with numbers"] = {}
-            for c in [c for clause in self.clauses if len(clause.alternatives) == 1 for c in clause.alternatives[0] if len(c.linear.terms) == 1]:
-                for m, k in c.linear.terms.items():
-                    if len(m) == 1 and not isinstance(m[0], Var):
-                        lo, hi = found.get(m[0], (-2 * FAR, 2 * FAR))          # beyond every type
-                        end = -(c.linear.constant // k) if k > 0 else c.linear.constant // -k
-                        found[m[0]] = (max(lo, end), hi) if k > 0 else (lo, min(hi, end))
+            found = self.memo["bounded"] = {}
+            for c in [c for clause in self.clauses if len(clause.alternatives) == 1 for c in clause.alternatives[0] if c.linear.degree == 1]:
+                others = [m for m in c.linear.terms if not isinstance(m[0], Var)]
+                known = [m for m in c.linear.terms if isinstance(m[0], Var) and m[0].name in self.ranges]
+                if len(others) != 1 or len(known) + 1 < len(c.linear.terms):
+                    continue
+                (atom,), k = others[0], c.linear.terms[others[0]]
+                least, most = self._variables(c.linear, others[0])
+                lo, hi = found.get(atom, (-2 * FAR, 2 * FAR))                  # beyond every type
+                if k > 0 or c.equal:                                           # k·atom ≥ -most
+                    lo = max(lo, -(most // k) if k > 0 else -(-least // -k))
+                if k < 0 or c.equal:
+                    hi = min(hi, most // -k if k < 0 else -least // k)
+                found[atom] = lo, hi
         return found
+
+    def _variables(self, form: Linear, without: Monomial) -> Range:
+        """The range of a form of variables, all its terms but one."""
+        least = most = form.constant
+        for m, k in form.terms.items():
+            if m != without:
+                lo, hi = self.ranges[m[0].name]  # type: ignore[attr-defined]   # a variable has a name
+                least, most = (least + k * lo, most + k * hi) if k > 0 else (least + k * hi, most + k * lo)
+        return least, most
 
     def _range(self, expr: Expr) -> Range:
         """The range of an integer expression, whose value is one of its type even where its form is a product that is bounded as a whole only."""

@@ -11,6 +11,7 @@ from ..core.expr import Var
 from ..core.text import flat
 from ..errors import CatenError
 from ..loop import work
+from ..loop.level import rests_on_checks
 from ..loop.level import verify as verify_program
 from ..loop.statements import For, LoopProgram
 from . import script
@@ -70,7 +71,12 @@ class Draft:
         meter = work.current()
         with meter.bounded():
             meter.charge(work.LOOP * len(loops_in(self.program)))
-            self.program, made = script.take(self.program, step, self.verify)
+            try:
+                self.program, made = script.take(self.program, step, self.verify)
+            except CatenError as fault:
+                if isinstance(fault, StepRefused) or not rests_on_checks(fault, self.program):
+                    raise
+                raise NotApplicable(f"{flat(script.plain(step))}: {reason_of(fault)}") from fault
         return made
 
     def split(self, loop: str, count: int, *tail: str) -> Split:

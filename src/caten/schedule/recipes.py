@@ -12,6 +12,7 @@ from ..core.dtypes import is_complex
 from ..core.expr import Const
 from ..core.program import Machine, Schedule, Size, Target
 from ..loop import work
+from ..loop.level import where_shown
 from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, If, LoopProgram, Setf, Stmt
 from .apart import apart
@@ -49,7 +50,9 @@ def schedule(program: LoopProgram, verify: bool = False, careful: bool = False, 
         return apply_asked(program, asked.steps, verify)
     if program.opt == 0:
         return program
-    program = program if careful else simplify_program(program)
+    if not careful:
+        simple = simplify_program(program)
+        program = where_shown(program, simple) if verify else simple  # type: ignore[assignment]   # of the same class
     return recommended(program, verify, careful, planning) if program.opt >= 2 else program
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..core.dtypes import DTYPES
-from ..core.expr import Const, Expr, Op
+from ..core.expr import Const, Expr
+from ..loop import accesses
 from ..loop.context import Context
-from ..loop.statements import ZERO, LoopProgram, Ref
+from ..loop.statements import LoopProgram, Ref
 from .nests import locals_in
 
 MAX_STACK_BYTES = 16384               # of one tile
@@ -21,7 +22,7 @@ def shapes(program: LoopProgram) -> dict[str, tuple[Expr, ...]]:
 def is_inside(ref: Ref, shape: tuple[Expr, ...], context: Context) -> bool:
     """Is every index of the access proven to lie in the array?"""
     indices: tuple[Expr, ...] = ref.index  # type: ignore[attr-defined]   # every place has one
-    return all(context.proves(Op("le", (ZERO, i))) and context.proves(Op("lt", (i, n))) for i, n in zip(indices, shape, strict=True))
+    return all(accesses.is_inside(context, i, n) for i, n in zip(indices, shape, strict=True))
 
 
 def bytes_of(dtype: str, extents: Iterable[Expr]) -> int:
