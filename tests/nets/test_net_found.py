@@ -123,6 +123,22 @@ PROVEN = {
     "a check apart from what relies on it, in a padded tail": (
         ["A{int64}[K]"], "C{int64}[1 33]",
         "(dotimes (i 33) (dotimes (j 1) (setf (aref C j i) (cond ((isnan (cast float 0.1)) (aref A j)) ((<= 0 3) (aref A j)) (t (cast int64 i))))))"),
+    "an index as an int32, of which its own array says how great it is at most": (
+        ["A{int32}[1 7 N]", "I{int16}[M]", "B{bfloat16}[7 M 1]", "C{bfloat16}[N N]<1 0>"], "C",
+        "(dotimes (i N) (dotimes (j N) (setf (aref C j 1) (cond ((>= (cast int32 j) (cast int32 2)) (cast bfloat16 i)) "
+        "((/= (aref A 0 j i) (cast int32 (aref I i))) (cast bfloat16 (aref I i))) (t (aref B 5 i 0))))))"),
+    "a case that no numbers allow, among several": (
+        ["A{int64}[M M 5]", "S{int64}[]", "I{int32}[N]"], "C{int64}[M]",
+        "(dotimes (i M) (setf (aref C i) (cond ((and (= S S) (>= (cast int32 7) (cast int32 3))) 0) ((<= (aref A i 3 4) (aref A (- M 1) i 0)) (logior S i)) "
+        "(t (cast int64 (aref I (mod i N)))))))"),
+    "an index below which nothing is, by way of two comparisons of loaded values": (
+        ["I{int16}[2]", "B{float}[M]", "C{float}[N N N]"], "C",
+        "(dotimes (i N) (dotimes (j N) (dotimes (k N) (set s 0.0) (dotimes (p k) (dotimes (q N) (incf s (- (cond ((<= (aref C p (aref I q) k) "
+        "(aref C i q (aref I 0))) (aref C q 1 j)) ((> (aref C p p (mod (+ (* 3 p) 2) N)) (aref C (floordiv j 2) p j)) (aref C k i k)) (t (aref C i j p))) "
+        "(cond ((< (aref I 1) (aref I 0)) (aref C (aref I 1) (mod (+ (* 3 k) 2) N) k)) ((/= (aref C (floordiv k 2) (- (- N 1) q) j) "
+        "(aref C q i (- (- N 1) j))) (cond ((<= (aref C p p (mod (+ (* 3 k) 2) N)) (aref C k (aref I (mod q 2)) p)) (cast float k)) ((not (= i M)) "
+        "(fmin (aref C k i (aref I 1)) (aref C (floordiv k 2) (mod j N) p))) (t (cast float j)))) (t (- (aref B (mod p M)) "
+        "(aref C (floordiv i 2) (aref I (mod p 2)) (min i (- N 1)))))))))) (setf (aref C j k i) s))))"),
 }
 
 

@@ -130,7 +130,7 @@ class Context(Valuation):
                 context = context._assuming(((Constraint(bound),),))
                 continue
             possible = context.alternatives(*part)
-            if possible is not None and (part[1] or len(possible) <= MOST_CASES):
+            if possible is not None and (part[1] or len(possible := _not_false(possible)) <= MOST_CASES):
                 context = context._assuming(possible)
         return context
 
@@ -283,7 +283,7 @@ class Context(Valuation):
         return self._with(values={**self.values, name: value})
 
     def _assuming(self, possible: tuple[Alternative, ...]) -> Context:
-        possible = tuple([a for a in possible if not any(is_false(c) for c in a)])
+        possible = _not_false(possible)
         if not possible:
             return self._with(unreachable=True)
         if any(all(c.linear.is_constant for c in a) for a in possible):
@@ -333,6 +333,11 @@ def ends_in_failure(stmts: tuple[Stmt, ...]) -> bool:
     """Does a list of statements never reach its end?"""
     return bool(stmts) and (isinstance(stmts[-1], Fail) or (isinstance(stmts[-1], If) and ends_in_failure(stmts[-1].then)
                                                             and ends_in_failure(stmts[-1].otherwise)))
+
+
+def _not_false(possible: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
+    """The alternatives without those that hold nowhere."""
+    return tuple([a for a in possible if not any(is_false(c) for c in a)])
 
 
 def _clause(alternatives: tuple[Alternative, ...]) -> Clause:
