@@ -248,7 +248,7 @@ A schedule says how loops are run, as a list of steps. Each step is a *primitive
 `-s FILE`; its last entry, `(applied)`, says that the steps have been taken, and may stay. To try another one, write `(schedule STEP…)` to a
 file, or put it into the spec, as `[schedule] code = "(schedule …)"`. A step that would change the result, or after
 which the program is not shown to be right, is refused with the reason; so is one that names a loop which is not there. With `--explain`, what the
-compiler tried on the way to its own schedule follows as comments: what it took, what not and why, and for which calls a nest has copies. Loops have the names of the body's variables; what a step calls the loops that it makes is told with it.
+compiler tried on the way to its own schedule follows as comments: what it took, what not and why, and for which calls a nest has copies. `-Wscalar` warns of nests of which no vectors are made, at their place, with the reason. Loops have the names of the body's variables; what a step calls the loops that it makes is told with it.
 
 In the usage of a step, words in capitals are names or numbers of yours, `a|b` is one of these words, `[…]` may be left out, `…` may be repeated.
 

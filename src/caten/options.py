@@ -38,6 +38,7 @@ class Options:
     strict: bool = True                                  # a fault of caten's own ends the build, and no simpler plan is taken (CATEN_STRICT=1)
     seed: int = 0                                        # --seed
     debug: int = 0                                       # --debug 0…4
+    asked: frozenset[str] = frozenset()                  # the codes of warnings that are given only where they are asked for: -Wscalar
     cc_timeout: float = 120.0                            # seconds for one run of the host compiler
     use_cache: bool = True                               # --no-cache
     cache_dir: str | None = None                         # CATEN_CACHE_DIR (None: the platform's place)

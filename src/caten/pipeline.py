@@ -35,7 +35,7 @@ from .options import Options
 from .runtime import cache, discover, records, trust
 from .runtime.protocol import Host, Runtime
 from .schedule import recipes, script
-from .schedule.log import Entry
+from .schedule.log import Entry, StaysScalar, explained
 from .schedule.planning import Planning
 from .tensor import level as tensor_level
 from .tensor.lower import lower
@@ -43,6 +43,7 @@ from .tensor.raising import raise_op
 from .tensor.values import TensorProgram
 
 _HEAD = re.compile(r"(?:\s|;[^\n]*\n)*\(\s*([^\s()]+)")      # the first word of a text of the stages, after comments
+SCALAR = "E944"                 # given only where it is asked for
 Check = Callable[[], None]      # a verification; CatenError where it refuses
 LEVELS: dict[str, type[Program]] = {"op": OpProgram, "tensor": TensorProgram, "loop": LoopProgram}
 
@@ -300,7 +301,23 @@ def _taken(step: Pass, program: Program, options: Options, warn: records.Warn, l
         names = ", ".join([f"'{name}'" for name in planning.left[:5]]) + (" …" if len(planning.left) > 5 else "")
         message = f"{program.name}: {len(planning.left)} nests are not scheduled, for the program is larger than what is planned: {names}"
         warn(Diagnostic("E943", message, severity="warning", hint="they run as written; several smaller composites would each be scheduled"))
+    if SCALAR in options.asked:
+        for remark in dict.fromkeys(_scalar(program, planning.log)):
+            warn(remark)
+    if options.debug >= 3 and step.run is recipes.schedule:
+        print("".join([f"; {escape(line)}\n" for line in explained(planning.log)]), end="", file=sys.stderr)
     return made
+
+
+def _scalar(program: Program, log: Sequence[Entry]) -> Iterator[Diagnostic]:
+    """The nests of which no vectors are made, where they are written."""
+    places, source = {a.what: a for a in program.all(At)}, program.first(Source)
+    for entry in log:
+        if isinstance(entry, StaysScalar):
+            at = next((places[name] for name in (entry.loop, *entry.stored) if name in places), None)
+            place = Place(source.file, at.line, at.column) if at is not None and source is not None else None
+            yield Diagnostic(SCALAR, f"{program.name}: the loop over '{entry.loop}' stays scalar: {entry.why}", place, severity="warning",
+                             hint="caten schedule --explain shows all that was tried")
 
 
 def _raises_faults(options: Options) -> bool:

@@ -121,6 +121,42 @@ def test_reporting_options() -> None:
     assert "E650" in reporter.policy.silenced
 
 
+@pytest.mark.parametrize(("flags", "asked"), [([], False), (["-Wscalar"], True), (["-Wall"], True), (["-Wscalar", "-Wno-scalar"], False),
+                                              (["-Werror"], False), (["-Werror=scalar"], True)])
+def test_a_warning_that_is_given_on_request(flags: list[str], asked: bool) -> None:
+    assert ("E944" in request_of("gemm.toml", *flags).options.asked) == asked
+
+
+SCAN = '''[composite]
+name = "Scan"
+inputs = ["X{float}[N]"]
+outputs = ["Y{float}[N]"]
+[implementation]
+code = """
+(set s 0.0)
+(dotimes (i N)
+  (incf s (aref X i))
+  (setf (aref Y i) s))
+"""
+'''
+
+
+def test_a_nest_that_stays_scalar_is_told_with_its_place_and_the_reason(caten: Any, folder: Path) -> None:
+    (folder / "scan.toml").write_text(SCAN)
+    found = caten("schedule", "scan.toml", "-Wscalar")
+    assert found.code == 0
+    assert "scan.toml:8:1: warning: Scan: the loop over 'i' stays scalar: the stores have no contiguous loop in common [E944]" in found.err
+    assert "E944" not in caten("schedule", "scan.toml").err
+    assert "E944" not in caten("schedule", "axpy.toml", "-Wscalar").err
+    assert caten("schedule", "scan.toml", "-Werror=scalar").code == 1
+
+
+def test_debug_3_prints_what_was_tried(caten: Any, folder: Path) -> None:
+    (folder / "scan.toml").write_text(SCAN)
+    assert "not taken: the recipe 'maps' of streams" in caten("schedule", "scan.toml", "--debug", "3").err
+    assert "not taken" not in caten("schedule", "scan.toml", "--debug", "2").err
+
+
 def test_strided_without_a_name(caten: Any, folder: Path) -> None:
     result = caten("-fstrided=", "axpy.toml")
     assert result.code == 2

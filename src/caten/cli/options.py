@@ -17,7 +17,7 @@ from ..testing.settings import read_settings
 from .diagnostics import FORMATS, Reporter
 from .products import Emit, read_emit
 from .settings import read_binds, read_config
-from .warning_flags import read_policy
+from .warning_flags import ON_REQUEST, read_policy
 
 PRINTS = ("runtimes", "ops", "dtypes", "config", "cache-dir", "cc", "cpu")
 LANGUAGES = ("toml", "lisp")
@@ -208,7 +208,8 @@ def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
         runtime=given["runtime"], config=_config(given), opt=int(given["opt"]), binds=read_binds(given["binds"]),
         strided=_names("-fstrided", given["strided"]), unchecked=not given["bounds_check"], in_order=not given["reassociate"],
         lines=given["lines"], include_dirs=tuple(given["include_dirs"]), only=tuple(given["only"]), schedule=_schedule(given["schedule_file"]),
-        verify=given["verify"], seed=given.get("seed", 0), debug=given["debug"], cc_timeout=given.get("cc_timeout", CC_TIMEOUT),
+        verify=given["verify"], asked=ON_REQUEST - reporter.policy.silenced,
+        seed=given.get("seed", 0), debug=given["debug"], cc_timeout=given.get("cc_timeout", CC_TIMEOUT),
         use_cache=not given.get("no_cache", False),
         schedule_file=given["schedule_file"] or "<schedule>", given=_explicit(), **environment(link))
     emits = [Emit(kind) for kind in ("spec", "asm", "obj") if given.get(f"emit_{kind}")]

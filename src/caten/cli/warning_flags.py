@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from ..errors import Diagnostic, UsageError, did_you_mean
 from .diagnostics import WarningPolicy
 
-# Name -> the diagnostic codes it stands for. All are shown by default.
+# Name -> the diagnostic codes it stands for. All but those of ON_REQUEST are shown by default.
 WARNINGS: dict[str, tuple[str, ...]] = {
     "cache": ("E650", "E651"),
     "records": ("E652", "E653"),
     "plans": ("E942", "E943"),
+    "scalar": ("E944",),
 }
+ON_REQUEST = frozenset({"E944"})
 EVERYTHING = ("all", "extra")
 
 
 def read_policy(flags: Sequence[str], silent: bool = False) -> WarningPolicy:
     """`-Wno-cache -Werror=cache -Werror -w` -> a policy; later flags win."""
-    silenced: set[str] = set()
+    silenced: set[str] = set(ON_REQUEST)
     errors: set[str] = set()
     all_errors = False
     for flag in flags:

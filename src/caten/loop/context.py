@@ -229,6 +229,14 @@ class Context(Valuation):
 
     # asking
 
+    def equates(self, names: Iterable[str]) -> bool:
+        """Is anything known to be equal to a value that hangs on one of these variables? Without that, no remainder of one is known."""
+        wanted = set(names)
+        if any(self.ranges[n][0] == self.ranges[n][1] for n in wanted & self.ranges.keys()):
+            return True
+        return any(c.equal and any(isinstance(a, Var) and a.name in wanted for a in clause.atoms)
+                   for clause in self.clauses for alternative in clause.alternatives for c in alternative)
+
     def proves(self, cond: Expr) -> bool:
         """Does the condition hold wherever the assumptions do? False when that could not be shown."""
         return self._shown(cond, True)

@@ -11,13 +11,15 @@ from ..core.expr import Var
 from ..core.text import flat
 from ..errors import CatenError
 from ..loop import work
+from ..loop.affine import text_of
 from ..loop.level import rests_on_checks
 from ..loop.level import verify as verify_program
 from ..loop.statements import For, LoopProgram
 from . import script
 from .apart import apart
 from .choices import DEFAULTS, HOLES, Choices
-from .log import Copied, Entry, Planned, Tried
+from .classify import Chain, stores_in
+from .log import Copied, Entry, Planned, StaysScalar, Tried
 from .made import Fused, Made, Specialized, Split, Staged
 from .nests import enclosing, loops_in
 from .planning import Planning
@@ -174,6 +176,12 @@ class Draft:
         """A nest stays as it is written, for it is larger than what is planned."""
         self.planning.left.append(nest)
         self.log.append(Planned(nest, "it is larger than what is planned"))
+
+    def scalar(self, chain: Chain, since: int) -> None:
+        """No recipe made vectors of a nest: the last of those that were tried since the log had so many entries says why."""
+        reasons = [e.why_not for e in self.log[since:] if isinstance(e, Tried) and e.depth == self.depth and e.why_not]
+        why = reasons[-1] if reasons else "the machine has no vectors of its elements"
+        self.log.append(StaysScalar(chain.names[-1], why, tuple([text_of(s.ref) for s in stores_in(chain.body)])))
 
     def forget(self, at: int, entry: Entry) -> None:
         """What was done since the log had `at` entries is undone: the copies made are none any more; `entry` says why."""

@@ -33,7 +33,16 @@ class Copied:
     depth: int
 
 
-Entry = Planned | Tried | Copied
+@frozen
+class StaysScalar:
+    """No vectors are made of the iterations of this loop, and why."""
+
+    loop: str
+    why: str
+    stored: tuple[str, ...]                        # the places that it stores to, as the program has them
+
+
+Entry = Planned | Tried | Copied | StaysScalar
 
 
 def explained(log: Iterable[Entry]) -> Iterator[str]:
@@ -51,6 +60,8 @@ def explained(log: Iterable[Entry]) -> Iterator[str]:
                 yield f"{_indent(depth)}taken: {what}"
             case Tried(what, depth, why):
                 yield f"{_indent(depth)}not taken: {what}, because {why}"
+            case StaysScalar(loop, why):
+                yield f"  the loop '{loop}' stays scalar, because {why}"
             case Copied(loop, copy, cond, depth):
                 yield f"{_indent(depth)}for calls with {cond} there is a copy of '{loop}': '{copy}'"
 

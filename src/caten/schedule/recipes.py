@@ -165,8 +165,11 @@ def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
         draft.left(name)
         return
     if chain.is_leaf:
-        if not any(draft.attempts(recipe) for recipe in _recipes(draft.program, chain, machine, threads)) and threads:
-            draft.thread_two(*chain.names)
+        at = len(draft.log)
+        if not any(draft.attempts(recipe) for recipe in _recipes(draft.program, chain, machine, threads)):
+            draft.scalar(chain, at)
+            if threads:
+                draft.thread_two(*chain.names)
         return
     inner = list(outermost(chain.body))
     if threads and are_rows(chain, inner):

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from ...core.expr import Expr, Op, Var, index
 from ...core.naming import Names
-from ...core.program import Ensure, Require
-from ...loop.affine import canonical, constant, expression, linear
+from ...core.rewrite import free_names
+from ...loop.affine import canonical, constant, expression
 from ...loop.context import Context
 from ...loop.statements import ONE, ZERO, For, LoopProgram, Stmt, is_const
 from ..guards import below, guarded
@@ -45,7 +45,7 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names
     if is_const(extent) and tail == "cut" and factor > extent.value:  # type: ignore[attr-defined]   # a literal has a value
         raise refusal("E510", step, f"it has {extent} iterations, not one full tile of {factor}",
                       f"a factor of {extent} or less, or a tail: (split {found.name} {factor} min)")
-    whole = _divides(factor, extent, context, program)
+    whole = _divides(factor, extent, context)
     exact = context.linear(extent).quotient(constant(factor)) if whole else None
     tiles = normal((extent + (0 if whole or tail == "cut" else factor - 1)) // factor) if exact is None else expression(exact)
     start = Var(outer, "i64") * factor
@@ -75,12 +75,12 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names
     return after, Split(outer, inner, left, loops_of(copies, stmts), arrays_of(copies.values(), after))
 
 
-def _divides(factor: int, extent: Expr, context: Context, program: LoopProgram) -> bool:
+def _divides(factor: int, extent: Expr, context: Context) -> bool:
     """Is the extent known to be a multiple of the factor?"""
-    form = linear(extent)
+    form = context.linear(extent)
     if all(part % factor == 0 for part in (*form.terms.values(), form.constant)):
         return True
-    return bool(program.all(Require) or program.all(Ensure)) and context.proves(Op("eq", (extent % factor, ZERO)))
+    return context.equates(free_names(extent)) and context.proves(Op("eq", (extent % factor, ZERO)))
 
 
 def _check(found: For, factor: int, tail: str, step: str) -> None:
