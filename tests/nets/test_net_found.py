@@ -131,6 +131,10 @@ PROVEN = {
         ["A{int64}[M M 5]", "S{int64}[]", "I{int32}[N]"], "C{int64}[M]",
         "(dotimes (i M) (setf (aref C i) (cond ((and (= S S) (>= (cast int32 7) (cast int32 3))) 0) ((<= (aref A i 3 4) (aref A (- M 1) i 0)) (logior S i)) "
         "(t (cast int64 (aref I (mod i N)))))))"),
+    "lanes that are left out, of the one row that an iteration of several at once writes": (
+        ["A{int8}[5 H W]"], "A",
+        "(dotimes (t 3) (dotimes (i 5) (dotimes (j H) (dotimes (k W) (if (and (>= i 2) (< i (- 5 2)) (<= 2 j) (< j H) (< 1 k) (> W k)) "
+        "(setf (aref A i j k) (aref A i j k)))))))"),
     "an index below which nothing is, by way of two comparisons of loaded values": (
         ["I{int16}[2]", "B{float}[M]", "C{float}[N N N]"], "C",
         "(dotimes (i N) (dotimes (j N) (dotimes (k N) (set s 0.0) (dotimes (p k) (dotimes (q N) (incf s (- (cond ((<= (aref C p (aref I q) k) "

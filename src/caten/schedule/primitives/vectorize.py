@@ -35,7 +35,7 @@ from ...loop.statements import (
 )
 from ..classify import fastest_axis
 from ..made import Vectorized
-from ..nests import context_at, find, locals_in, mentions, reads_memory, refusal, replaced, stride_in
+from ..nests import context_at, enclosing, find, locals_in, mentions, reads_memory, refusal, replaced, stride_in
 from ..shapes import is_inside, shapes
 from ..strides import apart, is_zero_without
 from ..tidy import tidied
@@ -85,6 +85,7 @@ class _Widening:
         self.masks: list[str] = []                                    # those of them that are new
         self.written = writes(loop)
         self.stored = {s.ref for s in loop.unique() if isinstance(s, Setf | Incf)}
+        self.at_once = tuple([outer.name for outer in enclosing(program, loop) if outer.mark != "serial"])
         self.registers = {n.name for n in locals_in(program) if n.space == "register"}
 
     # statements ------------------------------------------------------------------------------------------------------------------
@@ -271,8 +272,11 @@ class _Widening:
 
     def may_be_read(self, ref: Aref) -> bool:
         """May lanes read it whose conditions do not hold? It is inside its array, and no other iteration writes it meanwhile: the loop writes other
-        arrays, or writes this one in the same place."""
-        return self.is_inside(ref) and (ref.buffer not in self.written or ref.buffer in self.wide or ref in self.stored)
+        arrays, or writes this one in the same place, which is another one in the iterations around that run at once."""
+        if not self.is_inside(ref):
+            return False
+        own = ref in self.stored and all(any(mentions(i, (name,)) for i in ref.index) for name in self.at_once)
+        return ref.buffer not in self.written or ref.buffer in self.wide or own
 
     def is_register(self, place: Ref, ref: Ref) -> bool:
         """Is it a masked vector of an array in registers, which has a place for every lane?"""
