@@ -14,7 +14,7 @@ from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Const, Expr, Var, index
 from ..core.program import Bind, Buffer, Ensure, Program, Require, Size
 from ..frozen import frozen
-from . import work
+from . import chains, work
 from .affine import Linear, constant, expression, linear, of_atom
 from .conditions import alternatives, conjuncts, disproofs, product_bound
 from .effects import NOTHING, reads, writes
@@ -260,7 +260,12 @@ class Context(Valuation):
         """Do the assumptions leave no integer point to a conjunction? `widely`: consider ranges beyond 2^31, too."""
         if self.unreachable:
             return True
-        return self.depth > 0 and self._once(("excludes", constraints, widely), lambda: refuted(self._within_proof, constraints, widely))
+        return self.depth > 0 and self._once(("excludes", constraints, widely), lambda: self._excluded(constraints, widely))
+
+    def _excluded(self, constraints: Alternative, widely: bool) -> bool:
+        if not widely and any(not c.equal and chains.is_nonnegative(self, c.linear.scaled(-1).shifted(-1)) for c in constraints):
+            return True
+        return refuted(self._within_proof, constraints, widely)
 
     def patient(self) -> Context:
         """The same assumptions for questions that are worth more work than is usual: asked seldom, and only after a proof failed."""

@@ -1,0 +1,89 @@
+"""Bounds that lead to each other: what they show holds, and the questions that most accesses ask are among it."""
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from caten.core.expr import Expr
+from caten.core.program import resolve
+from caten.core.text import read
+from caten.loop import chains
+from caten.loop.context import Context
+from caten.loop.interpret import run
+from caten.loop.statements import LoopProgram, Setf
+from caten.schedule.nests import loops_in
+
+
+def asked(loops: str, form: str) -> tuple[Context, Expr, LoopProgram]:
+    """What is known in the innermost of these loops, and an expression there."""
+    opened = " ".join([f"(for {loop} 1 serial" for loop in loops.split(";")])
+    (text,) = read(f"(loop P (buffer Y i64 () () inout) (size N) (size M) (ensure 1 (and (<= 0 N) (<= N 1048576))) (ensure 2 (and (<= 0 M) (<= M 1048576)))"
+                   f"(check 1 \"N\") (check 2 \"M\") (kernel k {opened} (incf (aref Y) {form} min){')' * (loops.count(';') + 1)}))")
+    program = resolve(text)
+    assert isinstance(program, LoopProgram)
+    context = Context.of(program)
+    for loop in loops_in(program):
+        context = context.inside(loop)
+    stmt = loops_in(program)[-1].body[0]
+    assert not isinstance(stmt, Setf)
+    return context, stmt.value, program
+
+
+def shown(loops: str, form: str) -> bool:
+    context, expr, _ = asked(loops, form)
+    return chains.is_nonnegative(context, context.linear(expr))
+
+
+@pytest.mark.parametrize(("loops", "form"), [
+    ("i 0 N", "(- (- N i) 1)"), ("i 0 N", "i"), ("o 0 (floordiv N 8);i 0 8", "(- (- (- N (* 8 o)) i) 1)"),
+    ("o 0 (floordiv (+ N 7) 8);i 0 (min 8 (- N (* 8 o)))", "(- (- (- N (* 8 o)) i) 1)"),
+    ("o 0 (floordiv (+ N 7) 8)", "(min 8 (- N (* 8 o)))"), ("o 0 (floordiv (+ N 5) 6);i 0 6;j 0 (min 6 (- N (* 6 o)))", "(- (- (- N (* 6 o)) j) 1)"),
+    ("o 0 (floordiv (- N (* 8 (floordiv N 8))) 3);i 0 3", "(- (- (- (- N (* 8 (floordiv N 8))) (* 3 o)) i) 1)"),
+    ("i 0 N;j i N", "(- j i)"), ("i 0 N;j 0 (+ i 1)", "(- (- N j) 1)"), ("i 0 (max N M)", "(- (- (+ N M) i) 1)")])
+def test_indices_are_shown_to_be_inside(loops: str, form: str) -> None:
+    assert shown(loops, form)
+
+
+@pytest.mark.parametrize(("loops", "form"), [
+    ("i 0 N", "(- (- N i) 2)"), ("i 0 N", "(- i 1)"), ("o 0 (floordiv (+ N 7) 8);i 0 8", "(- (- (- N (* 8 o)) i) 1)"), ("i 0 N", "(- M i)"),
+    ("i 0 (max N M)", "(- (- N i) 1)"), ("i 0 N", "(- (floordiv i 2) 1)"), ("o 0 (floordiv (+ N 8) 8)", "(- (min 8 (- N (* 8 o))) 1)")])
+def test_what_does_not_hold_is_not_shown(loops: str, form: str) -> None:
+    assert not shown(loops, form)
+
+
+def drawn(rng: random.Random) -> tuple[str, str]:
+    """Loops within loops, and a form of their variables."""
+    names: list[str] = ["N", "M"]
+
+    def atom() -> str:
+        a = rng.choice(names)
+        return rng.choice((a, a, f"(* {rng.randrange(1, 5)} {a})", f"(floordiv {a} {rng.randrange(1, 5)})", f"(min {a} {rng.randrange(1, 5)})", f"(max {a} {rng.choice(names)})"))
+
+    def form(terms: int) -> str:
+        text = str(rng.randrange(-3, 4))
+        for _ in range(terms):
+            text = f"({rng.choice('+-')} {text} {atom()})"
+        return text
+    loops = []
+    for name in "ijk"[:rng.randrange(1, 4)]:
+        loops.append(f"{name} {rng.choice(('0', '0', atom()))} {rng.choice((atom(), form(1)))}")
+        names.append(name)
+    return ";".join(loops), form(rng.randrange(1, 4))
+
+
+def test_what_is_shown_holds_in_every_iteration() -> None:
+    """Beside the least value that the form takes where it is computed, for sizes of 0 to 5."""
+    rng, said = random.Random(3), 0
+    for _ in range(500):
+        loops, form = drawn(rng)
+        context, expr, program = asked(loops, form)
+        if chains.is_nonnegative(context, context.linear(expr)):
+            said += 1
+            for n in range(6):
+                for m in range(6):
+                    given = {"N": n, "M": m, "Y": np.array(1 << 40, np.int64)}
+                    assert run(program, given) == 0
+                    assert int(given["Y"]) >= 0, (loops, form, n, m)
+    assert said > 60
