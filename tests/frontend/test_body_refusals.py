@@ -124,6 +124,9 @@ VALUES = [
     ("1e999", "E308 1:33 1e999 is beyond the range of double | write inf for infinity"),
     ("9" * 500, "E308 1:33 this number has 500 digits"),
     ("9" * 300, "E308 1:33 this number (about 2^997) is beyond the range of float | write inf for infinity, or use double"),
+    ("(cast uint32 18446744073709551615)", "E308 1:46 18446744073709551615 is beyond the range of uint32, 0 to 4294967295 | use a wider type, or cast it explicitly"),
+    ("(cast int64 18446744073709551615)",
+     "E308 1:45 18446744073709551615 is beyond the range of int64, -9223372036854775808 to 9223372036854775807 | use a wider type, or cast it explicitly"),
     ("(cast flaot s)", "E309 1:39 'flaot' is not an element type | did you mean 'float'?"),
     ("(aref s i)", "E311 1:39 's' is a number, not a tensor | read it by its name alone: s"),
     ("(cast float (bitcast int64 s))", "E312 1:45 (bitcast …) cannot read the bits of float as int64 | "

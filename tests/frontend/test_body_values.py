@@ -39,6 +39,7 @@ def test_weak_numbers_take_the_type_they_meet(expr: str, expected: str) -> None:
     ("int32", "(logand (aref J i) 255)", "(and (aref J i) 255:i32)"), ("int32", "(xor k (aref J i))", "(xor k (aref J i))"),
     ("int32", "(bitcast int32 s)", "(bitcast i32 s)"), ("int32", "(bitcast int32 1.0)", "(bitcast i32 1.0)"),
     ("int", "(+ h i)", "(+ h i)"), ("int", "(cast int (* 0.5 i))", "(cast i64 (* 0.5 (cast f32 i)))"), ("int64", "(where (< i 3) i 0)", "(where (< i 3) i 0)"),
+    ("uint64", "(cast uint64 18446744073709551615)", "18446744073709551615:u64"), ("uint64", "(cast uint64 -1)", "(cast u64 -1)"),
     ("double", "(/ 1 3)", "(/ 1.0:f64 3.0:f64)"), ("double", "(cast double s)", "(cast f64 s)"), ("double", "nan", "nan:f64"),
     ("complex64", "(* (aref Z i) 2)", "(* (aref Z i) 2+0j:c64)"), ("complex64", "(conj (aref Z i))", "(conj (aref Z i))"),
 ])

@@ -230,8 +230,9 @@ class Typing:
         return Value(kind, pos, depth, size, Op("where", (cond, self._emit(yes, kind), self._emit(no, kind))), wide)
 
     def cast(self, dtype: str, arg: Term, pos: int) -> Term:
-        """`(cast T x)`: a weak decimal is computed in T where T is a float."""
-        if isinstance(arg, Literal) and DTYPES[dtype].kind in ("float", "complex"):
+        """`(cast T x)`: a weak decimal is computed in T where T is a float, and a whole number beyond int64 is one of T."""
+        beyond = isinstance(arg, Literal) and isinstance(arg.value, int) and arg.value > DTYPES["i64"].greatest and DTYPES[dtype].kind == "uint"
+        if isinstance(arg, Literal) and (beyond or DTYPES[dtype].kind in ("float", "complex")):
             return Value(dtype, pos, 1, 1, self.literal(arg, dtype))
         expr = self._emit(arg, dtype) if arg.kind == WEAK_FLOAT and is_float(dtype) else self.default(arg)
         return Value(dtype, pos, arg.depth + 1, arg.size + 1, expr if expr.dtype == dtype else Cast(dtype, expr))
