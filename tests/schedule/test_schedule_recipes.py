@@ -251,6 +251,16 @@ def test_lanes_up_to_a_local_are_inside() -> None:
     assert any(v.mask is not None for v in vectors(after))
 
 
+@pytest.mark.parametrize(("begin", "split"), [("(setf (aref C i j) 0.0)", True), ("(setf (aref C i j) (aref A i 0))", False), ("(setf (aref C 0 j) 0.0)", False)])
+def test_a_product_under_a_condition_is_begun_in_a_nest_of_its_own(begin: str, split: bool) -> None:
+    text = f"(for i 0 M 1 serial (for j 0 N 1 serial {begin} (for p 0 K 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))"
+    params = "(size M) (size N) (size K) " + " ".join(
+        [f"(buffer {n} f32 ({s}) (0 1) {access})" for n, s, access in (("A", "M K", "in"), ("B", "K N", "in"), ("C", "M N", "inout"))])
+    after = scheduled(program(f"(if (< 0 K) ({text}))", params, AVX2))
+    assert ("fission" in steps(after)) == split
+    assert not split or sum(step == "vectorize" for step in steps(after)) > 5
+
+
 # The copies: for one column (1) and few columns (c), where the left operand lies along the sum; for few, where it lies along the rows (t); for small
 # operands (e); for few rows, where the right operand lies along the columns (r).
 COPIES = {"A[i p] B[p j]": ["1", "c", "e", "r"], "A[p i] B[p j]": ["t", "e", "r"], "A[i p] B[j p]": ["1", "c", "e"], "A[p i] B[j p]": ["t", "e"]}

@@ -21,9 +21,10 @@ from .choices import DEFAULTS, Choices
 from .classify import Chain, Contraction, along_memory, chain_of, contraction, reduction
 from .convolution import convolution, pictures, single_places, slides
 from .dots import dot_products, one_column
-from .draft import Copies, Draft, reason_of
+from .draft import Copies, Draft, NotApplicable, reason_of
 from .gemm import gemm
 from .log import Planned
+from .made import Fissioned
 from .narrow import few, narrow
 from .planning import Planning
 from .rows import ahead, are_rows, ask, rows_of_one
@@ -171,6 +172,10 @@ def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
             if threads:
                 draft.thread_two(*chain.names)
         return
+    if (product := draft.tried(partial(_begun_apart, chain=chain))) is not None:
+        for each in (name, product):
+            _nest(draft, each, machine, threads)
+        return
     inner = list(outermost(chain.body))
     if threads and are_rows(chain, inner):
         draft.attempts(partial(rows_of_one, chain=chain, passes=inner, machine=machine, threads=threads))
@@ -180,6 +185,20 @@ def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
         _nest(draft, loop, machine, threads and not threaded)
         if asking is not None and loop == asking.loop:
             ask(draft, chain, asking, machine)
+
+
+def _begun_apart(draft: Draft, chain: Chain) -> str:
+    """A product that sets each of its elements before it adds to it, as two nests: the outermost loop of the second."""
+    match chain.body:
+        case (Setf(ref=Aref() as ref, value=Const()), For() as last):
+            rest = chain_of(last)
+            whole = contraction(draft.program, Chain((*chain.loops, *rest.loops), rest.body))
+            if whole is not None and whole.out == ref:
+                for name in reversed(chain.names):
+                    made = draft.take("fission", name, 1)
+                assert isinstance(made, Fissioned)
+                return made.second
+    raise NotApplicable("its body is no product after a beginning")
 
 
 def _recipes(program: LoopProgram, chain: Chain, machine: Machine, threads: bool) -> Iterator[Recipe]:
