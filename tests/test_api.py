@@ -13,6 +13,7 @@ import pytest
 
 import caten
 from caten.errors import CatenError
+from caten.kernels.kept import LOADED
 from caten.runtime.call import Operators
 from spec_texts import GEMM
 
@@ -182,6 +183,7 @@ def test_a_damaged_cache_is_repaired(tmp_path: Path) -> None:
     torn = library.read_bytes()[:1000]
     library.unlink()                                         # cutting a file that this process has loaded would kill it
     library.write_bytes(torn)
+    LOADED.clear()                                           # as in a process that has not loaded it
     with pytest.warns(caten.CatenWarning, match="E651") as told:
         scale = compiled(SCALE)
     assert told[0].filename == __file__

@@ -17,12 +17,13 @@ ALLOWED: dict[str, set[str]] = {
     "faults": {"runtime"},
     "pipeline": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "faults"},
     "build": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline"},
+    "kernels": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build"},
     "testing": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build"},
-    "parameters": BASE | {"runtime"}, "api": BASE | {"parameters", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build"},
+    "parameters": BASE | {"runtime"}, "api": BASE | {"parameters", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "kernels"},
     "bench": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing"},
     "tune": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing", "bench"},
     "conformance": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing"},
-    "cli": BASE | {"__version__", "faults", "conformance", "tune", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing", "bench", "api"},
+    "cli": BASE | {"__version__", "faults", "conformance", "tune", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "kernels", "testing", "bench", "api"},
     "__init__": {"api"}, "__main__": {"cli"},
 }
 FILES = sorted(ROOT.rglob("*.py"))

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import build, documents, parameters
+from . import documents, parameters
 from .errors import CatenError, Diagnostic, error
 from .frontend.spec import SpecText, decode, read_file
+from .kernels import compiling
 from .options import Options, environment
 from .runtime import discover
 from .runtime.call import Callable, Operators, callables
@@ -58,12 +59,7 @@ def compile(spec: str | Path | Sequence[str | Path], runtime: str = "clang", con
         schedule=None if schedule is None else parameters.text("compile: schedule", schedule),
         include_dirs=parameters.listed("compile: include_dirs", include_dirs, parameters.path, "a list of folders"),
         use_cache=parameters.flag("compile: cache", cache), verify=parameters.flag("compile: verify", verify), **environment())
-    sources = [read(s) for s in specs]
-    built = build.build(sources, options, warn)
-    found = built.runtime.load(built.artifact, built.manifest)
-    for operator in found.values() if isinstance(found, Operators) else [found]:
-        operator.source = built.source
-    return found
+    return compiling.compiled([read(s) for s in specs], options, warn)
 
 
 def load(path: str | Path) -> Callable | Operators:

@@ -29,7 +29,8 @@ RECORD = "record.json"                  # in a cache entry: how the artifact was
 
 @frozen
 class Built:
-    """What a build made. `ops` are the programs as written (empty where the build began at a later level), `source` the text as rendered, `artifact`
+    """What a build made. `ops` are the programs as written (empty where the build began at a later level), `programs` what became of them (empty
+    where the library was known before anything was scheduled), `source` the text as rendered, `artifact`
     the library in the cache (or a temporary folder) with the manifest inside, `record` how it was compiled."""
 
     ops: tuple[OpProgram, ...]
@@ -60,6 +61,11 @@ class Refused(Exception):
 
 def prepare(sources: Sequence[SpecText], options: Options, warn: Warn = ignore, due: list[Check] | None = None) -> Rendered:
     """The programs of specs (or of texts of earlier stages), rendered as one library; `due` as in `render_programs`."""
+    return render_programs(loaded(sources, options), options, digest(sources), warn, due)
+
+
+def loaded(sources: Sequence[SpecText], options: Options) -> list[Program]:
+    """The programs of specs (or of texts of earlier stages) that --only wants. CatenError with everything that is wrong with them."""
     programs: list[Program] = []
     problems: list[Diagnostic] = []
     for source in sources:
@@ -73,7 +79,7 @@ def prepare(sources: Sequence[SpecText], options: Options, warn: Warn = ignore, 
         raise CatenError(*problems)
     if not programs:
         raise NothingMatched(Diagnostic("E920", "there is no composite to compile"))
-    return render_programs(pipeline.selected(programs, options.only), options, digest(sources), warn, due)
+    return pipeline.selected(programs, options.only)
 
 
 def digest(sources: Sequence[SpecText]) -> str:
@@ -85,7 +91,7 @@ def render_programs(programs: Sequence[Program], options: Options, spec_sha256: 
                     warn: Warn = ignore, due: list[Check] | None = None) -> Rendered:
     """Programs at any level, rendered as one library with its manifest. With `due` the verifications of the loops are added there, for
     `compile_rendered` to run."""
-    ops = tuple([p for p in programs if isinstance(p, OpProgram)])
+    ops = written(programs)
     loops: list[LoopProgram] = []
     problems: list[Diagnostic] = []
     for p in programs:
@@ -101,15 +107,20 @@ def render_programs(programs: Sequence[Program], options: Options, spec_sha256: 
     if problems:
         raise CatenError(*problems)
     runtime = pipeline.runtime_for(loops, options)
-    written = ops if len(ops) == len(loops) else ()
     try:
         source = pipeline.render(loops, options)
-        described = manifest(loops, runtime, provenance(runtime, loops[0].first(Target), spec_sha256), written)
+        described = manifest(loops, runtime, provenance(runtime, loops[0].first(Target), spec_sha256), ops)
         trailer = trust.answered(runtime, "trailer", runtime.trailer(described), str)
     except Exception:
         settle(due or [])                 # of a program that is refused it is of no interest what else it meets
         raise
-    return Rendered(written, tuple(loops), source, trailer, described, runtime)
+    return Rendered(ops, tuple(loops), source, trailer, described, runtime)
+
+
+def written(programs: Sequence[Program]) -> tuple[OpProgram, ...]:
+    """The programs as they were written; none where one of them begins at a later level."""
+    ops = tuple([p for p in programs if isinstance(p, OpProgram)])
+    return ops if len(ops) == len(programs) else ()
 
 
 def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Provenance:
@@ -128,11 +139,16 @@ def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Pro
 
 def build(sources: Sequence[SpecText], options: Options, warn: Warn = ignore) -> Built:
     """Specs to a library, through the cache."""
+    return build_loaded(loaded(sources, options), options, digest(sources), warn)
+
+
+def build_loaded(programs: Sequence[Program], options: Options, spec_sha256: str, warn: Warn = ignore) -> Built:
+    """Programs as they were loaded to a library, verified while the compiler runs."""
     due: list[Check] = []
     try:
-        return compile_rendered(prepare(sources, options, warn, due), options, warn, due=due)
+        return compile_rendered(render_programs(programs, options, spec_sha256, warn, due), options, warn, due=due)
     except Refused:
-        return compile_rendered(prepare(sources, options, warn), options, warn)
+        return compile_rendered(render_programs(programs, options, spec_sha256, warn), options, warn)
 
 
 def build_programs(ops: Sequence[OpProgram], programs: Sequence[Program], options: Options, warn: Warn = ignore) -> Built:
@@ -171,10 +187,14 @@ def compile_rendered(rendered: Rendered, options: Options, warn: Warn = ignore, 
         raise _with_kept_source(problem, store, name, text, runtime, kind) from None
     except OSError as problem:
         raise unwritable(problem) from None
+    return Built(rendered.ops, rendered.programs, rendered.source, rendered.manifest, entry / file, record_in(entry), runtime, not fresh)
+
+
+def record_in(entry: Path) -> CompileRecord:
+    """How the artifact in an entry of the cache was made."""
     facts = json.loads((entry / RECORD).read_text())
     commands = tuple(tuple(c) for c in facts["commands"])
-    record = CompileRecord(facts["compiler"], facts["version"], commands, tuple(facts["flags"]), tuple(facts["libraries"]))
-    return Built(rendered.ops, rendered.programs, rendered.source, rendered.manifest, entry / file, record, runtime, not fresh)
+    return CompileRecord(facts["compiler"], facts["version"], commands, tuple(facts["flags"]), tuple(facts["libraries"]))
 
 
 def settle(due: list[Check]) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from caten import pipeline
+
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 GATHER = "(composite Gather ((x{float}[N], k{int}[]) -> (y{float}[])) (setf y (aref x k)))"
 
@@ -92,3 +94,13 @@ def test_an_argument_may_be_spelled_as_in_the_spec(building: Any, folder: Path) 
     spec = "(composite One ((al-pha{float}[], x-0{float}[]) -> (z{float}[])) (setf z (* x-0 al-pha)))"
     result = building("run", spec, "-O0", "al-pha=2", "x_0=3")
     assert (result.code, result.out.split()) == (0, ["z", "float32[]", "6."]), result.err
+
+
+def test_what_was_made_of_the_same_text_is_not_scheduled_again(building: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save("x.npy", np.ones(3, np.float32))
+    command = ("run", "axpy.toml", "-O1", "a=2.0", "X=x.npy", "Y=x.npy")
+    first = building(*command)
+    assert first.code == 0, first.err
+    monkeypatch.setattr(pipeline, "render", None)
+    assert building(*command) == first
+    assert building(*command, "--no-cache").code != 0

@@ -88,7 +88,7 @@ def _rows(request: Request, given: Sequence[Sequence[tuple[str, int | float]]], 
 def _built(request: Request, texts: Sequence[SpecText], runtime: str) -> Built:
     production = Production(replace(request, options=replace(request.options, runtime=runtime)), texts)
     as_written(production.programs, "measure")
-    return production.built("so")
+    return production.loadable()
 
 
 def _runtimes(options: Options) -> list[str]:

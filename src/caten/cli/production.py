@@ -12,10 +12,12 @@ from ..core.program import Opt, Program
 from ..core.text import show
 from ..errors import Diagnostic, UsageError
 from ..frontend.spec import SpecText
+from ..kernels import compiling
 from ..render.example import as_reference, example
 from ..render.header import header
 from ..render.wrapper import wrapper
 from ..runtime.manifest import to_json
+from ..runtime.protocol import Runtime
 from ..runtime.toolchain import SONAME
 from .inputs import load
 from .options import Request
@@ -42,9 +44,13 @@ class Production:
         return load(self.request, self.texts)
 
     @cached_property
+    def _runtime(self) -> Runtime:
+        return pipeline.runtime_for(self.programs, self.request.options)
+
+    @cached_property
     def makes(self) -> Makes:
         """What the runtime makes, as far as names of files depend on it."""
-        runtime = pipeline.runtime_for(self.programs, self.request.options)
+        runtime = self._runtime
         return Makes(runtime.name, runtime.suffixes.get("so", ".so"), "c" in runtime.suffixes)
 
     @cached_property
@@ -79,10 +85,20 @@ class Production:
                 made = build.compile_rendered(self._draft, self.request.options, self.request.warn, self._kind(product), self._due)
             except build.Refused:
                 made = build.compile_rendered(self._begun_again(), self.request.options, self.request.warn, self._kind(product))
-            self._built[product] = made
-            if self.request.verbose:
-                _say(made.record.commands, "from the cache; it was made with" if made.from_cache else "compiled with")
+            self._keep(product, made)
         return self._built[product]
+
+    def loadable(self) -> build.Built:
+        """The library for a command that calls it, which needs no text: one that was made before is not rendered again."""
+        self._kind("so")
+        if "so" not in self._built:
+            self._keep("so", compiling.built(self.programs, self.request.options, build.digest(self.texts), self.request.warn))
+        return self._built["so"]
+
+    def _keep(self, product: str, made: build.Built) -> None:
+        self._built[product] = made
+        if self.request.verbose:
+            _say(made.record.commands, "from the cache; it was made with" if made.from_cache else "compiled with")
 
     def example(self) -> str:
         """A program that calls the library and checks itself, under the name that the library will have."""
@@ -103,7 +119,7 @@ class Production:
         return self.rendered.runtime.commands(Path(out).with_suffix(".c"), Path(out), self._kind(product))
 
     def _kind(self, product: str) -> str:
-        runtime = self._draft.runtime
+        runtime = self._runtime
         kind = ARTIFACTS[product]
         if kind not in runtime.suffixes:
             makes = [p for p, k in ARTIFACTS.items() if k in runtime.suffixes]

@@ -30,11 +30,12 @@ def command(request: Request) -> None:
     """Compile a spec and call it on NAME=FILE.npy, NAME=FILE.npz[:ENTRY] and NAME=NUMBER; the outputs go to -o FILE.npz, or as text to stdout."""
     specs, given = arguments.split(request.inputs)
     request = replace(request, inputs=specs)
-    built = Production(request, sources(request)).built("so")
-    if len(built.programs) > 1:
-        names = ", ".join([p.name for p in built.programs])
-        raise UsageError(Diagnostic("E913", f"there are {len(built.programs)} operators: {names}", hint="choose one with --only NAME"))
-    described, = operators(built.manifest)
+    built = Production(request, sources(request)).loadable()
+    found = operators(built.manifest)
+    if len(found) > 1:
+        names = ", ".join([op["op"] for op in found])
+        raise UsageError(Diagnostic("E913", f"there are {len(found)} operators: {names}", hint="choose one with --only NAME"))
+    described, = found
     known = [a["name"] for a in described["arguments"]]
     meant = {name: named(name, known) for name in given}
     if unknown := [name for name, found in meant.items() if found is None]:

@@ -37,7 +37,7 @@ def command(request: Request, tags: tuple[str, ...] = ()) -> int:
             write(STDOUT, "".join([f"{line}\n" for line in report.lines()]))
 
     with shown("testing", quiet=request.reporter.format != "text") as progress:
-        reports = runner.run_cases(production.built("so"), unselected.options, tags, request.options.only, progress, ended)
+        reports = runner.run_cases(production.loadable(), unselected.options, tags, request.options.only, progress, ended)
     passed = sum([report.passed for report in reports])
     count = f"{passed} of {len(reports)} passed"
     write(request.output or STDOUT, f"{count}\n" if request.output in (None, STDOUT) else "".join([f"{line}\n" for line in (*lines, count)]))

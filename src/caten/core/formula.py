@@ -5,10 +5,12 @@ The text is the prefix arithmetic of the tensor notation, `(* 2 M)`, with two op
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from ..errors import error
 from .expr import Cast, Const, Expr, Op, Var, index
+from .node import substitute
 from .text import parse, read_forms, show
 
 # operator -> what it does to Python integers, and how Python spells it. A quotient or remainder by 0 is 0, as everywhere.
@@ -37,6 +39,7 @@ MEANING: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
+@lru_cache(1024)
 def formula(text: str | int) -> Expr:
     """The expression that a formula of a manifest spells."""
     if isinstance(text, int):
@@ -51,6 +54,16 @@ def formula(text: str | int) -> Expr:
 def spell(expr: Expr) -> str | int:
     """The formula as a manifest holds it: a number where it is one, else its text on one line."""
     return expr.value if isinstance(expr, Const) and isinstance(expr.value, int) else show(expr, 1 << 30)
+
+
+def renamed(text: str | int | None, names: Mapping[str, str]) -> str | int | None:
+    """A formula over sizes with other names; None, which says that there is none, stays."""
+    if not isinstance(text, str):
+        return text
+    if text in names:
+        return names[text]
+    expr = formula(text)
+    return show(substitute(expr, {n: n.replace(name=names[n.name]) for n in expr.unique() if isinstance(n, Var) and n.name in names}), 1 << 30)
 
 
 def evaluate(expr: Expr, sizes: Mapping[str, int]) -> Any:

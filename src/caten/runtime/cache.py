@@ -27,6 +27,7 @@ FORMAT = 1                                 # version of the folder's layout, par
 HASHES = "sha256.json"                     # in an entry: file name -> hash
 COMPILER = "compiler"                      # the folder of what a compiler builds for itself
 PROBES = "probes"                          # the folder of what compilers were found to do
+KERNELS = "kernels"                        # the folder of entries that say which library an operator has, by its structure
 GREATEST_BYTES = 1 << 30                   # of all entries together
 SPARED_SECONDS = 60                        # an entry that was used so recently is not evicted: its user may be about to load it
 ABANDONED_SECONDS = 3600                   # a temporary folder this old belongs to a process that was killed
@@ -162,14 +163,15 @@ class Cache:
         directory = self.directory or Path()
         entries = list(self._entries())
         failed = len(list((directory / "failed").iterdir())) if self.directory is not None and (directory / "failed").is_dir() else 0
-        return Stats(directory, len(entries), sum([_bytes(e) for e in entries]), failed)
+        others = list((directory / KERNELS).iterdir()) if self.directory is not None and (directory / KERNELS).is_dir() else []
+        return Stats(directory, len(entries), sum([_bytes(e) for e in (*entries, *others)]), failed)
 
     def clean(self) -> Stats:
         """Remove everything; what was there."""
         before = self.stats()
         if self.directory is not None:
             for child in list(self.directory.iterdir()):
-                if child.name in ("failed", COMPILER, PROBES) or _is_entry(child.name) or child.name.startswith("tmp-"):
+                if child.name in ("failed", COMPILER, PROBES, KERNELS) or _is_entry(child.name) or child.name.startswith("tmp-"):
                     self._remove(child)
         return before
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable as Function
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.expr import Expr
 from ..core.formula import evaluate, formula, names
@@ -24,6 +24,16 @@ OUT_OF_MEMORY = -1
 MOST_SHAPES = 512              # whose sizes are remembered: a caller that never repeats a shape must not fill the memory
 
 
+class Own(Protocol):
+    """What a spec is rendered to under its own names, for operators whose library was made under others; found when it is asked for."""
+
+    @property
+    def manifest(self) -> Manifest: ...
+
+    @property
+    def source(self) -> str: ...
+
+
 class Callable:
     """A compiled operator: `gemm(A, B, C)`.
 
@@ -35,9 +45,8 @@ class Callable:
 
     def __init__(self, library: Library, op: Manifest, source: str = ""):
         self.name: str = op["op"]
-        self.manifest = op
-        self.source = source
-        self.schedule: str = op["schedule"]
+        self._op, self._source = op, source
+        self._own: Own | None = None
         self.__name__ = self.__qualname__ = self.name
         self._entry: Entry = library.entries[self.name]
         self._ffi = library.ffi
@@ -67,11 +76,30 @@ class Callable:
 
     # ---- what it says of itself
 
+    def says(self, source: str, own: Own | None = None) -> None:
+        """Its source text; with `own` all that the manifest does not have right because the library was made from a spec with other names."""
+        self._source, self._own = source, own
+
+    @property
+    def manifest(self) -> Manifest:
+        """What a library says of the operator, as `caten --emit=manifest` writes it."""
+        return self._op if self._own is None else next(op for op in operators(self._own.manifest) if op["op"] == self.name)
+
+    @property
+    def source(self) -> str:
+        """The text that the spec is rendered to."""
+        return self._source if self._own is None else self._own.source
+
+    @property
+    def schedule(self) -> str:
+        """The schedule that was found for the spec, or given."""
+        return str(self.manifest["schedule"])
+
     @property
     def signature(self) -> str:
         """The declarations as the spec has them, and what is returned."""
-        returned = self.manifest["outputs"]
-        declared = self.manifest.get("signature") or [f"{a['name']}: {arrays.describe(a)}" for a in self._leading]
+        returned = self._op["outputs"]
+        declared = self._op.get("signature") or [f"{a['name']}: {arrays.describe(a)}" for a in self._leading]
         return f"{self.name}({', '.join(declared)}) -> {', '.join(returned)}"
 
     @property
@@ -85,7 +113,7 @@ class Callable:
         return inspect.Signature(rows)
 
     def _document(self) -> str:
-        lines = [self.manifest.get("documentation", ""), "", self.signature, ""]
+        lines = [self._op.get("documentation", ""), "", self.signature, ""]
         lines += [f"{a['name']}: {arrays.describe(a) if a['kind'] == 'tensor' else a['dtype']}, {a['direction']}" for a in self._leading]
         lines += [f"{n}: size, by keyword" for n in self._keywords]
         return "\n".join(lines).strip()
@@ -102,7 +130,7 @@ class Callable:
     def __call__(self, *given: Any, **named: Any) -> Any:
         result = self._call(*given, **named)
         from .attach import attached  # it imports ctypes, and most libraries of a build are not called
-        type(self).__call__ = attached(self._library, self.manifest, self._call, self._fail) or self._call  # type: ignore[method-assign]
+        type(self).__call__ = attached(self._library, self._op, self._call, self._fail) or self._call  # type: ignore[method-assign]
         return result
 
     def bind(self, *given: Any, **named: Any) -> Function[[], Any]:
@@ -237,7 +265,12 @@ class Callable:
         if code == OUT_OF_MEMORY:
             needed = f": {evaluate(self._scratch, sizes)} bytes" if set(names(self._scratch)) <= sizes.keys() else ""
             return arrays.OutOfMemory.of(self.name, f"no memory for scratch{needed}")
-        return error("E711", f"{self.name}: {self._entry.check(code)}", notes=((f"called with {shown}", None),) if shown else ())
+        return error("E711", f"{self.name}: {self._check(code)}", notes=((f"called with {shown}", None),) if shown else ())
+
+    def _check(self, row: int) -> str:
+        """The text of a failed check."""
+        texts = {} if self._own is None else {check["row"]: str(check["text"]) for check in self.manifest["checks"]}
+        return texts.get(row) or self._entry.check(row)
 
     @staticmethod
     def _names(arguments: Sequence[Mapping[str, Any]]) -> str:
@@ -268,8 +301,20 @@ class Operators(Mapping[str, Callable]):
     """The operators of a library, as attributes and by name: `ops.Gemm`, `ops["Gemm"]`."""
 
     def __init__(self, library: Library, source: str = ""):
-        self.manifest = library.manifest
+        self._library, self._manifest = library, library.manifest
+        self._own: Own | None = None
         self._found = {op["op"]: Callable(library, op, source) for op in operators(library.manifest)}
+
+    def says(self, source: str, own: Own | None = None) -> None:
+        """As of one operator."""
+        self._own = own
+        for operator in self._found.values():
+            operator.says(source, own)
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the library says of itself."""
+        return self._manifest if self._own is None else self._own.manifest
 
     def __getattr__(self, name: str) -> Callable:
         try:
@@ -298,3 +343,8 @@ class Operators(Mapping[str, Callable]):
 def callables(library: Library, source: str = "") -> Callable | Operators:
     """What calls a library: its operator, or all of them."""
     return Callable(library, operators(library.manifest)[0], source) if "ops" not in library.manifest else Operators(library, source)
+
+
+def library_of(operators: Callable | Operators) -> Library:
+    """The loaded library that they call."""
+    return operators._library

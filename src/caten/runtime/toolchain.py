@@ -20,12 +20,14 @@ from ..options import same_meaning
 from . import zig
 from .cache import PROBES, file_identity
 from .process import run
+from .programs import installed
 from .protocol import UNSAFE, CompileRecord, Host, Unavailable
 
 SUFFIXES = {"c": ".c", "s": ".s", "o": ".o", "a": ".a", "so": ".so"}
 INSTALL = "install one: apt install clang (or gcc), or pip install 'caten[toolchain]'"
 SOURCE = "library.c"                     # the name inside the temporary folder: the same for every compilation, so that equal input gives equal bytes
 PROBE_SECONDS = 60.0
+CLANGS = ("clang", *[f"clang-{n}" for n in range(40, 9, -1)])
 # What every C compiler must be told, or the same text would mean something else: nothing is fused, integers wrap.
 EXACT = ("-std=c11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv")
 OPENMP_PROBE = """int omp_get_num_threads(void);
@@ -112,10 +114,9 @@ def candidates(kinds: Sequence[str], host: Host) -> list[Compiler]:
     """The compilers that are here: those of clang's kind (`clang`, `zig`) newest first, then gcc. `kinds` limits the families."""
     clangs: list[tuple[int, int, Compiler]] = []
     if "clang" in kinds:
-        for name in ["clang", *[f"clang-{n}" for n in range(40, 9, -1)]]:
-            if (found := shutil.which(name, path=host.path)) is not None:
-                version = re.search(r"(?:clang-|llvm-?)(\d+)", os.path.realpath(found))
-                clangs.append((-int(version[1]) if version else 0, len(clangs), Compiler((found,), "clang", found)))
+        for found in installed(CLANGS, host.path):
+            version = re.search(r"(?:clang-|llvm-?)(\d+)", os.path.realpath(found))
+            clangs.append((-int(version[1]) if version else 0, len(clangs), Compiler((found,), "clang", found)))
     if "zig" in kinds and (wheel := embedded()) is not None:
         clangs.append((-zig.llvm_version(Path(wheel.file)), len(clangs), wheel))
     gcc = shutil.which("gcc", path=host.path) or shutil.which("cc", path=host.path)

@@ -19,7 +19,7 @@ from ..core.small_sizes import small_sizes
 from ..core.text import flat, form_of
 from ..errors import CatenError, Diagnostic, NothingMatched, ToolError, UsageError, did_you_mean
 from ..frontend.op import OpProgram
-from ..loop.statements import Aref, LoopProgram, Stmt
+from ..loop.statements import Aref, Stmt
 from ..options import Options
 from ..runtime import work
 from ..runtime.manifest import operators
@@ -37,8 +37,7 @@ TIMING = 0.3                           # seconds spent on repeated calls
 
 def run_at(built: Built, values: Mapping[str, int | float], options: Options, only: str | None = None) -> list[Report]:
     """`--test "M=3, a=2.5"`: every operator of a library on data drawn from the seed, timed. `values`: every size, and some scalars."""
-    return [_run(built, op, program, "", values, options, timed=True) for op, program in zip(built.ops, built.programs, strict=True)
-            if only is None or op.name == only]
+    return [_run(built, op, "", values, options, timed=True) for op in built.ops if only is None or op.name == only]
 
 
 def silent(done: int, of: int, name: str) -> None:
@@ -59,11 +58,11 @@ def run_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names:
     for name in names:
         if name not in known and name not in [op.name for op in built.ops]:
             raise NothingMatched(Diagnostic("E835", f"no composite or test case is called '{name}'", hint=did_you_mean(name, known)))
-    for op, program in zip(built.ops, built.programs, strict=True):
+    for op in built.ops:
         cases = [c for c in op.all(Case) if (not tags or set(tags) & set(c.tags)) and (not names or c.name in names or op.name in names)]
         if not op.all(Case) and not tags:
-            todo.append(partial(_at_default_sizes, built, op, program, options))
-        todo += [partial(_run, built, op, program, c.name, case_values(op, c), options, timed=False, case=c) for c in cases]
+            todo.append(partial(_at_default_sizes, built, op, options))
+        todo += [partial(_run, built, op, c.name, case_values(op, c), options, timed=False, case=c) for c in cases]
     for n, run in enumerate(todo):
         progress(n, len(todo), run.args[1].name)
         reports.append(run())
@@ -73,14 +72,14 @@ def run_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names:
     return reports
 
 
-def _at_default_sizes(built: Built, op: OpProgram, program: LoopProgram, options: Options) -> Report:
+def _at_default_sizes(built: Built, op: OpProgram, options: Options) -> Report:
     """A spec without cases, at small sizes; failed where there are none that fit it."""
     described = next(m for m in operators(built.manifest) if m["op"] == op.name)
     try:
         values, never = _reaching(op, described, options)
     except CatenError as problem:
         return Report(op.name, "default sizes", {}, "failed", "", note=problem.diagnostics[0].message, diagnostics=problem.diagnostics)
-    report = _run(built, op, program, "default sizes", values, options, timed=False)
+    report = _run(built, op, "default sizes", values, options, timed=False)
     return replace(report, unreached=tuple([_place(op, stmt) for stmt in never]))
 
 
@@ -121,7 +120,7 @@ def case_values(op: OpProgram, case: Case) -> dict[str, int | float]:
         raise CatenError(*problem.diagnostics) from None
 
 
-def _run(built: Built, op: OpProgram, program: LoopProgram, name: str, values: Mapping[str, int | float], options: Options, timed: bool,
+def _run(built: Built, op: OpProgram, name: str, values: Mapping[str, int | float], options: Options, timed: bool,
          case: Case | None = None) -> Report:
     given, expected = arrays_of(op, case, {n: int(values[n]) for n in op.sizes})
     want_error = case is not None and case.expect.startswith("{")

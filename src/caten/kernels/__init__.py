@@ -1,0 +1,1 @@
+"""Kernels that were built before, found by the structure of the operator before anything is scheduled."""
