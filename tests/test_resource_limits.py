@@ -52,11 +52,13 @@ def called(k: int, code: str) -> str:
 
 
 LIMITED = {
-    "256 loops": (spec(nest(256, "(setf (aref Y 0) 1)")), "E204"),
+    "256 loops": (spec(nest(256, "(setf (aref Y 0) 1)")), "E239"),
     "65 loops": (spec(nest(65, "(setf (aref Y 0) 1)")), "E239"),
-    "100,000 operators": (spec(f"(dotimes (i N) (setf (aref Y i) (+ {' '.join(['(+ (aref X i) 1)'] * 50_000)})))"), "E222"),
-    "a tree of 2^16 operators": (spec("(dotimes (i N) (let* ((x0 (aref X i)) " + " ".join(f"(x{k + 1} (+ x{k} x{k}))" for k in range(16))
-                                      + ") (setf (aref Y i) (let* ((y0 x16) " + " ".join(f"(y{k + 1} (+ y{k} y{k}))" for k in range(16)) + ") y16))))"), "E239"),
+    "100,000 operators": (spec(f"(dotimes (i N) (setf (aref Y i) (+ {' '.join(['(+ (aref X i) 1)'] * 50_000)})))"), "E239"),
+    "a sum of sums, 25,000 deep": (spec(f"(dotimes (i N) (setf (aref Y i) {'(+ 1 ' * 25_000}(aref X i){')' * 25_000}))"), "E204"),
+    "an index of 101 operators": (spec(f"(dotimes (i N) (setf (aref Y i) (aref X (mod {'(+ ' * 101}(aref J i){' 1)' * 101} N))))"), "E239"),
+    "a tree of 2^16 operators on sizes": (spec("(dotimes (i N) (setf (aref Y i) (let* ((x0 N) " + " ".join(f"(x{k + 1} (+ x{k} x{k}))" for k in range(16))
+                                               + ") x16)))"), "E239"),
     "10,000 statements": (spec(SET + "(setf (aref Y 0) 1) " * 10_000), "E239"),
     "1,000,000 parentheses": (spec("(" * 1_000_000), "E204"),
     "1,000,000 symbols": (spec("x " * 1_100_000), "E204"),
@@ -104,6 +106,12 @@ WITHIN = {
     "250 conditions": spec(SET, '"X{float}[N]", "Z{float}[M](where ' + ", ".join(f"M >= N + {k}" for k in range(250)) + ')"'),
     "960 sizes": spec(SET, '"X{float}[N]", ' + ", ".join(f'"T{k}{{float}}[{" ".join(f"S{32 * k + n}" for n in range(32))}]"' for k in range(30))),
     "60 loops around 95 operators": spec(nest(60, f"(setf (aref Y 0) {'(max ' * 95}(cast float i1){' 2)' * 95})"), '"X{float}[2]"', '"Y{float}[1]"'),
+    "a sum of 2,000 products": spec(f"(dotimes (i N) (setf (aref Y i) (+ {' '.join(['(* 2 (aref X i))'] * 2000)})))"),
+    "a sum of sums, 2,000 deep": spec(f"(dotimes (i N) (let* ((x (aref X i))) (setf (aref Y i) {'(max (+ ' * 1000}x{' x) 1)' * 1000})))"),
+    "a tree of 2^32 operators": spec("(dotimes (i N) (let* ((x0 (aref X i)) " + " ".join(f"(x{k + 1} (+ x{k} x{k}))" for k in range(16))
+                                     + ") (setf (aref Y i) (let* ((y0 x16) " + " ".join(f"(y{k + 1} (+ y{k} y{k}))" for k in range(16)) + ") y16))))"),
+    "a tree of 2^500 operators": spec("(dotimes (i N) (setf (aref Y i) (let* ((x0 (aref X i)) " + " ".join(f"(x{k + 1} (- x{k} (* 2 x{k})))" for k in range(500))
+                                      + ") x500)))"),
     "a chain of 1,000 assignments": spec("(dotimes (i N) (set v 0) " + "(set v (+ v (aref X i)))" * 1000 + " (setf (aref Y i) v))"),
     "97 conditions in each other around values": spec("(dotimes (i N) (setf (aref Y i) " + "(where (< (aref X i) 3) " * 97 + "(aref X i)" + " 1)" * 97 + "))"),
     "a text 200 deep": text_nest(200),

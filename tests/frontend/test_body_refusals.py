@@ -167,8 +167,9 @@ def test_every_statement_is_read_whatever_the_others_are() -> None:
 
 
 @pytest.mark.parametrize(("code", "message"), [
-    ("(setf (aref Y 0) " + "(sqrt " * 101 + "s" + ")" * 102, "this expression nests deeper than 100 operators"),
-    ("(setf (aref Y 0) (let* ((x1 s) " + " ".join(f"(x{n + 1} (* x{n} x{n}))" for n in range(1, 40)) + ") x40))",
+    ("(setf (aref Y " + "(mod " * 101 + "N" + " 7)" * 101 + ") s)", "this expression nests deeper than 100 operators"),
+    ("(setf (aref Y 0) " + "(where (< (aref X 0) s) (sqrt " * 51 + "(aref X 1)" + ") s)" * 51 + ")", "this expression nests deeper than 100 operators"),
+    ("(setf (aref Y 0) (let* ((x1 N) " + " ".join(f"(x{n + 1} (* x{n} x{n}))" for n in range(1, 40)) + ") x40))",
      "this expression has more than 20000 operators"),
     ("(when (< 1 N) " * 65 + "(setf (aref Y 0) 0)" + ")" * 65, "statements are nested deeper than 64"),
     ("(progn " * 200 + "(setf (aref Y 0) 0)" + ")" * 200, "parentheses are nested deeper than 160"),

@@ -1,14 +1,17 @@
 """Specs whose proofs are hard: windows that slide, arrays that are changed in place and read mirrored. Each is scheduled in seconds, however it is
-written; some took minutes, or for ever, inside a decision procedure."""
+written; some took minutes, or for ever, inside a decision procedure. And specs that are large: bodies of a thousand operators or statements, and
+programs of many nests, are scheduled like small ones, in time that grows with them."""
 from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 
 import pytest
 
 from caten import pipeline
 from caten.frontend.spec import SpecText
+from caten.loop.statements import Aref, Incf, LoopProgram, Setf, Vref
 from caten.options import Options
 from pace import slowness
 
@@ -81,3 +84,74 @@ def test_hard_specs_are_scheduled_soon(family: object, nightly: bool) -> None:
             pipeline.advance(program, "loop", OPTIONS)
         took = time.process_time() - started
         assert took < SECONDS or took < SECONDS * slowness(), f"{took:.1f} s for seed {seed}:\n{text}"
+
+
+FUNCTIONS = ("+", "*", "-", "max")
+
+
+def nested(count: int) -> str:
+    """One expression, nested on the left, which reads two elements over and over."""
+    begins = "".join([f"({FUNCTIONS[n % 4]} " for n in range(count)])
+    ends = "".join([" 0.5)" if n % 5 == 0 else f" (aref {'XZ'[n % 2]} i))" for n in range(count)])
+    return spec(["X{float}[N]", "Z{float}[N]"], ["Y{float}[N]"], f"(dotimes (i N) (setf (aref Y i) {begins}(aref X i){ends}))")
+
+
+def shared(count: int) -> str:
+    """One expression of parts that are used twice: written out, exponentially large."""
+    pairs = " ".join([f"(x{n + 2} ({FUNCTIONS[n % 4]} x{n + 1} x{n}))" for n in range(count)])
+    return spec(["X{float}[N]", "Z{float}[N]"], ["Y{float}[N]"],
+                f"(dotimes (i N) (setf (aref Y i) (let* ((x0 (aref X i)) (x1 (aref Z i)) {pairs}) x{count + 1})))")
+
+
+def summed(count: int) -> str:
+    """A sum of a large expression."""
+    product = "(max " * count + "(aref A i j)" + " (aref B i j))" * count
+    return spec(["A{float}[N M]", "B{float}[N M]"], ["Y{float}[N]"],
+                f"(dotimes (i N) (setf (aref Y i) 0) (dotimes (j M) (incf (aref Y i) {product})))")
+
+
+def rows(count: int) -> str:
+    """Statements that each store to another row."""
+    stores = " ".join([f"(setf (aref Y {n} i) (* {n % 9}.5 (+ (aref X i) (aref Z i))))" for n in range(count)])
+    return spec(["X{float}[N]", "Z{float}[N]"], [f"Y{{float}}[{count} N]"], f"(dotimes (i N) {stores})")
+
+
+def added(count: int) -> str:
+    """Statements that add to one element."""
+    return spec(["X{float}[N]"], ["Y{float}[N]"], "(dotimes (i N) (setf (aref Y i) 0) " + " ".join(
+        [f"(incf (aref Y i) (* {n}.5 (aref X i)))" for n in range(count)]) + ")")
+
+
+def locals_(count: int) -> str:
+    """Statements that each use the local before."""
+    sets = " ".join([f"(set v{n + 1} ({FUNCTIONS[n % 4]} v{n} (aref {'XZ'[n % 2]} i)))" for n in range(count)])
+    return spec(["X{float}[N]", "Z{float}[N]"], ["Y{float}[N]"], f"(dotimes (i N) (set v0 (aref X i)) {sets} (setf (aref Y i) v{count}))")
+
+
+def nests(count: int) -> str:
+    """Loops one after the other."""
+    loops = " ".join([f"(dotimes (i{n} N) (setf (aref Y {n} i{n}) (* {n}.5 (+ (aref X i{n}) (aref Z i{n})))))" for n in range(count)])
+    return spec(["X{float}[N]", "Z{float}[N]"], [f"Y{{float}}[{count} N]"], loops)
+
+
+def scheduled(text: str) -> tuple[LoopProgram, float]:
+    """The loops, and the seconds that it took."""
+    started, warned = time.process_time(), []
+    (program,) = pipeline.load_programs(SpecText("large", text), OPTIONS)
+    made = pipeline.advance(program, "loop", OPTIONS, warned.append)
+    assert isinstance(made, LoopProgram)
+    pipeline.render([made], OPTIONS)
+    assert not warned
+    return made, time.process_time() - started
+
+
+@pytest.mark.parametrize("family", [nested, shared, summed, rows, added, locals_, nests], ids=lambda f: f.__name__)
+def test_large_specs_are_scheduled_as_vectors_in_time_that_grows_with_them(family: Callable[[int], str], nightly: bool) -> None:
+    scheduled(family(8))                                         # what only the first one needs
+    small, large = (1000, 10_000) if nightly and family in (nested, shared, summed) else (40, 160) if family is nests else (100, 600)
+    few = min(scheduled(family(small))[1] for _ in range(3))
+    program, many = min((scheduled(family(large)) for _ in range(2)), key=lambda found: found[1])
+    stores = [s for s in program.unique() if isinstance(s, Setf | Incf) and isinstance(s.ref, Aref) and s.ref.index]
+    assert any(isinstance(n, Vref) for n in program.unique())
+    assert family is summed or not stores, stores[:3]            # a sum goes to one element
+    assert many < 2 * (large / small) * few, f"{large} take {many:.2f} s, {small} took {few:.2f}"

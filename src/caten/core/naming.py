@@ -13,6 +13,7 @@ class Names:
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = set(taken)
+        self.numbers: dict[str, int] = {}              # the last one behind each wanted name: those before it are taken
 
     @classmethod
     def of(cls, program: Node) -> Names:
@@ -21,11 +22,13 @@ class Names:
 
     def fresh(self, wanted: str) -> str:
         """`wanted`, or with the first free number behind it: io, io_2, io_3."""
-        name, number = wanted, 1
+        number = self.numbers.get(wanted, 1)
+        name = wanted if number == 1 else f"{wanted}_{number}"
         while name in self.taken:
             number += 1
             name = f"{wanted}_{number}"
         self.taken.add(name)
+        self.numbers[wanted] = number
         return name
 
 

@@ -9,15 +9,26 @@ verifying are derived from those declarations:
         value: Expr
 
 Equal nodes are the same object, so `is` is structural equality, a dictionary keyed by nodes is a dictionary keyed by
-structure, and common subexpressions cost nothing.
+structure, and common subexpressions cost nothing. Several threads may make nodes: a look-up takes no lock, for a dictionary's is atomic; who finds
+nothing looks again with the lock held, so that no two nodes are made for one key.
 """
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self, dataclass_transform
 
-_POOL: weakref.WeakValueDictionary[tuple[Any, ...], Node] = weakref.WeakValueDictionary()
+
+class _Entry(weakref.ref["Node"]):
+    """A node in the pool, and its key there."""
+
+    __slots__ = ("key",)
+    key: tuple[Any, ...]
+
+
+_POOL: dict[tuple[Any, ...], _Entry] = {}
+_LOCK = threading.RLock()                           # the collector may end a node, and so call `_forget`, while the lock is held
 HEADS: dict[str, type[Node]] = {}
 KINDS: dict[str, tuple[type[Node], ...]] = {}       # every class by its name, as the annotations of fields have it
 
@@ -32,11 +43,18 @@ class NodeMeta(type):
         if kwargs or len(args) != len(cls._fields):
             args = cls._bind(args, kwargs)
         key = (cls, *cls._key(args))
-        node = _POOL.get(key)
+        entry = _POOL.get(key)
+        node = None if entry is None else entry()
         if node is None:
-            node = object.__new__(cls)  # type: ignore[arg-type]   # mypy does not see that a metaclass instance is a class
-            node.__dict__.update(zip(cls._fields, args, strict=True))
-            _POOL[key] = node
+            with _LOCK:
+                entry = _POOL.get(key)
+                node = None if entry is None else entry()
+                if node is None:
+                    node = object.__new__(cls)  # type: ignore[arg-type]   # mypy does not see that a metaclass instance is a class
+                    node.__dict__.update(zip(cls._fields, args, strict=True))
+                    entry = _Entry(node, _forget)
+                    entry.key = key
+                    _POOL[key] = entry
         return node
 
     def _bind(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -166,6 +184,13 @@ class Node(metaclass=NodeMeta):
     def __repr__(self) -> str:
         from .text import show  # the printer needs Node; debugging output alone needs the printer
         return show(self)
+
+
+def _forget(entry: _Entry) -> None:
+    """A node has ended. Its key may be that of a new one by now."""
+    with _LOCK:
+        if _POOL.get(entry.key) is entry:
+            del _POOL[entry.key]
 
 
 def _nodes_in(parts: tuple[Any, ...]) -> Iterator[Node]:

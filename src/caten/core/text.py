@@ -52,8 +52,9 @@ def place_in(text: str, pos: int, file: str) -> Place:
     return Place(file, text.count("\n", 0, pos) + 1, pos - start + 1, text[start:].split("\n", 1)[0])
 
 
-def read_forms(text: str, where: Callable[[int], Place] | None = None, file: str = "<text>") -> list[Sexp]:
-    """Text -> its top-level forms, with offsets. Raises CatenError E201…E204 with a place made by `where` (or by line and column)."""
+def read_forms(text: str, where: Callable[[int], Place] | None = None, file: str = "<text>", depth: int = MAX_DEPTH) -> list[Sexp]:
+    """Text -> its top-level forms, with offsets. Raises CatenError E201…E204 with a place made by `where` (or by line and column); E204 where more
+    than `depth` parentheses are inside each other."""
     spot = where or (lambda pos: place_in(text, pos, file))
     stack: list[list[Any]] = [[]]
     opened: list[int] = []
@@ -68,8 +69,8 @@ def read_forms(text: str, where: Callable[[int], Place] | None = None, file: str
             if count > MAX_FORMS:
                 raise error("E204", f"more than {MAX_FORMS} symbols and lists", spot(pos))
         if kind == "open":
-            if len(opened) >= MAX_DEPTH:
-                raise error("E204", f"parentheses are nested deeper than {MAX_DEPTH}", spot(pos))
+            if len(opened) >= depth:
+                raise error("E204", f"parentheses are nested deeper than {depth}", spot(pos))
             stack.append([])
             opened.append(pos)
         elif kind == "close":

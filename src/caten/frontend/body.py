@@ -1,7 +1,7 @@
 """The Lisp body of an operator: text -> typed statements of the loop level."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..core.expr import Expr, Var
 from ..core.program import At
@@ -12,7 +12,8 @@ from ..loop.statements import Stmt
 from .accumulators import rounded_once
 from .calls import inline_call, weak_float
 from .composite import Composite, fold
-from .forms import STATEMENTS, sequence
+from .expressions import is_function
+from .forms import STATEMENTS, divided, sequence
 from .frame import Frame, Lookup, Work
 from .returned import split, store_returned
 from .scope import Array, Names, Number, Scope
@@ -20,7 +21,8 @@ from .typing import WEAK_INT, Typing, Value
 from .unset import unset_reads
 
 Key = tuple[int, ...]                 # where a local is declared: the offset, after those of the calls around it
-MAX_PARENTHESES = 160                 # nesting of a body
+MAX_PARENTHESES = 160                 # nesting of a body, but for the operands of functions
+MAX_NESTED = 20_000                   # those included
 MAX_PASSES = 64                       # how often the types of locals may still change
 
 
@@ -40,7 +42,7 @@ def lower_body(composite: Composite, lookup: Lookup) -> Lowered:
 
     A local has the type of all its assignments, those further down included, so the body is read again until no type changes.
     """
-    return lower_forms(composite, read_forms(composite.code, composite.where), lookup, signature_scope(composite.names, composite))
+    return lower_forms(composite, read_forms(composite.code, composite.where, depth=MAX_NESTED), lookup, signature_scope(composite.names, composite))
 
 
 def lower_forms(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, scope: Scope, code: str = "E230") -> Lowered:
@@ -67,10 +69,21 @@ def check_nesting(composite: Composite, forms: Sequence[Sexp]) -> None:
     """E239 where parentheses are nested too deeply to work with."""
     level: list[Form] = [form for form in forms if isinstance(form, Form)]
     for _ in range(MAX_PARENTHESES):
-        level = [part for form in level for part in form if isinstance(part, Form)]
+        level = [part for form in level for part in _inside(form)]
     if level:
         raise error("E239", f"parentheses are nested deeper than {MAX_PARENTHESES}", composite.where(level[0].pos),
                     hint="compute a part of it in a statement of its own: (set x …)")
+
+
+def _inside(form: Form) -> Iterator[Form]:
+    """The forms directly inside a form; inside the operands, where it is a function: these are read without recursion."""
+    stack = [part for part in form if isinstance(part, Form)]
+    while stack:
+        part = stack.pop()
+        if is_function(part):
+            stack.extend([operand for operand in part if isinstance(operand, Form)])
+        else:
+            yield part
 
 
 def _read_once(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, scope: Scope,
@@ -83,7 +96,7 @@ def _read_once(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, scop
     stmts = sequence(frame, body, inner)
     if last is not None:
         try:
-            stmts += tuple(store_returned(frame, composite, last, scope, inner))
+            stmts += tuple(divided(frame, store_returned(frame, composite, last, scope, inner), last.pos))
         except CatenError as problem:
             frame.report(problem)
     return work, stmts

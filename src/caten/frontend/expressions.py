@@ -12,7 +12,8 @@ from ..core.scalars import OPERATORS
 from ..core.text import Atom, Form, Quoted, Sexp
 from ..errors import CatenError, Diagnostic, did_you_mean
 from ..loop.statements import Aref
-from .frame import Frame, same_name
+from .composite import fold
+from .frame import Frame
 from .functions import apply_function
 from .scope import Array, Broken, Number, Scope, Variable
 from .typing import MAX_DEPTH, WEAK_FLOAT, WEAK_INT, Literal, Term, Value, spell
@@ -29,7 +30,34 @@ MOST_NAMES = 10                  # of those that a hint lists
 
 
 def infer(f: Frame, form: Sexp, scope: Scope) -> Term:
-    """A form -> what it means as a value."""
+    """A form -> what it means as a value. The operands of functions, and theirs, are read without recursion: a sum may be long."""
+    begun: list[tuple[Form, list[Term]]] = []                    # functions around what is being read, with the operands so far
+    while True:
+        if isinstance(form, Form) and is_function(form):
+            check_arity(f, form)
+            begun.append((form, []))
+        else:
+            term = _other(f, form, scope)
+            while begun:
+                outer, operands = begun[-1]
+                operands.append(term)
+                if len(operands) < len(outer) - 1:
+                    break
+                begun.pop()
+                term = apply_function(f.typing, FUNCTIONS[outer[0].lower()], operands, outer.pos)
+            else:
+                return term
+        outer, operands = begun[-1]
+        form = outer[len(operands) + 1]
+
+
+def is_function(form: Form) -> bool:
+    """Is it a function applied to operands?"""
+    return bool(form) and isinstance(form[0], Atom) and form[0].lower() in FUNCTIONS and form[0].lower() not in EXPRESSIONS
+
+
+def _other(f: Frame, form: Sexp, scope: Scope) -> Term:
+    """A form that is no function: what is in it has other names, or another meaning than its value."""
     match form:
         case Atom():
             return _atom(f, form, scope)
@@ -40,9 +68,6 @@ def infer(f: Frame, form: Sexp, scope: Scope) -> Term:
     head = form[0].lower()
     if head in EXPRESSIONS:
         return EXPRESSIONS[head](f, form, scope)
-    if head in FUNCTIONS:
-        check_arity(f, form)
-        return apply_function(f.typing, FUNCTIONS[head], [infer(f, part, scope) for part in form[1:]], form.pos)
     if head in f.work.statements:
         f.fail("E224", f"({form[0]} …) is a statement, not a value", form.pos)
     unknown(f, form)
@@ -55,7 +80,7 @@ def check_arity(f: Frame, form: Form) -> None:
     if fn in COMPARISONS:
         f.arity(form, 2, MAX_DEPTH, f"({form[0]} a b)")
     elif fn in VARIADIC:
-        f.arity(form, 1, MAX_DEPTH, f"({form[0]} a b …)")
+        f.arity(form, 1, None, f"({form[0]} a b …)")
     else:
         f.arity(form, arity, arity, f"({form[0]} {' '.join('abc'[:arity])})")
 
@@ -287,12 +312,14 @@ def let_pairs(f: Frame, form: Form) -> list[tuple[str, Sexp]]:
     if not isinstance(form[1], Form):
         f.fail("E223", "expected a list of bindings here", form[1].pos, f"write {usage}")
     pairs: list[tuple[str, Sexp]] = []
+    bound: set[str] = set()
     for pair in form[1]:
         if not isinstance(pair, Form) or len(pair) != 2:
             f.fail("E223", "expected (name value) here", pair.pos, f"write {usage}")
         name = f.identifier(pair[0], usage)
-        if any(same_name(pair[0], other) for other, _ in pairs) and form[0].lower() == "let":
+        if fold(name) in bound and form[0].lower() == "let":
             f.fail("E237", f"'{name}' is bound twice in one (let …)", pair.pos, "(let* …) binds one after the other")
+        bound.add(fold(name))
         pairs.append((name, pair[1]))
     return pairs
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ..core.dtypes import DTYPES
 from ..core.expr import TRUE, Const, Expr, Op, Var, number
@@ -12,7 +13,8 @@ from ..loop.statements import ONE, ZERO, Aref, For, If, Let, Local, Setf, Stmt, 
 from .assignments import UPDATES, declare_local, set_local, set_place, update
 from .composite import fold
 from .expressions import EXPRESSIONS, clauses_of, infer, is_otherwise, let_pairs, unknown
-from .frame import MAX_REPORTS, MAX_STATEMENTS, Frame, Handler, same_name
+from .frame import MAX_REPORTS, MAX_STATEMENTS, Frame, Handler
+from .parts import in_parts
 from .scope import Array, Broken, Number, Scope
 from .typing import WEAK_INT, Literal, Value
 from .vocabulary import FUNCTIONS
@@ -50,10 +52,18 @@ def sequence(f: Frame, forms: Sequence[Sexp], scope: Scope) -> tuple[Stmt, ...]:
                 f.fail("E239", f"more than {MAX_STATEMENTS} statements in one body", form.pos, "write loops over them, or several composites")
             if f.work.count > MAX_STATEMENTS:
                 break
-            stmts.extend(statement(f, form, scope))
+            stmts.extend(divided(f, statement(f, form, scope), form.pos))
         except CatenError as problem:
             f.report(problem)
     return tuple(stmts)
+
+
+def divided(f: Frame, stmts: Sequence[Stmt], pos: int) -> list[Stmt]:
+    """The statements with large expressions in named parts; E239 where one cannot be divided."""
+    def refuse(reason: str) -> NoReturn:
+        f.fail("E239", f"this expression {reason}", pos, "keep a part of it in a local: (set x …)")
+
+    return in_parts(stmts, f.work.names, refuse)
 
 
 def statement(f: Frame, form: Sexp, scope: Scope) -> list[Stmt]:
@@ -117,23 +127,23 @@ def _loop(f: Frame, form: Form, scope: Scope, header: Form, lo: Expr, hi: Expr, 
 def _let(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
     """`(let ((x e) …) body…)`: all values are computed before any name is bound, with `let*` one after the other. A name that the body
     assigns becomes a local."""
-    inner = Scope(scope)
+    inner, assigned = Scope(scope), _assigned(form[2:])
     stmts: list[Stmt] = []
     for pair, (name, value) in zip(form[1] if len(form) > 1 else (), let_pairs(f, form), strict=True):
-        stmts += _bind(f, inner, inner if form[0].lower() == "let*" else scope, name, value, pair.pos, form[2:])
+        stmts += _bind(f, inner, inner if form[0].lower() == "let*" else scope, name, value, pair.pos, assigned)
     stmts += block(f, form[2:], inner)
     close(inner, scope, form.pos)
     return stmts
 
 
-def _bind(f: Frame, inner: Scope, outer: Scope, name: str, form: Sexp, pos: int, body: Sequence[Sexp]) -> list[Stmt]:
+def _bind(f: Frame, inner: Scope, outer: Scope, name: str, form: Sexp, pos: int, assigned: set[str]) -> list[Stmt]:
     try:
         value = infer(f, form, outer)
     except CatenError as problem:
         f.report(problem)
         inner.declare(name, Broken())
         return []
-    if any(_assigns(part, name) for part in body):
+    if fold(name) in assigned:
         return declare_local(f, inner, name, value, pos)
     if isinstance(value, Literal):
         inner.declare(name, Number(value, "let"))
@@ -143,12 +153,17 @@ def _bind(f: Frame, inner: Scope, outer: Scope, name: str, form: Sexp, pos: int,
     return [Let(var.name, var.type, f.typing.default(value))]
 
 
-def _assigns(form: Sexp, name: str) -> bool:
-    """Does a statement in it assign this name?"""
-    if not isinstance(form, Form):
-        return False
-    changes = isinstance(form[0], Atom) and form[0].lower() in ("set", "setf", *UPDATES) if form else False
-    return (changes and any(same_name(part, name) for part in form[1::2])) or any(_assigns(part, name) for part in form)
+def _assigned(forms: Sequence[Sexp]) -> set[str]:
+    """The names that statements assign, as `fold` spells them."""
+    found: set[str] = set()
+    stack = list(forms)
+    while stack:
+        form = stack.pop()
+        if isinstance(form, Form):
+            stack.extend(form)
+            if form and isinstance(form[0], Atom) and form[0].lower() in ("set", "setf", *UPDATES):
+                found.update([fold(part) for part in form[1::2] if isinstance(part, Atom)])
+    return found
 
 
 def _array(f: Frame, form: Form, scope: Scope) -> list[Stmt]:

@@ -42,6 +42,7 @@ def _logic(typing: Typing, fn: str, a: Term, b: Term, pos: int) -> Term:
     """Logical `and` and `or`. An operand that reads memory is only evaluated where those before it leave the question open, as in
     `(and (< i N) (< 0 (aref A i)))`."""
     joined = typing.apply(fn, [a, b], pos)
+    typing.check_extent(joined.depth, joined.size, pos)
     match a, b:
         case Value(expr=Expr() as first), Value(expr=Expr() as second) if reads_memory(second):
             arms = (second, FALSE) if fn == "and" else (TRUE, second)

@@ -101,14 +101,17 @@ class Names:
 
     def __init__(self, taken: tuple[str, ...]):
         self.taken = set(taken) | RESERVED
+        self.numbers: dict[str, int] = {}              # the last one behind each stem: those before it are taken
 
     def fresh(self, wish: str) -> str:
         stem = wish.replace("-", "_")
-        name, n = stem, 1
+        n = self.numbers.get(stem, 1)
+        name = stem if n == 1 else f"{stem}_{n}"
         while name in self.taken:
             n += 1
             name = f"{stem}_{n}"
         self.taken.add(name)
+        self.numbers[stem] = n
         return name
 
 

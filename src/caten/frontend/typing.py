@@ -19,16 +19,17 @@ from ..errors import Diagnostic, Place, did_you_mean, error
 from ..frozen import frozen
 
 WEAK_INT, WEAK_FLOAT = "int?", "float?"
-MAX_DEPTH = 100                       # nesting of one expression, n-ary operators unrolled
-MAX_SIZE = 20_000                     # operators of one expression, names of `let` unrolled
+MAX_DEPTH = 100                       # nesting of an expression that cannot be divided: an index, a condition, a number whose type is open
+MAX_SIZE = 20_000                     # operators of one, names of `let` unrolled
+MAX_OPERATORS = 50_000                # of one body
 
 Spot = Callable[[int], Place]
 
 
 @frozen
 class Term:
-    """An expression whose type may still be open. `kind`: an element type, or `int?` or `float?`; `pos`: where it was written; `depth` and
-    `size`: of its tree."""
+    """An expression whose type may still be open. `kind`: an element type, or `int?` or `float?`; `pos`: where it was written; `depth`: of its tree;
+    `size`: of it as far as the type is open."""
 
     kind: str
     pos: int
@@ -72,6 +73,7 @@ class Typing:
     def __init__(self, spot: Spot, weak_float: str):
         self.spot = spot
         self.weak_float = weak_float
+        self.operators = 0                 # so far
 
     def fail(self, code: str, message: str, pos: int, hint: str | None = None) -> NoReturn:
         raise error(code, message, self.spot(pos), hint=hint)
@@ -86,7 +88,13 @@ class Typing:
             self.fail("E239", f"this expression {limit} operators", pos, "keep a part of it in a local: (set x …)")
 
     def _extent(self, args: Sequence[Term], pos: int) -> tuple[int, int]:
-        depth, size = 1 + max(a.depth for a in args), 1 + sum(a.size for a in args)
+        self.operators += 1
+        if self.operators > MAX_OPERATORS:
+            self.fail("E239", f"this body has more than {MAX_OPERATORS} operators", pos, "divide it into several composites")
+        depth = 1 + max([a.depth for a in args])
+        if not all(a.weak for a in args):
+            return depth, 1
+        size = 1 + sum([a.size for a in args])
         self.check_extent(depth, size, pos)
         return depth, size
 
@@ -247,6 +255,7 @@ class Typing:
         """An i64: weak integers as they are, integers of any width converted; E306 for everything else."""
         if term.kind == WEAK_FLOAT or (term.kind != WEAK_INT and DTYPES[term.kind].kind not in ("int", "uint")):
             self.fail("E306", f"{what} is {_a(term.kind)}, not an integer", term.pos, "(floordiv a b) divides integers; (cast int x) converts")
+        self.check_extent(term.depth, term.size, term.pos)
         expr = self.default(term)
         return expr if expr.dtype == "i64" else Cast("i64", expr)
 

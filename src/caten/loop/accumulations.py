@@ -25,6 +25,7 @@ from .effects import reads, writes
 from .simplify import NEGATED, statement_field
 from .statements import ONE, Aref, For, If, Incf, Let, Setf, Stmt
 
+LARGE = 200                    # nodes of an expression that names are still replaced in
 MIRRORED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}       # a > b as b < a
 
 
@@ -236,8 +237,11 @@ def _combined(fn: str, parts: Sequence[tuple[Expr, bool]]) -> Expr:
 
 
 def _without_lets(expr: Expr, lets: Mapping[Var, Expr]) -> Expr:
-    """An expression with names replaced by their values, which may hold names of lets before them."""
+    """An expression with names replaced by their values, which may hold names of lets before them; where it becomes large some of them stay, and
+    nothing outside of the loop is like it."""
     for name, value in reversed(list(lets.items())):
+        if expr.written_out > LARGE:
+            break
         expr = substitute(expr, {name: value})
     return expr
 

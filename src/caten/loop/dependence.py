@@ -6,8 +6,9 @@ Accumulations by the same operator commute with each other.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
+from math import gcd
 from typing import Any
 
 from ..core.expr import Const, Expr, Op, Var, index
@@ -102,7 +103,7 @@ def obstacle_to_permutation(loop: For, context: Context, old: list[str], new: li
     if not shared:
         return None
     sign = {n.name: _direction(n, context) for n in nest}
-    for a, b, both in pairs(loop, context, commute, shared):
+    for a, b, both in pairs(loop, context, commute, by_statement=False, shared=shared):
         for first, moved in product(range(len(old)), repeat=2):
             order = _precedes(old, first, sign, 1) + _precedes(new, moved, sign, -1)
             if not both.excludes((*same_place(a, b), *order)):
@@ -196,7 +197,7 @@ def _carried(loop: For, context: Context) -> tuple[tuple[Touch, Touch] | None, t
     if not shared:
         return None, commuting
     order, cases = before(loop, context), _before_as_two(loop, context)
-    for a, b, both in pairs(loop, context, skipped, shared):
+    for a, b, both in pairs(loop, context, skipped, by_statement=False, shared=shared):
         if not apart(loop, a, b, both, order) and not (cases and all(apart(loop, a, b, both, (*order, *case)) for case in cases)):
             if not commute(a, b):
                 return (a, b), commuting
@@ -226,9 +227,10 @@ def commute(a: Touch, b: Touch) -> bool:
 
 
 def pairs(loop: For, context: Context, skipped: Callable[[Touch, Touch], bool] = lambda a, b: False,
-          shared: frozenset[str] | None = None) -> Iterator[tuple[Touch, Touch, Context]]:
+          by_statement: bool = True, shared: frozenset[str] | None = None) -> Iterator[tuple[Touch, Touch, Context]]:
     """Every access with every one of a second iteration that may touch the same memory, and what is known of both; without those pairs of which
-    `skipped` holds. `shared`: the arrays that are asked about (None: all that iterations share)."""
+    `skipped` holds. `by_statement`: does it matter which statement makes an access? `shared`: the arrays that are asked about (None: all that
+    iterations share)."""
     changed = writes(loop)
     shared = shared_arrays(loop) if shared is None else shared
     copy = renamed_copy(loop)
@@ -236,9 +238,14 @@ def pairs(loop: For, context: Context, skipped: Callable[[Touch, Touch], bool] =
     others = _touches(copy.body, context.inside(copy), changed, shared, Var(LANE.name + OTHER, "i64"), (loop.name,))
     both: dict[tuple[int, int], Context] = {}
     meter = work.current()
+    ones, others = _different(ones, by_statement), _different(others, by_statement)
+    class_of = _classes((*ones, *others))
+    met: dict[Any, list[Touch]] = {}
+    for b in others:
+        met.setdefault(class_of(b), []).append(b)
     for a in ones:
-        for b in others:
-            if a.buffer != b.buffer or not (a.is_write or b.is_write):
+        for b in met.get(class_of(a), ()):
+            if not (a.is_write or b.is_write):
                 continue
             meter.charge(work.PAIR)
             if not skipped(a, b):
@@ -246,6 +253,32 @@ def pairs(loop: For, context: Context, skipped: Callable[[Touch, Touch], bool] =
                 if known is None:
                     known = both[id(a.context), id(b.context)] = a.context.together(b.context).forgetting(changed)
                 yield a, b, known
+
+
+def _different(touches: list[Touch], by_statement: bool) -> list[Touch]:
+    """The first of those that a question about places cannot tell apart: a body of many statements mostly touches few places."""
+    found: dict[Any, Touch] = {}
+    for t in touches:
+        found.setdefault((t.buffer, t.is_write, t.fn, t.place, id(t.context), (t.at, t.phases) if by_statement else ()), t)
+    return list(found.values())
+
+
+def _classes(touches: Iterable[Touch]) -> Callable[[Touch], tuple[Any, ...]]:
+    """What two touches have in common that may be of one element, so that others need not be compared: the buffer, and along every axis the
+    remainder of the constant by the greatest common divisor of all coefficients there (the GCD test of Banerjee, "Dependence analysis", 1997;
+    where an axis has nothing but constants, the constant)."""
+    divisors: dict[str, list[int | None]] = {}
+    for t in touches:
+        axes = divisors.setdefault(t.buffer, [0] * len(t.place))
+        for n, form in enumerate(t.place):
+            known = axes[n]
+            axes[n] = None if form is None or known is None else gcd(known, *form.terms.values())
+
+    def class_of(touch: Touch) -> tuple[Any, ...]:
+        axes = zip(touch.place, divisors[touch.buffer], strict=True)
+        return touch.buffer, *[form.constant % by if by else form.constant for form, by in axes if form is not None and by is not None]
+
+    return class_of
 
 
 def _touches(stmts: tuple[Stmt, ...], context: Context, changed: frozenset[str], shared: frozenset[str], lane: Var, inside: tuple[str, ...],

@@ -34,8 +34,6 @@ from .streams import maps, maps_with_sums, sums_across, sums_along, sums_of_rows
 from .tiles import lanes_of
 from .transposes import transposes, transposition
 
-MAX_BODY = 64                   # statements of a nest, whose accesses a step compares with each other: what goes beyond stays as it was written
-
 Recipe = Callable[[Draft], None]
 
 
@@ -162,9 +160,6 @@ def outermost(stmts: tuple[Stmt, ...]) -> Iterator[For]:
 def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
     """The recipe for one nest: as a whole where it is perfect, else thread by its outer loops and nest by nest inside them."""
     chain = chain_of(draft.loop(name))
-    if chain.is_leaf and len(chain.body) > MAX_BODY:
-        draft.left(name)
-        return
     if chain.is_leaf:
         at = len(draft.log)
         if not any(draft.attempts(recipe) for recipe in _recipes(draft.program, chain, machine, threads)):

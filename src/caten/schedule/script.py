@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.node import Node
 from ..core.program import At, Schedule, Source
-from ..core.text import Form, flat, form_of, place_in, read_forms
+from ..core.text import MAX_FORMS, Form, flat, form_of, place_in, read_forms
 from ..echo import spelled
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 from ..frozen import frozen
@@ -45,7 +45,8 @@ from .primitives.widen import widen
 Step = tuple[Any, ...]                # of words, and of conditions as nested tuples of them
 Kind = str | tuple[str, ...]          # of a word: `loop`, `buffer`, `name`, `count`, `loop or count`, `condition`, or one of these words
 
-MOST_NODES = 200_000                   # of a scheduled program, written out
+MOST_NODES = 200_000                   # of a scheduled program, written out; of one that was large before,
+GROWTH = 8                             # times as many as then, up to what a text may have
 
 APPLIED: Step = ("applied",)          # the last entry of a Schedule whose steps the program has taken
 
@@ -144,17 +145,23 @@ def _run(program: LoopProgram, words: Step) -> tuple[LoopProgram, Made]:
         values = check(words)
         threads.check(program, words, PRIMITIVES[words[0]].loops(values))
         after, made = PRIMITIVES[words[0]].run(program, *values)
-        return of_bounded_size(after, words), made
+        return of_bounded_size(after, words, program), made
     except CatenError as problem:
         raise StepRefused(words, [d.at(written(program, words)) for d in problem.diagnostics]) from None
 
 
-def of_bounded_size(program: LoopProgram, step: Step) -> LoopProgram:
-    """The program that a step made. E539 where nodes that it shares make its text too long: a condition inside conditions that double, say, is
-    small in memory, and whoever walks or prints it would never end."""
-    if (size := sum([kernel.written_out for kernel in program.kernels])) > MOST_NODES:
-        raise refusal("E539", flat(step)[1:-1], f"the text of the program would have {spelled(size)} symbols, and may have {MOST_NODES}")
+def of_bounded_size(program: LoopProgram, step: Step, before: LoopProgram) -> LoopProgram:
+    """What a step made of the program before. E539 where nodes that it shares make its text too long: a condition inside conditions that double,
+    say, is small in memory, and whoever walks or prints it would never end."""
+    most = max(MOST_NODES, min(GROWTH * _size(before), MAX_FORMS))
+    if (size := _size(program)) > most:
+        raise refusal("E539", flat(step)[1:-1], f"the text of the program would have {spelled(size)} symbols, and may have {most}")
     return program
+
+
+def _size(program: LoopProgram) -> int:
+    """The nodes of the kernels, written out."""
+    return sum([kernel.written_out for kernel in program.kernels])
 
 
 def plain(word: Any) -> Any:

@@ -174,7 +174,7 @@ def _ask(draft: Draft, chain: Chain, loop: str, count: int) -> None:
     machine = _machine(draft.program)
     distance = draft.choice("maps.ahead", 0 if machine is not None and machine.fetches_ahead else AHEAD)
     read = frozenset().union(*[reads(stmt) for stmt in chain.body])
-    for place in dict.fromkeys(_stored(chain)):
+    for place in {p.buffer: p for p in _stored(chain)}.values():           # one step asks for all that is stored to an array
         if distance and place.buffer not in read:
             draft.tries(("prefetch", loop, place.buffer, max(1, distance // (count * DTYPES[place.dtype].bytes)), "write"))
 

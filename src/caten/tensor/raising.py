@@ -205,6 +205,8 @@ class _Raiser:
                 self.locals[name] = None
             case Let(name, _, value):
                 self.lets[name] = self._value(value)
+                if self.lets[name].written_out > MAX_TERMS:
+                    raise DoesNotFit                               # it grows from name to name
             case Setf(Aref() as ref, value):
                 self._assign(ref, self._value(value))
             case Incf(Aref() as ref, value, fn):
