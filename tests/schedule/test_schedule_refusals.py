@@ -297,7 +297,9 @@ REFUSALS = (
     ("E515", "(stage j w begin register)", begun(BLANK, around="(if (< (* 2 i_2) M) ({}))"), "'j' runs only where (< (* 2 i_2) M)"),
     ("E515", "(stage j w begin register)", begun(BLANK, beside="(setf (aref v 0) (aref w i_2))"), "w is used beside 'j', too"),
     # flatten
-    ("E533", "(flatten A)", ROWS, "flatten A: there is no local array 'A'; these are: none"),
+    ("E533", "(flatten Z)", ROWS, "flatten Z: there is no local array 'Z'; these are: none"),
+    ("E533", "(flatten w)", ROWS, "flatten w: (buffer w f32 (M) (0) inout) has fewer than two axes"),
+    ("E533", "(flatten A 1)", ROWS, "flatten A 1: (buffer A f32 (M N) (0 1) in) has no two axes from 1 on"),
     ("E533", "(stage i w accumulate scratch i) (flatten w_tile)", ROWS, "flatten w_tile: (local w_tile f32 (M) scratch) has fewer than two axes"),
     ("E533", "(stage i R read stack i j) (vectorize i) (flatten R_tile)", "(for i 0 8 1 serial (for j 0 6 1 serial (incf (aref S j i) (aref R i j))))",
      "is a vector along another axis than the last"),

@@ -39,7 +39,8 @@ class Scalar(Param, head="scalar"):
 class Buffer(Param, head="buffer"):
     """`(buffer A f32 (M K) (0 1) in)`: an array of `shape`, its axes from slowest to fastest in `order`, `in`, `out` or `inout`.
 
-    Dense in that order unless `strides` gives the distance in elements along every axis (the fastest has 1).
+    Dense in that order unless `strides` gives the distance in elements along every axis (the fastest has 1). Of a dense one kernels may see the same
+    elements as an array of other axes, which are in the order of memory: `(buffer A f32 (M K) (0 1) in () ((* M K)))` has one axis for them.
     """
 
     name: str
@@ -48,6 +49,17 @@ class Buffer(Param, head="buffer"):
     order: tuple[int, ...]
     access: str
     strides: tuple[Expr, ...] = ()
+    seen: tuple[Expr, ...] = ()
+
+    @property
+    def axes(self) -> tuple[Expr, ...]:
+        """The shape that kernels see."""
+        return self.seen or self.shape
+
+    @property
+    def axes_in_memory(self) -> tuple[int, ...]:
+        """The axes that kernels see from slowest to fastest."""
+        return tuple(range(len(self.seen))) if self.seen else self.order
 
     def declares(self) -> tuple[str, str]:
         return self.name, self.type

@@ -45,7 +45,7 @@ def run(program: Program, arguments: dict[str, Any], order: str = "forward", sto
     array that is too large.
     """
     code = _Code(order, stored)
-    _bind(program, arguments, code)
+    seen = _bind(program, arguments, code)
     with np.errstate(all="ignore"):
         for ensure in program.all(Ensure):
             if not code.value(ensure.cond)():
@@ -60,6 +60,9 @@ def run(program: Program, arguments: dict[str, Any], order: str = "forward", sto
             body()
         except _Failed as failed:
             return failed.row
+        finally:
+            for array, other in seen:
+                array[...] = other.reshape(array.shape)
     return 0
 
 
@@ -72,7 +75,9 @@ def statements(program: Program) -> tuple[Stmt, ...]:
     return checked.body
 
 
-def _bind(program: Program, arguments: dict[str, Any], code: _Code) -> None:
+def _bind(program: Program, arguments: dict[str, Any], code: _Code) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Gives names their values. The arrays that kernels see with other axes, each in the order of its memory, and what they see."""
+    seen = []
     for param in program.params:
         match param:
             case Size(name) | Scalar(name) | Buffer(name):
@@ -88,7 +93,11 @@ def _bind(program: Program, arguments: dict[str, Any], code: _Code) -> None:
         if not isinstance(array, np.ndarray) or array.dtype != numpy_dtype(buffer.type) or array.shape != shape:
             found = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
             raise error("E486", f"the argument {buffer.name} must be an array of {DTYPES[buffer.type].numpy} {shape}, not {found}")
-        code.set(buffer.name, array)
+        if buffer.seen:
+            inside = array.transpose(buffer.order)
+            seen.append((inside, inside.reshape([code.value(extent)() for extent in buffer.seen]).copy()))
+        code.set(buffer.name, seen[-1][1] if buffer.seen else array)
+    return seen
 
 
 class _Code(Closures):

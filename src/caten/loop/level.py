@@ -6,6 +6,7 @@ that fails is our fault, not the user's: the E48x diagnostics name the statement
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
 
 from ..core.dtypes import DTYPES, is_packed
 from ..core.expr import Bitcast, Cast, Const, Conversion, Expr, Op, Var
@@ -14,7 +15,7 @@ from ..core.program import Buffer, Ensure, Param, Program, Unchecked
 from ..core.scalars import OPERATORS
 from ..errors import CatenError, error
 from .accesses import accesses, is_inside
-from .affine import text_of
+from .affine import Linear, constant, linear, text_of
 from .context import Context
 from .dependence import carried_dependence
 from .groups import misplaced, race
@@ -99,8 +100,15 @@ def arrays_are_sound(program: Program) -> None:
         if isinstance(param, Buffer):
             if sorted(param.order) != list(range(len(param.shape))) or len(param.strides) not in (0, len(param.shape)):
                 raise _fault("E482", param, "the order or the strides do not fit the shape")
+            if param.seen and (param.strides or count_of(param.seen) != count_of(param.shape)):
+                raise _fault("E482", param, "kernels see as many elements as there are, of a dense array")
             if param.access not in ("in", "out", "inout"):
                 raise _fault("E482", param, f"'{param.access}' is not in, out or inout")
+
+
+def count_of(shape: tuple[Expr, ...]) -> Linear:
+    """The number of elements."""
+    return reduce(Linear.times, map(linear, shape), constant(1))
 
 
 def _formula(formula: Expr, scope: Scope, clause: Node) -> None:
@@ -205,7 +213,7 @@ def _is_written(ref: Expr, scope: Scope, stmt: Stmt) -> None:
 def _check_block(block: Vref, across: int, declared: Node, stmt: Stmt) -> None:
     """Vectors that follow each other: an even number of lanes of at most 8 bytes, contiguous in memory, along two axes."""
     rank = len(block.index)
-    fastest = declared.order[-1:] if isinstance(declared, Buffer) else (rank - 1,)
+    fastest = declared.axes_in_memory[-1:] if isinstance(declared, Buffer) else (rank - 1,)
     if block.count % 2 or DTYPES[block.dtype].bytes > 8 or is_packed(block.dtype) or block.mask is not None:
         raise _fault("E487", stmt, f"{text_of(block)}: a block has rows of 2, 4, 6 … lanes of at most 8 bytes, all of them touched")
     if (block.axis % rank,) != fastest or not -rank <= across < rank or across % rank == block.axis % rank:
@@ -221,7 +229,7 @@ def _accesses_are_in_bounds(stmt: Stmt, scope: Scope, context: Context) -> None:
 
 
 def _shape(declaration: Node) -> tuple[Expr, ...]:
-    return declaration.shape if isinstance(declaration, Buffer | Local) else ()
+    return declaration.axes if isinstance(declaration, Buffer) else declaration.shape if isinstance(declaration, Local) else ()
 
 
 def _expression(expr: Expr, scope: Scope, stmt: Node) -> None:
@@ -235,8 +243,8 @@ def _expression(expr: Expr, scope: Scope, stmt: Node) -> None:
                 declared = _declaration(name, scope, stmt)
                 if not isinstance(declared, Buffer | Local) or dtype != declared.type:
                     raise _fault("E482", stmt, f"'{name}' is not an array of {dtype or 'any type'}")
-                if len(index) != len(declared.shape):
-                    raise _fault("E489", stmt, f"{text_of(node)}: '{name}' has {len(declared.shape)} axes")
+                if len(index) != (axes := len(_shape(declared))):
+                    raise _fault("E489", stmt, f"{text_of(node)}: '{name}' has {axes} axes")
                 for i in index:
                     _is_scalar(i, "i64", stmt, "an index")
         for kind, check in _CHECKS.items():

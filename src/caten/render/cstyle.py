@@ -134,7 +134,7 @@ class CStyle:
         return bool(self.settings.get("OMP"))
 
     def _expressions(self, program: LoopProgram, helpers: Helpers, names: Names) -> Expressions:
-        views = {b.name: View(b.name, b.type, b.shape, b.order, b.strides, outside=True, shared=self.has_threads and b.access != "in")
+        views = {b.name: View(b.name, b.type, b.axes, b.axes_in_memory, b.strides, outside=True, shared=self.has_threads and b.access != "in")
                  for b in program.buffers.values()}
         views |= {c.name: View(c.name, c.type, c.shape, tuple(range(len(c.shape)))) for c in program.all(Local)}
         flags = frozenset(s.name for s in program.all(Scalar) if s.type == "bool")

@@ -11,6 +11,7 @@ from ..core.dtypes import DTYPES
 from ..core.elementary import table
 from ..core.elementary.arithmetic import Arithmetic
 from ..errors import error
+from . import masked as masks
 from .bodies import BUILTINS, COMPARISONS, GNU_BUILTINS, LOGICAL, PART, SCALAR_ROWS, SCALE_BUILTINS, VECTOR_ROWS
 from .code import UNARY, Code, Infix, Libm, Prefix, Spelling, call, infix, prefix
 from .literals import literal
@@ -319,6 +320,7 @@ class Helpers:
             mask = f", {self.mask_type(DTYPES[base].bits, lanes)} m" if masked else ""
             value = "" if loads else f", {vector} v"
             step = " * stride" if strided else ""
+            ways = ""
             if not strided and not masked:
                 loose = self.loose_type(base, lanes)
                 body = f"return *(const {loose} *)p;" if loads else f"*({loose} *)p = v;"
@@ -327,23 +329,11 @@ class Helpers:
             else:
                 body = "\n".join([("" if not masked else f"if (m[{k}]) ") + f"p[{k}{step}] = v[{k}];" for k in range(lanes)])
             if masked and not strided:
-                body = _one_instruction(loads, base, vector, element, lanes) + body + "\n#endif"
+                for n, (where, one) in enumerate(masks.forms(loads, base, vector, element, self.mask_type(DTYPES[base].bits, lanes), lanes)):
+                    ways += f"#{'elif' if n else 'if'} {where}\n{one}\n"
+                body = f"{ways}#else\n{body}\n#endif"
             return self.function(name, vector if loads else "void", f"{pointer}{', int64_t stride' if strided else ''}{mask}{value}", body)
         return self.define(name, make)
-
-
-def _one_instruction(loads: bool, dtype: str, vector: str, element: str, lanes: int) -> str:
-    """A masked load or store as clang's builtin, where it has one; the other spelling follows."""
-    kind, bits = "load" if loads else "store", DTYPES[dtype].bits
-    types = (f"typedef _Bool flags __attribute__((ext_vector_type({lanes})));\n"
-             f"typedef {element} lanes __attribute__((ext_vector_type({lanes})));\n")
-    use = f"return ({vector})__builtin_masked_load(__builtin_convertvector(m, flags), p, (lanes){{0}});" if loads else \
-          "__builtin_masked_store(__builtin_convertvector(m, flags), (lanes)v, p);"
-    if not loads and bits < 64 and dtype != "f32":
-        # clang 22 stores twice the bytes where it sees both that a vector was narrowed and that a mask has one lane.
-        place = "v" if lanes * bits in (128, 256, 512) else "m"
-        types += f'#ifdef __AVX512F__\n__asm__("" : "+{place}"(v));\n#endif\n'
-    return f"#if __has_builtin(__builtin_masked_{kind})\n{types}{use}\n#else\n"
 
 
 def _listed(vector: str, items: list[str]) -> str:

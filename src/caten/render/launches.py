@@ -77,6 +77,7 @@ def _arguments(program: LoopProgram, kernel: Kernel) -> tuple[str, ...]:
 
 def _measures(array: Buffer | Local) -> set[str]:
     """The names that the place of an element is computed from: strides, or the extents of all axes but the slowest."""
-    order, strides = (array.order, array.strides) if isinstance(array, Buffer) else (tuple(range(len(array.shape))), ())
-    extents = strides or tuple([array.shape[axis] for axis in order[1:]])
+    order, strides = (array.axes_in_memory, array.strides) if isinstance(array, Buffer) else (tuple(range(len(array.shape))), ())
+    shape = array.axes if isinstance(array, Buffer) else array.shape
+    extents = strides or tuple([shape[axis] for axis in order[1:]])
     return {name for e in extents for name in free_names(e)}

@@ -152,7 +152,7 @@ def fastest_axis(program: LoopProgram, ref: Aref) -> int | None:
     buffer: Buffer | None = program.buffers.get(ref.buffer)
     if not ref.index:
         return None
-    return buffer.order[-1] if buffer is not None and buffer.order else len(ref.index) - 1
+    return buffer.axes_in_memory[-1] if buffer is not None and buffer.order else len(ref.index) - 1
 
 
 def contiguous_loop(program: LoopProgram, ref: Aref, names: tuple[str, ...]) -> str | None:

@@ -15,6 +15,7 @@ from ..loop import work
 from ..loop.level import where_shown
 from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, If, LoopProgram, Setf, Stmt
+from .across import is_serial_inside, lanes_across, short_rows, short_sums
 from .apart import apart
 from .asked import apply_asked
 from .choices import DEFAULTS, Choices
@@ -22,6 +23,7 @@ from .classify import Chain, Contraction, along_memory, chain_of, contraction, r
 from .convolution import convolution, pictures, single_places, slides
 from .dots import dot_products, one_column
 from .draft import Copies, Draft, NotApplicable, reason_of
+from .flattening import flattened
 from .gemm import gemm
 from .log import Planned
 from .made import Fissioned
@@ -33,6 +35,7 @@ from .small import small
 from .streams import maps, maps_with_sums, sums_across, sums_along, sums_of_rows
 from .tiles import lanes_of
 from .transposes import transposes, transposition
+from .windows import windows
 
 Recipe = Callable[[Draft], None]
 
@@ -78,6 +81,8 @@ def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, c
         from .devices import on_threads  # few programs are for devices
         _planned(draft, program.name, lambda draft: on_threads(draft, target.machine))
         return draft
+    flattened(draft)
+    program = draft.program
     nests = [loop for kernel in program.kernels for loop in outermost(kernel.body)]
     blank = [loop for loop in nests if _is_begun_by_others(program, loop, nests)]
     draft.begun = frozenset([loop.name for loop in blank])
@@ -118,11 +123,12 @@ def _planned(draft: Draft, name: str, recipe: Recipe) -> None:
 
 
 def _is_begun_by_others(program: LoopProgram, loop: For, nests: list[For]) -> bool:
-    """Does a nest do nothing but setting what products are added to later?"""
+    """Does a nest do nothing but setting what is added to later?"""
     match chain_of(loop).body:
         case (Setf(ref=Aref(buffer=name), value=Const()),):
-            products = [contraction(program, chain_of(nest)) for nest in nests[nests.index(loop) + 1:]]
-            return any(c is not None and c.out.buffer == name for c in products)
+            later = [chain_of(nest) for nest in nests[nests.index(loop) + 1:]]
+            sums = [contraction(program, chain) or reduction(chain) for chain in later]
+            return any(total is not None and total.out.buffer == name for total in sums)
     return False
 
 
@@ -172,8 +178,14 @@ def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
             _nest(draft, each, machine, threads)
         return
     inner = list(outermost(chain.body))
-    if threads and are_rows(chain, inner):
-        draft.attempts(partial(rows_of_one, chain=chain, passes=inner, machine=machine, threads=threads))
+    lanes = lanes_of(machine, [n.dtype for s in chain.body for n in s.unique() if isinstance(n, Aref)])
+    if lanes > 1 and are_rows(chain, inner):
+        if threads:
+            draft.attempts(partial(rows_of_one, chain=chain, passes=inner, machine=machine, threads=threads))
+        draft.attempts(partial(short_rows, chain=chain, passes=inner, lanes=lanes, threads=threads))
+    elif lanes > 1 and is_serial_inside(draft.program, chain, lanes) and draft.attempts(
+            partial(lanes_across, chain=chain, lanes=lanes, threads=threads)):
+        return
     threaded = threads and draft.thread_two(*chain.names)
     asking = ahead(draft.program, chain, inner)
     for loop in sorted([loop.name for loop in inner], key=lambda name: asking is None or name != asking.loop):
@@ -208,6 +220,10 @@ def _recipes(program: LoopProgram, chain: Chain, machine: Machine, threads: bool
     product, total = contraction(program, chain), reduction(chain)
     if product is not None:
         yield partial(_product, c=product, chain=chain, machine=machine, lanes=lanes, threads=threads)
+    if total is not None and product is None and along_memory(program, chain, total):
+        yield partial(short_sums, chain=chain, total=total, lanes=lanes, threads=threads)
+    elif total is not None and product is None:
+        yield partial(windows, chain=chain, total=total, lanes=lanes, threads=threads)
     if total is not None:
         for sums in (sums_of_rows, sums_across) if along_memory(program, chain, total) else (sums_across, sums_along):
             yield partial(sums, chain=chain, total=total, lanes=lanes, threads=threads)

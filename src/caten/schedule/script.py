@@ -100,7 +100,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "compute_at": Primitive(compute_at, ("buffer", "loop"), (("register", "stack", "scratch"),)),
     "inline": Primitive(inline, ("buffer",)),
     "pad": Primitive(pad, ("loop", "count")),
-    "flatten": Primitive(flatten, ("buffer",)),
+    "flatten": Primitive(flatten, ("buffer",), ("count",)),
     "widen": Primitive(widen, ("buffer", "count")),
     "specialize": Primitive(specialize, ("loop", "condition"), ("name",)),
     "unguard": Primitive(unguard, ("loop", "buffer"), ("name",)),

@@ -15,7 +15,7 @@ MAX_STACK_BYTES = 16384               # of one tile
 
 def shapes(program: LoopProgram) -> dict[str, tuple[Expr, ...]]:
     """The shape of every buffer and local."""
-    found = {b.name: b.shape for b in program.buffers.values()}
+    found = {b.name: b.axes for b in program.buffers.values()}
     return found | {local.name: local.shape for local in locals_in(program)}
 
 

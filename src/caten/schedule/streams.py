@@ -9,11 +9,12 @@ from ..core.program import Machine, Target
 from ..core.rewrite import free_names
 from ..loop.affine import canonical
 from ..loop.effects import reads
-from ..loop.statements import Aref, For, Incf, LoopProgram
+from ..loop.statements import Aref, Incf, LoopProgram
+from .across import computes_much, is_gathered, is_short, row_by_row, short_rows_as_written, short_sums_copied
 from .classify import Chain, Reduction, chain_of, contiguous_loop, reduction, stores_in
 from .draft import Draft, NotApplicable
 from .made import Split, Staged
-from .nests import mentions
+from .nests import mentions, stride_in
 
 AHEAD = 1024                    # bytes between what is stored and the place that is asked for
 MAPS_AT_ONCE = 1                # vectors that a map computes one after the other
@@ -34,7 +35,10 @@ BLOCK_BYTES = 8192              # of the results that one thread sums across mem
 def maps(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
     """Vectors along the loop that is contiguous in what is stored."""
     loop = _contiguous_in_stores(draft.program, chain)
+    _check_gathers(draft.program, chain, loop)
     rest = [name for name in chain.names if name != loop]
+    if rest and not computes_much(chain.body):
+        draft.attempts(partial(short_rows_as_written, chain=chain, row=loop, lanes=lanes, threads=threads))
     if rest and chain.names[-1] != loop:
         draft.take("reorder", *rest, loop)
     if len(rest) == 1 and threads and _has_threads(draft):     # rows may be few, or one
@@ -42,6 +46,15 @@ def maps(draft: Draft, chain: Chain, lanes: int, threads: bool) -> None:
         if (pieces := draft.tried(partial(_pieces, loop=loop))) is not None:
             rest, loop = [*rest, pieces.outer], pieces.inner
     _map(draft, chain, rest, loop, lanes, threads)
+
+
+def _check_gathers(program: LoopProgram, chain: Chain, loop: str) -> None:
+    """Elements that lie apart are gathered one by one, which pays where much is computed from them. C compilers read a few short streams side by
+    side. What lies two, three or four elements apart in a row is read as a longer vector."""
+    refs = {n for s in chain.body for n in s.unique() if isinstance(n, Aref)}
+    far = [ref for ref in refs if is_gathered(program, ref, loop) and not (stride_in(ref.index[-1], loop) and DTYPES[ref.dtype].bytes >= 4)]
+    if far and not computes_much(chain.body):
+        raise NotApplicable(f"the elements of {far[0]} that '{loop}' steps through are no neighbours")
 
 
 def _map(draft: Draft, chain: Chain, rest: list[str], loop: str, lanes: int, threads: bool) -> None:
@@ -88,25 +101,13 @@ def sums_along(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads
     if threads:
         draft.thread_two(*total.kept)
     outer = sweep(draft, total.summed[-1], (total.out.buffer,), lanes, draft.choice("sums.vectors", at_once), masks=masks)
-    _contracted(draft, outer, total.out)
+    contracted(draft, outer, total.out)
 
 
 def sums_of_rows(draft: Draft, chain: Chain, total: Reduction, lanes: int, threads: bool) -> None:
-    """Sums along memory, and a copy of the nest for rows of one element, whose vectors lie across the rows."""
-    counted = draft.loop(total.summed[-1])
-    if threads and total.kept and isinstance(counted.hi, Var) and counted.lo == index(0):
-        draft.attempts(partial(_one_element, chain=chain, loop=counted, lanes=lanes))
+    """Sums along memory, and a copy of the nest for short rows, whose vectors lie across the rows."""
+    draft.attempts(partial(short_sums_copied, chain=chain, total=total, lanes=lanes, threads=threads))
     sums_along(draft, chain, total, lanes, threads)
-
-
-def _one_element(draft: Draft, chain: Chain, loop: For, lanes: int) -> None:
-    """A copy of the nest for rows of one element."""
-    copies = draft.special_nest(chain.names, ("=", str(loop.hi), "1"))
-    others = [name for old, name in copies.items() if old != loop.name]
-    if tuple(copies.values()) != (*others, copies[loop.name]):
-        draft.take("reorder", *others, copies[loop.name])
-    draft.take("unroll", copies[loop.name], "full")
-    maps(draft, chain_of(draft.loop(others[0])), lanes, threads=True)
 
 
 def _long(draft: Draft, total: Reduction, lanes: int) -> None:
@@ -126,7 +127,7 @@ def _in_blocks(draft: Draft, loop: str, total: Reduction, lanes: int) -> None:
     draft.take("parallel", blocks.outer)
     for loop, buffer in ((blocks.inner, part), *[(name, total.out.buffer) for name in blocks.rest]):
         outer = sweep(draft, loop, (buffer,), lanes, draft.choice("sums.vectors", SUMS_AT_ONCE))
-        _contracted(draft, outer, total.out)
+        contracted(draft, outer, total.out)
 
 
 def _far_parts(draft: Draft, loop: str, total: Reduction, lanes: int, apart: int) -> Split:
@@ -135,7 +136,7 @@ def _far_parts(draft: Draft, loop: str, total: Reduction, lanes: int, apart: int
     each, lane = draft.halves(each, lanes)
     draft.take("reorder", each, stream, lane)
     _as_vectors(draft, stream, lane, _parts(draft, each, total.out.buffer, (stream, lane)))
-    _contracted(draft, each, total.out)
+    contracted(draft, each, total.out)
     return blocks
 
 
@@ -184,6 +185,9 @@ def sums_across(draft: Draft, chain: Chain, total: Reduction, lanes: int, thread
     loop = contiguous_loop(draft.program, total.out, total.kept)
     if loop is None:
         raise NotApplicable(f"{total.out} has no contiguous loop")
+    if is_short(draft.loop(loop), lanes):
+        row_by_row(draft, total, loop, threads)
+        return
     counted, block = draft.loop(loop), draft.choice("columns.block", _block_bytes(draft)) // DTYPES[total.out.dtype].bytes
     if isinstance(counted.hi, Var) and counted.lo == index(0):
         draft.attempts(partial(_one_column, chain=chain, loop=loop, total=total, lanes=lanes, threads=threads))
@@ -249,11 +253,11 @@ def _side_by_side(draft: Draft, out: Aref, rows: str, inner: str, lanes: int) ->
     """The rows of the innermost loop are added to vectors of results."""
     columns = cut(draft, inner, lanes * draft.choice("columns.vectors", COLUMNS_AT_ONCE), lanes)
     if columns.tail:
-        draft.attempts(partial(_edge_across, columns=columns.tail, rows=columns.copies[rows], lanes=lanes))
+        draft.attempts(partial(_edge_across, out=out, columns=columns.tail, rows=columns.copies[rows], lanes=lanes))
     draft.take("reorder", rows, columns.inner)
     group, lane = draft.halves(columns.inner, lanes)
     _as_vectors(draft, group, lane, draft.stage(rows, out.buffer, "accumulate", "register", group, lane))
-    _contracted(draft, rows, out)
+    contracted(draft, rows, out)
     draft.take("unroll", rows)
 
 
@@ -277,13 +281,14 @@ def _still_a_sum(chain: Chain) -> Reduction:
     return total
 
 
-def _edge_across(draft: Draft, columns: str, rows: str, lanes: int) -> None:
-    """The last columns as vectors with masks, row by row."""
+def _edge_across(draft: Draft, out: Aref, columns: str, rows: str, lanes: int) -> None:
+    """The last columns as vectors with masks, in registers while the rows are added."""
     if not masks_are_cheap(draft.program):
         raise NotApplicable(f"the rest of '{columns}' is best left as it is")
     _check_indices(draft, columns)
     _, lane = draft.pair(columns, lanes, "pad")
     draft.take("reorder", lane, rows)
+    draft.stage(rows, out.buffer, "accumulate", "register")
     draft.take("vectorize", lane)
 
 
@@ -295,7 +300,7 @@ def sweep(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, count: int
     if around is not None and not draft.thread_two(*around):
         draft.thread(outer)
     for name in tiles.rest:
-        draft.attempts(partial(_masked if masks else _single, loop=name, lanes=lanes))
+        draft.attempts(partial(masked if masks else _single, loop=name, lanes=lanes))
     group, lane = draft.halves(inner, lanes) if draft.loop(inner).hi != index(lanes) else ("", inner)
     _as_vectors(draft, group, lane, *[_parts(draft, outer, buffer, tuple([n for n in (group, lane) if n])) for buffer in sums])
     return outer
@@ -322,7 +327,7 @@ def _as_vectors(draft: Draft, group: str, lane: str, *tiles: Staged) -> None:
         draft.take("unroll", name, *(["full"] if does == "halve" else []))
 
 
-def _masked(draft: Draft, loop: str, lanes: int) -> None:
+def masked(draft: Draft, loop: str, lanes: int) -> None:
     """Vectors of which only some lanes count, in the place of single iterations."""
     if not masks_are_cheap(draft.program):
         raise NotApplicable(f"the rest '{loop}' is best left as it is")
@@ -345,7 +350,7 @@ def _check_indices(draft: Draft, loop: str) -> None:
             raise NotApplicable(f"the index of {ref} is no sum of products")
 
 
-def _contracted(draft: Draft, loop: str, out: Aref) -> None:
+def contracted(draft: Draft, loop: str, out: Aref) -> None:
     """Multiply-adds where the machine has them and products are summed."""
     machine = _machine(draft.program)
     if machine is not None and machine.has_fma and is_float(out.dtype) and any(

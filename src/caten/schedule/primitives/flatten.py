@@ -1,4 +1,4 @@
-"""flatten: the last two axes of a tile as one, along which vectors may lie."""
+"""flatten: two axes of an array as one, along which vectors may lie."""
 from __future__ import annotations
 
 from functools import partial
@@ -6,42 +6,64 @@ from typing import Any
 
 from ...core.expr import Expr, Op
 from ...core.node import Node, substitute
+from ...core.program import Buffer
 from ...loop.affine import canonical
-from ...loop.statements import Aref, LoopProgram, Vref
+from ...loop.statements import Aref, Local, LoopProgram, Vref
 from ..made import NOTHING, Nothing
 from ..nests import local_array, refusal
 
+Array = Local | Buffer
 
-def flatten(program: LoopProgram, tile: str) -> tuple[LoopProgram, Nothing]:
-    """The last two axes of a local array become one; each element stays where it is. After two loops have become one, a tile is contiguous
-    along it.
+
+def flatten(program: LoopProgram, array: str, axis: int | None = None) -> tuple[LoopProgram, Nothing]:
+    """The last two axes of a local array become one, or the axis of this number (from 0) and the next; each element stays where it is. After two
+    loops have become one, a tile is contiguous along it.
 
         (fuse y x) (flatten T)
         (local T f32 (4 8) stack)                       (local T f32 (32) stack)
         (for y 0 4 1 serial                       ->    (for yx 0 32 1 serial
           (for x 0 8 1 serial                             (incf (aref T yx) a))
             (incf (aref T y x) a)))
+    An array of the caller, dense and with its axes in the order of memory, may be seen like that by all kernels, too; for callers it stays as it is.
+        (fuse i j) (flatten A)
+        (buffer A f32 (M N) (0 1) inout)                (buffer A f32 (M N) (0 1) inout () ((* M N)))
+        (for i 0 M 1 serial                       ->    (for ij 0 (* M N) 1 serial
+          (for j 0 N 1 serial                             (incf (aref A ij) a))
+            (incf (aref A i j) a)))
     """
-    step = f"flatten {tile}"
-    found = local_array(program, tile, partial(refusal, "E533", step))
-    if len(found.shape) < 2:
-        raise refusal("E533", step, f"{found} has fewer than two axes")
-    *outer, rows, length = found.shape
+    step = f"flatten {array}" + ("" if axis is None else f" {axis}")
+    found = _array(program, array, step)
+    shape = found.axes if isinstance(found, Buffer) else found.shape
+    at = len(shape) - 2 if axis is None else axis
+    if not 0 <= at < len(shape) - 1:
+        raise refusal("E533", step, f"{found} has fewer than two axes" if len(shape) < 2 else f"{found} has no two axes from {at} on")
+    joined = canonical(shape[at] * shape[at + 1])
+    axes = (*shape[:at], joined, *shape[at + 2:])
 
-    def joined(ref: Any) -> Any:
-        *others, row, cell = ref.index
-        return (*others, _joined(row, cell, length))
+    def place(ref: Any) -> Any:
+        return (*ref.index[:at], _joined(ref.index[at], ref.index[at + 1], shape[at + 1]), *ref.index[at + 2:])
 
-    new: dict[Node, Node] = {found: found.replace(shape=(*outer, canonical(rows * length)))}
+    new: dict[Node, Node] = {found: found.replace(seen=axes) if isinstance(found, Buffer) else found.replace(shape=axes)}
     for ref in program.unique():
         match ref:
-            case Aref(buffer=name) if name == tile:
-                new[ref] = ref.replace(index=joined(ref))
-            case Vref(buffer=name, axis=axis) if name == tile:
-                if axis not in (-1, len(ref.index) - 1):
+            case Aref(buffer=name) if name == array:
+                new[ref] = ref.replace(index=place(ref))
+            case Vref(buffer=name, axis=along) if name == array:
+                along %= len(shape)
+                if along == at:
                     raise refusal("E533", step, f"{ref} is a vector along another axis than the last")
-                new[ref] = ref.replace(index=joined(ref), axis=-1)
+                new[ref] = ref.replace(index=place(ref), axis=-1 if along == len(shape) - 1 else along - (along > at))
     return substitute(program, new), NOTHING
+
+
+def _array(program: LoopProgram, name: str, step: str) -> Array:
+    """The local array of that name, or the caller's."""
+    buffer = program.buffers.get(name)
+    if buffer is None:
+        return local_array(program, name, partial(refusal, "E533", step))
+    if buffer.strides or buffer.axes_in_memory != tuple(range(len(buffer.axes))):
+        raise refusal("E533", step, f"'{name}' is not dense in memory with its axes in order")
+    return buffer
 
 
 def _joined(row: Expr, cell: Expr, length: Expr) -> Expr:

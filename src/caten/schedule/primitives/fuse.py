@@ -35,7 +35,7 @@ def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> tuple[
     one, two = find(program, outer, step), find(program, inner, step)
     _check(one, two, step)
     context = context_at(program, one)
-    extents = [_extent(loop, context) for loop in (one, two)]
+    extents = [_extent(one, context), _extent(two, context.inside(one))]       # where the outer has no iterations, any number of inner ones will do
     count = context.linear(extents[0]).times(context.linear(extents[1]))
     fits = context.fits(count)
     if not fits and not _fits_inside(two.body, context.inside(one).inside(two), count):

@@ -1,0 +1,60 @@
+"""Loads and stores of some lanes of a vector by builtins of C compilers: a condition of the preprocessor, and the body that holds under it."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..core.dtypes import DTYPES
+
+# The lanes of one register as gcc's builtins call them, by the bytes of an element: the type, its letters, the letter of the mask made from it.
+WORDS = {1: ("char", "qi", "b"), 2: ("short", "hi", "w"), 4: ("int", "si", "d"), 8: ("long long", "di", "q")}
+REGISTERS = (512, 256, 128)
+
+
+def forms(loads: bool, dtype: str, vector: str, element: str, mask: str, lanes: int) -> Iterator[tuple[str, str]]:
+    """The bodies that there are builtins for, of a function of a pointer `p`, a mask `m` and, for a store, the vector `v`."""
+    yield _of_clang(loads, dtype, vector, element, lanes)
+    size = DTYPES[dtype].bytes
+    for bits in [bits for bits in REGISTERS if lanes * size * 8 % bits == 0][:1]:
+        where = f"defined(__AVX512{'BW' if size < 4 else 'DQ'}__)" + ("" if bits == 512 else " && defined(__AVX512VL__)")
+        yield f"{where} && !defined(__clang__)", _of_gcc(loads, size, vector, mask, lanes, bits, avx512=True)
+    if size >= 4 and lanes * size % 16 == 0:
+        yield "defined(__AVX2__) && !defined(__clang__)", _of_gcc(loads, size, vector, mask, lanes, 128 if lanes * size % 32 else 256, avx512=False)
+
+
+def _of_clang(loads: bool, dtype: str, vector: str, element: str, lanes: int) -> tuple[str, str]:
+    kind, bits = "load" if loads else "store", DTYPES[dtype].bits
+    body = (f"typedef _Bool flags __attribute__((ext_vector_type({lanes})));\n"
+            f"typedef {element} lanes __attribute__((ext_vector_type({lanes})));\n")
+    if not loads and bits < 64 and dtype != "f32":
+        # clang 22 stores twice the bytes where it sees both that a vector was narrowed and that a mask has one lane.
+        place = "v" if lanes * bits in (128, 256, 512) else "m"
+        body += f'#ifdef __AVX512F__\n__asm__("" : "+{place}"(v));\n#endif\n'
+    body += f"return ({vector})__builtin_masked_load(__builtin_convertvector(m, flags), p, (lanes){{0}});" if loads else \
+            "__builtin_masked_store(__builtin_convertvector(m, flags), (lanes)v, p);"
+    return f"__has_builtin(__builtin_masked_{kind})", body
+
+
+def _of_gcc(loads: bool, size: int, vector: str, mask: str, lanes: int, bits: int, avx512: bool) -> str:
+    """Register by register, for vectors may be longer; every element type goes as integers of its size."""
+    own, count = WORDS[size][0], lanes * size * 8 // bits
+    part = f"typedef {own} part __attribute__((vector_size({bits // 8}), may_alias));\n"
+    if count == 1:
+        use = _instruction(loads, size, bits, avx512, "p", "(part)m", "(part)v")
+        return part + (f"return ({vector}){use};" if loads else f"{use};")
+    lines = [f"union {{ {mask} whole; part parts[{count}]; }} on = {{m}};",
+             f"union {{ {vector} whole; part parts[{count}]; }} x{'' if loads else ' = {v}'};"]
+    for n in range(count):
+        use = _instruction(loads, size, bits, avx512, f"(p + {n * bits // 8 // size})", f"on.parts[{n}]", f"x.parts[{n}]")
+        lines.append(f"x.parts[{n}] = {use};" if loads else f"{use};")
+    return part + "\n".join([*lines, *(["return x.whole;"] if loads else [])])
+
+
+def _instruction(loads: bool, size: int, bits: int, avx512: bool, place: str, mask: str, value: str) -> str:
+    own, letters, letter = WORDS[size]
+    if not avx512:
+        kind = letter + ("" if bits == 128 else str(bits))
+        return (f"__builtin_ia32_maskload{kind}((const part *){place}, {mask})" if loads
+                else f"__builtin_ia32_maskstore{kind}((part *){place}, {mask}, {value})")
+    flags = f"__builtin_ia32_cvt{letter}2mask{bits}({mask})"
+    return (f"__builtin_ia32_loaddqu{letters}{bits}_mask((const {own} *){place}, (part){{0}}, {flags})" if loads
+            else f"__builtin_ia32_storedqu{letters}{bits}_mask(({own} *){place}, {value}, {flags})")

@@ -1,0 +1,114 @@
+"""Short rows, windows and gathers: what the recipes make of loops along which vectors do not pay."""
+from __future__ import annotations
+
+import pytest
+from schedule_nets import assert_same, program
+
+from caten.core.program import Schedule
+from caten.core.text import show
+from caten.errors import CatenError
+from caten.loop.statements import Fold, If, Local, LoopProgram, Vref
+from caten.schedule import recipes, script
+from caten.schedule.nests import loops_in
+
+AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
+SIZES = ((0, 5), (1, 1), (3, 4), (17, 5), (40, 33))
+
+
+def scheduled(body: str, params: str) -> tuple[LoopProgram, LoopProgram]:
+    before = program(body, params, AVX2)
+    return before, recipes.schedule(before, verify=True)
+
+
+def steps(node: LoopProgram) -> list[str]:
+    fact = node.first(Schedule)
+    assert fact is not None
+    return [show(step) if not isinstance(step, tuple) else " ".join(map(str, step)) for step in fact.steps]
+
+
+def vectors(node: LoopProgram) -> list[Vref]:
+    return [n for kernel in node.kernels for n in kernel.unique() if isinstance(n, Vref)]
+
+
+@pytest.mark.parametrize("columns", ["N", "3", "(* 3 N)"])
+def test_a_map_of_dense_arrays_is_one_loop(columns: str) -> None:
+    before, after = scheduled(f"(for i 0 M 1 serial (for j 0 {columns} 1 serial (setf (aref B i j) (* 2.0 (aref A i j)))))",
+                              f"(size M) (size N) (buffer A f32 (M {columns}) (0 1) in) (buffer B f32 (M {columns}) (0 1) inout)")
+    assert [s for s in steps(after) if s.split()[0] in ("fuse", "flatten")] == ["fuse i j", "flatten A 0", "flatten B 0"]
+    assert all(v.count == 8 and len(v.index) == 1 for v in vectors(after))
+    assert vectors(after)
+    assert_same(before, after, SIZES)
+
+
+@pytest.mark.parametrize(("a", "b"), [
+    ("(M N) (0 1) in", "(M N) (1 0) inout"), ("(M (+ N 1)) (0 1) in", "(M N) (0 1) inout"), ("(M N) (0 1) in (q 1)", "(M N) (0 1) inout"),
+    ("(N) (0) in", "(M N) (0 1) inout")])
+def test_rows_that_do_not_follow_each_other_stay(a: str, b: str) -> None:
+    at = "j" if a.startswith("(N)") else "i j"
+    before = program(f"(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref B i j) (* 2.0 (aref A {at})))))",
+                     f"(size M) (size N) {'(scalar q i64)' if 'q' in a else ''} (buffer A f32 {a}) (buffer B f32 {b})", AVX2)
+    assert not [s for s in steps(recipes.schedule(before)) if s.startswith(("fuse", "flatten"))]
+
+
+def test_outer_axes_become_one_beside_a_row_that_is_repeated() -> None:
+    before, after = scheduled("(for i 0 M 1 serial (for j 0 M 1 serial (for k 0 N 1 serial (setf (aref B i j k) (+ (aref b k) (aref A i j k))))))",
+                              "(size M) (size N) (buffer A f32 (M M N) (0 1 2) in) (buffer b f32 (N) (0) in) (buffer B f32 (M M N) (0 1 2) inout)")
+    assert [s for s in steps(after) if s.startswith("flatten")] == ["flatten A 0", "flatten B 0"]
+    assert any(isinstance(n, If) for kernel in after.kernels for n in kernel.body)           # no row, and the number of iterations is not bounded
+    assert_same(before, after, SIZES)
+
+
+def test_an_array_that_another_nest_uses_otherwise_stays() -> None:
+    one = "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref B i j) (* 2.0 (aref A i j)))))"
+    params = "(size M) (size N) (buffer A f32 (M N) (0 1) in) (buffer B f32 (M N) (0 1) inout) (buffer w f32 (M) (0) inout)"
+    before, after = scheduled(one + "(for p 0 M 1 serial (for q 0 N 1 serial (incf (aref w p) (aref B p q))))", params)
+    assert not [s for s in steps(after) if s.startswith(("fuse", "flatten"))]
+    assert_same(before, after, SIZES)
+    before, after = scheduled(one + "(for p 0 M 1 serial (for q 0 N 1 serial (incf (aref B p q) 1.0)))", params)
+    assert [s for s in steps(after) if s.startswith("fuse")] == ["fuse i j", "fuse p q"]
+    assert_same(before, after, SIZES)
+
+
+def test_a_caller_array_in_another_order_is_not_flattened() -> None:
+    before = program("(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref B i j) 1.0)))", "(size M) (size N) (buffer B f32 (M N) (1 0) inout)", AVX2)
+    with pytest.raises(CatenError, match="'B' is not dense in memory with its axes in order"):
+        script.apply(before, [("flatten", "B")])
+
+
+def test_the_terms_of_a_window_are_written_out_and_its_results_are_lanes() -> None:
+    before, after = scheduled("""(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref B i j) 0.0)))
+      (for p 0 M 1 serial (for q 0 N 1 serial (for a 0 3 1 serial (for b 0 3 1 serial (incf (aref B p q) (aref A (+ p a) (+ q b)))))))""",
+                              "(size M) (size N) (buffer A f32 ((+ M 2) (+ N 2)) (0 1) in) (buffer B f32 (M N) (0 1) out)")
+    assert not {"a", "b", "i"} & {loop.name for loop in loops_in(after)}                      # the first term sets what was zero before
+    assert {v.count for v in vectors(after)} == {8}
+    assert [n.space for kernel in after.kernels for n in kernel.walk() if isinstance(n, Local)] == ["register"] * 2
+    assert_same(before, after, SIZES)
+
+
+def test_sums_of_short_rows_stay_as_written_and_of_what_computes_much_are_lanes() -> None:
+    params = "(size M) (buffer A f32 (M 3) (0 1) in) (buffer w f32 (M) (0) inout)"
+    text = "(for i 0 M 1 serial (for j 0 3 1 serial (incf (aref w i) {})))"
+    before, after = scheduled(text.format("(aref A i j)"), params)
+    assert not vectors(after)
+    assert_same(before, after, ((0,), (1,), (17,)))
+    before, after = scheduled(text.format("(exp (aref A i j))"), params)
+    assert {v.count for v in vectors(after)} == {8}
+    assert not any(isinstance(n, Fold) for kernel in after.kernels for n in kernel.unique())
+    assert_same(before, after, ((0,), (1,), (17,)))
+
+
+def test_what_is_gathered_is_read_one_by_one_unless_much_is_computed() -> None:
+    params = "(size M) (buffer A f32 (M 7) (0 1) in) (buffer w f32 (M) (0) inout)"
+    before, after = scheduled("(for i 0 M 1 serial (setf (aref w i) (+ (aref A i 2) (aref A i 5))))", params)
+    assert not vectors(after)
+    before, after = scheduled("(for i 0 M 1 serial (setf (aref w i) (sin (aref A i 2))))", params)
+    assert {v.count for v in vectors(after)} == {8}
+    assert_same(before, after, ((0,), (1,), (17,)))
+
+
+def test_a_recurrence_in_every_element_runs_in_lanes() -> None:
+    before, after = scheduled("""(for i 0 M 1 serial (local z f32 () register) (setf (aref z) 0.0)
+      (for t 0 N 1 serial (if (< (aref z) 4.0) ((setf (aref z) (+ (* (aref z) (aref z)) (aref u i)))))) (setf (aref w i) (aref z)))""",
+                              "(size M) (size N) (buffer u f32 (M) (0) in) (buffer w f32 (M) (0) inout)")
+    assert {v.count for v in vectors(after)} == {8}
+    assert_same(before, after, SIZES)
