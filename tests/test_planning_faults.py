@@ -185,12 +185,3 @@ def test_the_count_does_not_depend_on_what_was_compiled_before(options: Options,
     programs = [advanced(options)[0] for _ in range(2)]
     assert programs[0] is programs[1]
     assert counts[0].spent == counts[1].spent > 1000
-
-
-def test_a_nest_that_is_too_large_is_named(options: Options) -> None:
-    body = " ".join(f"(setf (aref y i {n}) (aref x i))" for n in range(65))
-    text = SPEC.replace('"y{float}[N]"', '"y{float}[N 65]"').replace("(setf (aref y i) (* 2 (aref x i)))", body)
-    heard: list[Diagnostic] = []
-    (program,) = pipeline.load_programs(SpecText("two.toml", text), options)
-    pipeline.advance(program, "loop", options, heard.append)
-    assert [d.code for d in heard] == ["E943"]

@@ -25,7 +25,7 @@ from caten.render import bodies, helpers
 from caten.schedule.primitives import split
 
 PARTS, NIGHTLY = 10, 500                         # a part is a test: so many specs each in a nightly run
-FEW_PARTS, SLICE = 2, len(TURNS)                 # and in every run
+FEW_PARTS, SLICE = 2, len(TURNS) + 14            # and in every run: so many that every form occurs
 BATCH = 25                                       # specs to a library
 
 FORMS = tuple(f"form {f.__name__}" for f in FAMILIES)

@@ -152,6 +152,7 @@ def test_large_specs_are_scheduled_as_vectors_in_time_that_grows_with_them(famil
     few = min(scheduled(family(small))[1] for _ in range(3))
     program, many = min((scheduled(family(large)) for _ in range(2)), key=lambda found: found[1])
     stores = [s for s in program.unique() if isinstance(s, Setf | Incf) and isinstance(s.ref, Aref) and s.ref.index]
-    assert any(isinstance(n, Vref) for n in program.unique())
-    assert family is summed or not stores, stores[:3]            # a sum goes to one element
+    wide = [s for s in program.unique() if isinstance(s, Setf | Incf) and isinstance(s.ref, Vref)]
+    assert wide
+    assert family is summed or (len(stores) <= len(wide) if family in (rows, nests) else not stores), stores[:3]   # a sum goes to one element; short rows
     assert many < 2 * (large / small) * few, f"{large} take {many:.2f} s, {small} took {few:.2f}"

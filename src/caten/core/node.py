@@ -78,11 +78,12 @@ class Node(metaclass=NodeMeta):
     head: ClassVar[str] = ""
     _fields: ClassVar[tuple[str, ...]] = ()
     _hidden: ClassVar[frozenset[str]] = frozenset()   # fields that the text does not show; see core.text
+    _named: ClassVar[str] = ""                        # a list that the text shows last, with its name before it, and only where there is one
     _defaults: ClassVar[dict[str, Any]] = {}
     _types: ClassVar[dict[str, str]] = {}
     __match_args__: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, head: str = "", hidden: tuple[str, ...] = (), **kwargs: Any) -> None:
+    def __init_subclass__(cls, head: str = "", hidden: tuple[str, ...] = (), named: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         own = {n: t for n, t in cls.__dict__.get("__annotations__", {}).items() if not t.startswith("ClassVar")}
         cls._types = cls._types | own
@@ -92,7 +93,7 @@ class Node(metaclass=NodeMeta):
             if n in cls.__dict__:
                 delattr(cls, n)
         cls.__match_args__ = cls._fields  # type: ignore[misc]   # `case Setf(ref, value)`
-        cls._hidden = cls._hidden | frozenset(hidden)
+        cls._hidden, cls._named = cls._hidden | frozenset(hidden), named or cls._named
         KINDS[cls.__name__] = (*KINDS.get(cls.__name__, ()), cls)
         if head:
             cls.head = head

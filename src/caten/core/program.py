@@ -36,11 +36,11 @@ class Scalar(Param, head="scalar"):
         return self.name, self.type
 
 
-class Buffer(Param, head="buffer"):
+class Buffer(Param, head="buffer", named="seen"):
     """`(buffer A f32 (M K) (0 1) in)`: an array of `shape`, its axes from slowest to fastest in `order`, `in`, `out` or `inout`.
 
     Dense in that order unless `strides` gives the distance in elements along every axis (the fastest has 1). Of a dense one kernels may see the same
-    elements as an array of other axes, which are in the order of memory: `(buffer A f32 (M K) (0 1) in () ((* M K)))` has one axis for them.
+    elements as an array of other axes, which are in the order of memory: `(buffer A f32 (M K) (0 1) in (seen (* M K)))` has one axis for them.
     """
 
     name: str

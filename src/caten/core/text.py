@@ -108,10 +108,10 @@ def form_of(value: Any, kind: str = "") -> Any:
 
 def default_form(node: Node) -> tuple[Any, ...]:
     """`(head field …)` from the declared fields."""
-    names = [f for f in node._fields if f not in node._hidden]
+    names = [f for f in node._fields if f not in node._hidden and f != node._named]
     while names and names[-1] in node._defaults and getattr(node, names[-1]) == node._defaults[names[-1]]:
         names.pop()
-    visible = [f for f in node._fields if f not in node._hidden]
+    visible = [f for f in node._fields if f not in node._hidden and f != node._named]
     out: list[Any] = [node.head]
     for name in names:
         value = getattr(node, name)
@@ -119,6 +119,8 @@ def default_form(node: Node) -> tuple[Any, ...]:
             out.extend(form_of(v, "Text" if "Text" in node._types[name] else "") for v in value)
         else:
             out.append(form_of(value, node._types[name]))
+    if node._named and getattr(node, node._named):
+        out.append((node._named, *[form_of(v) for v in getattr(node, node._named)]))
     return tuple(out)
 
 
@@ -217,9 +219,11 @@ def parse_atom(atom: str, where: Callable[[int], Place]) -> Any:
 
 def default_parse(cls: type[Node], form: Form, where: Callable[[int], Place]) -> Node:
     """The inverse of `default_form`."""
-    names = [f for f in cls._fields if f not in cls._hidden]
+    names = [f for f in cls._fields if f not in cls._hidden and f != cls._named]
     values: dict[str, Any] = {}
     items = list(form[1:])
+    if cls._named and items and isinstance(items[-1], tuple) and items[-1][:1] == (cls._named,):
+        values[cls._named] = tuple([_parse_value(f, cls._types[cls._named], where) for f in items.pop()[1:]])
     for i, name in enumerate(names):
         kind = cls._types[name]
         last = i == len(names) - 1

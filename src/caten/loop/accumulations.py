@@ -22,6 +22,7 @@ from ..core.rewrite import free_names
 from .affine import canonical
 from .context import Context
 from .effects import reads, writes
+from .forwarding import forwarded
 from .simplify import NEGATED, statement_field
 from .statements import ONE, Aref, For, If, Incf, Let, Setf, Stmt
 
@@ -61,7 +62,7 @@ class _Pass:
     def block(self, stmts: Sequence[Stmt], context: Context) -> tuple[Stmt, ...]:
         """A list of statements."""
         done: list[Stmt] = []
-        for stmt in stmts:
+        for stmt in forwarded(stmts):
             for new in self.statement(stmt, context):
                 if isinstance(new, For) and (longer := self.from_the_first(done, new, context)) is not None:
                     done, new = longer

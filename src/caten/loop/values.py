@@ -180,11 +180,18 @@ class Valuation(ABC):
         known = self._ceilings()
         if not known or m in known or high <= GREATEST_BYTES:
             return known.get(m, high)
-        whole = [self._at_most(a) for a in m]
-        if None in whole:
+        asked: set[Monomial] = self.memo.setdefault("ceilings asked", set())
+        if m in asked:                                         # what it hangs on may hang on it: a product that bounds itself is not bounded by that
             return high
-        factors = tuple(sorted([a for a in whole if a is not None], key=text_of))
-        return min([high, *[most for product, most in known.items() if self._is_part(factors, product)]])
+        asked.add(m)
+        try:
+            whole = [self._at_most(a) for a in m]
+            if None in whole:
+                return high
+            factors = tuple(sorted([a for a in whole if a is not None], key=text_of))
+            return min([high, *[most for product, most in known.items() if self._is_part(factors, product)]])
+        finally:
+            asked.remove(m)
 
     def _is_part(self, factors: Monomial, product: Monomial) -> bool:
         """Is a product of what is not negative made of these factors, and of others that are not zero?"""

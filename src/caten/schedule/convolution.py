@@ -91,7 +91,7 @@ def convolution(draft: Draft, c: Contraction, machine: Machine, threads: bool, s
     _windows_as_vectors(draft, c, right.over(inside[-1]), window, inside, tile.lanes)
     cells = [inside, *[tuple([nest.loops[axis] for axis in inside]) for nest in sums.usual_nests("begin", "lay")]]
     along = [_fused(draft, loops) for loops in cells]
-    for name in sorted((right.tile, *sums.arrays)) if len(inside) > 1 else ():
+    for name in (right.tile, *sums.arrays) if len(inside) > 1 else ():
         draft.take("flatten", name)
     for name in along:
         _vectors(draft, name, tile.lanes)

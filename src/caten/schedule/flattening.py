@@ -110,7 +110,7 @@ def _pair(program: LoopProgram, chain: Chain, outer: For, inner: For) -> Pair | 
             return None
     if not axes or any(ref.buffer in axes and not mentions(ref.index, names) for ref in places):
         return None
-    return Pair(outer, inner, tuple(sorted(axes.items()))) if _are_used_alone(inner, names, axes) else None
+    return Pair(outer, inner, tuple(axes.items())) if _are_used_alone(inner, names, axes) else None
 
 
 def _are_repeated(program: LoopProgram, outer: For, inner: For) -> bool:

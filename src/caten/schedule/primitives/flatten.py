@@ -26,7 +26,7 @@ def flatten(program: LoopProgram, array: str, axis: int | None = None) -> tuple[
             (incf (aref T y x) a)))
     An array of the caller, dense and with its axes in the order of memory, may be seen like that by all kernels, too; for callers it stays as it is.
         (fuse i j) (flatten A)
-        (buffer A f32 (M N) (0 1) inout)                (buffer A f32 (M N) (0 1) inout () ((* M N)))
+        (buffer A f32 (M N) (0 1) inout)                (buffer A f32 (M N) (0 1) inout (seen (* M N)))
         (for i 0 M 1 serial                       ->    (for ij 0 (* M N) 1 serial
           (for j 0 N 1 serial                             (incf (aref A ij) a))
             (incf (aref A i j) a)))
