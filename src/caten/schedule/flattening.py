@@ -17,7 +17,7 @@ from ..frozen import frozen
 from ..loop.affine import canonical, linear
 from ..loop.effects import reads
 from ..loop.statements import Aref, For, If, LoopProgram, Stmt, Vref
-from .classify import Chain, chain_of, contraction
+from .classify import Chain, chain_of, contiguous_loop, contraction, stores_in
 from .draft import Draft
 from .nests import mentions
 
@@ -95,6 +95,8 @@ def _pair(program: LoopProgram, chain: Chain, outer: For, inner: For) -> Pair | 
     """The loops and what they step through; None where they cannot become one."""
     if linear(outer.hi).times(linear(inner.hi)).degree > MOST_SIZES or _are_repeated(program, outer, inner):
         return None
+    if not _holds_the_rows(program, chain, outer, inner):
+        return None
     if contraction(program, chain) is not None or any(loop.mark != "serial" or loop.lo != Const(0, "i64") for loop in (outer, inner)):
         return None
     names, axes = (outer.name, inner.name), dict[str, int]()
@@ -111,6 +113,13 @@ def _pair(program: LoopProgram, chain: Chain, outer: For, inner: For) -> Pair | 
     if not axes or any(ref.buffer in axes and not mentions(ref.index, names) for ref in places):
         return None
     return Pair(outer, inner, tuple(axes.items())) if _are_used_alone(inner, names, axes) else None
+
+
+def _holds_the_rows(program: LoopProgram, chain: Chain, outer: For, inner: For) -> bool:
+    """Is one of two loops that along which neighbours are stored, or is that one short? Rows that are long already gain nothing by a loop less."""
+    rows = {contiguous_loop(program, store.ref, chain.names) for store in stores_in(chain.body) if isinstance(store.ref, Aref)} - {None}
+    loops = {loop.name: loop for loop in chain.loops}
+    return all(name in (outer.name, inner.name) or isinstance(loops[name].hi, Const) for name in rows if name is not None)
 
 
 def _are_repeated(program: LoopProgram, outer: For, inner: For) -> bool:
