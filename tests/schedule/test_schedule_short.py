@@ -58,6 +58,15 @@ def test_outer_axes_become_one_beside_a_short_row(row: str, merged: list[str]) -
     assert_same(before, after, SIZES)
 
 
+def test_a_product_of_sizes_that_bounds_itself_is_not_asked_about_without_end() -> None:
+    """M · N is bounded by M · M · N, and M is above 0 where a loop up to ⌊M · N / 16⌋ runs, if that is not more than M · N."""
+    before = program("(for i 0 M 1 serial (for j 0 M 1 serial (for k 0 N 1 serial (setf (aref B i j k) (aref A i j k)))))",
+                     "(size M) (size N) (buffer A f32 (M M N) (0 1 2) in) (buffer B f32 (M M N) (0 1 2) inout)", AVX2)
+    steps = [("fuse", "j", "k"), ("flatten", "A", "1"), ("flatten", "B", "1"), ("split", "jk", "16"), ("parallel", "i"), ("split", "jkt", "16", "pad"),
+             ("vectorize", "jkti"), ("vectorize", "jki")]
+    assert_same(before, script.apply(before, steps, verify=True), SIZES)
+
+
 def test_an_array_that_another_nest_uses_otherwise_stays() -> None:
     one = "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref B i j) (* 2.0 (aref A i j)))))"
     params = "(size M) (size N) (buffer A f32 (M N) (0 1) in) (buffer B f32 (M N) (0 1) inout) (buffer w f32 (M) (0) inout)"
