@@ -48,7 +48,8 @@ def test_indices_are_shown_to_be_inside(loops: str, form: str) -> None:
 
 @pytest.mark.parametrize(("loops", "form"), [
     ("i 0 N", "(- (- N i) 2)"), ("i 0 N", "(- i 1)"), ("o 0 (floordiv (+ N 7) 8);i 0 8", "(- (- (- N (* 8 o)) i) 1)"), ("i 0 N", "(- M i)"),
-    ("i 0 (max N M)", "(- (- N i) 1)"), ("i 0 N", "(- (floordiv i 2) 1)"), ("o 0 (floordiv (+ N 8) 8)", "(- (min 8 (- N (* 8 o))) 1)")])
+    ("i 0 (max N M)", "(- (- N i) 1)"), ("i 0 (min N (* N M))", "(- (* N M) (* 2 i))"), ("i 0 (* N M)", "(- N (min i (* N M)))"),
+    ("i 0 N", "(- (min i (* N M)) 1)"), ("i 0 N", "(- (min (* N M) (* N N)) i)"), ("i 0 N", "(- (floordiv i 2) 1)"), ("o 0 (floordiv (+ N 8) 8)", "(- (min 8 (- N (* 8 o))) 1)")])
 def test_what_does_not_hold_is_not_shown(loops: str, form: str) -> None:
     assert not shown(loops, form)
 

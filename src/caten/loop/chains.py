@@ -31,8 +31,6 @@ class Bounds(Protocol):
 
 def is_nonnegative(known: Bounds, form: Linear) -> bool:
     """Do bounds, one after the other, show that the form is not negative? False where they do not."""
-    if form.degree > 1:
-        return False
     inner = {name: n for n, name in enumerate(known.ranges)}
     return _Chain(known, inner).leads(form)
 
@@ -47,7 +45,7 @@ class _Chain:
         if self.known.interval(form)[0] >= 0:
             return True
         self.left -= 1
-        if self.left < 0 or not form.terms:
+        if self.left < 0 or form.degree != 1:                 # products are for systems of all that is known
             return False
         atom = max([m[0] for m in form.terms], key=self._turn)
         match atom:
@@ -92,8 +90,8 @@ class _Chain:
 
 def _without(form: Linear, atom: Expr, bound: Linear) -> Linear | None:
     """A form without the atom that has a multiple of this one as an upper bound, by way of `bound` ≥ 0; None where that bounds the other side."""
-    own, by = form.terms[(atom,)], bound.terms[(atom,)]
-    if (own > 0) != (by > 0) or bound.degree > 1:
+    own, by = form.terms[(atom,)], bound.terms.get((atom,), 0)
+    if not by or (own > 0) != (by > 0) or bound.degree > 1:
         return None
     if own % by:
         times = abs(by)
