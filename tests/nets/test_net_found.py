@@ -131,6 +131,9 @@ PROVEN = {
         ["A{int64}[M M 5]", "S{int64}[]", "I{int32}[N]"], "C{int64}[M]",
         "(dotimes (i M) (setf (aref C i) (cond ((and (= S S) (>= (cast int32 7) (cast int32 3))) 0) ((<= (aref A i 3 4) (aref A (- M 1) i 0)) (logior S i)) "
         "(t (cast int64 (aref I (mod i N)))))))"),
+    "two loops as one around another, whose names are parts of it": (
+        ["X{double}[33 16 C]", "Y{double}[33 16 C]"], "Y",
+        "(dotimes (j 16) (dotimes (k C) (set s (cast double 0)) (loop (i 1 -1 -1) (setf (aref Y i j k) s))))"),
     "lanes that are left out, of the one row that an iteration of several at once writes": (
         ["A{int8}[5 H W]"], "A",
         "(dotimes (t 3) (dotimes (i 5) (dotimes (j H) (dotimes (k W) (if (and (>= i 2) (< i (- 5 2)) (<= 2 j) (< j H) (< 1 k) (> W k)) "

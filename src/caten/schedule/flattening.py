@@ -18,7 +18,7 @@ from ..loop.affine import canonical, linear
 from ..loop.effects import reads
 from ..loop.statements import Aref, For, If, LoopProgram, Stmt, Vref
 from .classify import Chain, chain_of, contiguous_loop, contraction, stores_in
-from .draft import Draft
+from .draft import Draft, NotApplicable
 from .nests import mentions
 
 MOST_SIZES = 2                  # in the number of iterations of a loop: products of more are hard to reason about
@@ -45,6 +45,9 @@ def _merged(draft: Draft, pairs: list[Pair]) -> None:
         draft.fuse(pair.outer.name, pair.inner.name)
     for array, axis in dict.fromkeys([each for pair in pairs for each in pair.axes]):
         draft.take("flatten", array, axis)
+        places = [n.index[axis] for kernel in draft.program.kernels for n in kernel.unique() if isinstance(n, Aref) and n.buffer == array]
+        if not all(isinstance(place, Var) for place in places):
+            raise NotApplicable(f"the place in '{array}' is no one loop's")           # but a sum of names that stand for parts of it
 
 
 def _candidates(program: LoopProgram) -> Iterator[list[Pair]]:
