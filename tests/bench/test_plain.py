@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 
 from benchmarks import plain
+
 from caten import pipeline
 from caten.frontend.spec import SpecText
 from caten.options import Options
