@@ -4,8 +4,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -368,21 +368,13 @@ def test_the_least_recently_used_are_forgotten() -> None:
 
 def test_threads_share_what_is_loaded() -> None:
     A, B, C = matrices()
-    expected, results, faults = C + A @ B, [], []
+    expected = C + A @ B
 
-    def work(n: int) -> None:
-        try:
-            for turn in range(8):
-                spec = PRODUCT.replace("Product", f"P{n}_{turn}").replace("left", f"l{n}{turn}")
-                results.append(np.allclose(compile_(spec)(A, B, C.copy()), expected, rtol=1e-5))
-        except Exception as problem:       # what a thread raises is told by the test
-            faults.append(problem)
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (faults, results) == ([], [True] * 32)
+    def work(n: int) -> list[bool]:
+        specs = [PRODUCT.replace("Product", f"P{n}_{turn}").replace("left", f"l{n}{turn}") for turn in range(8)]
+        return [np.allclose(compile_(spec)(A, B, C.copy()), expected, rtol=1e-5) for spec in specs]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [[True] * 8] * 4
     assert len(LOADED) == 1
 
 
@@ -438,12 +430,15 @@ def test_commands_get_what_was_made_of_the_same_text(makes: list[str]) -> None:
 SMALL = ("gemm", "softmax", "histogram", "conv2d", "mlp", "quantize")
 
 
-@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.toml")), ids=lambda p: p.stem)
-def test_samples_compute_under_other_names(path: Path, nightly: bool, makes: list[str]) -> None:
-    if path.stem not in SMALL and not nightly:
-        pytest.skip("every sample: --nightly")
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "sample" in metafunc.fixturenames:
+        every = metafunc.config.getoption("--nightly")
+        metafunc.parametrize("sample", [p for p in sorted(SAMPLES.glob("*.toml")) if every or p.stem in SMALL], ids=lambda p: p.stem)
+
+
+def test_samples_compute_under_other_names(sample: Path, nightly: bool, makes: list[str]) -> None:
     options = Options(runtime="gcc", opt=1)
-    for op in [p for p in pipeline.load_programs(read(path), options) if isinstance(p, OpProgram)]:
+    for op in [p for p in pipeline.load_programs(read(sample), options) if isinstance(p, OpProgram)]:
         one, other = compile_(show(op)), compile_(show(renamed(op)))
         assert makes == [op.name]
         makes.clear()

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import caten
+from caten.core.numpy_types import numpy_dtype
 from caten.core.program import Buffer, Scalar, resolve
 from caten.core.scalars import OPERATORS
 from caten.core.text import read
@@ -145,6 +146,19 @@ def test_vectors_with_masked_tail_gather_and_transposed_store(compiled: Any) -> 
     assert run(x, y, z, 13) == 0
     assert (y == np.where(x < 0.5, np.float32(1), x)).all()
     assert (z == x).all()
+
+
+@pytest.mark.parametrize(("dtype", "lanes"), [("f32", 64), ("f64", 32), ("i16", 64), ("u8", 64), ("i64", 16), ("f32", 4)])
+@pytest.mark.parametrize("flags", [(), ("-march=native",)], ids=["AVX2", "native"])
+def test_masks_of_vectors_longer_than_a_register(dtype: str, lanes: int, flags: tuple[str, ...], compiled: Any) -> None:
+    mask = f"(< (ramp {lanes} 0 1) (splat {lanes} N))"
+    run = compiled(f"""(loop P (buffer X {dtype} (N) (0) in) (buffer Y {dtype} (N) (0) out) (size N)
+        (kernel main (setf (vref Y {lanes} (0) -1 {mask}) (vref X {lanes} (0) -1 {mask}))))""", None, *flags)
+    x = np.arange(1, lanes + 1).astype(numpy_dtype(dtype))
+    for n in range(lanes + 1):
+        y = np.full(lanes, 99, x.dtype)
+        assert run(x, y, n) == 0
+        assert y.tolist() == [*x[:n].tolist(), *[99] * (lanes - n)]
 
 
 def test_folds_shuffles_and_bool_vectors(compiled: Any) -> None:

@@ -13,7 +13,7 @@ WARNINGS: dict[str, tuple[str, ...]] = {
     "plans": ("E942", "E943"),
     "scalar": ("E944",),
 }
-ON_REQUEST = frozenset({"E944"})
+ON_REQUEST = frozenset(WARNINGS["scalar"])
 EVERYTHING = ("all", "extra")
 
 

@@ -264,6 +264,7 @@ class Context(Valuation):
 
     def _excluded(self, constraints: Alternative, widely: bool) -> bool:
         if not widely and any(not c.equal and chains.is_nonnegative(self, c.linear.scaled(-1).shifted(-1)) for c in constraints):
+            work.current().charge(work.QUESTION)
             return True
         return refuted(self._within_proof, constraints, widely)
 

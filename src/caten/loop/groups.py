@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from ..core.expr import Const, Expr, Var
 from .affine import of_atom
 from .context import Context
-from .dependence import OTHER, Phases, apart, before, clash, pairs
+from .dependence import apart, before, clash
 from .effects import reads
 from .integer_sets import Constraint
 from .statements import Barrier, Fail, For, If, Kernel, Let, Local, Stmt, is_const
+from .touches import OTHER, Phases, pairs
 
 MOST_AXES = 3
 MOST_THREADS = 1024             # of a group, on any device
