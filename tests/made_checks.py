@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from caten.loop.statements import LoopProgram
 from caten.schedule import made, script
+from caten.schedule.analysis.nests import locals_in, loops_in
 from caten.schedule.made import Made
 from caten.schedule.names import declared
-from caten.schedule.nests import locals_in, loops_in
 from caten.schedule.script import Step
 
 

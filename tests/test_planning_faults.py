@@ -21,7 +21,7 @@ from caten.loop.statements import LoopProgram, Vref
 from caten.loop.work import Work, counted
 from caten.options import Options
 from caten.schedule import recipes
-from caten.schedule.classify import Chain
+from caten.schedule.analysis.classify import Chain
 from caten.schedule.draft import Draft, NotApplicable
 from caten.tensor import raising
 

@@ -13,7 +13,7 @@ from caten.loop import chains
 from caten.loop.context import Context
 from caten.loop.interpret import run
 from caten.loop.statements import LoopProgram, Setf
-from caten.schedule.nests import loops_in
+from caten.schedule.analysis.nests import loops_in
 
 
 def asked(loops: str, form: str) -> tuple[Context, Expr, LoopProgram]:

@@ -7,7 +7,7 @@ from caten.core.program import resolve
 from caten.core.text import flat, form_of, read
 from caten.loop.forwarding import forwarded
 from caten.loop.statements import LoopProgram
-from caten.schedule.nests import loops_in
+from caten.schedule.analysis.nests import loops_in
 
 A, S, T = "(local a f32 () register)", "(setf (aref a) (aref X i))", "(local t f32 () register)"
 

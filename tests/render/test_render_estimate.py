@@ -11,7 +11,7 @@ from caten.core.text import read
 from caten.loop.statements import For
 from caten.render.cstyle import CStyle
 from caten.render.estimate import in_floats, work
-from caten.schedule.nests import loops_in
+from caten.schedule.analysis.nests import loops_in
 
 PARAMS = "(buffer A f32 (M N) (0 1) in) (buffer Y f32 (M N) (0 1) inout) (buffer w f32 (M) (0) inout) (size M) (size N)"
 

@@ -15,7 +15,7 @@ from caten.loop.interpret import run
 from caten.loop.statements import If, Incf, LoopProgram, Vref
 from caten.options import Options
 from caten.schedule import recipes, script
-from caten.schedule.nests import loops_in
+from caten.schedule.analysis.nests import loops_in
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINES = {

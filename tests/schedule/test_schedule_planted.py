@@ -16,9 +16,10 @@ from caten.errors import CatenError
 from caten.loop.affine import canonical
 from caten.loop.effects import reads, writes
 from caten.loop.statements import Aref, For, Local, LoopProgram
-from caten.schedule import beginnings, producers, script
+from caten.schedule import script
+from caten.schedule.analysis import beginnings, producers
+from caten.schedule.analysis.producers import Produced
 from caten.schedule.primitives import compute_at, fuse, merge, specialize, stage, widen
-from caten.schedule.producers import Produced
 
 
 def unasked(program: LoopProgram, array: str, refuse: Callable[..., CatenError]) -> Produced:

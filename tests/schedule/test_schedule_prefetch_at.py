@@ -9,7 +9,7 @@ from schedule_nets import program
 from caten.core.formula import evaluate
 from caten.loop.statements import Aref, For, LoopProgram, Prefetch, Setf, Stmt
 from caten.schedule import recipes, script
-from caten.schedule.nests import loops_in
+from caten.schedule.analysis.nests import loops_in
 
 Values = dict[str, int]
 LINE = 16                      # numbers

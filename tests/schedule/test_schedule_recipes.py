@@ -20,7 +20,7 @@ from caten.loop.interpret import run
 from caten.loop.statements import Fold, For, If, Incf, Local, LoopProgram, Prefetch, Vref
 from caten.options import Options
 from caten.schedule import recipes, script, streams
-from caten.schedule.nests import loops_in
+from caten.schedule.analysis.nests import loops_in
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'

@@ -9,7 +9,7 @@ from caten.core.text import show
 from caten.errors import CatenError
 from caten.loop.statements import Fold, Local, LoopProgram, Vref
 from caten.schedule import recipes, script
-from caten.schedule.nests import loops_in
+from caten.schedule.analysis.nests import loops_in
 
 AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
 SIZES = ((0, 5), (1, 1), (3, 4), (17, 5), (40, 33))

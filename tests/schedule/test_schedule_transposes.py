@@ -11,7 +11,7 @@ from caten.core.program import Schedule
 from caten.core.text import show
 from caten.loop.statements import LoopProgram, Setf, Transpose
 from caten.schedule import recipes, script
-from caten.schedule.nests import loops_in
+from caten.schedule.analysis.nests import loops_in
 
 AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
 AVX512 = '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))'

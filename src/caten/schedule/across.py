@@ -11,10 +11,10 @@ from ..core.elementary.table import FORMS
 from ..core.expr import Const, Op, Var
 from ..loop.affine import canonical
 from ..loop.statements import Aref, For, LoopProgram
-from .classify import Chain, Reduction, contiguous_loop
+from .analysis.classify import Chain, Reduction, contiguous_loop
+from .analysis.nests import loops_in, mentions
 from .draft import Copies, Draft, NotApplicable
 from .made import Staged
-from .nests import loops_in, mentions
 
 
 def is_short(loop: For, lanes: int) -> bool:

@@ -12,7 +12,7 @@ from ..core.program import At, Case, Check, Doc, Reference, Schedule, Signature,
 from ..frozen import frozen
 from ..loop.effects import reads, writes
 from ..loop.statements import If, Kernel, LoopProgram, Stmt
-from .nests import loops_in
+from .analysis.nests import loops_in
 from .script import is_applied, recorded
 
 UNASKED = At | Check | Case | Doc | Signature | Source | Reference      # which no step asks for

@@ -12,11 +12,11 @@ from ..core.dtypes import is_float
 from ..core.expr import Const, Op, Var
 from ..core.program import Machine
 from ..loop.affine import linear
-from .classify import Chain, Contraction, chain_of, contraction, fastest_axis, has_constant_extent
+from .analysis.classify import Chain, Contraction, chain_of, contraction, fastest_axis, has_constant_extent
+from .analysis.nests import mentions
 from .draft import Copies, Draft, NotApplicable
 from .gemm import MOST_STEPS, ROWS_AHEAD, products, summed
 from .made import Unguarded
-from .nests import mentions
 from .tiles import gemm_tile
 
 WIDTH = 8                       # places of a line in a tile

@@ -15,7 +15,7 @@ from ..core.program import Machine
 from ..loop.affine import canonical
 from ..loop.dependence import carried_dependence, find_loop
 from ..loop.statements import Aref, For
-from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, contraction, reduction, stores_in
+from .analysis.classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, contraction, reduction, stores_in
 from .draft import Draft
 from .transposes import Transposition, transposition
 

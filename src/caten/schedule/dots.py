@@ -11,7 +11,7 @@ from typing import Any
 from ..core.dtypes import is_float
 from ..core.expr import Const, Var
 from ..core.program import Machine
-from .classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, reduction, runs
+from .analysis.classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, reduction, runs
 from .draft import Draft, NotApplicable
 from .streams import masks_are_cheap, sums_along
 

@@ -16,12 +16,12 @@ from ..loop.level import rests_on_checks
 from ..loop.level import verify as verify_program
 from ..loop.statements import For, LoopProgram
 from . import script
+from .analysis.classify import Chain, stores_in
+from .analysis.nests import enclosing, loops_in
 from .apart import apart
 from .choices import DEFAULTS, HOLES, Choices
-from .classify import Chain, stores_in
 from .log import Copied, Entry, Planned, StaysScalar, Tried
 from .made import Fused, Made, Specialized, Split, Staged
-from .nests import enclosing, loops_in
 from .planning import Planning
 from .script import Step, StepRefused, recorded
 

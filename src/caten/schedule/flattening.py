@@ -17,9 +17,9 @@ from ..frozen import frozen
 from ..loop.affine import canonical, linear
 from ..loop.effects import reads
 from ..loop.statements import Aref, For, If, LoopProgram, Stmt, Vref
-from .classify import Chain, chain_of, contiguous_loop, contraction, stores_in
+from .analysis.classify import Chain, chain_of, contiguous_loop, contraction, stores_in
+from .analysis.nests import mentions
 from .draft import Draft, NotApplicable
-from .nests import mentions
 
 MOST_SIZES = 2                  # in the number of iterations of a loop: products of more are hard to reason about
 

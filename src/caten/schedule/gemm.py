@@ -13,10 +13,10 @@ from ..core.expr import Const
 from ..core.program import Machine
 from ..loop.affine import canonical
 from ..loop.statements import Aref, If, Vref
-from .classify import Contraction, contiguous_loop
+from .analysis.classify import Contraction, contiguous_loop
+from .analysis.nests import locals_in
 from .draft import Draft, NotApplicable
 from .made import Staged
-from .nests import locals_in
 from .tiles import gemm_tile
 
 PANELS = 32                     # of the right operand, packed at once

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..frozen import frozen
 from ..loop.statements import LoopProgram
-from .nests import locals_in, loops_in
+from .analysis.nests import locals_in, loops_in
 
 Names = Mapping[str, str]             # new loops by the loops of the program before that they stand for, in text order
 

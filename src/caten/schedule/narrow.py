@@ -8,7 +8,7 @@ from typing import Any
 from ..core.dtypes import DTYPES, is_float
 from ..core.expr import Const, Var
 from ..core.program import Machine
-from .classify import Chain, Contraction, chain_of, contiguous_loop, contraction
+from .analysis.classify import Chain, Contraction, chain_of, contiguous_loop, contraction
 from .draft import Draft, NotApplicable
 from .gemm import gemm
 

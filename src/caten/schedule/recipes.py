@@ -16,10 +16,10 @@ from ..loop.level import where_shown
 from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, If, LoopProgram, Setf, Stmt
 from .across import is_serial_inside, lanes_across, short_rows, short_sums
+from .analysis.classify import Chain, Contraction, along_memory, chain_of, contraction, reduction
 from .apart import apart
 from .asked import apply_asked
 from .choices import DEFAULTS, Choices
-from .classify import Chain, Contraction, along_memory, chain_of, contraction, reduction
 from .convolution import convolution, pictures, single_places, slides
 from .dots import dot_products, one_column
 from .draft import Copies, Draft, NotApplicable, reason_of

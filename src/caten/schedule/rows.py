@@ -11,9 +11,9 @@ from ..core.expr import Const, Op, Var
 from ..core.program import Machine
 from ..frozen import frozen
 from ..loop.statements import Aref, For, LoopProgram, Vref
-from .classify import Chain, chain_of, contiguous_loop, stores_in
+from .analysis.classify import Chain, chain_of, contiguous_loop, stores_in
+from .analysis.nests import mentions
 from .draft import Draft
-from .nests import mentions
 from .tiles import lanes_of
 
 

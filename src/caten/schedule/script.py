@@ -13,8 +13,8 @@ from ..frozen import frozen
 from ..loop.level import verify as verify_program
 from ..loop.statements import LoopProgram
 from . import threads
+from .analysis.nests import refusal
 from .made import Made
-from .nests import refusal
 from .primitives.bind import MARKS, bind
 from .primitives.compute_at import compute_at
 from .primitives.contract import contract

@@ -7,7 +7,7 @@ from functools import partial
 from ..core.dtypes import DTYPES, is_float
 from ..core.expr import Const, Var
 from ..core.program import Machine
-from .classify import Chain, Contraction, contiguous_loop, runs
+from .analysis.classify import Chain, Contraction, contiguous_loop, runs
 from .draft import Draft, NotApplicable
 from .gemm import summed
 from .narrow import FEW_PRODUCTS, batch_size

@@ -9,12 +9,12 @@ from ..core.node import substitute
 from ..loop.accesses import conjuncts
 from ..loop.affine import canonical
 from ..loop.statements import Aref, For, If, Let, Local, LoopProgram, Stmt, is_const
-from .cells import obstacle_to_one_to_one
-from .guards import guards_of, throughout, without_guards, wrapped
+from .analysis.cells import obstacle_to_one_to_one
+from .analysis.guards import guards_of, throughout, without_guards, wrapped
+from .analysis.nests import accesses, context_at, enclosing, largest, locals_in, loops_in, mentions, reads_memory, refusal, stride_in
+from .analysis.shapes import MAX_STACK_BYTES, bytes_of, is_inside, shapes
 from .made import Nest, Staged
 from .names import renamed
-from .nests import accesses, context_at, enclosing, largest, locals_in, loops_in, mentions, reads_memory, refusal, stride_in
-from .shapes import MAX_STACK_BYTES, bytes_of, is_inside, shapes
 
 Edge = Callable[[list[For]], tuple[Stmt, ...]]        # what is done over the last axes of a tile, one that goes beyond the edge or a whole one
 

@@ -11,10 +11,10 @@ from ..loop.affine import canonical
 from ..loop.effects import reads
 from ..loop.statements import Aref, Incf, LoopProgram
 from .across import computes_much, is_gathered, is_short, row_by_row, short_rows_as_written, short_sums_copied
-from .classify import Chain, Reduction, chain_of, contiguous_loop, reduction, stores_in
+from .analysis.classify import Chain, Reduction, chain_of, contiguous_loop, reduction, stores_in
+from .analysis.nests import mentions, stride_in
 from .draft import Draft, NotApplicable
 from .made import Split, Staged
-from .nests import mentions, stride_in
 
 AHEAD = 1024                    # bytes between what is stored and the place that is asked for
 MAPS_AT_ONCE = 1                # vectors that a map computes one after the other

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ..loop.groups import BOUND, has_barrier
 from ..loop.statements import LoopProgram
-from .nests import locals_in, loops_in, refusal
+from .analysis.nests import locals_in, loops_in, refusal
 
 KEEP_ORDER = ("stage", "unroll", "contract", "prefetch", "prefetch_at")       # and so may change what is between barriers
 OF_BUFFERS = ("inline", "compute_at")

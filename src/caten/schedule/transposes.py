@@ -16,7 +16,7 @@ from ..core.program import Machine
 from ..frozen import frozen
 from ..loop.affine import canonical
 from ..loop.statements import Aref, LoopProgram, Setf
-from .classify import Chain, contiguous_loop
+from .analysis.classify import Chain, contiguous_loop
 from .draft import Draft
 from .tidy import normal
 

@@ -8,7 +8,7 @@ from ..core.expr import Const, Expr
 from ..loop.affine import canonical
 from ..loop.statements import Aref, For
 from .across import held, is_gathered
-from .classify import Chain, Reduction, contiguous_loop
+from .analysis.classify import Chain, Reduction, contiguous_loop
 from .draft import Draft, NotApplicable
 from .streams import contracted, cut, masked
 

@@ -6,8 +6,8 @@ from ...core.program import Target
 from ...loop.dependence import carried_dependence
 from ...loop.groups import MOST_THREADS, block_of, is_bound, misplaced, race
 from ...loop.statements import Kernel, LoopProgram
+from ..analysis.nests import context_at, find, locals_in, loops_in, refusal, replaced
 from ..made import NOTHING, Nothing
-from ..nests import context_at, find, locals_in, loops_in, refusal, replaced
 
 MARKS = ("grid", "block")
 

@@ -8,12 +8,12 @@ from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.effects import reads
 from ...loop.statements import ZERO, Aref, For, If, Let, LoopProgram, Stmt, Vref, is_const
+from ..analysis.nests import context_at, enclosing, find, largest, loops_in, mentions, refusal, replaced
+from ..analysis.producers import Produced, produced, verified, with_list
+from ..analysis.regions import Span, box, uses_in
+from ..analysis.shapes import MAX_STACK_BYTES, bytes_of
 from ..made import NOTHING, Nothing
 from ..names import with_value
-from ..nests import context_at, enclosing, find, largest, loops_in, mentions, refusal, replaced
-from ..producers import Produced, produced, verified, with_list
-from ..regions import Span, box, uses_in
-from ..shapes import MAX_STACK_BYTES, bytes_of
 from ..tidy import tidied
 
 

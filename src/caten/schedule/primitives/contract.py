@@ -8,8 +8,8 @@ from ...core.expr import Op
 from ...core.node import Node
 from ...core.rewrite import Rules, holes, rewrite
 from ...loop.statements import Incf, LoopProgram, Ref, Setf
+from ..analysis.nests import find, refusal, replaced
 from ..made import NOTHING, Nothing
-from ..nests import find, refusal, replaced
 
 
 def _fused(**parts: Any) -> Node | None:

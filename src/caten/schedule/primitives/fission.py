@@ -6,9 +6,9 @@ from ...core.naming import Names
 from ...loop.dependence import obstacle_to_fission
 from ...loop.effects import reads, writes
 from ...loop.statements import For, Let, LoopProgram, Stmt
+from ..analysis.nests import find, loops_in, mentions, refusal, replaced
 from ..made import Fissioned
 from ..names import renamed, with_value
-from ..nests import find, loops_in, mentions, refusal, replaced
 
 
 def fission(program: LoopProgram, loop: str, after: str | int, name: str = "") -> tuple[LoopProgram, Fissioned]:

@@ -9,8 +9,8 @@ from ...core.node import Node, substitute
 from ...core.program import Buffer
 from ...loop.affine import canonical
 from ...loop.statements import Aref, Local, LoopProgram, Vref
+from ..analysis.nests import local_array, refusal
 from ..made import NOTHING, Nothing
-from ..nests import local_array, refusal
 
 Array = Local | Buffer
 

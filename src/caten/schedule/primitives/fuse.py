@@ -7,9 +7,9 @@ from ...loop.affine import Linear, canonical
 from ...loop.context import Context
 from ...loop.dependence import obstacle_to_parallel
 from ...loop.statements import ONE, ZERO, For, If, Let, Local, LoopProgram, Stmt, is_const
+from ..analysis.nests import context_at, find, mentions, reads_memory, refusal, replaced
 from ..made import Fused
 from ..names import with_value
-from ..nests import context_at, find, mentions, reads_memory, refusal, replaced
 from ..tidy import normal, tidied
 
 GREATEST_COUNT = 1 << 62              # of the iterations that are asked for

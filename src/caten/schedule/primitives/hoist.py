@@ -4,9 +4,9 @@ from __future__ import annotations
 from ...core.expr import Expr
 from ...loop.accesses import conjuncts
 from ...loop.statements import For, If, LoopProgram, Stmt
-from ..guards import wrapped
+from ..analysis.guards import wrapped
+from ..analysis.nests import find, mentions, reads_memory, refusal, replaced
 from ..made import NOTHING, Nothing
-from ..nests import find, mentions, reads_memory, refusal, replaced
 
 
 def hoist(program: LoopProgram, loop: str) -> tuple[LoopProgram, Nothing]:

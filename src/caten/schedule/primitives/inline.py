@@ -8,9 +8,9 @@ from ...core.node import Node, substitute
 from ...loop.context import Context
 from ...loop.effects import reads
 from ...loop.statements import Aref, For, If, Let, LoopProgram, Setf, Stmt, is_const
+from ..analysis.nests import context_at, refusal
+from ..analysis.producers import Produced, produced, verified, with_list
 from ..made import NOTHING, Nothing
-from ..nests import context_at, refusal
-from ..producers import Produced, produced, verified, with_list
 from ..tidy import tidied
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 from ...core.expr import Var
 from ...loop.dependence import obstacle_to_merge, obstacle_to_parallel
 from ...loop.statements import For, LoopProgram
+from ..analysis.nests import find, refusal, replaced, trail
 from ..made import NOTHING, Nothing
 from ..names import with_value
-from ..nests import find, refusal, replaced, trail
 
 
 def merge(program: LoopProgram, first: str, second: str) -> tuple[LoopProgram, Nothing]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 from ...core.expr import Op, Var
 from ...loop.affine import canonical
 from ...loop.statements import ZERO, LoopProgram, is_const
-from ..guards import below, guarded
+from ..analysis.guards import below, guarded
+from ..analysis.nests import context_at, find, reads_memory, refusal, replaced
 from ..made import NOTHING, Nothing
-from ..nests import context_at, find, reads_memory, refusal, replaced
 from ..tidy import normal, tidied
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from ...loop.dependence import obstacle_to_parallel
 from ...loop.statements import For, LoopProgram
+from ..analysis.nests import enclosing, find, loops_in, mentions, reads_memory, refusal, replaced
 from ..made import NOTHING, Nothing
-from ..nests import enclosing, find, loops_in, mentions, reads_memory, refusal, replaced
 
 
 def parallel(program: LoopProgram, loop: str) -> tuple[LoopProgram, Nothing]:

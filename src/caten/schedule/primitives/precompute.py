@@ -6,8 +6,8 @@ from ...core.expr import Cast, Const, Expr, Op, Var, number
 from ...core.node import Node
 from ...core.program import Scalar
 from ...loop.statements import Aref, Kernel, Local, LoopProgram, Setf, Stmt, Vref
+from ..analysis.nests import locals_in, refusal
 from ..made import NOTHING, Nothing
-from ..nests import locals_in, refusal
 
 
 def precompute(program: LoopProgram, tile: str) -> tuple[LoopProgram, Nothing]:

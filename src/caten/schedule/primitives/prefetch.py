@@ -5,8 +5,8 @@ from ...core.expr import Expr, Var
 from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.statements import WRITE, Aref, For, If, Let, LoopProgram, Prefetch, Stmt, Vref
+from ..analysis.nests import find, locals_in, mentions, reads_memory, refusal, replaced
 from ..made import NOTHING, Nothing
-from ..nests import find, locals_in, mentions, reads_memory, refusal, replaced
 from ..tidy import tidied
 
 MAX_DISTANCE = 1024           # so that an address, computed in 64 bits, cannot wrap around: no memory has 2^53 bytes

@@ -10,9 +10,9 @@ from ...core.node import Node, substitute
 from ...errors import CatenError
 from ...loop.affine import canonical
 from ...loop.statements import Aref, For, Let, LoopProgram, Prefetch, Setf, Transpose
-from ..classify import fastest_axis
+from ..analysis.classify import fastest_axis
+from ..analysis.nests import Refusing, accesses, enclosing, find, locals_in, loops_in, mentions, reads_memory, refusal, replaced, stride_in, writes
 from ..made import NOTHING, Nothing
-from ..nests import Refusing, accesses, enclosing, find, locals_in, loops_in, mentions, reads_memory, refusal, replaced, stride_in, writes
 from .prefetch import MAX_DISTANCE
 
 LINE = 64                     # bytes that memory sends at once

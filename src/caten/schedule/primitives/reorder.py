@@ -4,9 +4,9 @@ from __future__ import annotations
 from ...core.expr import Expr
 from ...loop.dependence import obstacle_to_permutation
 from ...loop.statements import For, If, LoopProgram, Stmt
-from ..guards import wrapped
+from ..analysis.guards import wrapped
+from ..analysis.nests import context_at, find, loops_in, reads_memory, refusal, replaced
 from ..made import NOTHING, Nothing
-from ..nests import context_at, find, loops_in, reads_memory, refusal, replaced
 
 
 def reorder(program: LoopProgram, *order: str) -> tuple[LoopProgram, Nothing]:

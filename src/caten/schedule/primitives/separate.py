@@ -8,9 +8,9 @@ from ...errors import did_you_mean, error
 from ...loop.context import ends_in_failure
 from ...loop.effects import reads, written
 from ...loop.statements import Aref, If, Kernel, Let, Local, LoopProgram, Stmt, Vref
+from ..analysis.nests import mentions, refusal
 from ..made import Separated
 from ..names import renamed
-from ..nests import mentions, refusal
 
 
 def separate(program: LoopProgram, kernel: str) -> tuple[LoopProgram, Separated]:

@@ -8,10 +8,10 @@ from ...core.node import substitute
 from ...core.text import flat
 from ...loop.accesses import equalities
 from ...loop.statements import If, LoopProgram
-from ..conditions import condition
+from ..analysis.conditions import condition
+from ..analysis.nests import context_at, find, refusal, replaced
 from ..made import Specialized, arrays_of, loops_of
 from ..names import copied
-from ..nests import context_at, find, refusal, replaced
 from ..tidy import tidied
 
 

@@ -7,10 +7,10 @@ from ...core.rewrite import free_names
 from ...loop.affine import canonical, constant, expression
 from ...loop.context import Context
 from ...loop.statements import ONE, ZERO, For, LoopProgram, Stmt, is_const
-from ..guards import below, guarded
+from ..analysis.guards import below, guarded
+from ..analysis.nests import accesses, context_at, find, refusal, replaced, writes
 from ..made import Split, arrays_of, loops_of
 from ..names import copied, with_value
-from ..nests import accesses, context_at, find, refusal, replaced, writes
 from ..tidy import normal, tidied
 
 TAILS = ("cut", "min", "pad")

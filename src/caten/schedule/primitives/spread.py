@@ -15,9 +15,9 @@ from ...loop.dependence import carried_dependence, is_reduction_over
 from ...loop.effects import reads, writes
 from ...loop.groups import MOST_THREADS, misplaced, race
 from ...loop.statements import ONE, ZERO, Aref, Barrier, Fail, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, is_const
+from ..analysis.nests import context_at, find, loops_in, mentions, reads_memory, refusal, replaced
 from ..made import Spread
 from ..names import with_value
-from ..nests import context_at, find, loops_in, mentions, reads_memory, refusal, replaced
 from ..tidy import tidied
 
 

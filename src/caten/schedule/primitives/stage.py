@@ -9,11 +9,11 @@ from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.groups import BOUND, has_barrier, met
 from ...loop.statements import SPACES, Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt, is_const
-from ..beginnings import beginning
-from ..guards import shortened, wrapped
+from ..analysis.beginnings import beginning
+from ..analysis.guards import shortened, wrapped
+from ..analysis.nests import context_at, enclosing, find, mentions, refusal, replaced, writes
+from ..analysis.shapes import MAX_STACK_BYTES, bytes_of
 from ..made import Staged
-from ..nests import context_at, enclosing, find, mentions, refusal, replaced, writes
-from ..shapes import MAX_STACK_BYTES, bytes_of
 from ..staging import Edge, Tile
 from ..tidy import tidied
 from .stage_shared import stage_shared

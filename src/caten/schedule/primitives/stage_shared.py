@@ -10,11 +10,11 @@ from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.groups import block_of, group_of, race
 from ...loop.statements import ONE, ZERO, Aref, Barrier, For, If, Let, Local, LoopProgram, Setf, Stmt, is_const
-from ..classify import contiguous_loop
-from ..guards import guards_of
+from ..analysis.classify import contiguous_loop
+from ..analysis.guards import guards_of
+from ..analysis.nests import accesses, context_at, enclosing, find, largest, loops_in, mentions, reads_memory, refusal, replaced, trail, writes
+from ..analysis.shapes import bytes_of, is_inside, shapes
 from ..made import Nest, Staged
-from ..nests import accesses, context_at, enclosing, find, largest, loops_in, mentions, reads_memory, refusal, replaced, trail, writes
-from ..shapes import bytes_of, is_inside, shapes
 from ..tidy import tidied
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from ...loop.effects import reads
 from ...loop.statements import STREAM, For, Local, LoopProgram, Setf, Stmt, Vref
+from ..analysis.nests import accesses, enclosing, find, refusal, replaced
 from ..made import NOTHING, Nothing
-from ..nests import accesses, enclosing, find, refusal, replaced
 
 
 def stream(program: LoopProgram, loop: str, buffer: str) -> tuple[LoopProgram, Nothing]:

@@ -8,9 +8,9 @@ from ...core.expr import Const, Expr, Var
 from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.statements import Aref, For, LoopProgram, Setf, Transpose, Vref, is_const
-from ..classify import fastest_axis
+from ..analysis.classify import fastest_axis
+from ..analysis.nests import find, mentions, reads_memory, refusal, replaced, stride_in
 from ..made import NOTHING, Nothing
-from ..nests import find, mentions, reads_memory, refusal, replaced, stride_in
 from ..tidy import tidied
 
 MAX_COUNT = 64

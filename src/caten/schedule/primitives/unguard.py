@@ -12,11 +12,11 @@ from ...loop.accesses import conjuncts
 from ...loop.context import Context
 from ...loop.effects import written
 from ...loop.statements import Aref, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, Vref
-from ..guards import wrapped
+from ..analysis.guards import wrapped
+from ..analysis.nests import context_at, find, loops_in, mentions, reads_memory, refusal, replaced, writes
+from ..analysis.shapes import is_inside, shapes
 from ..made import Unguarded, arrays_of, loops_of
 from ..names import copied
-from ..nests import context_at, find, loops_in, mentions, reads_memory, refusal, replaced, writes
-from ..shapes import is_inside, shapes
 from ..tidy import tidied
 
 Use = tuple[dict[str, For], tuple[Expr, ...], Stmt]          # loops around, by name; conditions around; what reads the tile

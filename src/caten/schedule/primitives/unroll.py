@@ -4,10 +4,10 @@ from __future__ import annotations
 from ...core.expr import Const, index
 from ...core.naming import Names
 from ...loop.statements import LoopProgram, Stmt
+from ..analysis.nests import find, refusal, replaced
 from ..made import Names as Loops
 from ..made import Unrolled, arrays_of, loops_of
 from ..names import copied, with_value
-from ..nests import find, refusal, replaced
 from ..tidy import tidied
 
 MAX_COPIES = 64                  # of one loop body in the text

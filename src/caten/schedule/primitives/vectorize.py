@@ -33,11 +33,11 @@ from ...loop.statements import (
     Vref,
     is_const,
 )
-from ..classify import fastest_axis
+from ..analysis.classify import fastest_axis
+from ..analysis.nests import context_at, enclosing, find, locals_in, mentions, reads_memory, refusal, replaced, stride_in
+from ..analysis.shapes import is_inside, shapes
+from ..analysis.strides import apart, is_zero_without
 from ..made import Vectorized
-from ..nests import context_at, enclosing, find, locals_in, mentions, reads_memory, refusal, replaced, stride_in
-from ..shapes import is_inside, shapes
-from ..strides import apart, is_zero_without
 from ..tidy import tidied
 
 MAX_LANES = 64

@@ -6,8 +6,8 @@ from functools import partial
 from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.statements import LoopProgram
+from ..analysis.nests import local_array, refusal
 from ..made import NOTHING, Nothing
-from ..nests import local_array, refusal
 
 SPACES = ("stack", "scratch", "shared")
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..core.dtypes import DTYPES
-from ..core.expr import Const, Expr
-from ..loop import accesses
-from ..loop.context import Context
-from ..loop.statements import LoopProgram, Ref
+from ...core.dtypes import DTYPES
+from ...core.expr import Const, Expr
+from ...loop import accesses
+from ...loop.context import Context
+from ...loop.statements import LoopProgram, Ref
 from .nests import locals_in
 
 MAX_STACK_BYTES = 16384               # of one tile

@@ -1,12 +1,12 @@
 """Conditions around stores: putting them at the leaves of a nest, which leaves it perfect, finding them again, and doing without them."""
 from __future__ import annotations
 
-from ..core.expr import Expr, Op, Var
-from ..core.node import substitute
-from ..loop.accesses import conjuncts
-from ..loop.affine import canonical
-from ..loop.context import Context, ends_in_failure
-from ..loop.statements import Aref, For, If, Incf, Let, Local, Ref, Setf, Stmt, Vref
+from ...core.expr import Expr, Op, Var
+from ...core.node import substitute
+from ...loop.accesses import conjuncts
+from ...loop.affine import canonical
+from ...loop.context import Context, ends_in_failure
+from ...loop.statements import Aref, For, If, Incf, Let, Local, Ref, Setf, Stmt, Vref
 from .nests import mentions, reads_memory, stride_in
 from .shapes import is_inside
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.expr import Const, Expr, Op, Var
-from ..core.node import substitute
-from ..core.program import Param
-from ..core.scalars import OPERATORS
-from ..core.text import flat, parse, read_forms
-from ..errors import CatenError
-from ..loop.statements import For, Let, LoopProgram
+from ...core.expr import Const, Expr, Op, Var
+from ...core.node import substitute
+from ...core.program import Param
+from ...core.scalars import OPERATORS
+from ...core.text import flat, parse, read_forms
+from ...errors import CatenError
+from ...loop.statements import For, Let, LoopProgram
 from .nests import trail
 
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.expr import Const, Expr, number
-from ..loop.context import Context
-from ..loop.dependence import carried_dependence
-from ..loop.statements import Aref, For, Setf, Stmt
+from ...core.expr import Const, Expr, number
+from ...loop.context import Context
+from ...loop.dependence import carried_dependence
+from ...loop.statements import Aref, For, Setf, Stmt
 from .nests import stride_in
 
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.expr import Const, Expr, Op, Var
-from ..core.program import Buffer
-from ..frozen import frozen
-from ..loop.accesses import conjuncts
-from ..loop.affine import canonical
-from ..loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt
+from ...core.expr import Const, Expr, Op, Var
+from ...core.program import Buffer
+from ...frozen import frozen
+from ...loop.accesses import conjuncts
+from ...loop.affine import canonical
+from ...loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt
 from .nests import mentions, stride_in
 
 

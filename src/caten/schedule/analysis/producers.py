@@ -4,11 +4,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import CatenError
-from ..frozen import frozen
-from ..loop.effects import reads, writes, written
-from ..loop.level import verify
-from ..loop.statements import Fail, For, If, Kernel, Local, LoopProgram, Stmt
+from ...errors import CatenError
+from ...frozen import frozen
+from ...loop.effects import reads, writes, written
+from ...loop.level import verify
+from ...loop.statements import Fail, For, If, Kernel, Local, LoopProgram, Stmt
 from .nests import Refusing, local_array, locals_in
 
 Stmts = tuple[Stmt, ...]

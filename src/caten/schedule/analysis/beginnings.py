@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ..core.expr import TRUE, Const, Expr, Op, Var, index
-from ..core.monoids import identity
-from ..core.program import Scalar
-from ..loop.affine import canonical
-from ..loop.context import Context
-from ..loop.statements import ZERO, Aref, For, If, LoopProgram, Setf, Stmt, Vref, is_const
+from ...core.expr import TRUE, Const, Expr, Op, Var, index
+from ...core.monoids import identity
+from ...core.program import Scalar
+from ...loop.affine import canonical
+from ...loop.context import Context
+from ...loop.statements import ZERO, Aref, For, If, LoopProgram, Setf, Stmt, Vref, is_const
 from .nests import context_at, largest, mentions, reads_memory, replaced, stride_in, trail
 
 

@@ -1,11 +1,11 @@
 """Every second, third or fourth element of a row as a vector: the row is read as a vector of more lanes, and some of them are kept."""
 from __future__ import annotations
 
-from ..core.expr import Const, Expr, Op, index
-from ..loop.accesses import conjuncts
-from ..loop.affine import canonical
-from ..loop.context import Context
-from ..loop.statements import ZERO, Aref, Ramp, Shuffle, Splat, Vref
+from ...core.expr import Const, Expr, Op, index
+from ...loop.accesses import conjuncts
+from ...loop.affine import canonical
+from ...loop.context import Context
+from ...loop.statements import ZERO, Aref, Ramp, Shuffle, Splat, Vref
 
 MOST_LANES = 64
 FARTHEST = 4                   # elements from lane to lane: beyond it, too much would be read for what is kept

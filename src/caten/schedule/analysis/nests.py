@@ -4,12 +4,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..core.expr import Const, Expr, Op, Var
-from ..core.node import Node
-from ..errors import CatenError, did_you_mean, error
-from ..loop.affine import linear
-from ..loop.context import Context
-from ..loop.statements import Aref, For, If, Incf, Kernel, Local, LoopProgram, Ref, Setf, Stmt, Transpose, Vref
+from ...core.expr import Const, Expr, Op, Var
+from ...core.node import Node
+from ...errors import CatenError, did_you_mean, error
+from ...loop.affine import linear
+from ...loop.context import Context
+from ...loop.statements import Aref, For, If, Incf, Kernel, Local, LoopProgram, Ref, Setf, Stmt, Transpose, Vref
 
 Refusing = Callable[..., CatenError]  # a reason, and perhaps a hint, as an error
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.expr import Const, Expr, Var
-from ..core.node import Node, substitute
-from ..loop.affine import canonical
-from ..loop.effects import reads
-from ..loop.statements import Aref, For, If, Stmt, is_const
+from ...core.expr import Const, Expr, Var
+from ...core.node import Node, substitute
+from ...loop.affine import canonical
+from ...loop.effects import reads
+from ...loop.statements import Aref, For, If, Stmt, is_const
 from .nests import stride_in
 
 Span = tuple[Expr, Expr]              # the least and the greatest index
