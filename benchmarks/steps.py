@@ -29,7 +29,7 @@ COPIES = "(split ji_r 16) (vectorize ji_ri) (unroll ji_ro)"
 
 @dataclass(frozen=True)
 class Step:
-    """A stop of the walk. `schedule` is empty for what the recipe chooses."""
+    """A stop of the walk. `schedule` is empty for what the compiler chooses."""
 
     title: str
     why: str
@@ -53,7 +53,7 @@ STEPS = (
          f"(schedule {TILE}\n {ROWS}\n {PANELS}\n {REGISTERS}\n {COPIES})"),
     Step("Multiply and add at once", "`contract` makes x·y + z one operation, with one rounding: half the instructions.",
          f"(schedule {TILE}\n {ROWS}\n {PANELS}\n {REGISTERS}\n {COPIES}\n (contract p))"),
-    Step("What the recipe does",
+    Step("What the compiler does",
          "Blocks of 256 products and 1024 columns, so that what is packed stays in the caches at every size; requests for what lies in steps of a "
          "row; threads; and nests of their own for one column and few columns, for small products and for few rows.", ""),
 )
@@ -69,7 +69,7 @@ def section() -> str:
     size, machine = results["size"], results["machine"]
     parts = [f"""## From the naive gemm to the fast one
 
-`samples/gemm.toml` is the triple loop of the textbook. These schedules lead from it to what the recipe chooses; each can be given with `-s FILE`.
+`samples/gemm.toml` is the triple loop of the textbook. These schedules lead from it to what the compiler chooses; each can be given with `-s FILE`.
 The times are those of {size} × {size} × {size} on one thread of an {machine["cpu"]} ({machine["date"]}); `python -m benchmarks.steps` measures them
 on yours.
 """]

@@ -24,6 +24,9 @@ from caten.loop import level as loop_level
 from caten.loop import statements
 from caten.options import Options
 from caten.schedule import script
+from caten.schedule.plans import versions
+from caten.schedule.plans.parameters import Parameter
+from caten.schedule.plans.plan import Family, Plan
 from caten.tensor import level as tensor_level
 from caten.tensor import values
 
@@ -118,6 +121,47 @@ def tensor_page() -> str:
 `caten ir samples/gemm.toml`
 
 {example("tensor", "gemm")}"""
+
+
+def family(found: Family) -> str:
+    """A kind of nest, with the plans that it may get."""
+    rows = "\n".join(f"| {p.__name__.replace('_', ' ')} | {cell(' '.join(inspect.cleandoc(p.__doc__ or '').split()))} |" for p in found.planners)
+    return f"### {found.name.capitalize()}\n\n{inspect.cleandoc(found.seen.__doc__ or '')}\n\n| plan | for which calls, and what it is |\n|---|---|\n{rows}\n"
+
+
+def parameter(p: Parameter) -> str:
+    default = "by the machine" if p.default is None else p.default
+    return f"| `{p.name}` | {p.what} | {default} | {', '.join(map(str, p.values))} |"
+
+
+def plans_page() -> str:
+    families = (*versions.PASSES, *versions.ACROSS, *versions.INNERMOST)
+    kinds = sorted({c for m in versions.MODULES for c in vars(m).values() if inspect.isclass(c) and issubclass(c, Plan) and c is not Plan}, key=lambda c: c.__name__)
+    fields = "\n".join(f"| `{c.head()}` | {cell(' '.join(inspect.cleandoc(c.__doc__ or '').split()))} |" for c in kinds)
+    return f"""{GENERATED}
+# Plans: what is chosen where nobody asks
+
+{module_text(versions)}
+
+`caten schedule FILE --explain` prints for each nest the plans that were tried, as S-expressions, for which calls there are copies, and why others do
+not fit; `--debug 3` does for every build. What a plan becomes are steps of the [schedule language](schedule.md), which can be changed by hand.
+
+## Kinds of nests
+
+{"".join(family(f) + chr(10) for f in families)}## Plans
+
+| plan | its fields |
+|---|---|
+{fields}
+
+## Parameters
+
+What `caten tune` tries instead of the default, one at a time from the best few so far.
+
+| parameter | what it is | default | values |
+|---|---|---|---|
+{chr(10).join(map(parameter, versions.PARAMETERS.values()))}
+"""
 
 
 def loop_page() -> str:
@@ -345,7 +389,7 @@ The command line has the last word.
 
 
 PAGES = {"language.md": language_page, "commands.md": commands_page, "op.md": op_page, "tensor.md": tensor_page, "loop.md": loop_page,
-         "schedule.md": schedule_page, "operators.md": operators_page, "diagnostics.md": codes_page}
+         "schedule.md": schedule_page, "plans.md": plans_page, "operators.md": operators_page, "diagnostics.md": codes_page}
 
 
 def tidy(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The driver of the stages: what it does when a recipe's program cannot be shown to be right."""
+"""The driver of the stages: what it does when a planned program cannot be shown to be right."""
 from __future__ import annotations
 
 from dataclasses import replace

@@ -20,9 +20,12 @@ from caten.frontend.spec import SpecText
 from caten.loop.statements import LoopProgram, Vref
 from caten.loop.work import Work, counted
 from caten.options import Options
-from caten.schedule import recipes
+from caten.schedule import autoscheduler
 from caten.schedule.analysis.classify import Chain
-from caten.schedule.draft import Draft, NotApplicable
+from caten.schedule.draft import Draft
+from caten.schedule.emit import emit
+from caten.schedule.plans.maps import Sweep
+from caten.schedule.plans.plan import NotApplicable
 from caten.tensor import raising
 
 SPEC = """[composite]
@@ -39,25 +42,29 @@ def broken(*_: object, **__: object) -> NoReturn:
     raise ZeroDivisionError("planted")
 
 
-def in_a_recipe(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(recipes, "maps", broken)
+def in_a_planner(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(autoscheduler, "INNERMOST", tuple([replace(f, planners=(broken,)) if f.name == "maps" else f for f in autoscheduler.INNERMOST]))
+
+
+def in_steps(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(emit.OF_LOOPS, Sweep, broken)
 
 
 def in_a_step_on_no_loop(patch: pytest.MonkeyPatch) -> None:
-    """A recipe names a loop that there is not: that is no refusal, after which another recipe has its turn in silence."""
-    patch.setattr(recipes, "maps", lambda draft, **_: draft.take("vectorize", "nowhere"))
+    """The steps of a plan name a loop that there is not: that is no refusal, after which another plan has its turn in silence."""
+    patch.setitem(emit.OF_LOOPS, Sweep, lambda draft, *_: draft.take("vectorize", "nowhere"))
 
 
 def in_a_malformed_step(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(recipes, "maps", lambda draft, chain, **_: draft.tries(("split", chain.names[0], "a few")))
+    patch.setitem(emit.OF_LOOPS, Sweep, lambda draft, chain, *_: draft.tries(("split", chain.names[0], "a few")))
 
 
-def in_the_choice_of_recipes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(recipes, "chain_of", broken)
+def in_the_choice_of_plans(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(autoscheduler, "chain_of", broken)
 
 
 def in_the_whole_pass(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(recipes, "drafted", broken)
+    patch.setattr(autoscheduler, "drafted", broken)
 
 
 def in_raising(patch: pytest.MonkeyPatch) -> None:
@@ -66,21 +73,21 @@ def in_raising(patch: pytest.MonkeyPatch) -> None:
 
 def in_simplifying(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(pipeline.simplify, "simplify_program", broken)
-    patch.setattr(recipes, "simplify_program", broken)
+    patch.setattr(autoscheduler, "simplify_program", broken)
 
 
 def in_what_is_made(patch: pytest.MonkeyPatch) -> None:
-    """A recipe moves every vector behind the end of its array: the verifier refuses it, however careful the recipe is."""
-    sound = recipes.recorded
+    """A plan moves every vector behind the end of its array: the verifier refuses it, however careful the planning is."""
+    sound = autoscheduler.recorded
 
     def moved(program: LoopProgram, steps: Any) -> LoopProgram:
         places = {n: n.replace(index=tuple(i + index(1 << 20) for i in n.index)) for n in program.unique() if isinstance(n, Vref)}
         return sound(pipeline.substitute(program, places), steps)
-    patch.setattr(recipes, "recorded", moved)
-    patch.setattr(recipes, "as_written", lambda program: sound(program, ()))
+    patch.setattr(autoscheduler, "recorded", moved)
+    patch.setattr(autoscheduler, "as_written", lambda program: sound(program, ()))
 
 
-FAULTS: list[Fault] = [in_a_recipe, in_a_step_on_no_loop, in_a_malformed_step, in_the_choice_of_recipes, in_the_whole_pass, in_raising, in_simplifying, in_what_is_made]
+FAULTS: list[Fault] = [in_a_planner, in_steps, in_a_step_on_no_loop, in_a_malformed_step, in_the_choice_of_plans, in_the_whole_pass, in_raising, in_simplifying, in_what_is_made]
 
 
 def advanced(options: Options) -> tuple[LoopProgram, list[Diagnostic]]:
@@ -131,7 +138,7 @@ def test_what_is_built_then_is_right(fault: Fault, tmp_path: Path, monkeypatch: 
 
 
 def test_other_nests_keep_their_plans(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    in_a_recipe(monkeypatch)
+    in_steps(monkeypatch)
     program, _ = advanced(options)
     assert "vref" in show(program)                          # the sum is vectors, though the map could not be planned
 
@@ -141,17 +148,17 @@ def test_what_is_refused_is_no_fault(options: Options) -> None:
     assert not heard
 
 
-def no_maps(draft: Draft, **_: object) -> NoReturn:
+def no_maps(*_: object) -> NoReturn:
     raise NotApplicable("not today")
 
 
-def refused(draft: Draft, chain: Chain, **_: object) -> None:
+def refused(draft: Draft, chain: Chain, *_: object) -> None:
     draft.take("split", chain.names[0], 0)
 
 
-@pytest.mark.parametrize("recipe", [no_maps, refused])
-def test_a_recipe_that_does_not_apply_is_no_fault(recipe: Callable[..., None], options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipes, "maps", recipe)
+@pytest.mark.parametrize("steps", [no_maps, refused])
+def test_a_plan_that_does_not_apply_is_no_fault(steps: Callable[..., None], options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(emit.OF_LOOPS, Sweep, steps)
     for each in (options, replace(options, strict=True)):
         program, heard = advanced(each)
         assert not heard
@@ -162,7 +169,7 @@ def test_beyond_the_budget_nests_stay_as_they_are_written(options: Options, monk
     whole, _ = advanced(options)
     (op,) = pipeline.load_programs(SpecText("two.toml", SPEC), options)
     with counted(Work()) as needed:
-        recipes.schedule(pipeline.unscheduled(op, options))
+        autoscheduler.schedule(pipeline.unscheduled(op, options))
     monkeypatch.setattr(pipeline, "BUDGET", needed.spent - 1)
     part, heard = advanced(options)
     assert [d.code for d in heard] == ["E943"]

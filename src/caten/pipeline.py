@@ -34,7 +34,7 @@ from .loop.work import BUDGET, Work, counted, current
 from .options import Options
 from .runtime import cache, discover, records, trust
 from .runtime.protocol import Host, Runtime
-from .schedule import recipes, script
+from .schedule import autoscheduler, script
 from .schedule.log import Entry, StaysScalar, explained
 from .schedule.planning import Planning
 from .tensor import level as tensor_level
@@ -74,8 +74,9 @@ PASSES: tuple[Pass, ...] = (
     Pass("simplify", lambda p: simplify.simplify_program(p) if p.opt > 0 else p, "loop",
          verified=lambda p: loop_level.where_shown(p, simplify.simplify_program(p)) if p.opt > 0 else p,
          careful=lambda p: p, plain=lambda p: p),                   # an index stays as it was where it was checked
-    Pass("schedule", recipes.schedule, "loop",                      # the recipe, or the schedule that was given
-         verified=partial(recipes.schedule, verify=True), careful=partial(recipes.schedule, careful=True), plain=recipes.as_written),
+    Pass("schedule", autoscheduler.schedule, "loop",                #  the planners', or the one that was given
+         verified=partial(autoscheduler.schedule, verify=True), careful=partial(autoscheduler.schedule, careful=True),
+         plain=autoscheduler.as_written),
 )
 VERIFIERS: dict[str, Callable[[Any], None]] = {"op": loop_level.verify, "tensor": tensor_level.verify, "loop": loop_level.verify}
 # The fields of Options that each level has used up when its text is printed.
@@ -268,7 +269,7 @@ def _advanced(program: Program, to: str, options: Options, warn: records.Warn, d
     since: list[tuple[Pass, Program]] = []                 # the steps since the program was verified, with what each began from
     for n, step in enumerate(todo):
         last = n + 1 == len(todo)
-        if step.run is recipes.schedule:
+        if step.run is autoscheduler.schedule:
             program = recalled(program, options, warn)
         since.append((step, program))
         with timed(f"{program.name}: {step.name}", options), _placed(options):
@@ -287,7 +288,7 @@ def _taken(step: Pass, program: Program, options: Options, warn: records.Warn, l
     planning = Planning(tolerant=not _raises_faults(options), log=log)
     run = step.verified if options.verify and step.verified else step.run
     try:
-        made: Program = run(program, **({"planning": planning} if step.run is recipes.schedule else {}))
+        made: Program = run(program, **({"planning": planning} if step.run is autoscheduler.schedule else {}))
     except CatenError:
         raise
     except Exception as fault:
@@ -304,7 +305,7 @@ def _taken(step: Pass, program: Program, options: Options, warn: records.Warn, l
     if SCALAR in options.asked:
         for remark in dict.fromkeys(_scalar(program, planning.log)):
             warn(remark)
-    if options.debug >= 3 and step.run is recipes.schedule:
+    if options.debug >= 3 and step.run is autoscheduler.schedule:
         print("".join([f"; {escape(line)}\n" for line in explained(planning.log)]), end="", file=sys.stderr)
     return made
 
@@ -376,7 +377,7 @@ def record_places(program: Program, options: Options) -> tuple[Path | None, Path
 def unscheduled(program: Program, options: Options) -> LoopProgram:
     """The loops of a program as the schedule finds them: what records of `caten tune` are about."""
     for step in PASSES:
-        if step.run is recipes.schedule:
+        if step.run is autoscheduler.schedule:
             break
         if list(LEVELS).index(level_of(program)) <= list(LEVELS).index(step.to):
             program = step.run(program)
@@ -412,7 +413,7 @@ def _made_with_care(since: list[tuple[Pass, Program]], options: Options, log: li
         try:
             for step, _ in since[first:]:
                 with timed(f"{program.name}: {step.name}, carefully", options):
-                    program = (step.careful or step.run)(program, **({"planning": Planning(log=log)} if step.run is recipes.schedule else {}))
+                    program = (step.careful or step.run)(program, **({"planning": Planning(log=log)} if step.run is autoscheduler.schedule else {}))
             VERIFIERS[level_of(program)](program)
         except CatenError:
             continue

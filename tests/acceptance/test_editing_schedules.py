@@ -10,7 +10,7 @@ GEMM = Path(__file__).resolve().parents[2] / "samples" / "gemm.toml"
 
 
 def edited(folder: Path, old: str = "", new: str = "") -> str:
-    """gemm with the schedule that the recipe chose as its own, and one step changed."""
+    """gemm with the schedule that the compiler chose as its own, and one step changed."""
     printed = caten("schedule", str(GEMM), "-march=x86_64_v3").out
     steps = printed[printed.index("\n  (schedule") + 1:].rstrip().removesuffix(")")
     assert old in steps

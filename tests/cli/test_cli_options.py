@@ -153,7 +153,7 @@ def test_a_nest_that_stays_scalar_is_told_with_its_place_and_the_reason(caten: A
 
 def test_debug_3_prints_what_was_tried(caten: Any, folder: Path) -> None:
     (folder / "scan.toml").write_text(SCAN)
-    assert "not taken: the recipe 'maps' of streams" in caten("schedule", "scan.toml", "--debug", "3").err
+    assert "not taken: plans of maps" in caten("schedule", "scan.toml", "--debug", "3").err
     assert "not taken" not in caten("schedule", "scan.toml", "--debug", "2").err
 
 

@@ -128,7 +128,7 @@ def test_a_bound_that_is_nan_is_caught(tmp_path: Path, monkeypatch: pytest.Monke
 # -- planted faults -------------------------------------------------------------------------------------------------------------------------
 
 def sums(extent: int = 33) -> RandomSpec:
-    """A spec on which recipes have vectors, a tail and a guard: sums of rows, where a condition holds."""
+    """A spec whose plan has vectors, a tail and a guard: sums of rows, where a condition holds."""
     inputs = (Tensor("A", "f32", ("M", "N"), (0, 1)), Tensor("B", "f32", ("N",), (0,)))
     body = (("dotimes", ("i", "M"), ("setf", ("aref", "C", "i"), "0"),
              ("dotimes", ("j", "N"), ("when", ("<", "j", ("-", "N", "2")), ("incf", ("aref", "C", "i"), ("-", ("aref", "A", "i", "j"), ("aref", "B", "j")))))),)

@@ -1,6 +1,6 @@
 """Random schedules: whatever steps a person takes, each is refused with a reason, or leaves a program that is shown to be right and computes the same.
 
-Steps of every primitive are drawn for samples and random specs, one after the other, or a recipe's schedule is changed here and there. Each accepted
+Steps of every primitive are drawn for samples and random specs, one after the other, or a planned schedule is changed here and there. Each accepted
 step is verified; what was made is printed, read, replayed, and run: as C in one library, with threads, a share of it under gcc's sanitizers, and by
 the interpreter where it is for a device.
 """
@@ -34,7 +34,7 @@ from caten.loop import comparison, interpret, level, oracle
 from caten.loop.affine import canonical
 from caten.loop.statements import LoopProgram
 from caten.options import Options
-from caten.schedule import asked, recipes, script
+from caten.schedule import asked, autoscheduler, script
 from caten.schedule.script import PRIMITIVES, Step
 from caten.testing import data, runner
 
@@ -110,10 +110,10 @@ def named(program: LoopProgram, seed: int) -> LoopProgram:
 # -- schedules ------------------------------------------------------------------------------------------------------------------------------
 
 def planned(rng: random.Random, base: LoopProgram) -> list[Step | None]:
-    """Steps of a changed recipe, and places for drawn ones (None)."""
+    """Steps of a changed schedule, and places for drawn ones (None)."""
     if base.opt < 2 or rng.random() < 0.6:
         return [None] * TRIES
-    fact = recipes.schedule(base).first(Schedule)
+    fact = autoscheduler.schedule(base).first(Schedule)
     return [*edited(rng, fact.steps if fact else ())[:40], *[None] * rng.randrange(1, 6)]
 
 

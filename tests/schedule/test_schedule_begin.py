@@ -1,4 +1,4 @@
-"""Sums whose first part sets what a nest set to nothing before: random tiles of them, and what the recipe makes of a convolution."""
+"""Sums whose first part sets what a nest set to nothing before: random tiles of them, and what the plan makes of a convolution."""
 from __future__ import annotations
 
 import random
@@ -9,7 +9,7 @@ from schedule_nets import assert_same, assert_sound, pick, program
 from caten.core.text import show
 from caten.errors import CatenError
 from caten.loop.statements import LoopProgram
-from caten.schedule import recipes, script
+from caten.schedule import autoscheduler, script
 from caten.schedule.analysis.nests import loops_in
 
 PRODUCT = ("(for a 0 M 1 serial (for b 0 K 1 serial (setf (aref C a b) 0.0)))"
@@ -54,7 +54,7 @@ def test_a_convolution_sets_its_result_once(K: str, stays: bool) -> None:
  (incf (aref Y o x_2) (* (aref X c (+ x_2 q)) (aref F o c q)))))))"""
     before = program(text, f"""(size M) (size C) (size W) (buffer X f32 ({K} (+ W 2)) (0 1) in) (buffer F f32 (M {K} 3) (0 1 2) in)
  (buffer Y f32 (M W) (0 1) out)""", '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))')
-    after = recipes.schedule(before)
+    after = autoscheduler.schedule(before)
     assert "Y begin register" in show(after)
     assert ("z" in [loop.name for loop in loops_in(after)]) == stays
     assert_sound(after)

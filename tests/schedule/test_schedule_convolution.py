@@ -1,4 +1,4 @@
-"""What the recipe for convolutions makes of windows of one and two directions, at their edges and with values that are not finite."""
+"""What the plan of convolutions makes of windows of one and two directions, at their edges and with values that are not finite."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from caten.frontend.spec import SpecText
 from caten.loop.interpret import run
 from caten.loop.statements import If, Incf, LoopProgram, Vref
 from caten.options import Options
-from caten.schedule import recipes, script
+from caten.schedule import autoscheduler, script
 from caten.schedule.analysis.nests import loops_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +45,7 @@ def line(machine: str) -> LoopProgram:
 
 
 def scheduled(before: LoopProgram) -> LoopProgram:
-    after = recipes.schedule(before)
+    after = autoscheduler.schedule(before)
     assert_sound(after)
     assert script.apply(before, script.parse_schedule(show(taken(after))).steps) is after
     return after
@@ -137,7 +137,7 @@ def test_a_window_that_is_written_as_one_place() -> None:
         spec = spec.replace(old, new)
     options = Options(config=(("MARCH", "x86_64_v4"),))
     before = pipeline.unscheduled(pipeline.load_programs(SpecText("one.toml", spec, "toml"), options)[0], options)
-    after = recipes.schedule(before)
+    after = autoscheduler.schedule(before)
     assert_sound(after)
     assert any(isinstance(n, Vref) for n in after.unique())
 

@@ -1,4 +1,4 @@
-"""Schedules for devices: why steps are refused, and that the recipes keep the meaning, whatever the order in which threads have their turns."""
+"""Schedules for devices: why steps are refused, and that plans keep the meaning, whatever the order in which threads have their turns."""
 from __future__ import annotations
 
 from pathlib import Path

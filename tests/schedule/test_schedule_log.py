@@ -1,4 +1,4 @@
-"""What was tried, as data: recipes and steps in order, why some were not taken, and the copies that are in the program."""
+"""What was tried, as data: plans and steps in order, why some were not taken, and the copies that are in the program."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -12,9 +12,10 @@ from caten.core.text import flat
 from caten.frontend.spec import read_file
 from caten.loop.work import OutOfBudget
 from caten.options import Options
-from caten.schedule import recipes
-from caten.schedule.draft import Draft, NotApplicable
+from caten.schedule import autoscheduler
+from caten.schedule.draft import Draft
 from caten.schedule.log import Copied, Planned, Tried, explained
+from caten.schedule.plans.plan import NotApplicable
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 NEST = "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref X i j) (aref A i j))))"
@@ -39,15 +40,15 @@ def test_what_was_tried_is_kept_in_order_with_the_reasons() -> None:
     assert draft.attempts(in_a_copy)
     assert not draft.attempts(of_no_tile)
     assert draft.log == [
-        Tried("the recipe 'in a copy' of test_schedule_log", 0), Copied("i", "is", "(< N 8)", 1), Tried("(parallel is)", 1),
-        Tried("the recipe 'of no tile' of test_schedule_log", 0, "split i: a tile has at least one iteration, not 0")]
+        Tried("the step 'in a copy'", 0), Copied("i", "is", "(< N 8)", 1), Tried("(parallel is)", 1),
+        Tried("the step 'of no tile'", 0, "split i: a tile has at least one iteration, not 0")]
     assert list(explained(draft.log))[1] == "    for calls with (< N 8) there is a copy of 'i': 'is'"
 
 
 def test_a_copy_that_was_given_up_is_none() -> None:
     draft = Draft(program(NEST))
     assert not draft.attempts(in_vain)
-    assert draft.log == [Tried("the recipe 'in vain' of test_schedule_log", 0, "the copy does not pay"), Tried("(parallel is)", 1)]
+    assert draft.log == [Tried("the step 'in vain'", 0, "the copy does not pay"), Tried("(parallel is)", 1)]
 
 
 def test_what_the_budget_ended_was_not_taken() -> None:
@@ -57,7 +58,7 @@ def test_what_the_budget_ended_was_not_taken() -> None:
     draft = Draft(program(NEST))
     with pytest.raises(OutOfBudget):
         draft.attempts(endless)
-    assert draft.log[0] == Tried("the recipe 'endless' of test_schedule_log", 0, "the work that a program may take is spent")
+    assert draft.log[0] == Tried("the step 'endless'", 0, "the work that a program may take is spent")
     assert not any(isinstance(entry, Copied) for entry in draft.log)
 
 
@@ -65,7 +66,7 @@ def test_what_the_budget_ended_was_not_taken() -> None:
 def test_the_copies_of_the_log_are_those_of_the_program(name: str) -> None:
     own = Options(config=(("MARCH", "x86_64_v3"),))
     (op,) = pipeline.load_programs(read_file(str(SAMPLES / f"{name}.toml")), own)
-    draft = recipes.drafted(pipeline.unscheduled(op, own))
+    draft = autoscheduler.drafted(pipeline.unscheduled(op, own))
     copies = [entry for entry in draft.log if isinstance(entry, Copied)]
     fact = draft.program.first(Schedule)
     assert fact is not None

@@ -8,7 +8,7 @@ from schedule_nets import program
 
 from caten.core.formula import evaluate
 from caten.loop.statements import Aref, For, LoopProgram, Prefetch, Setf, Stmt
-from caten.schedule import recipes, script
+from caten.schedule import autoscheduler, script
 from caten.schedule.analysis.nests import loops_in
 
 Values = dict[str, int]
@@ -54,6 +54,6 @@ def test_what_a_convolution_asks_for() -> None:
     text = CONVOLUTION.format(step=2).replace("o 0 16", "o 0 M").replace("y 0 8", "y 0 N").replace("x 0 16", "x 0 W")
     arrays = """(size M) (size N) (size W) (buffer X f32 (2 (+ (* 2 N) 1) (+ (* 2 W) 1)) (0 1 2) in) (buffer F f32 (M 2 3 3) (0 1 2 3) in)
  (buffer Y f32 (M N W) (0 1 2) inout)"""
-    node = recipes.schedule(program(text, arrays, '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))'))
+    node = autoscheduler.schedule(program(text, arrays, '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))'))
     within = [loop.name for loop in loops_in(node) if any(isinstance(s, Prefetch) and "(aref X " in str(s.ref) for s in loop.body)]
     assert within == ["q"]

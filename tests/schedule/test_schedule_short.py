@@ -1,4 +1,4 @@
-"""Short rows, windows and gathers: what the recipes make of loops along which vectors do not pay."""
+"""Short rows, windows and gathers: what planners make of loops along which vectors do not pay."""
 from __future__ import annotations
 
 import pytest
@@ -8,7 +8,7 @@ from caten.core.program import Schedule
 from caten.core.text import show
 from caten.errors import CatenError
 from caten.loop.statements import Fold, Local, LoopProgram, Vref
-from caten.schedule import recipes, script
+from caten.schedule import autoscheduler, script
 from caten.schedule.analysis.nests import loops_in
 
 AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
@@ -17,7 +17,7 @@ SIZES = ((0, 5), (1, 1), (3, 4), (17, 5), (40, 33))
 
 def scheduled(body: str, params: str) -> tuple[LoopProgram, LoopProgram]:
     before = program(body, params, AVX2)
-    return before, recipes.schedule(before, verify=True)
+    return before, autoscheduler.schedule(before, verify=True)
 
 
 def steps(node: LoopProgram) -> list[str]:
@@ -47,7 +47,7 @@ def test_rows_that_do_not_follow_each_other_stay(a: str, b: str) -> None:
     at = "j" if a.startswith("(N)") else "i j"
     before = program(f"(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref B i j) (* 2.0 (aref A {at})))))",
                      f"(size M) (size N) {'(scalar q i64)' if ' q ' in a else ''} (buffer A f32 {a}) (buffer B f32 {b})", AVX2)
-    assert not [s for s in steps(recipes.schedule(before)) if s.startswith(("fuse", "flatten"))]
+    assert not [s for s in steps(autoscheduler.schedule(before)) if s.startswith(("fuse", "flatten"))]
 
 
 @pytest.mark.parametrize(("row", "merged"), [("N", []), ("3", ["flatten B 0", "flatten A 0"])])

@@ -1,4 +1,4 @@
-"""What the recipes are for: a scheduled product is many times faster than its nest, and its C stays short."""
+"""What planning is for: a scheduled product is many times faster than its nest, and its C stays short."""
 from __future__ import annotations
 
 import time

@@ -8,8 +8,8 @@ from caten.core.program import Machine
 from caten.frontend.spec import SpecText
 from caten.loop.statements import LoopProgram
 from caten.options import Options
-from caten.schedule import recipes
-from caten.schedule.choices import DEFAULTS, Choices
+from caten.schedule import autoscheduler
+from caten.schedule.plans.parameters import DEFAULTS, Choices
 from caten.tune import cost
 from spec_texts import AXPY, GEMM
 
@@ -19,7 +19,7 @@ OPTIONS = Options(config=(("MARCH", "x86_64_v3"),), use_cache=False)
 
 def drafted(choices: Choices = DEFAULTS, text: str = GEMM) -> LoopProgram:
     program = pipeline.load_programs(SpecText("a.toml", text, "toml"), OPTIONS)[0]
-    return recipes.drafted(pipeline.unscheduled(program, OPTIONS), choices=choices).program
+    return autoscheduler.drafted(pipeline.unscheduled(program, OPTIONS), choices=choices).program
 
 
 @pytest.mark.parametrize(("hole", "value", "fits"), [("gemm.rows", 6, True), ("gemm.rows", 8, False), ("gemm.vectors", 3, False),

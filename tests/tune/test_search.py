@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from caten.bench.statistics import Estimate
-from caten.schedule.choices import DEFAULTS, Choices
+from caten.schedule.plans.parameters import DEFAULTS, Choices
 from caten.tune import search
 from caten.tune.search import Candidate, Ratios, Search
 

@@ -21,7 +21,7 @@ from caten.errors import CatenError, error
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
 from caten.options import Options
-from caten.schedule.choices import DEFAULTS
+from caten.schedule.plans.parameters import DEFAULTS
 from caten.tune import proof, shop
 from caten.tune.search import Candidate
 from caten.tune.shop import Effort, Shop

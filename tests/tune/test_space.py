@@ -1,4 +1,4 @@
-"""The search space of `caten tune`: a schedule can be made for every value of every hole, on machines of every vector length."""
+"""The search space of `caten tune`: a schedule can be made for every value of every parameter, on machines of every vector length."""
 from __future__ import annotations
 
 import random
@@ -11,9 +11,10 @@ from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
 from caten.loop.statements import LoopProgram
 from caten.options import Options
-from caten.schedule import recipes
-from caten.schedule.choices import DEFAULTS, HOLES, Choices
+from caten.schedule import autoscheduler
 from caten.schedule.draft import Draft
+from caten.schedule.plans.parameters import DEFAULTS, Choices
+from caten.schedule.plans.versions import PARAMETERS
 from caten.schedule.script import StepRefused
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.toml"))
@@ -28,9 +29,9 @@ def kernels(path: Path, machine: str) -> list[tuple[OpProgram, LoopProgram]]:
 
 
 def candidates(before: LoopProgram, seed: str, count: int | None) -> list[Choices]:
-    """Every change of one hole that the recipes ask for, or so many of them."""
-    asked = recipes.drafted(before).asked
-    changes = [DEFAULTS.with_(hole, value) for hole, default in sorted(asked.items()) for value in HOLES[hole] if value != default]
+    """Every change of one parameter that planners ask for, or so many of them."""
+    asked = autoscheduler.drafted(before).asked
+    changes = [DEFAULTS.with_(name, value) for name, default in sorted(asked.items()) for value in PARAMETERS[name].values if value != default]
     return changes if count is None else random.Random(seed).sample(changes, min(count, len(changes)))
 
 
@@ -41,7 +42,7 @@ def test_every_candidate_is_made(path: Path, nightly: bool) -> None:
         if nightly or path.stem not in LONG or machine == turn:
             for op, before in kernels(path, machine):
                 for choices in candidates(before, f"{path.stem} {op.name} {machine}", None if nightly else 1):
-                    recipes.drafted(before, choices=choices)                 # where a recipe took a wrong step, that is raised
+                    autoscheduler.drafted(before, choices=choices)                 # where a plan took a wrong step, that is raised
 
 
 @pytest.mark.parametrize("name", ["mandelbrot", "gemv_int4"])
@@ -50,10 +51,10 @@ def test_tiles_that_leave_a_rest_of_the_lanes(name: str) -> None:
     path = next(p for p in SAMPLES if p.stem == name)
     for _, before in kernels(path, "x86_64_v4"):
         for choices in candidates(before, name, None):
-            recipes.drafted(before, choices=choices)
+            autoscheduler.drafted(before, choices=choices)
 
 
-def test_a_recipe_that_goes_on_with_a_loop_that_is_no_more_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_that_goes_on_with_a_loop_that_is_no_more_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: the names of the loops that a split makes are taken for the one that it replaces."""
     def unlooked(self: Draft, name: str, count: int) -> tuple[str, str]:
         return self.split(name, count).outer, name

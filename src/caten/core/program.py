@@ -132,7 +132,7 @@ class Config(Node, head="config"):
 
 
 class Machine(Node, head="machine"):
-    """`(machine x86_64_v3 32 16 (32768 524288) true)`: what the recipes may know of the machine; resolved from -march, never from load.
+    """`(machine x86_64_v3 32 16 (32768 524288) true)`: what planners may know of the machine; resolved from -march, never from load.
 
     `arch`: the resolved architecture; `vector_bytes`: of one register; `registers`: how many vector registers; `cache_bytes`: per core, from the
     first level on; `has_fma`: is there a fused multiply-add? `groups`: of a device that runs threads in groups, how many threads run in lockstep, how

@@ -1,4 +1,4 @@
-"""What a CPU name stands for: the feature level behind `native`, and the machine that the recipes may assume."""
+"""What a CPU name stands for: the feature level behind `native`, and the machine that planners may assume."""
 from __future__ import annotations
 
 import hashlib
@@ -107,19 +107,19 @@ def asks(march: str) -> bool:
 
 
 def machine(arch: str) -> Machine:
-    """What the recipes may assume of a resolved architecture; the least of its kind where it is not in the table."""
+    """What planners may assume of a resolved architecture; the least of its kind where it is not in the table."""
     return MACHINES.get(arch) or MACHINES["x86_64"].replace(arch=arch)
 
 
 def machine_of(march: str) -> Machine:
-    """What the recipes may assume of the CPU that a -march word names: its architecture's row, and how well its cores fetch ahead, which differs by
+    """What planners may assume of the CPU that a -march word names: its architecture's row, and how well its cores fetch ahead, which differs by
     who makes them."""
     word = march.strip().lower()
     return machine(resolve(march)).replace(fetches_ahead=vendor() == "AuthenticAMD" if word == "native" else word.startswith("znver"))
 
 
 def fingerprint(march: str) -> str:
-    """What `-march=` means here: the word, and for `native` a hash of what the compiler and the recipes will find."""
+    """What `-march=` means here: the word, and for `native` a hash of what the compiler and planners will find."""
     if march != "native":
         return march
     return "native " + hashlib.sha256(" ".join([vendor(), *sorted(features())]).encode()).hexdigest()[:16]

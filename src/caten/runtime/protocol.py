@@ -187,7 +187,7 @@ class Runtime(ABC):
 
     @abstractmethod
     def machine(self) -> Machine:
-        """What the recipes may know of the target: from the options, never from load or thread count."""
+        """What planners may know of the target: from the options, never from load or thread count."""
 
     @abstractmethod
     def available(self) -> None:

@@ -47,9 +47,9 @@ SCHEMA: dict[str, Any] = {                # of a collection; a key names a file
 
 @frozen
 class Record:
-    """A schedule, and what was measured. `choices`: the holes that are not as at -O2; `sizes`: the sizes and scalars that were measured; `before` and
-    `after`: seconds of a call at each of them, as -O2 schedules and with this schedule; `gain`: the geometric mean of their ratios, above 1
-    where the schedule is faster."""
+    """A schedule, and what was measured. `choices`: the parameters that are not as at -O2; `sizes`: the sizes and scalars that were measured;
+    `before` and `after`: seconds of a call at each of them, as -O2 schedules and with this schedule; `gain`: the geometric mean of their ratios,
+    above 1 where the schedule is faster."""
 
     key: str
     op: str
@@ -74,7 +74,7 @@ class Record:
     @property
     def said(self) -> str:
         """The choices in words."""
-        return escape(", ".join([f"{hole} = {value}" for hole, value in self.choices.items()])) or "the defaults"
+        return escape(", ".join([f"{name} = {value}" for name, value in self.choices.items()])) or "the defaults"
 
 
 def key(program: LoopProgram, runtime: Runtime) -> str:

@@ -1,4 +1,4 @@
-"""Recipes for devices that run threads in groups: every statement a kernel, every kernel a nest of groups and threads.
+"""Plans for devices that run threads in groups: every statement a kernel, every kernel a nest of groups and threads.
 
 A map gives every element a thread, a sum along memory a group of threads to every row, a sum across it a thread to every column; passes over a row,
 one after the other, are one group's work; copies that turn rows into columns go through shared tiles, and so do both operands of a matrix product.
@@ -17,7 +17,7 @@ from ..loop.dependence import carried_dependence, find_loop
 from ..loop.statements import Aref, For
 from .analysis.classify import Chain, Contraction, along_memory, chain_of, contiguous_loop, contraction, reduction, stores_in
 from .draft import Draft
-from .transposes import Transposition, transposition
+from .plans.transposes import Transposition, transposition
 
 GEMM = (64, 64, 16)             # rows, columns and products of a tile in shared memory
 REGISTERS = (4, 16)             # rows of the tile that one thread has, and threads that share its columns
@@ -37,15 +37,15 @@ def on_threads(draft: Draft, machine: Machine) -> None:
 
 
 def _nest(draft: Draft, name: str, machine: Machine) -> None:
-    """The first recipe that fits."""
+    """The first plan that fits."""
     chain = chain_of(draft.loop(name))
     threads = machine.groups[1]
-    for recipe in _recipes(draft, chain, threads):
-        if draft.attempts(recipe):
+    for plan in _plans(draft, chain, threads):
+        if draft.attempts(plan):
             return
 
 
-def _recipes(draft: Draft, chain: Chain, threads: int) -> Iterator[partial[None]]:
+def _plans(draft: Draft, chain: Chain, threads: int) -> Iterator[partial[None]]:
     copy, product = transposition(draft.program, chain), contraction(draft.program, chain)
     if copy is not None:
         yield partial(_turned, t=copy)

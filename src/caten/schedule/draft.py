@@ -19,10 +19,11 @@ from . import script
 from .analysis.classify import Chain, stores_in
 from .analysis.nests import enclosing, loops_in
 from .apart import apart
-from .choices import DEFAULTS, HOLES, Choices
 from .log import Copied, Entry, Planned, StaysScalar, Tried
 from .made import Fused, Made, Specialized, Split, Staged
 from .planning import Planning
+from .plans.parameters import DEFAULTS, Choices, Parameter
+from .plans.plan import NotApplicable
 from .script import Step, StepRefused, recorded
 
 REFUSED = ("E51", "E52", "E53")        # codes of steps that a program does not allow; with others a step is malformed
@@ -30,22 +31,18 @@ Result = TypeVar("Result")
 Copies = dict[str, str]                # loops of a copy by the names of the originals
 
 
-class NotApplicable(Exception):
-    """A recipe does not fit what it was tried on, and why: the next simpler one has its turn."""
-
-
 class Draft:
     """Takes steps through `script.take`, so that they end up in the program's Schedule fact."""
 
     def __init__(self, program: LoopProgram, verify: bool = False, careful: bool = False, choices: Choices = DEFAULTS,
                  likely: Mapping[str, int] | None = None, planning: Planning | None = None) -> None:
-        """`verify`: the program is verified after every step. `careful`: after every recipe, and one after which it is not shown to be right counts
-        as refused. `choices`: the values of holes that are not to have their defaults. `likely`: sizes that many calls are known to have. `planning`:
-        what becomes of nests beyond the budget, and of a recipe's faults."""
+        """`verify`: the program is verified after every step. `careful`: after every plan, and one after which it is not shown to be right counts
+        as refused. `choices`: the values of parameters that are not to have their defaults. `likely`: sizes that many calls are known to have.
+        `planning`: what becomes of nests beyond the budget, and of faults in planning."""
         self.program, self.verify, self.careful = program, verify, careful
         self.choices, self.likely = choices, dict(likely or {})
         self.planning = planning or Planning()
-        self.asked: dict[str, int] = {}                  # the holes that recipes asked for, with their defaults
+        self.asked: dict[str, int] = {}                  # the parameters that planners asked for, with their defaults
         self.depth = 0                                   # of what is being tried
         self.begun: Collection[str] = ()                 # loops of nests that do nothing but set what products are added to later
 
@@ -60,11 +57,10 @@ class Draft:
         other.program = program
         return other
 
-    def choice(self, hole: str, default: int) -> int:
-        """The value of a hole, one of `choices.HOLES`."""
-        assert hole in HOLES, hole
-        self.asked.setdefault(hole, default)
-        return self.choices.of(hole, default)
+    def ask(self, parameter: Parameter, default: int) -> int:
+        """The value of a parameter."""
+        self.asked.setdefault(parameter.name, default)
+        return self.choices.of(parameter.name, default)
 
     # steps -----------------------------------------------------------------------------------------------------------------------------------
     def take(self, *words: object) -> Made:
@@ -142,21 +138,21 @@ class Draft:
         """Take all of `steps`, or none where one of them is refused."""
         return self._attempt(lambda draft: [draft.take(*step) for step in steps], " ".join([flat(tuple(map(script.plain, s))) for s in steps]))[0]
 
-    def tried(self, recipe: Callable[[Draft], Result]) -> Result | None:
-        """What a recipe gives; None where it does not apply, as with `attempts`."""
-        return self._attempt(recipe, named(recipe))[1]
+    def tried(self, steps: Callable[[Draft], Result], name: str = "") -> Result | None:
+        """What a function that takes steps gives; None where it does not apply, as with `attempts`."""
+        return self._attempt(steps, name or f"the step '{words(steps)}'")[1]
 
-    def attempts(self, recipe: Callable[[Draft], object]) -> bool:
-        """Run a recipe; where it does not apply, or one of its steps is refused, the program stays as it was. So it does where the recipe itself
-        fails, for which a step that is malformed or names no loop counts, unless that is raised (see `Planning`)."""
-        return self._attempt(recipe, named(recipe))[0]
+    def attempts(self, steps: Callable[[Draft], object], name: str = "") -> bool:
+        """Run a function that takes steps; where it does not apply, or one of its steps is refused, the program stays as it was. So it does where the
+        function itself fails, for which a step that is malformed or names no loop counts, unless that is raised (see `Planning`)."""
+        return self._attempt(steps, name or f"the step '{words(steps)}'")[0]
 
-    def _attempt(self, recipe: Callable[[Draft], Result], what: str) -> tuple[bool, Result | None]:
+    def _attempt(self, steps: Callable[[Draft], Result], what: str) -> tuple[bool, Result | None]:
         before, at = self.program, len(self.log)
         self.log.append(Tried(what, self.depth))
         self.depth += 1
         try:
-            result = recipe(self)
+            result = steps(self)
             if self.careful and self.program is not before:
                 verify_program(recorded(self.program, ()))
         except work.OutOfBudget:
@@ -178,7 +174,7 @@ class Draft:
         self.log.append(Planned(nest, "it is larger than what is planned"))
 
     def scalar(self, chain: Chain, since: int) -> None:
-        """No recipe made vectors of a nest: the last of those that were tried since the log had so many entries says why."""
+        """No plan made vectors of a nest: the last of those that were tried since the log had so many entries says why."""
         reasons = [e.why_not for e in self.log[since:] if isinstance(e, Tried) and e.depth == self.depth and e.why_not]
         why = reasons[-1] if reasons else "the machine has no vectors of its elements"
         self.log.append(StaysScalar(chain.names[-1], why, tuple([text_of(s.ref) for s in stores_in(chain.body)])))
@@ -188,14 +184,14 @@ class Draft:
         self.log[at:] = [entry, *[e for e in self.log[at + 1:] if not isinstance(e, Copied)]]
 
     def _is_refusal(self, problem: Exception) -> bool:
-        """Did a recipe not apply, or was a step refused, as may happen?"""
+        """Did a plan not apply, or was a step refused, as may happen?"""
         if isinstance(problem, StepRefused):
             return all(d.code.startswith(REFUSED) for d in problem.diagnostics)
         if self.careful and isinstance(problem, CatenError):             # of the verifier
             return all(d.code.startswith("E48") for d in problem.diagnostics)
         return isinstance(problem, NotApplicable)
 
-    # what recipes have in common ---------------------------------------------------------------------------------------------------------------
+    # what plans have in common -----------------------------------------------------------------------------------------------------------------
     def thread(self, *names: str) -> bool:
         """Make the first of these loops that may be parallel so. Asked early, while the body is small, the question is cheap."""
         return any(self.tries(("parallel", name)) for name in names)
@@ -232,10 +228,11 @@ class Draft:
         return tuple(names)
 
 
-def named(recipe: Callable[..., Any]) -> str:
-    """What a recipe is called in the log: the words of its function's name."""
-    function: Any = recipe.func if isinstance(recipe, partial) else recipe
-    return f"the recipe '{function.__name__.strip('_').replace('_', ' ')}' of {function.__module__.rpartition('.')[2]}"
+def words(function: Callable[..., Any]) -> str:
+    """What a function is called in the log, with the loops and arrays that it is for."""
+    named: Any = function.func if isinstance(function, partial) else function
+    given = [v for v in function.keywords.values() if isinstance(v, str)] if isinstance(function, partial) else []
+    return " ".join([str(named.__name__).strip("_").replace("_", " "), *given])
 
 
 def reason_of(problem: Exception) -> str:

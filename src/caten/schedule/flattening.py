@@ -19,7 +19,8 @@ from ..loop.effects import reads
 from ..loop.statements import Aref, For, If, LoopProgram, Stmt, Vref
 from .analysis.classify import Chain, chain_of, contiguous_loop, contraction, stores_in
 from .analysis.nests import mentions
-from .draft import Draft, NotApplicable
+from .draft import Draft
+from .plans.plan import NotApplicable
 
 MOST_SIZES = 2                  # in the number of iterations of a loop: products of more are hard to reason about
 

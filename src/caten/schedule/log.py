@@ -16,11 +16,20 @@ class Planned:
 
 @frozen
 class Tried:
-    """A recipe, or steps in the words of the schedule language, inside so many others. `why_not`: why it was not taken; empty where it was."""
+    """A plan, a part of one, or steps in the words of the schedule language, inside so many others. `why_not`: why it was not taken; empty where it
+    was."""
 
     what: str
     depth: int
     why_not: str = ""
+
+
+@frozen
+class Chosen:
+    """The plan that is tried now, as its S-expression."""
+
+    plan: str
+    depth: int
 
 
 @frozen
@@ -42,7 +51,7 @@ class StaysScalar:
     stored: tuple[str, ...]                        # the places that it stores to, as the program has them
 
 
-Entry = Planned | Tried | Copied | StaysScalar
+Entry = Planned | Tried | Chosen | Copied | StaysScalar
 
 
 def explained(log: Iterable[Entry]) -> Iterator[str]:
@@ -60,6 +69,8 @@ def explained(log: Iterable[Entry]) -> Iterator[str]:
                 yield f"{_indent(depth)}taken: {what}"
             case Tried(what, depth, why):
                 yield f"{_indent(depth)}not taken: {what}, because {why}"
+            case Chosen(plan, depth):
+                yield f"{_indent(depth)}{plan}"
             case StaysScalar(loop, why):
                 yield f"  the loop '{loop}' stays scalar, because {why}"
             case Copied(loop, copy, cond, depth):

@@ -1,4 +1,4 @@
-"""What planning a program met on the way: nests that the budget left out, faults that a recipe was left for, and what was tried."""
+"""What planning a program met on the way: nests that the budget left out, faults that a plan was given up for, and what was tried."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ from .log import Entry
 
 @dataclass
 class Planning:
-    """One program's planning. `tolerant`: where a recipe fails unexpectedly, the next simpler one has its turn; else its exception is raised."""
+    """One program's planning. `tolerant`: where a plan fails unexpectedly, the next simpler one has its turn; else its exception is raised."""
 
     tolerant: bool = False
-    faults: list[Exception] = field(default_factory=list)      # what recipes failed with
+    faults: list[Exception] = field(default_factory=list)      # what plans failed with
     left: list[str] = field(default_factory=list)              # the outermost loops of nests that stay as written: larger than what is planned
     log: list[Entry] = field(default_factory=list)             # what was tried, in order
 
     def failed(self, fault: Exception) -> None:
-        """A recipe failed unexpectedly: raised again, or noted."""
+        """A plan failed unexpectedly: raised again, or noted."""
         if not self.tolerant:
             raise fault
         self.faults.append(fault)

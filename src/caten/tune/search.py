@@ -1,4 +1,4 @@
-"""The search over choices: a beam from the defaults, one hole changed at a time, that never spends more than its budget.
+"""The search over choices: a beam from the defaults, one parameter changed at a time, that never spends more than its budget.
 
 A candidate is compiled only where its schedule is a new one and the model of its cost does not rule it out. A short measurement beside the present
 schedule, taking turns, sorts out most; a long one decides. What decides is the interval of the ratio, not the ratio: only what is faster beyond it is
@@ -16,14 +16,15 @@ from typing import Protocol
 from ..bench import statistics
 from ..bench.statistics import Estimate
 from ..frozen import frozen
-from ..schedule.choices import DEFAULTS, HOLES, Choices
+from ..schedule.plans.parameters import DEFAULTS, Choices
+from ..schedule.plans.versions import PARAMETERS
 
 WIDTH = 3                      # of the beam
 GROUP = 3                      # candidates that are measured beside each other
 MADE = 9                       # candidates that are made before the model says which come first; of the first ones, as many as are measured at once
 HOPEFUL = 1.005                # in a short measurement: then a long one pays
 HOPELESS = 0.97                # a change that alone made it slower than this is not tried together with others
-ENOUGH = 2                     # values of a hole that are the same code, until the others are taken to be
+ENOUGH = 2                     # values of a parameter that are the same code, until the others are taken to be
 LEAST = 1.01                   # a gain that is less is none
 FINALISTS = 3                  # that are measured once more, until one is confirmed
 RESTS = (0.0, 4.0, 8.0)        # seconds before each of these measurements, as far as the budget goes: what others do to memory lasts for seconds
@@ -46,7 +47,7 @@ class Workshop(Protocol):
     """What makes candidates and measures them."""
 
     def defaults(self) -> dict[str, int]:
-        """The holes that the recipes ask for in this kernel, with their defaults."""
+        """The parameters that planners ask for in this kernel, with their defaults."""
 
     def make(self, choices: Choices) -> Candidate | None:
         """The schedule of these choices; None where a step is refused or the machine table rules it out."""
@@ -91,7 +92,7 @@ class Search:
     _tried: set[Choices] = field(default_factory=set)
     _alone: dict[tuple[str, int], float] = field(default_factory=dict)
     _present: str = ""
-    _same: dict[str, list[bool]] = field(default_factory=dict)            # by hole: are other values the same code at these sizes?
+    _same: dict[str, list[bool]] = field(default_factory=dict)            # by parameter: are other values the same code at these sizes?
 
     def run(self, present: Candidate, first: Iterable[Candidate] = ()) -> Scored | None:
         """The best schedule that is confirmed to be faster than `present`, or None. `first`: candidates to begin with, such as an earlier record."""
@@ -127,7 +128,7 @@ class Search:
         return scored if ratios is not None and (scored := Scored(candidate, ratios)).is_faster else None
 
     def _sweep(self, beam: Sequence[Choices]) -> None:
-        """Every change of one hole of the choices in the beam: those that were good alone first, then those next to the defaults; among a
+        """Every change of one parameter of the choices in the beam: those that were good alone first, then those next to the defaults; among a
         handful, what the model likes."""
         changes = iter(self._changes(beam))
         while not self._over():
@@ -142,10 +143,10 @@ class Search:
     def _changes(self, beam: Sequence[Choices]) -> list[Choices]:
         changes: list[tuple[float, int, Choices]] = []
         for choices in beam:
-            for hole, default in self.shop.defaults().items():
-                values = [v for v in HOLES[hole] if v != choices.of(hole, default) and self._alone.get((hole, v), 1.0) > HOPELESS]
+            for name, default in self.shop.defaults().items():
+                values = [v for v in PARAMETERS[name].values if v != choices.of(name, default) and self._alone.get((name, v), 1.0) > HOPELESS]
                 values.sort(key=lambda v: abs(v - default))
-                changes += [(-self._alone.get((hole, v), 1.0), rank, choices.with_(hole, v)) for rank, v in enumerate(values)]
+                changes += [(-self._alone.get((name, v), 1.0), rank, choices.with_(name, v)) for rank, v in enumerate(values)]
         return [choices for _, _, choices in sorted(changes, key=lambda change: change[:2])]
 
     def _candidates(self, changes: Iterable[Choices]) -> Iterator[Candidate]:
@@ -153,7 +154,7 @@ class Search:
         for choices in changes:
             if self._over():
                 return
-            if choices in self._tried or any(self._is_idle(hole) for hole, _ in choices.values):
+            if choices in self._tried or any(self._is_idle(name) for name, _ in choices.values):
                 continue
             self._tried.add(choices)
             candidate = self.shop.make(choices)
@@ -162,9 +163,9 @@ class Search:
             if candidate is not None and self._is_new(candidate):
                 yield candidate
 
-    def _is_idle(self, hole: str) -> bool:
-        """Did several values of a hole change nothing, and none something?"""
-        same = self._same.get(hole, [])
+    def _is_idle(self, name: str) -> bool:
+        """Did several values of a parameter change nothing, and none something?"""
+        same = self._same.get(name, [])
         return len(same) >= ENOUGH and all(same)
 
     def _measure(self, group: Sequence[Candidate]) -> None:

@@ -1,4 +1,4 @@
-"""Making and measuring the candidates of one kernel: through the recipes, the verifier, the compiler, and child processes that may crash or hang
+"""Making and measuring the candidates of one kernel: through the planners, the verifier, the compiler, and child processes that may crash or hang
 alone."""
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from ..loop import level, simplify
 from ..loop.statements import LoopProgram
 from ..loop.work import BUDGET, Work, counted
 from ..options import Options
-from ..schedule import recipes, script
-from ..schedule.choices import Choices
+from ..schedule import autoscheduler, script
 from ..schedule.planning import Planning
+from ..schedule.plans.parameters import Choices
 from ..testing import data, isolate
 from ..testing.reference import Expected, caller, expected_of
 from . import cost, proof
@@ -100,12 +100,12 @@ class Shop:
 
     def defaults(self) -> dict[str, int]:
         with counted(Work(BUDGET)):
-            return recipes.drafted(self.before, likely=self._likely, planning=Planning(tolerant=not self.options.strict)).asked
+            return autoscheduler.drafted(self.before, likely=self._likely, planning=Planning(tolerant=not self.options.strict)).asked
 
     def make(self, choices: Choices) -> Candidate | None:
         planning = Planning(tolerant=not self.options.strict)
         with counted(Work(BUDGET)):
-            program = script.recorded(recipes.drafted(self.before, choices=choices, likely=self._likely, planning=planning).program, ())
+            program = script.recorded(autoscheduler.drafted(self.before, choices=choices, likely=self._likely, planning=planning).program, ())
         if planning.faults or not cost.fits(program, self.machine):
             return None
         return self._kept(choices, program)

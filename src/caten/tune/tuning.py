@@ -14,7 +14,7 @@ from ..options import Options
 from ..pipeline import record_places, runtime_for
 from ..runtime import cpu, records
 from ..runtime.records import Record
-from ..schedule.choices import Choices
+from ..schedule.plans.parameters import Choices
 from .search import Scored, Search
 from .shop import Shop
 

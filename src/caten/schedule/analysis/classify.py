@@ -1,9 +1,10 @@
 """What a loop nest computes, told by its structure: where each loop occurs in the places that are read and written."""
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
-from ...core.expr import Const, Expr, Op, Var
+from ...core.elementary.table import FORMS
+from ...core.expr import Const, Expr, Op
 from ...core.program import Buffer
 from ...frozen import frozen
 from ...loop.accesses import conjuncts
@@ -48,14 +49,6 @@ class Contraction:
         return Contraction(self.out, self.right, self.left, self.batch, self.columns, self.rows, self.sums)
 
 
-def runs(chain: Chain, names: tuple[str, ...], cond: Any) -> Any:
-    """A condition for calls in which loops of the chain run as well: what is done around them would be done in vain in others, at whatever cost."""
-    for loop in [loop for loop in chain.loops if loop.name in names]:
-        if isinstance(loop.hi, Var) and loop.lo == Const(0, "i64"):
-            cond = ("and", ("<", "0", str(loop.hi)), cond)
-    return cond
-
-
 @frozen
 class Reduction:
     """One place for every value of `kept` takes a value for every value of `summed`."""
@@ -63,6 +56,15 @@ class Reduction:
     out: Aref
     kept: tuple[str, ...]
     summed: tuple[str, ...]
+
+
+def outermost(stmts: tuple[Stmt, ...]) -> Iterator[For]:
+    """The loops that no loop surrounds."""
+    for stmt in stmts:
+        if isinstance(stmt, For):
+            yield stmt
+        elif isinstance(stmt, If):
+            yield from outermost((*stmt.then, *stmt.otherwise))
 
 
 def chain_of(loop: For) -> Chain:
@@ -138,6 +140,21 @@ def reduction(chain: Chain) -> Reduction | None:
     out = stores[0].ref
     summed = tuple([n for n in chain.names if not mentions(out, (n,))])
     return Reduction(out, tuple([n for n in chain.names if n not in summed]), summed) if summed else None
+
+
+def stored(chain: Chain) -> list[Aref]:
+    """The places that are stored to."""
+    return [store.ref for store in stores_in(chain.body) if isinstance(store.ref, Aref)]
+
+
+def is_gathered(program: LoopProgram, ref: Aref, name: str) -> bool:
+    """Does an access move with a loop, and not from neighbour to neighbour?"""
+    return mentions(ref, (name,)) and contiguous_loop(program, ref, (name,)) is None
+
+
+def computes_much(stmts: tuple[Stmt, ...]) -> bool:
+    """Is there an elementary function of every element? It pays for gathering what it is computed from."""
+    return any(isinstance(n, Op) and n.fn in FORMS for s in stmts for n in s.unique())
 
 
 def along_memory(program: LoopProgram, chain: Chain, total: Reduction) -> bool:

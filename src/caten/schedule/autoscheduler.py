@@ -1,50 +1,42 @@
-"""What to do with a program when nobody said: recipes that recognise nests by their structure and write a schedule for them.
+"""What to do with a program when nobody said: each nest is recognised by its structure, gets a plan, and the plan becomes steps.
 
-A recipe never rewrites by itself: it takes steps of the schedule language, and where one is refused the next simpler recipe has its turn.
+`plans` says which plans there are and makes them, `emit` turns one into steps of the schedule language. Nothing here rewrites by itself; where a step
+is refused, the next simpler plan has its turn.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ..core.dtypes import is_complex
 from ..core.expr import Const
 from ..core.program import Machine, Schedule, Size, Target
 from ..loop import work
 from ..loop.level import where_shown
 from ..loop.simplify import simplify_program
-from ..loop.statements import Aref, For, If, LoopProgram, Setf, Stmt
-from .across import is_serial_inside, lanes_across, short_rows, short_sums
-from .analysis.classify import Chain, Contraction, along_memory, chain_of, contraction, reduction
+from ..loop.statements import Aref, For, LoopProgram, Setf
+from .analysis.classify import Chain, chain_of, contraction, outermost, reduction
 from .apart import apart
 from .asked import apply_asked
-from .choices import DEFAULTS, Choices
-from .convolution import convolution, pictures, single_places, slides
-from .dots import dot_products, one_column
-from .draft import Copies, Draft, NotApplicable, reason_of
+from .draft import Copies, Draft, reason_of, words
+from .emit.emit import emit
+from .emit.rows import ask
 from .flattening import flattened
-from .gemm import gemm
-from .log import Planned
+from .log import Chosen, Planned, Tried
 from .made import Fissioned
-from .narrow import few, narrow
 from .planning import Planning
-from .rows import ahead, are_rows, ask, rows_of_one
+from .plans import rows
+from .plans.parameters import DEFAULTS, Choices
+from .plans.plan import Family, Given, NotApplicable, Planner, Version
+from .plans.versions import ACROSS, COPIES, INNERMOST, PASSES
 from .script import is_applied, recorded
-from .small import small
-from .streams import maps, maps_with_sums, sums_across, sums_along, sums_of_rows
-from .tiles import lanes_of
-from .transposes import transposes, transposition
-from .windows import windows
-
-Recipe = Callable[[Draft], None]
 
 
 def schedule(program: LoopProgram, verify: bool = False, careful: bool = False, planning: Planning | None = None) -> LoopProgram:
-    """The program with a schedule applied and recorded: the one it carries, else the recipes' (from -O2 on); only simplified at -O1, and as
+    """The program with a schedule applied and recorded: the one it carries, else the planners' (from -O2 on); only simplified at -O1, and as
     it is at -O0. A program whose Schedule fact says that it was applied stays as it is. `verify`: check the program after every step;
-    `careful`: simplify nothing, and leave out recipes after which it is not shown to be right (what was asked for is never left
-    out). `planning` says what the recipes may cost, and hears what they met."""
+    `careful`: simplify nothing, and leave out plans after which it is not shown to be right (what was asked for is never left
+    out). `planning` says what planning may cost, and hears what they met."""
     asked = program.first(Schedule)
     if asked is not None and is_applied(asked):
         return program
@@ -65,13 +57,13 @@ def as_written(program: LoopProgram) -> LoopProgram:
 
 
 def recommended(program: LoopProgram, verify: bool = False, careful: bool = False, planning: Planning | None = None) -> LoopProgram:
-    """The recipes' schedule, applied."""
+    """The planners' schedule, applied."""
     return recorded(drafted(program, verify, careful, planning=planning).program, ())
 
 
 def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, choices: Choices = DEFAULTS,
             likely: Mapping[str, int] | None = None, planning: Planning | None = None) -> Draft:
-    """The recipes' schedule, with these values of its holes; `likely`: sizes for which it may have copies. Nests beyond the budget stay as they
+    """The planners' schedule, with these values of parameters; `likely`: sizes for which it may have copies. Nests beyond the budget stay as they
     are written."""
     draft = Draft(program, verify, careful, choices, likely, planning)
     target = program.first(Target)
@@ -94,7 +86,7 @@ def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, c
     return draft
 
 
-def _planned(draft: Draft, name: str, recipe: Recipe) -> None:
+def _planned(draft: Draft, name: str, plan: Callable[[Draft], None]) -> None:
     """Run what plans a whole nest, by itself. Where the budget ends in it, the nest stays as it is; so it does where planning fails, unless that is
     raised."""
     if work.current().is_spent:
@@ -105,7 +97,7 @@ def _planned(draft: Draft, name: str, recipe: Recipe) -> None:
     before = inner.program
     draft.log.append(Planned(name))
     try:
-        recipe(inner)
+        plan(inner)
     except work.OutOfBudget:
         inner.program = before
         draft.forget(at, Planned(name))
@@ -140,7 +132,7 @@ def _nest_and_copy(draft: Draft, name: str, machine: Machine) -> None:
 def _for_likely_sizes(draft: Draft, name: str) -> tuple[str, ...]:
     """A copy of a nest in which the likely sizes are numbers, where that is chosen: its outermost loop."""
     equal = [("=", size.name, str(draft.likely[size.name])) for size in draft.program.all(Size) if size.name in draft.likely]
-    if not equal or not draft.choice("nest.copies", 0):
+    if not equal or not draft.ask(COPIES, 0):
         return ()
     cond: Any = equal[0]
     for other in equal[1:]:
@@ -154,21 +146,12 @@ def _for_calls(draft: Draft, name: str, cond: object) -> Copies:
     return draft.special(name, cond, "k")
 
 
-def outermost(stmts: tuple[Stmt, ...]) -> Iterator[For]:
-    """The loops that no loop surrounds."""
-    for stmt in stmts:
-        if isinstance(stmt, For):
-            yield stmt
-        elif isinstance(stmt, If):
-            yield from outermost((*stmt.then, *stmt.otherwise))
-
-
 def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
-    """The recipe for one nest: as a whole where it is perfect, else thread by its outer loops and nest by nest inside them."""
-    chain = chain_of(draft.loop(name))
+    """Plan one nest: as a whole where it is perfect, else thread by its outer loops and nest by nest inside them."""
+    chain, given = chain_of(draft.loop(name)), Given(machine, threads, draft.ask)
     if chain.is_leaf:
         at = len(draft.log)
-        if not any(draft.attempts(recipe) for recipe in _recipes(draft.program, chain, machine, threads)):
+        if not _planned_by(draft, chain, INNERMOST, given):
             draft.scalar(chain, at)
             if threads:
                 draft.thread_two(*chain.names)
@@ -177,21 +160,51 @@ def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
         for each in (name, product):
             _nest(draft, each, machine, threads)
         return
-    inner = list(outermost(chain.body))
-    lanes = lanes_of(machine, [n.dtype for s in chain.body for n in s.unique() if isinstance(n, Aref)])
-    if lanes > 1 and are_rows(chain, inner):
-        if threads:
-            draft.attempts(partial(rows_of_one, chain=chain, passes=inner, machine=machine, threads=threads))
-        draft.attempts(partial(short_rows, chain=chain, passes=inner, lanes=lanes, threads=threads))
-    elif lanes > 1 and is_serial_inside(draft.program, chain, lanes) and draft.attempts(
-            partial(lanes_across, chain=chain, lanes=lanes, threads=threads)):
+    if not _planned_by(draft, chain, PASSES, given) and _planned_by(draft, chain, ACROSS, given):
         return
+    inner = list(outermost(chain.body))
     threaded = threads and draft.thread_two(*chain.names)
-    asking = ahead(draft.program, chain, inner)
+    asking = rows.ahead(draft.program, chain, given)
     for loop in sorted([loop.name for loop in inner], key=lambda name: asking is None or name != asking.loop):
         _nest(draft, loop, machine, threads and not threaded)
         if asking is not None and loop == asking.loop:
-            ask(draft, chain, asking, machine)
+            ask(draft, chain, asking)
+
+
+def _planned_by(draft: Draft, chain: Chain, families: Sequence[Family], given: Given) -> bool:
+    """Does one of the families have a plan for a nest? The first that has is taken."""
+    return any(draft.attempts(partial(_versions, chain=chain, family=family, given=given), f"plans of {family.name}") for family in families)
+
+
+def _versions(draft: Draft, chain: Chain, family: Family, given: Given) -> None:
+    """The versions of a nest that a family has: copies for some calls, and a plan for all that are left."""
+    seen = family.seen(draft.program, chain, given)
+    for planner in family.planners:
+        made = draft.tried(partial(_version, chain=chain, seen=seen, planner=planner, given=given), f"the plan '{words(planner)}'")
+        if made is not None and made.when is None:
+            return
+    if family.for_all:
+        raise NotApplicable(next((e.why_not for e in reversed(draft.log) if isinstance(e, Tried) and e.depth == draft.depth), "it has no plan"))
+
+
+def _version(draft: Draft, chain: Chain, seen: Any, planner: Planner, given: Given) -> Version:
+    """One version of a nest."""
+    version = planner(seen, given)
+    draft.log.append(Chosen(str(version.plan), draft.depth))
+    if version.when is None:
+        with draft.focused(chain.names[0]):
+            emit(draft, chain, version.plan, given)
+        return version
+    copies = draft.special_nest(chain.names, version.when, *([version.ending] if version.ending else []))
+    with draft.focused(copies[chain.names[0]]):
+        emit(draft, _copied(draft, chain, copies), version.plan, given)
+    return version
+
+
+def _copied(draft: Draft, chain: Chain, copies: Copies) -> Chain:
+    """The copy of a chain: as many loops, whatever has become of what is inside."""
+    loops = tuple([draft.loop(copies[name]) for name in chain.names])
+    return Chain(loops, loops[-1].body)
 
 
 def _begun_apart(draft: Draft, chain: Chain) -> str:
@@ -206,45 +219,3 @@ def _begun_apart(draft: Draft, chain: Chain) -> str:
                 assert isinstance(made, Fissioned)
                 return made.second
     raise NotApplicable("its body is no product after a beginning")
-
-
-def _recipes(program: LoopProgram, chain: Chain, machine: Machine, threads: bool) -> Iterator[Recipe]:
-    """What fits a perfect nest, the best first."""
-    copy = transposition(program, chain)
-    if copy is not None:
-        yield partial(transposes, t=copy, machine=machine, threads=threads)
-    types = [n.dtype for s in chain.body for n in s.unique() if isinstance(n, Aref)]
-    lanes = lanes_of(machine, types)
-    if lanes < 2 or any(is_complex(t) for t in types):
-        return
-    product, total = contraction(program, chain), reduction(chain)
-    if product is not None:
-        yield partial(_product, c=product, chain=chain, machine=machine, lanes=lanes, threads=threads)
-    if total is not None and product is None and along_memory(program, chain, total):
-        yield partial(short_sums, chain=chain, total=total, lanes=lanes, threads=threads)
-    elif total is not None and product is None:
-        yield partial(windows, chain=chain, total=total, lanes=lanes, threads=threads)
-    if total is not None:
-        for sums in (sums_of_rows, sums_across) if along_memory(program, chain, total) else (sums_across, sums_along):
-            yield partial(sums, chain=chain, total=total, lanes=lanes, threads=threads)
-    if chain.is_leaf and total is None:
-        yield partial(maps_with_sums, chain=chain, lanes=lanes, threads=threads)
-    yield partial(maps, chain=chain, lanes=lanes, threads=threads)
-
-
-def _product(draft: Draft, c: Contraction, chain: Chain, machine: Machine, lanes: int, threads: bool) -> None:
-    """Copies for the products that are no squares, then tiles."""
-    if not c.batch and len(c.rows) + len(c.columns) + len(c.sums) == 3:
-        draft.attempts(partial(one_column, c=c, chain=chain, lanes=lanes, threads=threads))
-        draft.attempts(partial(dot_products, c=c, chain=chain, machine=machine, lanes=lanes, threads=threads))
-    small(draft, c, chain, machine, lanes, threads)
-    narrow(draft, c, chain, machine, lanes, threads)
-    if slides(c):
-        draft.attempts(partial(single_places, c=c, chain=chain, machine=machine, threads=threads))
-    elif len(c.columns) > 1:
-        draft.attempts(partial(pictures, c=c, chain=chain, machine=machine, threads=threads))
-    if threads and machine.threads and not slides(c):
-        few(draft, c, chain, machine)
-    with draft.focused(chain.names[0]):
-        if not slides(c) or not draft.attempts(partial(convolution, c=c, machine=machine, threads=threads)):
-            gemm(draft, c, machine, threads)

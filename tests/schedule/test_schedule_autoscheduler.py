@@ -1,4 +1,4 @@
-"""What the recipes choose: by structure, never by name; verified, of the same meaning, and replayable."""
+"""What the autoscheduler chooses: by structure, never by name; verified, of the same meaning, and replayable."""
 from __future__ import annotations
 
 import itertools
@@ -19,8 +19,10 @@ from caten.frontend.spec import read_file
 from caten.loop.interpret import run
 from caten.loop.statements import Fold, For, If, Incf, Local, LoopProgram, Prefetch, Vref
 from caten.options import Options
-from caten.schedule import recipes, script, streams
+from caten.schedule import autoscheduler, script
 from caten.schedule.analysis.nests import loops_in
+from caten.schedule.plans import sums
+from caten.schedule.plans.parameters import Parameter
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
@@ -33,12 +35,12 @@ SMALL = ((0, 0, 0), (1, 1, 1), (2, 3, 5), (9, 7, 33), (3, 70, 18), (17, 19, 40))
 
 
 def scheduled(before: LoopProgram) -> LoopProgram:
-    """By the recipes, with every net."""
-    after = recipes.schedule(before)
+    """By the autoscheduler, with every net."""
+    after = autoscheduler.schedule(before)
     assert_sound(after)
     fact = after.first(Schedule)
     assert fact is not None
-    assert recipes.schedule(after) is after                                      # what is scheduled stays
+    assert autoscheduler.schedule(after) is after                                      # what is scheduled stays
     replayed = script.apply(before, script.parse_schedule(show(fact)).steps)
     assert replayed is after
     return after
@@ -131,8 +133,8 @@ def test_threads_share_few_columns_in_shorter_blocks() -> None:
 @pytest.mark.parametrize(("value", "apart"), [("(aref u j)", 4), ("(* (aref u j) (aref t j))", 2), ("(* (* (aref u j) (aref t j)) (aref r j))", 0), ("2.0", 0)])
 def test_a_long_sum_reads_far_streams_at_once(value: str, apart: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four together: of one array four, of two two each; of more it would be one."""
-    monkeypatch.setattr(streams, "FAR", 48)
-    monkeypatch.setattr(streams, "BLOCK", 128)
+    monkeypatch.setattr(sums, "FAR", 48)
+    monkeypatch.setattr(sums, "BLOCK", Parameter("sums.block", (), 128))
     facts = "(size N) (buffer s f32 () () inout) (buffer u f32 (N) (0) in) (buffer t f32 (N) (0) in) (buffer r f32 (N) (0) in)"
     before = program(f"(for j 0 N 1 serial (incf (aref s) {value}))", facts + ZEN)
     after = scheduled(before)
@@ -144,7 +146,7 @@ def test_a_long_sum_reads_far_streams_at_once(value: str, apart: int, monkeypatc
 
 @pytest.mark.parametrize(("length", "streams_in"), [(191, False), (192, True), (193, True)])
 def test_a_sum_of_known_length_has_streams_where_it_is_long_enough(length: int, streams_in: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "FAR", 48)
+    monkeypatch.setattr(sums, "FAR", 48)
     before = program(f"(for j 0 {length} 1 serial (incf (aref s) (aref u j)))", f"(buffer s f32 () () inout) (buffer u f32 ({length}) (0) in) (size N)", ZEN)
     after = scheduled(before)
     assert ("(split j 192)" in taken(after)) == streams_in
@@ -153,7 +155,7 @@ def test_a_sum_of_known_length_has_streams_where_it_is_long_enough(length: int, 
 
 def test_columns_are_sums_of_rows_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """In rows that are as long as the first cache allows, because a piece of a row is a short stream."""
-    monkeypatch.setattr(streams, "FAR_ROWS", 3)
+    monkeypatch.setattr(sums, "FAR_ROWS", 3)
     nest = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref v j) (aref A i j))))"
     after = scheduled(program(nest, facts=ZEN))
     fact = taken(after)
@@ -188,7 +190,7 @@ def test_rows_that_do_not_fill_two_vectors_are_lanes() -> None:
 
 
 def test_threads_share_a_long_sum_in_blocks_of_a_fixed_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "BLOCK", 64)
+    monkeypatch.setattr(sums, "BLOCK", Parameter("sums.block", (), 64))
     before = program("(for j 0 N 1 serial (incf (aref s) (* (aref u j) (aref u j))))", facts=AVX2)
     after = scheduled(before)
     assert parallel_loops(after) == ["jo"]
@@ -423,23 +425,23 @@ def test_what_is_not_understood_stays_serial(statements: str) -> None:
 def test_levels() -> None:
     text = "(for j 0 N 1 serial (setf (aref v (+ j 0)) x))"
     zero = program(text, facts=AVX2.replace("(opt 2)", "(opt 0)"))
-    assert recipes.schedule(zero) is zero
-    one = recipes.schedule(program(text, facts=AVX2.replace("(opt 2)", "(opt 1)")))
+    assert autoscheduler.schedule(zero) is zero
+    one = autoscheduler.schedule(program(text, facts=AVX2.replace("(opt 2)", "(opt 1)")))
     assert one.first(Schedule) is None
     assert "(aref v j)" in show(one)
-    assert vectors(recipes.schedule(program(text, facts=AVX2)))
+    assert vectors(autoscheduler.schedule(program(text, facts=AVX2)))
 
 
 def test_a_schedule_that_is_given_replaces_the_recipe() -> None:
-    after = recipes.schedule(program("(for j 0 N 1 serial (setf (aref v j) x))", facts=AVX2 + " (schedule (split j 4 min))"))
+    after = autoscheduler.schedule(program("(for j 0 N 1 serial (setf (aref v j) x))", facts=AVX2 + " (schedule (split j 4 min))"))
     assert [loop.name for loop in loops_in(after)] == ["jo", "ji"]
     assert steps(after) == ["split", "applied"]
-    assert recipes.schedule(after) is after
+    assert autoscheduler.schedule(after) is after
 
 
 def test_results_do_not_depend_on_names() -> None:
     one = scheduled(product("ijp", "A[i p] B[p j]"))
-    other = recipes.schedule(product("ijp", "A[i p] B[p j]").replace(name="other"))
+    other = autoscheduler.schedule(product("ijp", "A[i p] B[p j]").replace(name="other"))
     assert one.kernels == other.kernels
 
 
@@ -463,7 +465,7 @@ def test_a_plain_product_needs_no_islpy() -> None:
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.loop import level, statements
-from caten.schedule import recipes
-level.verify(recipes.schedule(resolve(read({text!r})[0])))
+from caten.schedule import autoscheduler
+level.verify(autoscheduler.schedule(resolve(read({text!r})[0])))
 sys.exit(3 if "islpy" in sys.modules or "numpy" in sys.modules else 0)"""
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,116 @@
+"""Products whose operands are used where they lie, as steps."""
+from __future__ import annotations
+
+from functools import partial
+
+from ...core.dtypes import is_float
+from ..analysis.classify import Chain, Contraction, along_memory, chain_of, reduction
+from ..draft import Draft
+from ..plans.plan import Given, NotApplicable
+from ..plans.products import RowSums, Swept, Tiles
+from .sweeps import sums_along
+from .vectors import as_vectors, ordered, summed, vectors
+
+
+def tiles(draft: Draft, chain: Chain, c: Contraction, plan: Tiles, given: Given) -> None:
+    """Tiles of the result in registers: of one height after the other, and of each all widths."""
+    if plan.transposed:
+        c = c.turned
+    i, j, k = c.rows[-1], c.columns[-1], c.sums[-1]
+    ordered(draft, chain, (*c.batch, i, j, k))
+    if plan.turned:
+        draft.stage(i, c.right.buffer, "read", "scratch", *((k, j) if plan.along == "columns" else (j, k)))
+    for n, height in enumerate(plan.heights):
+        rows = draft.split(i, height)
+        draft.take("reorder", j, k, rows.inner)
+        if given.threads and n == 0:
+            draft.thread_two(*c.batch, rows.outer)
+        _columns(draft, c, plan, (rows.inner,), j, k, given)
+        if not rows.tail:
+            return
+        i, j, k = rows.tail, rows.copies[j], rows.copies[k]
+    _columns(draft, c, plan, (), j, k, given)
+
+
+def _columns(draft: Draft, c: Contraction, plan: Tiles, rows: tuple[str, ...], j: str, k: str, given: Given) -> None:
+    """All columns of a tile's rows, or of a single one."""
+    for width in plan.widths if rows else plan.alone:
+        made = draft.split(j, width)
+        _tile(draft, c, plan, (*rows, made.inner), k, given)
+        if not made.tail:
+            return
+        j, k, rows = made.tail, made.copies[k], tuple([made.copies[name] for name in rows])
+    if plan.masked:
+        _, lane = draft.pair(j, plan.masked, "pad")
+        rows = (*rows, lane)
+    _tile(draft, c, plan, rows, k, given)
+
+
+def _tile(draft: Draft, c: Contraction, plan: Tiles, cells: tuple[str, ...], k: str, given: Given) -> None:
+    """A tile of the result in registers."""
+    if cells:
+        draft.take("reorder", k, *cells)
+    (_along_columns if plan.along == "columns" else _along_the_sum)(draft, c, plan, cells, k, given)
+
+
+def _along_columns(draft: Draft, c: Contraction, plan: Tiles, cells: tuple[str, ...], k: str, given: Given) -> None:
+    *rows, j = cells
+    made = summed(draft, k, c.out.buffer, *cells)
+    vectors(draft, j, plan.lanes)
+    for name in made.over(j):
+        if not draft.attempts(partial(vectors, name=name, lanes=plan.lanes)):             # what is stored may lie apart
+            draft.take("unroll", name)
+    draft.take("contract", k)
+    for row in rows:
+        for name in (row, *made.over(row)):
+            draft.take("unroll", name)
+
+
+def _along_the_sum(draft: Draft, c: Contraction, plan: Tiles, cells: tuple[str, ...], k: str, given: Given) -> None:
+    """A vector of partial sums for each element of the tile."""
+    made = draft.split(k, plan.lanes)
+    tile = draft.stage(made.outer, c.out.buffer, "partial", "register", *cells, made.inner)
+    for lane in (made.inner, *tile.over(made.inner)):
+        draft.take("vectorize", lane)
+    for cell in cells:
+        for loop in (cell, *tile.over(cell)):
+            draft.take("unroll", loop)
+    if given.machine.has_fma and is_float(c.out.dtype):
+        draft.take("contract", made.outer)
+    if made.tail and given.masks_are_cheap:
+        _, lane = draft.pair(made.tail, plan.lanes, "pad")
+        draft.take("vectorize", lane)
+        for cell in cells:
+            draft.take("unroll", made.copies[cell])
+
+
+def row_sums(draft: Draft, chain: Chain, c: Contraction, plan: RowSums, given: Given) -> None:
+    """The only column beside the sum, so that each row is summed in one go."""
+    i, j, k = c.rows[-1], c.columns[-1], c.sums[-1]
+    ordered(draft, chain, (i, k, j))
+    draft.take("unroll", j, "full")
+    draft.stage(i, c.right.buffer, "read", "scratch", k)
+    inner = chain_of(draft.loop(i))
+    total = reduction(inner)
+    if total is None or not along_memory(draft.program, inner, total):
+        raise NotApplicable(f"'{i}' does not sum along memory")
+    sums_along(draft, inner, total, plan.sums, given)
+
+
+def swept(draft: Draft, chain: Chain, c: Contraction, plan: Swept, given: Given) -> None:
+    """Blocks of columns, in each of which rows of the right operand are added side by side to vectors of the result."""
+    i, j, k = c.rows[-1], c.columns[-1], c.sums[-1]
+    ordered(draft, chain, (i, j, k))
+    block, j = draft.pair(j, plan.block, "min")
+    draft.take("reorder", k, j)
+    if given.threads:
+        draft.thread_two(i, block)
+    ki = draft.split(k, plan.streams).inner
+    draft.take("reorder", j, ki)
+    ji = draft.split(j, plan.vectors * plan.lanes).inner
+    draft.take("reorder", ki, ji)
+    group, lane = draft.halves(ji, plan.lanes)
+    as_vectors(draft, group, lane, draft.stage(ki, c.out.buffer, "accumulate", "register", group, lane))
+    if given.machine.has_fma and is_float(c.out.dtype):
+        draft.take("contract", ki)
+    draft.take("unroll", ki)
