@@ -70,11 +70,14 @@ SPECS: dict[str, tuple[list[str], str, str, str]] = {
 }
 
 
-def built(spec: tuple[list[str], str, str, str], cases: str = "") -> Built:
+def text_of(spec: tuple[list[str], str, str, str], cases: str) -> str:
     inputs, output, body, reference = spec
-    text = (f'[composite]\nname = "F"\ninputs = {inputs}\noutputs = ["{output}"]\n[implementation]\ncode = """{body}"""\n'
+    return (f'[composite]\nname = "F"\ninputs = {inputs}\noutputs = ["{output}"]\n[implementation]\ncode = """{body}"""\n'
             f'[test]\ncode = """{reference}"""\n{cases}').replace("'", '"')
-    return build([SpecText("f.toml", text, "toml")], OPTIONS)
+
+
+def built(spec: tuple[list[str], str, str, str], cases: str = "") -> Built:
+    return build([SpecText("f.toml", text_of(spec, cases), "toml")], OPTIONS)
 
 
 def reports(spec: tuple[list[str], str, str, str], cases: str = "") -> list[runner.Report]:
@@ -102,6 +105,9 @@ def test_sizes_without_elements_are_vacuous_unless_the_case_means_them() -> None
     assert (found.status, found.passed, found.diagnostics[0].code) == ("vacuous", False, "E837")
     assert found.lines() == ["F [none](N=5, T=6): VACUOUS: nothing was compared: y has no element"]
     assert 'expect = "empty"' in (found.diagnostics[0].hint or "")
+    place = found.diagnostics[0].place
+    assert place is not None
+    assert text_of(SPECS["correlation"], case).split("\n")[place.line - 1] == "[[test.case]]"
     found, = reports(SPECS["correlation"], case + "expect = 'empty'\n")
     assert (found.status, found.diagnostics) == ("ok", ())
     assert found.lines() == ["F [none](N=5, T=6): ok: y has no element, as the case expects; nothing else is there to compare"]

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..core.program import Case
-from ..errors import Diagnostic
+from ..core.text import flat, form_of
+from ..errors import Diagnostic, Place
 from ..frontend.op import OpProgram
 from ..frozen import frozen
 from ..loop import comparison
+from ..loop.statements import Aref, Incf, Setf
 from .reference import Expected, outputs_of
 
 EMPTY = "empty"                        # what a case expects that means an output without elements
@@ -133,4 +135,11 @@ def verdict(op: OpProgram, case: Case | None, outputs: Sequence[OutputReport]) -
     if not nothing[0].elements:
         hint = "give sizes at which it has some, in --test or a [[test.case]]; a case that means it says expect = \"empty\""
     return "vacuous", f"nothing was compared: {why}", (
-        Diagnostic("E837", f"the test of {op.name}{f', {case.name},' if case else ''} says nothing: {why}", hint=hint),)
+        Diagnostic("E837", f"the test of {op.name}{f', {case.name},' if case else ''} says nothing: {why}",
+                   op.place_of(case.spot()) if case is not None else _stored(op, nothing[0].name), hint),)
+
+
+def _stored(op: OpProgram, name: str) -> Place | None:
+    """Where an array is stored to first."""
+    stores = [s.ref for stmt in op.body for s in stmt.walk() if isinstance(s, Setf | Incf) and isinstance(s.ref, Aref) and s.ref.buffer == name]
+    return op.place_of(flat(form_of(stores[0]))) if stores else None
