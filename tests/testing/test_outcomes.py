@@ -12,6 +12,7 @@ from caten.frontend.spec import SpecText
 from caten.loop import comparison, rounding, tracked
 from caten.options import Options
 from caten.testing import runner
+from caten.testing.outcomes import OutputReport, Report
 from caten.testing.reference import Expected
 
 OPTIONS = Options(runtime="numpy", use_cache=False)
@@ -97,6 +98,17 @@ def test_a_right_reference_is_ok_and_three_times_it_is_wrong(name: str, monkeypa
     other = reference.replace("lambda", "lambda", 1).replace(": ", ": 3 * (", 1) + ")"
     found, = reports((inputs, output, body, other))
     assert found.status == "wrong", found.lines()
+
+
+@pytest.mark.parametrize(("ratio", "said"), [
+    (0.0, "ok: no error beyond the last digit, compared"), (0.01, "ok: largest error less than 1 % of the tolerance, compared"),
+    (0.14, "ok: largest error 7 % of the tolerance, compared"), (2.0, "ok: largest error 100 % of the tolerance, compared"),
+    (5.0, "WRONG: largest error 2.5 times the tolerance, compared"), (np.inf, "WRONG, compared"),
+])
+def test_how_large_an_error_is_in_words(ratio: float, said: str) -> None:
+    """`ratio` is of the bound; the tolerance is twice that."""
+    output = OutputReport("Y", ratio <= 2, ratio, (0,), 0, "")
+    assert Report("F", "", {}, "ok" if output.passed else "wrong", "the case's arrays", (output,)).lines() == [f"F(): {said} with the case's arrays"]
 
 
 def test_sizes_without_elements_are_vacuous_unless_the_case_means_them() -> None:

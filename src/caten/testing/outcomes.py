@@ -12,6 +12,7 @@ from ..errors import Diagnostic, Place
 from ..frontend.op import OpProgram
 from ..frozen import frozen
 from ..loop import comparison
+from ..loop.comparison import TOLERANCE
 from ..loop.statements import Aref, Incf, Setf
 from .reference import Expected, outputs_of
 
@@ -67,7 +68,7 @@ class Report:
         what = f"{self.op}{f' [{self.case}]' if self.case else ''}({', '.join(f'{k}={_short(v)}' for k, v in self.arguments.items())})"
         if self.status in ("ok", "wrong") and not self.note:
             worst = max((o.ratio for o in self.outputs), default=0.0)
-            lines = [f"{what}: {'ok' if self.passed else 'WRONG'}, greatest error {worst:.2g} of its bound, against {self.reference}"]
+            lines = [f"{what}: {'ok' if self.passed else 'WRONG'}{_error(worst / TOLERANCE)}, compared with {self.reference}"]
         else:
             lines = [f"{what}: {'ok' if self.passed else self.status.upper()}{f': {self.note}' if self.note else ''}"]
         if self.status in ("ok", "wrong"):
@@ -87,6 +88,15 @@ class Report:
                 "outputs": [{"name": o.name, "passed": o.passed, "ratio": o.ratio, "worst": list(o.worst), "loose": o.loose, "elements": o.elements,
                              "compared": o.compared} for o in self.outputs],
                 "note": self.note}
+
+
+def _error(part: float) -> str:
+    """The largest error as a part of the tolerance, in words; nothing where there is no such part, as of integers that differ."""
+    if part == 0:
+        return ": no error beyond the last digit"
+    if part > 1:
+        return f": largest error {part:.2g} times the tolerance" if np.isfinite(part) else ""
+    return f": largest error {'less than 1' if part < 0.01 else round(100 * part)} % of the tolerance"
 
 
 def _short(value: Any) -> str:
