@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from caten import pipeline
+from caten.cli import fmt
 from caten.frontend.spec import SpecText
 from caten.options import Options
 
@@ -78,6 +79,13 @@ def test_links_between_pages_exist() -> None:
         text = re.sub(r"```.*?```|`[^`\n]*`(?!\])", "", page.read_text(), flags=re.DOTALL)
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_specs_on_pages_have_the_layout_of_caten_fmt() -> None:
+    shown = [(page, text) for page in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"] for text in blocks(page, "toml") if "[composite" in text]
+    assert len(shown) > 5
+    for page, text in shown:
+        assert fmt.formatted(SpecText(page.name, text, "toml")) == text, page.name
 
 
 @pytest.mark.parametrize("name", ["calling", "runtimes", "write-a-runtime"])

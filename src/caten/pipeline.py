@@ -312,11 +312,9 @@ def _taken(step: Pass, program: Program, options: Options, warn: records.Warn, l
 
 def _scalar(program: Program, log: Sequence[Entry]) -> Iterator[Diagnostic]:
     """The nests of which no vectors are made, where they are written."""
-    places, source = {a.what: a for a in program.all(At)}, program.first(Source)
     for entry in log:
         if isinstance(entry, StaysScalar):
-            at = next((places[name] for name in (entry.loop, *entry.stored) if name in places), None)
-            place = Place(source.file, at.line, at.column) if at is not None and source is not None else None
+            place = next((place for name in (entry.loop, *entry.stored) if (place := program.place_of(name)) is not None), None)
             yield Diagnostic(SCALAR, f"{program.name}: the loop over '{entry.loop}' stays scalar: {entry.why}", place, severity="warning",
                              hint="caten schedule --explain shows all that was tried")
 

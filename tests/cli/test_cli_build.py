@@ -60,6 +60,17 @@ def test_each_kind_of_output(building: Any, folder: Path, options: list[str], fi
         assert (folder / name).stat().st_size > 0
 
 
+@pytest.mark.parametrize(("options", "files"), [
+    ("-E -S", []), ("-S -E", []), ("-c -E", []), ("-c -S -E", []), ("-S -c", ["axpy.s"]), ("-c -S", ["axpy.s"]), ("-c -S -o x.s", ["x.s"]),
+    ("-S -E --emit=header", ["axpy.h", "axpy.spec.lisp"]),
+])
+def test_of_several_stages_the_earliest_counts(building: Any, folder: Path, options: str, files: list[str]) -> None:
+    """As gcc has it, in any order; --emit is beside them."""
+    result = building("axpy.toml", "-O0", *options.split())
+    assert (result.code, result.err) == (0, "")
+    assert (made(folder), result.out.startswith("(op Axpy")) == (files, not files)
+
+
 def test_what_goes_to_stdout_is_the_product_alone(building: Any, folder: Path) -> None:
     assert building("-E", "axpy.toml").out == building("parse", "axpy.toml").out
     assert ".globl\tct_axpy" in building("-S", "axpy.toml", "-O0", "-o", "-").out

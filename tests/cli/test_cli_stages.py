@@ -223,6 +223,8 @@ def test_a_test_that_compares_nothing_fails(caten: Any) -> None:
     assert (result.code, "VACUOUS: nothing was compared: Y has no element" in result.out) == (1, True)
     assert "[E837]" in result.err
     assert "give sizes" in result.err
+    line, column = map(int, result.err.split("axpy.toml:")[1].split(":")[:2])
+    assert Path("axpy.toml").read_text().split("\n")[line - 1][column - 1:].startswith("(aref Y i)")       # where nothing was stored
 
 
 DASHES = """

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not 
 TARGET = ("-r", "gcc", "--config", "MARCH=x86_64_v2")
 TUNE = ("tune", "axpy.toml", *TARGET, "--sizes", "N=1000", "--budget", "60")                # which ends long before that
 FASTER = '"maps.vectors": 4'
+WITHOUT_REST = (0.0,) * len(search.RESTS)                                # times that are made up are the same after a rest
 
 
 def made_up(self: Shop, builts: Mapping[str, object], number: int, effort: Effort, pages: bool = False) -> dict[str, list[float]]:
@@ -39,6 +40,7 @@ def after_tuning(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setenv("CC", "gcc")
         patch.setenv("CATEN_CACHE_DIR", str(folder / "cache"))
         patch.setattr(Shop, "_sampled", made_up)
+        patch.setattr(search, "RESTS", WITHOUT_REST)
         assert guarded([*TUNE, "-o", "said"]) == 0
     assert (folder / "said").read_text().startswith("Axpy  x2.00  maps.vectors = 4")
     return folder / "cache"
@@ -49,8 +51,17 @@ def tuned(caten: Any, folder: Path, after_tuning: Path, monkeypatch: pytest.Monk
     """A folder with a record for axpy.toml, in a cache of its own."""
     monkeypatch.setenv("CC", "gcc")
     monkeypatch.setattr(Shop, "_sampled", made_up)
+    monkeypatch.setattr(search, "RESTS", WITHOUT_REST)
     shutil.copytree(after_tuning, folder.parent / "cache", dirs_exist_ok=True)
     return caten
+
+
+@pytest.fixture
+def searched(tuned: Any, folder: Path) -> Any:
+    """The same without the record: a search finds every library that it asks for."""
+    for path in stored(folder):
+        path.unlink()
+    return tuned
 
 
 def c(caten: Any, *options: str) -> str:
@@ -97,8 +108,7 @@ def test_a_record_is_for_one_kernel_and_target(tuned: Any, options: tuple[str, .
     assert c(tuned, "-O3", *options) == c(tuned, "-O2", *options)
 
 
-def test_remembered_builds_see_new_records(caten: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CC", "gcc")
+def test_remembered_builds_see_new_records(searched: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, runs = making.make, [0]
 
     def counted(*arguments: Any) -> int:
@@ -108,11 +118,10 @@ def test_remembered_builds_see_new_records(caten: Any, folder: Path, monkeypatch
     texts = []
     for place in ((), ("--beside",)):
         for _ in range(2):
-            assert caten("axpy.toml", "-O3", *TARGET, "-o", "a.c").code == 0
+            assert searched("axpy.toml", "-O3", *TARGET, "-o", "a.c").code == 0
         texts.append(Path("a.c").read_text())
-        monkeypatch.setattr(Shop, "_sampled", made_up)
-        assert caten(*TUNE, *place).code == 0
-        assert caten("axpy.toml", "-O3", *TARGET, "-o", "a.c").code == 0
+        assert searched(*TUNE, *place).code == 0
+        assert searched("axpy.toml", "-O3", *TARGET, "-o", "a.c").code == 0
         texts.append(Path("a.c").read_text())
         for path in stored(folder):
             path.unlink()
@@ -120,14 +129,12 @@ def test_remembered_builds_see_new_records(caten: Any, folder: Path, monkeypatch
     assert texts[0] == texts[2] != texts[1] == texts[3]
 
 
-def test_records_beside_the_spec(caten: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CC", "gcc")
-    monkeypatch.setattr(Shop, "_sampled", made_up)
-    assert caten(*TUNE, "--beside").code == 0
+def test_records_beside_the_spec(searched: Any, folder: Path) -> None:
+    assert searched(*TUNE, "--beside").code == 0
     assert stored(folder) == []
     assert FASTER in Path("axpy.tune.json").read_text()
-    assert c(caten, "-O3") != c(caten, "-O2")
-    assert "axpy.tune.json" in caten("axpy.toml", "-O3", *TARGET, "-o", "a.c", "-MD", "-MF", "-").out
+    assert c(searched, "-O3") != c(searched, "-O2")
+    assert "axpy.tune.json" in searched("axpy.toml", "-O3", *TARGET, "-o", "a.c", "-MD", "-MF", "-").out
 
 
 def test_records_are_shown(tuned: Any) -> None:
@@ -176,16 +183,14 @@ def test_a_record_goes_when_nothing_is_faster_any_more(tuned: Any, folder: Path,
     assert stored(folder) == []
 
 
-def test_ctrl_c_keeps_what_was_found(caten: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CC", "gcc")
-
+def test_ctrl_c_keeps_what_was_found(searched: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(self: Shop, builts: Mapping[str, object], number: int, effort: Effort, pages: bool = False) -> dict[str, list[float]]:
         if effort is self.short and any("split i 16" in s for s, _ in self.seconds):             # it was measured, and the search goes on
             raise KeyboardInterrupt
         return made_up(self, builts, number, effort)
     monkeypatch.setattr(Shop, "_sampled", interrupted)
     monkeypatch.setattr(search, "GROUP", 1)
-    result = caten(*TUNE)
+    result = searched(*TUNE)
     assert result.code == 130
     assert "x2.00  maps.vectors = 4" in result.out
     assert "interrupted" in result.out

@@ -78,6 +78,7 @@ def test_gemm():
   (size M)
   (size K)
   (size N)
+  (at 3 9 "(op Gemm)")
   (at 9 1 "i")
   (at 10 3 "j")
   (at 11 5 "p")

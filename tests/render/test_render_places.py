@@ -1,9 +1,15 @@
 """Statements of kernels find the line of the spec that they come from, whatever a schedule made of their names and indices."""
 from __future__ import annotations
 
+import pytest
+
+from caten.build import prepare
 from caten.core.program import At
 from caten.core.text import read
+from caten.errors import CatenError
+from caten.frontend.spec import SpecText
 from caten.loop.statements import Stmt
+from caten.options import Options
 from caten.render.places import Places
 
 # 1 (dotimes (i M)                      5   (dotimes (j N)
@@ -50,3 +56,25 @@ def test_a_loop_begins_anew() -> None:
 
 def test_what_nothing_is_known_of_stays_where_it_is() -> None:
     assert lines("(local t f32 () register) (for i 0 M 1 serial (setf (aref t) 0.0))") == [0, 1, 1]
+
+
+@pytest.mark.parametrize(("runtime", "body", "code", "line"), [
+    ("metal", "(dotimes (i M)\n  (setf (aref Y i)\n    (cbrt (aref X i))))", "E616", 7),
+    ("metal", "(dotimes (i M)\n  (dotimes (j 2)\n    (setf (aref Y i)\n      (cbrt (aref X i)))))", "E616", 8),
+])
+def test_what_a_runtime_refuses_has_the_place_of_its_statement(runtime: str, body: str, code: str, line: int) -> None:
+    assert refused(runtime, "float", body) == (code, line)
+
+
+def test_an_element_type_that_a_runtime_lacks_has_the_place_of_the_operator() -> None:
+    assert refused("metal", "double", "(dotimes (i M) (setf (aref Y i) (aref X i)))") == ("E611", 2)
+
+
+def refused(runtime: str, dtype: str, body: str) -> tuple[str, int]:
+    """The code of a refusal by a runtime, and the line that it names."""
+    text = f'[composite]\nname = "F"\ninputs = ["X{{{dtype}}}[M]"]\noutputs = ["Y{{{dtype}}}[M]"]\n[implementation]\ncode = """{body}"""\n'
+    with pytest.raises(CatenError) as caught:
+        prepare([SpecText("f.toml", text, "toml")], Options(runtime=runtime))
+    place = caught.value.diagnostics[0].place
+    assert place is not None
+    return caught.value.diagnostics[0].code, place.line

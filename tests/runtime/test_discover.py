@@ -57,20 +57,24 @@ def test_the_runtime_path_wins_over_the_shipped_ones(tmp_path: Path) -> None:
     assert discover.find("gcc", [str(tmp_path)]).file == tmp_path / "gcc.py"
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("x = 1\n", "defines no runtime"),
-    ("x = (\n", "line 1: SyntaxError"),
-    ("\n\nraise RuntimeError('no')\n", "line 3: RuntimeError: no"),
-    ("from caten.runtime.protocol import Runtime\nclass R(Runtime):\n    name = 'r'\n", "lacks available, compile, load, machine, render"),
+@pytest.mark.parametrize(("text", "said", "line"), [
+    ("x = 1\n", "defines no runtime", 0),
+    ("x = (\n", "is broken: SyntaxError", 1),
+    ("\n\nraise RuntimeError('no')\n", "is broken: RuntimeError: no", 3),
+    ("def f():\n    raise KeyError('k')\n\nf()\n", "is broken: KeyError", 2),
+    ("from caten.runtime.protocol import Runtime\nclass R(Runtime):\n    name = 'r'\n", "lacks available, compile, load, machine, render", 0),
 ])
-def test_a_broken_file_is_reported_and_harms_no_other(text: str, said: str, tmp_path: Path) -> None:
+def test_a_broken_file_is_reported_and_harms_no_other(text: str, said: str, line: int, tmp_path: Path) -> None:
     (tmp_path / "r.py").write_text(text)
     with pytest.raises(UsageError) as info:
         discover.find("r", [str(tmp_path)])
     assert code(info) == "E603"
     assert said in info.value.diagnostics[0].message
+    place = info.value.diagnostics[0].place
+    assert (place.line if place else 0) == line
     rows = {r.name: r for r in discover.listing([str(tmp_path)])}
     assert said in (rows["r"].problem or "")
+    assert (f"(line {line})" in (rows["r"].problem or "")) == bool(line)
     assert rows["clang"].problem is None
 
 

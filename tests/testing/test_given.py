@@ -65,6 +65,10 @@ def test_arrays_that_do_not_fit(case: str, said: str, tmp_path: Path) -> None:
         reports(case, tmp_path)
     assert caught.value.diagnostics[0].code == "E836"
     assert said in caught.value.diagnostics[0].message
+    written = (SPEC + f'[[test.case]]\nname = "c"\nsizes = {{ N = 3, R = 2, a = 2 }}\n{case}').split("\n")
+    place = caught.value.diagnostics[0].place
+    assert place is not None
+    assert written[place.line - 1][place.column - 1:] == case.split(" = ", 1)[1]           # the caret is at the arrays
 
 
 @pytest.mark.parametrize("size", [10**6, 2**40])

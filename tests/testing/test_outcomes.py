@@ -12,6 +12,7 @@ from caten.frontend.spec import SpecText
 from caten.loop import comparison, rounding, tracked
 from caten.options import Options
 from caten.testing import runner
+from caten.testing.outcomes import OutputReport, Report
 from caten.testing.reference import Expected
 
 OPTIONS = Options(runtime="numpy", use_cache=False)
@@ -70,11 +71,14 @@ SPECS: dict[str, tuple[list[str], str, str, str]] = {
 }
 
 
-def built(spec: tuple[list[str], str, str, str], cases: str = "") -> Built:
+def text_of(spec: tuple[list[str], str, str, str], cases: str) -> str:
     inputs, output, body, reference = spec
-    text = (f'[composite]\nname = "F"\ninputs = {inputs}\noutputs = ["{output}"]\n[implementation]\ncode = """{body}"""\n'
+    return (f'[composite]\nname = "F"\ninputs = {inputs}\noutputs = ["{output}"]\n[implementation]\ncode = """{body}"""\n'
             f'[test]\ncode = """{reference}"""\n{cases}').replace("'", '"')
-    return build([SpecText("f.toml", text, "toml")], OPTIONS)
+
+
+def built(spec: tuple[list[str], str, str, str], cases: str = "") -> Built:
+    return build([SpecText("f.toml", text_of(spec, cases), "toml")], OPTIONS)
 
 
 def reports(spec: tuple[list[str], str, str, str], cases: str = "") -> list[runner.Report]:
@@ -96,12 +100,26 @@ def test_a_right_reference_is_ok_and_three_times_it_is_wrong(name: str, monkeypa
     assert found.status == "wrong", found.lines()
 
 
+@pytest.mark.parametrize(("ratio", "said"), [
+    (0.0, "ok: no error beyond the last digit, compared"), (0.01, "ok: largest error less than 1 % of the tolerance, compared"),
+    (0.14, "ok: largest error 7 % of the tolerance, compared"), (2.0, "ok: largest error 100 % of the tolerance, compared"),
+    (5.0, "WRONG: largest error 2.5 times the tolerance, compared"), (np.inf, "WRONG, compared"),
+])
+def test_how_large_an_error_is_in_words(ratio: float, said: str) -> None:
+    """`ratio` is of the bound; the tolerance is twice that."""
+    output = OutputReport("Y", ratio <= 2, ratio, (0,), 0, "")
+    assert Report("F", "", {}, "ok" if output.passed else "wrong", "the case's arrays", (output,)).lines() == [f"F(): {said} with the case's arrays"]
+
+
 def test_sizes_without_elements_are_vacuous_unless_the_case_means_them() -> None:
     case = "[[test.case]]\nname = 'none'\nsizes = { N = 5, T = 6 }\n"
     found, = reports(SPECS["correlation"], case)
     assert (found.status, found.passed, found.diagnostics[0].code) == ("vacuous", False, "E837")
     assert found.lines() == ["F [none](N=5, T=6): VACUOUS: nothing was compared: y has no element"]
     assert 'expect = "empty"' in (found.diagnostics[0].hint or "")
+    place = found.diagnostics[0].place
+    assert place is not None
+    assert text_of(SPECS["correlation"], case).split("\n")[place.line - 1] == "[[test.case]]"
     found, = reports(SPECS["correlation"], case + "expect = 'empty'\n")
     assert (found.status, found.diagnostics) == ("ok", ())
     assert found.lines() == ["F [none](N=5, T=6): ok: y has no element, as the case expects; nothing else is there to compare"]

@@ -17,12 +17,14 @@ from ..testing.settings import read_settings
 from .diagnostics import FORMATS, Reporter
 from .products import Emit, read_emit
 from .settings import read_binds, read_config
-from .warning_flags import ON_REQUEST, read_policy
+from .warning_flags import ON_REQUEST, WARNINGS, read_policy
 
 PRINTS = ("runtimes", "ops", "dtypes", "config", "cache-dir", "cc", "cpu")
 LANGUAGES = ("toml", "lisp")
 CC_TIMEOUT = 120.0
 MAX_SCHEDULE_BYTES = 1 << 24
+# The headings of --help, in order; a command's own come before them.
+ORDER = INPUT, CODE, MACHINE, OUTPUT, REPORT, OTHER = "Input", "What the code does", "Machine and runtime", "Output", "Reporting", "Other options"
 
 
 @frozen
@@ -72,7 +74,7 @@ class Seconds(click.FloatRange):
 class GroupedOption(click.Option):
     """An option that `--help` lists under a heading."""
 
-    def __init__(self, *args: Any, group: str = "Other options", **kwargs: Any):
+    def __init__(self, *args: Any, group: str = OTHER, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.group = group
 
@@ -102,8 +104,8 @@ class GroupedCommand(click.Command):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None       # the usage shows the arguments
             if record is not None:
                 name, text = record
-                groups.setdefault(getattr(param, "group", "Other options"), []).append((name.replace(" =", "="), text))
-        for title, records in groups.items():
+                groups.setdefault(getattr(param, "group", OTHER), []).append((name.replace(" =", "="), text))
+        for title, records in sorted(groups.items(), key=lambda group: ORDER.index(group[0]) if group[0] in ORDER else -1):
             with formatter.section(title):
                 formatter.write_dl(records)
 
@@ -115,8 +117,6 @@ def _option(group: str, *names: str, **attributes: Any) -> Callable[[Any], Any]:
 def _flag(group: str, *names: str, help: str) -> Callable[[Any], Any]:
     return _option(group, *names, is_flag=True, help=help)
 
-
-INPUT, CODE, MACHINE, OUTPUT, REPORT = "Input", "What the code does", "Machine and runtime", "Output", "Reporting"
 
 SHARED: tuple[Callable[[Any], Any], ...] = (
     click.argument("files", nargs=-1, metavar="FILE…", cls=Files),
@@ -143,7 +143,8 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
     _option(OUTPUT, "-o", "--output", metavar="FILE", help="The output; what it is follows from its suffix. '-' is stdout, for text."),
     _option(REPORT, "-d", "--debug", type=click.IntRange(0, 4), default=0, show_default=True,
             help="1 timings, 2 the source, 3 every stage, 4 every pass; on stderr."),
-    _option(REPORT, "-W", "warnings", multiple=True, metavar="NAME", help="-WNAME, -Wno-NAME, -Werror, -Werror=NAME, -Wall."),
+    _option(REPORT, "-W", "warnings", multiple=True, metavar="NAME",
+            help=f"-WNAME, -Wno-NAME, -Werror, -Werror=NAME, -Wall. The names: {' '.join(WARNINGS)}."),
     _flag(REPORT, "-w", "no_warnings", help="No warnings."),
     _option(REPORT, "--diagnostics-format", "diagnostics_format", type=click.Choice(FORMATS), default="text", show_default=True,
             help="How diagnostics are written to stderr."),
@@ -164,11 +165,11 @@ RUNS: tuple[Callable[[Any], Any], ...] = (
 )
 
 PRODUCT: tuple[Callable[[Any], Any], ...] = (
-    _flag(OUTPUT, "-E", "emit_spec", help="The validated, expanded spec (to stdout without -o)."),
-    _flag(OUTPUT, "-S", "emit_asm", help="Assembly."),
-    _flag(OUTPUT, "-c", "emit_obj", help="An object file."),
+    _flag(OUTPUT, "-E", "emit_spec", help="Stop at the validated, expanded spec (to stdout without -o)."),
+    _flag(OUTPUT, "-S", "emit_asm", help="Stop at the assembly."),
+    _flag(OUTPUT, "-c", "emit_obj", help="Stop at the object file. Of -E, -S and -c the earliest stage counts, as in gcc."),
     _option(OUTPUT, "--emit", "emit", multiple=True, metavar="KIND[=PATH],…",
-            help="Any of: spec ir schedule c asm obj so a header manifest python example depfile."),
+            help="Any of: spec ir schedule c asm obj so a header manifest python example depfile; as many as you like, and beside -E, -S or -c."),
     _flag(OUTPUT, "-MD", "depfile", help="Write a Makefile fragment of what the output depends on."),
     _option(OUTPUT, "-MF", "depfile_name", metavar="FILE", help="The name of that file (implies -MD)."),
     _option(OUTPUT, "-MT", "depfile_targets", multiple=True, metavar="TARGET", help="The target in that file; without it, the outputs."),
@@ -212,7 +213,7 @@ def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
         seed=given.get("seed", 0), debug=given["debug"], cc_timeout=given.get("cc_timeout", CC_TIMEOUT),
         use_cache=not given.get("no_cache", False),
         schedule_file=given["schedule_file"] or "<schedule>", given=_explicit(), **environment(link))
-    emits = [Emit(kind) for kind in ("spec", "asm", "obj") if given.get(f"emit_{kind}")]
+    emits = [Emit(kind) for kind in ("spec", "asm", "obj") if given.get(f"emit_{kind}")][:1]       # as in gcc: the earliest stage, whatever the order
     emits += [emit for text in given.get("emit", ()) for emit in read_emit(text)]
     wants_depfile = given.get("depfile") or given.get("depfile_name") is not None
     if (given.get("depfile_targets") or given.get("depfile_phony")) and not wants_depfile:

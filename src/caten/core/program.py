@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from ..errors import Place
 from .expr import Expr, Var
 from .node import Node
 from .text import Text, flat, form_of
@@ -161,7 +162,8 @@ class Target(Fact, head="target"):
 
 class At(Fact, head="at"):
     """`(at 8 17 "(aref A i p)")`: where in the source file this access or statement was written (the first place, where there are several).
-    For a loop it is its variable. It is kept as text, so it means the same after a pass has renamed or removed what it speaks of."""
+    For a loop it is its variable, for the operator's name `(op Gemm)`, for a test case `(case "small")`. It is kept as text, so it means the same
+    after a pass has renamed or removed what it speaks of."""
 
     line: int
     column: int
@@ -206,6 +208,10 @@ class Case(Fact, head="case"):
     expect: Text
     tags: tuple[str, ...]
     sizes: tuple[Setting, ...]
+
+    def spot(self, part: str = "case") -> str:
+        """What an `At` calls this case, or its `input` or `expect`."""
+        return flat((part, form_of(self.name, "Text")))
 
 
 class Setting(Node, head="set-size"):
@@ -258,6 +264,15 @@ class Program(Node):
     def without(self, *kinds: type[Node]) -> Program:
         """Without the clauses of these classes."""
         return self.replace(clauses=tuple([c for c in self.clauses if not isinstance(c, kinds)]))
+
+    def place(self) -> Place | None:
+        """Where in the source file the operator is named."""
+        return self.place_of(flat(("op", self.name)))
+
+    def place_of(self, what: str) -> Place | None:
+        """Where in the source file this was written, if that is known; `what` as the `At` calls it."""
+        at, source = next((a for a in self.all(At) if a.what == what), None), self.first(Source)
+        return Place(source.file, at.line, at.column) if at is not None and source is not None else None
 
     @property
     def params(self) -> tuple[Param, ...]:

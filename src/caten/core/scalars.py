@@ -133,7 +133,7 @@ OPERATORS: dict[str, Operator] = {row.name: row for row in (
     _row("asin", "asin", 1, FLOAT, meaning="arc sine", numpy="arcsin", libm="asin", derivative=("(/ 1 (sqrt (- 1 (* x x))))",), ulp=1),
     _row("acos", "acos", 1, FLOAT, meaning="arc cosine", numpy="arccos", libm="acos", derivative=("(/ -1 (sqrt (- 1 (* x x))))",), ulp=1),
     _row("atan", "atan", 1, FLOAT, meaning="arc tangent", numpy="arctan", libm="atan", derivative=("(/ 1 (+ 1 (* x x)))",), ulp=1),
-    _row("atan2", "atan2", 2, FLOAT, meaning="the angle of the point (y, x): atan2(x, y) takes the ordinate first", numpy="arctan2", libm="atan2",
+    _row("atan2", "atan2", 2, FLOAT, meaning="the angle of the point (y, x): the arc tangent of x / y in the right quadrant", numpy="arctan2", libm="atan2",
          derivative=("(/ y (+ (* x x) (* y y)))", "(/ (neg x) (+ (* x x) (* y y)))"), ulp=1),
     _row("sinh", "sinh", 1, FLOAT, meaning="hyperbolic sine", numpy="sinh", libm="sinh", derivative=("(cosh x)",), ulp=2.5),
     _row("cosh", "cosh", 1, FLOAT, meaning="hyperbolic cosine", numpy="cosh", libm="cosh", derivative=("(sinh x)",), ulp=2),

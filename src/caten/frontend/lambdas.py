@@ -15,7 +15,7 @@ def reference_program(op: OpProgram) -> OpProgram:
     """The operator whose body is the test lambda of `op`. Its parameters are bound by name: to tensors, scalars and sizes."""
     reference = op.first(Reference)
     if reference is None:
-        raise error("E820", f"{op.name} has no test code to run", hint='add [test] code = "(lambda (A …) …)"')
+        raise error("E820", f"{op.name} has no test code to run", op.place(), hint='add [test] code = "(lambda (A …) …)"')
     composite = _composite(op, reference)
     names, body = _parts(composite, reference)
     visible = (*map(str, names), *[o for o in composite.outputs if fold(o) not in map(fold, names)])

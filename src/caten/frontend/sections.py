@@ -17,6 +17,7 @@ from .locate import Locations, Path
 from .signature import Signature
 from .typing import spell
 
+WORDS = {"input": ("random",), "expect": ("reference", "empty")}       # what a case may say instead of arrays
 Section = tuple[dict[str, Any], Path]      # a table of the document and its path; both empty where the spec has none
 
 
@@ -50,6 +51,7 @@ def _reference(table: dict[str, Any], path: Path, places: Locations) -> Iterator
 
 def _cases(table: dict[str, Any], path: Path, signature: Signature, places: Locations) -> Iterator[Fact | Diagnostic]:
     has_reference = bool(table.get("code", "").strip())
+    spots: list[tuple[str, Place]] = []
     for i, case in enumerate(table.get("case", ())):
         here = (*path, "case", i)
         name = case.get("name", f"case {i + 1}")
@@ -60,8 +62,8 @@ def _cases(table: dict[str, Any], path: Path, signature: Signature, places: Loca
             else:
                 sizes.append(item)
         given, expect = case.get("input", "random"), case.get("expect", "reference")
-        yield from _named_file(given, ("random",), (*here, "input"), places)
-        yield from _named_file(expect, ("reference", "empty"), (*here, "expect"), places)
+        yield from _named_file(given, WORDS["input"], (*here, "input"), places)
+        yield from _named_file(expect, WORDS["expect"], (*here, "expect"), places)
         if isinstance(given, dict):
             given, unknown = _arrays(given, (*here, "input"), signature, places)
             yield from unknown
@@ -71,7 +73,11 @@ def _cases(table: dict[str, Any], path: Path, signature: Signature, places: Loca
         for n, tag in enumerate(case.get("tags", ())):
             if not tag or not all(c.isascii() and (c.isalnum() or c in "_-.") for c in tag):
                 yield Diagnostic("E020", f"{shown(tag)} is not a tag", places.value(*here, "tags", n), "a tag is letters, digits, '_', '-' and '.'")
-        yield Case(name, _text(given), _text(expect), tuple(case.get("tags", ())), tuple(sizes))
+        found = Case(name, _text(given), _text(expect), tuple(case.get("tags", ())), tuple(sizes))
+        yield found
+        spots.append((found.spot(), places.key(*here)))
+        spots += [(found.spot(part), places.value(*here, part)) for part in ("input", "expect") if getattr(found, part) not in WORDS[part]]
+    yield from [At(place.line, place.column, what) for what, place in spots]
 
 
 def _named_file(value: Any, words: Sequence[str], path: Path, places: Locations) -> Iterator[Diagnostic]:

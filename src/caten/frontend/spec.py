@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import tomli
 
 from ..core.node import Node
-from ..core.program import Buffer, Doc, Outputs, Require, Scalar, Signature, Size, Source
+from ..core.program import At, Buffer, Doc, Outputs, Require, Scalar, Signature, Size, Source
+from ..core.text import flat
 from ..errors import CatenError, Diagnostic, Place, error
 from ..options import Options
 from . import form, schema, sections
@@ -263,7 +264,8 @@ def _program(composite: Composite, lowered: Lowered) -> OpProgram:
     clauses += [parameter(t) for t in composite.tensors]
     clauses += [Size(name) for name in composite.sizes]
     clauses += [Require(condition) for condition in dict.fromkeys((*composite.conditions, *lowered.requirements))]
-    return OpProgram(composite.name, (*clauses, *composite.facts, *lowered.positions, Body(lowered.stmts)))
+    named = At(composite.name_place.line, composite.name_place.column, flat(("op", composite.name)))
+    return OpProgram(composite.name, (*clauses, *composite.facts, named, *lowered.positions, Body(lowered.stmts)))
 
 
 def parameter(tensor: Declared) -> Node:

@@ -66,7 +66,7 @@ class Wanted:
         """The kernel of the key. `exactly`: made of the same text, names, places and all."""
         if self.key is None:
             return None
-        exports([p.name for p in self.programs])            # which a build refuses, too
+        exports([p.name for p in self.programs], [p.place() for p in self.programs])     # which a build refuses, too
         found = LOADED.get(self.store.directory, self.key.name) or kept.find(self.store, self.key, self.warn)
         if found is None or not exactly or found.kept.spelled == self.key.spelled:
             return found

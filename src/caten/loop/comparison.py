@@ -12,6 +12,7 @@ from ..core.numpy_types import numpy_dtype
 from ..core.program import Buffer, Program
 from ..frozen import frozen
 
+TOLERANCE = 2                          # bounds, and one unit in the last place: how far off an element may be
 WIDE = 8                               # a bound of more than this part of the greatest value says little
 
 
@@ -60,7 +61,7 @@ def check(result: Any, reference: Any, bound: Any, loose: Any, dtype: str) -> Co
         rounded = expected.astype(like)
         parts = [(got.real, expected.real, rounded.real), (got.imag, expected.imag, rounded.imag)][:2 if np.iscomplexobj(expected) else 1]
         one_ulp = _spacing(_length([np.where(np.isfinite(e), e, 0.0) for _, e, _ in parts]), real)
-        error = _length([_error(g, e, r, 2 * limit + one_ulp, real) for g, e, r in parts])
+        error = _length([_error(g, e, r, TOLERANCE * limit + one_ulp, real) for g, e, r in parts])
         beyond = np.maximum(error - one_ulp, 0.0)
         ratio = np.where(beyond == 0, 0.0, beyond / limit)
         ratio = np.where(error == 0, 0.0, np.where(np.isnan(ratio) | ~np.isfinite(error), np.inf, ratio))
@@ -93,4 +94,4 @@ def _comparison(ratio: Any, free: Any) -> Comparison:
         return Comparison(0.0, None, True, 0, 0)
     worst = np.unravel_index(int(np.argmax(counted)), counted.shape)
     greatest, loose = float(counted[worst]), int(np.count_nonzero(np.broadcast_to(free, counted.shape)))
-    return Comparison(greatest, tuple(int(i) for i in worst) if greatest > 0 else None, greatest <= 2, loose, counted.size - loose)
+    return Comparison(greatest, tuple(int(i) for i in worst) if greatest > 0 else None, greatest <= TOLERANCE, loose, counted.size - loose)

@@ -80,7 +80,7 @@ class CStyle:
     def render(self, *programs: LoopProgram) -> str:
         """One translation unit for one program, or for a library of several."""
         named = [p.name for p in programs]
-        taken = exports(named) + [symbol(n.removesuffix(REFERENCE)) for n in named]
+        taken = exports(named, [p.place() for p in programs]) + [symbol(n.removesuffix(REFERENCE)) for n in named]
         helpers, parts, used = self._parts(programs, taken)
         own, body = helpers.text(), "\n".join(parts)
         if not helpers.texts.keys().isdisjoint(used):
@@ -121,8 +121,8 @@ class CStyle:
         kernels = []
         for kernel in program.kernels:
             ex = self._expressions(program, helpers, names)
-            body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, self.region, Places(program.all(At)), file, self.declares_in_for,
-                              self.makes_vectors)
+            body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, self.region, Places(program.all(At), source), file,
+                              self.declares_in_for, self.makes_vectors)
             name = free(f"{entry.symbol}_{symbol(kernel.name)[3:]}", taken)
             taken.append(name)
             kernels.append(entry.kernel(name, body) + ('#line 1 "<generated>"\n' if file else ""))       # what follows is not from the spec
@@ -146,7 +146,7 @@ class CStyle:
         for node in program.unique():
             dtype = node.declares()[1] if hasattr(node, "declares") else node.dtype if isinstance(node, Expr) else ""
             if dtype in DTYPES and dtype not in self.types:
-                raise error("E611", f"{program.name}: this runtime does not support {dtype}",
+                raise error("E611", f"{program.name}: this runtime does not support {dtype}", program.place(),
                             hint=f"it supports {', '.join(self.types)}" + "; sizes and indices are i64, so its table needs that" * (dtype == "i64"))
 
 

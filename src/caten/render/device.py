@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..core.dtypes import is_packed
 from ..core.elementary import table
-from ..core.program import At, Buffer, Param, Scalar, Size
+from ..core.program import At, Buffer, Param, Scalar, Size, Source
 from ..errors import error
 from ..frozen import frozen
 from ..loop.groups import block_of, grid_of
@@ -214,7 +214,8 @@ class DeviceStyle(CStyle):
         self.check_types(program)
         for node in program.unique():
             if isinstance(node, Vref | Splat | Ramp | Shuffle):
-                raise error("E613", f"{program.name}: this runtime has no vectors", hint="do not vectorize, bind loops to the threads of a block")
+                raise error("E613", f"{program.name}: this runtime has no vectors", program.place(),
+                            hint="do not vectorize, bind loops to the threads of a block")
         return program
 
     def _thread(self, program: LoopProgram, kernel: Kernel, plan: Launch, helpers: Helpers) -> str:
@@ -222,7 +223,7 @@ class DeviceStyle(CStyle):
         plain: Expressions = self._expressions(program, helpers, names)
         ex = WrappingExpressions(plain.helpers, plain.names, plain.views, plain.flags, indices(plain.indices, kernel))
         written = unroll(program.replace(clauses=tuple([c for c in program.clauses if not isinstance(c, Kernel) or c is kernel]))).kernels[0]
-        places = Places(program.all(At))
+        places = Places(program.all(At), program.first(Source))
         body = ThreadBody(written.map(wrapped), ex, dict(self.marks), layout(program, False), False, places=places, dialect=self.dialect)
         globals_ = [f"    {body.scratch_pointer(c)}" for c in program.all(Local) if c.name in ex.used]
         params = {p.declares()[0]: p for p in arguments(program)}       # type: ignore[attr-defined]   # parameters declare

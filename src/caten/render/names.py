@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from itertools import zip_longest
 
-from ..errors import error
+from ..errors import Place, error
 
 _KEYWORDS = """auto break case char const continue default do double else enum extern float for goto if inline int long register restrict return short
 signed sizeof static struct switch typedef union unsigned void volatile while asm typeof class new delete this template namespace operator private
@@ -34,17 +35,18 @@ EXPORTS = ("", "_ws", "_check", "_manifest", PYTHON, REFERENCE)     # what follo
 OWN = ("ct_manifest", "ct_c64", "ct_c128")           # what every library or header may declare beside the operators
 
 
-def exports(operators: Sequence[str]) -> list[str]:
-    """The names that belong to a library of these operators, whatever else its text defines. E666 where two are the same, or one is a name of OWN."""
+def exports(operators: Sequence[str], places: Sequence[Place | None] = ()) -> list[str]:
+    """The names that belong to a library of these operators, whatever else its text defines. E666 where two are the same, or one is a name of OWN.
+    `places`: where the operators are named."""
     found: dict[str, str] = {}
-    for name in operators:
+    for name, place in zip_longest(operators, places):
         for end in EXPORTS:
             text = symbol(name) + end
             if text in OWN:
-                raise error("E666", f"the operator {name} would have the symbol {text}, which every library keeps for itself",
+                raise error("E666", f"the operator {name} would have the symbol {text}, which every library keeps for itself", place,
                             hint="give it another name")
             if text in found:
-                raise error("E666", f"{found[text]} and {name} would have the same symbol {text}",
+                raise error("E666", f"{found[text]} and {name} would have the same symbol {text}", place,
                             hint="rename one of them, or put them into different libraries")
             found[text] = name
     return list(found)

@@ -1,11 +1,13 @@
 """Where in the spec a statement of a kernel comes from, also after a schedule changed its loops and indices."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from ..core.expr import Expr, Var
-from ..core.program import At
+from ..core.program import At, Source
 from ..core.text import Form, flat, form_of, read_forms
+from ..errors import CatenError, Place
 from ..frozen import frozen
 from ..loop.statements import Aref, For, Local, Prefetch, Stmt, Vref
 
@@ -26,7 +28,8 @@ class Places:
     the loop `i`, `top_part` and `top_2` hold what `top` did. Of several places where a statement may come from it has the first that no statement
     with the same access has had since the loop around them began, for copies keep the order of the spec."""
 
-    def __init__(self, facts: Iterable[At]):
+    def __init__(self, facts: Iterable[At], source: Source | None = None):
+        self._file = source.file if source is not None else ""
         known = sorted(facts, key=lambda at: (at.line, at.column))
         self._loops = {at.what: at for at in reversed(known) if not at.what.startswith("(")}
         self._accesses = [self._read(at) for at in known if at.what.startswith("(aref ")]
@@ -42,6 +45,17 @@ class Places:
             case Local(name=name):
                 return self._of_scalar(name, before) or before
         return self._of_access(stmt, before) or before
+
+    @contextmanager
+    def around(self, stmt: Stmt) -> Iterator[None]:
+        """What is refused in a statement has its place."""
+        try:
+            yield
+        except CatenError as problem:
+            at = self.of(stmt, None) if self._file else None
+            if at is None:
+                raise
+            raise CatenError(*[d.at(Place(self._file, at.line, at.column)) for d in problem.diagnostics]) from None
 
     def _read(self, at: At) -> Access:
         (_, buffer, *index), = read_forms(at.what)

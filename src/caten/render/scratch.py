@@ -9,7 +9,7 @@ from ..core.expr import Const, Expr, Op, Var, index
 from ..core.node import substitute
 from ..core.program import Scalar, Target
 from ..core.rewrite import free_names
-from ..errors import error
+from ..errors import CatenError, error
 from ..frozen import frozen
 from ..loop.idleness import idle_sizes
 from ..loop.statements import For, If, Kernel, Let, Local, LoopProgram, Ref, Stmt
@@ -51,9 +51,12 @@ def layout(program: LoopProgram, parallel: bool | None = None) -> Layout:
     """Where every local lies; those of constant size come first, so that their offsets are numbers. `parallel`: do parallel loops run on several
     threads (asked of the program's target where it is not given)?"""
     known = {*program.sizes, *[s.name for s in program.all(Scalar)]}
-    found: list[tuple[Local, Expr, bool]] = [(c, _bytes(c, {}, known), False) for c in program.all(Local)]
-    for kernel in program.all(Kernel):
-        _collect(kernel.body, {}, False, known, found)
+    try:
+        found: list[tuple[Local, Expr, bool]] = [(c, _bytes(c, {}, known), False) for c in program.all(Local)]
+        for kernel in program.all(Kernel):
+            _collect(kernel.body, {}, False, known, found)
+    except CatenError as problem:
+        raise CatenError(*[d.at(program.place()) for d in problem.diagnostics]) from None
     if parallel is None:
         parallel = runs_threads(program)
     ends: dict[bool, Expr] = {False: index(0), True: index(0)}

@@ -72,38 +72,39 @@ class KernelBody(Lines):
                 continue
             zero = ""
             self._locate(stmt)
-            match stmt:
-                case For():
-                    outside, inside = self._vectors, heads.has_vectors(stmt)
-                    self._vectors = outside or inside
-                    self._loop(stmt, is_rest=outside and not inside)
-                    self._vectors = outside
-                case If():
-                    self._branch(stmt)
-                case Let(name=name, type=dtype, value=value):
-                    if name in self._read:
-                        self.line(f"const {self._let_type(stmt)} {self.expressions.names.of(name)} = {self.expressions.text(value)};")
-                        self._declare_vector(name, value, dtype)
-                case Local():
-                    first = self._initial(stmt, stmts[n + 1:n + 2])
-                    skip = first is not None
-                    zero = stmt.name if self._local(stmt, first) else ""
-                case Setf(ref=ref, value=value, how=how):
-                    if how == STREAM and assignments.goes_past_the_caches(self.expressions, ref):
-                        self._streamed = True
-                        self.line(assignments.streamed(self.expressions, ref, value))
-                    else:
-                        self.line(assignments.assignment(self.expressions, ref, value))
-                case Incf(ref=ref, value=value, fn=fn):
-                    self.line(assignments.combination(self.expressions, ref, value, fn))
-                case Transpose():
-                    self.line(f"{transposed(stmt, self.expressions)};")
-                case Prefetch():
-                    self._prefetch(stmt)
-                case Fail(row=row):
-                    self._fail(row)
-                case Barrier():
-                    self._barrier()
+            with self.places.around(stmt):
+                match stmt:
+                    case For():
+                        outside, inside = self._vectors, heads.has_vectors(stmt)
+                        self._vectors = outside or inside
+                        self._loop(stmt, is_rest=outside and not inside)
+                        self._vectors = outside
+                    case If():
+                        self._branch(stmt)
+                    case Let(name=name, type=dtype, value=value):
+                        if name in self._read:
+                            self.line(f"const {self._let_type(stmt)} {self.expressions.names.of(name)} = {self.expressions.text(value)};")
+                            self._declare_vector(name, value, dtype)
+                    case Local():
+                        first = self._initial(stmt, stmts[n + 1:n + 2])
+                        skip = first is not None
+                        zero = stmt.name if self._local(stmt, first) else ""
+                    case Setf(ref=ref, value=value, how=how):
+                        if how == STREAM and assignments.goes_past_the_caches(self.expressions, ref):
+                            self._streamed = True
+                            self.line(assignments.streamed(self.expressions, ref, value))
+                        else:
+                            self.line(assignments.assignment(self.expressions, ref, value))
+                    case Incf(ref=ref, value=value, fn=fn):
+                        self.line(assignments.combination(self.expressions, ref, value, fn))
+                    case Transpose():
+                        self.line(f"{transposed(stmt, self.expressions)};")
+                    case Prefetch():
+                        self._prefetch(stmt)
+                    case Fail(row=row):
+                        self._fail(row)
+                    case Barrier():
+                        self._barrier()
 
     def _prefetch(self, stmt: Prefetch) -> None:
         if not self.expressions.register(stmt.ref):

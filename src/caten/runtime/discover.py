@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from ..errors import CatenError, Diagnostic, UsageError, did_you_mean
+from ..errors import CatenError, Diagnostic, Place, UsageError, did_you_mean
 from ..frozen import frozen
 from . import trust
 from .protocol import API_VERSION, Runtime
@@ -61,7 +61,8 @@ def listing(path: Sequence[str] = ()) -> list[Listed]:
         try:
             found.append(Listed(name, origin, find(name, path), None))
         except CatenError as problem:
-            found.append(Listed(name, origin, None, problem.diagnostics[0].message))
+            said = problem.diagnostics[0]
+            found.append(Listed(name, origin, None, said.message + (f" (line {said.place.line})" if said.place else "")))
     return found
 
 
@@ -145,8 +146,11 @@ def _from_plugin(entry: importlib.metadata.EntryPoint) -> type[Runtime]:
 
 def _broken(origin: str, problem: BaseException) -> UsageError:
     frames = [f for f in traceback.extract_tb(problem.__traceback__) if f.filename == origin]
-    line = f", line {problem.lineno}" if isinstance(problem, SyntaxError) and problem.lineno else f", line {frames[-1].lineno}" if frames else ""
-    return UsageError(Diagnostic("E603", f"the runtime {origin} is broken{line}: {type(problem).__name__}: {problem}"))
+    line, column = frames[-1].lineno if frames else None, (frames[-1].colno or 0) + 1 if frames else 1
+    if isinstance(problem, SyntaxError) and problem.lineno:
+        line, column, problem = problem.lineno, problem.offset or 1, SyntaxError(problem.msg)
+    place = Place(origin, line, column) if line else None
+    return UsageError(Diagnostic("E603", f"the runtime {origin} is broken: {type(problem).__name__}: {problem}", place))
 
 
 def _class_in(module: ModuleType, file: Path) -> type[Runtime]:

@@ -56,7 +56,7 @@ def manifest(programs: Sequence[LoopProgram], runtime: Runtime, record: Provenan
 def library_manifest(programs: Sequence[LoopProgram], runtime: str, record: Provenance, written: Sequence[Program] = (),
                      allocates: bool = True) -> Manifest:
     """As `manifest`, with the runtime by its name, and whether its functions allocate memory."""
-    exports([p.name for p in programs])
+    exports([p.name for p in programs], [p.place() for p in programs])
     shared: Manifest = {
         "libraries": list(record.libraries), "target": record.target, "compiler": record.compiler, "flags": list(record.flags),
         "runtime": runtime, "spec_sha256": record.spec_sha256, "runtime_sha256": record.runtime_sha256,

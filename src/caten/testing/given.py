@@ -11,7 +11,7 @@ from ..core.dtypes import DTYPES
 from ..core.formula import evaluate
 from ..core.numpy_types import as_stored, kind_of
 from ..core.program import Buffer, Case, Scalar, Source
-from ..errors import CatenError, did_you_mean, error
+from ..errors import CatenError, Place, did_you_mean, error
 from ..frontend.op import OpProgram
 from . import archives
 from .outcomes import EMPTY
@@ -25,28 +25,31 @@ def arrays_of(op: OpProgram, case: Case | None, sizes: dict[str, int]) -> tuple[
         return None, None
     source = op.first(Source)
     folder = Path(source.file).parent if source else Path()
-    expected = None if case.expect.startswith('{"error"') else _read(op, case, case.expect, folder, sizes)
-    return _fitting(op, case, _read(op, case, case.input, folder, sizes)), expected
+    expected = None if case.expect.startswith('{"error"') else _read(op, case, "expect", folder, sizes)
+    return _fitting(op, case, _read(op, case, "input", folder, sizes)), expected
 
 
-def _read(op: OpProgram, case: Case, text: str, folder: Path, sizes: dict[str, int]) -> Arrays | None:
-    """The arrays that a case writes out, or those of its file, which are unpacked only where they have the names and shapes of the operator's."""
+def _read(op: OpProgram, case: Case, part: str, folder: Path, sizes: dict[str, int]) -> Arrays | None:
+    """The arrays that the `input` or `expect` of a case writes out, or those of its file, which are unpacked only where they have the names and
+    shapes of the operator's."""
+    text: str = getattr(case, part)
     if text in ("random", "reference", EMPTY, ""):
         return None
     try:
         if text.startswith("{"):
             arrays = {k: _listed(v) for k, v in json.loads(text).items()}
-            _check_shapes(op, case, {k: v.shape for k, v in arrays.items()}, sizes)
+            _check_shapes(op, case, part, {k: v.shape for k, v in arrays.items()}, sizes)
             return arrays
         path = folder / text
         if not archives.is_archive(path):
             raise ValueError("it is no .npz; numpy.savez makes one")
         declared = archives.entries(path)
-        _check_shapes(op, case, {k: e.shape for k, e in declared.items()}, sizes)
+        _check_shapes(op, case, part, {k: e.shape for k, e in declared.items()}, sizes)
         return {name: as_stored(archives.load(path, name), op.buffers[name].type) for name in declared}
     except archives.TORN as problem:
-        where = "its input" if text.startswith("{") else text
-        raise error("E836", f"cannot read the arrays of case '{case.name}' from {where}: {problem}") from None
+        where = f"its {part}" if text.startswith("{") else text
+        reason = getattr(problem, "strerror", None) or problem
+        raise error("E836", f"cannot read the arrays of case '{case.name}' from {where}: {reason}", op.place_of(case.spot(part))) from None
 
 
 def _listed(value: Any) -> np.ndarray:
@@ -59,15 +62,15 @@ def _listed(value: Any) -> np.ndarray:
     return array
 
 
-def _check_shapes(op: OpProgram, case: Case, shapes: dict[str, tuple[int, ...]], sizes: dict[str, int]) -> None:
-    what = f"the case '{case.name}' of {op.name}"
+def _check_shapes(op: OpProgram, case: Case, part: str, shapes: dict[str, tuple[int, ...]], sizes: dict[str, int]) -> None:
+    what, place = f"the case '{case.name}' of {op.name}", op.place_of(case.spot(part))
     for name, shape in shapes.items():
         param = op.buffers.get(name)
         if param is None:
-            raise _misfit(op, name, what)
+            raise _misfit(op, name, what, place)
         wanted = tuple([int(evaluate(e, sizes)) for e in param.shape])
         if shape != wanted:
-            raise error("E836", f"{what} gives {name} the shape {shape}, but with its sizes it is {wanted}")
+            raise error("E836", f"{what} gives {name} the shape {shape}, but with its sizes it is {wanted}", place)
 
 
 def _fitting(op: OpProgram, case: Case, given: Arrays | None) -> Arrays | None:
@@ -76,14 +79,14 @@ def _fitting(op: OpProgram, case: Case, given: Arrays | None) -> Arrays | None:
         param = op.buffers[name]
         if not _holds(param, array):
             raise error("E836", f"the case '{case.name}' of {op.name} gives {name} elements that are not {param.type}: its array is {array.dtype}",
-                        hint="numbers must lie in the range of the declared type, whole ones for integers")
+                        op.place_of(case.spot("input")), hint="numbers must lie in the range of the declared type, whole ones for integers")
     return given
 
 
-def _misfit(op: OpProgram, name: str, what: str) -> CatenError:
+def _misfit(op: OpProgram, name: str, what: str, place: Place | None) -> CatenError:
     if name in [*op.sizes, *[s.name for s in op.all(Scalar)]]:
-        return error("E836", f"{what} gives '{name}', a number, among its arrays", hint=f"sizes = {{ {name} = … }} gives numbers")
-    return error("E836", f"{what} gives '{name}', which is no tensor of {op.name}", hint=did_you_mean(name, list(op.buffers)))
+        return error("E836", f"{what} gives '{name}', a number, among its arrays", place, hint=f"sizes = {{ {name} = … }} gives numbers")
+    return error("E836", f"{what} gives '{name}', which is no tensor of {op.name}", place, hint=did_you_mean(name, list(op.buffers)))
 
 
 def _holds(param: Buffer, array: np.ndarray) -> bool:

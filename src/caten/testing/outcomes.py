@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..core.program import Case
-from ..errors import Diagnostic
+from ..core.text import flat, form_of
+from ..errors import Diagnostic, Place
 from ..frontend.op import OpProgram
 from ..frozen import frozen
 from ..loop import comparison
+from ..loop.comparison import TOLERANCE
+from ..loop.statements import Aref, Incf, Setf
 from .reference import Expected, outputs_of
 
 EMPTY = "empty"                        # what a case expects that means an output without elements
@@ -65,7 +68,7 @@ class Report:
         what = f"{self.op}{f' [{self.case}]' if self.case else ''}({', '.join(f'{k}={_short(v)}' for k, v in self.arguments.items())})"
         if self.status in ("ok", "wrong") and not self.note:
             worst = max((o.ratio for o in self.outputs), default=0.0)
-            lines = [f"{what}: {'ok' if self.passed else 'WRONG'}, greatest error {worst:.2g} of its bound, against {self.reference}"]
+            lines = [f"{what}: {'ok' if self.passed else 'WRONG'}{_error(worst / TOLERANCE)}, compared with {self.reference}"]
         else:
             lines = [f"{what}: {'ok' if self.passed else self.status.upper()}{f': {self.note}' if self.note else ''}"]
         if self.status in ("ok", "wrong"):
@@ -85,6 +88,15 @@ class Report:
                 "outputs": [{"name": o.name, "passed": o.passed, "ratio": o.ratio, "worst": list(o.worst), "loose": o.loose, "elements": o.elements,
                              "compared": o.compared} for o in self.outputs],
                 "note": self.note}
+
+
+def _error(part: float) -> str:
+    """The largest error as a part of the tolerance, in words; nothing where there is no such part, as of integers that differ."""
+    if part == 0:
+        return ": no error beyond the last digit"
+    if part > 1:
+        return f": largest error {part:.2g} times the tolerance" if np.isfinite(part) else ""
+    return f": largest error {'less than 1' if part < 0.01 else round(100 * part)} % of the tolerance"
 
 
 def _short(value: Any) -> str:
@@ -133,4 +145,11 @@ def verdict(op: OpProgram, case: Case | None, outputs: Sequence[OutputReport]) -
     if not nothing[0].elements:
         hint = "give sizes at which it has some, in --test or a [[test.case]]; a case that means it says expect = \"empty\""
     return "vacuous", f"nothing was compared: {why}", (
-        Diagnostic("E837", f"the test of {op.name}{f', {case.name},' if case else ''} says nothing: {why}", hint=hint),)
+        Diagnostic("E837", f"the test of {op.name}{f', {case.name},' if case else ''} says nothing: {why}",
+                   op.place_of(case.spot()) if case is not None else _stored(op, nothing[0].name), hint),)
+
+
+def _stored(op: OpProgram, name: str) -> Place | None:
+    """Where an array is stored to first."""
+    stores = [s.ref for stmt in op.body for s in stmt.walk() if isinstance(s, Setf | Incf) and isinstance(s.ref, Aref) and s.ref.buffer == name]
+    return op.place_of(flat(form_of(stores[0]))) if stores else None

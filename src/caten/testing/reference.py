@@ -67,7 +67,7 @@ def expected_of(op: OpProgram, arguments: Mapping[str, Any], options: Options, e
     """The oracle's values and bounds; the values of the spec's own reference where it has one."""
     exact = _oracle(op, arguments, options)
     if expected is not None:
-        return replace(exact, what="the case's arrays", values=_checked(op, expected, arguments))
+        return replace(exact, what="the case's arrays", values=_checked(op, expected, arguments, None))
     reference = op.first(Reference)
     if reference is None:
         return replace(exact, what="the spec at -O0 in float64 (it has no [test])")
@@ -84,7 +84,7 @@ def expected_of(op: OpProgram, arguments: Mapping[str, Any], options: Options, e
     if outcome.status != "ok":
         raise error("E806", f"the test code of {op.name} ended with {outcome.status} {outcome.signal}".rstrip(), place,
                     hint=f"it may use {CPU} s and {MEMORY >> 30} GiB")
-    return replace(exact, what="the spec's [test]", values=_checked(op, outcome.arrays, arguments))
+    return replace(exact, what="the spec's [test]", values=_checked(op, outcome.arrays, arguments, place))
 
 
 def _python(function: Lambda, op: OpProgram, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -119,14 +119,14 @@ def _numbers(function: Lambda, name: str, result: Any) -> np.ndarray:
     return array
 
 
-def _checked(op: OpProgram, arrays: Mapping[str, np.ndarray], arguments: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The arrays of a reference, of the outputs' shapes."""
+def _checked(op: OpProgram, arrays: Mapping[str, np.ndarray], arguments: Mapping[str, Any], place: Place | None) -> dict[str, np.ndarray]:
+    """The arrays of a reference, of the outputs' shapes. `place`: of the code that gives them."""
     result = {}
     for n in outputs_of(op):
         if n not in arrays:
-            raise error("E808", f"the expected arrays of {op.name} lack '{n}'")
+            raise error("E808", f"the expected arrays of {op.name} lack '{n}'", place)
         if arrays[n].shape != arguments[n].shape:
-            raise error("E808", f"the reference's {n} has shape {arrays[n].shape}, the kernel's {arguments[n].shape}",
+            raise error("E808", f"the reference's {n} has shape {arrays[n].shape}, the kernel's {arguments[n].shape}", place,
                         hint="the test code and the signature disagree")
         result[n] = arrays[n]
     return result

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..build import Built
 from ..core.formula import evaluate
-from ..core.program import At, Case, Scalar
+from ..core.program import Case, Scalar
 from ..core.small_sizes import small_sizes
 from ..core.text import flat, form_of
 from ..errors import CatenError, Diagnostic, NothingMatched, ToolError, UsageError, did_you_mean
@@ -78,7 +78,8 @@ def _at_default_sizes(built: Built, op: OpProgram, options: Options) -> Report:
     try:
         values, never = _reaching(op, described, options)
     except CatenError as problem:
-        return Report(op.name, "default sizes", {}, "failed", "", note=problem.diagnostics[0].message, diagnostics=problem.diagnostics)
+        return Report(op.name, "default sizes", {}, "failed", "", note=problem.diagnostics[0].message,
+                      diagnostics=tuple([d.at(op.place()) for d in problem.diagnostics]))
     report = _run(built, op, "default sizes", values, options, timed=False)
     return replace(report, unreached=tuple([_place(op, stmt) for stmt in never]))
 
@@ -107,7 +108,7 @@ def _place(op: OpProgram, stmt: Stmt) -> str:
     """Where a statement was written, for a person."""
     place = stmt.children[0]
     assert isinstance(place, Aref)
-    at = next((a for a in op.all(At) if a.what == flat(form_of(place))), None)
+    at = op.place_of(flat(form_of(place)))
     return f"{place.buffer} in line {at.line}" if at is not None else place.buffer
 
 
@@ -117,11 +118,24 @@ def case_values(op: OpProgram, case: Case) -> dict[str, int | float]:
     try:
         return match_settings([read_setting(f"{s.name}={s.value}", where) for s in case.sizes], [op], where)
     except UsageError as problem:
-        raise CatenError(*problem.diagnostics) from None
+        raise CatenError(*[d.at(op.place_of(case.spot())) for d in problem.diagnostics]) from None
 
 
 def _run(built: Built, op: OpProgram, name: str, values: Mapping[str, int | float], options: Options, timed: bool,
          case: Case | None = None) -> Report:
+    """One run. What is said of it has the place of its case, where it has none of its own."""
+    place = op.place_of(case.spot()) if case is not None else None
+    try:
+        report = _outcome(built, op, name, values, options, timed, case)
+    except ToolError:
+        raise
+    except CatenError as problem:
+        raise CatenError(*[d.at(place or op.place()) for d in problem.diagnostics]) from None
+    return replace(report, diagnostics=tuple([d.at(place) for d in report.diagnostics]))
+
+
+def _outcome(built: Built, op: OpProgram, name: str, values: Mapping[str, int | float], options: Options, timed: bool,
+             case: Case | None) -> Report:
     given, expected = arrays_of(op, case, {n: int(values[n]) for n in op.sizes})
     want_error = case is not None and case.expect.startswith("{")
     try:
