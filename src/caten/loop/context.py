@@ -24,6 +24,7 @@ from .proof import PATIENCE, Alternative, Clause, Range, is_false, refuted
 from .statements import Aref, Barrier, Fail, For, If, Incf, Let, Setf, Stmt
 from .values import GREATEST_BYTES, GREATEST_SIZE, Valuation
 
+MOST_NODES = 64                # of the value of a name, to be known: longer ones are parts of a large expression, and all its sums would be compared
 MOST_CASES = 2                 # in which a conjunction does not hold, to be known of: more help no proof, and every proof would go through them
 
 
@@ -161,7 +162,7 @@ class Context(Valuation):
             case Let(name, dtype, value):
                 if dtype == "bool":
                     return self._with(conditions={**self.conditions, name: value})
-                if not is_integer(dtype):
+                if not is_integer(dtype) or value.written_out > MOST_NODES:
                     return self
                 form = self.linear(value)
                 context = self._with(ranges={**self.ranges, name: self.interval(form)})

@@ -1,8 +1,8 @@
 """One nest of a program, by itself: what a step costs grows with the nest then, not with the whole program.
 
-The nest keeps the conditions that it is under, and what comes before it but other nests: names, arrays, checks that hold from there on. Of the
-arrays of the caller it keeps those that it names, and one of each shape, for that says something about the sizes: a program of n nests has n times the
-arrays of one nest. The names of everything else stay taken, so that the steps mean the same in the whole program.
+The nest keeps the conditions that it is under, and what comes before it but other nests: names, arrays, checks that hold from there on. It keeps the
+arrays of the caller that it names, and one of each shape, for that says something about the sizes; n nests have n times the arrays of one.
+The names of everything else stay taken, so that the steps mean the same in the whole program.
 """
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A program of many nests costs what its nests cost by themselves: work is counted in calls of functions, which no neighbour on the machine changes."""
+"""What scheduling costs, counted in calls of functions, which no neighbour on the machine changes: a program of many nests costs what its nests cost by
+themselves, and one whose axes have the same size twice what one of different sizes costs."""
 from __future__ import annotations
 
 import cProfile
@@ -63,3 +64,26 @@ def test_many_nests_cost_what_they_cost_by_themselves(family: Callable[[int], Ne
     calls(program([family(9000)]))                                # what only the first one needs
     alone = calls(program([family(9001)]))
     assert calls(program([family(n) for n in range(count)])) < 1.2 * count * alone
+
+
+ALIKE = [("[C C N]", "[B C N]"), ("[C C]", "[B C]"), ("[C C C]", "[A B C]"), ("[C C 4]", "[B C 4]"), ("[C N C]", "[C N B]"), ("[C C N N]", "[A B C N]")]
+
+
+def through(shape: str, count: int) -> list[Nest]:
+    """Nests one after the other, each of which reads what the one before set."""
+    extents = shape[1:-1].split()
+    arrays = [f"X{shape}", *[f"Y{n}{shape}" for n in range(count)]]
+    nests = []
+    for n in range(count):
+        axes = [f"i{n}{axis}" for axis in range(len(extents))]
+        loops = "".join([f"(dotimes ({axis} {extent}) " for axis, extent in zip(axes, extents, strict=True)])
+        at = " ".join(axes)
+        store = f"(setf (aref Y{n} {at}) (* (aref {f'Y{n - 1}' if n else 'X'} {at}) {n}.5))"
+        nests.append(([f"X{{float}}{shape}"], arrays[n + 1].replace("[", "{float}["), loops + store + ")" * len(axes)))
+    return nests
+
+
+@pytest.mark.parametrize(("twice", "once"), ALIKE)
+def test_an_axis_that_has_the_size_of_another_costs_no_more(twice: str, once: str) -> None:
+    calls(program(through("[N]", 2)))
+    assert calls(program(through(twice, 4))) < 1.3 * calls(program(through(once, 4)))
