@@ -100,6 +100,14 @@ WITHIN = {
                     '"X{float}[N]"', '"Y{float}[' + "N " * 32 + ']"'),
     "200 tensors": spec("(dotimes (i N) (setf (aref Y i) (+ " + " ".join(f"(aref T{k} i)" for k in range(99)) + ")))",
                         ", ".join(f'"T{k}{{float}}[N]"' for k in range(200))),
+    "600 tensors": spec("".join(f"(dotimes (i N) (setf (aref Y{k} i) (aref T{k} i)))" for k in range(300)),
+                        ", ".join(f'"T{k}{{float}}[N]"' for k in range(300)), ", ".join(f'"Y{k}{{float}}[N]"' for k in range(300))),
+    "350 loops one after the other": spec("".join(f"(dotimes (i N) (setf (aref Y {k} i) (aref X i)))" for k in range(350)), outputs='"Y{float}[350 N]"'),
+    "a chain of 1,000 operators on whole numbers": spec(f"(dotimes (i N) (setf (aref K i) {'(max (* (+ ' * 333}(aref J i){' 1) 3) (aref J i))' * 333}))",
+                                                        outputs='"K{int32}[N]"'),
+    "80 conditions around reads in two halves": spec(
+        "(dotimes (i N) (set x 0.0) (when (< (+ i 39) N) (set x " + "".join(f"(if (< (+ i {k}) N) (+ (aref X (+ i {k})) " for k in range(40, 80)) + "0.0"
+        + ") 0.0)" * 40 + ")) (setf (aref Y i) " + "".join(f"(if (< (+ i {k}) N) (+ (aref X (+ i {k})) " for k in range(40)) + "x" + ") 0.0)" * 40 + "))"),
     "300 composites": "".join(f'[[composite]]\nname = "F{k}"\ninputs = ["X{{float}}[N]"]\noutputs = ["X"]\n[composite.implementation]\ncode = "{SET.replace("Y", "X")}"\n'
                               for k in range(300)),
     "a sum of 60 sizes": spec(SET, '"X{float}[N]", "Z{float}[M](where M = ' + " + ".join(f"{k} * N" for k in range(60)) + ')"'),

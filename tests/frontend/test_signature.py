@@ -142,7 +142,7 @@ REFUSALS = [
     ("E119", "A{float}[M-1]", 10, "would be one name"),
     ("E120", f"A{{float}}[{'1 ' * 33}]", 74, "more than 32 axes"),
     ("E004", "A{float}[" + "M " * (1 << 15) + "]", 1, "more than 65536 characters"),
-    ("E120", " ".join(f"A{n}{{float}}[]" for n in range(257)), 3475, "more than 256 tensors"),
+    ("E120", " ".join(f"A{n}{{float}}[]" for n in range(1001)), 13891, "more than 1000 tensors"),
     ("E004", f"A{{float}}[{'(+ ' * 70}M{')' * 70}]", 205, "nested deeper"),
 ]
 
@@ -160,7 +160,8 @@ def test_refusals(code, text, column, message):
     ("E113", ["Alpha{float}[M]"], ["Alhpa"], "'Alhpa' is not an input"),
     ("E114", ["A{float}[M]"], ["A", "a"], "listed twice"),
     ("E115", ["A{float}[M]"], [], "no outputs"),
-    ("E120", [f"A{n}{{float}}[M]" for n in range(600)], ["A0"], "more than 256 tensors"),
+    ("E120", [f"A{n}{{float}}[M]" for n in range(2100)], ["A0"], "more than 1000 tensors"),
+    ("E120", [f"A{n}{{float}}[M{n}]" for n in range(513)], ["A0"], "more than 1024 tensors and sizes together"),
     ("E101", ["A{float}[M]"], ["", "A"], "expected the name of an input"),
     ("E101", ["A{float}[M]"], ["B{float}[M] C{float}[M]"], "one declaration"),
 ])

@@ -96,6 +96,11 @@ def nested(count: int) -> str:
     return spec(["X{float}[N]", "Z{float}[N]"], ["Y{float}[N]"], f"(dotimes (i N) (setf (aref Y i) {begins}(aref X i){ends}))")
 
 
+def whole(count: int) -> str:
+    """That of whole numbers, which may wrap."""
+    return nested(count).replace("{float}", "{int32}").replace("0.5", "3")
+
+
 def shared(count: int) -> str:
     """One expression of parts that are used twice: written out, exponentially large."""
     pairs = " ".join([f"(x{n + 2} ({FUNCTIONS[n % 4]} x{n + 1} x{n}))" for n in range(count)])
@@ -145,10 +150,10 @@ def scheduled(text: str) -> tuple[LoopProgram, float]:
     return made, time.process_time() - started
 
 
-@pytest.mark.parametrize("family", [nested, shared, summed, rows, added, locals_, nests], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("family", [nested, whole, shared, summed, rows, added, locals_, nests], ids=lambda f: f.__name__)
 def test_large_specs_are_scheduled_as_vectors_in_time_that_grows_with_them(family: Callable[[int], str], nightly: bool) -> None:
     scheduled(family(8))                                         # what only the first one needs
-    small, large = (1000, 10_000) if nightly and family in (nested, shared, summed) else (40, 160) if family is nests else (100, 600)
+    small, large = (1000, 10_000) if nightly and family in (nested, whole, shared, summed) else (40, 160) if family is nests else (100, 600)
     few = min(scheduled(family(small))[1] for _ in range(3))
     program, many = min((scheduled(family(large)) for _ in range(2)), key=lambda found: found[1])
     stores = [s for s in program.unique() if isinstance(s, Setf | Incf) and isinstance(s.ref, Aref) and s.ref.index]

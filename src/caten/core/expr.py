@@ -90,9 +90,14 @@ class Op(Expr):
     @property
     def dtype(self) -> str:
         known: str | None = self.__dict__.get("_dtype")
-        if known is None:
-            known = scalars.OPERATORS[self.fn].result_type(tuple([a.dtype for a in self.args]))
-            self.__dict__["_dtype"] = known
+        stack: list[Op] = [] if known is not None else [self]
+        while stack:                                   # not by recursion: a sum may be of a thousand terms
+            op = stack[-1]
+            if unknown := [a for a in op.args if isinstance(a, Op) and "_dtype" not in a.__dict__]:
+                stack.extend(unknown)
+                continue
+            known = stack.pop().__dict__["_dtype"] = scalars.OPERATORS[op.fn].result_type(tuple([a.dtype for a in op.args]))
+        assert known is not None
         return known
 
     @property

@@ -233,6 +233,11 @@ class Schedule(Fact, head="schedule"):
 
     steps: tuple[Any, ...]
 
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """None: words are no nodes, and after many steps there are many of them to look through."""
+        return ()
+
     def to_form(self) -> tuple[Any, ...]:
         return ("schedule", *self.steps)
 

@@ -21,7 +21,8 @@ from .conditions import Arithmetic, Token, parse_conditions, stray, tokens
 from .files import shown
 
 MAX_RANK = 32
-MAX_TENSORS = 256
+MAX_TENSORS = 1000
+MAX_ARGUMENTS = 1024           # tensors and sizes: Python's ctypes passes no more to a C function
 MAX_SIZES = 1000
 MAX_CONDITIONS = 256           # that a person wrote
 MAX_SIZE = 1 << 40
@@ -264,6 +265,8 @@ def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements:
         reader.check_conditions(requirements)
     if reader.problems:
         raise CatenError(*reader.problems)
+    if len(reader.tensors) + len(reader.sizes) > MAX_ARGUMENTS:
+        raise error("E120", f"more than {MAX_ARGUMENTS} tensors and sizes together", place)
     return Signature(tuple(reader.tensors.values()), tuple(t.name for t in given), tuple(written_to),
                      tuple(name for name, _ in reader.sizes.values()), tuple(dict.fromkeys(reader.conditions)), tuple(reader.positions.items()))
 

@@ -24,6 +24,7 @@ from .proof import PATIENCE, Alternative, Clause, Range, is_false, refuted
 from .statements import Aref, Barrier, Fail, For, If, Incf, Let, Setf, Stmt
 from .values import GREATEST_BYTES, GREATEST_SIZE, Valuation
 
+MOST_NODES = 64                # of the value of a name, to be known: longer ones are parts of a large expression, and all its sums would be compared
 MOST_CASES = 2                 # in which a conjunction does not hold, to be known of: more help no proof, and every proof would go through them
 
 
@@ -40,7 +41,7 @@ class Context(Valuation):
         here = work.current()
         owner, known = program.__dict__.get("_context", (None, None))
         if owner is not here:
-            facts = tuple([c for c in program.clauses if isinstance(c, Size | Bind | Buffer | Ensure | Require)])
+            facts = (_kinds(program.all(Buffer)), *[c for c in program.clauses if isinstance(c, Size | Bind | Ensure | Require)])
             known = here.contexts.get(facts)
             if known is None:
                 known = here.contexts[facts] = cls._of(program)
@@ -52,24 +53,24 @@ class Context(Valuation):
         ranges: dict[str, Range] = {s.name: (0, GREATEST_SIZE) for s in program.all(Size)}
         ranges |= {b.name: (b.value, b.value) for b in program.all(Bind)}
         context = cls(ranges, bound=frozenset([b.name for b in program.all(Bind)]))
-        for buffer in program.all(Buffer):
-            context = context.holding_array(buffer)
+        for dtype, shape in _kinds(program.all(Buffer)):
+            context = context.holding_array(dtype, shape)
         for ensured in program.all(Ensure):
             context = context.given(ensured.cond)
         for required in program.all(Require):
             context = context.given(required.cond)
         return context
 
-    def holding_array(self, buffer: Buffer) -> Context:
+    def holding_array(self, dtype: str, shape: Iterable[Expr]) -> Context:
         """No extent is negative and the byte size is at most 2^62."""
         context, count = self, constant(1)
-        for extent in buffer.shape:
+        for extent in shape:
             form = linear(extent)
             count = count.times(form)
             if not isinstance(extent, Const | Var):
                 context = context._assuming(((Constraint(form),),))
         if count.degree > 1:
-            greatest = GREATEST_BYTES // DTYPES[buffer.type].bytes
+            greatest = GREATEST_BYTES // DTYPES[dtype].bytes
             context = context._assuming(((Constraint(constant(greatest) - count),),))
             match list(count.terms.items()):
                 case [((Var() as side, *rest) as m, k)] if k > 0 and count.constant == 0 and all(a is side for a in rest):
@@ -161,7 +162,7 @@ class Context(Valuation):
             case Let(name, dtype, value):
                 if dtype == "bool":
                     return self._with(conditions={**self.conditions, name: value})
-                if not is_integer(dtype):
+                if not is_integer(dtype) or value.written_out > MOST_NODES:
                     return self
                 form = self.linear(value)
                 context = self._with(ranges={**self.ranges, name: self.interval(form)})
@@ -203,16 +204,13 @@ class Context(Valuation):
 
     def forgetting(self, buffers: frozenset[str]) -> Context:
         """Without what was known about memory that may have been written."""
-        if not buffers:
+        if self._remembered().isdisjoint(buffers):
             return self
         kept = tuple([c for c in self.clauses if c.buffers.isdisjoint(buffers)])
         values = {n: v for n, v in self.values.items() if n not in buffers and reads(v).isdisjoint(buffers)}
         conditions = {n: v for n, v in self.conditions.items() if reads(v).isdisjoint(buffers)}
         literals = frozenset([p for p in self.literals if reads(p[0]).isdisjoint(buffers)])
         checks = tuple([c for c in self.checks if all(reads(cond).isdisjoint(buffers) for cond, _ in c)])
-        if (len(kept) == len(self.clauses) and len(values) == len(self.values) and len(conditions) == len(self.conditions)
-                and len(literals) == len(self.literals) and len(checks) == len(self.checks)):
-            return self
         return self._with(clauses=kept, values=values, conditions=conditions, literals=literals, checks=checks)
 
     def together(self, other: Context) -> Context:
@@ -335,12 +333,19 @@ class Context(Valuation):
         return total
 
     def _remembered(self) -> frozenset[str]:
-        """The buffers of which anything is known."""
-        read = [reads(v) for v in (*self.values.values(), *self.conditions.values())]
-        return frozenset(self.values).union(*[c.buffers for c in self.clauses], *read)
+        """The buffers of which anything is known: found once, for a program asks at every statement."""
+        return self._once("remembered", lambda: frozenset(self.values).union(
+            *[c.buffers for c in self.clauses],
+            *[reads(e) for e in (*self.values.values(), *self.conditions.values(), *[cond for cond, _ in self.literals])],
+            *[reads(cond) for check in self.checks for cond, _ in check]))
 
     def _invariant(self, form: Linear) -> bool:
         return all(isinstance(a, Var) and a.name in self.ranges for a in form.atoms())
+
+
+def _kinds(buffers: Iterable[Buffer]) -> tuple[tuple[str, tuple[Expr, ...]], ...]:
+    """The element types and shapes of arrays, each once: a second array of a shape says nothing new, and every proof would go through it."""
+    return tuple(dict.fromkeys([(b.type, b.shape) for b in buffers]))
 
 
 def ends_in_failure(stmts: tuple[Stmt, ...]) -> bool:

@@ -16,7 +16,6 @@ from .integer_sets import Constraint
 from .stores import Count, Store
 from .values import GREATEST_BYTES
 
-MOST_PROOFS = 400              # of one program
 MOST_OPEN = 3                  # conditions of one store that may be left to others
 
 Element = tuple[Linear, ...]
@@ -26,8 +25,8 @@ Fact = tuple[str, Linear] | tuple[Expr, bool]
 class Coverage:
     """Answers questions about what stores cover, until so many proofs were tried."""
 
-    def __init__(self) -> None:
-        self.left = MOST_PROOFS
+    def __init__(self, most: int) -> None:
+        self.left = most
 
     def covers(self, context: Context, element: Element, stores: Sequence[Store]) -> bool:
         """Is the element set by one of the stores, wherever the assumptions hold?"""

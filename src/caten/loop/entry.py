@@ -46,7 +46,7 @@ def entry_rows(program: Program, stmts: tuple[Stmt, ...]) -> Iterator[Row]:
     for buffer in program.all(Buffer):
         yield from array_rows(context, buffer)
         yield from stride_rows(buffer)
-        context = context.holding_array(buffer)
+        context = context.holding_array(buffer.type, buffer.shape)
 
 
 def array_rows(context: Context, buffer: Buffer) -> Iterator[Row]:

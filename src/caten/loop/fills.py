@@ -9,7 +9,7 @@ An output that is an input too holds what the caller gave.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import Any
 
@@ -29,6 +29,8 @@ from .statements import ONE, ZERO, Aref, For, If, Incf, Setf, Stmt
 from .stores import Store, Stores, inside
 
 HINT = "set the output everywhere first, to 0 if nothing else, or list it among the inputs too: it then keeps what the caller gave"
+MOST_PROOFS = 400              # of one program,
+PROOFS_OF_A_STORE = 32         # and so many more for each of its stores
 MOST_CANDIDATES = 64           # elements of one output that are looked at for one that is never set
 
 
@@ -42,7 +44,7 @@ def fill_outputs(op: Any) -> Any:
         return op
     body: tuple[Stmt, ...] = getattr(clause, field_of[id(clause)])
     search = _Search(op, body, fresh)
-    unset = [b for b in fresh if not search.is_set(b)]
+    unset = search.unset()
     if problems := [refusal(op, search, b, element) for b in unset if (element := search.never_set(b)) is not None]:
         raise CatenError(*[d for problem in problems for d in problem.diagnostics])
     if not unset:
@@ -58,61 +60,87 @@ class _Search:
     def __init__(self, op: Any, body: tuple[Stmt, ...], fresh: Sequence[Buffer]):
         self.context = Context.of(op)
         self.names = frozenset([p.declares()[0] for p in op.all(Param) if hasattr(p, "declares")])
-        self.body, self.fresh = body, frozenset([b.name for b in fresh])
+        self.body, self.fresh = body, fresh
         self.shapes = {b.name: b.shape for b in fresh}
-        self.stores = Stores(body, self.fresh, [b.name for b in op.all(Buffer)])
-        self.at_end = self.stores.block(body, self.context, self.names)
-        self.possible = list(self.stores.possible)
-        self.coverage = Coverage()
+        self.stores = Stores(body, self.shapes, [b.name for b in op.all(Buffer)])
+        self.at_end = _by_buffer(self.stores.block(body, self.context, self.names))
+        self.possible: dict[str, list[tuple[Context, Aref]]] = {}
+        for context, ref in self.stores.possible:
+            self.possible.setdefault(ref.buffer, []).append((context, ref))
+        self.coverage = Coverage(MOST_PROOFS + PROOFS_OF_A_STORE * len(self.stores.possible))
 
-    def is_set(self, buffer: Buffer) -> bool:
-        """Is every element set at the end, and every one that is read before that?"""
-        stores = [s for s in self.at_end if s.buffer == buffer.name]
+    def unset(self) -> list[Buffer]:
+        """Those of which not every element is set at the end, or one is read before it is set."""
+        covered = {b.name for b in self.fresh if self.is_set_at_end(b)}
+        early = self.read_too_early(frozenset(covered), self.body, self.context, {}, self.names)
+        return [b for b in self.fresh if b.name not in covered - early]
+
+    def is_set_at_end(self, buffer: Buffer) -> bool:
+        """Is every element set at the end?"""
         context, element = element_of(buffer.shape, self.context)
-        return self.coverage.covers(context, element, stores) and self.reads_are_set(buffer.name, self.body, self.context, (), self.names)
+        return self.coverage.covers(context, element, self.at_end.get(buffer.name, ()))
 
-    def reads_are_set(self, name: str, stmts: Sequence[Stmt], context: Context, before: Sequence[Store], names: frozenset[str]) -> bool:
-        """Was every element that the statements read set `before`, or by one of the statements before the reading one? `names`: those that mean
-        something around them."""
-        if not any(reads(s) & {name} for s in stmts):
-            return True
-        done = list(before)
+    def read_too_early(self, wanted: frozenset[str], stmts: Sequence[Stmt], context: Context, before: Mapping[str, Sequence[Store]],
+                       names: frozenset[str]) -> frozenset[str]:
+        """Those of the `wanted` buffers of which the statements read an element that is not set `before`, nor by one of the statements before the
+        reading one. `names`: those that mean something around them. All buffers in one walk, for a program of many nests sets many."""
+        asked = frozenset().union(*[reads(s) for s in stmts]) & wanted
+        done = {name: list(before.get(name, ())) for name in asked}
+        early: set[str] = set()
         for stmt in stmts:
-            if name in reads(stmt) or isinstance(stmt, Incf):
-                for access in accesses(stmt, context):
-                    if access.ref.buffer == name and (not access.is_write or isinstance(stmt, Incf)):
-                        at, element = _inside(access.context, access.ref.index, self.shapes[name])
-                        if not self.coverage.covers(at, element, done):
-                            return False
+            if asked == early:
+                break
+            here = (reads(stmt) & asked) - early
+            if here:
+                early |= self.reads_too_early(here, stmt, context, done)
                 loop = frozenset([stmt.name]) if isinstance(stmt, For) else frozenset()
-                for arm, within, earlier in self._arms(stmt, context, name):
-                    if not self.reads_are_set(name, arm, within, [*done, *earlier], names | loop):
-                        return False
-            done += [s for s in self.stores.statement(stmt, context, names) if s.buffer == name]
+                for arm, within, earlier in self._arms(stmt, context, here):
+                    known = {name: [*done[name], *earlier.get(name, ())] for name in here - early}
+                    early |= self.read_too_early(here - early, arm, within, known, names | loop)
+            for store in self.stores.statement(stmt, context, names):
+                if store.buffer in done:
+                    done[store.buffer].append(store)
             context = context.after(stmt)
-        return True
+        return frozenset(early)
 
-    def _arms(self, stmt: Stmt, context: Context, name: str) -> Iterator[tuple[tuple[Stmt, ...], Context, list[Store]]]:
+    def reads_too_early(self, wanted: frozenset[str], stmt: Stmt, context: Context, done: Mapping[str, Sequence[Store]]) -> frozenset[str]:
+        """That, of what the statement itself reads."""
+        early: set[str] = set()
+        for access in accesses(stmt, context):
+            name = access.ref.buffer
+            if name in wanted - early and (not access.is_write or isinstance(stmt, Incf)):
+                at, element = _inside(access.context, access.ref.index, self.shapes[name])
+                if not self.coverage.covers(at, element, done[name]):
+                    early.add(name)
+        return frozenset(early)
+
+    def _arms(self, stmt: Stmt, context: Context, wanted: frozenset[str]) -> Iterator[tuple[tuple[Stmt, ...], Context, Mapping[str, list[Store]]]]:
         match stmt:
             case For(loop, _, _, _, _, body):
-                stores = [s for s in self.stores.within.get(loop, ()) if s.buffer == name]
-                yield body, context.inside(stmt), inside(stores, stmt, context, Var(loop, "i64"))
+                stores = [s for s in self.stores.within.get(loop, ()) if s.buffer in wanted]
+                yield body, context.inside(stmt), _by_buffer(inside(stores, stmt, context, Var(loop, "i64")))
             case If(cond, then, otherwise):
-                yield then, context.given(cond), []
-                yield otherwise, context.given(cond, False), []
+                yield then, context.given(cond), {}
+                yield otherwise, context.given(cond, False), {}
 
     def never_set(self, buffer: Buffer) -> tuple[Expr, ...] | None:
         """The index of an element that no statement sets, whatever the sizes at which the array has elements."""
         some = tuple([Constraint(self.context.linear(e).shifted(-1)) for e in buffer.shape])
         if some and self.context.excludes(some):
             return None
-        stores = [(context, ref) for context, ref in self.possible if ref.buffer == buffer.name]
         for candidate in islice(_candidates(buffer.shape), MOST_CANDIDATES):
             element = [self.context.linear(i) for i in candidate]
             if all(context.excludes((*some, *[Constraint(context.linear(i) - e, equal=True) for i, e in zip(ref.index, element, strict=True)]))
-                   for context, ref in stores):
+                   for context, ref in self.possible.get(buffer.name, ())):
                 return candidate
         return None
+
+
+def _by_buffer(stores: Iterable[Store]) -> dict[str, list[Store]]:
+    found: dict[str, list[Store]] = {}
+    for store in stores:
+        found.setdefault(store.buffer, []).append(store)
+    return found
 
 
 def _inside(context: Context, position: Sequence[Expr], shape: Sequence[Expr]) -> tuple[Context, Element]:
@@ -142,7 +170,7 @@ def _fill(buffer: Buffer, names: Names) -> Stmt:
 
 def refusal(op: Any, search: _Search, buffer: Buffer, element: tuple[Expr, ...]) -> CatenError:
     """E403 at the last statement that sets the output."""
-    stores = [ref for _, ref in search.possible if ref.buffer == buffer.name]
+    stores = [ref for _, ref in search.possible.get(buffer.name, ())]
     place = told(text_of(Aref(buffer.name, element, buffer.type))) if element else buffer.name
     at = text_of(stores[-1]) if stores else buffer.name
     return CheckRows(op).error("E403", at, f"no statement sets {place}, an element of the output '{buffer.name}'", HINT)

@@ -12,6 +12,7 @@ from ..core.dtypes import DTYPES, is_complex, is_float, is_packed
 from ..core.expr import Const, Expr, Op, Var, index
 from ..core.node import Node, contains, substitute
 from ..core.program import Program
+from ..loop.affine import canonical
 from ..loop.statements import Aref, For, If, Incf, Kernel, Let, Setf, Stmt, Vref
 
 # Operations that one operator counts as; any other one on floats counts as one.
@@ -37,7 +38,7 @@ def bytes_moved(program: Program) -> Expr:
         size: Expr = index(DTYPES[buffer.type].bytes * (2 if buffer.access == "inout" else 1))
         for extent in buffer.shape:
             size = times(size, extent)
-        total = plus(total, Op("floordiv", (size + 1, index(2))) if is_packed(buffer.type) else size)
+        total = canonical(plus(total, Op("floordiv", (size + 1, index(2))) if is_packed(buffer.type) else size))
     return total
 
 
@@ -46,7 +47,7 @@ def _statements(body: tuple[Stmt, ...]) -> Expr:
     for stmt in reversed(body):
         if isinstance(stmt, Let):                          # a name in a later range stands for its value
             total = substitute(total, {Var(stmt.name, stmt.type): stmt.value})
-        total = plus(_statement(stmt), total)
+        total = canonical(plus(_statement(stmt), total))       # as long as there are different terms, not statements
     return total
 
 

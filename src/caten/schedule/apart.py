@@ -1,17 +1,18 @@
 """One nest of a program, by itself: what a step costs grows with the nest then, not with the whole program.
 
-The nest keeps the conditions that it is under, and what comes before it but other nests: names, arrays, checks that hold from there on. The names of
-everything else stay taken, so that the steps mean the same in the whole program.
+The nest keeps the conditions that it is under, and what comes before it but other nests: names, arrays, checks that hold from there on. It keeps the
+arrays of the caller that it names, and one of each shape, for that says something about the sizes; n nests have n times the arrays of one.
+The names of everything else stay taken, so that the steps mean the same in the whole program.
 """
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
 from ..core.naming import declared_names
-from ..core.program import At, Case, Check, Doc, Reference, Schedule, Signature, Source, Taken
+from ..core.program import At, Buffer, Case, Check, Doc, Reference, Schedule, Signature, Source, Taken
 from ..frozen import frozen
 from ..loop.effects import reads, writes
-from ..loop.statements import If, Kernel, LoopProgram, Stmt
+from ..loop.statements import Aref, If, Kernel, LoopProgram, Stmt, Vref
 from .analysis.nests import loops_in
 from .script import is_applied, recorded
 
@@ -105,8 +106,17 @@ def _apart(program: LoopProgram, kernel: Kernel, way: tuple[Place, ...]) -> Apar
         return None
     part = kernel.replace(body=body)
     taken = Taken(tuple(sorted(declared_names(program) - declared_names(part))))
-    clauses = [part if c is kernel else c for c in program.clauses if c is kernel or not isinstance(c, Kernel | Schedule | Taken | UNASKED)]
+    kept = _arrays(program.all(Buffer), part)
+    clauses = [part if c is kernel else c for c in program.clauses
+               if c is kernel or not isinstance(c, Kernel | Schedule | Taken | UNASKED | Buffer) or c in kept]
     return Apart(LoopProgram(program.name, (*clauses, taken)), program, kernel, way)
+
+
+def _arrays(buffers: Sequence[Buffer], part: Kernel) -> frozenset[Buffer]:
+    """The arrays that a nest names, and the first of each shape."""
+    named = {n.buffer for n in part.unique() if isinstance(n, Aref | Vref)}
+    first = {(b.type, b.shape): b for b in reversed(buffers)}
+    return frozenset([b for b in buffers if b.name in named]).union(first.values())
 
 
 def _way(stmts: tuple[Stmt, ...], name: str, others: Collection[str]) -> tuple[Place, ...]:

@@ -5,14 +5,12 @@ has an axis for the first, an axis for the second next to it, and no other use o
 """
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 
 from ..core.expr import Const, Var
 from ..core.program import Buffer
-from ..core.rewrite import free_names
 from ..frozen import frozen
 from ..loop.affine import canonical, linear
 from ..loop.effects import reads
@@ -97,7 +95,7 @@ def _alike(program: LoopProgram, chain: Chain, first: Pair) -> Pair | None:
 
 def _pair(program: LoopProgram, chain: Chain, outer: For, inner: For) -> Pair | None:
     """The loops and what they step through; None where they cannot become one."""
-    if linear(outer.hi).times(linear(inner.hi)).degree > MOST_SIZES or _are_repeated(program, outer, inner):
+    if linear(outer.hi).times(linear(inner.hi)).degree > MOST_SIZES:
         return None
     if not _holds_the_rows(program, chain, outer, inner):
         return None
@@ -124,13 +122,6 @@ def _holds_the_rows(program: LoopProgram, chain: Chain, outer: For, inner: For) 
     rows = {contiguous_loop(program, store.ref, chain.names) for store in stores_in(chain.body) if isinstance(store.ref, Aref)} - {None}
     loops = {loop.name: loop for loop in chain.loops}
     return all(name in (outer.name, inner.name) or isinstance(loops[name].hi, Const) for name in rows if name is not None)
-
-
-def _are_repeated(program: LoopProgram, outer: For, inner: For) -> bool:
-    """Is a size of the two loops that of another axis of an array, too, as in [C C N]? Then the product bounds itself, which proofs do not see."""
-    own = Counter([name for loop in (outer, inner) for name in free_names(loop.hi)])
-    known = [Counter([name for extent in buffer.axes for name in free_names(extent)]) for buffer in program.buffers.values()]
-    return any(any(sizes[name] > own[name] for name in own) for sizes in known if own.keys() <= sizes.keys())
 
 
 def _axis(ref: Aref | Vref, buffer: Buffer | None, outer: For, inner: For) -> int | None:

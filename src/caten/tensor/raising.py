@@ -80,21 +80,20 @@ def _is_filled(local: Local, rest: tuple[Stmt, ...]) -> bool:
 
 
 def _without_dead(definitions: list[Define]) -> list[Define]:
-    """Without computes that a later one replaces before anything reads them."""
+    """Without computes that a later one replaces before anything reads them. From the last definition on, so that each is looked at once."""
     kept: list[Define] = []
-    for n, d in enumerate(definitions):
-        if not (isinstance(d.value, Compute) and _replaced(d, d.value, definitions[n + 1:])):
+    later: dict[str, Define | None] = {}           # name -> the next definition of it, None where something reads it before
+    for d in reversed(definitions):
+        by = later.get(d.name)
+        if not (isinstance(d.value, Compute) and by is not None and _has_axes_of(by, d.value)):
             kept.append(d)
-    return kept
+        later[d.name] = d
+        later.update(dict.fromkeys([n.buffer for n in d.value.unique() if isinstance(n, Read | Aref)]))
+    return kept[::-1]
 
 
-def _replaced(d: Define, value: Compute, later: list[Define]) -> bool:
-    for e in later:
-        if any(isinstance(n, (Read, Aref)) and n.buffer == d.name for n in e.value.unique()):
-            return False
-        if e.name == d.name:
-            return isinstance(e.value, Compute) and [(a.lo, a.hi) for a in e.value.axes] == [(a.lo, a.hi) for a in value.axes]
-    return False
+def _has_axes_of(d: Define, value: Compute) -> bool:
+    return isinstance(d.value, Compute) and [(a.lo, a.hi) for a in d.value.axes] == [(a.lo, a.hi) for a in value.axes]
 
 
 def _written(stmts: tuple[Stmt, ...]) -> tuple[str, ...]:
