@@ -12,6 +12,7 @@ from typing import Any
 from ..core.expr import Const
 from ..core.program import Machine, Schedule, Size, Target
 from ..loop import work
+from ..loop.effects import writes
 from ..loop.level import where_shown
 from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, LoopProgram, Setf
@@ -118,7 +119,7 @@ def _is_begun_by_others(program: LoopProgram, loop: For, nests: list[For]) -> bo
     """Does a nest do nothing but setting what is added to later?"""
     match chain_of(loop).body:
         case (Setf(ref=Aref(buffer=name), value=Const()),):
-            later = [chain_of(nest) for nest in nests[nests.index(loop) + 1:]]
+            later = [chain_of(nest) for nest in nests[nests.index(loop) + 1:] if name in writes(nest)]
             sums = [contraction(program, chain) or reduction(chain) for chain in later]
             return any(total is not None and total.out.buffer == name for total in sums)
     return False
