@@ -135,7 +135,7 @@ def parameter(p: Parameter) -> str:
 
 
 def plans_page() -> str:
-    families = (*versions.PASSES, *versions.ACROSS, *versions.INNERMOST)
+    families = (*versions.PASSES, *versions.ACROSS, *versions.INNERMOST, *versions.ON_DEVICES)
     kinds = sorted({c for m in versions.MODULES for c in vars(m).values() if inspect.isclass(c) and issubclass(c, Plan) and c is not Plan}, key=lambda c: c.__name__)
     fields = "\n".join(f"| `{c.head()}` | {cell(' '.join(inspect.cleandoc(c.__doc__ or '').split()))} |" for c in kinds)
     return f"""{GENERATED}

@@ -11,7 +11,7 @@ import pytest
 from caten.core.program import Machine
 from caten.core.text import flat, read_forms
 from caten.schedule.emit import emit
-from caten.schedule.plans import maps, products, rows, sums, transposes
+from caten.schedule.plans import devices, maps, products, rows, sums, transposes
 from caten.schedule.plans.parameters import Parameter
 from caten.schedule.plans.plan import Axis, Family, Given, NotApplicable, Plan, Version
 from caten.schedule.plans.products import Product
@@ -119,6 +119,15 @@ PLANS: tuple[tuple[str, Family, Any, Machine, dict[str, tuple[str, str]]], ...] 
 def test_the_versions_of_a_nest(family: Family, what: Any, machine: Machine, expected: dict[str, tuple[str, str]]) -> None:
     found = versions(family, what, machine)
     assert {name: (str(v.plan), "" if v.when is None else flat(v.when)) for name, v in found.items()} == expected
+
+
+def test_a_device_has_groups_of_as_many_threads_as_it_may() -> None:
+    gpu = Machine("gpu", 4, 0, (), True, (32, 256, 49152))
+    group = devices.Group(1, ("i",))
+    made = [str(v.plan) for family in devices.FAMILIES for v in versions(family, group, gpu).values()]
+    assert made == ["(shared-turn (size 32) (columns 8))", "(shared-tiles (rows 64) (columns 64) (depth 16) (height 4) (across 16))",
+                    "(group-sum (threads 256) (part 16384))", "(group-rows (outside 1) (threads 256))", "(group-rows (outside 1) (threads 256))",
+                    "(elements (free i) (threads 256))", "(elements (free i) (threads 256) (outermost))"]
 
 
 def test_a_plan_is_a_form() -> None:

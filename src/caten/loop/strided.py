@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from ..core.expr import Const, Expr, Var
+from ..core.expr import Const, Expr, Op, Var
 from ..core.node import Node
 from .affine import Linear, Monomial, linear
 from .context import Context
@@ -49,7 +49,7 @@ class Accesses:
                     self.names.add(name)
                     self.read |= reads(value)
                 case If(cond=cond):
-                    self.has_conditions = True
+                    self.has_conditions |= not is_bound(cond)
                     self.read |= reads(cond)
                 case For(name=name) if node is not loop:
                     self.read |= reads(node.lo) | reads(node.hi) | reads(node.step)
@@ -65,7 +65,8 @@ class Accesses:
             self._separates(axis, refs, var, iterations, fixed) for axis in range(len(refs[0].index)))}
 
     def summed(self) -> dict[str, Incf]:
-        """The arrays that are only added to, by one operator and each at one place, which is the same in every iteration; and how."""
+        """The arrays that are only added to, by one operator and each at one place, which is the same in every iteration; and how. Under conditions
+        that are bounds, most iterations but the last ones add something."""
         if self.has_conditions:
             return {}
         return {name: incf for name, incf in self.commuting().items()
@@ -114,6 +115,11 @@ class Accesses:
         """Has it one value in all iterations?"""
         moving = [n.name for n in expr.unique() if isinstance(n, Var) and n.name in self.names and n.name not in fixed]
         return not moving and reads(expr).isdisjoint(self.changed)
+
+
+def is_bound(cond: Expr) -> bool:
+    """Is a condition made of nothing but comparisons by order, so that it holds for neighbouring iterations?"""
+    return isinstance(cond, Op) and (cond.fn in ("lt", "le") or (cond.fn == "and" and all(map(is_bound, cond.args))))
 
 
 def range_of(loop: For, context: Context) -> Span:

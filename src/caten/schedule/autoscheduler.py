@@ -6,6 +6,7 @@ is refused, the next simpler plan has its turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -29,7 +30,7 @@ from .planning import Planning
 from .plans import rows
 from .plans.parameters import DEFAULTS, Choices
 from .plans.plan import Family, Given, NotApplicable, Planner, Version
-from .plans.versions import ACROSS, COPIES, INNERMOST, PASSES
+from .plans.versions import ACROSS, COPIES, INNERMOST, ON_DEVICES, PASSES
 from .script import is_applied, recorded
 
 
@@ -71,8 +72,7 @@ def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, c
     if target is None:
         return draft
     if target.machine.groups:
-        from .devices import on_threads  # few programs are for devices
-        _planned(draft, program.name, lambda draft: on_threads(draft, target.machine))
+        _planned(draft, program.name, partial(_on_device, machine=target.machine))
         return draft
     flattened(draft)
     program = draft.program
@@ -113,6 +113,16 @@ def _planned(draft: Draft, name: str, plan: Callable[[Draft], None]) -> None:
             draft.planning.failed(RuntimeError(f"the nest of '{name}' is no longer where it was"))
         else:
             draft.program = whole
+
+
+def _on_device(draft: Draft, machine: Machine) -> None:
+    """Every statement a kernel, and every kernel a nest of groups and threads."""
+    for name in [k.name for k in draft.program.kernels]:
+        draft.tries(("separate", name))
+    for kernel in draft.program.kernels:
+        match kernel.body:
+            case (For() as loop,):
+                _planned_by(draft, chain_of(draft.loop(loop.name)), ON_DEVICES, Given(machine, False, draft.ask))
 
 
 def _is_begun_by_others(program: LoopProgram, loop: For, nests: list[For]) -> bool:
@@ -193,7 +203,7 @@ def _version(draft: Draft, chain: Chain, seen: Any, planner: Planner, given: Giv
     version = planner(seen, given)
     draft.log.append(Chosen(str(version.plan), draft.depth))
     if version.when is None:
-        with draft.focused(chain.names[0]):
+        with nullcontext() if given.machine.groups else draft.focused(chain.names[0]):         # a plan may make several kernels
             emit(draft, chain, version.plan, given)
         return version
     copies = draft.special_nest(chain.names, version.when, *([version.ending] if version.ending else []))

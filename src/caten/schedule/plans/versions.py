@@ -6,7 +6,7 @@ last. Sizes that are known when a program is compiled decide their conditions th
 """
 from __future__ import annotations
 
-from . import maps, products, rows, sums, transposes
+from . import devices, maps, products, rows, sums, transposes
 from .maps import MAPS, MAPS_WITH_SUMS
 from .parameters import Parameter
 from .plan import Family
@@ -17,8 +17,9 @@ from .transposes import TRANSPOSES
 INNERMOST: tuple[Family, ...] = (TRANSPOSES, PRODUCTS, SHORT_SUMS, ROW_SUMS, COLUMN_SUMS, OTHER_SUMS, MAPS_WITH_SUMS, MAPS)
 PASSES: tuple[Family, ...] = (rows.PASSES,)
 ACROSS: tuple[Family, ...] = rows.SERIAL
+ON_DEVICES: tuple[Family, ...] = devices.FAMILIES
 
 COPIES = Parameter("nest.copies", (0, 1), 0, what="is there a copy of the nest for the sizes that calls are likely to have?")
-MODULES = (products, sums, maps, rows, transposes)
+MODULES = (products, sums, maps, rows, transposes, devices)
 PARAMETERS: dict[str, Parameter] = {p.name: p for p in (COPIES, *[
     value for module in MODULES for value in vars(module).values() if isinstance(value, Parameter)])}
