@@ -149,6 +149,12 @@ PROVEN = {
     "sums of rows in blocks of their own, under conditions on loaded values": (
         ["A{int8}[N N]<1 0>", "B{bool}[N N]", "C{int64}[N]"], "C",
         "(dotimes (i N) (dotimes (j N) (when (and (= (mod i 3) 1) (or (aref B i j) (< (aref A i j) 2))) (incf (aref C i) 1))))"),
+    "an accumulation in one iteration of a loop, whose condition becomes a mask": (
+        ["A{int32}[2 M N]", "X{int32}[2 M N]", "C{int64}[2]"], "X\", \"C",
+        "(dotimes (i 2) (dotimes (j M) (dotimes (k N) (when (and (> k 1) (= (mod i 3) 1)) (setf (aref X i j k) (aref A i j k)) (incf (aref C i) 1)))))"),
+    "stores in one iteration of a loop, whose condition becomes a mask in memory": (
+        ["A{int32}[3 33]", "B{bool}[3 33]", "X{int32}[3 33]", "C{int64}[3]"], "X\", \"C",
+        "(dotimes (i 3) (dotimes (j 33) (when (and (= (mod i 3) 1) (aref B i j)) (setf (aref X i j) (aref A i j)) (incf (aref C i) 1))))"),
 }
 
 
