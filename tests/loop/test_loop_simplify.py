@@ -33,6 +33,13 @@ def simplified(body: str, facts: str = "") -> str:
      "(for t 0 (* M N) 1 serial (setf (aref X (mod t N)) 0.0))"),
     ("(for i 0 8 1 serial (setf (aref X (+ (floordiv (+ (* 8 M) i) 8) (mod (+ (* 8 M) i) 8))) 0.0))",
      "(for i 0 8 1 serial (setf (aref X (+ M i)) 0.0))"),
+    # an index keeps the name of a loop that a condition says the iteration of, where no more than the number would come in its place
+    ("(for i 0 N 1 serial (if (= i 2) ((setf (aref X (+ 1 (* 2 i))) (cast f32 (+ i M))))))",
+     "(for i 0 N 1 serial (if (= i 2) ((setf (aref X (+ (* 2 i) 1)) (cast f32 (+ M 2))))))"),
+    ("(for i 0 N 1 serial (if (= i 2) ((setf (aref X (max (- i 3) 0)) (aref A i (mod i 2))))))",
+     "(for i 0 N 1 serial (if (= i 2) ((setf (aref X 0) (aref A i 0)))))"),
+    ("(for i 0 N 1 serial (for j i (min N (+ i 1)) 1 serial (if (and (<= 2 i) (< i 3)) ((setf (aref X (- N j)) 0.0)))))",
+     "(for i 0 N 1 serial (if (and (<= 2 i) (< i 3)) ((setf (aref X (- N i)) 0.0))))"),
 ])
 def test_statements(body: str, result: str) -> None:
     assert simplified(body) == result

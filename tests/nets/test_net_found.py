@@ -146,15 +146,24 @@ PROVEN = {
         "(aref C q i (- (- N 1) j))) (cond ((<= (aref C p p (mod (+ (* 3 k) 2) N)) (aref C k (aref I (mod q 2)) p)) (cast float k)) ((not (= i M)) "
         "(fmin (aref C k i (aref I 1)) (aref C (floordiv k 2) (mod j N) p))) (t (cast float j)))) (t (- (aref B (mod p M)) "
         "(aref C (floordiv i 2) (aref I (mod p 2)) (min i (- N 1)))))))))) (setf (aref C j k i) s))))"),
+    "sums of rows in blocks of their own, under conditions on loaded values": (
+        ["A{int8}[N N]<1 0>", "B{bool}[N N]", "C{int64}[N]"], "C",
+        "(dotimes (i N) (dotimes (j N) (when (and (= (mod i 3) 1) (or (aref B i j) (< (aref A i j) 2))) (incf (aref C i) 1))))"),
+    "an accumulation in one iteration of a loop, whose condition becomes a mask": (
+        ["A{int32}[2 M N]", "X{int32}[2 M N]", "C{int64}[2]"], "X\", \"C",
+        "(dotimes (i 2) (dotimes (j M) (dotimes (k N) (when (and (> k 1) (= (mod i 3) 1)) (setf (aref X i j k) (aref A i j k)) (incf (aref C i) 1)))))"),
+    "stores in one iteration of a loop, whose condition becomes a mask in memory": (
+        ["A{int32}[3 33]", "B{bool}[3 33]", "X{int32}[3 33]", "C{int64}[3]"], "X\", \"C",
+        "(dotimes (i 3) (dotimes (j 33) (when (and (= (mod i 3) 1) (aref B i j)) (setf (aref X i j) (aref A i j)) (incf (aref C i) 1))))"),
 }
 
 
 @pytest.mark.parametrize("what", list(PROVEN))
-@pytest.mark.parametrize("level", [0, 1, 2])
-def test_every_pass_is_verified(what: str, level: int) -> None:
+@pytest.mark.parametrize(("level", "config"), [(0, ()), (1, ()), (2, ()), (2, (("MARCH", "x86_64_v4"), ("OMP", "1")))], ids=["-O0", "-O1", "-O2", "threads"])
+def test_every_pass_is_verified(what: str, level: int, config: tuple[tuple[str, str], ...]) -> None:
     inputs, output, body = PROVEN[what]
     text = f'[composite]\nname = "Found"\ninputs = {inputs}\noutputs = ["{output}"]\n[implementation]\ncode = """{body}"""\n'.replace("'", '"')
-    options = Options(opt=level, verify=True)
+    options = Options(opt=level, verify=True, config=config)
     program = pipeline.load_programs(SpecText("found.toml", text, "toml"), options)[0]
     assert isinstance(pipeline.advance(program, "loop", options), LoopProgram)
 

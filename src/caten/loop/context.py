@@ -21,7 +21,7 @@ from .effects import NOTHING, reads, writes
 from .integer_sets import Constraint
 from .literals import choices, remaining, stated
 from .proof import PATIENCE, Alternative, Clause, Range, is_false, refuted
-from .statements import Aref, Barrier, Fail, For, If, Incf, Let, Setf, Stmt
+from .statements import Aref, Barrier, Fail, For, If, Incf, Let, Setf, Stmt, Vref
 from .values import GREATEST_BYTES, GREATEST_SIZE, Valuation
 
 MOST_NODES = 64                # of the value of a name, to be known: longer ones are parts of a large expression, and all its sums would be compared
@@ -360,7 +360,14 @@ def _not_false(possible: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
 
 
 def _clause(alternatives: tuple[Alternative, ...]) -> Clause:
-    atoms = {n for alternative in alternatives for c in alternative for a in c.linear.atoms() for n in a.unique() if isinstance(n, Expr)}
+    atoms: set[Expr] = set()
+    stack = [a for alternative in alternatives for c in alternative for a in c.linear.atoms()]
+    while stack:
+        atom = stack.pop()
+        if atom not in atoms:
+            atoms.add(atom)
+            if not isinstance(atom, Aref | Vref):              # what is known of a loaded value says nothing of where it was loaded from
+                stack.extend([n for n in atom.children if isinstance(n, Expr)])
     wide = len(alternatives) == 1 and all(c.linear.constant > GREATEST_SIZE and all(len(m) > 1 for m in c.linear.terms) for c in alternatives[0])
     return Clause(alternatives, NOTHING.union(*[reads(a) for a in atoms]), frozenset(atoms), wide)
 

@@ -14,6 +14,7 @@ from ..core.node import substitute
 from ..core.program import Program
 from ..errors import error
 from .affine import canonical, linear, of_atom, text_of
+from .blocks import kept_apart
 from .context import Context
 from .effects import loop_names, reads, writes, written
 from .integer_sets import Constraint
@@ -171,6 +172,7 @@ def _carried(loop: For, context: Context) -> tuple[tuple[Touch, Touch] | None, t
     for incf in summed.values():
         place = Touch(incf.ref.buffer, text_of(incf.ref), True, incf.fn, (), context, 0)  # type: ignore[attr-defined]   # an element or a vector
         commuting = commuting or (place, place)
+    shared -= kept_apart(loop, context, shared)
     if not shared:
         return None, commuting
     order, cases = before(loop, context), _before_as_two(loop, context)

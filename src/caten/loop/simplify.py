@@ -109,9 +109,8 @@ def _simpler(expr: Expr, context: Context) -> Expr:
     match expr:
         case Const():
             return expr
-        case Var(name):
-            lo, hi = context.ranges.get(name, (0, 1))
-            return Const(lo, expr.dtype) if lo == hi and is_integer(expr.dtype) else expr
+        case Var():
+            return _only_value(expr, context) or expr
         case Op("where", (cond, a, b)):
             test = _expression(cond, context)
             if isinstance(test, Const):
@@ -124,7 +123,8 @@ def _simpler(expr: Expr, context: Context) -> Expr:
             left = _expression(a, context)
             right = _expression(b, context.given(left, expr.fn == "and"))
             return _logic(expr.fn, left, right)
-    inner: Expr = expr.map(lambda child: _expression(child, context) if isinstance(child, Expr) else child)
+    part = _position if isinstance(expr, Ref) else _expression
+    inner: Expr = expr.map(lambda child: part(child, context) if isinstance(child, Expr) else child)
     if expr.lanes > 1 or isinstance(inner, Ref):
         return inner
     folded = fold(inner)
@@ -138,6 +138,23 @@ def _simpler(expr: Expr, context: Context) -> Expr:
         if inner.dtype == "bool":
             return _bool(inner)
     return inner
+
+
+def _position(index: Expr, context: Context) -> Expr:
+    """An index. Where a condition alone says which iteration of a loop it is, the loop's name stays: that no two iterations touch the element is seen
+    from the name, and would else have to be proven from the condition, which a vector has as a mask."""
+    simple: Expr = _expression(index, context)
+    if simple is index or index.lanes > 1 or not is_integer(index.dtype):          # a mask
+        return simple
+    known = {n: _only_value(n, context) for n in index.unique() if isinstance(n, Var) and n.name not in context.bound}
+    values = {n: value for n, value in known.items() if value is not None}
+    alike: Expr = substitute(index, values)
+    return canonical(index) if values and canonical(alike) is simple else simple
+
+
+def _only_value(var: Var, context: Context) -> Const | None:
+    lo, hi = context.ranges.get(var.name, (0, 1))
+    return Const(lo, var.dtype) if lo == hi and is_integer(var.dtype) else None
 
 
 def _logic(fn: str, a: Expr, b: Expr) -> Expr:

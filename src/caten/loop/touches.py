@@ -79,6 +79,11 @@ def pairs(loop: For, context: Context, skipped: Callable[[Touch, Touch], bool] =
                 yield a, b, known
 
 
+def touched(loop: For, context: Context, arrays: frozenset[str]) -> list[Touch]:
+    """The different places that one iteration touches, of these arrays. `context`: what is known before the loop."""
+    return _different(_touches(loop.body, context.inside(loop), writes(loop), arrays, LANE, (loop.name,)), False)
+
+
 def _different(touches: list[Touch], by_statement: bool) -> list[Touch]:
     """The first of those that a question about places cannot tell apart: a body of many statements mostly touches few places."""
     found: dict[Any, Touch] = {}

@@ -1,0 +1,48 @@
+"""What is known at a point of a program, and what it costs to know it."""
+from __future__ import annotations
+
+import pytest
+
+from caten.core.program import resolve
+from caten.core.text import read
+from caten.loop.context import Context
+from caten.loop.statements import If, LoopProgram
+from caten.loop.work import Work, counted
+from caten.schedule.nests import loops_in
+
+# Conditions on values that were loaded, of one alternative and of two.
+LOADED = ("(= (aref A (+ (* 8 o) i)) 3)", "(< (aref A i) (aref A o))", "(or (= (aref A i) 1) (< (aref A o) 2))", "(/= (aref A (- N i)) 0)",
+          "(or (< (aref A (+ i 2)) 2) (= (aref A o) (aref A i)))")
+
+
+def innermost(conditions: int) -> tuple[Context, If]:
+    """What is known under so many conditions on loaded values in two loops, and the question asked there."""
+    opened = " ".join([f"(if {LOADED[k % len(LOADED)]} (" for k in range(conditions)])
+    (text,) = read(f"(loop P (buffer A i64 (N) (0) in) (buffer Y i64 () () inout) (size N) (kernel k (for o 0 (floordiv (+ N 7) 8) 1 serial "
+                   f"(for i 0 (min 8 (- N (* 8 o))) 1 serial {opened} (if (> (+ (* 2 o) (floordiv i 4)) (floordiv (- N 1) 4)) ((setf (aref Y) 1))) {')) ' * conditions}))))")
+    program = resolve(text)
+    assert isinstance(program, LoopProgram)
+    context = Context.of(program)
+    body: tuple[object, ...] = ()
+    for loop in loops_in(program):
+        context, body = context.inside(loop), loop.body
+    while conditions:
+        (stmt,) = body
+        assert isinstance(stmt, If)
+        context, body, conditions = context.given(stmt.cond), stmt.then, conditions - 1
+    (asked,) = body
+    assert isinstance(asked, If)
+    return context, asked
+
+
+@pytest.mark.parametrize("conditions", [1, 2, 5, 10])
+def test_loaded_values_say_nothing_of_the_indices_they_were_loaded_from(conditions: int) -> None:
+    """A proof about the indices costs as much as without these conditions: facts far from a goal once took the room of those that showed it."""
+    spent = []
+    for count in (0, conditions):
+        with counted(Work()) as work:
+            context, asked = innermost(count)
+            assert context.refutes(asked.cond)
+        spent.append(work.spent)
+    assert spent[0] == spent[1] > 0
+    assert not context.equates(["i", "o"])
