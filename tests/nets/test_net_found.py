@@ -155,6 +155,9 @@ PROVEN = {
     "stores in one iteration of a loop, whose condition becomes a mask in memory": (
         ["A{int32}[3 33]", "B{bool}[3 33]", "X{int32}[3 33]", "C{int64}[3]"], "X\", \"C",
         "(dotimes (i 3) (dotimes (j 33) (when (and (= (mod i 3) 1) (aref B i j)) (setf (aref X i j) (aref A i j)) (incf (aref C i) 1))))"),
+    "one element that one iteration of a parallel loop adds to": (
+        ["A{int32}[2 M N]", "X{int32}[2 M N]", "C{int64}[2]"], "X;C",
+        "(dotimes (i 2) (dotimes (j M) (dotimes (k N) (when (and (> k 1) (= i 1)) (setf (aref X i j k) (aref A i j k)) (incf (aref C 1) 1)))))"),
 }
 
 
@@ -162,7 +165,7 @@ PROVEN = {
 @pytest.mark.parametrize(("level", "config"), [(0, ()), (1, ()), (2, ()), (2, (("MARCH", "x86_64_v4"), ("OMP", "1")))], ids=["-O0", "-O1", "-O2", "threads"])
 def test_every_pass_is_verified(what: str, level: int, config: tuple[tuple[str, str], ...]) -> None:
     inputs, output, body = PROVEN[what]
-    text = f'[composite]\nname = "Found"\ninputs = {inputs}\noutputs = ["{output}"]\n[implementation]\ncode = """{body}"""\n'.replace("'", '"')
+    text = f'[composite]\nname = "Found"\ninputs = {inputs}\noutputs = {output.split(";")}\n[implementation]\ncode = """{body}"""\n'.replace("'", '"')
     options = Options(opt=level, verify=True, config=config)
     program = pipeline.load_programs(SpecText("found.toml", text, "toml"), options)[0]
     assert isinstance(pipeline.advance(program, "loop", options), LoopProgram)

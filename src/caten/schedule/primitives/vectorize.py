@@ -143,6 +143,10 @@ class _Widening:
         cond = self.value(stmt.cond, mask)
         if cond.lanes == 1:
             return (If(cond, self.list_of(stmt.then, mask), self.list_of(stmt.otherwise, mask)),)
+        same = [part for part in conjuncts(stmt.cond) if not self.varies(part) and not reads(part)]
+        if same and not stmt.otherwise:                               # what no lane's condition holds for is not even written with what it was
+            some = [part for part in conjuncts(stmt.cond) if part not in same]
+            return (If(reduce(both, same), self.choice(If(reduce(both, some), stmt.then, ()), mask), ()),)
         before: tuple[Stmt, ...] = ()
         loaded = [part for part in conjuncts(cond) if _is_loaded(part, writes(stmt))]
         if loaded:                                                    # the arms may write what it reads
