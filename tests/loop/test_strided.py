@@ -73,6 +73,8 @@ def test_what_may_wrap_is_left_open() -> None:
     ("(incf (aref Z 0) 1.0) (incf (aref Z 0) 2.0 max)", False, False), ("(incf (aref Z 0) (aref Z 1))", False, False),
     ("(incf (aref Z 0) (aref Z 0))", False, False), ("(incf (aref Z 0) 1.0) (for j 0 (cast i64 (aref Z 0)) 1 serial (incf (aref Z 0) 1.0))", False, False),
     ("(if (> (aref Z 0) 1.0) ((incf (aref Z 0) 1.0)))", False, False), ("(incf (aref Z (cast i64 (aref Z 0))) 1.0)", False, False),
+    ("(for j 0 8 1 serial (for k j M 1 serial (incf (aref Z (+ j k)) 1.0)))", True, True),
+    ("(for j 0 8 1 serial (for k i M 1 serial (incf (aref Z (+ j k)) 1.0)))", False, True),
     ("(if (< i M) ((incf (aref Z 0) 1.0)))", True, True), ("(if (= i M) ((incf (aref Z 0) 1.0)))", False, True),
     ("(if (and (<= M i) (< i N)) ((incf (aref Z 0) 1.0)))", True, True), ("(incf (aref Z 0) 1.0) (setf (aref Z 0) 0.0)", False, False)])
 def test_what_is_only_added_to(body: str, summed: bool, commuting: bool) -> None:

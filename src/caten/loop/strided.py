@@ -32,6 +32,7 @@ class Accesses:
         self.read: set[str] = set()                    # those that are read or set, too
         self.names = {loop.name}                       # that differ from iteration to iteration
         self.inner: dict[str, Span] = {}               # loops inside, with the range of those that always have the same one
+        self.loops: list[For] = []
         self.has_conditions = False
         for node in _nodes(loop):
             match node:
@@ -52,6 +53,7 @@ class Accesses:
                     self.has_conditions |= not is_bound(cond)
                     self.read |= reads(cond)
                 case For(name=name) if node is not loop:
+                    self.loops.append(node)
                     self.read |= reads(node.lo) | reads(node.hi) | reads(node.step)
                     self.names.add(name)
                     lo, hi = range_of(node, context)
@@ -65,12 +67,22 @@ class Accesses:
             self._separates(axis, refs, var, iterations, fixed) for axis in range(len(refs[0].index)))}
 
     def summed(self) -> dict[str, Incf]:
-        """The arrays that are only added to, by one operator and each at one place, which is the same in every iteration; and how. Under conditions
-        that are bounds, most iterations but the last ones add something."""
+        """The arrays that are only added to, by one operator and each at one place, or at those of loops inside, which are the same in every
+        iteration; and how. Under conditions that are bounds, most iterations but the last ones add something."""
         if self.has_conditions:
             return {}
-        return {name: incf for name, incf in self.commuting().items()
-                if all(s.ref is incf.ref for s in self.added[name]) and all(self._is_same(i) for i in incf.ref.children if isinstance(i, Expr))}
+        repeated = self._repeated()
+        return {name: incf for name, incf in self.commuting().items() if all(s.ref is incf.ref for s in self.added[name])
+                and all(self._is_same(i, repeated) for i in incf.ref.children if isinstance(i, Expr))}
+
+    def _repeated(self) -> set[str]:
+        """The loops inside that have the same values in every iteration."""
+        found: set[str] = set()
+        for loop in self.loops:                                 # outer ones are met before those inside
+            bounds = (loop.lo, loop.hi, loop.step)
+            if all(self._is_same(e, found) for e in bounds):
+                found.add(loop.name)
+        return found
 
     def commuting(self) -> dict[str, Incf]:
         """The arrays that are only added to, by one operator."""
