@@ -126,7 +126,7 @@ def tensor_page() -> str:
 def family(found: Family) -> str:
     """A kind of nest, with the plans that it may get."""
     rows = "\n".join(f"| {p.__name__.replace('_', ' ')} | {cell(' '.join(inspect.cleandoc(p.__doc__ or '').split()))} |" for p in found.planners)
-    return f"### {found.name.capitalize()}\n\n{inspect.cleandoc(found.seen.__doc__ or '')}\n\n| plan | for which calls, and what it is |\n|---|---|\n{rows}\n"
+    return f"### {found.name.capitalize()}\n\n{found.what}\n\n| plan | for which calls, and what it is |\n|---|---|\n{rows}\n"
 
 
 def parameter(p: Parameter) -> str:

@@ -153,8 +153,12 @@ def outermost_independent(program: LoopProgram, chain: Chain, given: Given) -> G
 
 
 FAMILIES: tuple[Family, ...] = (
-    Family("transposes on devices", transposed, (shared_turn,)), Family("products on devices", product, (shared_tiles,)),
-    Family("long sums on devices", long_sum, (one_sum,)), Family("sums of rows on devices", row_sums, (rows,)),
-    Family("passes on devices", passes, (rows,)), Family("elements on devices", independent, (elements,)),
-    Family("outermost loops on devices", outermost_independent, (outermost,)),
+    Family("transposes on devices", "Copies that turn rows into columns.", transposed, (shared_turn,)),
+    Family("products on devices", "Sums of products of two arrays.", product, (shared_tiles,)),
+    Family("long sums on devices", "Sums into one place.", long_sum, (one_sum,)),
+    Family("sums of rows on devices", "Sums of elements that are neighbours in memory.", row_sums, (rows,)),
+    Family("passes on devices", "Rows that several loops pass over, one after the other.", passes, (rows,)),
+    Family("elements on devices", "Loops whose iterations may run in any order.", independent, (elements,)),
+    Family("outermost loops on devices", "The same of the outermost loop alone, where what is inside is not perfectly nested.",
+           outermost_independent, (outermost,)),
 )

@@ -121,5 +121,6 @@ def map_with_sums(program: LoopProgram, chain: Chain, given: Given) -> Map:
     return Map(lanes, row, tuple(rest))
 
 
-MAPS = Family("maps", map_, (short_rows, rows_of_one_piece, vectors))
-MAPS_WITH_SUMS = Family("maps with sums", map_with_sums, (vectors_with_sums,))
+MAPS = Family("maps", "Nests that store a result for each element.", map_, (short_rows, rows_of_one_piece, vectors))
+MAPS_WITH_SUMS = Family("maps with sums", "Nests that store a result for each element, and add something up on the way.", map_with_sums,
+                        (vectors_with_sums,))

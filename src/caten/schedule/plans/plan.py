@@ -118,11 +118,12 @@ Planner = Callable[[Any, Given], Version]       # from what the nest computes
 
 @frozen
 class Family:
-    """Nests of one kind. `seen`: what a nest computes, as its planners want it (NotApplicable where it is of another kind); `planners`: those
-    of the versions that a nest may get, in the order in which a call asks for them. The first one that is for all calls is the last. `for_all`: is
-    there one? Else what is left is planned by others."""
+    """Nests of one kind, and `what` they are. `seen`: what a nest computes, as its planners want it (NotApplicable where it is of another kind);
+    `planners`: those of the versions that a nest may get, in the order in which a call asks for them. The first one that is for all calls is
+    the last. `for_all`: is there one? Else what is left is planned by others."""
 
     name: str
+    what: str
     seen: Callable[[Any, Chain, Given], Any]
     planners: tuple[Planner, ...]
     for_all: bool = True

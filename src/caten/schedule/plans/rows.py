@@ -129,5 +129,9 @@ def _is_short(count: int | None, lanes: int) -> bool:
     return count is not None and count < lanes
 
 
-PASSES = Family("rows", passes, (rows_of_one, short_rows), for_all=False)
-SERIAL = (Family("gathering lanes", gathered, (gathering,)), Family("lanes across", serial, (serial_inside,)))
+PASSES = Family("rows", "Rows that several loops pass over, one after the other: a softmax, a layer norm. What is left is planned loop by loop.",
+                passes, (rows_of_one, short_rows), for_all=False)
+SERIAL = (Family("gathering lanes", "Loops around loops that cannot be vectors, where neighbouring iterations read what lies apart.",
+                 gathered, (gathering,)),
+          Family("lanes across", "Other loops around loops that cannot be vectors: short ones, and such as do not step through memory.", serial,
+                 (serial_inside,)))

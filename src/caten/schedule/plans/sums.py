@@ -215,7 +215,8 @@ def _short_sum(program: LoopProgram, chain: Chain, given: Given) -> Sum:
     return sum_(program, chain, given)
 
 
-SHORT_SUMS = Family("short sums", _short_sum, (few_elements, few_terms))
-ROW_SUMS = Family("sums of rows", sum_, (short_rows, rows))
-COLUMN_SUMS = Family("sums of columns", sum_, (few_columns, one_column, one_block, columns))
-OTHER_SUMS = Family("other sums", sum_, (along,))
+SHORT_SUMS = Family("short sums", "Sums of a few elements each, as many in every call.", _short_sum, (few_elements, few_terms))
+ROW_SUMS = Family("sums of rows", "Sums, maxima and the like of elements that are neighbours in memory.", sum_, (short_rows, rows))
+COLUMN_SUMS = Family("sums of columns", "Sums of elements that lie apart, for results that are neighbours.",
+                     sum_, (few_columns, one_column, one_block, columns))
+OTHER_SUMS = Family("other sums", "Sums of elements that lie apart, for results that lie apart, too.", sum_, (along,))

@@ -91,4 +91,4 @@ def transposed(program: LoopProgram, chain: Chain, given: Given) -> Transpositio
     return found
 
 
-TRANSPOSES = Family("transposes", transposed, (beyond_the_caches, blocks))
+TRANSPOSES = Family("transposes", "Copies that turn rows into columns.", transposed, (beyond_the_caches, blocks))
