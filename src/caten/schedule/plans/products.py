@@ -399,5 +399,5 @@ def product(program: LoopProgram, chain: Chain, given: Given) -> Product:
                    len(c.columns) > 1 and any(mentions(i, c.columns[-2:-1]) for i in moved))
 
 
-PRODUCTS = Family("products", product, (one_column, few_columns, transposed, fits, whole_tiles, batch_that_fits, few_rows, single_places, pictures,
+PRODUCTS = Family("products", product, (few_columns, transposed, fits, whole_tiles, batch_that_fits, few_rows, single_places, pictures,
                                         few_products, windows, packed))
