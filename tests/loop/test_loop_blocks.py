@@ -4,13 +4,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from caten.schedule.nests import loops_in
 
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.loop.blocks import kept_apart
 from caten.loop.context import Context
 from caten.loop.statements import LoopProgram
+from caten.schedule.analysis.nests import loops_in
 
 LENGTHS = (2, 3, 8, 12, 1024)
 

@@ -46,7 +46,7 @@ def test_tables_that_cannot_be_are_refused(body: str, said: str, hint: str | Non
 
 
 @pytest.mark.parametrize(("head", "said"), [
-    ("import sys\nsys.exit(3)\n", "line 2: SystemExit: 3"),
+    ("import sys\nsys.exit(3)\n", r"mine\.py:2:1: E603: .* SystemExit: 3"),
     ("from caten.runtime.discover import find\nfind(__file__)\n", "derives from itself"),
 ])
 def test_a_file_that_cannot_be_loaded_is_refused_each_time(head: str, said: str, tmp_path: Path) -> None:

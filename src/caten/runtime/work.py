@@ -19,6 +19,7 @@ from ..loop.statements import Aref, For, If, Incf, Kernel, Let, Setf, Stmt, Vref
 COUNTS: dict[str, int] = {"fma": 2, "where": 0, "conj": 0, "real": 0, "imag": 0}
 
 
+MOST_DEPTH = 64                # of a formula, before equal terms are put together
 MOST = 6                       # the degree of the greatest polynomial: loops of which each one's range depends on the one outside
 
 
@@ -38,7 +39,7 @@ def bytes_moved(program: Program) -> Expr:
         size: Expr = index(DTYPES[buffer.type].bytes * (2 if buffer.access == "inout" else 1))
         for extent in buffer.shape:
             size = times(size, extent)
-        total = canonical(plus(total, Op("floordiv", (size + 1, index(2))) if is_packed(buffer.type) else size))
+        total = _short(plus(total, Op("floordiv", (size + 1, index(2))) if is_packed(buffer.type) else size))
     return total
 
 
@@ -47,8 +48,14 @@ def _statements(body: tuple[Stmt, ...]) -> Expr:
     for stmt in reversed(body):
         if isinstance(stmt, Let):                          # a name in a later range stands for its value
             total = substitute(total, {Var(stmt.name, stmt.type): stmt.value})
-        total = canonical(plus(_statement(stmt), total))       # as long as there are different terms, not statements
+        total = _short(plus(_statement(stmt), total))
     return total
+
+
+def _short(total: Expr) -> Expr:
+    """As long as there are different terms, not statements, of which there may be hundreds. Polynomials in a loop's variable that are short stay as
+    they are spelled, which `_degree` knows."""
+    return canonical(total) if total.depth > MOST_DEPTH else total
 
 
 def _statement(stmt: Stmt) -> Expr:

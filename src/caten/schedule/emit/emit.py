@@ -9,14 +9,14 @@ from ..draft import Draft
 from ..plans.devices import Elements, GroupRows, GroupSum, SharedTiles, SharedTurn
 from ..plans.maps import AsWritten, Sweep
 from ..plans.plan import Given, NotApplicable, Plan
-from ..plans.products import Packed, RowSums, Swept, Tiles, Windows
+from ..plans.products import Packed, Tiles, Windows
 from ..plans.rows import LanesAcross
 from ..plans.sums import ColumnSum, Held, Lanes, RowByRow, SumAcross, SumAlong, Terms
 from ..plans.transposes import Turned
 from . import devices, packed, rows, sweeps, tiles, turns, windows
 
 OF_PRODUCTS: dict[type[Plan], Callable[[Draft, Chain, Contraction, Any, Given], None]] = {
-    SharedTiles: devices.tiles, Packed: packed.packed, Windows: windows.windows, Tiles: tiles.tiles, RowSums: tiles.row_sums, Swept: tiles.swept,
+    SharedTiles: devices.tiles, Packed: packed.packed, Windows: windows.windows, Tiles: tiles.tiles,
 }
 OF_LOOPS: dict[type[Plan], Callable[[Draft, Chain, Any, Given], None]] = {
     Sweep: sweeps.swept, AsWritten: sweeps.as_written, SumAlong: sweeps.summed_along, SumAcross: sweeps.summed_across, ColumnSum: sweeps.column,

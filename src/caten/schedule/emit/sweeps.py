@@ -150,7 +150,7 @@ def summed_across(draft: Draft, chain: Chain, plan: SumAcross, given: Given) -> 
     outer, inner = draft.pair(loop, plan.block, "min")
     draft.take("reorder", *total.summed, inner)
     if given.threads:
-        draft.thread(*rest, outer)
+        draft.thread_two(*rest, outer)
     if plan.apart:
         far = draft.tried(partial(_far_rows, out=total.out, row=row, inner=inner, plan=plan, given=given))
         if far is not None:

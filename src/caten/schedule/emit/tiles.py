@@ -4,12 +4,11 @@ from __future__ import annotations
 from functools import partial
 
 from ...core.dtypes import is_float
-from ..analysis.classify import Chain, Contraction, along_memory, chain_of, reduction
+from ..analysis.classify import Chain, Contraction
 from ..draft import Draft
-from ..plans.plan import Given, NotApplicable
-from ..plans.products import RowSums, Swept, Tiles
-from .sweeps import sums_along
-from .vectors import as_vectors, ordered, summed, vectors
+from ..plans.plan import Given
+from ..plans.products import Tiles
+from .vectors import ordered, summed, vectors
 
 
 def tiles(draft: Draft, chain: Chain, c: Contraction, plan: Tiles, given: Given) -> None:
@@ -83,34 +82,3 @@ def _along_the_sum(draft: Draft, c: Contraction, plan: Tiles, cells: tuple[str, 
         for cell in cells:
             draft.take("unroll", made.copies[cell])
 
-
-def row_sums(draft: Draft, chain: Chain, c: Contraction, plan: RowSums, given: Given) -> None:
-    """The only column beside the sum, so that each row is summed in one go."""
-    i, j, k = c.rows[-1], c.columns[-1], c.sums[-1]
-    ordered(draft, chain, (i, k, j))
-    draft.take("unroll", j, "full")
-    draft.stage(i, c.right.buffer, "read", "scratch", k)
-    inner = chain_of(draft.loop(i))
-    total = reduction(inner)
-    if total is None or not along_memory(draft.program, inner, total):
-        raise NotApplicable(f"'{i}' does not sum along memory")
-    sums_along(draft, inner, total, plan.sums, given)
-
-
-def swept(draft: Draft, chain: Chain, c: Contraction, plan: Swept, given: Given) -> None:
-    """Blocks of columns, in each of which rows of the right operand are added side by side to vectors of the result."""
-    i, j, k = c.rows[-1], c.columns[-1], c.sums[-1]
-    ordered(draft, chain, (i, j, k))
-    block, j = draft.pair(j, plan.block, "min")
-    draft.take("reorder", k, j)
-    if given.threads:
-        draft.thread_two(i, block)
-    ki = draft.split(k, plan.streams).inner
-    draft.take("reorder", j, ki)
-    ji = draft.split(j, plan.vectors * plan.lanes).inner
-    draft.take("reorder", ki, ji)
-    group, lane = draft.halves(ji, plan.lanes)
-    as_vectors(draft, group, lane, draft.stage(ki, c.out.buffer, "accumulate", "register", group, lane))
-    if given.machine.has_fma and is_float(c.out.dtype):
-        draft.take("contract", ki)
-    draft.take("unroll", ki)

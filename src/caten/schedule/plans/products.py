@@ -20,7 +20,7 @@ from ..analysis.classify import Chain, contiguous_loop, contraction
 from ..analysis.nests import mentions
 from .parameters import Parameter
 from .plan import Axis, Family, Given, NotApplicable, Plan, Version, axes_of, both, running
-from .sums import SumAlong, sum_along
+from .sums import across
 
 ROWS = Parameter("gemm.rows", (2, 3, 4, 5, 6, 8, 10, 12, 14), what="rows of the tile in registers")
 VECTORS = Parameter("gemm.vectors", (1, 2, 3, 4), 2, what="vectors of a row of that tile")
@@ -36,11 +36,8 @@ SHARE = Parameter("convolution.share", (1, 2, 4), 2, what="how many times less i
 DOTS = Parameter("dots.columns", (4, 12, 24, 40, 64), 40, what="columns up to which products are summed along vectors")
 DOT_ROWS = Parameter("dots.rows", (2, 4, 6, 8), what="rows of a tile of such sums")
 FEW_ROWS = Parameter("narrow.rows", (1, 2, 3, 5, 9), 3, what="rows from which on packing the right operand pays")
-STREAMS = Parameter("narrow.streams", (4, 8, 16), 8, what="rows of the right operand that are read side by side")
-SWEPT = Parameter("narrow.block", (256, 512, 1024, 4096, 8192), what="columns that one thread sweeps")
-IN_REGISTERS = Parameter("narrow.vectors", (1, 2, 4), 2, what="vectors of the result in registers while the rows are added")
 
-BLOCK = 512                     # columns that one thread of several sweeps; one alone takes as many as the first cache holds
+PIECE = 2048                    # bytes of results that one thread of several sweeps; one alone takes as many as the first cache holds
 LONG = 192                      # sums from which on few columns are summed along vectors
 FEWER, MEDIUM = 16, 48          # and so few columns from sums of so many on
 FEWEST = 3                      # columns, of which most of any vector of the result would be empty
@@ -56,7 +53,6 @@ FEW_PRODUCTS = 4                # of a batch, from which on each thread has its 
 SMALL_ROWS = 32                 # of a product whose right operand fits the cache: work for one thread
 NARROW = 4                      # tiles of a plain product that a line of a picture has at most
 USUAL = 3                       # places of a window in a direction where the number is not known
-ROW_VECTORS = 2                 # of a row that is summed alone; the next row hides what latency is left
 
 
 @frozen
@@ -137,36 +133,9 @@ class Tiles(Plan):
     transposed: bool = False
 
 
-@frozen
-class RowSums(Plan):
-    """Of the only column: each row is summed in one go."""
-
-    sums: SumAlong
-
-
-@frozen
-class Swept(Plan):
-    """The right operand is swept through as it lies: `streams` rows of it at once, each times its element of the left one, added to `vectors` of the
-    result in registers; `block` columns at a time."""
-
-    block: int
-    streams: int
-    vectors: int
-    lanes: int
-
-
 # -- planners -------------------------------------------------------------------------------------------------------------------------------------
-def one_column(p: Product, given: Given) -> Version:
-    """For one column: without its axis, what is left are sums of rows."""
-    column = p.columns[-1]
-    if not p.is_single or not column.size or p.left_along != p.sums[-1].name:
-        raise NotApplicable("there is no column that may be alone, or its rows do not lie along the sum")
-    return Version(RowSums(sum_along(given, p.lanes, ROW_VECTORS, masked=False)), running((p.rows[-1], p.sums[-1]), ("=", column.size, "1")))
-
-
 def few_columns(p: Product, given: Given) -> Version:
-    """For few columns: every element of the result a dot product, whose lanes lie along the sum; the last of what they are is added up at the end.
-    Both operands are read along the sum: the right one, where it does not lie like that, is turned first, which is little."""
+    """For few columns, or one: every element of the result a dot product, whose lanes lie along the sum and are added up at its end. Both operands are read along the sum: the right one, where it does not lie like that, is turned first, which is little."""
     rows, columns, summed = p.rows[-1], p.columns[-1], p.sums[-1]
     if not p.is_single or not columns.size or not summed.size:
         raise NotApplicable("it is not one product, or the ends of the columns and of the sum are no sizes")
@@ -239,9 +208,7 @@ def few_rows(p: Product, given: Given) -> Version:
     cond: Any = ("<", rows.size, str(given(FEW_ROWS)))
     if summed.size:
         cond = ("or", cond, ("<", summed.size, "2"))
-    held = 1 << (given.machine.cache_bytes[0] // DTYPES[p.dtype].bytes).bit_length() - 1
-    block = given(SWEPT, BLOCK if given.machine.threads else held)
-    return Version(Swept(block, given(STREAMS), given(IN_REGISTERS), p.lanes), cond, "r")
+    return Version(across(given, p.dtype, p.lanes, PIECE if given.machine.threads else given.machine.cache_bytes[0]), cond, "r")
 
 
 def single_places(p: Product, given: Given) -> Version:
@@ -399,6 +366,5 @@ def product(program: LoopProgram, chain: Chain, given: Given) -> Product:
                    len(c.columns) > 1 and any(mentions(i, c.columns[-2:-1]) for i in moved))
 
 
-PRODUCTS = Family("products", "Sums of products of two arrays: matrices, batches of them, convolutions.",
-                  product, (one_column, few_columns, transposed, fits, whole_tiles, batch_that_fits, few_rows, single_places, pictures,
-                                        few_products, windows, packed))
+PRODUCTS = Family("products", "Sums of products of two arrays: matrices, batches of them, convolutions.", product,
+                  (few_columns, transposed, fits, whole_tiles, batch_that_fits, few_rows, single_places, pictures, few_products, windows, packed))

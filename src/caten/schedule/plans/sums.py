@@ -191,8 +191,13 @@ def _lanes(s: Sum) -> Lanes:
 
 def _across(s: Sum, given: Given) -> SumAcross:
     """Threads share blocks of results; one alone takes as many as its first cache holds, for pieces of rows are short streams."""
-    block = given(COLUMN_BLOCK, given.machine.cache_bytes[0] if given.streams_pay else BLOCK_BYTES) // DTYPES[s.dtype].bytes
-    return SumAcross(s.lanes, given(COLUMN_VECTORS), given(COLUMN_ROWS), block, given(COLUMNS_APART, FAR_ROWS if given.streams_pay else 0))
+    return across(given, s.dtype, s.lanes, given.machine.cache_bytes[0] if given.streams_pay else BLOCK_BYTES,
+                  given(COLUMNS_APART, FAR_ROWS if given.streams_pay else 0))
+
+
+def across(given: Given, dtype: str, lanes: int, block: int, apart: int = 0) -> SumAcross:
+    """A sum of rows side by side, by default so many bytes of the results at a time."""
+    return SumAcross(lanes, given(COLUMN_VECTORS), given(COLUMN_ROWS), given(COLUMN_BLOCK, block) // DTYPES[dtype].bytes, apart)
 
 
 def sum_(program: LoopProgram, chain: Chain, given: Given) -> Sum:
