@@ -269,7 +269,7 @@ def test_a_product_under_a_condition_is_begun_in_a_nest_of_its_own(begin: str, s
 
 # The copies: for one column (1) and few columns (c), where the left operand lies along the sum; for few, where it lies along the rows (t); for small
 # operands (e); for few rows, where the right operand lies along the columns (r).
-COPIES = {"A[i p] B[p j]": ["1", "c", "e", "r"], "A[p i] B[p j]": ["t", "e", "r"], "A[i p] B[j p]": ["1", "c", "e"], "A[p i] B[j p]": ["t", "e"]}
+COPIES = {"A[i p] B[p j]": ["c", "e", "r"], "A[p i] B[p j]": ["t", "e", "r"], "A[i p] B[j p]": ["c", "e"], "A[p i] B[j p]": ["t", "e"]}
 EXTENTS = {"i": "M", "j": "N", "p": "K"}
 OPERANDS = {"A[i p] B[p j]": ("M K", "K N", "i p", "p j"), "A[p i] B[p j]": ("K M", "K N", "p i", "p j"),
             "A[i p] B[j p]": ("M K", "N K", "i p", "j p"), "A[p i] B[j p]": ("K M", "N K", "p i", "j p")}

@@ -41,7 +41,7 @@ def test_without_choices_the_schedule_is_that_of_the_recipes(sample: str) -> Non
 
 
 @pytest.mark.parametrize(("sample", "hole"), [
-    ("gemm", "gemm.rows"), ("gemm", "gemm.vectors"), ("gemm", "gemm.depth"), ("gemm", "narrow.vectors"), ("axpy", "maps.vectors"),
+    ("gemm", "gemm.rows"), ("gemm", "gemm.vectors"), ("gemm", "gemm.depth"), ("gemm", "narrow.rows"), ("axpy", "maps.vectors"),
     ("gemm", "gemm.order"), ("gemm", "gemm.unroll"), ("sum_rows", "sums.vectors"), ("sum_rows", "sums.tree"),
     ("sum_columns", "columns.rows"), ("sum_columns", "columns.block"), ("where", "maps.ahead"), ("softmax", "rows.ahead"),
     ("conv2d", "convolution.width"), ("conv2d", "convolution.share"), ("sum_columns", "columns.vectors"), ("transpose", "transposes.down"), ("where", "maps.stream")])

@@ -135,7 +135,8 @@ class Tiles(Plan):
 
 # -- planners -------------------------------------------------------------------------------------------------------------------------------------
 def few_columns(p: Product, given: Given) -> Version:
-    """For few columns, or one: every element of the result a dot product, whose lanes lie along the sum and are added up at its end. Both operands are read along the sum: the right one, where it does not lie like that, is turned first, which is little."""
+    """For few columns, or one: every element of the result a dot product, whose lanes lie along the sum and are added up at its end. Both operands
+    are read along the sum: the right one, where it does not lie like that, is turned first, which is little."""
     rows, columns, summed = p.rows[-1], p.columns[-1], p.sums[-1]
     if not p.is_single or not columns.size or not summed.size:
         raise NotApplicable("it is not one product, or the ends of the columns and of the sum are no sizes")
