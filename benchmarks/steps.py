@@ -55,7 +55,7 @@ STEPS = (
          f"(schedule {TILE}\n {ROWS}\n {PANELS}\n {REGISTERS}\n {COPIES}\n (contract p))"),
     Step("What the compiler does",
          "Blocks of 256 products and 1024 columns, so that what is packed stays in the caches at every size; requests for what lies in steps of a "
-         "row; threads; and nests of their own for one column and few columns, for small products and for few rows.", ""),
+         "row; threads; and nests of their own for few columns, for small products and for few rows.", ""),
 )
 
 
