@@ -255,12 +255,24 @@ class Program(Node):
     clauses: tuple[Node, ...]
 
     def all(self, kind: type[T]) -> tuple[T, ...]:
-        """The clauses of one class, in order."""
-        return tuple([c for c in self.clauses if isinstance(c, kind)])
+        """The clauses of one class, in order. Kept with the program: steps ask the same of programs of hundreds of clauses."""
+        known: dict[type, tuple[Any, ...]] = self.__dict__.setdefault("_kinds", {})
+        if kind not in known:
+            own = {each for each in self._classes if issubclass(each, kind)}
+            known[kind] = tuple([c for c in self.clauses if c.__class__ in own]) if own else ()
+        return known[kind]
+
+    @property
+    def _classes(self) -> frozenset[type]:
+        """Those of its clauses."""
+        known: frozenset[type] | None = self.__dict__.get("_own_classes")
+        if known is None:
+            known = self.__dict__["_own_classes"] = frozenset([c.__class__ for c in self.clauses])
+        return known
 
     def first(self, kind: type[T]) -> T | None:
         """The first clause of a class, or None."""
-        return next((c for c in self.clauses if isinstance(c, kind)), None)
+        return next(iter(self.all(kind)), None)
 
     def adding(self, *clauses: Node) -> Program:
         """With more clauses at the end."""

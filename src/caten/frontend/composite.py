@@ -5,6 +5,7 @@ Both spellings of a spec (TOML and the one-line form) end here; frontend.body re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from ..core.expr import Expr
 from ..core.program import Fact
@@ -78,6 +79,7 @@ class Refused(CatenError):
         self.declared = declared
 
 
+@lru_cache(maxsize=4096)
 def fold(name: str) -> str:
     """What two spellings of one name share: `K_H`, `k_h` and `k-h` are the same name to a Lisp body."""
     return name.lower().replace("-", "_")

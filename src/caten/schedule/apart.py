@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 from ..core.naming import declared_names
 from ..core.program import At, Buffer, Case, Check, Doc, Reference, Schedule, Signature, Source, Taken
 from ..frozen import frozen
-from ..loop.effects import reads, writes
-from ..loop.statements import Aref, If, Kernel, LoopProgram, Stmt, Vref
+from ..loop.effects import loop_names, reads, writes
+from ..loop.statements import Aref, For, If, Kernel, LoopProgram, Stmt, Vref
 from .analysis.nests import loops_in
 from .script import is_applied, recorded
 
@@ -95,14 +95,12 @@ def apart(program: LoopProgram, name: str, others: Collection[str] = ()) -> Apar
 
 
 def _apart(program: LoopProgram, kernel: Kernel, way: tuple[Place, ...]) -> Apart | None:
-    left = [stmt for place in way for stmt in place.stmts[:place.first] if loops_in(stmt)]
-    changed = frozenset().union(*[writes(stmt) for stmt in left])
     known = frozenset().union(*[reads(stmt) | writes(stmt) for place in way for stmt in place.kept],
                               *[reads(stmt.cond) for place in way if isinstance(stmt := place.stmts[place.last], If)])
     body: tuple[Stmt, ...] = ()
     for place in reversed(way):
         body = place.focused(body)
-    if known & changed or (len(program.kernels) == 1 and loops_in(body) == loops_in(kernel)):
+    if (known and known & _changed(way)) or (len(program.kernels) == 1 and loops_in(body) == loops_in(kernel)):
         return None
     part = kernel.replace(body=body)
     taken = Taken(tuple(sorted(declared_names(program) - declared_names(part))))
@@ -110,6 +108,11 @@ def _apart(program: LoopProgram, kernel: Kernel, way: tuple[Place, ...]) -> Apar
     clauses = [part if c is kernel else c for c in program.clauses
                if c is kernel or not isinstance(c, Kernel | Schedule | Taken | UNASKED | Buffer) or c in kept]
     return Apart(LoopProgram(program.name, (*clauses, taken)), program, kernel, way)
+
+
+def _changed(way: tuple[Place, ...]) -> frozenset[str]:
+    """What the nests before write that are left behind."""
+    return frozenset().union(*[writes(stmt) for place in way for stmt in place.stmts[:place.first] if loops_in(stmt)])
 
 
 def _arrays(buffers: Sequence[Buffer], part: Kernel) -> frozenset[Buffer]:
@@ -121,15 +124,15 @@ def _arrays(buffers: Sequence[Buffer], part: Kernel) -> frozenset[Buffer]:
 
 def _way(stmts: tuple[Stmt, ...], name: str, others: Collection[str]) -> tuple[Place, ...]:
     """From this list to the outermost loop around `name`; empty where that is not there."""
-    at = next((n for n, stmt in enumerate(stmts) if any(loop.name == name for loop in loops_in(stmt))), None)
+    at = next((n for n, stmt in enumerate(stmts) if name in loop_names(stmt)), None)
     if at is None:
         return ()
     stmt = stmts[at]
     stored = writes(stmt)
-    begun = [n for n, other in enumerate(stmts[:at]) if stored & writes(other) and any(loop.name in others for loop in loops_in(other))]
+    begun = [n for n, other in enumerate(stmts[:at]) if stored & writes(other) and not loop_names(other).isdisjoint(others)] if others else []
     first = min(begun, default=at)
-    kept = tuple([other for other in stmts[:first] if not loops_in(other)])
+    kept = tuple([other for other in stmts[:first] if other.__class__ is not For and not loops_in(other)])
     if not isinstance(stmt, If):
         return (Place(stmts, first, at, "", kept),)
-    arm = "then" if any(loop.name == name for loop in loops_in(stmt.then)) else "otherwise"
+    arm = "then" if any(name in loop_names(s) for s in stmt.then) else "otherwise"
     return (Place(stmts, first, at, arm, kept), *_way(getattr(stmt, arm), name, others))
