@@ -133,7 +133,7 @@ def test_sizes_that_hang_together_are_proven_as_they_are(folder: Path, monkeypat
 
 def test_what_is_the_same_at_these_sizes_is_the_same_code(folder: Path) -> None:
     square = made(GEMM, folder, {"M": 64, "N": 64, "K": 64})
-    narrow = square.make(DEFAULTS.with_("narrow.vectors", 1))
+    narrow = square.make(DEFAULTS.with_("columns.vectors", 1))
     assert narrow is not None
     assert narrow.schedule != square.present.schedule
     assert narrow.code == square.present.code
