@@ -4,11 +4,14 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
+import threading
 import time
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+AGAIN = 0.01              # seconds until a signal that came to nothing is sent once more
 SECONDS = 1.0             # after which a killed process that does not end is left to the system
 
 
@@ -26,6 +29,17 @@ def install() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         with contextlib.suppress(ValueError):                 # not in the main thread: the host program decides
             signal.signal(number, stop)
+    ignored = sys.unraisablehook
+
+    def again(problem: sys.UnraisableHookArgs) -> None:
+        """What a callback of the interpreter's raises ends nothing: a signal that arrived in one is sent once more when it has returned."""
+        arrived = problem.exc_value
+        number = arrived.number if isinstance(arrived, Terminated) else signal.SIGINT if isinstance(arrived, KeyboardInterrupt) else None
+        if number is None:
+            ignored(problem)
+        else:
+            threading.Timer(AGAIN, os.kill, (os.getpid(), number)).start()
+    sys.unraisablehook = again
 
 
 def kill_children() -> None:
