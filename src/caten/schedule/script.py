@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..core.node import Node
-from ..core.program import At, Schedule, Source
+from ..core.program import Schedule
 from ..core.text import MAX_FORMS, Form, flat, form_of, place_in, read_forms
 from ..echo import spelled
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
@@ -176,8 +176,7 @@ def plain(word: Any) -> Any:
 
 def written(program: LoopProgram, step: Step) -> Place | None:
     """Where a spec wrote this step."""
-    at, source = next((a for a in program.all(At) if a.what == flat(step)), None), program.first(Source)
-    return Place(source.file, at.line, at.column) if at is not None and source is not None else None
+    return program.place_of(flat(step))
 
 
 def recorded(program: LoopProgram, steps: Iterable[Step]) -> LoopProgram:
