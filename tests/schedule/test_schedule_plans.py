@@ -89,14 +89,14 @@ PLANS: tuple[tuple[str, Family, Any, Machine, dict[str, tuple[str, str]]], ...] 
         "packed": ("(packed (rows 8) (columns 32) (lanes 16) (depth 256) (panel 512) (panels 1024) (ahead 4) (unroll 1) (packs-along))", "")}),
     ("a convolution with windows of 3 × 3", products.PRODUCTS,
      Product("f32", 16, (B,), (M,), (Axis("y", "H", "H"), Axis("x", "W", "W")), (K, axis("r", 3), axis("s", 3)), None, "x", True, True), V4, {
-         "windows": ("(windows (rows 8) (lines 4) (width 8) (lanes 16) (depth 16) (panel 512) (ahead 4) (steps))", "")}),
+         "windows": ("(windows (rows 8) (lines 4) (width 8) (lanes 16) (depth 16) (panel 512) (ahead 4) (known) (steps))", "")}),
     ("a sum of rows", sums.ROW_SUMS, total(16, (M,), (N,), True, M), V4, {
-        "short_rows": ("(lanes (lanes 16))", "(< N 32)"), "rows": ("(sum-along (lanes 16) (vectors 4) (tree) (masked))", "")}),
-    ("one long sum", sums.ROW_SUMS, total(8, (), (N,), True), V3, {"rows": ("(sum-along (lanes 8) (vectors 4) (tree) (masked) (block 65536))", "")}),
+        "short_rows": ("(lanes (lanes 16))", "(< N 32)"), "rows": ("(sum-along (lanes 16) (vectors 4) (tree))", "")}),
+    ("one long sum", sums.ROW_SUMS, total(8, (), (N,), True), V3, {"rows": ("(sum-along (lanes 8) (vectors 4) (tree) (block 65536))", "")}),
     ("one long sum, where streams pay", sums.ROW_SUMS, total(16, (), (N,), True), FAR, {
-        "rows": ("(sum-along (lanes 16) (vectors 4) (tree) (masked) (block 65536) (apart 262144))", "")}),
+        "rows": ("(sum-along (lanes 16) (vectors 4) (tree) (block 65536) (apart 262144))", "")}),
     ("a sum of columns, on threads", sums.COLUMN_SUMS, total(16, (N,), (M,), False, N), SHARED, {
-        "one_column": ("(column-sum (sums (sum-along (lanes 16) (vectors 4) (tree) (masked) (block 65536))))", "(= N 1)"),
+        "one_column": ("(column-sum (sums (sum-along (lanes 16) (vectors 4) (tree) (block 65536))))", "(= N 1)"),
         "one_block": ("(sum-across (lanes 16) (vectors 2) (rows 8) (block 512))", "(<= N 2048)"),
         "columns": ("(sum-across (lanes 16) (vectors 2) (rows 8) (block 2048))", "")}),
     ("a sum of three columns", sums.COLUMN_SUMS, total(16, (axis("n", 3),), (M,), False, axis("n", 3)), V4, {"few_columns": ("(row-by-row)", "")}),

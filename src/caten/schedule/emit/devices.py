@@ -10,8 +10,8 @@ from ...loop.statements import For
 from ..analysis.classify import Chain, Contraction, chain_of, contiguous_loop, stored
 from ..draft import Draft
 from ..plans.devices import Elements, GroupRows, GroupSum, SharedTiles, SharedTurn
-from ..plans.plan import Given, NotApplicable
-from ..plans.transposes import transposition
+from ..plans.plan import Given
+from .turns import in_order
 from .vectors import ordered
 
 
@@ -58,11 +58,7 @@ def long_sum(draft: Draft, chain: Chain, plan: GroupSum, given: Given) -> None:
 
 def turned(draft: Draft, chain: Chain, plan: SharedTurn, given: Given) -> None:
     """A tile is read row by row into shared memory and stored column by column from there."""
-    t = transposition(draft.program, chain)
-    if t is None:
-        raise NotApplicable(f"'{chain.names[0]}' is no transposition")
-    rest = tuple([n for n in chain.names if n not in (t.down, t.across)])
-    ordered(draft, chain, (*rest, t.down, t.across))
+    t, rest = in_order(draft, chain)
     tall, down = draft.pair(t.down, plan.size, "pad")
     wide, across = draft.pair(t.across, plan.size, "pad")
     steps, side = draft.halves(across, plan.columns)

@@ -15,7 +15,7 @@ from ..made import Split
 from ..plans.maps import AsWritten, Sweep
 from ..plans.plan import Given, NotApplicable
 from ..plans.sums import STREAMS, ColumnSum, Held, Lanes, RowByRow, SumAcross, SumAlong, Terms
-from .vectors import as_vectors, check_indices, contracted, cut, masked, ordered, parts, single, summed
+from .vectors import as_vectors, check_indices, contracted, cut, masked, ordered, parts, summed
 
 
 def swept(draft: Draft, chain: Chain, plan: Sweep, given: Given) -> None:
@@ -29,7 +29,7 @@ def swept(draft: Draft, chain: Chain, plan: Sweep, given: Given) -> None:
         draft.thread_two(*rest)
     if plan.pieces and (pieces := draft.tried(partial(_pieces, loop=loop, count=plan.pieces))) is not None:
         rest, loop = [*rest, pieces.outer], pieces.inner
-    outer = sweep(draft, loop, sums, plan.lanes, plan.vectors, given, around=tuple(rest) if given.threads and not plan.sums else None)
+    outer = sweep(draft, loop, sums, plan.lanes, plan.vectors, given, tuple(rest) if given.threads and not plan.sums else None, plan.tree)
     if plan.stream:
         for buffer in dict.fromkeys([place.buffer for place in stored(chain)]):
             draft.tries(("stream", outer, buffer))
@@ -65,15 +65,15 @@ def as_written(draft: Draft, chain: Chain, plan: AsWritten, given: Given) -> Non
 
 
 def sweep(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, count: int, given: Given, around: tuple[str, ...] | None = None,
-          masks: bool = True, tree: bool = True) -> str:
-    """Vectors along a loop, `count` at once, and what is left of it in vectors with masks or single ones; the arrays `sums` are added up in as many
+          tree: bool = True) -> str:
+    """Vectors along a loop, `count` at once, and what is left of it in vectors with masks; the arrays `sums` are added up in as many
     vectors, which a tree adds up at the end. The name of the new loop, which is parallel where none of those `around` may be (None: no threads)."""
     tiles = cut(draft, loop, lanes * count, lanes)
     outer, inner = tiles.outer, tiles.inner
     if around is not None and not draft.thread_two(*around):
         draft.thread(outer)
     for name in tiles.rest:
-        draft.attempts(partial(masked, loop=name, lanes=lanes, given=given) if masks else partial(single, loop=name, lanes=lanes))
+        draft.attempts(partial(masked, loop=name, lanes=lanes, given=given))
     group, lane = draft.halves(inner, lanes) if draft.loop(inner).hi != Const(lanes, "i64") else ("", inner)
     as_vectors(draft, group, lane, *[parts(draft, outer, buffer, tuple([n for n in (group, lane) if n]), tree) for buffer in sums])
     return outer
@@ -92,7 +92,7 @@ def sums_along(draft: Draft, chain: Chain, total: Reduction, plan: SumAlong, giv
         return
     if given.threads:
         draft.thread_two(*total.kept)
-    outer = sweep(draft, total.summed[-1], (total.out.buffer,), plan.lanes, plan.vectors, given, masks=plan.masked, tree=plan.tree)
+    outer = sweep(draft, total.summed[-1], (total.out.buffer,), plan.lanes, plan.vectors, given, tree=plan.tree)
     contracted(draft, outer, total.out, given)
 
 

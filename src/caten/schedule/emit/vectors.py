@@ -50,11 +50,6 @@ def masked(draft: Draft, loop: str, lanes: int, given: Given) -> None:
     draft.take("vectorize", lane)
 
 
-def single(draft: Draft, loop: str, lanes: int) -> None:
-    """Single vectors in the place of single iterations, of which less than a vector is left."""
-    draft.take("vectorize", cut(draft, loop, lanes).inner)
-
-
 def check_indices(draft: Draft, loop: str) -> None:
     """Only sums of products, of sizes in whatever form, are shown to be inside where lanes are left out."""
     sizes = set(draft.program.sizes)

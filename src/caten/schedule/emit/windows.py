@@ -34,7 +34,7 @@ def windows(draft: Draft, chain: Chain, c: Contraction, plan: Windows, given: Gi
         draft.thread(left.over(oio)[0])
     copy = _without_conditions(draft, around[0], right.tile, inside[-1])
     summing = (ci, *window)
-    steps = summing[-2] if window and window[-1] not in plan.unknown else summing[-1]       # a row of a window at once, where its length is known
+    steps = summing[-2] if plan.known else summing[-1]       # a row of a window at once, where its length is known
     draft.tries(("prefetch_at", steps, around[max(0, len(around) - 2)], c.right.buffer, 1))
     _windows_as_vectors(draft, c, plan, right.over(inside[-1]), window, inside)
     cells = [inside, *[tuple([nest.loops[axis] for axis in inside]) for nest in sums.usual_nests("begin", "lay")]]

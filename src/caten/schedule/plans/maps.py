@@ -10,6 +10,7 @@ from ..analysis.classify import Chain, computes_much, contiguous_loop, is_gather
 from ..analysis.nests import mentions, stride_in
 from .parameters import Parameter
 from .plan import Axis, Family, Given, NotApplicable, Plan, Version, axes_of
+from .sums import TREE
 from .sums import VECTORS as SUM_VECTORS
 
 VECTORS = Parameter("maps.vectors", (1, 2, 4, 8), 1, what="vectors computed at once, one after the other")
@@ -35,7 +36,7 @@ class Map:
 class Sweep(Plan):
     """Vectors along a row, `vectors` at once, what is left of it in vectors with masks. `pieces`: threads share rows in pieces of so many elements
     (0: whole rows); `stream`: results are stored past the caches, or, without it, asked for so many bytes `ahead`. `sums`: the innermost loop adds
-    something up as well, in as many partial sums."""
+    something up as well, in as many partial sums, which are added up as a `tree` where that is asked for."""
 
     lanes: int
     vectors: int
@@ -43,6 +44,7 @@ class Sweep(Plan):
     stream: bool = False
     ahead: int = 0
     sums: bool = False
+    tree: bool = False
 
 
 @frozen
@@ -73,7 +75,7 @@ def vectors(m: Map, given: Given) -> Version:
 
 def vectors_with_sums(m: Map, given: Given) -> Version:
     """Vectors, and as many partial sums of what is added up on the way."""
-    return Version(Sweep(m.lanes, given(SUM_VECTORS), ahead=_ahead(given), sums=True))
+    return Version(Sweep(m.lanes, given(SUM_VECTORS), ahead=_ahead(given), sums=True, tree=bool(given(TREE))))
 
 
 def _in_pieces(m: Map, given: Given) -> bool:

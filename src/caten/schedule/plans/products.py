@@ -102,8 +102,8 @@ class Packed(Plan):
 
 @frozen
 class Windows(Plan):
-    """Packed tiles of which the columns are places of a picture: `lines` × `width` of them. `unknown`: the loops of windows whose length only the
-    call knows; `steps`: the innermost loop of a window is written out."""
+    """Packed tiles of which the columns are places of a picture: `lines` × `width` of them. `known`: is the length of a window's row
+    known before the call? `steps`: the innermost loop of a window is written out."""
 
     rows: int
     lines: int
@@ -112,7 +112,7 @@ class Windows(Plan):
     depth: int
     panel: int
     ahead: int
-    unknown: tuple[str, ...] = ()
+    known: bool = False
     steps: bool = False
 
 
@@ -286,11 +286,11 @@ def _packed(p: Product, given: Given) -> Packed:
 def _windows(p: Product, given: Given) -> Windows:
     lanes, rows, depth, width = given.lanes([p.dtype]), given(ROWS, register_rows(given.machine)), given(DEPTH), given(WIDTH)
     columns, window = given(VECTORS) * lanes, p.sums[1:]
-    unknown = tuple([axis.name for axis in window if axis.count is None])
-    summed = max(1, _depth(depth, _count(window) * USUAL ** len(unknown)) // given(SHARE))
+    unknown = sum([axis.count is None for axis in window])
+    summed = max(1, _depth(depth, _count(window) * USUAL ** unknown) // given(SHARE))
     several = len(p.columns) > 1 and columns > width and p.lines
     return Windows(rows, columns // width if several else 1, width if several else columns, lanes, summed, _panel(given, p.dtype, rows, depth),
-                   given(AHEAD), unknown, _written_out(window, given))
+                   given(AHEAD), bool(window) and window[-1].count is not None, _written_out(window, given))
 
 
 def _written_out(inner: tuple[Axis, ...], given: Given) -> bool:

@@ -45,14 +45,13 @@ class Sum:
 
 @frozen
 class SumAlong(Plan):
-    """`vectors` of partial sums along the innermost summed loop, added up at its end: as a tree, where that is asked for. `masked`: what is left is
+    """`vectors` of partial sums along the innermost summed loop, added up at its end: as a tree, where that is asked for. What is left is
     vectors with masks. One long sum, where threads may share it, is cut into blocks of `block` elements, which do not hang on how many threads
     there are, or read in streams `apart` elements apart (0: one)."""
 
     lanes: int
     vectors: int
     tree: bool = True
-    masked: bool = True
     block: int = 0
     apart: int = 0
 
@@ -173,9 +172,9 @@ def along(s: Sum, given: Given) -> Version:
     return Version(_along(s, given))
 
 
-def sum_along(given: Given, lanes: int, vectors: int | None = None, masked: bool = True, long: bool = False) -> SumAlong:
-    """A sum of `lanes`, so many vectors at once by default."""
-    return SumAlong(lanes, given(VECTORS, vectors), bool(given(TREE)), masked, given(BLOCK) if long else 0,
+def sum_along(given: Given, lanes: int, long: bool = False) -> SumAlong:
+    """The plan of a sum along memory. `long`: it is one sum, which threads may share."""
+    return SumAlong(lanes, given(VECTORS), bool(given(TREE)), given(BLOCK) if long else 0,
                     given(APART, FAR if given.streams_pay else 0) if long else 0)
 
 
