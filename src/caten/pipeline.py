@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from . import faults
+from .collector import CollectingRarely
 from .core.dtypes import is_packed
 from .core.expr import Var, index
 from .core.node import substitute
@@ -253,7 +254,7 @@ def advance(program: Program, to: str, options: Options, warn: records.Warn = ig
     """Run the passes from the level a program is on to the level `to` (`op`, `tensor`, `loop`). `warn` hears of records that are not used.
     With `due` the last verification is not run but added there, unless every pass is verified; who runs it begins again without `due` where it
     refuses, for the careful steps. What is planned and tried is added to `log`."""
-    with counted(Work(BUDGET)) as work:
+    with CollectingRarely(), counted(Work(BUDGET)) as work:
         made = _advanced(program, to, options, warn, due, [] if log is None else log)
     if options.debug >= 1 and work.spent:
         print(f"caten: {program.name}: spent {work.share:.2%} of the compile-time budget", file=sys.stderr)

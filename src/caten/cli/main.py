@@ -21,18 +21,16 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-COLLECTIONS = 100_000, 20, 50         # a compiler makes many objects that stay, and few cycles: looking for these after every 700 costs time
-
-
 def run() -> NoReturn:
     """The entry point. `--version` is answered before anything else is imported."""
     arguments = sys.argv[1:]
     if "--version" in (arguments[:arguments.index("--")] if "--" in arguments else arguments):
         open_streams()
         leave(say_version())
-    gc.set_threshold(*COLLECTIONS)
     open_streams()
-    from .boundary import guarded  # imported here, because --version must not pay for it
+    from ..collector import COLLECTIONS  # imported here, because --version must not pay for it
+    gc.set_threshold(*COLLECTIONS)
+    from .boundary import guarded
     from .signals import install
 
     install()

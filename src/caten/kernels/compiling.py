@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import build, pipeline
+from ..collector import CollectingRarely
 from ..core.program import Program
 from ..core.text import show
 from ..errors import Diagnostic
@@ -26,11 +27,12 @@ DAMAGED = "E651"                                            # a warning that is 
 
 def compiled(sources: Sequence[SpecText], options: Options, warn: build.Warn = pipeline.ignore) -> Any:
     """What calls the operators of specs. A library that was made under other names will do."""
-    wanted = Wanted(build.loaded(sources, options), options, build.digest(sources), warn)
-    found = wanted.found()
-    if found is not None and not options.verify:
-        return wanted.under_own_names(found)
-    made = wanted.built(found)
+    with CollectingRarely():
+        wanted = Wanted(build.loaded(sources, options), options, build.digest(sources), warn)
+        found = wanted.found()
+        if found is not None and not options.verify:
+            return wanted.under_own_names(found)
+        made = wanted.built(found)
     loaded = made.runtime.load(made.artifact, made.manifest)
     if isinstance(loaded, Callable | Operators):
         loaded.says(made.source)
