@@ -50,13 +50,18 @@ class Scope(ABC):
     indices: frozenset[str] = frozenset()                               # loop variables and sizes
     vectors: dict[str, tuple[int, int]] = field(default_factory=dict)   # vector names: lanes, and bits of a mask's lanes
     used: dict[str, None] = field(default_factory=dict)
+    lanes_of: dict[Op, int] = field(default_factory=dict)
 
     def lanes(self, expr: Expr) -> int:
+        """Of the vector that an expression is; 1 of a scalar."""
         match expr:
             case Var(name=name):
                 return self.vectors.get(name, (1, 0))[0]
             case Op(args=args):
-                return max([self.lanes(a) for a in args])
+                known = self.lanes_of.get(expr)              # a name is declared before it is used: what is known once stays so
+                if known is None:
+                    known = self.lanes_of[expr] = max([self.lanes(a) for a in args])
+                return known
             case Cast(arg=arg) | Bitcast(arg=arg) | Scaled(value=arg):
                 return self.lanes(arg)
         return expr.lanes
