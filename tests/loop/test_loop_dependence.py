@@ -17,7 +17,6 @@ from caten.loop.dependence import (
     obstacle_to_merge,
     obstacle_to_parallel,
     obstacle_to_permutation,
-    obstacle_to_vectorize,
 )
 
 PARAMS = """(size M) (size N) (size K) (buffer A f32 (M K) (0 1) in) (buffer B f32 (K N) (0 1) in) (buffer C f32 (M N) (0 1) inout)
@@ -41,7 +40,7 @@ GEMM = program("(for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (inc
 
 def test_gemm() -> None:
     assert obstacle_to_parallel(GEMM, "i") is None
-    assert obstacle_to_vectorize(GEMM, "j") is None
+    assert obstacle_to_parallel(GEMM, "j") is None
     assert obstacle_to_parallel(GEMM, "p") == "the loop over p is a reduction: every iteration accumulates into (aref C i j)"
     assert is_reduction_over(GEMM, "p")
     assert not is_reduction_over(GEMM, "i")

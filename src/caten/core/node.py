@@ -17,7 +17,9 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, overload
+
+T = TypeVar("T")
 
 
 class _Entry(weakref.ref["Node"]):
@@ -29,6 +31,7 @@ class _Entry(weakref.ref["Node"]):
 
 _POOL: dict[tuple[Any, ...], _Entry] = {}
 _LOCK = threading.RLock()                           # the collector may end a node, and so call `_forget`, while the lock is held
+PLAIN = ("str", "int", "bool", "tuple[str, ...]", "tuple[int, ...]")                      # annotations of fields that hold no nodes
 HEADS: dict[str, type[Node]] = {}
 KINDS: dict[str, tuple[type[Node], ...]] = {}       # every class by its name, as the annotations of fields have it
 
@@ -72,6 +75,23 @@ class NodeMeta(type):
         return args
 
 
+class Kept(Generic[T]):
+    """A property that is computed once for each node and kept in its dictionary, where Python finds it before it asks this."""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute, self.name, self.__doc__ = compute, compute.__name__, compute.__doc__
+
+    @overload
+    def __get__(self, node: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, node: Node, owner: type) -> T: ...
+    def __get__(self, node: Node | None, owner: type) -> Self | T:
+        if node is None:
+            return self
+        value = node.__dict__[self.name] = self.compute(node)
+        return value
+
+
 class Node(metaclass=NodeMeta):
     """Base of everything in every IR level. Subclass it with `head=` to declare an IR operation."""
 
@@ -81,6 +101,7 @@ class Node(metaclass=NodeMeta):
     _named: ClassVar[str] = ""                        # a list that the text shows last, with its name before it, and only where there is one
     _defaults: ClassVar[dict[str, Any]] = {}
     _types: ClassVar[dict[str, str]] = {}
+    _with_nodes: ClassVar[tuple[tuple[int, str], ...]] = ()     # the fields that may hold nodes, each with its number
     __match_args__: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, head: str = "", hidden: tuple[str, ...] = (), named: str = "", **kwargs: Any) -> None:
@@ -89,6 +110,7 @@ class Node(metaclass=NodeMeta):
         cls._types = cls._types | own
         cls._fields = (*cls._fields, *(n for n in own if n not in cls._fields))
         cls._defaults = cls._defaults | {n: cls.__dict__[n] for n in own if n in cls.__dict__}
+        cls._with_nodes = tuple([(n, f) for n, f in enumerate(cls._fields) if cls._types[f] not in PLAIN])
         for n in own:
             if n in cls.__dict__:
                 delattr(cls, n)
@@ -108,14 +130,18 @@ class Node(metaclass=NodeMeta):
         own = self.__dict__
         return tuple([own[f] for f in self._fields])
 
-    @property
+    @Kept
     def children(self) -> tuple[Node, ...]:
         """All nodes directly below, those inside tuples included, in field order."""
-        found: tuple[Node, ...] | None = self.__dict__.get("_children")
-        if found is None:
-            found = tuple(_nodes_in(self.parts))
-            self.__dict__["_children"] = found
-        return found
+        found: list[Node] = []
+        own = self.__dict__
+        for _, field in self._with_nodes:
+            part = own[field]
+            if isinstance(part, Node):
+                found.append(part)
+            elif isinstance(part, tuple):
+                found.extend(_nodes_in(part))
+        return tuple(found)
 
     def map(self, fn: Callable[[Any], Any]) -> Any:
         """This node with `fn` applied to every child; itself when nothing changed.
@@ -125,13 +151,15 @@ class Node(metaclass=NodeMeta):
         """
         if not self.children:
             return self
-        own, new, changed = self.__dict__, [], False
-        for field in self._fields:
+        own, new = self.__dict__, None
+        for at, field in self._with_nodes:
             part = own[field]
-            mapped = fn(part) if isinstance(part, Node) else _map_tuple(part, fn) if isinstance(part, tuple) else part
-            changed = changed or mapped is not part
-            new.append(mapped)
-        return type(self)(*new) if changed else self
+            mapped = _map_tuple(part, fn) if isinstance(part, tuple) else fn(part) if isinstance(part, Node) else part
+            if mapped is not part:
+                if new is None:
+                    new = [own[f] for f in self._fields]
+                new[at] = mapped
+        return self if new is None else type(self)(*new)
 
     def walk(self) -> Iterator[Node]:
         """Every node below and this one, parents first, repeated where shared."""
@@ -141,31 +169,26 @@ class Node(metaclass=NodeMeta):
             yield node
             stack.extend(reversed(node.children))
 
-    @property
+    @Kept
     def written_out(self) -> int:
-        """How many nodes `walk` visits, and a text holds: what is shared counts each time. Computed once for a node."""
-        stack: list[Node] = [self]
-        while stack:
-            own = stack[-1].__dict__
-            if "_size" not in own and (unknown := [c for c in stack[-1].children if "_size" not in c.__dict__]):
-                stack.extend(unknown)
-                continue
-            own["_size"] = 1 + sum([c.__dict__["_size"] for c in stack.pop().children])
-        size: int = self.__dict__["_size"]
-        return size
+        """How many nodes `walk` visits, and a text holds: what is shared counts each time."""
+        return self._from_below("written_out", lambda node: 1 + sum([c.written_out for c in node.children]))
 
-    @property
+    @Kept
     def depth(self) -> int:
-        """How many nodes are inside each other, this one included. Computed once for a node."""
+        """How many nodes are inside each other, this one included."""
+        return self._from_below("depth", lambda node: 1 + max([c.depth for c in node.children], default=0))
+
+    def _from_below(self, kept: str, compute: Callable[[Node], int]) -> int:
+        """What is computed from that of the children, of each node once: a recursion would end at some depth."""
         stack: list[Node] = [self]
         while stack:
-            own = stack[-1].__dict__
-            if "_depth" not in own and (unknown := [c for c in stack[-1].children if "_depth" not in c.__dict__]):
+            if unknown := [c for c in stack[-1].children if kept not in c.__dict__]:
                 stack.extend(unknown)
-                continue
-            own["_depth"] = 1 + max([c.__dict__["_depth"] for c in stack.pop().children], default=0)
-        depth: int = self.__dict__["_depth"]
-        return depth
+            else:
+                node = stack.pop()
+                node.__dict__[kept] = compute(node)
+        return self.__dict__[kept]  # type: ignore[no-any-return]   # what was computed
 
     def unique(self) -> Iterator[Node]:
         """Every distinct node below and this one, parents first."""
@@ -173,14 +196,18 @@ class Node(metaclass=NodeMeta):
         while stack:
             node = stack.pop()
             yield node
-            for child in reversed(node.__dict__.get("_children") or node.children):
+            for child in reversed(node.children):
                 if child not in seen:
                     seen.add(child)
                     stack.append(child)
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""
-        return type(self)(**(dict(zip(self._fields, self.parts, strict=True)) | changes))
+        own = self.__dict__
+        made = type(self)(*[changes.pop(field, own[field]) for field in self._fields])
+        if changes:
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(changes)}")
+        return made
 
     def __repr__(self) -> str:
         from .text import show  # the printer needs Node; debugging output alone needs the printer

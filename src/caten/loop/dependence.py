@@ -26,24 +26,19 @@ from .touches import OTHER, Touch, commute, pairs, same_place, shared_arrays
 
 def obstacle_to_parallel(program: Program, loop_name: str) -> str | None:
     """Why iterations may not run at once, in any order; None where they may."""
-    return _obstacle_to_any_order(program, loop_name)
+    return obstacle_to_any_order(*find_loop(program, loop_name))[0]
 
 
-def obstacle_to_vectorize(program: Program, loop_name: str) -> str | None:
-    """Why iterations may not run in lockstep; None where they may."""
-    return _obstacle_to_any_order(program, loop_name)
-
-
-def _obstacle_to_any_order(program: Program, loop_name: str) -> str | None:
-    loop, context = find_loop(program, loop_name)
+def obstacle_to_any_order(loop: For, context: Context) -> tuple[str | None, bool]:
+    """Why iterations may not run at once, or in lockstep (None where they may), and whether all that they share is one accumulation."""
     if any(isinstance(n, Fail) for n in loop.unique()):
-        return f"the loop over {loop_name} contains a check that may end the call"
+        return f"the loop over {loop.name} contains a check that may end the call", False
     strict, commuting = _carried(loop, context)
     if strict is not None:
-        return clash(strict, loop_name)
+        return clash(strict, loop.name), False
     if commuting is not None:
-        return f"the loop over {loop_name} is a reduction: every iteration accumulates into {commuting[0].text}"
-    return None
+        return f"the loop over {loop.name} is a reduction: every iteration accumulates into {commuting[0].text}", True
+    return None, False
 
 
 def carried_dependence(loop: For, context: Context) -> str | None:
@@ -55,9 +50,7 @@ def carried_dependence(loop: For, context: Context) -> str | None:
 
 def is_reduction_over(program: Program, loop_name: str) -> bool:
     """Is all that its iterations share an accumulation by one operator?"""
-    loop, context = find_loop(program, loop_name)
-    strict, commuting = _carried(loop, context)
-    return strict is None and commuting is not None
+    return obstacle_to_any_order(*find_loop(program, loop_name))[1]
 
 
 def obstacle_to_permutation(loop: For, context: Context, old: list[str], new: list[str]) -> str | None:

@@ -80,14 +80,20 @@ def local_array(program: LoopProgram, name: str, refuse: Refusing) -> Local:
 
 def replaced(program: LoopProgram, old: For, *new: Stmt) -> LoopProgram:
     """The program with `new` in the place of one loop (whose name occurs once); a condition that has nothing left to decide goes with it."""
-    def go(node: Node) -> Any:
-        if node is old:
-            return new
-        if not isinstance(node, For | If | Kernel) or old not in loops_in(node):
-            return node
-        made = node.map(go)
-        return () if isinstance(made, If) and not made.then and not made.otherwise else made
-    return program.map(go)  # type: ignore[no-any-return]   # Node.map gives a node of its own class
+    def inside(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        for n, stmt in enumerate(stmts):
+            made = new if stmt is old else around(stmt) if isinstance(stmt, For | If) and old in loops_in(stmt) else None
+            if made is not None:
+                return (*stmts[:n], *made, *stmts[n + 1:])
+        return stmts
+
+    def around(stmt: For | If) -> tuple[Stmt, ...]:
+        if isinstance(stmt, For):
+            return (stmt.replace(body=inside(stmt.body)),)
+        then, otherwise = inside(stmt.then), inside(stmt.otherwise)
+        return (If(stmt.cond, then, otherwise),) if then or otherwise else ()
+
+    return program.map(lambda clause: clause.replace(body=inside(clause.body)) if isinstance(clause, Kernel) else clause)  # type: ignore[no-any-return]
 
 
 def trail(program: LoopProgram, loop: Stmt) -> tuple[tuple[tuple[Stmt, ...], Stmt], ...]:
@@ -97,11 +103,10 @@ def trail(program: LoopProgram, loop: Stmt) -> tuple[tuple[tuple[Stmt, ...], Stm
         for n, stmt in enumerate(stmts):
             if stmt is loop:
                 return ((stmts[:n], stmt),)
-            inner = {For: ("body",), If: ("then", "otherwise")}.get(type(stmt), ())
-            for field in inner:
-                below = go(getattr(stmt, field))
-                if below is not None:
-                    return ((stmts[:n], stmt), *below)
+            if isinstance(stmt, For | If) and (not isinstance(loop, For) or loop in loops_in(stmt)):
+                for inner in (stmt.body,) if isinstance(stmt, For) else (stmt.then, stmt.otherwise):
+                    if (below := go(inner)) is not None:
+                        return ((stmts[:n], stmt), *below)
         return None
     for kernel in program.kernels:
         found = go(kernel.body)

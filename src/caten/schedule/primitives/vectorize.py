@@ -11,7 +11,7 @@ from ...core.node import substitute
 from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.context import Context
-from ...loop.dependence import is_reduction_over, obstacle_to_vectorize
+from ...loop.dependence import obstacle_to_any_order
 from ...loop.effects import reads, writes, written
 from ...loop.statements import (
     ZERO,
@@ -66,10 +66,10 @@ def vectorize(program: LoopProgram, loop: str) -> tuple[LoopProgram, Vectorized]
         raise refusal("E513", step, "the loop is parallel", f"(split {loop} 8) and vectorize the inner loop")
     if any(is_complex(n.dtype) for n in found.unique() if isinstance(n, Expr)):
         raise refusal("E513", step, "complex numbers have no vector form")
-    reason = obstacle_to_vectorize(program, loop)
-    if reason is not None and not is_reduction_over(program, loop):
-        raise refusal("E513", step, reason)
     context = context_at(program, found)
+    reason, only_adds = obstacle_to_any_order(found, context)
+    if reason is not None and not only_adds:
+        raise refusal("E513", step, reason)
     widening = _Widening(program, found, lanes, context.inside(found), step)
     body = tidied(widening.list_of(found.body, None))
     return replaced(program, found, *body), Vectorized(tuple([local.name for local in locals_in(body) if local.name in widening.masks]))
@@ -80,9 +80,10 @@ class _Widening:
 
     def __init__(self, program: LoopProgram, loop: For, lanes: int, context: Context, step: str) -> None:
         self.var, self.lo, self.lanes, self.step, self.context = Var(loop.name, "i64"), loop.lo, lanes, step, context
-        self.program, self.shapes, self.names = program, shapes(program), Names.of(program)
+        self.program, self.shapes = program, shapes(program)
         self.wide: set[str] = set()                                   # locals that have one value for each lane
         self.masks: list[str] = []                                    # those of them that are new
+        self.names: Names | None = None                               # that the program has
         self.written = writes(loop)
         self.stored = {s.ref for s in loop.unique() if isinstance(s, Setf | Incf)}
         self.at_once = tuple([outer.name for outer in enclosing(program, loop) if outer.mark != "serial"])
@@ -150,6 +151,7 @@ class _Widening:
         before: tuple[Stmt, ...] = ()
         loaded = [part for part in conjuncts(cond) if _is_loaded(part, writes(stmt))]
         if loaded:                                                    # the arms may write what it reads
+            self.names = self.names or Names.of(self.program)
             name = self.names.fresh(f"{self.var.name}_mask")
             self.wide.add(name)
             self.masks.append(name)
