@@ -1,14 +1,13 @@
 """Products whose operands are used where they lie, as steps."""
 from __future__ import annotations
 
-from functools import partial
-
 from ...core.dtypes import is_float
+from ...core.expr import Const
 from ..analysis.classify import Chain, Contraction
 from ..draft import Draft
 from ..plans.plan import Given
 from ..plans.products import Tiles
-from .vectors import ordered, summed, vectors
+from .vectors import ordered, summed
 
 
 def tiles(draft: Draft, chain: Chain, c: Contraction, plan: Tiles, given: Given) -> None:
@@ -54,14 +53,16 @@ def _tile(draft: Draft, c: Contraction, plan: Tiles, cells: tuple[str, ...], k: 
 
 def _along_columns(draft: Draft, c: Contraction, plan: Tiles, cells: tuple[str, ...], k: str, given: Given) -> None:
     *rows, j = cells
-    made = summed(draft, k, c.out.buffer, *cells)
-    vectors(draft, j, plan.lanes)
-    for name in made.over(j):
-        if not draft.attempts(partial(vectors, name=name, lanes=plan.lanes)):             # what is stored may lie apart
+    several = draft.loop(j).hi != Const(plan.lanes, "i64")
+    group, lane = draft.halves(j, plan.lanes) if several else ("", j)
+    made = summed(draft, k, c.out.buffer, *rows, *([group] if several else []), lane)
+    draft.take("vectorize", lane)
+    for name in made.over(lane):
+        if not draft.tries(("vectorize", name)):                                          # what is stored may lie apart
             draft.take("unroll", name)
     draft.take("contract", k)
-    for row in rows:
-        for name in (row, *made.over(row)):
+    for cell in (*([group] if several else []), *rows):
+        for name in (cell, *made.over(cell)):
             draft.take("unroll", name)
 
 

@@ -132,12 +132,13 @@ class _Staged(Tile):
         return (*before, *self._add(tile, fn))
 
     def begin(self) -> tuple[Stmt, ...]:
-        self.guards = tuple([cond for cond in self.guards if not self._leaves_out(cond)])
-        before, tile, fn = self._parts()
         try:
-            self.program, self.first = beginning(self.program, self.found, self.ref, self.axes, fn, self.shape)
+            program, first = beginning(self.program, self.found, self.ref, self.axes, self._operator(), self.shape)
         except ValueError as problem:
             raise self.refuse(f"{problem}; use partial") from None
+        self.guards = tuple([cond for cond in self.guards if not self._leaves_out(cond)])
+        before, tile, fn = self._parts()
+        self.program, self.first = program, first
         return (*before, *self._add(tile, fn))
 
     def _leaves_out(self, cond: Expr) -> bool:
@@ -187,8 +188,8 @@ class _Staged(Tile):
             context = context.after(stmt)
         return False
 
-    def _parts(self) -> tuple[tuple[Stmt, ...], Aref, str]:
-        """The tile of partial results and the loop that fills it; a cell; the operator."""
+    def _operator(self) -> str:
+        """The one by which the place is added to."""
         stores = [w for w in writes(self.found) if w.ref is self.ref]
         fns = {w.fn for w in stores if isinstance(w, Incf)}
         uses = sum(1 for n in self.found.walk() if n is self.ref)
@@ -197,6 +198,11 @@ class _Staged(Tile):
         (fn,) = fns
         if not is_monoid(fn, self.ref.dtype):
             raise self.refuse(f"'{fn}' has no neutral value on {self.ref.dtype}")
+        return fn
+
+    def _parts(self) -> tuple[tuple[Stmt, ...], Aref, str]:
+        """The tile of partial results and the loop that fills it; a cell; the operator."""
+        fn = self._operator()
         self._check_threads()
         self._check_inside()
         local, tile = self._local("part")
