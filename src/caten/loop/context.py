@@ -83,6 +83,7 @@ class Context(Valuation):
         changed = writes(loop)
         if not changed.isdisjoint(self.values):              # what the body does with them matters, too
             return self._inside(loop, changed)
+        changed &= self._remembered().union(reads(loop.lo), reads(loop.hi), reads(loop.step))        # of other memory nothing is known anyway
         return self._once(("inside", loop.name, loop.lo, loop.hi, loop.step, changed), lambda: self._inside(loop, changed))
 
     def _inside(self, loop: For, changed: frozenset[str]) -> Context:
@@ -107,8 +108,7 @@ class Context(Valuation):
         ranges[loop.name] = up if rising else down if falling else _ranged(min(up[0], down[0]), max(up[1], down[1]))
         context = self._with(ranges=ranges)
         if rising or falling:
-            for c in upward if rising else downward:
-                context = context._assuming(((c,),))
+            context = context._assuming((upward if rising else downward,))
             for factor in _factors(context, hi - lo if rising else lo - hi):       # none is zero where the product is not
                 context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
             if step.is_constant and abs(step.constant) != 1:      # i = lo + step·k
