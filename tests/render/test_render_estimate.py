@@ -32,6 +32,8 @@ def parallel(body: str) -> For:
     ("(for i 0 8 1 parallel (setf (aref w i) 1.0))", "16"),
     # vectors count as one operation, and in memory by their bytes
     ("(for i 0 8 1 parallel (if (<= 16 N) ((setf (vref Y 16 (i 0)) (+ (vref A 16 (i 0)) (splat 16 1.0))))))", "144"),
+    # one whose elements lie apart is as many accesses
+    ("(for i 0 1 1 parallel (if (<= 16 M) ((setf (vref Y 16 (0 i) 0) (vref A 16 (0 i) 0)))))", "65"),
     # what is read twice is loaded once; the arithmetic of indices is free
     ("(for i 0 8 1 parallel (setf (aref w i) (* (aref A i (+ i (* 2 i))) (aref A i (+ i (* 2 i))))))", "40"),
     # registers are free, a function is sixteen

@@ -11,7 +11,7 @@ from ..core.scalars import OPERATORS
 from ..loop.statements import Aref, For, If, Incf, Let, Local, Ref, Stmt, Transpose, Vref
 from .flatten import folded, plus, times
 
-THRESHOLD = 3 << 16       # operations below which a parallel loop stays on one thread: some fifty microseconds, five times what waking them costs
+THRESHOLD = 3 << 15       # operations below which a parallel loop stays on one thread: some 25 microseconds, a few times what waking them costs
 ACCESS = 2                # operations that an access of up to 16 bytes counts as, and each 16 of a vector: caches give bytes, registers operations
 FUNCTION = 16             # operations that a function of the C library counts as
 UNKNOWN = 16              # trips of a loop whose range is read from an array
@@ -85,6 +85,8 @@ def _size(exprs: Iterable[Expr], registers: frozenset[str], seen: set[Node]) -> 
 def _cost(node: Node, registers: frozenset[str]) -> int:
     """Operations of one node without what is below it."""
     match node:
+        case Vref(buffer=buffer, axis=axis) if axis != -1 and buffer not in registers:       # its elements lie apart
+            return ACCESS * node.lanes
         case Aref(buffer=buffer) | Vref(buffer=buffer):
             return 0 if buffer in registers else ACCESS * max(1, node.lanes * DTYPES[node.dtype].bytes // 16)
         case Op(fn=fn):
