@@ -302,7 +302,7 @@ def accumulators(after: LoopProgram) -> int:
 def test_every_order_and_transposition_of_a_product_is_tiled(order: str, operands: str) -> None:
     after = scheduled(product(order, operands))
     assert endings(after) == COPIES[operands]
-    assert parallel_loops(after)[-3:] == ["jio_r", "iio_r", "jio"]     # what is packed, and columns of the result
+    assert parallel_loops(after)[-4:] == ["jio_r", "iio_r", "jio", "iio"]      # what is packed, and tiles of the result
     assert accumulators(after) == 12                              # 6 rows of 2 vectors in registers
     added = [n for k in after.kernels for n in k.unique() if isinstance(n, Incf)]
     assert [n.ref.lanes for n in added][-2:] == [8, 1]            # whole rows of a tile, and its edge
@@ -369,7 +369,7 @@ def test_threads_share_each_of_few_products() -> None:
       (incf (aref C b i j) (* (aref A b i p) (aref B b p j)))))))""", """(size L) (size M) (size N) (size K)
       (buffer A f32 (L M K) (0 1 2) in) (buffer B f32 (L K N) (0 1 2) in) (buffer C f32 (L M N) (0 1 2) inout)""", THREADS + ENSURED)
     after = scheduled(before)
-    assert parallel_loops(after) == ["bd", "ido", "be", "jfio_r", "ifio_r", "jfio", "b"]         # of small ones the rows, too
+    assert parallel_loops(after) == ["bd", "ido", "be", "jfio_r", "ifio_r", "jfio", "ifio", "b"]         # of small ones the rows, too
     assert "(or (<= 4 L) (<= M 32))" in taken(after)                       # a few small ones are work for one thread
     assert_same(before, after, ((3, 7, 17, 3), (4, 7, 17, 3), (1, 12, 32, 5), (4, 9, 37, 4)))
 

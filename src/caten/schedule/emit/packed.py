@@ -37,6 +37,7 @@ def packed(draft: Draft, chain: Chain, c: Contraction, plan: Packed, given: Give
         while draft.tries(("precompute", panel)):                   # (float) A · B, alpha · A · B
             pass
     if given.threads and (plan.shared or not draft.thread(*c.batch)) and draft.thread(*beside, tiles[0]):
+        draft.tries(("parallel", tiles[1]))
         draft.thread(left.over(axes[0])[0])
         if not beside:
             draft.thread(right.over(jo)[0])
