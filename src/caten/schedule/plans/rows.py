@@ -18,12 +18,14 @@ AHEAD = Parameter("rows.ahead", (0, 1), what="does a pass over a row ask for the
 
 @frozen
 class Passes:
-    """Loops over rows (`outside`), and loops that each go once along a row of `length` elements."""
+    """Loops over rows (`outside`), and loops that each go once along a row of `length` elements. `gathers`: would lanes across the rows read what
+    lies apart?"""
 
     lanes: int
     outside: tuple[Axis, ...]
     length: str
     computes: bool
+    gathers: bool = False
 
 
 @frozen
@@ -54,16 +56,16 @@ def short_rows(p: Passes, given: Given) -> Version:
     return Version(LanesAcross(p.lanes), ("<", p.length, str(p.lanes * (2 if p.computes else 1))), "w")
 
 
+def gathering(p: Passes, given: Given) -> Version:
+    """Where lanes would gather what they read and little is computed: C compilers do better with rows of a constant length."""
+    if p.computes or not p.gathers:
+        raise NotApplicable("much is computed, or lanes read neighbours")
+    return Version(AsWritten())
+
+
 def serial_inside(p: Passes, given: Given) -> Version:
     """Where the loops inside are short, or step through no memory."""
     return Version(LanesAcross(p.lanes))
-
-
-def gathering(p: Passes, given: Given) -> Version:
-    """That, where lanes would gather what they read and little is computed: C compilers do better with rows of a constant length."""
-    if p.computes:
-        raise NotApplicable("much is computed of what is gathered")
-    return Version(AsWritten())
 
 
 def passes(program: LoopProgram, chain: Chain, given: Given) -> Passes:
@@ -83,15 +85,7 @@ def serial(program: LoopProgram, chain: Chain, given: Given) -> Passes:
     if not inner or _is_short(axes[-1].count, lanes) or not all(
             _is_short(_count(loop), lanes) or not any(contiguous_loop(program, ref, (loop.name,)) for ref in refs) for loop in inner):
         raise NotApplicable("there is a loop inside that may fill vectors, or the last around it never does")
-    return Passes(lanes, axes, "", computes_much(chain.body))
-
-
-def gathered(program: LoopProgram, chain: Chain, given: Given) -> Passes:
-    """Such a chain whose lanes would gather what they read."""
-    found = serial(program, chain, given)
-    if not any(is_gathered(program, n, chain.names[-1]) for s in chain.body for n in s.unique() if isinstance(n, Aref)):
-        raise NotApplicable("what its lanes would read are neighbours")
-    return found
+    return Passes(lanes, axes, "", computes_much(chain.body), any(is_gathered(program, ref, axes[-1].name) for ref in refs))
 
 
 def ahead(program: LoopProgram, chain: Chain, given: Given) -> Ahead | None:
@@ -131,7 +125,5 @@ def _is_short(count: int | None, lanes: int) -> bool:
 
 PASSES = Family("rows", "Rows that several loops pass over, one after the other: a softmax, a layer norm. What is left is planned loop by loop.",
                 passes, (rows_of_one, short_rows), for_all=False)
-SERIAL = (Family("gathering lanes", "Loops around loops that cannot be vectors, where neighbouring iterations read what lies apart.",
-                 gathered, (gathering,)),
-          Family("lanes across", "Other loops around loops that cannot be vectors: short ones, and such as do not step through memory.", serial,
-                 (serial_inside,)))
+SERIAL = Family("lanes across", "Loops around loops that cannot be vectors: short ones, and such as do not step through memory.", serial,
+                (gathering, serial_inside))

@@ -16,7 +16,7 @@ from .transposes import TRANSPOSES
 
 INNERMOST: tuple[Family, ...] = (TRANSPOSES, PRODUCTS, SHORT_SUMS, ROW_SUMS, COLUMN_SUMS, OTHER_SUMS, MAPS_WITH_SUMS, MAPS)
 PASSES: tuple[Family, ...] = (rows.PASSES,)
-ACROSS: tuple[Family, ...] = rows.SERIAL
+ACROSS: tuple[Family, ...] = (rows.SERIAL,)
 ON_DEVICES: tuple[Family, ...] = devices.FAMILIES
 
 COPIES = Parameter("nest.copies", (0, 1), 0, what="is there a copy of the nest for the sizes that calls are likely to have?")
