@@ -11,7 +11,7 @@ from typing import Any
 
 from . import scalars
 from .dtypes import DTYPES
-from .node import Node
+from .node import Node, kept
 
 
 class Expr(Node):
@@ -102,14 +102,15 @@ class Op(Expr):
 
     @property
     def lanes(self) -> int:
-        known: int | None = self.__dict__.get("_lanes")
-        if known is None:
-            known = max([a.lanes for a in self.args], default=1)
-            self.__dict__["_lanes"] = known
-        return known
+        return _lanes(self)
 
     def to_form(self) -> tuple[Any, ...]:
         return (scalars.OPERATORS[self.fn].spelling, *self.args)
+
+
+@kept
+def _lanes(op: Op) -> int:
+    return max([a.lanes for a in op.args], default=1)
 
 
 class Conversion(Expr):

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .expr import Expr
-from .node import Node
+from .node import Node, kept
 from .program import Taken
 
 
@@ -32,10 +32,8 @@ class Names:
         return name
 
 
+@kept
 def declared_names(node: Node) -> frozenset[str]:
-    """What a program, clause or statement declares, with what is inside it; kept with the node, for most of a program outlives a step."""
-    known: frozenset[str] | None = node.__dict__.get("_declared")
-    if known is None:
-        own = frozenset(node.names if isinstance(node, Taken) else (node.declares()[0],) if hasattr(node, "declares") else ())
-        known = node.__dict__["_declared"] = own.union(*[declared_names(c) for c in node.children if not isinstance(c, Expr)])
-    return known
+    """What a program, clause or statement declares, with what is inside it."""
+    own = frozenset(node.names if isinstance(node, Taken) else (node.declares()[0],) if hasattr(node, "declares") else ())
+    return own.union(*map(declared_names, [c for c in node.children if not isinstance(c, Expr)]))

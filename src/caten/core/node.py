@@ -17,9 +17,11 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
 from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
+N = TypeVar("N", bound="Node")
 
 
 class _Entry(weakref.ref["Node"]):
@@ -30,6 +32,7 @@ class _Entry(weakref.ref["Node"]):
 
 
 _POOL: dict[tuple[Any, ...], _Entry] = {}
+UNKNOWN, ITSELF = object(), object()                # for `kept`
 _LOCK = threading.RLock()                           # the collector may end a node, and so call `_forget`, while the lock is held
 PLAIN = ("str", "int", "bool", "tuple[str, ...]", "tuple[int, ...]")                      # annotations of fields that hold no nodes
 HEADS: dict[str, type[Node]] = {}
@@ -262,6 +265,22 @@ def substitute(node: Any, mapping: Mapping[Any, Any]) -> Any:
             out.extend(r if isinstance(r, tuple) else (r,))
         return tuple(out)
     return go(node)
+
+
+def kept(compute: Callable[[N], T]) -> Callable[[N], T]:
+    """A function of a node whose answer is found once and kept with the node, as long as that lives. An answer that is the node itself is not held
+    by it: a node that held itself would not be freed by counting references."""
+    name = f"{compute.__module__}.{compute.__qualname__}"
+
+    @wraps(compute)
+    def found(node: N) -> T:
+        own = node.__dict__
+        answer = own.get(name, UNKNOWN)
+        if answer is UNKNOWN:
+            answer = compute(node)
+            own[name] = ITSELF if answer is node else answer
+        return node if answer is ITSELF else answer  # type: ignore[return-value]   # what was computed
+    return found
 
 
 def contains(node: Node, *wanted: Node) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ..errors import Place
 from .expr import Expr, Var
-from .node import Node
+from .node import Kept, Node
 from .text import Text, flat, form_of
 
 T = TypeVar("T", bound=Node)
@@ -262,13 +262,10 @@ class Program(Node):
             known[kind] = tuple([c for c in self.clauses if c.__class__ in own]) if own else ()
         return known[kind]
 
-    @property
+    @Kept
     def _classes(self) -> frozenset[type]:
         """Those of its clauses."""
-        known: frozenset[type] | None = self.__dict__.get("_own_classes")
-        if known is None:
-            known = self.__dict__["_own_classes"] = frozenset([c.__class__ for c in self.clauses])
-        return known
+        return frozenset([c.__class__ for c in self.clauses])
 
     def first(self, kind: type[T]) -> T | None:
         """The first clause of a class, or None."""

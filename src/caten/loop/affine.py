@@ -6,11 +6,10 @@ interned, so equal atoms are the same object and a monomial is a tuple of atoms,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var
-from ..core.node import Node
+from ..core.node import Node, kept
 from ..core.text import flat, form_of
 
 Monomial = tuple[Expr, ...]
@@ -18,14 +17,10 @@ Monomial = tuple[Expr, ...]
 MAX_TERMS = 48                 # a product that would expand to more terms stays one atom
 
 
+@kept
 def text_of(node: Node) -> str:
-    """The one-line text of a node, computed once."""
-    if isinstance(node, Var):
-        return node.name
-    known: str | None = node.__dict__.get("_flat")
-    if known is None:
-        known = node.__dict__["_flat"] = flat(form_of(node))
-    return known
+    """The one-line text of a node."""
+    return node.name if isinstance(node, Var) else flat(form_of(node))
 
 
 class Linear:
@@ -179,15 +174,9 @@ def of_atom(atom: Expr) -> Linear:
     return Linear({(atom,): 1})
 
 
+@kept
 def linear(expr: Expr) -> Linear:
     """The linear form of an integer expression, by the ring laws alone: right for integers that wrap, too."""
-    known: Linear | None = expr.__dict__.get("_linear")
-    if known is None:
-        known = expr.__dict__["_linear"] = _linear(expr)
-    return known
-
-
-def _linear(expr: Expr) -> Linear:
     match expr:
         case Const(value=int() as value) if not isinstance(value, bool):
             return constant(value)
@@ -257,12 +246,9 @@ def expression(form: Linear, dtype: str = "i64") -> Expr:
     return total
 
 
+@kept
 def canonical(expr: Expr) -> Expr:
     """An equal expression in normal form: every integer sum and product inside it collected and ordered. Exact for integers that wrap;
     other arithmetic is left as it is."""
-    known: Any = expr.__dict__.get("_canonical")
-    if known is None:
-        collects = isinstance(expr, Op) and expr.fn in ("add", "sub", "mul", "neg") and is_integer(expr.dtype) and expr.lanes == 1
-        known = expression(linear(expr), expr.dtype) if collects else _inside(expr)
-        known = expr.__dict__["_canonical"] = known is expr or known       # a node that held itself would never be freed by counting references
-    return expr if known is True else known
+    collects = isinstance(expr, Op) and expr.fn in ("add", "sub", "mul", "neg") and is_integer(expr.dtype) and expr.lanes == 1
+    return expression(linear(expr), expr.dtype) if collects else _inside(expr)

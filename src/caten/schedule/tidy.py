@@ -1,10 +1,9 @@
 """Expressions in normal form after a rewriting, without proofs, and with the loops left where they are: a later step addresses them by name."""
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.dtypes import is_integer
 from ..core.expr import Const, Expr, Op
+from ..core.node import kept
 from ..loop.affine import canonical, linear
 from ..loop.fold import COMPARISON, fold
 from ..loop.statements import For, If, Stmt
@@ -37,13 +36,10 @@ def _made(stmt: Stmt) -> tuple[Stmt, ...]:
     return (stmt.map(lambda child: normal(child) if isinstance(child, Expr) else child),)
 
 
-def normal(expr: Expr) -> Any:
+@kept
+def normal(expr: Expr) -> Expr:
     """An expression with every integer part in normal form and every operator on constants folded."""
-    known = expr.__dict__.get("_normal")                  # kept with the node, as it never changes: most expressions stay through many steps
-    if known is None:
-        known = fold(_decided(canonical(expr.map(lambda child: normal(child) if isinstance(child, Expr) else child))))
-        known = expr.__dict__["_normal"] = known is expr or known
-    return expr if known is True else known
+    return fold(_decided(canonical(expr.map(lambda child: normal(child) if isinstance(child, Expr) else child))))
 
 
 def _decided(expr: Expr) -> Expr:

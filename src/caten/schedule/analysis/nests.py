@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...core.expr import Const, Expr, Op, Var
-from ...core.node import Node
+from ...core.node import Node, kept
 from ...errors import CatenError, did_you_mean, error
 from ...loop.affine import linear
 from ...loop.context import Context
@@ -23,42 +23,46 @@ def loops_in(node: Any) -> tuple[For, ...]:
     """Every loop of a program, kernel, statement or list of statements, outermost first, in text order."""
     if isinstance(node, tuple):
         return tuple([loop for part in node for loop in loops_in(part)])
-    known: tuple[For, ...] | None = node.__dict__.get("_loops")
-    if known is None:
-        match node:
-            case For():
-                known = loops_in(node.body)               # without the loop: a node that held itself would never be freed by counting references
-            case If():
-                known = loops_in((*node.then, *node.otherwise))
-            case Kernel():
-                known = loops_in(node.body)
-            case LoopProgram():
-                known = loops_in(node.kernels)
-            case _:
-                return ()
-        node.__dict__["_loops"] = known
-    return (node, *known) if isinstance(node, For) else known
+    return (node, *_loops_below(node)) if isinstance(node, For) else _loops_below(node)
+
+
+@kept
+def _loops_below(node: Node) -> tuple[For, ...]:
+    found: list[For] = []
+    for part in _parts(node):
+        if isinstance(part, For):
+            found.append(part)
+        found += _loops_below(part)
+    return tuple(found)
 
 
 def locals_in(node: Any) -> tuple[Local, ...]:
     """Every local array and scalar that a program, kernel, statement or list of statements declares, in text order."""
     if isinstance(node, tuple):
         return tuple([local for part in node for local in locals_in(part)])
-    known: tuple[Local, ...] | None = node.__dict__.get("_locals")
-    if known is None:
-        match node:
-            case Local():
-                return (node,)
-            case For() | Kernel():
-                known = locals_in(node.body)
-            case If():
-                known = locals_in((*node.then, *node.otherwise))
-            case LoopProgram():
-                known = locals_in(node.clauses)
-            case _:
-                return ()
-        node.__dict__["_locals"] = known
-    return known
+    return (node,) if isinstance(node, Local) else _locals_below(node)
+
+
+@kept
+def _locals_below(node: Node) -> tuple[Local, ...]:
+    found: list[Local] = []
+    for part in _parts(node):
+        if isinstance(part, Local):
+            found.append(part)
+        found += _locals_below(part)
+    return tuple(found)
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
+    """The statements that a node holds, and the kernels that a program does."""
+    match node:
+        case For() | Kernel():
+            return node.body
+        case If():
+            return (*node.then, *node.otherwise)
+        case LoopProgram():
+            return node.kernels
+    return ()
 
 
 def find(program: LoopProgram, name: str, step: str) -> For:
