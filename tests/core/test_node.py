@@ -1,11 +1,12 @@
 """Interning: equal nodes are one object, and values that Python calls equal are not equal nodes."""
 import gc
+import weakref
 from itertools import combinations
 
 import pytest
 
 from caten.core.expr import Cast, Const, Op, Var, index, number
-from caten.core.node import contains, substitute
+from caten.core.node import Node, contains, kept, substitute
 from caten.loop.statements import Aref, For, If, Setf, dotimes
 
 i, j = Var("i", "i64"), Var("j", "i64")
@@ -102,3 +103,37 @@ def test_types_of_operators():
     assert Op("where", (c, x, x)).dtype == "f64"
     assert Op("abs", (Var("z", "c64"),)).dtype == "f32"
     assert Cast("i32", x).dtype == "i32"
+
+
+def test_what_is_kept_is_found_once_for_a_node() -> None:
+    asked: list[Node] = []
+
+    @kept
+    def size(node: Node) -> int:
+        asked.append(node)
+        return len(node.children)
+
+    whole = index(3) + Var("kept_once", "i64")
+    assert [size(whole), size(whole), size(index(3))] == [2, 2, 0]
+    assert asked == [whole, index(3)]
+
+
+def test_a_node_that_is_its_own_answer_is_not_held_by_it() -> None:
+    @kept
+    def same(node: Node) -> Node:
+        return node
+
+    node = Var("is_its_own_answer", "i64")
+    gone = weakref.ref(node)
+    assert same(node) is node is same(node)
+    gc.disable()
+    try:
+        del node
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_a_change_to_a_field_that_there_is_not_is_an_error() -> None:
+    with pytest.raises(TypeError, match="Var has no field nome"):
+        Var("x", "i64").replace(nome="y")
