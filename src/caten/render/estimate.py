@@ -11,7 +11,7 @@ from ..core.scalars import OPERATORS
 from ..loop.statements import Aref, For, If, Incf, Let, Local, Ref, Stmt, Transpose, Vref
 from .flatten import folded, plus, times
 
-THRESHOLD = 3 << 15       # operations below which a parallel loop stays on one thread: some 25 microseconds, a few times what waking them costs
+THRESHOLD = 3 << 16       # operations below which a parallel loop stays on one thread: some 20 to 50 microseconds, a few times what waking them costs
 ACCESS = 2                # operations that an access of up to 16 bytes counts as, and each 16 of a vector: caches give bytes, registers operations
 FUNCTION = 16             # operations that a function of the C library counts as
 UNKNOWN = 16              # trips of a loop whose range is read from an array
