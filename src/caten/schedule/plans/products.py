@@ -149,7 +149,8 @@ def few_columns(p: Product, given: Given) -> Version:
     if rows.size:
         reach = (("or", ("and", _at_most(rows, SHORT_ROWS), _at_least(summed, MEDIUM)), reach) if lies else
                  ("and", _at_least(rows, TURNED_ROWS), reach))
-    cond = running((rows, summed), ("or", _at_most(columns, FEWEST), reach))
+    fewest = ("or", _at_most(columns, 1), ("and", _at_most(columns, FEWEST), _at_least(summed, p.lanes)))     # shorter sums fill no vector
+    cond = running((rows, summed), ("or", fewest, reach))
     height = given(DOT_ROWS, 6 if given.machine.registers >= 32 else 2)
     return Version(Tiles((height,), DOT_COLUMNS, p.lanes, "sum", DOT_COLUMNS, turned=not lies), cond, "c")
 
