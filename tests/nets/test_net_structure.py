@@ -134,7 +134,7 @@ MARKS: tuple[tuple[str, Measure, int, int], ...] = (
     ("Axpy", kernels, 1, 1), ("Axpy", vector_loops, 2, 2), ("Axpy", scalar_loops, 0, 0), ("Axpy", parallel, 1, 1), ("Axpy", scalar_reads_in_vector_loops, 0, 0),
     ("Gelu", vector_loops, 2, 2), ("Gelu", scalar_loops, 0, 0), ("SinCos", vector_loops, 2, 2), ("SinCos", branches, 0, 0),
     ("Clip", vector_loops, 2, 2), ("Where", vector_loops, 2, 2), ("Where", branches, 0, 0), ("ComplexMultiply", vector_loops, 4, 4),
-    ("Gemm", register_tile, 64, 128), ("Gemm", fused, 1, 16), ("Gemm", packed, 1, 2), ("Gemm", parallel, 7, 7),
+    ("Gemm", register_tile, 64, 128), ("Gemm", fused, 1, 16), ("Gemm", packed, 1, 2), ("Gemm", parallel, 8, 8),
     ("GemmBatched", register_tile, 64, 128), ("GemmBatched", packed, 1, 2), ("GemmBiasRelu", register_tile, 64, 128), ("GemmColumn", register_tile, 64, 128),
     ("GemmColumn", packed, 1, 2), ("Mlp", fused, 2, 32), ("Linear", register_tile, 64, 128), ("CausalGemm", register_tile, 8, 128),
     ("Dot", folds, 1, 8), ("Dot", vector_loops, 4, 6), ("Dot", parallel, 1, 1), ("SumRows", folds, 1, 8), ("SumRows", parallel, 2, 2), ("MaxRows", folds, 1, 8), ("Gemv", folds, 1, 8),

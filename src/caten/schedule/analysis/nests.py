@@ -29,7 +29,7 @@ def loops_in(node: Any) -> tuple[For, ...]:
 @kept
 def _loops_below(node: Node) -> tuple[For, ...]:
     found: list[For] = []
-    for part in _parts(node):
+    for part in node.kernels if isinstance(node, LoopProgram) else _parts(node):
         if isinstance(part, For):
             found.append(part)
         found += _loops_below(part)
@@ -54,14 +54,14 @@ def _locals_below(node: Node) -> tuple[Local, ...]:
 
 
 def _parts(node: Node) -> tuple[Node, ...]:
-    """The statements that a node holds, and the kernels that a program does."""
+    """The statements that a node holds; of a program its clauses, among which are kernels, and arrays that several of them use."""
     match node:
         case For() | Kernel():
             return node.body
         case If():
             return (*node.then, *node.otherwise)
         case LoopProgram():
-            return node.kernels
+            return node.clauses
     return ()
 
 
