@@ -97,7 +97,10 @@ def replaced(program: LoopProgram, old: For, *new: Stmt) -> LoopProgram:
         then, otherwise = inside(stmt.then), inside(stmt.otherwise)
         return (If(stmt.cond, then, otherwise),) if then or otherwise else ()
 
-    return program.map(lambda clause: clause.replace(body=inside(clause.body)) if isinstance(clause, Kernel) else clause)  # type: ignore[no-any-return]
+    def in_kernel(clause: Node) -> Node:
+        return clause.replace(body=inside(clause.body)) if isinstance(clause, Kernel) and old in loops_in(clause) else clause
+
+    return program.map(in_kernel)  # type: ignore[no-any-return]   # Node.map gives a node of its own class
 
 
 def trail(program: LoopProgram, loop: Stmt) -> tuple[tuple[tuple[Stmt, ...], Stmt], ...]:
