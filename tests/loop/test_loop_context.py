@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import pytest
 
+from caten.core.expr import Const, Var, index
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.loop.context import Context
-from caten.loop.statements import If, LoopProgram
+from caten.loop.statements import Aref, For, If, LoopProgram, Setf
 from caten.loop.work import Work, counted
 from caten.schedule.analysis.nests import loops_in
 
@@ -46,3 +47,14 @@ def test_loaded_values_say_nothing_of_the_indices_they_were_loaded_from(conditio
         spent.append(work.spent)
     assert spent[0] == spent[1] > 0
     assert not context.equates(["i", "o"])
+
+
+def test_what_a_loop_writes_is_forgotten_in_its_own_bounds_and_nothing_else_matters() -> None:
+    n, i = Aref("n", (), "i64"), Var("i", "i64")
+    elsewhere, itself = Setf(Aref("y", (i,), "f32"), Const(1.0, "f32")), Setf(n, index(0))
+    before = Context({})
+    keeps, changes, other = [before.inside(For("i", index(0), n, index(1), "serial", (stmt,)))
+                             for stmt in (elsewhere, itself, Setf(Aref("z", (i,), "f32"), Const(2.0, "f32")))]
+    assert keeps.proves(i < n)
+    assert not changes.proves(i < n)
+    assert other is keeps                       # and so are the answers that it remembers

@@ -6,11 +6,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from caten.core.expr import Const
+from caten.core.expr import Const, Expr, Op, Var
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.errors import CatenError
 from caten.render.cstyle import CStyle
+from caten.render.expressions import Expressions
+from caten.render.helpers import Helpers
 from caten.render.literals import literal
 from caten.render.names import Names, symbol
 from caten.render.scratch import layout, needed, scratch_bytes
@@ -370,3 +372,20 @@ def test_threads_share_no_loop_that_reads_what_the_next_one_may_write(nest: str)
     alone = rendered(body.replace("(cast i64 (aref Y 0 0))", "2").replace("(aref Y 0 0)", "2.0"), renderer=Threads())
     assert "#pragma omp for" in alone
     assert "#pragma omp for" not in rendered(body, renderer=Threads())
+
+
+def test_the_lanes_of_a_condition_are_found_once_for_each_part() -> None:
+    """What is asked of every part of a long conjunction would otherwise walk all that is below it."""
+    looked: list[str] = []
+
+    class Vectors(dict[str, tuple[int, int]]):
+        def get(self, name: str, default: Any = None) -> Any:
+            looked.append(name)
+            return super().get(name, default)
+
+    ex = Expressions(Helpers({}, {}, {}, lambda *_: ""), Names([]), vectors=Vectors(v=(8, 32)))
+    cond: Expr = Var("a0", "bool")
+    parts = [cond := Op("and", (cond, Var(f"a{n}", "bool"))) for n in range(1, 50)]
+    assert [ex.lanes(part) for part in reversed(parts)] == [1] * 49
+    assert len(looked) == 50
+    assert ex.lanes(Op("add", (Var("v", "f32"), Var("a", "f32")))) == 8
