@@ -2,7 +2,7 @@
 import pytest
 
 from caten.core.expr import Const, Op, Var, index
-from caten.core.rewrite import Rules, fill, free_names, holes, match, rewrite
+from caten.core.rewrite import Rules, fill, holes, match, rewrite
 from caten.errors import CatenError
 
 
@@ -92,5 +92,5 @@ def test_rules_that_undo_each_other_are_stopped(monkeypatch):
         rewrite(a + b, Rules((x + y, y + x)))
 
 
-def test_free_names():
-    assert free_names(a + b * a) == {"a", "b"}
+def test_the_variables_that_a_node_reads():
+    assert (a + b * a).variables == {"a", "b"}

@@ -77,6 +77,9 @@ class Var(Expr, hidden=("type",)):
     def dtype(self) -> str:
         return self.type
 
+    def _read(self) -> frozenset[str]:
+        return frozenset((self.name,))
+
     def to_form(self) -> str:
         return self.name
 

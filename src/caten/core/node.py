@@ -33,6 +33,7 @@ class _Entry(weakref.ref["Node"]):
 
 _POOL: dict[tuple[Any, ...], _Entry] = {}
 UNKNOWN, ITSELF = object(), object()                # for `kept`
+NONE: frozenset[str] = frozenset()
 _LOCK = threading.RLock()                           # the collector may end a node, and so call `_forget`, while the lock is held
 PLAIN = ("str", "int", "bool", "tuple[str, ...]", "tuple[int, ...]")                      # annotations of fields that hold no nodes
 HEADS: dict[str, type[Node]] = {}
@@ -182,7 +183,17 @@ class Node(metaclass=NodeMeta):
         """How many nodes are inside each other, this one included."""
         return self._from_below("depth", lambda node: 1 + max([c.depth for c in node.children], default=0))
 
-    def _from_below(self, kept: str, compute: Callable[[Node], int]) -> int:
+    @Kept
+    def variables(self) -> frozenset[str]:
+        """The names of all variables that are read in it."""
+        return self._from_below("variables", lambda node: node._read())
+
+    def _read(self) -> frozenset[str]:
+        """The same, from what is known of the children. Most nodes read what one of them does, and share its set."""
+        read = max([c.variables for c in self.children], key=len, default=NONE)
+        return read if all(c.variables <= read for c in self.children) else read.union(*[c.variables for c in self.children])
+
+    def _from_below(self, kept: str, compute: Callable[[Node], T]) -> T:
         """What is computed from that of the children, of each node once: a recursion would end at some depth."""
         stack: list[Node] = [self]
         while stack:
@@ -252,10 +263,11 @@ def _map_tuple(parts: tuple[Any, ...], fn: Callable[[Any], Any]) -> tuple[Any, .
 def substitute(node: Any, mapping: Mapping[Any, Any]) -> Any:
     """`node` with every occurrence of a key of `mapping` replaced by its value; shared parts are rebuilt once."""
     memo: dict[Node, Any] = dict(mapping)
+    read = {key.variables for key in mapping}              # what a key reads, all that it occurs in reads as well
 
     def go(n: Node) -> Any:
         if n not in memo:
-            memo[n] = n.map(go)
+            memo[n] = n.map(go) if any(each <= n.variables for each in read) else n
         return memo[n]
 
     if isinstance(node, tuple):

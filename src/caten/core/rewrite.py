@@ -8,11 +8,11 @@
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import error
-from .expr import Expr, Hole, Op, Var
+from .expr import Hole, Op
 from .node import Node
 
 Template = Node | Callable[..., Any]
@@ -112,8 +112,3 @@ def rewrite(node: Any, rules: Rules) -> Any:
         return new
 
     return tuple(go(n) for n in node) if isinstance(node, tuple) else go(node)
-
-
-def free_names(expr: Expr) -> Iterable[str]:
-    """The names of the variables that an expression reads."""
-    return {n.name for n in expr.unique() if isinstance(n, Var)}

@@ -18,7 +18,6 @@ from ..core.expr import Const, Expr, Op, Var
 from ..core.monoids import identity, is_monoid
 from ..core.node import substitute
 from ..core.program import Buffer, InOrder
-from ..core.rewrite import free_names
 from .affine import canonical
 from .context import Context
 from .effects import reads, writes
@@ -180,7 +179,7 @@ class _Pass:
             return (loop,)
         runs = Op("lt", (loop.lo, loop.hi))
         fills = all(_name(s.ref) in self.twice and isinstance(s.value, Const) and s.value.value == 0 for s in begun)
-        alike = set(free_names(runs)) <= self.sizes and not reads(runs)          # in every iteration of the loops around
+        alike = runs.variables <= self.sizes and not reads(runs)          # in every iteration of the loops around
         sure = context.proves(runs) or (fills and alike)                         # 0 is what an output holds that nothing sets
         made = (*begun, loop.replace(body=tuple(body)))
         if sure:
@@ -191,7 +190,7 @@ class _Pass:
     def hoisted(self, loop: For) -> Stmt:
         """A loop of nothing but a condition that was made here, and is the same in every iteration, inside that condition."""
         match loop.body:
-            case (If(cond=cond, then=then, otherwise=()),) if cond in self.made and loop.name not in free_names(cond) and not reads(cond):
+            case (If(cond=cond, then=then, otherwise=()),) if cond in self.made and loop.name not in cond.variables and not reads(cond):
                 return If(cond, (loop.replace(body=then),))
         return loop
 

@@ -11,7 +11,6 @@ from itertools import islice
 from ..core.dtypes import is_integer
 from ..core.expr import Expr, Var
 from ..core.node import substitute
-from ..core.rewrite import free_names
 from ..frozen import frozen
 from .affine import Linear, constant, expression, of_atom
 from .context import Context
@@ -160,6 +159,6 @@ class Stores:
 
     def is_steady(self, expr: Expr, names: frozenset[str] | None = None) -> bool:
         """Does it mean the same wherever it stands: no memory that changes; of names only these, and numbers of iterations?"""
-        return reads(expr) <= self.stable and (names is None or all("." in n or n in names for n in free_names(expr)))
+        return reads(expr) <= self.stable and (names is None or all("." in n or n in names for n in expr.variables))
 
 

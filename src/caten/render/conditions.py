@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from ..core.dtypes import DTYPES, computed, is_short
 from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var, number
-from ..core.rewrite import free_names
 from ..loop.statements import Ramp, Shuffle, Splat, Vref
 from .bodies import COMPARISONS
 from .code import BITXOR, CHOICE, EQUALITY, OR, RELATION, UNARY, Code, Infix, call, infix, prefix
@@ -86,7 +85,7 @@ class Conditions(Memory):
         if fn not in ("lt", "le", "gt", "ge") or not self._is_index(base) or not self._is_index(end) or lanes >= 1 << (bits - 1):
             return None
         limit = self.value(end + 1 if fn in ("le", "gt") else end)
-        rest = bool(set(free_names(base)) & set(free_names(end)))      # it begins at a multiple of the lanes in what there is
+        rest = bool(base.variables & end.variables)      # it begins at a multiple of the lanes in what there is
         below = call(self.helpers.below(bits, lanes, rest), self.value(base), limit)
         return below if fn in ("lt", "le") else prefix("~", below)
 

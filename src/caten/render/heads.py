@@ -4,7 +4,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..core.expr import Const, Var
-from ..core.rewrite import free_names
 from ..loop.statements import Fail, For, If, Let, Local, Ref, Stmt, Vref
 from . import caches
 from .estimate import THRESHOLD, in_floats, work
@@ -21,7 +20,7 @@ def pays(loop: For, expressions: Expressions) -> bool | str:
     if isinstance(total, Const):
         return bool(total.value > THRESHOLD)
     inside = {d.declares()[0] for d in loop.unique() if isinstance(d, (For, Let, Local))}
-    if free_names(total) & inside or any(isinstance(n, Ref) for n in total.unique()):    # type: ignore[operator]   # it is a set
+    if total.variables & inside or any(isinstance(n, Ref) for n in total.unique()):
         return True
     return f"{expressions.text(in_floats(total, expressions.helpers.widest_float))} > {THRESHOLD}"
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from ..core.expr import Const, Expr, Var
 from ..core.program import Buffer, Param
-from ..core.rewrite import free_names
 from ..errors import error
 from ..frozen import frozen
 from ..loop.affine import canonical
@@ -80,4 +79,4 @@ def _measures(array: Buffer | Local) -> set[str]:
     order, strides = (array.axes_in_memory, array.strides) if isinstance(array, Buffer) else (tuple(range(len(array.shape))), ())
     shape = array.axes if isinstance(array, Buffer) else array.shape
     extents = strides or tuple([shape[axis] for axis in order[1:]])
-    return {name for e in extents for name in free_names(e)}
+    return {name for e in extents for name in e.variables}

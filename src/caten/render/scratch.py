@@ -8,7 +8,6 @@ from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Op, Var, index
 from ..core.node import substitute
 from ..core.program import Scalar, Target
-from ..core.rewrite import free_names
 from ..errors import CatenError, error
 from ..frozen import frozen
 from ..loop.idleness import idle_sizes
@@ -92,7 +91,7 @@ def needed(program: LoopProgram) -> Expr | bool:
 def _needed(body: tuple[Stmt, ...], known: set[str]) -> Expr | bool:
     parts: list[Expr | bool] = []
     for stmt in body:
-        if isinstance(stmt, If) and set(free_names(stmt.cond)) <= known and not any(isinstance(n, Ref) for n in stmt.cond.unique()):
+        if isinstance(stmt, If) and stmt.cond.variables <= known and not any(isinstance(n, Ref) for n in stmt.cond.unique()):
             then, otherwise = _needed(stmt.then, known), _needed(stmt.otherwise, known)
             if then == otherwise:
                 parts.append(then)
@@ -138,7 +137,7 @@ def _bytes(local: Local, lets: dict[Expr, Expr], known: set[str]) -> Expr:
     """Its size, rounded up to whole cache lines."""
     shape = tuple([substitute(e, lets) for e in local.shape])
     for extent in shape:
-        unknown = sorted(n for n in free_names(extent) if n not in known)
+        unknown = sorted(n for n in extent.variables if n not in known)
         if unknown or any(c.head in ("aref", "vref") for c in extent.unique()):
             on = " and ".join(unknown) or "an array"
             raise error("E615", f"the extent of the local array '{local.name}' depends on {on}, which is not known at entry",

@@ -17,7 +17,6 @@ from ..core.expr import TRUE, Cast, Const, Expr, Op, Var
 from ..core.monoids import identity, is_monoid
 from ..core.naming import Names
 from ..core.node import Node
-from ..core.rewrite import free_names
 from ..frontend.op import Body, OpProgram
 from ..loop import fold
 from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
@@ -126,12 +125,12 @@ class _Raiser:
             leaf = leaf.then[0]
         self.over_outside = tuple[For, ...]()
         if len(body) == 1 and isinstance(leaf, Incf) and isinstance(leaf.ref, Aref) and not self.locals:
-            indexing = {v for i in leaf.ref.index for v in free_names(i)}
+            indexing = {v for i in leaf.ref.index for v in i.variables}
             self.over_outside = tuple(x for x in loops if x.name not in indexing)
             loops = [x for x in loops if x.name in indexing]
         self.axes = {x.name: Axis(x.name, x.lo, x.hi) for x in loops}
         reduced = {x.name for x in self.over_outside}
-        if any(set(free_names(b)) & reduced for a in self.axes.values() for b in (a.lo, a.hi)):
+        if any(b.variables & reduced for a in self.axes.values() for b in (a.lo, a.hi)):
             raise DoesNotFit
         self.body = body
 
@@ -194,7 +193,7 @@ class _Raiser:
         axes = [self.axes[n] for n in names]
         for n, a in enumerate(axes):                               # a bound may depend on the axes before it only
             later = {b.name for b in axes[n:]}
-            if (set(free_names(a.lo)) | set(free_names(a.hi))) & later:
+            if (a.lo.variables | a.hi.variables) & later:
                 raise DoesNotFit
         return tuple(axes)
 

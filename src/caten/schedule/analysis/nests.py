@@ -167,9 +167,8 @@ def reads_memory(expr: Node) -> bool:
 
 def mentions(node: Any, names: Iterable[str]) -> bool:
     """Does any variable of these names occur?"""
-    wanted = frozenset(names)
     roots = node if isinstance(node, tuple) else (node,)
-    return any(isinstance(n, Var) and n.name in wanted for root in roots for n in root.unique())
+    return any(not root.variables.isdisjoint(names) for root in roots)
 
 
 def stride_in(expr: Expr, name: str) -> int | None:

@@ -5,7 +5,6 @@ from functools import partial
 
 from ...core.dtypes import is_float
 from ...core.expr import Const, Op, index
-from ...core.rewrite import free_names
 from ...loop.affine import canonical
 from ...loop.statements import Aref, If, Incf
 from ..analysis.classify import Chain
@@ -55,7 +54,7 @@ def check_indices(draft: Draft, loop: str) -> None:
     sizes = set(draft.program.sizes)
     for ref in draft.loop(loop).unique():
         others = [n for i in ref.index for n in i.walk() if isinstance(n, Op) and n.fn not in STRAIGHT] if isinstance(ref, Aref) else []
-        if any(not set(free_names(n)) <= sizes for n in others):
+        if any(not n.variables <= sizes for n in others):
             raise NotApplicable(f"the index of {ref} is no sum of products")
 
 

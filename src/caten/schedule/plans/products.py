@@ -47,6 +47,7 @@ TURNED_ROWS = 24                # fewer do not pay for turning the right operand
 BETWEEN = 3                     # rows of a tile for what is left of the taller ones: a vector of sums alone would be waited for
 SIDE_BY_SIDE = 2                # vectors of a row of a tile
 ALONE = 4                       # vectors of a single row: fewer sums would wait for each other
+SWEPT = 512                     # columns from which on results of one product each are swept through row by row, whatever their number
 ONCE = 24                       # rows up to which the right operand is read so few times that it may lie in the last cache of a core
 TURNED_SUMS = 48                # from which on it pays that the right operand need not be turned
 FEW_PRODUCTS = 4                # of a batch, from which on each thread has its own
@@ -177,6 +178,7 @@ def fits(p: Product, given: Given) -> Version:
     cond: Any = _area_at_most(summed, columns, _near(given.machine, p.dtype))
     if lies:
         cond = ("or", cond, ("and", _at_most(rows, ONCE), _area_at_most(summed, columns, _held(given.machine, p.dtype))))
+        cond = ("and", ("or", _at_least(summed, 2), ("<", columns.size, str(SWEPT))), cond)
     return Version(_tiles(p, (_height(given.machine), BETWEEN), turned=not lies), running((rows, summed), cond), "e")
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from ...core.naming import Names
 from ...core.node import Node
-from ...core.rewrite import free_names
 from ...errors import did_you_mean, error
 from ...loop.context import ends_in_failure
 from ...loop.effects import reads, written
@@ -55,7 +54,7 @@ def _between(program: LoopProgram, kernel: Kernel, parts: list[Stmt], step: str)
     shared = []
     for stmt in kernel.body:
         if isinstance(stmt, Local) and sum(_uses(p, stmt.name) for p in parts) > 1:
-            if not all(set(free_names(e)) <= {*program.sizes} for e in stmt.shape):
+            if not all(e.variables <= {*program.sizes} for e in stmt.shape):
                 raise refusal("E535", step, f"the extents of '{stmt.name}' are not known before the kernel runs")
             shared.append(stmt)
         if isinstance(stmt, Let) and not reads(stmt).isdisjoint(written(kernel.body)):

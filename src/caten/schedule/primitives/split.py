@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from ...core.expr import Expr, Op, Var, index
 from ...core.naming import Names
-from ...core.rewrite import free_names
 from ...loop.affine import canonical, constant, expression
 from ...loop.context import Context
 from ...loop.statements import ONE, ZERO, For, LoopProgram, Stmt, is_const
@@ -80,7 +79,7 @@ def _divides(factor: int, extent: Expr, context: Context) -> bool:
     form = context.linear(extent)
     if all(part % factor == 0 for part in (*form.terms.values(), form.constant)):
         return True
-    return context.equates(free_names(extent)) and context.proves(Op("eq", (extent % factor, ZERO)))
+    return context.equates(extent.variables) and context.proves(Op("eq", (extent % factor, ZERO)))
 
 
 def _check(found: For, factor: int, tail: str, step: str) -> None:
