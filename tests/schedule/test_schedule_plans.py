@@ -57,14 +57,14 @@ PLANS: tuple[tuple[str, Family, Any, Machine, dict[str, tuple[str, str]]], ...] 
         "few_columns": ("(tiles (heights 6) (widths 4 2) (lanes 16) (along sum) (alone 4 2) (turned))",
                         "(and (< 0 K) (and (< 0 M) (or (or (<= N 1) (and (<= N 3) (<= 16 K))) (and (<= 24 M) (or (and (<= N 16) (<= 48 K)) (and (<= N 40) (<= 192 K)))))))"),
         "fits": ("(tiles (heights 8 3) (widths 32) (lanes 16) (along columns) (alone 64) (masked 16))",
-                 "(and (< 0 K) (and (< 0 M) (or (<= (* K N) 16384) (and (<= M 24) (<= (* K N) 131072)))))"),
+                 "(and (< 0 K) (and (< 0 M) (and (or (<= 2 K) (< N 512)) (or (<= (* K N) 16384) (and (<= M 24) (<= (* K N) 131072))))))"),
         "few_rows": ("(sum-across (lanes 16) (vectors 2) (rows 8) (block 8192))", "(or (< M 3) (< K 2))"),
         "packed": ("(packed (rows 8) (columns 32) (lanes 16) (depth 256) (panel 512) (panels 1024) (ahead 4) (unroll 1) (packs-along))", "")}),
     ("the same on 16 registers", products.PRODUCTS, product(8), V3, {
         "few_columns": ("(tiles (heights 2) (widths 4 2) (lanes 8) (along sum) (alone 4 2) (turned))",
                         "(and (< 0 K) (and (< 0 M) (or (or (<= N 1) (and (<= N 3) (<= 8 K))) (and (<= 24 M) (or (and (<= N 16) (<= 48 K)) (and (<= N 40) (<= 192 K)))))))"),
         "fits": ("(tiles (heights 4 3) (widths 16) (lanes 8) (along columns) (alone 32) (masked 8))",
-                 "(and (< 0 K) (and (< 0 M) (or (<= (* K N) 16384) (and (<= M 24) (<= (* K N) 65536)))))"),
+                 "(and (< 0 K) (and (< 0 M) (and (or (<= 2 K) (< N 512)) (or (<= (* K N) 16384) (and (<= M 24) (<= (* K N) 65536))))))"),
         "few_rows": ("(sum-across (lanes 8) (vectors 2) (rows 8) (block 8192))", "(or (< M 3) (< K 2))"),
         "packed": ("(packed (rows 6) (columns 16) (lanes 8) (depth 256) (panel 252) (panels 512) (ahead 4) (unroll 1) (packs-along))", "")}),
     ("a product whose right operand lies along the sum", products.PRODUCTS, product(16, right="k"), V4, {
@@ -76,7 +76,7 @@ PLANS: tuple[tuple[str, Family, Any, Machine, dict[str, tuple[str, str]]], ...] 
     ("a product of a left operand that lies along the rows", products.PRODUCTS, product(16, left="m"), V4, {
         "transposed": ("(tiles (heights 8 3) (widths 32) (lanes 16) (along columns) (alone 64) (masked 16) (transposed))", "(and (< 0 K) (and (< 0 N) (<= N 8)))"),
         "fits": ("(tiles (heights 8 3) (widths 32) (lanes 16) (along columns) (alone 64) (masked 16))",
-                 "(and (< 0 K) (and (< 0 M) (or (<= (* K N) 16384) (and (<= M 24) (<= (* K N) 131072)))))"),
+                 "(and (< 0 K) (and (< 0 M) (and (or (<= 2 K) (< N 512)) (or (<= (* K N) 16384) (and (<= M 24) (<= (* K N) 131072))))))"),
         "few_rows": ("(sum-across (lanes 16) (vectors 2) (rows 8) (block 8192))", "(or (< M 3) (< K 2))"),
         "packed": ("(packed (rows 8) (columns 32) (lanes 16) (depth 256) (panel 512) (panels 1024) (ahead 4) (unroll 1))", "")}),
     ("a product of known size", products.PRODUCTS, Product("f32", 16, (), (axis("m", 64),), (axis("n", 64),), (axis("k", 64),), "k", "n"), V4, {

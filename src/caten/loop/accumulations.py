@@ -24,6 +24,7 @@ from .effects import reads, writes
 from .forwarding import forwarded
 from .simplify import NEGATED, statement_field
 from .statements import ONE, Aref, For, If, Incf, Let, Setf, Stmt
+from .tightening import tightened
 
 LARGE = 200                    # nodes of an expression that names are still replaced in
 MIRRORED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}       # a > b as b < a
@@ -72,7 +73,8 @@ class _Pass:
     def statement(self, stmt: Stmt, context: Context) -> tuple[Stmt, ...]:
         match stmt:
             case For():
-                return self.without_first(self.hoisted(stmt.replace(body=self.block(stmt.body, context.inside(stmt)))), context)
+                loop = stmt.replace(body=self.block(stmt.body, context.inside(stmt)))
+                return self.without_first(self.hoisted(tightened(loop, self.sizes, context)), context)
             case If(cond=cond, then=then, otherwise=otherwise):
                 made = If(cond, self.block(then, context.given(cond)), self.block(otherwise, context.given(cond, False)))
                 return (self.extreme(made) or made,)
