@@ -33,6 +33,11 @@ def simplified(body: str, facts: str = "") -> str:
      "(for t 0 (* M N) 1 serial (setf (aref X (mod t N)) 0.0))"),
     ("(for i 0 8 1 serial (setf (aref X (+ (floordiv (+ (* 8 M) i) 8) (mod (+ (* 8 M) i) 8))) 0.0))",
      "(for i 0 8 1 serial (setf (aref X (+ M i)) 0.0))"),
+    # an index is multiplied out, what is computed of elements is not where that is more to compute
+    ("(for i 0 N 1 serial (setf (aref X (- (* (+ M 1) (+ i 1)) (* M i))) 0.0))", "(for i 0 N 1 serial (setf (aref X (+ (+ M i) 1)) 0.0))"),
+    ("(for i 0 N 1 serial (setf (aref J i) (* (+ (aref J i) M32) (+ (aref J i) M32))))".replace("M32", "(cast i32 M)"),
+     "(for i 0 N 1 serial (setf (aref J i) (* (+ (aref J i) (cast i32 M)) (+ (aref J i) (cast i32 M)))))"),
+    ("(for i 0 N 1 serial (setf (aref J i) (- (+ (aref J i) 2:i32) (aref J i))))", "(for i 0 N 1 serial (setf (aref J i) 2:i32))"),
     # an index keeps the name of a loop that a condition says the iteration of, where no more than the number would come in its place
     ("(for i 0 N 1 serial (if (= i 2) ((setf (aref X (+ 1 (* 2 i))) (cast f32 (+ i M))))))",
      "(for i 0 N 1 serial (if (= i 2) ((setf (aref X (+ (* 2 i) 1)) (cast f32 (+ M 2))))))"),

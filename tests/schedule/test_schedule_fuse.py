@@ -18,3 +18,23 @@ def test_the_number_of_iterations_is_asked_for_where_only_the_arrays_inside_boun
        (setf (aref Y (floordiv ij N) (mod ij N) p) x)))))"""
     assert_sound(after)
     assert_same(before, after, SIZES)
+
+
+MATRIX = "(size M) (size N) (scalar x f32) (buffer w f32 (N) (0) inout) (buffer Y f32 (M N) (0 1) inout)"
+SMALL = tuple([(m, n) for m in (0, 1, 2, 5) for n in (0, 1, 3)])
+
+
+def test_what_is_multiplied_by_a_size_needs_no_bound_of_its_own() -> None:
+    before = program("(for i 0 (- M 2) 1 serial (for j 0 N 1 serial (setf (aref Y i j) x)))", MATRIX)
+    after = script.apply(before, [("fuse", "i", "j")], verify=True)
+    assert kernel_text(after) == """\
+(for ij 0 (- (* M N) (* 2 N)) 1 serial
+  (setf (aref Y (floordiv ij N) (mod ij N)) x))"""
+    assert_same(before, after, SMALL)
+
+
+def test_of_two_ranges_that_may_both_end_before_they_begin_each_is_bounded() -> None:
+    before = program("(for i 0 (- M 2) 1 serial (for j 0 (- N 2) 1 serial (setf (aref Y i j) x)))", MATRIX)
+    after = script.apply(before, [("fuse", "i", "j")], verify=True)
+    assert kernel_text(after).startswith("(for ij 0 (* (max (- M 2) 0) (max (- N 2) 0)) 1 serial")
+    assert_same(before, after, SMALL)

@@ -91,18 +91,25 @@ PLANS: tuple[tuple[str, Family, Any, Machine, dict[str, tuple[str, str]]], ...] 
      Product("f32", 16, (B,), (M,), (Axis("y", "H", "H"), Axis("x", "W", "W")), (K, axis("r", 3), axis("s", 3)), None, "x", True, True), V4, {
          "windows": ("(windows (rows 8) (lines 4) (width 8) (lanes 16) (depth 16) (panel 512) (ahead 4) (known) (steps))", "")}),
     ("a sum of rows", sums.ROW_SUMS, total(16, (M,), (N,), True, M), V4, {
-        "short_rows": ("(lanes (lanes 16))", "(< N 32)"), "rows": ("(sum-along (lanes 16) (vectors 4) (tree))", "")}),
+        "short_rows": ("(lanes (lanes 16))", "(< N 16)"),
+        "rows_of_few_vectors": ("(sum-along (lanes 16) (vectors 1) (masked))", "(and (<= N 128) (< 0 (mod N 64)))"),
+        "rows": ("(sum-along (lanes 16) (vectors 4) (tree))", "")}),
+    ("a sum of rows of 33 elements", sums.ROW_SUMS, total(16, (M,), (axis("n", 33),), True, M), V4, {
+        "rows_of_few_vectors": ("(sum-along (lanes 16) (vectors 1) (masked))", "")}),
+    ("a sum of rows of 64 elements", sums.ROW_SUMS, total(16, (M,), (axis("n", 64),), True, M), V4, {
+        "rows": ("(sum-along (lanes 16) (vectors 4) (tree))", "")}),
     ("one long sum", sums.ROW_SUMS, total(8, (), (N,), True), V3, {"rows": ("(sum-along (lanes 8) (vectors 4) (tree) (block 65536))", "")}),
     ("one long sum, where streams pay", sums.ROW_SUMS, total(16, (), (N,), True), FAR, {
         "rows": ("(sum-along (lanes 16) (vectors 4) (tree) (block 65536) (apart 262144))", "")}),
     ("a sum of columns, on threads", sums.COLUMN_SUMS, total(16, (N,), (M,), False, N), SHARED, {
         "one_column": ("(column-sum (sums (sum-along (lanes 16) (vectors 4) (tree) (block 65536))))", "(= N 1)"),
+        "few_vectors": ("(terms (lanes 16))", "(<= N 32)"),
         "one_block": ("(sum-across (lanes 16) (vectors 2) (rows 8) (block 512))", "(<= N 2048)"),
         "columns": ("(sum-across (lanes 16) (vectors 2) (rows 8) (block 2048))", "")}),
     ("a sum of three columns", sums.COLUMN_SUMS, total(16, (axis("n", 3),), (M,), False, axis("n", 3)), V4, {"few_columns": ("(row-by-row)", "")}),
     ("sums of rows of three elements", sums.SHORT_SUMS, total(16, (M,), (axis("n", 3),), True, M), V4, {"few_elements": ("(held)", "")}),
     ("the same of exponentials", sums.SHORT_SUMS, total(16, (M,), (axis("n", 3),), True, M, computes=True), V4, {"few_elements": ("(lanes (lanes 16))", "")}),
-    ("a window of nine", sums.SHORT_SUMS, total(16, (M, N), (axis("r", 3), axis("s", 3)), False, N), V4, {"few_terms": ("(terms (lanes 16))", "")}),
+    ("a window of nine", sums.SHORT_SUMS, total(16, (M, N), (axis("r", 3), axis("s", 3)), False, N), V4, {"few_terms": ("(terms (lanes 16) (unrolled))", "")}),
     ("a map of rows, on threads", maps.MAPS, maps.Map(16, N, (M,)), SHARED, {
         "short_rows": ("(as-written (rows))", "(< N 16)"), "rows_of_one_piece": ("(sweep (lanes 16) (vectors 1) (ahead 1024))", "(<= N 4096)"),
         "vectors": ("(sweep (lanes 16) (vectors 1) (pieces 4096) (ahead 1024))", "")}),

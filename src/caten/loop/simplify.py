@@ -16,6 +16,7 @@ from ..core.node import Node, substitute
 from ..core.program import Program
 from .affine import Linear, canonical, expression, text_of, without
 from .context import Context
+from .effects import reads
 from .fold import fold
 from .statements import For, If, Incf, Ref, Stmt
 
@@ -201,7 +202,8 @@ def _integer(expr: Op, context: Context) -> Expr:
     """An operator on integers whose operands are simple."""
     match expr:
         case Op("add" | "sub" | "mul" | "neg"):
-            return canonical(expr)
+            normal = canonical(expr)               # (a + b) · (a + b) of elements would be three products
+            return normal if normal.written_out <= expr.written_out or (expr.dtype == "i64" and not reads(expr)) else expr
         case Op("lt" | "le" | "gt" | "ge" | "eq" | "ne"):
             return TRUE if context.proves(expr) else FALSE if context.refutes(expr) else expr
         case Op("not", (Op("not", (a,)),)):

@@ -92,7 +92,12 @@ def sums_along(draft: Draft, chain: Chain, total: Reduction, plan: SumAlong, giv
         return
     if given.threads:
         draft.thread_two(*total.kept)
-    outer = sweep(draft, total.summed[-1], (total.out.buffer,), plan.lanes, plan.vectors, given, tree=plan.tree)
+    if plan.masked:
+        check_indices(draft, total.summed[-1])
+        outer, lane = draft.pair(total.summed[-1], plan.lanes, "pad")
+        as_vectors(draft, "", lane, draft.stage(outer, total.out.buffer, "partial", "register", lane))
+    else:
+        outer = sweep(draft, total.summed[-1], (total.out.buffer,), plan.lanes, plan.vectors, given, tree=plan.tree)
     contracted(draft, outer, total.out, given)
 
 
@@ -243,7 +248,7 @@ def lanes_of(draft: Draft, names: tuple[str, ...], count: int, given: Given) -> 
 
 
 def terms(draft: Draft, chain: Chain, plan: Terms, given: Given) -> None:
-    """Vectors of results, and the terms of each written out."""
+    """Vectors of results, each of which goes through all its terms."""
     total = _sum(draft, chain)
     loop = _results(draft, total)
     rest = tuple([name for name in total.kept if name != loop])
@@ -256,7 +261,7 @@ def terms(draft: Draft, chain: Chain, plan: Terms, given: Given) -> None:
         draft.attempts(partial(masked, loop=tiles.tail, lanes=plan.lanes, given=given))
     draft.take("vectorize", tiles.inner)
     contracted(draft, tiles.outer, total.out, given)
-    for name in reversed(total.summed):
+    for name in reversed(total.summed) if plan.unrolled else ():
         draft.take("unroll", name, "full")
 
 

@@ -24,6 +24,8 @@ FAR, FAR_ROWS = 1 << 18, 64     # elements and rows between streams, where they 
 STREAMS = 4                     # of memory that are summed together: of one array four, of two two each
 BLOCK_BYTES = 8192              # of results that one thread of several sums across memory, which stay in its first cache
 SHORTER = 4                     # times, blocks where there would be one
+SHORT_ROW = 8                   # vectors
+FEW_VECTORS = 2                 # of results: more read rows in too many short pieces
 MOST_TERMS = 32                 # of a sum that is written out
 
 
@@ -46,14 +48,15 @@ class Sum:
 @frozen
 class SumAlong(Plan):
     """`vectors` of partial sums along the innermost summed loop, added up at its end: as a tree, where that is asked for. What is left is
-    vectors with masks. One long sum, where threads may share it, is cut into blocks of `block` elements, which do not hang on how many threads
-    there are, or read in streams `apart` elements apart (0: one)."""
+    vectors with masks (`masked`: all vectors have them, in one loop). One long sum, where threads may share it, is cut into blocks of `block`
+    elements, which do not hang on how many threads there are, or read in streams `apart` elements apart (0: one)."""
 
     lanes: int
     vectors: int
     tree: bool = True
     block: int = 0
     apart: int = 0
+    masked: bool = False
 
 
 @frozen
@@ -94,9 +97,10 @@ class Lanes(Plan):
 
 @frozen
 class Terms(Plan):
-    """The terms of each sum are written out, and vectors lie across the results, each in a register while its terms are added."""
+    """Vectors lie across the results, each in a register while all its terms are added, which are written out where they are few (`unrolled`)."""
 
     lanes: int
+    unrolled: bool = False
 
 
 # -- planners -------------------------------------------------------------------------------------------------------------------------------------
@@ -117,15 +121,28 @@ def few_terms(s: Sum, given: Given) -> Version:
         raise NotApplicable(f"sums of {terms} terms are not written out")
     if s.gathers:
         raise NotApplicable(f"the elements of {s.gathers} that '{s.row.name}' steps through are no neighbours")
-    return Version(Terms(s.lanes))
+    return Version(Terms(s.lanes, unrolled=True))
 
 
 def short_rows(s: Sum, given: Given) -> Version:
-    """For rows that do not fill two vectors, each in a lane."""
+    """For rows that do not fill a vector, each in a lane."""
     last = s.summed[-1]
     if not s.along or not last.size:
         raise NotApplicable(f"memory is not read along '{last.name}', or its end is no size")
-    return Version(_lanes(s), ("<", last.size, str(2 * s.lanes)), "w")
+    return Version(_lanes(s), ("<", last.size, str(s.lanes)), "w")
+
+
+def rows_of_few_vectors(s: Sum, given: Given) -> Version:
+    """For rows of few vectors, and not of whole groups of them: to add up the lanes is most of the work, and is done once for all of a row."""
+    last, longest, whole = s.summed[-1], SHORT_ROW * s.lanes, given(VECTORS) * s.lanes
+    if not s.along or not s.kept or not given.masks_are_cheap:
+        raise NotApplicable("memory is not read along rows, or vectors have no masks")
+    plan = SumAlong(s.lanes, 1, tree=False, masked=True)
+    if last.count is not None and s.lanes < last.count <= longest and last.count % whole:
+        return Version(plan)
+    if not last.size:
+        raise NotApplicable(f"'{last.name}' has another length, or its end is no size")
+    return Version(plan, ("and", ("<=", last.size, str(longest)), ("<", "0", ("mod", last.size, str(whole)))), "m")
 
 
 def rows(s: Sum, given: Given) -> Version:
@@ -147,6 +164,13 @@ def one_column(s: Sum, given: Given) -> Version:
     if s.row is None or not s.row.size:
         raise NotApplicable("no loop to a size steps through neighbouring results")
     return Version(ColumnSum(sum_along(given, s.lanes, long=given.threads and s.kept == (s.row,) and len(s.summed) == 1)), ("=", s.row.size, "1"))
+
+
+def few_vectors(s: Sum, given: Given) -> Version:
+    """For columns that fill so few vectors that each stays in a register from the first row to the last."""
+    if s.row is None or not s.row.size or not given.masks_are_cheap:
+        raise NotApplicable("no loop to a size steps through neighbouring results, or vectors have no masks")
+    return Version(Terms(s.lanes), ("<=", s.row.size, str(FEW_VECTORS * s.lanes)), "v")
 
 
 def one_block(s: Sum, given: Given) -> Version:
@@ -220,7 +244,8 @@ def _short_sum(program: LoopProgram, chain: Chain, given: Given) -> Sum:
 
 
 SHORT_SUMS = Family("short sums", "Sums of a few elements each, as many in every call.", _short_sum, (few_elements, few_terms))
-ROW_SUMS = Family("sums of rows", "Sums, maxima and the like of elements that are neighbours in memory.", sum_, (short_rows, rows))
+ROW_SUMS = Family("sums of rows", "Sums, maxima and the like of elements that are neighbours in memory.",
+                  sum_, (short_rows, rows_of_few_vectors, rows))
 COLUMN_SUMS = Family("sums of columns", "Sums of elements that lie apart, for results that are neighbours.",
-                     sum_, (few_columns, one_column, one_block, columns))
+                     sum_, (few_columns, one_column, few_vectors, one_block, columns))
 OTHER_SUMS = Family("other sums", "Sums of elements that lie apart, for results that lie apart, too.", sum_, (along,))

@@ -35,7 +35,7 @@ def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> tuple[
     one, two = find(program, outer, step), find(program, inner, step)
     _check(one, two, step)
     context = context_at(program, one)
-    extents = [_extent(one, context), _extent(two, context.inside(one))]       # where the outer has no iterations, any number of inner ones will do
+    extents = [_extent(one, context, by=two), _extent(two, context.inside(one))]       # of a loop that is not run, any number of inner ones will do
     count = context.linear(extents[0]).times(context.linear(extents[1]))
     fits = context.fits(count)
     if not fits and not _fits_inside(two.body, context.inside(one).inside(two), count):
@@ -90,9 +90,11 @@ def _fits_inside(stmts: tuple[Stmt, ...], context: Context, count: Linear) -> bo
     return True
 
 
-def _extent(loop: For, context: Context) -> Expr:
+def _extent(loop: For, context: Context, by: For | None = None) -> Expr:
+    """How many iterations a loop has. Where what it is multiplied `by` is known to be no less than 0, any number below 0 says that there are none."""
     extent = canonical(loop.hi - loop.lo)
-    return extent if context.is_nonnegative(context.linear(extent)) else Op("max", (extent, ZERO))
+    known = [extent] if by is None else [extent, by.hi - by.lo]
+    return extent if any(context.is_nonnegative(context.linear(e)) for e in known) else Op("max", (extent, ZERO))
 
 
 def _mark(program: LoopProgram, one: For, two: For, step: str) -> str:
