@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from caten import pipeline
+from caten import attach
 from caten.bench import limits, timing
 from caten.bench.timing import Sample
 from caten.errors import ToolError
@@ -64,7 +64,7 @@ def main() -> None:
 def _limits(task: dict[str, Any]) -> dict[str, Any]:
     """What the machine can do in this run, in this process."""
     try:
-        found = limits.measured(pipeline.runtime_of(Options(**environment())), task["threads"], timing.FEW, _plan(task))
+        found = limits.measured(attach.runtime_of(Options(**environment())), task["threads"], timing.FEW, _plan(task))
     except ToolError as problem:
         return {"limits": None, "why": str(problem)}
     _say(found.line())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from caten import pipeline
+from caten import driver, loading
 from caten.cli.app import COMMANDS, cli
 from caten.cli.products import KINDS
 from caten.core import dtypes, elementary, expr, program, scalars
@@ -61,8 +61,8 @@ def cell(text: str) -> str:
 
 def example(level: str, sample: str) -> str:
     path = HERE.parent / "samples" / f"{sample}.toml"
-    loaded = pipeline.load_programs(SpecText(f"samples/{sample}.toml", path.read_text(), "toml"), OPTIONS)[0]
-    return f"```lisp\n{show(pipeline.advance(loaded, level, OPTIONS))}\n```\n"
+    loaded = loading.load_programs(SpecText(f"samples/{sample}.toml", path.read_text(), "toml"), OPTIONS)[0]
+    return f"```lisp\n{show(driver.advance(loaded, level, OPTIONS))}\n```\n"
 
 
 def op_page() -> str:

@@ -8,6 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent / "src" / "caten"
 BASE = {"frozen", "errors", "options", "core", "echo", "documents", "schemas"}
+PIPELINE = {"passes", "attach", "loading", "driver"}
 # package or module -> what of ours it may import, besides itself
 ALLOWED: dict[str, set[str]] = {
     "frozen": set(), "collector": set(), "echo": set(), "schemas": {"echo"}, "documents": {"echo", "schemas"}, "errors": {"frozen"}, "options": {"frozen", "errors"}, "core": {"frozen", "errors"},
@@ -15,15 +16,18 @@ ALLOWED: dict[str, set[str]] = {
     "frontend": BASE | {"loop", "tensor"},
     "schedule": BASE | {"loop"}, "render": BASE | {"loop"}, "runtime": BASE | {"loop", "render"},
     "faults": {"runtime"},
-    "pipeline": BASE | {"collector", "frontend", "loop", "tensor", "schedule", "render", "runtime", "faults"},
-    "build": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline"},
-    "kernels": BASE | {"collector", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build"},
-    "testing": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build"},
-    "parameters": BASE | {"runtime"}, "api": BASE | {"parameters", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "kernels"},
-    "bench": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing"},
-    "tune": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing", "bench"},
-    "conformance": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "testing"},
-    "cli": BASE | {"collector", "__version__", "faults", "conformance", "tune", "frontend", "loop", "tensor", "schedule", "render", "runtime", "pipeline", "build", "kernels", "testing", "bench", "api"},
+    "passes": BASE | {"frontend", "loop", "tensor", "schedule"},
+    "attach": BASE | {"frontend", "runtime", "schedule", "passes"},
+    "loading": BASE | {"frontend", "passes", "attach"},
+    "driver": BASE | {"collector", "loop", "schedule", "runtime", "faults", "passes", "attach"},
+    "build": BASE | {"frontend", "loop", "runtime", "attach", "loading", "driver"},
+    "kernels": BASE | {"collector", "frontend", "loop", "tensor", "schedule", "render", "runtime", *PIPELINE, "build"},
+    "testing": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", *PIPELINE, "build"},
+    "parameters": BASE | {"runtime"}, "api": BASE | {"parameters", "frontend", "loop", "tensor", "schedule", "render", "runtime", *PIPELINE, "build", "kernels"},
+    "bench": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", *PIPELINE, "build", "testing"},
+    "tune": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", *PIPELINE, "build", "testing", "bench"},
+    "conformance": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", *PIPELINE, "build", "testing"},
+    "cli": BASE | {"collector", "__version__", "faults", "conformance", "tune", "frontend", "loop", "tensor", "schedule", "render", "runtime", *PIPELINE, "build", "kernels", "testing", "bench", "api"},
     "__init__": {"api"}, "__main__": {"cli"},
 }
 FILES = sorted(ROOT.rglob("*.py"))

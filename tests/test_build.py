@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,11 +11,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from caten import build, pipeline
+from caten import build, driver, loading, passes
 from caten.cli.production import TEXTS, Production
 from caten.cli.signals import _descendants
 from caten.core.program import Program
-from caten.errors import CatenError, ToolError, error
+from caten.errors import CatenError, Diagnostic, ToolError, error
 from caten.frontend.spec import SpecText
 from caten.loop import level
 from caten.loop.statements import Vref
@@ -31,8 +33,7 @@ def without_vectors(program: Program) -> None:
 
 
 def refuse_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(pipeline.VERIFIERS, "loop", without_vectors)
-    monkeypatch.setattr("caten.schedule.draft.verify_program", without_vectors)
+    monkeypatch.setitem(passes.VERIFIERS, "loop", without_vectors)
 
 
 def refuse(program: Program) -> None:
@@ -42,7 +43,7 @@ def refuse(program: Program) -> None:
 
 @pytest.fixture
 def options(tmp_path: Path) -> Options:
-    return Options(cache_dir=str(tmp_path / "cache"), given=frozenset())
+    return Options(cache_dir=str(tmp_path / "cache"), given=frozenset(), strict=False)
 
 
 def children() -> set[int]:
@@ -50,8 +51,8 @@ def children() -> set[int]:
     return set(_descendants(os.getpid()))
 
 
-def production(options: Options) -> Production:
-    return Production(SimpleNamespace(options=options, warn=pipeline.ignore, verbose=False, inputs=("axpy.toml",)), [SOURCE])  # type: ignore[arg-type]
+def production(options: Options, warn: Callable[[Diagnostic], None] = driver.ignore) -> Production:
+    return Production(SimpleNamespace(options=options, warn=warn, verbose=False, inputs=("axpy.toml",)), [SOURCE])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("runtime", ["clang", "numpy"])
@@ -62,27 +63,37 @@ def test_the_verifier_runs_beside_the_compiler(options: Options, monkeypatch: py
     def verify(program: Program) -> None:
         running.append(children() > before)
         level.verify(program)
-    monkeypatch.setitem(pipeline.VERIFIERS, "loop", verify)
+    monkeypatch.setitem(passes.VERIFIERS, "loop", verify)
     assert not build.build([SOURCE], replace(options, runtime=runtime)).from_cache
     assert build.build([SOURCE], replace(options, runtime=runtime)).from_cache
     assert running == [runtime == "clang", False]           # from the cache too, where there is nothing to wait for
 
 
-def test_what_is_refused_is_made_with_care(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_refused_is_made_plainly_and_reported(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = build.build([SOURCE], options)
     refuse_vectors(monkeypatch)
-    careful = build.build([SOURCE], options)
-    assert careful.source != usual.source
-    assert careful.source == pipeline.render(pipeline.load_programs(SOURCE, options), options)
-    out = careful.runtime.load(careful.artifact, careful.manifest)(2.0, np.ones(5, np.float32), np.ones(5, np.float32))
+    heard: list[Diagnostic] = []
+    plain = build.build([SOURCE], options, heard.append)
+    assert plain.source != usual.source
+    assert plain.source == driver.render(loading.load_programs(SOURCE, options), options)
+    assert [d.code for d in heard] == ["E942"]
+    assert "E483" in Path(re.search(r"are in (\S+)", heard[0].notes[0][0])[1]).read_text()  # type: ignore[index]
+    out = plain.runtime.load(plain.artifact, plain.manifest)(2.0, np.ones(5, np.float32), np.ones(5, np.float32))
     assert out.tolist() == [3.0] * 5
+
+
+def test_in_tests_a_refusal_is_raised(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_vectors(monkeypatch)
+    with pytest.raises(CatenError, match="not shown to be inside"):
+        build.build([SOURCE], replace(options, strict=True))
 
 
 @pytest.mark.parametrize("products", [["so", "header", "c"], ["c", "so"], ["header"]])
 def test_a_command_line_too(options: Options, monkeypatch: pytest.MonkeyPatch, products: list[str]) -> None:
     refuse_vectors(monkeypatch)
-    expected = pipeline.render(pipeline.load_programs(SOURCE, options), options)
-    made = production(options)
+    expected = driver.render(loading.load_programs(SOURCE, options), options)
+    heard: list[Diagnostic] = []
+    made = production(options, heard.append)
     for product in products:
         if product == "so":
             assert made.built("so").source == expected
@@ -90,11 +101,12 @@ def test_a_command_line_too(options: Options, monkeypatch: pytest.MonkeyPatch, p
             text = TEXTS[product](made)
             assert product != "c" or text == expected
     assert made.rendered.source == expected
+    assert [d.code for d in heard] == ["E942"]
 
 
 @pytest.mark.parametrize("product", ["so", "c", "header", "manifest"])
 def test_nothing_leaves_that_no_step_makes_right(options: Options, monkeypatch: pytest.MonkeyPatch, product: str) -> None:
-    monkeypatch.setitem(pipeline.VERIFIERS, "loop", refuse)
+    monkeypatch.setitem(passes.VERIFIERS, "loop", refuse)
     made = production(options)
     with pytest.raises(CatenError, match="not shown to be inside"):
         _ = made.built("so") if product == "so" else TEXTS[product](made)
@@ -108,7 +120,7 @@ def test_what_a_compiler_says_of_a_refused_program_is_not_told(options: Options,
     failing.chmod(0o755)
     with pytest.raises(ToolError, match="E626"):
         build.build([SOURCE], replace(options, cc=str(failing)))
-    monkeypatch.setitem(pipeline.VERIFIERS, "loop", refuse)
+    monkeypatch.setitem(passes.VERIFIERS, "loop", refuse)
     with pytest.raises(CatenError, match="E483"):
         build.build([SOURCE], replace(options, cc=str(failing)))
 
@@ -119,7 +131,7 @@ def test_a_fault_of_the_verifier_is_told_and_ends_the_compiler(options: Options,
     def broken(program: Program) -> None:
         assert children() > before
         raise ZeroDivisionError
-    monkeypatch.setitem(pipeline.VERIFIERS, "loop", broken)
+    monkeypatch.setitem(passes.VERIFIERS, "loop", broken)
     with pytest.raises(ZeroDivisionError):
         build.build([SOURCE], options)
     assert children() == before
@@ -127,11 +139,11 @@ def test_a_fault_of_the_verifier_is_told_and_ends_the_compiler(options: Options,
 
 def test_rendering_that_fails_after_a_refusal_is_made_again(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse_vectors(monkeypatch)
-    render = pipeline.render
+    render = driver.render
 
     def of_verified(programs: list[Program], given: Options) -> str:
         if any(isinstance(n, Vref) for p in programs for n in p.walk()):
             raise AssertionError("an index without a meaning")
         return render(programs, given)
-    monkeypatch.setattr(pipeline, "render", of_verified)
+    monkeypatch.setattr(driver, "render", of_verified)
     assert build.build([SOURCE], options).source

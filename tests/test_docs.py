@@ -14,7 +14,7 @@ from textwrap import indent
 import numpy as np
 import pytest
 
-from caten import pipeline
+from caten import driver, loading
 from caten.cli import fmt
 from caten.frontend.spec import SpecText
 from caten.options import Options
@@ -35,8 +35,8 @@ def blocks(page: Path, kind: str) -> list[str]:
 def compiled(text: str, lang: str) -> None:
     """A spec goes through all stages, verified after each pass."""
     options = Options(verify=True)
-    for program in pipeline.load_programs(SpecText("language.md", text, lang), options):
-        pipeline.advance(program, "loop", options)
+    for program in loading.load_programs(SpecText("language.md", text, lang), options):
+        driver.advance(program, "loop", options)
 
 
 def run(command: str, folder: Path = ROOT) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten import pipeline
+from caten import loading, passes
 from caten.core.program import Case, Program, resolve
 from caten.core.text import read, show
 from caten.frontend.op import OpProgram
@@ -33,20 +33,20 @@ def results(program: Program, arguments: dict[str, Any]) -> dict[str, np.ndarray
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
 def test_every_pass_on_every_sample(path: Path) -> None:
-    for op in pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), OPTIONS):
+    for op in loading.load_programs(SpecText(path.name, path.read_text(), "toml"), OPTIONS):
         assert isinstance(op, OpProgram)
         stages: list[Program] = [op]
-        for step in pipeline.PASSES:
+        for step in passes.PASSES:
             stages.append(step.run(stages[-1]))
             assert resolve(read(show(stages[-1]))[0]) is stages[-1], f"the text after {step.name} does not read back"
-            pipeline.VERIFIERS[pipeline.level_of(stages[-1])](stages[-1])
+            passes.VERIFIERS[passes.level_of(stages[-1])](stages[-1])
         cases = sorted(op.all(Case), key=lambda c: sum(int(float(s.value)) for s in c.sizes))
         filled, empty = [[c for c in cases if (c.expect == "empty") is wanted] for wanted in (False, True)]
         assert filled, f"{path.name} has no test case with elements"
         for case in [*filled[:2], *empty[:1]]:
             arguments = data.arguments(op, runner.case_values(op, case), seed=3)
             expected = exact(op, arguments)
-            for step, program in zip(pipeline.PASSES, stages[1:], strict=True):
+            for step, program in zip(passes.PASSES, stages[1:], strict=True):
                 if program is op:
                     continue
                 for name, got in results(program, arguments).items():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from caten import pipeline
+from caten import driver, loading, passes
 from caten.core.program import Program
 from caten.errors import CatenError, error
 from caten.frontend.spec import SpecText
@@ -19,8 +19,8 @@ OPTIONS = Options(config=(("MARCH", "x86_64_v3"),))
 
 
 def scheduled(options: Options) -> Program:
-    op = pipeline.load_programs(SpecText("axpy.toml", AXPY.read_text(), "toml"), options)[0]
-    return pipeline.advance(op, "loop", options)
+    op = loading.load_programs(SpecText("axpy.toml", AXPY.read_text(), "toml"), options)[0]
+    return driver.advance(op, "loop", options)
 
 
 def vectors(program: Program) -> int:
@@ -36,7 +36,7 @@ def without_vectors(program: Program) -> None:
 
 def test_a_step_that_cannot_be_shown_right_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert vectors(scheduled(OPTIONS)) > 0
-    monkeypatch.setitem(pipeline.VERIFIERS, "loop", without_vectors)
+    monkeypatch.setitem(passes.VERIFIERS, "loop", without_vectors)
     monkeypatch.setattr("caten.schedule.draft.verify_program", without_vectors)
     program = scheduled(OPTIONS)
     assert vectors(program) == 0
@@ -44,13 +44,13 @@ def test_a_step_that_cannot_be_shown_right_is_left_out(monkeypatch: pytest.Monke
 
 
 def test_with_verify_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(pipeline.VERIFIERS, "loop", without_vectors)
+    monkeypatch.setitem(passes.VERIFIERS, "loop", without_vectors)
     monkeypatch.setattr("caten.schedule.script.verify_program", without_vectors)
     with pytest.raises(CatenError, match="E483"):
         scheduled(replace(OPTIONS, verify=True))
 
 
 def test_a_schedule_that_was_asked_for_is_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(pipeline.VERIFIERS, "loop", without_vectors)
+    monkeypatch.setitem(passes.VERIFIERS, "loop", without_vectors)
     with pytest.raises(CatenError, match="E483"):
         scheduled(replace(OPTIONS, schedule="(schedule (split i 8) (vectorize ii))"))

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import caten
-from caten import pipeline
+from caten import driver, loading
 from caten.api import CatenWarning
 from caten.core.expr import index
+from caten.core.node import substitute
 from caten.core.text import show
 from caten.errors import CatenError, Diagnostic
 from caten.frontend.spec import SpecText
@@ -72,7 +73,6 @@ def in_raising(patch: pytest.MonkeyPatch) -> None:
 
 
 def in_simplifying(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(pipeline.simplify, "simplify_program", broken)
     patch.setattr(autoscheduler, "simplify_program", broken)
 
 
@@ -82,7 +82,7 @@ def in_what_is_made(patch: pytest.MonkeyPatch) -> None:
 
     def moved(program: LoopProgram, steps: Any) -> LoopProgram:
         places = {n: n.replace(index=tuple(i + index(1 << 20) for i in n.index)) for n in program.unique() if isinstance(n, Vref)}
-        return sound(pipeline.substitute(program, places), steps)
+        return sound(substitute(program, places), steps)
     patch.setattr(autoscheduler, "recorded", moved)
     patch.setattr(autoscheduler, "as_written", lambda program: sound(program, ()))
 
@@ -92,8 +92,8 @@ FAULTS: list[Fault] = [in_a_planner, in_steps, in_a_step_on_no_loop, in_a_malfor
 
 def advanced(options: Options) -> tuple[LoopProgram, list[Diagnostic]]:
     heard: list[Diagnostic] = []
-    (program,) = pipeline.load_programs(SpecText("two.toml", SPEC), options)
-    made = pipeline.advance(program, "loop", options, heard.append)
+    (program,) = loading.load_programs(SpecText("two.toml", SPEC), options)
+    made = driver.advance(program, "loop", options, heard.append)
     assert isinstance(made, LoopProgram)
     return made, heard
 
@@ -167,10 +167,10 @@ def test_a_plan_that_does_not_apply_is_no_fault(steps: Callable[..., None], opti
 
 def test_beyond_the_budget_nests_stay_as_they_are_written(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, _ = advanced(options)
-    (op,) = pipeline.load_programs(SpecText("two.toml", SPEC), options)
+    (op,) = loading.load_programs(SpecText("two.toml", SPEC), options)
     with counted(Work()) as needed:
-        autoscheduler.schedule(pipeline.unscheduled(op, options))
-    monkeypatch.setattr(pipeline, "BUDGET", needed.spent - 1)
+        autoscheduler.schedule(driver.unscheduled(op, options))
+    monkeypatch.setattr(driver, "BUDGET", needed.spent - 1)
     part, heard = advanced(options)
     assert [d.code for d in heard] == ["E943"]
     assert "'j'" in heard[0].message
@@ -188,7 +188,7 @@ def test_the_count_does_not_depend_on_what_was_compiled_before(options: Options,
             super().__init__(budget)
             counts.append(self)
 
-    monkeypatch.setattr(pipeline, "Work", Kept)
+    monkeypatch.setattr(driver, "Work", Kept)
     programs = [advanced(options)[0] for _ in range(2)]
     assert programs[0] is programs[1]
     assert counts[0].spent == counts[1].spent > 1000

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import caten
-from caten import pipeline
+from caten import driver, passes
 from caten.build import build
 from caten.core.dtypes import DTYPES, is_packed
 from caten.core.numpy_types import numpy_dtype
@@ -68,5 +68,5 @@ def test_every_type_has_its_zero(dtype: str) -> None:
 def test_a_kernel_that_forgets_the_fill_is_found(monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
     source, options = [SpecText("t", spec, "lisp")], Options(runtime="gcc", opt=0, use_cache=False)
     assert [r.status for r in runner.run_cases(build(source, options), options)] == ["ok"]
-    monkeypatch.setattr(pipeline, "PASSES", tuple([p for p in pipeline.PASSES if p.name != "fill"]))
+    monkeypatch.setattr(driver, "PASSES", tuple([p for p in passes.PASSES if p.name != "fill"]))
     assert [r.status for r in runner.run_cases(build(source, options), options)] == ["wrong"]

@@ -9,15 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import pipeline
+from . import driver
+from .attach import runtime_for
 from .core.program import Program, Target
-from .errors import CatenError, Diagnostic, NothingMatched, ToolError
+from .driver import Check, ignore, once
+from .errors import CatenError, Diagnostic, ToolError
 from .frontend.op import OpProgram
 from .frontend.spec import SpecText
 from .frozen import frozen
+from .loading import digest, loaded
 from .loop.statements import LoopProgram
 from .options import Options
-from .pipeline import Check, ignore
 from .runtime import cache, trust
 from .runtime.manifest import Provenance, manifest
 from .runtime.protocol import CompileRecord, Runtime
@@ -56,35 +58,12 @@ class Rendered:
 
 
 class Refused(Exception):
-    """The verifier refused what was rendered before it was verified. Rendered again and verified at once, the careful steps have their turn."""
+    """The verifier refused what was rendered before it was verified. Rendered again and verified at once, the plain passes have their turn."""
 
 
 def prepare(sources: Sequence[SpecText], options: Options, warn: Warn = ignore, due: list[Check] | None = None) -> Rendered:
     """The programs of specs (or of texts of earlier stages), rendered as one library; `due` as in `render_programs`."""
     return render_programs(loaded(sources, options), options, digest(sources), warn, due)
-
-
-def loaded(sources: Sequence[SpecText], options: Options) -> list[Program]:
-    """The programs of specs (or of texts of earlier stages) that --only wants. CatenError with everything that is wrong with them."""
-    programs: list[Program] = []
-    problems: list[Diagnostic] = []
-    for source in sources:
-        try:
-            programs += pipeline.load_programs(source, options)
-        except CatenError as problem:
-            if problem.exit_code != 1:
-                raise
-            problems += problem.diagnostics
-    if problems:
-        raise CatenError(*problems)
-    if not programs:
-        raise NothingMatched(Diagnostic("E920", "there is no composite to compile"))
-    return pipeline.selected(programs, options.only)
-
-
-def digest(sources: Sequence[SpecText]) -> str:
-    """The SHA-256 of the specs, as a manifest holds it."""
-    return hashlib.sha256("\0".join([s.text for s in sources]).encode()).hexdigest()
 
 
 def render_programs(programs: Sequence[Program], options: Options, spec_sha256: str = "",
@@ -96,7 +75,7 @@ def render_programs(programs: Sequence[Program], options: Options, spec_sha256: 
     problems: list[Diagnostic] = []
     for p in programs:
         try:
-            loop = pipeline.advance(p, "loop", options, warn, due)
+            loop = driver.advance(p, "loop", options, warn, due)
         except CatenError as problem:
             if problem.exit_code != 1:
                 raise
@@ -106,13 +85,13 @@ def render_programs(programs: Sequence[Program], options: Options, spec_sha256: 
         loops.append(loop)
     if problems:
         raise CatenError(*problems)
-    runtime = pipeline.runtime_for(loops, options)
+    runtime = runtime_for(loops, options)
     try:
-        source = pipeline.render(loops, options)
+        source = driver.render(loops, options)
         described = manifest(loops, runtime, provenance(runtime, loops[0].first(Target), spec_sha256), ops)
         trailer = trust.answered(runtime, "trailer", runtime.trailer(described), str)
     except Exception:
-        settle(due or [])                 # of a program that is refused it is of no interest what else it meets
+        settle(due)                 # of a program that is refused it is of no interest what else it meets
         raise
     return Rendered(ops, tuple(loops), source, trailer, described, runtime)
 
@@ -145,6 +124,7 @@ def build(sources: Sequence[SpecText], options: Options, warn: Warn = ignore) ->
 def build_loaded(programs: Sequence[Program], options: Options, spec_sha256: str, warn: Warn = ignore) -> Built:
     """Programs as they were loaded to a library, verified while the compiler runs."""
     due: list[Check] = []
+    warn = once(warn)
     try:
         return compile_rendered(render_programs(programs, options, spec_sha256, warn, due), options, warn, due=due)
     except Refused:
@@ -175,7 +155,7 @@ def compile_rendered(rendered: Rendered, options: Options, warn: Warn = ignore, 
     def make(folder: Path) -> None:
         nonlocal fresh
         fresh = True
-        with pipeline.timed("compile", options):
+        with driver.timed("compile", options):
             record = trust.answered(runtime, "compile", runtime.compile(text, folder / file, kind), CompileRecord)
         (folder / RECORD).write_text(json.dumps(asdict(record)))
 
@@ -197,7 +177,7 @@ def record_in(entry: Path) -> CompileRecord:
     return CompileRecord(facts["compiler"], facts["version"], commands, tuple(facts["flags"]), tuple(facts["libraries"]))
 
 
-def settle(due: list[Check]) -> None:
+def settle(due: list[Check] | None) -> None:
     """Run the verifications that are due. Refused where one fails."""
     try:
         while due:

@@ -141,9 +141,9 @@ def test_an_option_does_what_it_says(name: str, work: Path, tool: Any, monkeypat
     row = ROWS[name]
     seen: list[str] = []
     if row.where == "verified":
-        import caten.pipeline as pipeline
-        for level, verify in list(pipeline.VERIFIERS.items()):
-            monkeypatch.setitem(pipeline.VERIFIERS, level, lambda p, verify=verify: (seen.append(p.name), verify(p)))
+        from caten import passes
+        for level, verify in list(passes.VERIFIERS.items()):
+            monkeypatch.setitem(passes.VERIFIERS, level, lambda p, verify=verify: (seen.append(p.name), verify(p)))
     if row.where == "seed":
         import caten.testing.data as data
         drawn = data.draw

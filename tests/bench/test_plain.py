@@ -5,7 +5,7 @@ import math
 
 from benchmarks import plain
 
-from caten import pipeline
+from caten import loading
 from caten.frontend.spec import SpecText
 from caten.options import Options
 
@@ -16,7 +16,7 @@ def test_every_drawn_nest_is_a_spec_with_arrays_of_some_size() -> None:
     assert nests == plain.drawn(3, 140)
     assert nests != plain.drawn(4, 140)
     for nest in nests:
-        (program,) = pipeline.load_programs(SpecText("drawn.toml", nest.text(), "toml"), Options())
+        (program,) = loading.load_programs(SpecText("drawn.toml", nest.text(), "toml"), Options())
         assert {a.name for a in (*nest.inputs, nest.output)} == program.buffers.keys()
         assert set(program.sizes) <= nest.sizes.keys()
         assert 0 < max(math.prod(a.shape(nest.sizes)) for a in (*nest.inputs, nest.output)) < 1_000_000

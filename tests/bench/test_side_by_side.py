@@ -19,7 +19,7 @@ from benchmarks.peers import numpy_peer
 from benchmarks.problems import Problem
 from benchmarks.workloads import WORKLOADS, sized
 
-from caten import pipeline
+from caten import loading
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import read_file
 from caten.options import Options
@@ -75,7 +75,7 @@ def test_workloads_have_names_of_their_own_and_specs() -> None:
     ("conv 3x224x224 k7 s2 to 64", SMALL["strided conv"]), ("sin 16M", SMALL["sin"]), ("arange 16M", SMALL["arange"]),
     ("im2col 64x56x56 k3", SMALL["im2col"])])
 def test_the_sizes_of_a_problem_are_those_of_its_spec(workload: str, problem: Callable[[], Problem]) -> None:
-    op = pipeline.load_programs(read_file(next(w.spec for w in WORKLOADS if w.name == workload)), Options())[0]
+    op = loading.load_programs(read_file(next(w.spec for w in WORKLOADS if w.name == workload)), Options())[0]
     assert isinstance(op, OpProgram)
     settings = match_settings(list(problem().sizes.items()), [op], "sizes")
     assert settings.keys() >= set(op.sizes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 from benchmarks.steps import SPEC, STEPS
 
-from caten import pipeline
+from caten import driver, loading
 from caten.core.text import show
 from caten.frontend.spec import SpecText
 from caten.options import Options
@@ -13,7 +13,7 @@ from caten.options import Options
 def scheduled(schedule: str) -> str:
     options = Options(config=(("MARCH", "x86_64_v4"),), schedule=schedule or None, verify=True)
     source = SpecText("gemm.toml", SPEC.read_text(), "toml")
-    return show(pipeline.advance(pipeline.load_programs(source, options)[0], "loop", options).kernels[0])  # type: ignore[attr-defined]   # a loop program
+    return show(driver.advance(loading.load_programs(source, options)[0], "loop", options).kernels[0])  # type: ignore[attr-defined]   # a loop program
 
 
 @pytest.mark.parametrize("number", range(len(STEPS)))

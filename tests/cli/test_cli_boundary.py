@@ -135,7 +135,7 @@ def test_foreign_code_finishes_in_the_ordinary_way() -> None:
 
 
 def test_version_imports_nothing_to_speak_of() -> None:
-    assert not {"click", "numpy", "islpy", "rich", "caten.pipeline"} & modules_after(["--version"])
+    assert not {"click", "numpy", "islpy", "rich", "caten.driver"} & modules_after(["--version"])
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["build", "--help"], ["explain", "--list"]])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten import pipeline
+from caten import driver
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 GATHER = "(composite Gather ((x{float}[N], k{int}[]) -> (y{float}[])) (setf y (aref x k)))"
@@ -101,6 +101,6 @@ def test_what_was_made_of_the_same_text_is_not_scheduled_again(building: Any, fo
     command = ("run", "axpy.toml", "-O1", "a=2.0", "X=x.npy", "Y=x.npy")
     first = building(*command)
     assert first.code == 0, first.err
-    monkeypatch.setattr(pipeline, "render", None)
+    monkeypatch.setattr(driver, "render", None)
     assert building(*command) == first
     assert building(*command, "--no-cache").code != 0

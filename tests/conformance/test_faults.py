@@ -10,7 +10,7 @@ import pytest
 from faults import FAULTS
 from wrong_runtime import TYPE
 
-from caten import pipeline
+from caten import attach
 from caten.conformance import execute, suite
 from caten.conformance.cases import Case, selected
 from caten.conformance.verdicts import Verdict
@@ -28,12 +28,12 @@ VECTORS = ("operator/add/i32", "operator/add/f32", "feature/tail-of-a-copy/f32",
 MOST = 3                          # kernels of what is red for many
 
 
-EVERYTHING = [c for c in suite.all_cases(pipeline.runtime_of(Options())) if c.kernel is not None]
+EVERYTHING = [c for c in suite.all_cases(attach.runtime_of(Options())) if c.kernel is not None]
 
 
 def run(fault: str, cases: Sequence[Case], opt: int = 0) -> dict[str, Verdict]:
     options = Options(runtime=WRONG, config=(("FAULT", fault), ("OPT", "0" if opt == 0 and fault not in WITH_FLAGS else "1")), opt=opt, cc=os.environ.get("CC"))
-    plan = execute.Plan(options, pipeline.runtime_of(options), 1, SECONDS)
+    plan = execute.Plan(options, attach.runtime_of(options), 1, SECONDS)
     return execute.run(cases, plan, lambda done, of, name: None)
 
 
@@ -91,7 +91,7 @@ def test_a_type_that_is_claimed_and_refused_is_undeclared() -> None:
 
 def test_options_that_are_not_refused_fail() -> None:
     options = Options(runtime=WRONG, config=(("FAULT", "options not refused"),))
-    runtime = pipeline.runtime_of(options)
+    runtime = attach.runtime_of(options)
     cases = [c for c in suite.all_cases(runtime) if c.refused]
     found = execute.run(cases, execute.Plan(options, runtime, 1, SECONDS), lambda done, of, name: None)
     assert {c.column for c in cases if found[c.id].status == "FAIL"} == {"NO_SUCH_KEY"}

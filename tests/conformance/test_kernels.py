@@ -5,14 +5,14 @@ from collections import Counter
 
 import pytest
 
-from caten import pipeline
+from caten import attach
 from caten.conformance import execute, suite
 from caten.conformance.cases import Case, Kernel, selected
 from caten.core.dtypes import DTYPES
 from caten.core.scalars import OPERATORS
 from caten.options import Options
 
-CASES = suite.all_cases(pipeline.runtime_of(Options(runtime="numpy")))
+CASES = suite.all_cases(attach.runtime_of(Options(runtime="numpy")))
 
 
 def kernels(kind: str) -> list[Kernel]:

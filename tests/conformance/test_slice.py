@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from caten import pipeline
+from caten import attach
 from caten.conformance import execute, record, report, suite
 from caten.conformance.cases import selected
 from caten.options import Options, environment
@@ -33,7 +33,7 @@ def verdicts() -> dict[str, dict[str, str]]:
 
 def sliced(name: str, config: tuple[tuple[str, str], ...] = (), patterns: tuple[str, ...] = SLICE) -> dict[str, str]:
     options = Options(runtime=name, config=config, **environment())
-    runtime = pipeline.runtime_of(options)
+    runtime = attach.runtime_of(options)
     cases = selected(suite.all_cases(runtime), patterns)
     found = execute.run(cases, execute.Plan(options, runtime, 1, 60.0, trust.why_unavailable(runtime)), lambda done, of, case: None)
     return {c.id: found[c.id].status + f" {found[c.id].note}" * (found[c.id].status not in ("PASS", "UNSUPPORTED", "NOT-RUN")) for c in cases}

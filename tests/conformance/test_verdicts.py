@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from caten.attach import runtime_of
 from caten.conformance import calls, execute, suite
 from caten.conformance.cases import selected
 from caten.conformance.elementwise import Elementwise, limits, ulps
@@ -17,8 +18,8 @@ from caten.conformance.verdicts import BAD, Called, Fails, Oracle, Verdict
 from caten.core.numpy_types import numpy_dtype
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
+from caten.loading import load_programs
 from caten.options import Options
-from caten.pipeline import load_programs, runtime_of
 
 OP: Any = None                     # judging elements needs no program
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from caten import pipeline
+from caten import driver, loading
 from caten.core import node
 from caten.core.expr import Const, Op
 from caten.frontend.spec import SpecText
@@ -84,8 +84,8 @@ def test_a_node_that_ends_leaves_the_pool_and_not_its_successor() -> None:
 
 def texts(path: Path) -> str:
     """The loops and the C of every program of a sample."""
-    loops = [pipeline.advance(p, "loop", OPTIONS) for p in pipeline.load_programs(SpecText(path.name, path.read_text("utf-8")), OPTIONS)]
-    return "\n".join([repr(p) for p in loops]) + pipeline.render(loops, OPTIONS)
+    loops = [driver.advance(p, "loop", OPTIONS) for p in loading.load_programs(SpecText(path.name, path.read_text("utf-8")), OPTIONS)]
+    return "\n".join([repr(p) for p in loops]) + driver.render(loops, OPTIONS)
 
 
 @pytest.mark.usefixtures("switching")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from caten import build, pipeline
+from caten import build, driver, loading
 from caten.core.program import Reference
 from caten.errors import CatenError, Diagnostic, Place
 from caten.frontend.lambdas import reference_program
@@ -51,10 +51,10 @@ def compiled(source: SpecText) -> None:
     """All that a spec goes through before a host compiler sees it; with `--test` its reference too, with `--stage` up to that one."""
     options, rest = options_of(source.text)
     if "--stage" in rest:
-        for program in pipeline.load_programs(source, options):
-            pipeline.advance(program, rest[-1], options)
+        for program in loading.load_programs(source, options):
+            driver.advance(program, rest[-1], options)
     elif "--test" in rest:
-        for program in pipeline.load_programs(source, options):
+        for program in loading.load_programs(source, options):
             assert isinstance(program, OpProgram)
             reference = program.first(Reference)
             if reference is not None and reference.lang == "python":

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from caten import pipeline
+from caten import driver, loading
 from caten.core import expr, program
 from caten.core.expr import Const, Op, Var, index
 from caten.core.node import Node
@@ -27,7 +27,7 @@ OPTIONS = Options(config=(("MARCH", "x86_64_v3"),))
 
 
 def operators(path: Path) -> list[OpProgram]:
-    return [p for p in pipeline.load_programs(read_file(path), OPTIONS) if isinstance(p, OpProgram)]
+    return [p for p in loading.load_programs(read_file(path), OPTIONS) if isinstance(p, OpProgram)]
 
 
 def tokens(*clauses: Node) -> str:
@@ -55,7 +55,7 @@ def test_samples_differ() -> None:
 
 def test_places_and_words_are_no_part_of_it() -> None:
     def of(text: str) -> OpProgram:
-        found, = pipeline.load_programs(SpecText("gemm.toml", text, "toml"), OPTIONS)
+        found, = loading.load_programs(SpecText("gemm.toml", text, "toml"), OPTIONS)
         assert isinstance(found, OpProgram)
         return found
     written = of(GEMM)
@@ -70,7 +70,7 @@ def test_no_code_comes_of_what_is_no_part_of_it(sample: str) -> None:
     found, = operators(SAMPLES[0].with_name(f"{sample}.toml"))
     bare = found.without(*NO_PART)
     assert len(bare.clauses) < len(found.clauses)
-    whole, without = [pipeline.advance(p, "loop", OPTIONS) for p in (found, bare)]
+    whole, without = [driver.advance(p, "loop", OPTIONS) for p in (found, bare)]
     assert [c for c in whole.clauses if not isinstance(c, (*NO_PART, Check))] == [c for c in without.clauses if not isinstance(c, Check)]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import caten
-from caten import build, pipeline
+from caten import build, driver, loading
 from caten.api import CatenWarning, read
 from caten.core.program import Buffer
 from caten.core.text import show
@@ -66,8 +66,8 @@ def makes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def advance(program: Any, *args: Any, **named: Any) -> Any:
         found.extend([program.name] if isinstance(program, OpProgram) else [])
         return usual(program, *args, **named)
-    usual = pipeline.advance
-    monkeypatch.setattr(pipeline, "advance", advance)
+    usual = driver.advance
+    monkeypatch.setattr(driver, "advance", advance)
     return found
 
 
@@ -145,8 +145,8 @@ def test_the_same_text_elsewhere_has_its_own_places(tmp_path: Path, makes: list[
     for operator, place in zip(found, ("one.toml:6:", "two.toml:8:"), strict=True):
         with pytest.raises(CatenError, match=place):
             operator(np.zeros(1, np.float32), np.array([1]))
-    assert found[0].manifest["spec_sha256"] == build.digest([read(tmp_path / "one.toml")])
-    assert found[1].manifest["spec_sha256"] == build.digest([read(tmp_path / "two.toml")])
+    assert found[0].manifest["spec_sha256"] == loading.digest([read(tmp_path / "one.toml")])
+    assert found[1].manifest["spec_sha256"] == loading.digest([read(tmp_path / "two.toml")])
 
 
 def test_sizes_that_are_known_and_strides(makes: list[str]) -> None:
@@ -242,7 +242,7 @@ def test_records_of_tuning_change_the_key(makes: list[str], tmp_path: Path) -> N
 
 
 def test_caten_itself_is_a_part_of_the_key(makes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert str(Path(pipeline.__file__)) in keys.caten()
+    assert str(Path(driver.__file__)) in keys.caten()
     assert "clang.py" in keys.caten()
     compile_(AXPY)
     monkeypatch.setattr(keys, "caten", lambda: "another version")
@@ -293,7 +293,7 @@ def test_another_process_schedules_nothing(tmp_path: Path) -> None:
 
     def run(spec: str, before: str = "") -> int:
         return subprocess.run([sys.executable, "-c", before + call, str(tmp_path / spec)], capture_output=True, timeout=300).returncode
-    without = "from caten import pipeline; pipeline.advance = pipeline.render = None\n"
+    without = "from caten import driver; driver.advance = driver.render = None\n"
     assert run("gemm.toml", without) == 1
     assert run("gemm.toml") == 0
     assert run("gemm.toml", without) == 0
@@ -412,7 +412,7 @@ def test_commands_get_what_was_made_of_the_same_text(makes: list[str]) -> None:
 
     def made(text: str) -> build.Built:
         sources = [read(text)]
-        return built(build.loaded(sources, options), options, build.digest(sources))
+        return built(loading.loaded(sources, options), options, loading.digest(sources))
     first, second = made(GEMM), made(GEMM)
     assert makes == ["Gemm"]
     assert (first.from_cache, second.from_cache) == (False, True)
@@ -438,7 +438,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def test_samples_compute_under_other_names(sample: Path, nightly: bool, makes: list[str]) -> None:
     options = Options(runtime="gcc", opt=1)
-    for op in [p for p in pipeline.load_programs(read(sample), options) if isinstance(p, OpProgram)]:
+    for op in [p for p in loading.load_programs(read(sample), options) if isinstance(p, OpProgram)]:
         one, other = compile_(show(op)), compile_(show(renamed(op)))
         assert makes == [op.name]
         makes.clear()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten import pipeline
+from caten import loading
 from caten.core.program import InOrder, Opt, Program
 from caten.core.text import flat, form_of
 from caten.frontend.op import Body, OpProgram
@@ -24,7 +24,7 @@ def program(out: str, code: str, in_order: bool = False, more: str = "") -> OpPr
     """The operator of a body with one output, its checks added."""
     signature = SIGNATURE.replace("{more}", f', "{more}"' if more else "").replace("{out}", out)
     text = f'[composite]\nname = "W"\n{signature}\n[implementation]\ncode = """{code}"""\n'
-    (made,) = pipeline.load_programs(SpecText("w.toml", text, "toml"), Options(config=(("MARCH", "x86_64_v3"),), in_order=in_order))
+    (made,) = loading.load_programs(SpecText("w.toml", text, "toml"), Options(config=(("MARCH", "x86_64_v3"),), in_order=in_order))
     checked = add_checks(made)
     assert isinstance(checked, OpProgram)
     return checked

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from caten import pipeline
+from caten import loading
 from caten.core.program import Program
 from caten.core.text import flat, form_of
 from caten.errors import CatenError
@@ -100,7 +100,7 @@ NEVER_SET = [
 
 
 def op(output: str, body: str, more: str = "") -> Program:
-    return pipeline.load_programs(SpecText("t", f"(composite T (({SIGNATURE}) -> ({output})) {body}) {more}", "lisp"), Options())[0]
+    return loading.load_programs(SpecText("t", f"(composite T (({SIGNATURE}) -> ({output})) {body}) {more}", "lisp"), Options())[0]
 
 
 @pytest.mark.parametrize(("output", "body"), SET_EVERYWHERE)
@@ -144,7 +144,7 @@ def test_a_fill_follows_the_order_of_the_array() -> None:
 
 def test_inputs_that_are_written_keep_what_the_caller_gave() -> None:
     text = "(composite T ((y{float}[N]) -> (y)) (dotimes (i (- N 1)) (setf (aref y i) 0)))"
-    program = pipeline.load_programs(SpecText("t", text, "lisp"), Options())[0]
+    program = loading.load_programs(SpecText("t", text, "lisp"), Options())[0]
     assert fill_outputs(program) is program
 
 

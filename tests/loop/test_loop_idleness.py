@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import caten
-from caten import build, pipeline
+from caten import build, driver, loading
 from caten.core.formula import evaluate, formula
 from caten.core.program import Program, Require
 from caten.errors import CatenError
@@ -36,7 +36,7 @@ SCRATCH = """(composite Turned ((A{float}[M K]) -> (B{float}[M K])) (array t flo
 
 def loops(spec: str, opt: int) -> Program:
     options = Options(runtime="clang", opt=opt)
-    return pipeline.advance(pipeline.load_programs(SpecText("t", spec, "lisp"), options)[0], "loop", options)
+    return driver.advance(loading.load_programs(SpecText("t", spec, "lisp"), options)[0], "loop", options)
 
 
 @pytest.mark.parametrize("opt", [0, 2])
@@ -50,9 +50,9 @@ def test_sizes_that_leave_nothing_to_do(spec: str, sizes: set[str], opt: int) ->
 def test_what_is_said_to_do_nothing_does_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpret, "idle_sizes", lambda program, stmts: ())
     options = Options(runtime="clang", config=(("MARCH", "x86-64-v3"),))
-    for op in pipeline.load_programs(read_file(path), options):
+    for op in loading.load_programs(read_file(path), options):
         assert isinstance(op, OpProgram)
-        program = pipeline.advance(op, "loop", options)
+        program = driver.advance(op, "loop", options)
         for size in idle_sizes(program, interpret.statements(program)):
             sizes = {n: 0 if n == size else 7 for n in op.sizes}
             try:

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from caten import pipeline
+from caten import driver, loading
 from caten.core.expr import Expr, Op, Var, index
 from caten.errors import CatenError
 from caten.frontend.spec import SpecText
@@ -50,8 +50,8 @@ def refused(seed: int, opt: int) -> str:
     """The code of the first diagnostic; nothing where the program is verified after every pass."""
     options = Options(runtime="clang", opt=opt, verify=True)
     try:
-        for program in pipeline.load_programs(spec(seed), options):
-            pipeline.advance(program, "loop", options)
+        for program in loading.load_programs(spec(seed), options):
+            driver.advance(program, "loop", options)
     except CatenError as refusal:
         return refusal.diagnostics[0].code
     return ""

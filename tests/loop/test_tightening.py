@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from caten import pipeline
+from caten import loading
 from caten.core.text import flat, form_of
 from caten.frontend.op import Body, OpProgram
 from caten.frontend.spec import SpecText
@@ -21,7 +21,7 @@ STORE = "(setf (aref Y i j) (+ (aref X i j) 1))"
 
 def program(code: str) -> OpProgram:
     """The operator of a body, its checks added."""
-    (made,) = pipeline.load_programs(SpecText("t.toml", f'{HEAD}code = """{code}"""\n', "toml"), Options(config=(("MARCH", "x86_64_v3"),)))
+    (made,) = loading.load_programs(SpecText("t.toml", f'{HEAD}code = """{code}"""\n', "toml"), Options(config=(("MARCH", "x86_64_v3"),)))
     checked = add_checks(made)
     assert isinstance(checked, OpProgram)
     return checked

@@ -10,7 +10,7 @@ import numpy as np
 from guarded_calls import Called, Job, bits_equal
 from spec_forms import RandomSpec, extent_of
 
-from caten import pipeline
+from caten import loading
 from caten.core.dtypes import DTYPES, FORMATS, is_packed, part
 from caten.core.expr import Var
 from caten.core.formula import evaluate
@@ -45,7 +45,7 @@ def options(spec: RandomSpec | None, runtime: str, config: Mapping[str, str], op
 
 
 def loaded(spec: RandomSpec, own: Options) -> Program:
-    return pipeline.selected(pipeline.load_programs(SpecText(f"{spec.name}.toml", spec.text(), "toml"), own), own.only)[0]
+    return loading.selected(loading.load_programs(SpecText(f"{spec.name}.toml", spec.text(), "toml"), own), own.only)[0]
 
 
 # -- data -----------------------------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from caten import build, pipeline
+from caten import build, driver, loading
 from caten.core import program as core
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
@@ -22,7 +22,7 @@ def rendered(files: list[Path]) -> None:
     """The text of each sample, in C."""
     for path in files:
         options = Options(config=(("MARCH", "x86_64_v3"),))
-        text = pipeline.render(pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), options), options)
+        text = driver.render(loading.load_programs(SpecText(path.name, path.read_text(), "toml"), options), options)
         print(path.stem, hashlib.sha256(text.encode()).hexdigest())
 
 
@@ -43,7 +43,7 @@ def library(files: list[Path], cache: str) -> tuple[build.Built, list[OpProgram]
     options = Options(config=(("OMP", "1"), ("OPT", "1")), cache_dir=cache)
     ops: dict[str, OpProgram] = {}
     for path in files:
-        for op in pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), options):
+        for op in loading.load_programs(SpecText(path.name, path.read_text(), "toml"), options):
             if isinstance(op, OpProgram) and op.all(core.Case):
                 ops.setdefault(op.name, op)
     return build.build_programs((), list(ops.values()), options), list(ops.values())

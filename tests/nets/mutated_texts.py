@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from caten import pipeline
+from caten import driver, loading
 from caten.core.text import show
 from caten.frontend.spec import SpecText
 from caten.options import Options
@@ -30,8 +30,8 @@ def texts() -> list[str]:
     """The text of each sample in NAMES at every level."""
     found = []
     for name in NAMES:
-        program = pipeline.load_programs(SpecText(f"{name}.toml", (SAMPLES / f"{name}.toml").read_text("utf-8")), OPTIONS)[0]
-        found += [show(program), *[show(pipeline.advance(program, level, OPTIONS)) for level in ("tensor", "loop")]]
+        program = loading.load_programs(SpecText(f"{name}.toml", (SAMPLES / f"{name}.toml").read_text("utf-8")), OPTIONS)[0]
+        found += [show(program), *[show(driver.advance(program, level, OPTIONS)) for level in ("tensor", "loop")]]
     return found
 
 

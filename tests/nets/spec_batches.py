@@ -20,7 +20,7 @@ from guarded_calls import Called, Job, bits_equal, call_all
 from shrinking import shrink
 from spec_forms import RandomSpec
 
-from caten import build, pipeline
+from caten import attach, build, driver
 from caten.core.program import Program, Target, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError, Diagnostic
@@ -139,13 +139,13 @@ class Batch:
         own = self.own(b, spec)
         warnings: list[Diagnostic] = []
         begin = time.process_time()
-        program = pipeline.advance(loaded(spec, own), "loop", own, warnings.append)
+        program = driver.advance(loaded(spec, own), "loop", own, warnings.append)
         build.render_programs([program], own)
         return {"text": show(program), "seconds": time.process_time() - begin, "warnings": [w.code for w in warnings]}, {}
 
     def library(self, b: int, programs: Sequence[Program]) -> build.Built:
         own = self.own(b, None)
-        target = pipeline.target_of(own)
+        target = attach.target_of(own)
         with every_loop_on_threads():
             return build.build_programs((), [p.without(Target).adding(target) for p in programs], own)
 

@@ -56,11 +56,11 @@ def test_hash_order_in_the_output_is_seen(tmp_path: Path) -> None:
 
 
 def needs_openmp() -> None:
-    from caten import pipeline
+    from caten import attach
     from caten.errors import ToolError
     from caten.options import Options
     try:
-        pipeline.runtime_of(Options(config=(("OMP", "1"),))).available()
+        attach.runtime_of(Options(config=(("OMP", "1"),))).available()
     except ToolError as missing:
         pytest.skip(str(missing))
 

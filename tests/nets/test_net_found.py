@@ -11,7 +11,7 @@ from compared_specs import case_of, loaded
 from spec_batches import faults_in
 from spec_forms import ALL_WORDS, RandomSpec, Tensor
 
-from caten import pipeline
+from caten import driver, loading
 from caten.frontend.spec import SpecText
 from caten.loop import interpret
 from caten.loop.statements import LoopProgram
@@ -41,7 +41,7 @@ GREATEST = RandomSpec(
 def test_results_stay_right(spec: RandomSpec, tmp_path: Path) -> None:
     case = case_of(spec, tmp_path)
     own = Options(cache_dir=str(tmp_path / "cache"), verify=True, only=(spec.name,))
-    program = pipeline.advance(loaded(spec, own), "loop", own)
+    program = driver.advance(loaded(spec, own), "loop", own)
     assert isinstance(program, LoopProgram)
     run = {k: v.copy() if hasattr(v, "copy") else v for k, v in case.job.arguments.items()}
     assert interpret.run(program, run) == case.status
@@ -167,8 +167,8 @@ def test_every_pass_is_verified(what: str, level: int, config: tuple[tuple[str, 
     inputs, output, body = PROVEN[what]
     text = f'[composite]\nname = "Found"\ninputs = {inputs}\noutputs = {output.split(";")}\n[implementation]\ncode = """{body}"""\n'.replace("'", '"')
     options = Options(opt=level, verify=True, config=config)
-    program = pipeline.load_programs(SpecText("found.toml", text, "toml"), options)[0]
-    assert isinstance(pipeline.advance(program, "loop", options), LoopProgram)
+    program = loading.load_programs(SpecText("found.toml", text, "toml"), options)[0]
+    assert isinstance(driver.advance(program, "loop", options), LoopProgram)
 
 
 FOUND = sorted((Path(__file__).parent / "found").glob("*.toml"))
@@ -181,7 +181,7 @@ def test_what_once_failed_or_never_ended_compiles(path: Path, config: tuple[tupl
     own = Options(config=config)
 
     def work() -> tuple[dict[str, str], dict[str, np.ndarray]]:
-        return {"text": pipeline.render(pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), own), own)}, {}
+        return {"text": driver.render(loading.load_programs(SpecText(path.name, path.read_text(), "toml"), own), own)}, {}
     outcome = isolate.run(work, 600, cpu=20)
     assert outcome.status == "ok", outcome.diagnostics
     assert "CT_API" in outcome.facts["text"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from random_steps import random_step, stores
 
-from caten import pipeline
+from caten import driver, loading
 from caten.errors import CatenError
 from caten.frontend.spec import read_file
 from caten.options import Options
@@ -24,8 +24,8 @@ MOST_STORES = 60
 @pytest.mark.parametrize("name", ["gemm", "conv2d", "softmax", "gather", "maxpool"])
 def test_all_that_is_new_is_told(name: str, nightly: bool) -> None:
     own = Options(config=(("MARCH", "x86_64_v3"),), opt=0)
-    (op,) = pipeline.load_programs(read_file(str(SAMPLES / f"{name}.toml")), own)
-    base, counts = pipeline.unscheduled(op, own), Counter[str]()
+    (op,) = loading.load_programs(read_file(str(SAMPLES / f"{name}.toml")), own)
+    base, counts = driver.unscheduled(op, own), Counter[str]()
     for seed in range(SEEDS * 20 if nightly else SEEDS):
         rng, node = random.Random(f"{name} {seed}"), base
         for _ in range(STEPS):

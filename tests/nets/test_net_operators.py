@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from guarded_calls import Job, call_all
 
-from caten import build, pipeline
+from caten import build, loading
 from caten.core import evaluate
 from caten.core.dtypes import DTYPES, FORMATS, is_short
 from caten.core.elementary import exponential, table
@@ -149,7 +149,7 @@ def library(which: list[Row], runtime: str, opt: int, folder: Path, c_level: str
     """All rows as one library."""
     options = Options(runtime=runtime, config=(("OPT", c_level), ("MATH", math)), opt=opt, cache_dir=str(folder / "cache"),
                       given=frozenset(("opt", "runtime", "config")))
-    programs = pipeline.load_programs(SpecText("rows", "\n".join(r.text() for r in which), "lisp"), options)
+    programs = loading.load_programs(SpecText("rows", "\n".join(r.text() for r in which), "lisp"), options)
     return build.build_programs((), programs, options)
 
 

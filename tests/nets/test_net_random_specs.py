@@ -17,7 +17,7 @@ from spec_batches import ALL, BUILDS, MACHINES, Fault, faults_in, report
 from spec_families import FAMILIES, TURNS, drawn_spec
 from spec_forms import ALL_WORDS, EXACT, EXTENTS, INEXACT, INTEGRAL, RandomSpec, Tensor
 
-from caten import pipeline
+from caten import driver
 from caten.core.expr import FALSE, TRUE
 from caten.errors import error
 from caten.loop import rounding, tracked
@@ -202,8 +202,8 @@ def test_a_wrong_guard_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_compilation_that_never_ends_is_ended_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: a question that is answered in C, where no signal is heard. The other specs go on."""
-    right = pipeline.advance
-    monkeypatch.setattr(pipeline, "advance", lambda program, *rest: sum(repeat(0)) if program.name == "Multiplied" else right(program, *rest))
+    right = driver.advance
+    monkeypatch.setattr(driver, "advance", lambda program, *rest: sum(repeat(0)) if program.name == "Multiplied" else right(program, *rest))
     seen: Counter[str] = Counter()
     found = faults_in([product(), sums()], tmp_path, seen, (3,), seconds=1)
     assert [(f.spec.name, f.kind) for f in found] == [("Multiplied", "never ends")]
@@ -216,7 +216,7 @@ def test_an_internal_error_is_caught(problem: Exception, kind: str, tmp_path: Pa
     """Planted faults: an exception that is no diagnostic, and a diagnostic that blames the compiler."""
     def fail(program: Any, *rest: Any) -> Any:
         raise problem
-    monkeypatch.setattr(pipeline, "advance", fail)
+    monkeypatch.setattr(driver, "advance", fail)
     found = faults_in([sums()], tmp_path, None, (3,))
     assert [f.kind for f in found] == [kind]
     message = report(found[0], tmp_path, 4)
@@ -239,8 +239,8 @@ def test_other_bits_on_another_number_of_threads_are_caught(tmp_path: Path, monk
 
 def test_a_read_outside_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: the text in C reads one element beyond its array."""
-    right = pipeline.render
-    monkeypatch.setattr(pipeline, "render", lambda *given: right(*given).replace(
+    right = driver.render
+    monkeypatch.setattr(driver, "render", lambda *given: right(*given).replace(
         "    ct_sums_sums(", "    if (A[M * N] == 1e30f) return 1;\n    ct_sums_sums("))
     assert [f.kind for f in faults_in([sums()], tmp_path, None, (4,))] == ["sanitizer"]
     assert [f.kind for f in faults_in([replace(sums(), seed=4)], tmp_path, None, (3,))] == ["crash"]

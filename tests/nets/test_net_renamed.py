@@ -12,7 +12,7 @@ from spec_families import drawn_spec
 from spec_forms import RandomSpec
 
 import caten
-from caten import pipeline
+from caten import driver
 from caten.core.text import show
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
@@ -64,7 +64,7 @@ def test_names_are_no_part_of_the_structure(nightly: bool) -> None:
 
 def test_a_kernel_computes_under_other_names(nightly: bool, cache: None, monkeypatch: pytest.MonkeyPatch) -> None:
     computed = 0
-    usual = pipeline.advance
+    usual = driver.advance
     for seed in range(7, 400 if nightly else 19):
         spec = drawn_spec(seed)
         if (program := program_of(spec)) is None:
@@ -76,9 +76,9 @@ def test_a_kernel_computes_under_other_names(nightly: bool, cache: None, monkeyp
             continue
         values, _ = arguments(spec, program)
         with monkeypatch.context() as found:
-            found.setattr(pipeline, "advance", None)                  # nothing is scheduled
+            found.setattr(driver, "advance", None)                  # nothing is scheduled
             other = caten.compile(show(renamed(program)))
-        assert pipeline.advance is usual
+        assert driver.advance is usual
         results, again = called(one, values), called(other, {names.get(n, n): v for n, v in values.items()})
         if isinstance(results, str) or isinstance(again, str):
             assert results == again, seed

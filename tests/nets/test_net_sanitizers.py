@@ -10,7 +10,7 @@ import pytest
 from guarded_calls import Job, call_all
 from spec_batches import sanitized
 
-from caten import build, pipeline
+from caten import attach, build, driver, loading, passes
 from caten.core import program as core
 from caten.core.program import Program, Scalar, Target, resolve
 from caten.core.text import read
@@ -45,7 +45,7 @@ def samples(own: Options) -> tuple[list[OpProgram], list[Job]]:
     """All operators of the samples, and calls of each."""
     found: dict[str, OpProgram] = {}
     for path in SAMPLES:
-        for op in pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), own):
+        for op in loading.load_programs(SpecText(path.name, path.read_text(), "toml"), own):
             assert isinstance(op, OpProgram)
             found.setdefault(op.name, op)
     ops = [op for op in found.values() if not any(s.name.endswith("_stride") for s in op.all(Scalar))]
@@ -53,7 +53,7 @@ def samples(own: Options) -> tuple[list[OpProgram], list[Job]]:
 
 
 def library(programs: Sequence[Program], own: Options) -> build.Built:
-    target = pipeline.target_of(own)
+    target = attach.target_of(own)
     return build.build_programs((), [p.without(Target).adding(target) for p in programs], own)
 
 
@@ -64,7 +64,7 @@ def test_samples_under_the_sanitizers(tool: Any, nightly: bool, tmp_path: Path) 
         ops, jobs = samples(own)
         assert len(ops) >= 30
         print(f"-O{opt}: {len(jobs)} calls of {len(ops)} operators")
-        built = library([pipeline.advance(op, "loop", own) for op in ops], own)
+        built = library([driver.advance(op, "loop", own) for op in ops], own)
         assert not (report := sanitized(built, jobs, tmp_path)), report
 
 
@@ -72,7 +72,7 @@ def test_samples_between_forbidden_pages(nightly: bool, tmp_path: Path) -> None:
     for opt in (0, 2) if nightly else (2,):
         own = options(tmp_path, "clang", opt, OPT="1")
         ops, jobs = samples(own)
-        built = library([pipeline.advance(op, "loop", own) for op in ops], own)
+        built = library([driver.advance(op, "loop", own) for op in ops], own)
         wrong = [f"{job.name}: {called.wrong} {called.status}" for job, called in zip(jobs, call_all(built.artifact, built.manifest, jobs), strict=True)
                  if called.wrong or (called.status or 0) < 0]
         assert not wrong, "\n".join(wrong)
@@ -83,7 +83,7 @@ OUTSIDE = """(loop Outside (buffer X f32 (N) (0) in) (buffer Y f32 (N) (0) out) 
 
 
 def outside(own: Options) -> build.Built:
-    return build.build_programs((), [resolve(read(OUTSIDE)[0]).adding(pipeline.target_of(own))], own)
+    return build.build_programs((), [resolve(read(OUTSIDE)[0]).adding(attach.target_of(own))], own)
 
 
 def jobs_outside() -> list[Job]:
@@ -93,13 +93,13 @@ def jobs_outside() -> list[Job]:
 
 def test_a_read_outside_is_found_by_the_sanitizer(tool: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool("gcc")
-    monkeypatch.setitem(pipeline.VERIFIERS, "loop", lambda program: None)
+    monkeypatch.setitem(passes.VERIFIERS, "loop", lambda program: None)
     own = options(tmp_path, SANITIZE="address+undefined", OPT="0")
     assert "heap-buffer-overflow" in sanitized(outside(own), jobs_outside(), tmp_path)
 
 
 def test_a_read_outside_is_found_by_the_forbidden_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(pipeline.VERIFIERS, "loop", lambda program: None)
+    monkeypatch.setitem(passes.VERIFIERS, "loop", lambda program: None)
     own = options(tmp_path, "clang", OPT="0")
     built = outside(own)
     called = call_all(built.artifact, built.manifest, jobs_outside())[0]
@@ -111,7 +111,7 @@ def test_a_stray_write_is_seen(tmp_path: Path) -> None:
     """Bytes between the elements of a strided array that change are reported."""
     text = OUTSIDE.replace("(aref X (+ i 1))", "(aref X i)").replace("(buffer Y f32 (N) (0) out)", "(buffer Y f32 (N 1) (0 1) out)").replace("(aref Y i)", "(aref Y i 0)")
     own = options(tmp_path, "clang", OPT="0")
-    built = build.build_programs((), [resolve(read(text)[0]).adding(pipeline.target_of(own))], own)
+    built = build.build_programs((), [resolve(read(text)[0]).adding(attach.target_of(own))], own)
     x = np.ones(8, np.float32)
     job = Job("Outside", {"X": x, "Y": np.zeros((8, 1), np.float32), "N": 8}, {"Y": (3, 1)})       # the kernel writes densely
     assert any("between the elements" in w for w in call_all(built.artifact, built.manifest, [job])[0].wrong)

@@ -23,7 +23,7 @@ from random_specs import random_spec
 from random_steps import edited, random_step, stores
 from test_net_sanitizers import sanitized
 
-from caten import build, pipeline
+from caten import attach, build, driver, loading
 from caten.core import program as core
 from caten.core.program import Schedule, Target, resolve
 from caten.core.text import read, show
@@ -98,7 +98,7 @@ def subject_of(seed: int, rng: random.Random, folder: Path) -> Subject | None:
 
 
 def loaded(name: str, text: str, own: Options) -> list[OpProgram]:
-    return [op for op in pipeline.load_programs(SpecText(name, text, "toml"), own) if isinstance(op, OpProgram)]
+    return [op for op in loading.load_programs(SpecText(name, text, "toml"), own) if isinstance(op, OpProgram)]
 
 
 def named(program: LoopProgram, seed: int) -> LoopProgram:
@@ -119,7 +119,7 @@ def planned(rng: random.Random, base: LoopProgram) -> list[Step | None]:
 
 def schedule_of(seed: int, subject: Subject, rng: random.Random, counts: Counter[str]) -> Made | None:
     """A random schedule, checked step by step; None where the program itself is one that only careful passes show to be right."""
-    base = pipeline.unscheduled(subject.op, subject.own)
+    base = driver.unscheduled(subject.op, subject.own)
     try:
         level.verify(base)
     except CatenError:
@@ -200,7 +200,7 @@ def library(made: Sequence[Made], runtime: str, config: dict[str, str], folder: 
     """One library of all programs, and a call of each."""
     march = dict(made[0].subject.own.config)["MARCH"]
     own = Options(runtime=runtime, config=(("MARCH", march), *config.items()), cache_dir=str(folder / "cache"))
-    target = pipeline.target_of(own)
+    target = attach.target_of(own)
     programs = [named(m.program, m.seed).without(Target).adding(target) for m in made]
     jobs = [replace(m.subject.job, name=p.name) for m, p in zip(made, programs, strict=True)]
     return build.build_programs((), programs, own), jobs
@@ -290,7 +290,7 @@ def planted(name: str, steps: Sequence[Step], folder: Path, monkeypatch: pytest.
     assert interpret.run(oracle.bounded(op), wide) == 0
     names = [b.name for b in op.buffers.values() if b.access != "in"]
     subject = Subject(op, own, Job(op.name, values), 0, {n: (wide[n], wide.get(f"{n}__bound"), wide.get(f"{n}__loose")) for n in names})
-    node = base = pipeline.unscheduled(op, own)
+    node = base = driver.unscheduled(op, own)
     for step in steps:
         node = asked.taken(node, step)
     made = Made(0, subject, base, node, tuple(steps))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from caten import pipeline
+from caten import driver, loading
 from caten.core.expr import Op
 from caten.core.node import Node
 from caten.core.program import Check, Ensure
@@ -27,8 +27,8 @@ DATA_DEPENDENT = {"Gather": 1, "Histogram": 1}
 def loops(march: str = "x86_64_v3", only: str = "") -> dict[str, LoopProgram]:
     """The operators of all samples (or of one), scheduled."""
     options = Options(config=(("MARCH", march),))
-    programs = [p for path in SAMPLES if path.stem.startswith(only) for p in pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), options)]
-    found = {p.name: pipeline.advance(p, "loop", options) for p in reversed(programs)}
+    programs = [p for path in SAMPLES if path.stem.startswith(only) for p in loading.load_programs(SpecText(path.name, path.read_text(), "toml"), options)]
+    found = {p.name: driver.advance(p, "loop", options) for p in reversed(programs)}
     return {name: p for name, p in found.items() if isinstance(p, LoopProgram)}
 
 
@@ -54,7 +54,7 @@ def test_a_check_that_cannot_be_proven_away_is_counted(monkeypatch: pytest.Monke
     monkeypatch.setattr(bounds, "is_inside", lambda context, position, extent: False)
     options = Options()
     text = SAMPLES[[p.stem for p in SAMPLES].index("gemm")].read_text()
-    program = bounds.add_checks(pipeline.load_programs(SpecText("gemm.toml", text, "toml"), options)[0])
+    program = bounds.add_checks(loading.load_programs(SpecText("gemm.toml", text, "toml"), options)[0])
     rows = [c.text for c in program.all(Check) if "outside [0, " in c.text and "index" in c.text]
     fails = [n for s in program.body for n in s.walk() if isinstance(n, Fail)]
     assert rows or fails or program.all(Ensure)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from caten import pipeline
+from caten import driver, loading
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.errors import CatenError
@@ -24,7 +24,7 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 def test_golden(sample: str, runtime: str, update_goldens: bool) -> None:
     path = SAMPLES / f"{sample}.toml"
     options = Options(runtime=runtime)
-    text = pipeline.render(pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), options), options)
+    text = driver.render(loading.load_programs(SpecText(path.name, path.read_text(), "toml"), options), options)
     text = text.partition("*/\n")[2]                       # without the title
     golden = GOLDENS / f"{sample}.{runtime}.txt"
     if update_goldens:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from caten import pipeline
+from caten import attach, driver, loading
 from caten.errors import CatenError, Diagnostic
 from caten.frontend.spec import SpecText
 from caten.options import Options
@@ -23,8 +23,8 @@ OTHER = replace(RECORD, key="b" * 64, op="Axpy")
 
 def key(text: str = GEMM, **changes: object) -> str:
     options = replace(Options(use_cache=False, cc="gcc"), **changes)  # type: ignore[arg-type]
-    program = pipeline.load_programs(SpecText("gemm.toml", text, "toml"), options)[0]
-    return records.key(pipeline.unscheduled(program, options), pipeline.runtime_for([program], options))
+    program = loading.load_programs(SpecText("gemm.toml", text, "toml"), options)[0]
+    return records.key(driver.unscheduled(program, options), attach.runtime_for([program], options))
 
 
 def silent(_: Diagnostic) -> None:

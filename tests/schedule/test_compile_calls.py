@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from caten import pipeline
+from caten import driver, loading
 from caten.frontend.spec import SpecText
 from caten.options import Options
 
@@ -52,8 +52,8 @@ def calls(text: str) -> int:
     """How many calls of functions it takes from the spec to the C text."""
     profile = cProfile.Profile()
     profile.enable()
-    (op,) = pipeline.load_programs(SpecText("many", text), OPTIONS)
-    pipeline.render([pipeline.advance(op, "loop", OPTIONS)], OPTIONS)  # type: ignore[list-item]   # of the level that is asked for
+    (op,) = loading.load_programs(SpecText("many", text), OPTIONS)
+    driver.render([driver.advance(op, "loop", OPTIONS)], OPTIONS)  # type: ignore[list-item]   # of the level that is asked for
     profile.disable()
     return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]   # which typeshed does not know
 

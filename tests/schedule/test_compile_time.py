@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from caten import pipeline
+from caten import driver, loading
 from caten.frontend.spec import SpecText
 from caten.loop.statements import Aref, Incf, LoopProgram, Setf, Vref
 from caten.options import Options
@@ -80,8 +80,8 @@ def test_hard_specs_are_scheduled_soon(family: object, nightly: bool) -> None:
     for seed in range(150 if nightly else 6):
         text = family(random.Random(seed))  # type: ignore[operator]
         started = time.process_time()
-        for program in pipeline.load_programs(SpecText(f"seed {seed}", text), OPTIONS):
-            pipeline.advance(program, "loop", OPTIONS)
+        for program in loading.load_programs(SpecText(f"seed {seed}", text), OPTIONS):
+            driver.advance(program, "loop", OPTIONS)
         took = time.process_time() - started
         assert took < SECONDS or took < SECONDS * slowness(), f"{took:.1f} s for seed {seed}:\n{text}"
 
@@ -142,10 +142,10 @@ def nests(count: int) -> str:
 def scheduled(text: str) -> tuple[LoopProgram, float]:
     """The loops, and the seconds that it took."""
     started, warned = time.process_time(), []
-    (program,) = pipeline.load_programs(SpecText("large", text), OPTIONS)
-    made = pipeline.advance(program, "loop", OPTIONS, warned.append)
+    (program,) = loading.load_programs(SpecText("large", text), OPTIONS)
+    made = driver.advance(program, "loop", OPTIONS, warned.append)
     assert isinstance(made, LoopProgram)
-    pipeline.render([made], OPTIONS)
+    driver.render([made], OPTIONS)
     assert not warned
     return made, time.process_time() - started
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from schedule_nets import assert_same, assert_sound, program
 
-from caten import pipeline
+from caten import driver, loading
 from caten.core.expr import Const, Op, Var, index
 from caten.core.program import Schedule
 from caten.core.text import show
@@ -405,7 +405,7 @@ def test_constant_sizes_smaller_than_a_tile() -> None:
 @pytest.mark.parametrize("n", [48, 64, 128, 500])
 def test_constant_sizes_are_tiled_and_packed(n: int) -> None:
     options = Options(config=(("MARCH", "x86_64_v4"),), binds=tuple([(size, n) for size in "MNK"]))
-    before = pipeline.unscheduled(pipeline.load_programs(read_file(SAMPLES / "gemm.toml"), options)[0], options)
+    before = driver.unscheduled(loading.load_programs(read_file(SAMPLES / "gemm.toml"), options)[0], options)
     assert steps(scheduled(before)).count("stage") == 3
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from schedule_nets import assert_sound
 
-from caten import pipeline
+from caten import driver, loading
 from caten.core.program import Schedule
 from caten.frontend.spec import SpecText, read_file
 from caten.loop.statements import LoopProgram
@@ -24,7 +24,7 @@ THREADS = Options(config=(("MARCH", "x86_64_v4"), ("OMP", "1")), use_cache=False
 
 def unscheduled(sample: str, options: Options = OPTIONS) -> LoopProgram:
     source: SpecText = read_file(ROOT / "samples" / f"{sample}.toml")
-    return pipeline.unscheduled(pipeline.load_programs(source, options)[0], options)
+    return driver.unscheduled(loading.load_programs(source, options)[0], options)
 
 
 def test_every_parameter_is_asked_for() -> None:

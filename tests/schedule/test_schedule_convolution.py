@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from schedule_nets import arguments, assert_same, assert_sound, program
 
-from caten import pipeline
+from caten import driver, loading
 from caten.core.program import Schedule
 from caten.core.text import show
 from caten.frontend.spec import SpecText
@@ -136,7 +136,7 @@ def test_a_window_that_is_written_as_one_place() -> None:
         assert old in spec
         spec = spec.replace(old, new)
     options = Options(config=(("MARCH", "x86_64_v4"),))
-    before = pipeline.unscheduled(pipeline.load_programs(SpecText("one.toml", spec, "toml"), options)[0], options)
+    before = driver.unscheduled(loading.load_programs(SpecText("one.toml", spec, "toml"), options)[0], options)
     after = autoscheduler.schedule(before)
     assert_sound(after)
     assert any(isinstance(n, Vref) for n in after.unique())

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from schedule_nets import program
 
-from caten import pipeline
-from caten.core.program import Case
+from caten import driver, loading
+from caten.core.program import Case, Schedule
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
@@ -91,9 +91,9 @@ def test_what_the_target_has_not(steps: str, statements: str, target: str, messa
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
 def test_the_recipes_keep_the_meaning_in_any_order_of_threads(path: Path) -> None:
-    for op in pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), DEVICE):
+    for op in loading.load_programs(SpecText(path.name, path.read_text(), "toml"), DEVICE):
         assert isinstance(op, OpProgram)
-        scheduled = pipeline.advance(op, "loop", DEVICE)
+        scheduled = driver.advance(op, "loop", DEVICE)
         assert isinstance(scheduled, LoopProgram)
         case = min([c for c in op.all(Case) if c.expect != "empty"], key=lambda c: abs(sum(int(float(s.value)) for s in c.sizes) - 12))
         arguments = data.arguments(op, runner.case_values(op, case), seed=3)
@@ -113,8 +113,8 @@ def test_the_recipes_keep_the_meaning_in_any_order_of_threads(path: Path) -> Non
 @pytest.mark.parametrize("name", [p.stem for p in SAMPLES if p.stem not in ("histogram", "prefix_sum")])
 def test_every_kernel_of_a_parallel_sample_runs_in_groups(name: str) -> None:
     path = SAMPLES[0].with_name(f"{name}.toml")
-    for op in pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), DEVICE):
-        scheduled = pipeline.advance(op, "loop", DEVICE)
+    for op in loading.load_programs(SpecText(path.name, path.read_text(), "toml"), DEVICE):
+        scheduled = driver.advance(op, "loop", DEVICE)
         assert isinstance(scheduled, LoopProgram)
         serial = [k for k in scheduled.kernels if not grid_of(k)]
         assert len(serial) < len(scheduled.kernels), name
@@ -123,12 +123,12 @@ def test_every_kernel_of_a_parallel_sample_runs_in_groups(name: str) -> None:
 
 def test_a_printed_schedule_of_a_device_can_be_edited_and_replayed() -> None:
     path = SAMPLES[0].with_name("gemm.toml")
-    first = pipeline.advance(pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), DEVICE)[0], "loop", DEVICE)
-    steps = first.first(pipeline.Schedule)
+    first = driver.advance(loading.load_programs(SpecText(path.name, path.read_text(), "toml"), DEVICE)[0], "loop", DEVICE)
+    steps = first.first(Schedule)
     assert steps is not None
     text = repr(steps)
     for old, new in (("", ""), ("(split p 16 min)", "(split p 8 min)")):
         options = Options(runtime="opencl", schedule=text.replace(old, new), verify=True)
-        again = pipeline.advance(pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), options)[0], "loop", options)
+        again = driver.advance(loading.load_programs(SpecText(path.name, path.read_text(), "toml"), options)[0], "loop", options)
         assert isinstance(again, LoopProgram)
         assert (again.kernels == first.kernels) == (not old)  # type: ignore[attr-defined]   # a loop program

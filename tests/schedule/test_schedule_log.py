@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from schedule_nets import program
 
-from caten import pipeline
+from caten import driver, loading
 from caten.core.program import Schedule
 from caten.core.text import flat
 from caten.frontend.spec import read_file
@@ -65,8 +65,8 @@ def test_what_the_budget_ended_was_not_taken() -> None:
 @pytest.mark.parametrize("name", ["gemm", "sum_columns", "softmax", "transpose"])
 def test_the_copies_of_the_log_are_those_of_the_program(name: str) -> None:
     own = Options(config=(("MARCH", "x86_64_v3"),))
-    (op,) = pipeline.load_programs(read_file(str(SAMPLES / f"{name}.toml")), own)
-    draft = autoscheduler.drafted(pipeline.unscheduled(op, own))
+    (op,) = loading.load_programs(read_file(str(SAMPLES / f"{name}.toml")), own)
+    draft = autoscheduler.drafted(driver.unscheduled(op, own))
     copies = [entry for entry in draft.log if isinstance(entry, Copied)]
     fact = draft.program.first(Schedule)
     assert fact is not None

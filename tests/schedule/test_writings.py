@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from caten import pipeline
+from caten import driver, loading
 from caten.core.expr import Op
 from caten.core.node import Node
 from caten.core.program import At, Schedule
@@ -26,7 +26,7 @@ Writing = Callable[[OpProgram], OpProgram]
 
 def plan(program: Any) -> tuple[Any, ...]:
     """The steps of the schedule, names numbered as they come."""
-    made = pipeline.advance(program, "loop", OPTIONS)
+    made = driver.advance(program, "loop", OPTIONS)
     fact = made.first(Schedule)
     names: dict[str, int] = {}
     known = {n for n in made.unique() for n in [getattr(n, "name", "")] if n}
@@ -108,7 +108,7 @@ WRITINGS: dict[str, Writing] = {
 def programs() -> list[tuple[str, OpProgram]]:
     found = []
     for path in sorted(SAMPLES.glob("*.toml")):
-        for program in pipeline.load_programs(read_file(path), OPTIONS):
+        for program in loading.load_programs(read_file(path), OPTIONS):
             if isinstance(program, OpProgram) and program.first(Schedule) is None:
                 found.append((f"{path.stem}:{program.name}", program))
     return found

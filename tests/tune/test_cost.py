@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from caten import pipeline
+from caten import driver, loading
 from caten.core.program import Machine
 from caten.frontend.spec import SpecText
 from caten.loop.statements import LoopProgram
@@ -18,8 +18,8 @@ OPTIONS = Options(config=(("MARCH", "x86_64_v3"),), use_cache=False)
 
 
 def drafted(choices: Choices = DEFAULTS, text: str = GEMM) -> LoopProgram:
-    program = pipeline.load_programs(SpecText("a.toml", text, "toml"), OPTIONS)[0]
-    return autoscheduler.drafted(pipeline.unscheduled(program, OPTIONS), choices=choices).program
+    program = loading.load_programs(SpecText("a.toml", text, "toml"), OPTIONS)[0]
+    return autoscheduler.drafted(driver.unscheduled(program, OPTIONS), choices=choices).program
 
 
 @pytest.mark.parametrize(("hole", "value", "fits"), [("gemm.rows", 6, True), ("gemm.rows", 8, False), ("gemm.vectors", 3, False),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten import pipeline
+from caten import driver, loading
 from caten.bench import timing
 from caten.bench.statistics import Estimate
 from caten.core.program import Schedule
@@ -49,7 +49,7 @@ def axpy(folder: Path) -> Shop:
 
 def made(text: str, folder: Path, *sizes: dict[str, int | float]) -> Shop:
     options = Options(runtime="gcc", config=(("MARCH", "x86_64_v2"),), cache_dir=str(folder), cc="gcc")
-    op = pipeline.load_programs(SpecText("a.toml", text, "toml"), options)[0]
+    op = loading.load_programs(SpecText("a.toml", text, "toml"), options)[0]
     assert isinstance(op, OpProgram)
     return Shop(op, sizes, options, 1, QUICK, QUICK)
 
@@ -61,7 +61,7 @@ def candidate(kernel: Shop, value: int) -> Candidate:
 
 
 def test_the_defaults_are_what_o2_does(axpy: Shop) -> None:
-    scheduled = pipeline.advance(axpy.op, "loop", axpy.options)
+    scheduled = driver.advance(axpy.op, "loop", axpy.options)
     fact = scheduled.first(Schedule)
     assert fact is not None
     assert axpy.present.schedule == show(Schedule(fact.steps[:-1]))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from caten import pipeline
+from caten import driver, loading
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
 from caten.loop.statements import LoopProgram
@@ -24,8 +24,8 @@ LONG = ("conv2d", "causal_gemm", "gemm", "gemm_batched", "gemm_bias_relu", "gemm
 
 def kernels(path: Path, machine: str) -> list[tuple[OpProgram, LoopProgram]]:
     own = Options(runtime="gcc", config=(("MARCH", machine),))
-    ops = pipeline.load_programs(SpecText(path.name, path.read_text(), "toml"), own)
-    return [(op, pipeline.unscheduled(op, own)) for op in ops if isinstance(op, OpProgram)]
+    ops = loading.load_programs(SpecText(path.name, path.read_text(), "toml"), own)
+    return [(op, driver.unscheduled(op, own)) for op in ops if isinstance(op, OpProgram)]
 
 
 def candidates(before: LoopProgram, seed: str, count: int | None) -> list[Choices]:

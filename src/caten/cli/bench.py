@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from .. import pipeline
+from .. import attach
 from ..bench import compare, limits, machine, measure, plot, results, sizes, timing
 from ..build import Built
 from ..errors import Diagnostic, ToolError, UsageError
@@ -108,7 +108,7 @@ def _limits(options: Options, plan: timing.Plan) -> limits.Limits | None:
     """The machine's limits, through the first of the runtimes that makes C, or else the reference runtime; None where there is no C compiler."""
     named = _runtimes(options)
     for name in (*named, "clang"):
-        runtime = pipeline.runtime_of(replace(options, runtime=name, config=options.config if name in named else ()))
+        runtime = attach.runtime_of(replace(options, runtime=name, config=options.config if name in named else ()))
         if "c" in runtime.suffixes:
             try:
                 return limits.measured(runtime, measure.threads(options), LEAST_ROUNDS, plan)

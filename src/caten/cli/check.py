@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import click
 
-from .. import pipeline
+from .. import driver
 from ..core.program import Check, Ensure, Program
 from ..echo import escape
 from ..errors import CatenError
@@ -27,7 +27,7 @@ def command(request: Request) -> None:
     for program in load(request, sources(request)):
         try:
             check_reference(program)
-            lines += report(pipeline.advance(program, "loop", request.options, request.warn))
+            lines += report(driver.advance(program, "loop", request.options, request.warn))
         except CatenError as problem:
             problems.append(problem)
     write(request.output or STDOUT, "".join([line + "\n" for line in lines]))

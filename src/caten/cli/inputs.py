@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from .. import pipeline
+from .. import loading, passes
 from ..core.program import Program
 from ..errors import CatenError, Diagnostic, NothingMatched, UsageError, did_you_mean
 from ..frontend.op import OpProgram
@@ -71,14 +71,14 @@ def load(request: Request, texts: Sequence[SpecText]) -> list[Program]:
     problems: list[CatenError] = []
     for text in texts:
         try:
-            programs += pipeline.load_programs(text, request.options)
+            programs += loading.load_programs(text, request.options)
         except CatenError as problem:
             problems.append(problem)
     if problems:
         raise combined(problems)
     if not programs:
         raise NothingMatched(Diagnostic("E920", "there is no composite in the input"))
-    return pipeline.selected(programs, request.options.only)
+    return loading.selected(programs, request.options.only)
 
 
 def combined(problems: Sequence[CatenError]) -> CatenError:
@@ -94,6 +94,6 @@ def as_written(programs: Sequence[Program], verb: str) -> None:
     with nothing but themselves. `verb`: what was to be done."""
     for program in programs:
         if not isinstance(program, OpProgram):
-            given = f"{program.name} is given as a text of the level '{pipeline.level_of(program)}'"
+            given = f"{program.name} is given as a text of the level '{passes.level_of(program)}'"
             raise UsageError(Diagnostic("E934", f"{given}, which lacks the operator as it was written",
                                         hint=f"{verb} the spec, or the text of caten parse"))

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .. import pipeline
+from .. import attach
 from ..core.dtypes import DTYPES, SPELLINGS
 from ..core.scalars import OPERATORS, STRUCTURAL
 from ..options import Options
@@ -46,7 +46,7 @@ def config(options: Options) -> list[str]:
 
 def compilers(options: Options) -> list[str]:
     """The host compilers in the order in which they are tried."""
-    host = pipeline.runtime_of(options).host
+    host = attach.runtime_of(options).host
     chosen = dict(options.config).get("CC") or host.cc
     if chosen:
         return [named(chosen, "$CC", host).file]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from .. import build, pipeline
+from .. import attach, build, driver, loading
 from ..core.program import Opt, Program
 from ..core.text import show
 from ..errors import Diagnostic, UsageError
@@ -35,8 +35,8 @@ class Production:
         self.texts = texts
         self.name = "library"                # what the files are called; the plan says
         self._built: dict[str, build.Built] = {}
-        self._due: list[pipeline.Check] = []      # verifications of what was rendered, not run yet
-        self._careful = False                     # one has failed: all is verified as it is made
+        self._due: list[driver.Check] | None = []     # verifications of what was rendered, not run yet; None: one has failed, all is verified at once
+        self._warn = driver.once(request.warn)
 
     @cached_property
     def programs(self) -> list[Program]:
@@ -45,7 +45,7 @@ class Production:
 
     @cached_property
     def _runtime(self) -> Runtime:
-        return pipeline.runtime_for(self.programs, self.request.options)
+        return attach.runtime_for(self.programs, self.request.options)
 
     @cached_property
     def makes(self) -> Makes:
@@ -56,8 +56,7 @@ class Production:
     @cached_property
     def _draft(self) -> build.Rendered:
         """Rendered, and verified where nothing is due."""
-        due, warn = (None, pipeline.ignore) if self._careful else (self._due, self.request.warn)      # it has been warned before
-        return build.render_programs(self.programs, self.request.options, build.digest(self.texts), warn, due)
+        return build.render_programs(self.programs, self.request.options, loading.digest(self.texts), self._warn, self._due)
 
     @property
     def rendered(self) -> build.Rendered:
@@ -71,20 +70,20 @@ class Production:
 
     def _begun_again(self) -> build.Rendered:
         self.__dict__.pop("_draft", None)
-        self._careful, self._due = True, []
+        self._due = None
         return self._draft
 
     def at(self, level: str) -> str:
         """The text of a level."""
-        return "".join([show(pipeline.advance(p, level, self.request.options, self.request.warn)) + "\n" for p in self.programs])
+        return "".join([show(driver.advance(p, level, self.request.options, self._warn)) + "\n" for p in self.programs])
 
     def built(self, product: str) -> build.Built:
         """The artifact of a product, compiled or from the cache."""
         if product not in self._built:
             try:
-                made = build.compile_rendered(self._draft, self.request.options, self.request.warn, self._kind(product), self._due)
+                made = build.compile_rendered(self._draft, self.request.options, self._warn, self._kind(product), self._due)
             except build.Refused:
-                made = build.compile_rendered(self._begun_again(), self.request.options, self.request.warn, self._kind(product))
+                made = build.compile_rendered(self._begun_again(), self.request.options, self._warn, self._kind(product))
             self._keep(product, made)
         return self._built[product]
 
@@ -92,7 +91,7 @@ class Production:
         """The library for a command that calls it, which needs no text: one that was made before is not rendered again."""
         self._kind("so")
         if "so" not in self._built:
-            self._keep("so", compiling.built(self.programs, self.request.options, build.digest(self.texts), self.request.warn))
+            self._keep("so", compiling.built(self.programs, self.request.options, loading.digest(self.texts), self._warn))
         return self._built["so"]
 
     def _keep(self, product: str, made: build.Built) -> None:
@@ -106,8 +105,8 @@ class Production:
             raise UsageError(Diagnostic("E915", "an example compares with the spec as written, and the input is a later stage's text",
                                         hint="start from the spec"))
         written = [as_reference(p.without(Opt).adding(Opt(0))) for p in self.rendered.ops]
-        loops = [pipeline.advance(p, "loop", self.request.options) for p in written]
-        return example(self.rendered.manifest, pipeline.render(loops, self.request.options), self.name, self._needed())
+        loops = [driver.advance(p, "loop", self.request.options) for p in written]
+        return example(self.rendered.manifest, driver.render(loops, self.request.options), self.name, self._needed())
 
     def _needed(self) -> list[str]:
         """The paths of libraries that the library is linked with by path: their folders are not the loader's."""

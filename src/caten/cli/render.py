@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import click
 
-from .. import pipeline
+from .. import driver
 from .files import STDOUT, write
 from .inputs import load, sources
 from .options import GroupedCommand, Request, compiles
@@ -19,4 +19,4 @@ Examples:
 @compiles()
 def command(request: Request) -> None:
     """Print the source text that the runtime compiles: C for most."""
-    write(request.output or STDOUT, pipeline.render(load(request, sources(request)), request.options, request.warn))
+    write(request.output or STDOUT, driver.render(load(request, sources(request)), request.options, request.warn))

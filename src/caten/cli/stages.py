@@ -1,7 +1,7 @@
 """What the stage commands have in common: programs at a level, printed as text."""
 from __future__ import annotations
 
-from .. import pipeline
+from .. import driver
 from ..core.text import show
 from ..echo import escape
 from ..schedule.log import Entry, explained
@@ -15,6 +15,6 @@ def print_level(request: Request, level: str, explain: bool = False) -> None:
     texts: list[str] = []
     for program in load(request, sources(request)):
         log: list[Entry] = []
-        texts.append(show(pipeline.advance(program, level, request.options, request.warn, log=log)))
+        texts.append(show(driver.advance(program, level, request.options, request.warn, log=log)))
         texts += [f"; {escape(line)}" for line in explained(log)] if explain else []
     write(request.output or STDOUT, "".join([text + "\n" for text in texts]))

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from .. import pipeline
+from .. import attach
 from ..conformance import compare, execute, junit, probe, provenance, record, report, suite
 from ..conformance.cases import Case, selected
 from ..conformance.verdicts import BAD, Verdict
@@ -91,14 +91,14 @@ def _plan(options: Options, workers: int, seconds: float) -> execute.Plan:
     """How the cases are run. What can be used is found out in another process: a runtime file may end or hang the one that loads it."""
     missing = probe.asked("whether it can be used", partial(_usable, options), options.cc_timeout)["missing"]
     said = Diagnostic(missing[0], missing[1], hint=missing[2]) if missing else None
-    return execute.Plan(options, pipeline.runtime_of(options), workers, seconds, said)
+    return execute.Plan(options, attach.runtime_of(options), workers, seconds, said)
 
 
 def _usable(options: Options) -> dict[str, Any]:
     """{"missing": […]}: code, message and hint of what keeps the runtime from being used, or nothing. What is wrong with the file itself is not said
     here."""
     try:
-        missing = trust.why_unavailable(pipeline.runtime_of(options))
+        missing = trust.why_unavailable(attach.runtime_of(options))
     except Exception:
         return {"missing": []}
     return {"missing": [] if missing is None else [missing.code, missing.message, missing.hint]}

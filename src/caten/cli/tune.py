@@ -11,8 +11,8 @@ import click
 
 from ..bench import sizes
 from ..core.program import Source
+from ..driver import record_places
 from ..errors import Diagnostic, UsageError
-from ..pipeline import record_places
 from ..runtime import cache, records
 from ..runtime.records import Record
 from ..testing.settings import read_settings

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import build, pipeline
+from .. import build, loading
 from ..errors import CatenError, Diagnostic, ToolError
 from ..frontend.op import OpProgram
 from ..frontend.spec import read_file
@@ -275,7 +275,7 @@ def _judged(case: Case, op: OpProgram, arguments: Mapping[str, Any], called: Cal
 
 def plain_ops(kernel: Kernel) -> list[OpProgram]:
     """The operators of a kernel as they are written."""
-    return [p for p in pipeline.load_programs(kernel.source, Options()) if isinstance(p, OpProgram)]
+    return [p for p in loading.load_programs(kernel.source, Options()) if isinstance(p, OpProgram)]
 
 
 def arguments_of(case: Case, op: OpProgram, seed: int) -> Mapping[str, Any]:

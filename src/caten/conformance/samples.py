@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from .. import pipeline
+from .. import loading
 from ..core.program import Case as SpecCase
 from ..frontend.spec import read_file
 from ..options import Options
@@ -21,6 +21,6 @@ def folder() -> Path:
 def sample_cases() -> Iterator[Case]:
     """Rows are operators; the names are those of the spec's own cases."""
     for path in sorted(folder().glob("*.toml")):
-        for op in pipeline.load_programs(read_file(str(path)), Options()):
+        for op in loading.load_programs(read_file(str(path)), Options()):
             for name in [c.name for c in op.all(SpecCase)] or ["default sizes"]:
                 yield Case("sample", op.name, path.stem, name, sample=path)

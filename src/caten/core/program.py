@@ -151,6 +151,16 @@ class Machine(Node, head="machine"):
     threads: bool = False
     fetches_ahead: bool = False
 
+    @property
+    def group_threads(self) -> int:
+        """How many threads a group may have."""
+        return self.groups[1]
+
+    @property
+    def shared_bytes(self) -> int:
+        """How many bytes of memory the threads of a group may share."""
+        return self.groups[2]
+
 
 class Target(Fact, head="target"):
     """`(target clang (machine …) (config K "V")…)`: the runtime, the resolved machine, the options that were given."""

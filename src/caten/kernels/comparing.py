@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import pipeline
+from .. import driver
 from ..core.program import Program, resolve
 from ..core.text import read
 from ..errors import error
@@ -17,7 +17,7 @@ def compare(known: Kept, programs: Sequence[Program], options: Options) -> None:
     """Render programs under the names of the kernel that their key found, with its words; E491 where another text than its own comes out."""
     before = [resolve(p) for text in known.texts for p in read(text)]
     dressed = [_dressed(old, new) for old, new in zip(before, programs, strict=True)]
-    text = pipeline.render([pipeline.advance(p, "loop", options) for p in dressed], options)
+    text = driver.render([driver.advance(p, "loop", options) for p in dressed], options)
     if text != known.source:
         names = ", ".join([p.name for p in programs])
         raise error("E491", f"the key of {names} belongs to another kernel, {', '.join([p.name for p in before])}")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .. import build, pipeline
+from .. import attach, build, driver, loading
 from ..collector import CollectingRarely
 from ..core.program import Program
 from ..core.text import show
@@ -25,10 +25,10 @@ from .renaming import Own, under_manifest, under_names
 DAMAGED = "E651"                                            # a warning that is given once: what was damaged is made again
 
 
-def compiled(sources: Sequence[SpecText], options: Options, warn: build.Warn = pipeline.ignore) -> Any:
+def compiled(sources: Sequence[SpecText], options: Options, warn: build.Warn = driver.ignore) -> Any:
     """What calls the operators of specs. A library that was made under other names will do."""
     with CollectingRarely():
-        wanted = Wanted(build.loaded(sources, options), options, build.digest(sources), warn)
+        wanted = Wanted(loading.loaded(sources, options), options, loading.digest(sources), warn)
         found = wanted.found()
         if found is not None and not options.verify:
             return wanted.under_own_names(found)
@@ -43,7 +43,7 @@ def compiled(sources: Sequence[SpecText], options: Options, warn: build.Warn = p
     return loaded
 
 
-def built(programs: Sequence[Program], options: Options, spec_sha256: str, warn: build.Warn = pipeline.ignore) -> build.Built:
+def built(programs: Sequence[Program], options: Options, spec_sha256: str, warn: build.Warn = driver.ignore) -> build.Built:
     """The library of operators for what runs it and speaks of it in its own words: one that was made of the very same text."""
     wanted = Wanted(programs, options, spec_sha256, warn)
     found = wanted.found(exactly=True)
@@ -59,7 +59,7 @@ class Wanted:
     def __init__(self, programs: Sequence[Program], options: Options, spec_sha256: str, warn: build.Warn):
         self.programs, self.options, self.spec_sha256, self.warn = programs, options, spec_sha256, warn
         self.ops = build.written(programs)
-        self.runtime = pipeline.runtime_for(programs, options)
+        self.runtime = attach.runtime_for(programs, options)
         self.key: Key | None = key(programs, options, self.runtime)
         self.store = build.open_cache(options, self._hear_of_damage)
         self.kept: Kept | None = None                       # what was left for other processes

@@ -17,7 +17,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from .. import pipeline
+from .. import driver
 from ..core.program import Lines, Program, Schedule
 from ..frontend.op import OpProgram
 from ..frontend.structure import spelling, structure
@@ -77,7 +77,7 @@ def _tuned(ops: Sequence[OpProgram], options: Options) -> Iterator[str]:
         return
     yield cpu.model()
     for op in ops:
-        folder, beside = pipeline.record_places(op, options)
+        folder, beside = driver.record_places(op, options)
         files = sorted((folder / records.FOLDER).glob("*.json")) if folder is not None else []
         for file in [*files, *([] if beside is None else [beside])]:
             try:

@@ -34,22 +34,28 @@ from .plans.versions import ACROSS, COPIES, INNERMOST, ON_DEVICES, PASSES
 from .script import is_applied, recorded
 
 
-def schedule(program: LoopProgram, verify: bool = False, careful: bool = False, planning: Planning | None = None) -> LoopProgram:
+def schedule(program: LoopProgram, planning: Planning | None = None) -> LoopProgram:
     """The program with a schedule applied and recorded: the one it carries, else the planners' (from -O2 on); only simplified at -O1, and as
-    it is at -O0. A program whose Schedule fact says that it was applied stays as it is. `verify`: check the program after every step;
-    `careful`: simplify nothing, and leave out plans after which it is not shown to be right (what was asked for is never left
-    out). `planning` says what planning may cost, and hears what they met."""
+    it is at -O0. A program whose Schedule fact says that it was applied stays as it is. `planning` says whether every step is verified, and hears
+    what was met."""
+    planning = planning or Planning()
     asked = program.first(Schedule)
     if asked is not None and is_applied(asked):
         return program
     if asked is not None:
-        return apply_asked(program, asked.steps, verify)
+        return apply_asked(program, asked.steps, planning.verify)
     if program.opt == 0:
         return program
-    if not careful:
-        simple = simplify_program(program)
-        program = where_shown(program, simple) if verify else simple  # type: ignore[assignment]   # of the same class
-    return recommended(program, verify, careful, planning) if program.opt >= 2 else program
+    simple = simplified(program, planning)
+    return recommended(simple, planning) if program.opt >= 2 else simple
+
+
+def simplified(program: LoopProgram, planning: Planning | None = None) -> LoopProgram:
+    """The program with simpler expressions, but at -O0; where every step is verified, those after which it is shown to be right."""
+    if program.opt == 0:
+        return program
+    simple = simplify_program(program)
+    return where_shown(program, simple) if planning and planning.verify else simple  # type: ignore[return-value]   # of the same class
 
 
 def as_written(program: LoopProgram) -> LoopProgram:
@@ -58,16 +64,15 @@ def as_written(program: LoopProgram) -> LoopProgram:
     return schedule(program) if asked is not None else recorded(program, ())
 
 
-def recommended(program: LoopProgram, verify: bool = False, careful: bool = False, planning: Planning | None = None) -> LoopProgram:
+def recommended(program: LoopProgram, planning: Planning | None = None) -> LoopProgram:
     """The planners' schedule, applied."""
-    return recorded(drafted(program, verify, careful, planning=planning).program, ())
+    return recorded(drafted(program, planning=planning).program, ())
 
 
-def drafted(program: LoopProgram, verify: bool = False, careful: bool = False, choices: Choices = DEFAULTS,
-            likely: Mapping[str, int] | None = None, planning: Planning | None = None) -> Draft:
+def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[str, int] | None = None, planning: Planning | None = None) -> Draft:
     """The planners' schedule, with these values of parameters; `likely`: sizes for which it may have copies. Nests beyond the budget stay as they
     are written."""
-    draft = Draft(program, verify, careful, choices, likely, planning)
+    draft = Draft(program, choices, likely, planning)
     target = program.first(Target)
     if target is None:
         return draft

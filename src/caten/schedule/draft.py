@@ -13,7 +13,6 @@ from ..errors import CatenError
 from ..loop import work
 from ..loop.affine import text_of
 from ..loop.level import rests_on_checks
-from ..loop.level import verify as verify_program
 from ..loop.statements import For, LoopProgram
 from . import script
 from .analysis.classify import Chain, stores_in
@@ -24,7 +23,7 @@ from .made import Fused, Made, Specialized, Split, Staged
 from .planning import Planning
 from .plans.parameters import DEFAULTS, Choices, Parameter
 from .plans.plan import NotApplicable
-from .script import Step, StepRefused, recorded
+from .script import Step, StepRefused
 
 REFUSED = ("E51", "E52", "E53")        # codes of steps that a program does not allow; with others a step is malformed
 Result = TypeVar("Result")
@@ -34,13 +33,11 @@ Copies = dict[str, str]                # loops of a copy by the names of the ori
 class Draft:
     """Takes steps through `script.take`, so that they end up in the program's Schedule fact."""
 
-    def __init__(self, program: LoopProgram, verify: bool = False, careful: bool = False, choices: Choices = DEFAULTS,
-                 likely: Mapping[str, int] | None = None, planning: Planning | None = None) -> None:
-        """`verify`: the program is verified after every step. `careful`: after every plan, and one after which it is not shown to be right counts
-        as refused. `choices`: the values of parameters that are not to have their defaults. `likely`: sizes that many calls are known to have.
-        `planning`: what becomes of nests beyond the budget, and of faults in planning."""
-        self.program, self.verify, self.careful = program, verify, careful
-        self.choices, self.likely = choices, dict(likely or {})
+    def __init__(self, program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[str, int] | None = None,
+                 planning: Planning | None = None) -> None:
+        """`choices`: the values of parameters that are not to have their defaults. `likely`: sizes that many calls are known to have. `planning`: is
+        every step verified, and what becomes of nests beyond the budget and of faults in planning."""
+        self.program, self.choices, self.likely = program, choices, dict(likely or {})
         self.planning = planning or Planning()
         self.asked: dict[str, int] = {}                  # the parameters that planners asked for, with their defaults
         self.depth = 0                                   # of what is being tried
@@ -70,7 +67,7 @@ class Draft:
         with meter.bounded():
             meter.charge(work.LOOP * len(loops_in(self.program)))
             try:
-                self.program, made = script.take(self.program, step, self.verify)
+                self.program, made = script.take(self.program, step, self.planning.verify)
             except CatenError as fault:
                 if isinstance(fault, StepRefused) or not rests_on_checks(fault, self.program):
                     raise
@@ -153,8 +150,6 @@ class Draft:
         self.depth += 1
         try:
             result = steps(self)
-            if self.careful and self.program is not before:
-                verify_program(recorded(self.program, ()))
         except work.OutOfBudget:
             self.forget(at, Tried(what, self.depth - 1, "the work that a program may take is spent"))
             raise
@@ -187,8 +182,6 @@ class Draft:
         """Did a plan not apply, or was a step refused, as may happen?"""
         if isinstance(problem, StepRefused):
             return all(d.code.startswith(REFUSED) for d in problem.diagnostics)
-        if self.careful and isinstance(problem, CatenError):             # of the verifier
-            return all(d.code.startswith("E48") for d in problem.diagnostics)
         return isinstance(problem, NotApplicable)
 
     # what plans have in common -----------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..attach import runtime_of, target_of
 from ..build import Built, build_programs
 from ..core.formula import evaluate
 from ..core.numpy_types import kind_of
@@ -18,7 +19,6 @@ from ..frozen import frozen
 from ..loop import bounds, comparison, fills, interpret, oracle
 from ..loop.statements import Incf, LoopProgram, Setf, Stmt
 from ..options import Options
-from ..pipeline import runtime_of, target_of
 from ..runtime import work
 from ..runtime.protocol import Unavailable
 from . import isolate

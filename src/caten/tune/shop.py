@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import build, pipeline
+from .. import build, driver, passes
 from ..bench import statistics, timing
 from ..bench.sizes import Values
 from ..build import Built
@@ -83,12 +83,12 @@ class Shop:
     @cached_property
     def before(self) -> LoopProgram:
         """The kernel before it is scheduled."""
-        return pipeline.unscheduled(self.op, self.options)
+        return driver.unscheduled(self.op, self.options)
 
     @cached_property
     def present(self) -> Candidate:
         """The schedule of -O2."""
-        program = pipeline.advance(self.op, "loop", self.options)
+        program = driver.advance(self.op, "loop", self.options)
         assert isinstance(program, LoopProgram)
         return self._kept(Choices(), program)
 
@@ -165,7 +165,7 @@ class Shop:
         for values in self.sizes:
             bound = program.adding(*[Bind(n, int(values[n])) for n in self.op.sizes])
             assert isinstance(bound, LoopProgram)
-            texts += [show(k) for k in simplify.simplify_program(pipeline.bind_sizes(bound)).kernels]
+            texts += [show(k) for k in simplify.simplify_program(passes.bind_sizes(bound)).kernels]
         return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
     def _is_verified(self, candidate: Candidate) -> bool:

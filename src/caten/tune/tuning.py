@@ -4,14 +4,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
+from ..attach import runtime_for
 from ..bench import measure
 from ..bench.sizes import Values
 from ..core.program import Schedule
+from ..driver import record_places
 from ..errors import Diagnostic
 from ..frontend.op import OpProgram
 from ..frozen import frozen
 from ..options import Options
-from ..pipeline import record_places, runtime_for
 from ..runtime import cpu, records
 from ..runtime.records import Record
 from ..schedule.plans.parameters import Choices

@@ -86,22 +86,22 @@ def shared_tiles(seen: object, given: Given) -> Version:
 
 def one_sum(group: Group, given: Given) -> Version:
     """A sum into one place, by as many groups as it has parts."""
-    return Version(GroupSum(given.machine.groups[1]))
+    return Version(GroupSum(given.machine.group_threads))
 
 
 def rows(group: Group, given: Given) -> Version:
     """A row for each group."""
-    return Version(GroupRows(group.outside, given.machine.groups[1]))
+    return Version(GroupRows(group.outside, given.machine.group_threads))
 
 
 def elements(group: Group, given: Given) -> Version:
     """An element for each thread."""
-    return Version(Elements(group.free, given.machine.groups[1]))
+    return Version(Elements(group.free, given.machine.group_threads))
 
 
 def outermost(group: Group, given: Given) -> Version:
     """A thread for every iteration of the outermost loop."""
-    return Version(Elements(group.free, given.machine.groups[1], outermost=True))
+    return Version(Elements(group.free, given.machine.group_threads, outermost=True))
 
 
 def product(program: LoopProgram, chain: Chain, given: Given) -> Group:

@@ -53,7 +53,7 @@ def _check_size(program: LoopProgram, kernel: Kernel, step: str) -> None:
         threads *= block.hi.value if isinstance(block.hi, Const) else 1
     if target is not None and not target.machine.groups:
         raise refusal("E534", step, "the target has no groups of threads", "take a runtime for a device, such as opencl")
-    most = target.machine.groups[1] if target is not None else MOST_THREADS
+    most = target.machine.group_threads if target is not None else MOST_THREADS
     if threads > most:
         raise refusal("E534", step, f"a group would have {threads} threads, and {most} are the most")
 

@@ -45,7 +45,7 @@ def spread(program: LoopProgram, loop: str, count: int, name: str = "t") -> tupl
     target = program.first(Target)
     if target is not None and not target.machine.groups:
         raise refusal("E536", step, "the target has no groups of threads", "take a runtime for a device, such as opencl")
-    most = target.machine.groups[1] if target is not None else MOST_THREADS
+    most = target.machine.group_threads if target is not None else MOST_THREADS
     if count < 2 or count & (count - 1) or count > most:
         raise refusal("E536", step, f"the threads of a group are a power of two, and on this target {most} at most")
     written = find(program, loop, step)

@@ -59,8 +59,8 @@ class _Fill:
         target = program.first(Target)
         shared = sum([bytes_of(n.type, n.shape) for n in group_of(self.kernel) if isinstance(n, Local)])
         shared += bytes_of(self.ref.dtype, map(index, self.extents))
-        if target is not None and target.machine.groups and shared > target.machine.groups[2]:
-            raise refusal("E515", step, f"a group would share {shared} bytes, and {target.machine.groups[2]} are the most")
+        if target is not None and target.machine.groups and shared > target.machine.shared_bytes:
+            raise refusal("E515", step, f"a group would share {shared} bytes, and {target.machine.shared_bytes} are the most")
 
     def _extent(self, loop: For) -> int:
         most = largest(canonical(loop.hi - loop.lo))

@@ -1,0 +1,77 @@
+"""The passes in order: how a program gets from level to level.
+
+    gemm.toml ──parse──▶ (op …) ──ir──▶ (tensor …) ──schedule──▶ (loop …) ──render──▶ C ──compile──▶ library
+
+A pass is a function from program to program; `driver` runs, times and verifies them.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from .core.expr import Var, index
+from .core.node import substitute
+from .core.program import Bind, Program
+from .frontend.op import OpProgram
+from .frozen import frozen
+from .loop import accumulations, bounds, fills
+from .loop import level as loop_level
+from .loop.statements import Kernel, LoopProgram
+from .schedule import autoscheduler
+from .schedule.planning import Planning
+from .tensor import level as tensor_level
+from .tensor.lower import lower
+from .tensor.raising import raise_op
+from .tensor.values import TensorProgram
+
+In = TypeVar("In", bound=Program)
+Out = TypeVar("Out", bound=Program)
+LEVELS: dict[str, type[Program]] = {"op": OpProgram, "tensor": TensorProgram, "loop": LoopProgram}
+VERIFIERS: dict[str, Callable[[Any], None]] = {"op": loop_level.verify, "tensor": tensor_level.verify, "loop": loop_level.verify}
+SCHEDULE = "schedule"           # the pass that records of `caten tune` take the place of
+
+
+@frozen
+class Pass(Generic[In, Out]):
+    """One step of the pipeline; `to` is the level that the stage it belongs to ends at. `plain`: the least that makes a program of the next step;
+    it has its turn where `run` fails, or the verifier refuses what it made, which is a fault of ours."""
+
+    name: str
+    run: Callable[[In, Planning], Out]
+    to: str
+    plain: Callable[[In], Out] | None = None
+
+
+def pure(function: Callable[[In], Out]) -> Callable[[In, Planning], Out]:
+    """A pass that plans nothing."""
+    return lambda program, planning: function(program)
+
+
+def bind_sizes(program: LoopProgram) -> LoopProgram:
+    """Kernels with the sizes known at compile time replaced by their values; the parameters stay, and the entry checks compare."""
+    values = {Var(b.name, "i64"): index(b.value) for b in program.all(Bind)}
+    if not values:
+        return program
+    clauses = tuple(substitute(c, values) if isinstance(c, Kernel) else c for c in program.clauses)
+    return program.replace(clauses=clauses)
+
+
+PASSES: tuple[Pass[Any, Any], ...] = (
+    Pass("add_checks", pure(bounds.add_checks), "tensor"),                  # accesses that are not proven inside get a check
+    Pass("normalise", pure(accumulations.normalise), "tensor",              # x = x + e is an accumulation, however it is written
+         plain=lambda p: p),
+    Pass("fill", pure(fills.fill_outputs), "tensor"),                       # outputs that are not proven to be set everywhere hold 0 at first
+    Pass("raise", pure(raise_op), "tensor",                                 # loop nests to index notation where they fit
+         plain=partial(raise_op, as_written=True)),
+    Pass("lower", pure(lower), "loop"),                                     # index notation to loops
+    Pass("bind", pure(bind_sizes), "loop"),                                 # sizes known at compile time become numbers
+    Pass("simplify", autoscheduler.simplified, "loop", plain=lambda p: p),  # canonical indices, folded constants
+    Pass(SCHEDULE, autoscheduler.schedule, "loop",                          # the planners', or the one that was given
+         plain=autoscheduler.as_written),
+)
+
+
+def level_of(program: Program) -> str:
+    """`op`, `tensor` or `loop`."""
+    return next(name for name, cls in LEVELS.items() if isinstance(program, cls))
