@@ -15,6 +15,7 @@ from caten.frontend.spec import SpecText
 from caten.loop import comparison, interpret, oracle
 from caten.loop.statements import LoopProgram
 from caten.options import Options
+from caten.schedule.planning import Planning
 from caten.tensor.lower import lower
 from caten.tensor.values import TensorProgram
 from caten.testing import data, runner
@@ -37,7 +38,7 @@ def test_every_pass_on_every_sample(path: Path) -> None:
         assert isinstance(op, OpProgram)
         stages: list[Program] = [op]
         for step in passes.PASSES:
-            stages.append(step.run(stages[-1]))
+            stages.append(step.run(stages[-1], Planning()))
             assert resolve(read(show(stages[-1]))[0]) is stages[-1], f"the text after {step.name} does not read back"
             passes.VERIFIERS[passes.level_of(stages[-1])](stages[-1])
         cases = sorted(op.all(Case), key=lambda c: sum(int(float(s.value)) for s in c.sizes))

@@ -58,7 +58,7 @@ class Rendered:
 
 
 class Refused(Exception):
-    """The verifier refused what was rendered before it was verified. Rendered again and verified at once, the plain passes have their turn."""
+    """The verifier refused what was rendered before it was verified. Rendered again, it is verified at once, and made otherwise."""
 
 
 def prepare(sources: Sequence[SpecText], options: Options, warn: Warn = ignore, due: list[Check] | None = None) -> Rendered:

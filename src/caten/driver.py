@@ -49,7 +49,7 @@ def advance(program: Program, to: str, options: Options, warn: records.Warn = ig
             log: list[Entry] | None = None) -> Program:
     """Run the passes from the level a program is on to the level `to` (`op`, `tensor`, `loop`). `warn` hears of records that are not used.
     With `due` the last verification is not run but added there, unless every pass is verified; who runs it begins again without `due` where it
-    refuses, for the plain passes. What is planned and tried is added to `log`."""
+    refuses. What is planned and tried is added to `log`."""
     with CollectingRarely(), counted(Work(BUDGET)) as work:
         made = _advanced(program, to, options, warn, due, [] if log is None else log)
     if options.debug >= 1 and work.spent:
@@ -178,18 +178,39 @@ def unscheduled(program: Program, options: Options) -> LoopProgram:
 
 
 def _verified(program: Program, since: list[tuple[Step, Program]], options: Options, warn: records.Warn, log: list[Entry]) -> Program:
-    """The program that these steps made, verified; where it is refused, which is a fault of ours, what the plain ones make."""
+    """The program that these steps made, verified; where it is refused, what they make when each is verified on the way."""
     try:
         VERIFIERS[level_of(program)](program)
     except CatenError as refusal:
-        plain = None if _raises_faults(options) else _made_plainly(since)
-        if plain is None:
-            raise refusal
-        log.clear()
-        warn(_fault(f"{program.name}: what was made of it could not be verified, and is left out", refusal, program, options))
-        program = plain
+        if options.verify:
+            raise
+        program = _made_again(refusal, since, options, warn, log)
     if options.verify and resolve(read(show(program))[0]) is not program:
         raise error("E481", f"the text printed after {since[-1][0].name} does not read back to the same program")
+    return program
+
+
+def _made_again(refusal: CatenError, since: list[tuple[Step, Program]], options: Options, warn: records.Warn, log: list[Entry]) -> Program:
+    """What the steps make when all that they do is verified at once, and what is not shown to be right is left out: of simplifying, that may be; of
+    planning, it is a fault of ours, and so it is where even this is refused and the plain passes have their turn."""
+    planning, program = Planning(verify=True, tolerant=not _raises_faults(options), log=log), since[0][1]
+    log.clear()
+    try:
+        for step, _ in since:
+            with timed(f"{program.name}: {step.name}, verified step by step", options):
+                program = step.run(program, planning)
+        VERIFIERS[level_of(program)](program)
+        left_out = planning.faults[:1]
+    except Exception:
+        if _raises_faults(options):
+            raise
+        plain = _made_plainly(since)
+        if plain is None:
+            raise refusal from None
+        log.clear()
+        program, left_out = plain, [refusal]
+    for fault in left_out:
+        warn(_fault(f"{program.name}: what was made of it could not be verified, and is left out", fault, program, options))
     return program
 
 

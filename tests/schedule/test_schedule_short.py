@@ -10,6 +10,7 @@ from caten.errors import CatenError
 from caten.loop.statements import Fold, Local, LoopProgram, Vref
 from caten.schedule import autoscheduler, script
 from caten.schedule.analysis.nests import loops_in
+from caten.schedule.planning import Planning
 
 AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
 SIZES = ((0, 5), (1, 1), (3, 4), (17, 5), (40, 33))
@@ -17,7 +18,7 @@ SIZES = ((0, 5), (1, 1), (3, 4), (17, 5), (40, 33))
 
 def scheduled(body: str, params: str) -> tuple[LoopProgram, LoopProgram]:
     before = program(body, params, AVX2)
-    return before, autoscheduler.schedule(before, verify=True)
+    return before, autoscheduler.schedule(before, Planning(verify=True))
 
 
 def steps(node: LoopProgram) -> list[str]:

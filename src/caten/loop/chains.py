@@ -45,9 +45,10 @@ class _Chain:
         if self.known.interval(form)[0] >= 0:
             return True
         self.left -= 1
-        if self.left < 0 or form.degree != 1:                 # products are for systems of all that is known
+        single = [m[0] for m in form.terms if len(m) == 1]
+        if self.left < 0 or form.degree > 2 or not single:    # what leads through products is for systems of all that is known
             return False
-        atom = max([m[0] for m in form.terms], key=self._turn)
+        atom = max(single, key=self._turn)
         match atom:
             case Op(fn="min" | "max" as fn, args=(a, b)) if (fn == "min") == (form.terms[(atom,)] > 0) and is_integer(atom.dtype):
                 return all(self.leads(form.replace(atom, self.known.linear(side))) for side in (a, b))       # it is one of them
@@ -64,7 +65,7 @@ class _Chain:
         for clause in self.known.clauses:
             if len(clause.alternatives) == 1 and atom in clause.atoms:
                 for c in clause.alternatives[0]:
-                    if (atom,) in c.linear.terms and c.linear.degree == 1:
+                    if (atom,) in c.linear.terms and c.linear.degree <= 2:
                         yield c.linear
                         if c.equal:
                             yield c.linear.scaled(-1)
@@ -91,7 +92,7 @@ class _Chain:
 def _without(form: Linear, atom: Expr, bound: Linear) -> Linear | None:
     """A form without the atom that has a multiple of this one as an upper bound, by way of `bound` ≥ 0; None where that bounds the other side."""
     own, by = form.terms[(atom,)], bound.terms.get((atom,), 0)
-    if not by or (own > 0) != (by > 0) or bound.degree > 1:
+    if not by or (own > 0) != (by > 0) or bound.degree > 2:
         return None
     if own % by:
         times = abs(by)
