@@ -54,3 +54,15 @@ def test_a_schedule_that_was_asked_for_is_not_left_out(monkeypatch: pytest.Monke
     monkeypatch.setitem(passes.VERIFIERS, "loop", without_vectors)
     with pytest.raises(CatenError, match="E483"):
         scheduled(replace(OPTIONS, schedule="(schedule (split i 8) (vectorize ii))"))
+
+
+def test_a_warning_is_told_once_however_often_a_program_is_made() -> None:
+    """Vectors are never made of a scan: -Wscalar says so in each of two goes, and who listens hears it once."""
+    options, heard = replace(OPTIONS, asked=frozenset({driver.SCALAR})), []
+    scan = SpecText("scan.toml", '[composite]\nname = "Scan"\ninputs = ["X{float}[N]"]\noutputs = ["X"]\n'
+                    '[implementation]\ncode = "(loop (i 1 N) (incf (aref X i) (aref X (- i 1))))"\n', "toml")
+    for warn, times in ((heard.append, 2), (driver.once(heard.append), 1)):
+        heard.clear()
+        for _ in range(2):
+            driver.advance(loading.load_programs(scan, options)[0], "loop", options, warn)
+        assert [d.code for d in heard] == [driver.SCALAR] * times

@@ -6,16 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from op_bodies import body_text, checked_program
 
-from caten import loading
-from caten.core.program import InOrder, Opt, Program
-from caten.core.text import flat, form_of
-from caten.frontend.op import Body, OpProgram
-from caten.frontend.spec import SpecText
+from caten.core.program import InOrder, Opt
+from caten.frontend.op import OpProgram
 from caten.loop import interpret
 from caten.loop.accumulations import normalise
-from caten.loop.bounds import add_checks
-from caten.options import Options
 
 SIGNATURE = 'inputs = ["x{float}[N]", "U{float}[M N]", "k{int32}[N]", "b{bool}[N]", "h{float16}[N]", "c{int64}[]", "z{float}[]"{more}]\noutputs = ["{out}"]'
 
@@ -23,18 +19,7 @@ SIGNATURE = 'inputs = ["x{float}[N]", "U{float}[M N]", "k{int32}[N]", "b{bool}[N
 def program(out: str, code: str, in_order: bool = False, more: str = "") -> OpProgram:
     """The operator of a body with one output, its checks added."""
     signature = SIGNATURE.replace("{more}", f', "{more}"' if more else "").replace("{out}", out)
-    text = f'[composite]\nname = "W"\n{signature}\n[implementation]\ncode = """{code}"""\n'
-    (made,) = loading.load_programs(SpecText("w.toml", text, "toml"), Options(config=(("MARCH", "x86_64_v3"),), in_order=in_order))
-    checked = add_checks(made)
-    assert isinstance(checked, OpProgram)
-    return checked
-
-
-def body(made: Program) -> str:
-    """The text of the statements, names of loops and locals as they are."""
-    clause = made.first(Body)
-    assert clause is not None
-    return " ".join([flat(form_of(s)) for s in clause.stmts])
+    return checked_program(f'[composite]\nname = "W"\n{signature}\n[implementation]\ncode = """{code}"""\n', in_order)
 
 
 S = "s{float}[]"
@@ -75,7 +60,7 @@ SAME["first peeled"] = [(out.replace("{where}", "(where N > 0)"), code) for out,
 
 @pytest.mark.parametrize("group", SAME)
 def test_spellings_of_one_accumulation_become_one_text(group: str) -> None:
-    made = [body(normalise(program(out, code))) for out, code in SAME[group]]
+    made = [body_text(normalise(program(out, code))) for out, code in SAME[group]]
     assert len(set(made)) == 1, "\n".join(made)
     assert "incf" in made[0]
 
@@ -91,7 +76,7 @@ def test_spellings_of_one_accumulation_become_one_text(group: str) -> None:
 ])
 def test_what_only_looks_like_an_accumulation_stays(code: str) -> None:
     made = program(S, code)
-    assert body(normalise(made)) == body(made)
+    assert body_text(normalise(made)) == body_text(made)
 
 
 @pytest.mark.parametrize("code", [
@@ -106,18 +91,18 @@ def test_what_only_looks_like_an_accumulation_stays(code: str) -> None:
 ])
 def test_first_iterations_that_are_others_stay(code: str) -> None:
     made = program("y", code, more="y{float}[M]")
-    assert body(normalise(made)) == body(made)
+    assert body_text(normalise(made)) == body_text(made)
 
 
 def test_a_first_element_that_may_not_be_there_stays() -> None:
     made = program("y", "(dotimes (i M) (setf (aref y i) (aref x 0)) (loop (j c N) (incf (aref y i) (aref x (- j c)))))", more="y{float}[M]")
-    assert body(normalise(made)) == body(made)
+    assert body_text(normalise(made)) == body_text(made)
 
 
 def test_an_array_that_the_caller_gave_is_set_only_where_the_loop_runs() -> None:
     code = "(dotimes (i M) (dotimes (j N) (if (= j 0) (setf (aref y i) (aref U i j)) (incf (aref y i) (aref U i j)))))"
-    assert body(normalise(program("y", code, more="y{float}[M]"))).startswith("(if (< 0 N) ((for i 0 M 1 serial (setf (aref y i) 0.0)")
-    assert body(normalise(program("y{float}[M]", code))).startswith("(for i 0 M 1 serial (setf (aref y i) 0.0)")
+    assert body_text(normalise(program("y", code, more="y{float}[M]"))).startswith("(if (< 0 N) ((for i 0 M 1 serial (setf (aref y i) 0.0)")
+    assert body_text(normalise(program("y{float}[M]", code))).startswith("(for i 0 M 1 serial (setf (aref y i) 0.0)")
 
 
 def test_a_loop_whose_length_changes_around_it_sets_only_where_it_runs() -> None:
@@ -134,18 +119,18 @@ def test_a_loop_whose_length_changes_around_it_sets_only_where_it_runs() -> None
 def test_a_name_that_nothing_uses_is_read_in_no_further_iteration() -> None:
     code = "(dotimes (i M) (setf (aref y i) (aref U i 0)) (loop (j 1 N) (let ((b (aref x (- j 1)))) (incf (aref y i) (aref U i j)))))"
     made = program("y", code, more="y{float}[M]")
-    assert body(normalise(made)) == body(made)
+    assert body_text(normalise(made)) == body_text(made)
 
 
 def test_an_iteration_before_the_first_that_would_add_nothing_is_not_run() -> None:
     """What it would add cancels, but is read where nothing is."""
     made = program("s{uint32}[]", "(setf s 0) (loop (i 0 N) (incf s (- (aref w i) (aref w i))))", more="w{uint32}[N]")
-    assert "(for i 0 N" in body(normalise(made))
+    assert "(for i 0 N" in body_text(normalise(made))
 
 
 def test_sums_of_16_bit_floats_round_where_they_are_written() -> None:
     made = program("s{float16}[]", "(setf s 0) (dotimes (i N) (setf s (+ s (aref h i))))")
-    assert body(normalise(made)) == body(made)
+    assert body_text(normalise(made)) == body_text(made)
 
 
 def test_at_O0_everything_stays() -> None:
@@ -155,23 +140,23 @@ def test_at_O0_everything_stays() -> None:
 
 def test_at_O1_float_sums_keep_their_operations() -> None:
     several, one = [program(*SAME[group][1]).without(Opt).adding(Opt(1)) for group in ("sum of several", "sum")]
-    assert body(normalise(several)) == body(several)
-    assert "incf" in body(normalise(one))
+    assert body_text(normalise(several)) == body_text(several)
+    assert "incf" in body_text(normalise(one))
 
 
 def test_a_counter_that_the_loop_ends_with_is_counted_once() -> None:
     """What is known where the loop begins holds there, and not after the statements before it once more."""
     code = "(set n 1) (when (> c 0) (incf n 1) (setf (aref y 0) (aref x 2)) (loop (j 3 n) (incf (aref y 0) (aref x j))))"
-    assert "(for j 3 (aref n)" in body(normalise(program("y", code, more="y{float}[N]")))
+    assert "(for j 3 (aref n)" in body_text(normalise(program("y", code, more="y{float}[N]")))
 
 
 def test_in_order_float_sums_are_no_accumulations_and_others_are() -> None:
     made = normalise(program(S, "(setf s 0) (dotimes (i N) (incf s (aref x i)))", in_order=True))
     assert made.first(InOrder) is not None
-    assert "incf" not in body(made)
-    assert "(setf (aref s) (+ (aref s) (aref x i)))" in body(made)
+    assert "incf" not in body_text(made)
+    assert "(setf (aref s) (+ (aref s) (aref x i)))" in body_text(made)
     for group in ("maximum", "greatest integer", "count"):
-        assert "incf" in body(normalise(program(*SAME[group][1], in_order=True)))
+        assert "incf" in body_text(normalise(program(*SAME[group][1], in_order=True)))
 
 
 VALUES = np.array([0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 3e38, -1e-40], np.float32)

@@ -5,36 +5,22 @@ import random
 
 import numpy as np
 import pytest
+from op_bodies import body_text, checked_program
 
-from caten import loading
-from caten.core.text import flat, form_of
-from caten.frontend.op import Body, OpProgram
-from caten.frontend.spec import SpecText
+from caten.frontend.op import OpProgram
 from caten.loop import interpret
 from caten.loop.accumulations import normalise
-from caten.loop.bounds import add_checks
-from caten.options import Options
 
 HEAD = '[composite]\nname = "T"\ninputs = ["X{float}[M N]", "k{int32}[M]"]\noutputs = ["Y{float}[M N]"]\n[implementation]\n'
 STORE = "(setf (aref Y i j) (+ (aref X i j) 1))"
 
 
 def program(code: str) -> OpProgram:
-    """The operator of a body, its checks added."""
-    (made,) = loading.load_programs(SpecText("t.toml", f'{HEAD}code = """{code}"""\n', "toml"), Options(config=(("MARCH", "x86_64_v3"),)))
-    checked = add_checks(made)
-    assert isinstance(checked, OpProgram)
-    return checked
-
-
-def text(made: OpProgram) -> str:
-    body = made.first(Body)
-    assert body is not None
-    return " ".join([flat(form_of(s)) for s in body.stmts])
+    return checked_program(f'{HEAD}code = """{code}"""\n')
 
 
 def normal(code: str) -> str:
-    return text(normalise(program(code)))
+    return body_text(normalise(program(code)))
 
 
 def nest(cond: str, inner: str = STORE) -> str:
@@ -68,7 +54,7 @@ def test_what_a_condition_says_of_a_loop_is_its_range(conditional: str, bounded:
 ])
 def test_other_conditions_stay(code: str) -> None:
     made = program(code)
-    assert text(normalise(made)) == text(made)
+    assert body_text(normalise(made)) == body_text(made)
 
 
 @pytest.mark.parametrize("seed", range(60))
