@@ -48,6 +48,8 @@ def test_what_a_condition_says_of_a_loop_is_its_range(conditional: str, bounded:
     nest("(< i (aref k 0))"),
     nest("(< (* i i) M)"),
     nest("(= i 3)"),
+    nest("(> (+ i 9223372036854775807) 0)"),                    # which wraps, but where i is 0
+    nest("(<= i 9223372036854775807)"),                         # always so, and one more is no number
     f"(dotimes (i M) (dotimes (j N) (if (> i 0) {STORE} (setf (aref Y i j) 2))))",
     f"(dotimes (i M) (dotimes (j N) (setf (aref Y i j) 3) (when (> i 0) {STORE})))",
     f"(loop (i 0 M 2) (dotimes (j N) (when (> i 1) {STORE})))",

@@ -67,12 +67,15 @@ def _with_bound(loop: For, cond: Expr, sizes: frozenset[str], context: Context) 
     if not cond.variables <= sizes | {loop.name}:
         return None
     small, large = reversed(cond.args) if cond.fn in ("gt", "ge") else cond.args
-    more = (linear(large) - linear(small)).shifted(-1 if cond.fn in ("lt", "gt") else 0)            # at least 0
+    inside = context.inside(loop)                         # what may wrap there is an atom of its own
+    more = (inside.linear(large) - inside.linear(small)).shifted(-1 if cond.fn in ("lt", "gt") else 0)            # at least 0
     var, sign = linear(Var(loop.name, "i64")), more.terms.get((Var(loop.name, "i64"),))
     if sign not in (1, -1) or any(len(m) > 1 or not isinstance(m[0], Var) for m in more.terms):
         return None
-    end, old = (expression(var - more), loop.lo) if sign == 1 else (expression((var + more).shifted(1)), loop.hi)
-    fn = "le" if sign == 1 else "ge"
+    bound = var - more if sign == 1 else (var + more).shifted(1)
+    if not context.fits(bound):
+        return None
+    end, old, fn = (expression(bound), loop.lo, "le") if sign == 1 else (expression(bound), loop.hi, "ge")
     if context.proves(Op(fn, (old, end))):
         return loop.replace(lo=end) if sign == 1 else loop.replace(hi=end)
     return loop if context.proves(Op(fn, (end, old))) else None
