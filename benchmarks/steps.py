@@ -38,24 +38,29 @@ class Step:
 
 STEPS = (
     Step("As it is written",
-         "For every element of C, a row of A and a column of B. The elements of a column lie N apart: each one costs a cache line.",
+         "Each element of C takes a row of A and a column of B. The elements of a column lie N apart, so each one costs a cache line.",
          "(schedule)"),
     Step("Loops in the order of memory",
-         "With j innermost, rows of B and of C are read and written from left to right, and the C compiler finds vectors by itself.",
+         "With j innermost, the loop walks along rows of B and C, and the C compiler vectorises it.",
          "(schedule (reorder i p j))"),
-    Step("Vectors", "Said explicitly: sixteen columns at once. Every product still loads and stores an element of C.",
+    Step("Explicit vectors",
+         "The schedule now chooses the vectors: sixteen columns, then a tail. By itself this is a little slower. It removes no memory access: each "
+         "vector of products still loads B, loads C and stores C. In step 1 the C compiler chose four vectors of eight lanes for an iteration; here "
+         "there are two of sixteen, 64 bytes each, and such an access crosses a cache line unless the row begins at one. The next step needs vectors "
+         "of a known width.",
          "(schedule (reorder i p j) (split j 16) (vectorize ji))"),
     Step("A tile of C in registers",
-         "Eight rows of two vectors stay in registers while p runs: one load of B serves eight rows, one element of A two vectors. `pad` fills the "
-         "last tile up with zeros, so that the innermost loops have no edges; the rows of A are copied for that.",
+         "A register tile of eight rows by two vectors stays in registers while p runs: one load of B serves eight rows, one element of A serves two "
+         "vectors. `pad` makes every tile full, so the innermost loops have no tails; for that, `stage … read` copies the rows of A with zero "
+         "padding.",
          f"(schedule {TILE}\n {ROWS}\n {REGISTERS})"),
-    Step("B in panels", "The 32 columns that a tile needs are copied next to each other once; every tile reads them in a row then.",
+    Step("B in packed panels", "`stage io B read` packs the 32 columns of a tile next to each other, once. Every tile then reads them in order.",
          f"(schedule {TILE}\n {ROWS}\n {PANELS}\n {REGISTERS}\n {COPIES})"),
-    Step("Multiply and add at once", "`contract` makes x·y + z one operation, with one rounding: half the instructions.",
+    Step("Fused multiply-add", "`contract` makes x·y + z one instruction (FMA): half the arithmetic instructions.",
          f"(schedule {TILE}\n {ROWS}\n {PANELS}\n {REGISTERS}\n {COPIES}\n (contract p))"),
     Step("What the compiler does",
-         "Blocks of 256 products and 1024 columns, so that what is packed stays in the caches at every size; requests for what lies in steps of a "
-         "row; threads; and nests of their own for few columns, for small products and for few rows.", ""),
+         "Cache blocks of 256 in p and 1024 columns, so that the packed panels fit the caches at every size; prefetches; threads; and separate "
+         "versions of the nest for few columns, for few rows and for small products.", ""),
 )
 
 
@@ -69,9 +74,11 @@ def section() -> str:
     size, machine = results["size"], results["machine"]
     parts = [f"""## From the naive gemm to the fast one
 
-`samples/gemm.toml` is the triple loop of the textbook. These schedules lead from it to what the compiler chooses; each can be given with `-s FILE`.
-The times are those of {size} × {size} × {size} on one thread of an {machine["cpu"]} ({machine["date"]}); `python -m benchmarks.steps` measures them
-on yours.
+`samples/gemm.toml` is the naive triple loop. Each schedule below adds one idea, up to the schedule that the compiler chooses. Try any of them with
+`-s FILE`. The times are for {size} × {size} × {size} on one thread of an {machine["cpu"]} ({machine["date"]}); `python -m benchmarks.steps` measures
+them on your machine. [The glossary](glossary.md) explains the terms.
+
+![A roofline of the steps](pictures/roofline.svg)
 """]
     for number, (step, seconds) in enumerate(zip(STEPS, results["seconds"], strict=True)):
         shown = f"```lisp\n{step.schedule}\n```\n" if step.schedule else "`caten schedule samples/gemm.toml` prints it.\n"

@@ -12,22 +12,23 @@ from click.testing import CliRunner
 
 from caten import driver, loading
 from caten.cli.app import COMMANDS, cli
-from caten.cli.products import KINDS
-from caten.core import dtypes, elementary, expr, program, scalars
-from caten.core.elementary import table
+from caten.cli.output_kinds import KINDS
+from caten.core import dtypes, expr, program, scalars
 from caten.core.monoids import MONOIDS
 from caten.core.node import Node
 from caten.core.text import show
 from caten.frontend import op, vocabulary
 from caten.frontend.spec import SpecText
-from caten.loop import level as loop_level
 from caten.loop import statements
+from caten.loop import verifier as loop_level
+from caten.mathematics import elementary
+from caten.mathematics.elementary import elementary_table
 from caten.options import Options
 from caten.schedule import script
 from caten.schedule.plans import versions
 from caten.schedule.plans.parameters import Parameter
-from caten.schedule.plans.plan import Family, Plan
-from caten.tensor import level as tensor_level
+from caten.schedule.plans.plan import NestKind, Plan
+from caten.tensor import tensor_verifier as tensor_level
 from caten.tensor import values
 
 HERE = Path(__file__).resolve().parent
@@ -123,10 +124,10 @@ def tensor_page() -> str:
 {example("tensor", "gemm")}"""
 
 
-def family(found: Family) -> str:
+def family(found: NestKind) -> str:
     """A kind of nest, with the plans that it may get."""
     rows = "\n".join(f"| {p.__name__.replace('_', ' ')} | {cell(' '.join(inspect.cleandoc(p.__doc__ or '').split()))} |" for p in found.planners)
-    return f"### {found.name.capitalize()}\n\n{found.what}\n\n| plan | for which calls, and what it is |\n|---|---|\n{rows}\n"
+    return f"### {found.name.capitalize()}\n\n{found.description}\n\n| plan | which calls it is for |\n|---|---|\n{rows}\n"
 
 
 def parameter(p: Parameter) -> str:
@@ -135,20 +136,20 @@ def parameter(p: Parameter) -> str:
 
 
 def plans_page() -> str:
-    families = (*versions.PASSES, *versions.ACROSS, *versions.INNERMOST, *versions.ON_DEVICES)
+    kinds_of_nests = (*versions.ROW_PASSES, *versions.OUTER_LOOPS, *versions.PERFECT_NESTS, *versions.DEVICE_NESTS)
     kinds = sorted({c for m in versions.MODULES for c in vars(m).values() if inspect.isclass(c) and issubclass(c, Plan) and c is not Plan}, key=lambda c: c.__name__)
     fields = "\n".join(f"| `{c.head()}` | {cell(' '.join(inspect.cleandoc(c.__doc__ or '').split()))} |" for c in kinds)
     return f"""{GENERATED}
-# Plans: what is chosen where nobody asks
+# Plans: how nests without a schedule are compiled
 
 {module_text(versions)}
 
-`caten schedule FILE --explain` prints for each nest the plans that were tried, as S-expressions, for which calls there are copies, and why others do
-not fit; `--debug 3` does for every build. What a plan becomes are steps of the [schedule language](schedule.md), which can be changed by hand.
+`caten schedule FILE --explain` prints for each nest the plans that were tried, as S-expressions, the conditions of the copies, and why other plans do
+not apply; `--debug 3` does so for every build. A plan becomes steps of the [schedule language](schedule.md), which you can change by hand.
 
 ## Kinds of nests
 
-{"".join(family(f) + chr(10) for f in families)}## Plans
+{"".join(family(f) + chr(10) for f in kinds_of_nests)}## Plans
 
 | plan | its fields |
 |---|---|
@@ -204,7 +205,7 @@ def operators_page() -> str:
     principal = "\n".join(row(o) for o in scalars.OPERATORS.values() if o.principal)
     structural = "\n".join(f"| `{k}` | {v} |" for k, v in scalars.STRUCTURAL.items())
     others = "\n".join(row(o) for o in scalars.OPERATORS.values() if not o.principal)
-    errors = "\n".join(f"| `{fn}` | {' | '.join('' if e is None else f'{e:g}' for e in row)} |" for fn, row in table.ERRORS.items())
+    errors = "\n".join(f"| `{fn}` | {' | '.join('' if e is None else f'{e:g}' for e in row)} |" for fn, row in elementary_table.ERRORS.items())
     types = "\n".join(f"| `{d.name}` | {', '.join(f'`{s}`' for s, n in dtypes.SPELLINGS.items() if n == d.name)} | {d.bits} |" for d in dtypes.DTYPES.values())
     return f"""{GENERATED}
 # Operators and element types
@@ -278,7 +279,43 @@ def fenced(doc: str) -> str:
     return "\n\n".join([part for part in parts if part])
 
 
+# What a step is called in other schedule languages and in textbooks. Where they use the same word, that comes first.
+ELSEWHERE = {
+    "split": "`split` (Halide, TVM), `divide_loop` (Exo); strip-mining",
+    "reorder": "`reorder` (Halide, TVM), `reorder_loops` (Exo); loop interchange",
+    "hoist": "`lift_scope` (Exo); loop unswitching",
+    "unroll": "`unroll` (Halide, TVM), `unroll_loop` (Exo); after split and reorder: unroll-and-jam",
+    "vectorize": "`vectorize` (Halide, TVM); SIMD vectorisation of any loop of a nest",
+    "parallel": "`parallel` (Halide, TVM), `parallelize_loop` (Exo); OpenMP's `parallel for`, with `collapse` for two",
+    "bind": "`gpu_blocks` and `gpu_threads` (Halide), `bind` (TVM)",
+    "separate": "kernel splitting: loop distribution over kernels",
+    "spread": "`rfactor` with threads (Halide, TVM); a cooperative or block-wide reduction",
+    "stage": "`in().compute_at` (Halide), `cache_read`, `cache_write` and `rfactor` (TVM), `stage_mem` (Exo); packing, register tiling, scalar "
+             "replacement, privatisation",
+    "precompute": "loop-invariant code motion into the packing",
+    "prefetch": "`prefetch` (Halide); software prefetching",
+    "prefetch_at": "prefetching of the next panel, as the micro-kernels of BLIS do (a_next, b_next)",
+    "stream": "non-temporal or streaming stores (`movnt`)",
+    "contract": "contraction to FMA (`-ffp-contract=fast` of C compilers)",
+    "transpose": "in-register transpose",
+    "fuse": "`fuse` (Halide, TVM), `mult_loops` (Exo); loop collapsing or coalescing. It is **not** loop fusion: that is `merge`",
+    "merge": "`compute_with` (Halide), `fuse` (Exo); loop fusion, loop jamming",
+    "fission": "`fission` (Exo); loop fission, loop distribution",
+    "compute_at": "`compute_at` (Halide, TVM); fusion with recomputation, overlapped tiling",
+    "inline": "`compute_inline` (TVM; the default of Halide); forward substitution",
+    "pad": "iteration-space padding",
+    "flatten": "linearisation of array axes",
+    "widen": "`storage_align` (TVM); padding of the leading dimension",
+    "specialize": "`specialize` (Halide, Exo); loop versioning, multi-versioning",
+    "unguard": "predicate elimination by zero padding, with loop versioning",
+}
+
+
 def schedule_page() -> str:
+    def row(name: str) -> str:
+        first = inspect.cleandoc(importlib.import_module(f"caten.schedule.primitives.{name}").__doc__ or "").splitlines()[0]
+        return f"| [`{name}`](#{name}) | {cell(first.removeprefix(f'{name}: '))} | {cell(ELSEWHERE[name])} |"
+
     def entry(name: str) -> str:
         row = script.PRIMITIVES[name]
         run = row.run if row.run.__doc__ else getattr(importlib.import_module(f"caten.schedule.primitives.{name}"), name)
@@ -286,20 +323,27 @@ def schedule_page() -> str:
     return f"""{GENERATED}
 # The schedule language
 
-A schedule says how loops are run, as a list of steps. Each step is a *primitive*, a small rewrite of the loops that keeps what they compute.
+A schedule is a list of steps. Each step is a *primitive*: a small rewrite of the loops that does not change the result.
 
-`caten schedule FILE` prints the schedule that the compiler chose, at its end. To take it again, give what was printed with
-`-s FILE`; its last entry, `(applied)`, says that the steps have been taken, and may stay. To try another one, write `(schedule STEP…)` to a
-file, or put it into the spec, as `[schedule] code = "(schedule …)"`. A step that would change the result, or after
-which the program is not shown to be right, is refused with the reason; so is one that names a loop which is not there. With `--explain`, what the
-compiler tried on the way to its own schedule follows as comments: what it took, what not and why, and for which calls a nest has copies. `-Wscalar` warns of nests of which no vectors are made, at their place, with the reason. Loops have the names of the body's variables; what a step calls the loops that it makes is told with it.
+- `caten schedule FILE` prints the scheduled loops, with the compiler's own schedule at the end; `caten schedule --steps FILE` prints the schedule alone.
+  `-s FILE` applies either text again, also after you changed it. The last entry of the former, `(applied)`, marks steps that have been taken; it may
+  stay. For several operators, `--steps` prints `(loop NAME (schedule STEP…))` for each, and `-s FILE` gives each operator the schedule of its name.
+- To try a schedule of your own, write `(schedule STEP…)` to a file for `-s`, or put it into the spec: `[schedule] code = "(schedule …)"`.
+- The compiler refuses a step that would change the result, that it cannot prove right, or that names a missing loop, and gives the reason.
+- `--explain` adds comments: what the compiler tried, what it took, why not the rest, and for which calls a nest has copies. `-Wscalar` warns, with
+  place and reason, of nests that got no vectors.
+- Loops have the names of the variables in the body. Each step below says how it names the loops that it makes.
 
-In the usage of a step, words in capitals are names or numbers of yours, `a|b` is one of these words, `[…]` may be left out, `…` may be repeated.
-
+{steps.section()}
 ## Steps
 
-{chr(10).join(entry(name) for name in script.PRIMITIVES)}
-{steps.section()}"""
+| step | what it does | elsewhere called |
+|---|---|---|
+{chr(10).join(map(row, script.PRIMITIVES))}
+
+In the usage of a step, words in capitals stand for your names and numbers, `a|b` is a choice, `[…]` is optional, and `…` repeats.
+
+{chr(10).join(entry(name) for name in script.PRIMITIVES)}"""
 
 
 # The first digit of a code, or the first two: what its diagnostics are about.
@@ -365,7 +409,7 @@ Standard output carries the product that was asked for (`-o -`) and nothing else
 | 0 | done |
 | 1 | something is wrong with a spec, an output cannot be written, or a test failed |
 | 2 | the command line is wrong: an unknown option, name or value, a missing file, a missing size |
-| 3 | the host compiler or another tool is missing or failed |
+| 3 | the host compiler or another tool is missing or failed, or the machine lacks the device (a GPU, its driver) that the runtime needs |
 | 4 | a fault of caten |
 | 5 | no composite, case or test of that name |
 | 130 | stopped by Ctrl-C |
@@ -381,6 +425,8 @@ Standard output carries the product that was asked for (`-o -`) and nothing else
 | `CATEN_STRICT` | 1: a fault of caten's own ends a build (E940), which otherwise goes on with a simpler plan and a warning (E942) |
 | `TMPDIR` | where temporary files go |
 | `NO_COLOR` | no colours on a terminal |
+| `FORCE_COLOR`, `CLICOLOR_FORCE=1` | colours, also where the output is no terminal; `NO_COLOR` counts more |
+| `CLICOLOR=0` | no colours on a terminal |
 | `OMP_NUM_THREADS` | threads of a kernel that was compiled with `--config OMP=1` |
 
 The command line has the last word.

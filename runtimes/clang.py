@@ -12,7 +12,7 @@ from caten.core.program import Machine
 from caten.core.scalars import OPERATORS
 from caten.errors import CatenError
 from caten.runtime import cpu, toolchain
-from caten.runtime.compiled import Compiled
+from caten.runtime.c_runtime import Compiled
 from caten.runtime.protocol import Choice, Flag, Option, Text, Unavailable
 from caten.runtime.toolchain import Compiler
 
@@ -67,7 +67,7 @@ class Clang(Compiled):
         return [*omp, *(["-lsleef"] if self.settings["SLEEF"] else []), *self.host.ldflags, "-lm"]
 
     @property
-    def vector_functions(self) -> Mapping[tuple[str, str, int], str]:      # type: ignore[override]   # a constant of the base, here from the settings
+    def vector_functions(self) -> Mapping[tuple[str, str, int], str]:
         """(operator, type, lanes) -> the function of a vector library."""
         if not self.settings["SLEEF"]:
             return {}
@@ -76,27 +76,27 @@ class Clang(Compiled):
                 if n * (4 if letter == "f" else 8) <= max(16, self.machine().vector_bytes)}
 
     @property
-    def fused(self) -> bool:      # type: ignore[override]   # as above
+    def fused(self) -> bool:
         return self.machine().has_fma
 
     @property
-    def vector_bytes(self) -> int:      # type: ignore[override]   # as above
+    def vector_bytes(self) -> int:
         return cpu.machine_of(self.settings["MARCH"]).vector_bytes
 
     @property
-    def asks(self) -> bool:      # type: ignore[override]   # as above
-        return cpu.asks(self.settings["MARCH"]) or any(word.startswith("-m") for word in self.host.cflags)
+    def checks_cpu(self) -> bool:
+        return cpu.needs_check(self.settings["MARCH"]) or any(word.startswith("-m") for word in self.host.cflags)
 
     @property
-    def unrolls(self) -> bool:      # type: ignore[override]   # as above
+    def promotes_unrolled_arrays(self) -> bool:
         try:
             return self.compiler().family != "gcc"
         except CatenError:                                       # rendered for another machine
             return True
 
     @property
-    def makes_vectors(self) -> bool:      # type: ignore[override]   # as above
-        return self.unrolls
+    def auto_vectorizes(self) -> bool:
+        return self.promotes_unrolled_arrays
 
     def identity(self) -> str:
         return f"{super().identity()}\n{cpu.fingerprint(self.settings['MARCH'])}"

@@ -10,14 +10,49 @@ from typing import Any, ClassVar
 
 from caten.core.program import Machine
 from caten.errors import Diagnostic, ToolError
-from caten.render.device import DeviceStyle, Dialect, integers
-from caten.runtime import device, nvrtc, process
+from caten.render.device_c import DeviceStyle, Dialect, define_integers
+from caten.runtime import device_calls, nvrtc, process
 from caten.runtime.call import callables
-from caten.runtime.groups import OutOfMemory, spread
+from caten.runtime.device_limits import OutOfMemory, spread
 from caten.runtime.protocol import CompileRecord, Int, Option, Runtime, Text, Unavailable
 
 MISSING = "pip install 'caten[cuda]', which brings NVIDIA's run-time compiler"
 NO_MEMORY = 2
+
+
+class CudaC(Dialect):
+    """CUDA C++."""
+
+    kernel, function = 'extern "C" __global__ void', "static __device__ inline "
+    global_memory, shared_memory = "", "__shared__ "
+    group_id, thread_ids = "blockIdx.x", ("threadIdx.x", "threadIdx.y", "threadIdx.z")
+    barrier = "__syncthreads();"
+    definitions: ClassVar[Mapping[str, str]] = {
+        **define_integers(signed="signed char, short, int, long long",
+                          unsigned="unsigned char, unsigned short, unsigned int, unsigned long long"),
+        "INFINITY": "#define INFINITY __int_as_float(0x7f800000)", "NAN": "#define NAN __int_as_float(0x7fc00000)"}
+    atomic_word, float_suffix = "unsigned int", "f"
+
+    def pointer(self, type: str, name: str, position: int, constant: bool = False) -> str:
+        return f"{'const ' * constant}{type} *__restrict__ {name}"
+
+    def value(self, type: str, name: str, position: int) -> str:
+        return f"{type} {name}"
+
+    def status(self, name: str, position: int) -> str:
+        return f"int *{name}"
+
+    def fail(self, row: int) -> str:
+        return f"atomicMin(ct_status, {row});"
+
+    def atomic_and(self, address: str, bits: str) -> str:
+        return f"atomicAnd({address}, {bits})"
+
+    def atomic_or(self, address: str, bits: str) -> str:
+        return f"atomicOr({address}, {bits})"
+
+    def compound_literal(self, type: str) -> str:
+        return f"{type}{{"
 
 
 class Cuda(DeviceStyle, Runtime):
@@ -32,14 +67,7 @@ class Cuda(DeviceStyle, Runtime):
         "THREADS": Int(256, "the most threads of a group", least=1, greatest=1024),
         "SHARED": Int(48 << 10, "bytes that a group shares", least=0, greatest=48 << 10),
     }
-    dialect = Dialect(
-        kernel='extern "C" __global__ void', function="static __device__ inline ", pointer="{type} *__restrict__ {name}",
-        constant="const {type} *__restrict__ {name}", value="{type} {name}", memory="",
-        word="unsigned int", both="atomicAnd({at}, {bits})", either="atomicOr({at}, {bits})", shared="__shared__ ", group="blockIdx.x",
-        threads=("threadIdx.x", "threadIdx.y", "threadIdx.z"), barrier="__syncthreads();", fail="atomicMin(ct_status, {row});", status="int *{name}",
-        words={**integers(signed="signed char, short, int, long long", unsigned="unsigned char, unsigned short, unsigned int, unsigned long long"),
-               "INFINITY": "#define INFINITY __int_as_float(0x7f800000)", "NAN": "#define NAN __int_as_float(0x7fc00000)"},
-        compound="{type}{{", suffix="f")
+    dialect = CudaC()
 
     @property
     def options(self) -> list[str]:
@@ -70,7 +98,7 @@ class Cuda(DeviceStyle, Runtime):
         return CompileRecord("nvrtc", done.output.strip(), (tuple(command),), tuple(self.options))
 
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
-        return callables(device.library(artifact, manifest, Card(artifact.read_bytes(), self.settings["DEVICE"])))
+        return callables(device_calls.library(artifact, manifest, Card(artifact.read_bytes(), self.settings["DEVICE"])))
 
 
 def driver() -> ctypes.CDLL:

@@ -10,11 +10,44 @@ from caten.core.program import Machine
 from caten.errors import Diagnostic, ToolError
 from caten.render.code import Spelling
 from caten.render.cstyle import OPS
-from caten.render.device import DeviceStyle, Dialect, integers
+from caten.render.device_c import DeviceStyle, Dialect, define_integers
 from caten.runtime import process
 from caten.runtime.protocol import CompileRecord, Int, Option, Runtime, Text, Unavailable
 
 LACKING = ("cbrt", "hypot", "erf", "erfc", "lgamma", "expm1", "log1p")          # of the functions of C
+
+
+class MetalC(Dialect):
+    """The Metal Shading Language."""
+
+    kernel, function, global_memory, shared_memory = "kernel void", "static inline ", "device ", "threadgroup "
+    group_id, thread_ids = "ct_group", ("ct_thread.x", "ct_thread.y", "ct_thread.z")
+    barrier = "threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);"
+    definitions = define_integers(signed="char, short, int, long", unsigned="uchar, ushort, uint, ulong")
+    builtin_parameters = ("uint ct_group [[threadgroup_position_in_grid]]", "uint3 ct_thread [[thread_position_in_threadgroup]]")
+    prelude = "#include <metal_stdlib>\nusing namespace metal;\n"
+    atomic_word = "device atomic_uint"
+
+    def pointer(self, type: str, name: str, position: int, constant: bool = False) -> str:
+        return f"device {'const ' * constant}{type} *{name} [[buffer({position})]]"
+
+    def value(self, type: str, name: str, position: int) -> str:
+        return f"constant {type} &{name} [[buffer({position})]]"
+
+    def status(self, name: str, position: int) -> str:
+        return f"device atomic_int *{name} [[buffer({position})]]"
+
+    def fail(self, row: int) -> str:
+        return f"atomic_fetch_min_explicit(ct_status, {row}, memory_order_relaxed);"
+
+    def atomic_and(self, address: str, bits: str) -> str:
+        return f"atomic_fetch_and_explicit({address}, {bits}, memory_order_relaxed)"
+
+    def atomic_or(self, address: str, bits: str) -> str:
+        return f"atomic_fetch_or_explicit({address}, {bits}, memory_order_relaxed)"
+
+    def compound_literal(self, type: str) -> str:
+        return f"{type}{{"
 
 
 class Metal(DeviceStyle, Runtime):
@@ -31,17 +64,7 @@ class Metal(DeviceStyle, Runtime):
     types: ClassVar[Mapping[str, str]] = {name: word for name, word in DeviceStyle.types.items() if name not in ("f64", "c128")}
     ops: ClassVar[Mapping[str, Spelling]] = {fn: spelling for fn, spelling in OPS.items() if fn not in LACKING}
     denormals = False                               # of float32
-    dialect = Dialect(
-        kernel="kernel void", function="static inline ", pointer="device {type} *{name} [[buffer({n})]]",
-        constant="device const {type} *{name} [[buffer({n})]]", value="constant {type} &{name} [[buffer({n})]]", memory="device ",
-        word="device atomic_uint", both="atomic_fetch_and_explicit({at}, {bits}, memory_order_relaxed)",
-        either="atomic_fetch_or_explicit({at}, {bits}, memory_order_relaxed)",
-        shared="threadgroup ", group="ct_group", threads=("ct_thread.x", "ct_thread.y", "ct_thread.z"),
-        barrier="threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);",
-        fail="atomic_fetch_min_explicit(ct_status, {row}, memory_order_relaxed);", status="device atomic_int *{name} [[buffer({n})]]",
-        words=integers(signed="char, short, int, long", unsigned="uchar, ushort, uint, ulong"),
-        own=("uint ct_group [[threadgroup_position_in_grid]]", "uint3 ct_thread [[thread_position_in_threadgroup]]"),
-        prelude="#include <metal_stdlib>\nusing namespace metal;\n", compound="{type}{{")
+    dialect = MetalC()
 
     def machine(self) -> Machine:
         return Machine("metal", 4, 64, (64 << 10, 4 << 20), True, (32, self.settings["THREADS"], self.settings["SHARED"]))

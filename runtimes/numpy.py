@@ -15,9 +15,9 @@ from caten.core.scalars import OPERATORS
 from caten.core.text import read, show
 from caten.errors import error
 from caten.loop.statements import MARKS, LoopProgram
-from caten.runtime import arrays, foreign
+from caten.runtime import array_arguments, copied_calls
 from caten.runtime.call import OUT_OF_MEMORY, callables
-from caten.runtime.foreign import Call
+from caten.runtime.copied_calls import Call
 from caten.runtime.protocol import Choice, CompileRecord, Option, Runtime
 
 VERSION = "1"
@@ -54,23 +54,23 @@ class Numpy(Runtime):
         except (OSError, ValueError, KeyError, TypeError):
             raise error("E669", f"{artifact} is not what the numpy runtime writes", hint="compile the spec again") from None
         programs = {p.name: resolve(p) for p in read(text, str(artifact))}
-        return callables(foreign.library(artifact, manifest, lambda number, op: lambda call: interpreted(programs[op["op"]], call, order)))
+        return callables(copied_calls.library(artifact, manifest, lambda number, op: lambda call: interpreted(programs[op["op"]], call, order)))
 
 
 def interpreted(program: LoopProgram, call: Call, order: str) -> int:
     """Run the program over the caller's own memory; elements of 4 bits over a copy."""
-    from caten.loop.interpret import run
+    from caten.semantics.interpret import run
     types = {a["name"]: a["dtype"] for a in call.op["arguments"]}
     values = {n: complex(*v) if isinstance(v, tuple) else short_value(v, types[n]) if is_short(types[n]) else v for n, v in call.numbers.items()}
     packed = [a for a in call.op["arguments"] if a["kind"] == "tensor" and is_packed(a["dtype"])]
-    unpacked = {a["name"]: arrays.unpacked(call.arrays[a["name"]], call.shape(a), a, program.name) for a in packed}
+    unpacked = {a["name"]: array_arguments.unpacked(call.arrays[a["name"]], call.shape(a), a, program.name) for a in packed}
     try:
         code = run(program, values | {b.name: truths(call.arrays[b.name], b.access) for b in program.buffers.values()} | unpacked, order)
     except MemoryError:
         return OUT_OF_MEMORY
     for a in packed:
         if a["direction"] != "in":
-            call.arrays[a["name"]][...] = arrays.packed(unpacked[a["name"]], a)
+            call.arrays[a["name"]][...] = array_arguments.packed(unpacked[a["name"]], a)
     return code
 
 

@@ -8,10 +8,39 @@ from typing import Any, ClassVar
 
 from caten.core.program import Machine
 from caten.errors import Diagnostic, ToolError
-from caten.render.device import DeviceStyle, Dialect, integers
-from caten.runtime import device, opencl, process
+from caten.render.device_c import DeviceStyle, Dialect, define_integers
+from caten.runtime import device_calls, opencl, process
 from caten.runtime.call import callables
 from caten.runtime.protocol import CompileRecord, Flag, Int, Option, Runtime, Text
+
+
+class OpenCLC(Dialect):
+    """OpenCL C 1.2."""
+
+    kernel, function, global_memory, shared_memory = "__kernel void", "static inline ", "__global ", "__local "
+    group_id, thread_ids = "get_group_id(0)", ("get_local_id(0)", "get_local_id(1)", "get_local_id(2)")
+    barrier = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
+    definitions = define_integers(signed="char, short, int, long", unsigned="uchar, ushort, uint, ulong")
+    prelude = "#pragma OPENCL FP_CONTRACT OFF\n"
+    atomic_word = "volatile __global uint"
+
+    def pointer(self, type: str, name: str, position: int, constant: bool = False) -> str:
+        return f"__global {'const ' * constant}{type} *{name}"
+
+    def value(self, type: str, name: str, position: int) -> str:
+        return f"{type} {name}"
+
+    def status(self, name: str, position: int) -> str:
+        return f"volatile __global int *{name}"
+
+    def fail(self, row: int) -> str:
+        return f"atomic_min(ct_status, {row});"
+
+    def atomic_and(self, address: str, bits: str) -> str:
+        return f"atomic_and({address}, {bits})"
+
+    def atomic_or(self, address: str, bits: str) -> str:
+        return f"atomic_or({address}, {bits})"
 
 
 class OpenCL(DeviceStyle, Runtime):
@@ -26,18 +55,11 @@ class OpenCL(DeviceStyle, Runtime):
         "SHARED": Int(32 << 10, "bytes that a group shares", least=0),
         "FLOAT64": Flag(True, "has the device float64?"),
     }
-    dialect = Dialect(
-        kernel="__kernel void", function="static inline ", pointer="__global {type} *{name}", constant="__global const {type} *{name}",
-        value="{type} {name}", memory="__global ",
-        word="volatile __global uint", both="atomic_and({at}, {bits})", either="atomic_or({at}, {bits})", shared="__local ", group="get_group_id(0)",
-        threads=("get_local_id(0)", "get_local_id(1)", "get_local_id(2)"), barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
-        fail="atomic_min(ct_status, {row});", status="volatile __global int *{name}",
-        words=integers(signed="char, short, int, long", unsigned="uchar, ushort, uint, ulong"),
-        prelude="#pragma OPENCL FP_CONTRACT OFF\n")
+    dialect = OpenCLC()
     options = ("-cl-std=CL1.2", "-cl-fp32-correctly-rounded-divide-sqrt")
 
     @property
-    def types(self) -> Mapping[str, str]:      # type: ignore[override]   # a constant of the base, here from the settings
+    def types(self) -> Mapping[str, str]:
         known = DeviceStyle.types
         return known if self.settings["FLOAT64"] else {name: word for name, word in known.items() if name not in ("f64", "c128")}
 
@@ -63,4 +85,4 @@ class OpenCL(DeviceStyle, Runtime):
         return CompileRecord("pyopencl", version, (tuple(command),), self.options)
 
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
-        return callables(device.library(artifact, manifest, opencl.Card(artifact.read_text("utf-8"), self.settings["DEVICE"], self.options)))
+        return callables(device_calls.library(artifact, manifest, opencl.Card(artifact.read_text("utf-8"), self.settings["DEVICE"], self.options)))

@@ -1,6 +1,7 @@
 """RISC-V: the C of the other runtimes, cross-compiled into a program that qemu runs on this machine.
 
-A call goes to that program over pipes (caten.runtime.server). `-c`, `-S` and `--emit=a` make objects, assembly and archives for a board of your own.
+A call goes to that program over pipes (caten.runtime.kernel_server). `-c`, `-S` and `--emit=a` make
+objects, assembly and archives for a board of your own.
 """
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from typing import Any, ClassVar
 from caten.core.program import Machine
 from caten.render.code import Spelling
 from caten.render.cstyle import CStyle
-from caten.runtime import cpu, server, toolchain
+from caten.runtime import cpu, kernel_server, toolchain
+from caten.runtime.c_runtime import Compiled
 from caten.runtime.call import callables
-from caten.runtime.compiled import Compiled
 from caten.runtime.manifest import manifest_c
 from caten.runtime.protocol import Choice, CompileRecord, Flag, Option, Text, Unavailable
 from caten.runtime.toolchain import Compiler
@@ -33,8 +34,8 @@ class Riscv(Compiled):
     api_version, name = 1, "riscv"
     description = "C for RISC-V, cross-compiled by clang and run by qemu; the first build of all takes about a minute"
     suffixes: ClassVar[Mapping[str, str]] = toolchain.SUFFIXES | {"so": ".elf"}
-    link = ("-static", "-Wl,-u,ct_manifest", *server.FLAGS)       # nothing in the program uses its manifest, which stays all the same
-    fused = unrolls = True
+    link = ("-static", "-Wl,-u,ct_manifest", *kernel_server.FLAGS)       # nothing in the program uses its manifest, which stays all the same
+    fused = promotes_unrolled_arrays = True
     ops: ClassVar[Mapping[str, Spelling]] = {fn: s for fn, s in CStyle.ops.items() if fn != "acosh"}     # musl's gives numbers below 1
     config: ClassVar[Mapping[str, Option]] = {
         "VECTOR": Flag(False, "use the vector extension"),
@@ -47,7 +48,7 @@ class Riscv(Compiled):
         return cpu.MACHINES["riscv64"].replace(vector_bytes=self.vector_bytes)
 
     @property
-    def vector_bytes(self) -> int:      # type: ignore[override]   # a constant of the base, here from the settings
+    def vector_bytes(self) -> int:
         return 16 if self.settings["VECTOR"] else 1
 
     def available(self) -> None:
@@ -74,7 +75,7 @@ class Riscv(Compiled):
         return [*TARGET.get(compiler.family, []), f"-O{self.settings['OPT']}", *scheduled, *vector, *own]
 
     def trailer(self, manifest: Mapping[str, Any]) -> str:
-        return manifest_c(manifest) + server.program(manifest)
+        return manifest_c(manifest) + kernel_server.program(manifest)
 
     def compile(self, source: str, out: Path, kind: str) -> CompileRecord:
         if kind == "so":
@@ -84,4 +85,4 @@ class Riscv(Compiled):
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
         vectors = {"+v", "-march=rv64gcv"} & set(manifest["flags"])
         model = "rv64,v=true,vext_spec=v1.0" if vectors else "rv64,v=false"
-        return callables(server.serve([self.emulator(), "-cpu", model, str(artifact)], artifact, manifest))
+        return callables(kernel_server.serve([self.emulator(), "-cpu", model, str(artifact)], artifact, manifest))

@@ -18,11 +18,11 @@ from caten.core.program import Machine
 from caten.errors import error
 from caten.render.code import Libm, Spelling
 from caten.render.cstyle import CStyle
-from caten.runtime import cpu, foreign, toolchain
-from caten.runtime.arrays import OutOfMemory
+from caten.runtime import copied_calls, cpu, toolchain
+from caten.runtime.array_arguments import OutOfMemory
+from caten.runtime.c_runtime import Compiled
 from caten.runtime.call import OUT_OF_MEMORY, callables
-from caten.runtime.compiled import Compiled
-from caten.runtime.foreign import Call, scalar_bytes
+from caten.runtime.copied_calls import Call, scalar_bytes
 from caten.runtime.manifest import manifest_c
 from caten.runtime.protocol import Choice, Flag, Option, Text, Unavailable
 from caten.runtime.toolchain import Compiler
@@ -56,7 +56,7 @@ class Wasm(Compiled):
     ops: ClassVar[Mapping[str, Spelling]] = {fn: s for fn, s in CStyle.ops.items()
                                              if fn not in ("fma", "abs") and (fn in MATH or not isinstance(s, Libm))}
     headers: ClassVar[Mapping[str, str]] = {"math.h": resources.files("caten.render").joinpath("freestanding.h").read_text("utf-8")}
-    allocates, unrolls = False, True
+    allocates, promotes_unrolled_arrays = False, True
     config: ClassVar[Mapping[str, Option]] = {
         "SIMD": Flag(False, "use the instructions on vectors of 128 bits"),
         "OPT": Choice(3, "the C compiler's optimisation level", of=(0, 1, 2, 3)),
@@ -68,7 +68,7 @@ class Wasm(Compiled):
         return cpu.MACHINES["wasm32"].replace(vector_bytes=self.vector_bytes)
 
     @property
-    def vector_bytes(self) -> int:      # type: ignore[override]   # a constant of the base, here from the settings
+    def vector_bytes(self) -> int:
         return 16 if self.settings["SIMD"] else 1
 
     def available(self) -> None:
@@ -101,7 +101,7 @@ class Wasm(Compiled):
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
         self.available()
         instance = Instance(artifact)
-        return callables(foreign.library(artifact, manifest, lambda number, op: instance.call))
+        return callables(copied_calls.library(artifact, manifest, lambda number, op: instance.call))
 
 
 def is_whole(module: bytes) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from caten.loop.statements import LoopProgram
-from caten.schedule import made, script
-from caten.schedule.analysis.nests import locals_in, loops_in
-from caten.schedule.made import Made
-from caten.schedule.names import declared
+from caten.schedule import script, step_results
+from caten.schedule.analysis.loop_queries import locals_in, loops_in
+from caten.schedule.loop_names import declared
 from caten.schedule.script import Step
+from caten.schedule.step_results import Made
 
 
 def taken(before: LoopProgram, step: Step) -> LoopProgram:
@@ -31,11 +31,11 @@ def assert_told(before: LoopProgram, after: LoopProgram, told: Made, step: Step)
 
 def mappings(told: Made) -> list[Mapping[str, str]]:
     match told:
-        case made.Split(copies=copies) | made.Specialized(copies=copies) | made.Unguarded(copies=copies) | made.Spread(shared=copies):
+        case step_results.Split(copies=copies) | step_results.Specialized(copies=copies) | step_results.Unguarded(copies=copies) | step_results.Spread(shared=copies):
             return [copies]
-        case made.Unrolled(iterations=iterations):
+        case step_results.Unrolled(iterations=iterations):
             return list(iterations)
-        case made.Staged(nests=nests):
+        case step_results.Staged(nests=nests):
             return [nest.loops for nest in nests]
     return []
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -13,7 +14,7 @@ import pytest
 
 import caten
 from caten.errors import CatenError
-from caten.kernels.kept import LOADED
+from caten.kernels.known_kernels import LOADED
 from caten.runtime.call import Operators
 from spec_texts import GEMM
 
@@ -95,6 +96,22 @@ def test_several_specs_make_one_library() -> None:
     both = "".join([t.replace("[composite]", "[[composite]]").replace("[implementation]", "[composite.implementation]") for t in (GEMM, SCALE)])
     assert list(compiled(both)) == ["Gemm", "Scale"]
     assert compiled(both, only=["Scale"]).name == "Scale"
+
+
+def test_a_list_of_specs_makes_a_library_even_of_one_operator(tmp_path: Path) -> None:
+    ops = caten.compile([SCALE], "gcc", opt=0)
+    assert isinstance(ops, caten.Operators)
+    assert (list(ops), ops.Scale.name, ops.manifest["op"]) == (["Scale"], "Scale", "Scale")
+    assert isinstance(caten.compile(SCALE, "gcc", opt=0), caten.Operator)
+    [library] = (tmp_path / "cache").glob("*/*.so")
+    np.testing.assert_array_equal(caten.load_library(library).Scale(np.ones(2), 3), [3, 3])
+
+
+def test_an_operator_describes_its_arguments() -> None:
+    shift = compiled("(composite Shift ((x{float}[N 3]<1 0>, by{int}[]) -> (y{float}[M](where M = N - by))) (dotimes (i M) (setf (aref y i) (aref x i 0))))")
+    assert shift.arguments == (caten.Argument("x", "tensor", "float32", ("N", 3), (1, 0), "in"), caten.Argument("by", "scalar", "int64", (), (), "in"),
+                               caten.Argument("y", "tensor", "float32", ("M",), (0,), "out"))
+    assert (shift.outputs, shift.sizes) == (("y",), ("N", "M"))
 
 
 def test_sizes_are_fixed() -> None:
@@ -206,10 +223,11 @@ def test_a_library_is_loaded(tmp_path: Path) -> None:
     [library] = (tmp_path / "cache").glob("*/*.so")
     (tmp_path / "scale.so").write_bytes(library.read_bytes())
     scale = caten.load(tmp_path / "scale.so")
-    np.testing.assert_array_equal(scale(np.ones(2), 3), [3, 3])  # type: ignore[operator]
-    assert scale.source == ""  # type: ignore[union-attr]
+    np.testing.assert_array_equal(scale(np.ones(2), 3), [3, 3])
+    assert scale.source == ""
+    assert list(caten.load_library(tmp_path / "scale.so")) == ["Scale"]
     (tmp_path / "scale.c").write_text("int x;")
-    assert caten.load(str(tmp_path / "scale.so")).source == "int x;"  # type: ignore[union-attr]
+    assert caten.load(str(tmp_path / "scale.so")).source == "int x;"
     (tmp_path / "torn.so").write_bytes(library.read_bytes()[:-1])
     refused("E660", "incomplete", lambda: caten.load(tmp_path / "torn.so"))
     refused("E661", "No such file", lambda: caten.load(tmp_path / "nowhere.so"))
@@ -287,7 +305,8 @@ def test_the_table_has_every_parameter() -> None:
     import inspect
     assert list(TAKES) == list(inspect.signature(caten.compile).parameters)
     assert list(inspect.signature(caten.load).parameters) == ["path"]
-    assert sorted(caten.__all__) == ["CatenError", "CatenWarning", "__version__", "compile", "load"]
+    assert list(inspect.signature(caten.load_library).parameters) == ["path"]
+    assert set(dir(caten)) >= set(caten.__all__)
     for parameter in TAKES:
         assert f"`{parameter}" in str(caten.compile.__doc__)
 
@@ -315,7 +334,8 @@ def test_calls_refuse_what_they_do_not_take() -> None:
     scale = compiled(SCALE)
     x = np.ones(3)
     refused("E700", "has no argument b", lambda: scale(x, 2.0, b=1))
-    refused("E700", "takes 2 arguments", lambda: scale(x, 2.0, 3))
+    refused("E700", "takes 3 arguments, X, a, Y; 4 were given", lambda: scale(x, 2.0, x.copy(), 3))
+    refused("E701", "Y must be an array", lambda: scale(x, 2.0, 3))
     refused("E700", "a was given twice", lambda: scale(x, 2.0, a=2))
     refused("E700", "a missing", lambda: scale(x))
     refused("E700", "has no argument b", lambda: scale.bind(x, 2.0, b=1))
@@ -323,7 +343,7 @@ def test_calls_refuse_what_they_do_not_take() -> None:
     for call in (scale, scale.bind):
         for wrong in ("x", b"x", None, object(), {}, [[1], [2, 3]], 10**5000, len):
             for arguments in ({"X": wrong, "a": 2.0}, {"X": x, "a": wrong}, {"X": x, "a": 2.0, "out": wrong}, {"X": x, "a": 2.0, "N": wrong}):
-                if wrong is not None or "out" not in arguments:
+                if "out" not in arguments or (wrong is not None and wrong != {}):       # no output is given
                     with pytest.raises(CatenError):
                         call(**arguments)
 
@@ -341,8 +361,48 @@ def test_numbers_that_nobody_spells_are_refused(dtype: str) -> None:
 def test_a_message_has_its_place_and_what_to_do() -> None:
     with pytest.raises(CatenError) as caught:
         compiled(SCALE.replace("(aref X i)", "(aref X i i)"))
-    assert str(caught.value) == ("<string>:8:46: E307: 'X' has 1 axis, [N], but 2 indices are given "
-                                 "(write one index for each axis, separated by spaces: (aref X i))")
+    line = 'code = "(dotimes (i N) (setf (aref Y i) (* a (aref X i i))))"'
+    assert str(caught.value) == "\n".join([
+        "<string>:8:46: E307: 'X' has 1 axis, [N], but 2 indices are given", f"    8 | {line}", "      | " + " " * 45 + "^",
+        "  hint: write one index for each axis, separated by spaces: (aref X i)"])
+
+
+def test_a_traceback_has_the_users_lines_and_one_of_ours() -> None:
+    def frames(call: Any) -> list[str]:
+        with pytest.raises(CatenError) as caught:
+            call()
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
+        found = [str(frame.path) for frame in caught.traceback]
+        return [name for name in found if str(Path(caten.__file__).parent) in name]
+    scale, take = compiled(SCALE), compiled(TAKE)
+    x, one = np.ones(3), np.ones(1, np.float32)
+    for call in (lambda: caten.compile("nowhere.toml"), lambda: caten.compile(SCALE.replace("aref X i", "aref X i i")), lambda: caten.compile(SCALE, opt=7),
+                 lambda: caten.load("nowhere.so"), lambda: caten.load_library("nowhere.so"), lambda: scale.bind(x), lambda: scale(x),
+                 lambda: take(one, np.array([7]))):
+        assert len(frames(call)) == 1
+    scale(x, 2.0)
+    take(one, np.array([0]))
+    for call in (lambda: scale(x), lambda: scale(x, 2.0, out=x[:2]), lambda: take(one, np.array([7]))):       # from the second call on
+        assert len(frames(call)) == 1
+
+
+def test_a_spec_is_checked(tmp_path: Path) -> None:
+    scale, take = caten.check([SCALE, TAKE], "gcc")
+    assert (scale.name, scale.in_loops) == ("Scale", {})
+    assert (take.name, len(take.in_loops)) == ("Take", 1)
+    assert not list((tmp_path / "cache").glob("*/*.so"))
+    with pytest.raises(CatenError) as caught:
+        caten.check([SCALE.replace("aref X i", "aref X i i"), TAKE.replace("aref I i", "aref I")], "gcc")
+    assert len(caught.value.diagnostics) == 2
+    refused("E668", "caten.check: opt is 9", lambda: caten.check(SCALE, opt=9))
+
+
+def test_an_error_can_be_pickled() -> None:
+    with pytest.raises(CatenError) as caught:
+        compiled(SCALE, opt=9)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again), again.diagnostics) == (type(caught.value), str(caught.value), caught.value.diagnostics)
 
 
 def test_a_condition_with_a_number_of_the_call_gives_a_size() -> None:

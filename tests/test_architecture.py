@@ -1,64 +1,74 @@
-"""The import rule: who may import whom, no cycles, no late imports of our own modules."""
+"""The import rule: who may import whom, no cycles (imports inside functions counted), and each file name once."""
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent / "src" / "caten"
 BASE = {"frozen", "errors", "options", "core", "echo", "documents", "schemas"}
-PIPELINE = {"passes", "attach", "loading", "driver"}
+STAGES = {"frontend", "loop", "tensor", "schedule", "render", "runtime"}
+MEANING = {"mathematics", "semantics"}
+PIPELINE = {"passes", "attach", "loading", "driver", "compiler"}
 # package or module -> what of ours it may import, besides itself
 ALLOWED: dict[str, set[str]] = {
-    "frozen": set(), "collector": set(), "echo": set(), "schemas": {"echo"}, "documents": {"echo", "schemas"}, "errors": {"frozen"}, "options": {"frozen", "errors"}, "core": {"frozen", "errors"},
-    "loop": BASE, "tensor": BASE | {"loop", "frontend.op"},
+    "frozen": set(), "collector": set(), "echo": set(), "schemas": {"echo"}, "documents": {"echo", "schemas"}, "diagnostic": {"frozen"},
+    "diagnostic_lines": {"diagnostic", "echo"}, "errors": {"diagnostic", "diagnostic_lines"},
+    "options": {"frozen", "errors"}, "core": {"frozen", "errors"}, "mathematics": {"frozen", "core"},
+    "loop": BASE, "semantics": BASE | {"mathematics", "loop"}, "tensor": BASE | {"loop", "frontend.op"},
     "frontend": BASE | {"loop", "tensor"},
-    "schedule": BASE | {"loop"}, "render": BASE | {"loop"}, "runtime": BASE | {"loop", "render"},
+    "schedule": BASE | {"mathematics", "loop"}, "render": BASE | {"mathematics", "loop"},
+    "bindings": BASE | {"loop", "render"}, "runtime": BASE | {"loop", "render", "bindings"},
     "faults": {"runtime"},
     "passes": BASE | {"frontend", "loop", "tensor", "schedule"},
     "attach": BASE | {"frontend", "runtime", "schedule", "passes"},
     "loading": BASE | {"frontend", "passes", "attach"},
     "driver": BASE | {"collector", "loop", "schedule", "runtime", "faults", "passes", "attach"},
-    "build": BASE | {"frontend", "loop", "runtime", "attach", "loading", "driver"},
-    "kernels": BASE | {"collector", "frontend", "loop", "tensor", "schedule", "render", "runtime", *PIPELINE, "build"},
-    "testing": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", *PIPELINE, "build"},
-    "parameters": BASE | {"runtime"}, "api": BASE | {"parameters", "frontend", "loop", "tensor", "schedule", "render", "runtime", *PIPELINE, "build", "kernels"},
-    "bench": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", *PIPELINE, "build", "testing"},
-    "tune": BASE | {"frontend", "loop", "tensor", "schedule", "render", "runtime", *PIPELINE, "build", "testing", "bench"},
-    "conformance": BASE | {"__version__", "frontend", "loop", "tensor", "schedule", "render", "runtime", *PIPELINE, "build", "testing"},
-    "cli": BASE | {"collector", "__version__", "faults", "conformance", "tune", "frontend", "loop", "tensor", "schedule", "render", "runtime", *PIPELINE, "build", "kernels", "testing", "bench", "api"},
+    "compiler": BASE | {"frontend", "loop", "runtime", "attach", "loading", "driver"},
+    "kernels": BASE | {"collector"} | STAGES | PIPELINE,
+    "testing": BASE | MEANING | STAGES | PIPELINE,
+    "argument_checks": BASE | {"runtime"}, "checking": BASE | {"driver", "runtime"}, "api": BASE | {"argument_checks", "checking", "kernels"} | STAGES | PIPELINE,
+    "bench": BASE | {"__version__", "testing"} | STAGES | PIPELINE,
+    "tune": BASE | {"semantics", "testing", "bench"} | STAGES | PIPELINE,
+    "conformance": BASE | {"__version__", "testing"} | MEANING | STAGES | PIPELINE,
+    "cli": BASE | {"checking", "collector", "diagnostic_lines", "__version__", "faults", "conformance", "tune", "kernels", "testing", "bench", "api", "bindings"} | STAGES | PIPELINE,
     "__init__": {"api"}, "__main__": {"cli"},
 }
 FILES = sorted(ROOT.rglob("*.py"))
 
 
-def imports(path: Path) -> list[tuple[str, int, bool]]:
-    """The modules of ours that a file imports, dotted below caten: (module, line, inside a function?)."""
+def imports(path: Path) -> list[tuple[str, int]]:
+    """The modules of ours that a file imports, at its top or inside a function, dotted below caten, with the line."""
     package = path.relative_to(ROOT).parts[:-1]
     found = []
-    tree = ast.parse(path.read_text())
-    late = {id(n) for f in ast.walk(tree) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) for n in ast.walk(f)}
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level:
-            base = package[:len(package) - (node.level - 1)]
-            names = [(*base, *node.module.split("."))] if node.module else [(*base, a.name) for a in node.names]
-            found += [(".".join(n), node.lineno, id(node) in late) for n in names]
+            above = package[:len(package) - (node.level - 1)]
+            found += [(m, node.lineno) for m in modules((*above, *(node.module or "").split(".")), [a.name for a in node.names])]
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "caten":
-            found.append((node.module.removeprefix("caten").lstrip("."), node.lineno, id(node) in late))
-    return [(m, line, inside) for m, line, inside in found if m]
+            found += [(m, node.lineno) for m in modules(tuple(node.module.split(".")[1:]), [a.name for a in node.names])]
+    return found
+
+
+def modules(base: tuple[str, ...], names: list[str]) -> list[str]:
+    """What `from base import names` imports: submodules where there are such, else the module that has the names."""
+    within = ".".join([part for part in base if part])
+    below = [f"{within}.{name}".lstrip(".") for name in names]
+    return [m if (ROOT / (m.replace(".", "/") + ".py")).exists() or not within else within for m in below]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_each_file_imports_only_what_its_layer_may(path: Path) -> None:
     own = path.relative_to(ROOT).with_suffix("").parts[0]
-    for module, line, _ in imports(path):
+    for module, line in imports(path):
         allowed = ALLOWED[own] | {own}
         assert module.split(".")[0] in allowed or module in allowed, f"{path.relative_to(ROOT)}:{line} imports {module}"
 
 
 def test_no_cycles_between_modules() -> None:
-    graph = {".".join(p.relative_to(ROOT).with_suffix("").parts): [m for m, _, late in imports(p) if not late] for p in FILES}
+    graph = {".".join(p.relative_to(ROOT).with_suffix("").parts): [m for m, _ in imports(p)] for p in FILES}
     done: set[str] = set()
 
     def visit(name: str, path: tuple[str, ...]) -> None:
@@ -71,6 +81,12 @@ def test_no_cycles_between_modules() -> None:
 
     for name in graph:
         visit(name, ())
+
+
+def test_each_file_name_occurs_once() -> None:
+    """A name says where to look: the same one in two folders does not."""
+    count = Counter(p.name for p in FILES if p.name != "__init__.py")
+    assert [name for name, times in count.items() if times > 1] == []
 
 
 def test_every_diagnostic_code_has_its_page() -> None:

@@ -11,13 +11,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from caten import build, driver, loading, passes
-from caten.cli.production import TEXTS, Production
+from caten import compiler, driver, loading, passes
+from caten.cli.outputs import TEXTS, Production
 from caten.cli.signals import _descendants
 from caten.core.program import Program
 from caten.errors import CatenError, Diagnostic, ToolError, error
 from caten.frontend.spec import SpecText
-from caten.loop import level
+from caten.loop import verifier
 from caten.loop.statements import Vref
 from caten.options import Options
 
@@ -27,7 +27,7 @@ SOURCE = SpecText("axpy.toml", AXPY.read_text(), "toml")
 
 def without_vectors(program: Program) -> None:
     """A verifier that cannot follow vectors."""
-    level.verify(program)
+    verifier.verify(program)
     if any(isinstance(n, Vref) for n in program.walk()):
         raise error("E483", "not shown to be inside")
 
@@ -62,18 +62,18 @@ def test_the_verifier_runs_beside_the_compiler(options: Options, monkeypatch: py
 
     def verify(program: Program) -> None:
         running.append(children() > before)
-        level.verify(program)
+        verifier.verify(program)
     monkeypatch.setitem(passes.VERIFIERS, "loop", verify)
-    assert not build.build([SOURCE], replace(options, runtime=runtime)).from_cache
-    assert build.build([SOURCE], replace(options, runtime=runtime)).from_cache
+    assert not compiler.build([SOURCE], replace(options, runtime=runtime)).from_cache
+    assert compiler.build([SOURCE], replace(options, runtime=runtime)).from_cache
     assert running == [runtime == "clang", False]           # from the cache too, where there is nothing to wait for
 
 
 def test_what_is_refused_is_made_plainly_and_reported(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = build.build([SOURCE], options)
+    usual = compiler.build([SOURCE], options)
     refuse_vectors(monkeypatch)
     heard: list[Diagnostic] = []
-    plain = build.build([SOURCE], options, heard.append)
+    plain = compiler.build([SOURCE], options, heard.append)
     assert plain.source != usual.source
     assert plain.source == driver.render(loading.load_programs(SOURCE, options), options)
     assert [d.code for d in heard] == ["E942"]
@@ -85,7 +85,7 @@ def test_what_is_refused_is_made_plainly_and_reported(options: Options, monkeypa
 def test_in_tests_a_refusal_is_raised(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse_vectors(monkeypatch)
     with pytest.raises(CatenError, match="not shown to be inside"):
-        build.build([SOURCE], replace(options, strict=True))
+        compiler.build([SOURCE], replace(options, strict=True))
 
 
 @pytest.mark.parametrize("products", [["so", "header", "c"], ["c", "so"], ["header"]])
@@ -111,7 +111,7 @@ def test_nothing_leaves_that_no_step_makes_right(options: Options, monkeypatch: 
     with pytest.raises(CatenError, match="not shown to be inside"):
         _ = made.built("so") if product == "so" else TEXTS[product](made)
     with pytest.raises(CatenError, match="not shown to be inside"):
-        build.build([SOURCE], options)
+        compiler.build([SOURCE], options)
 
 
 def test_what_a_compiler_says_of_a_refused_program_is_not_told(options: Options, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -119,10 +119,10 @@ def test_what_a_compiler_says_of_a_refused_program_is_not_told(options: Options,
     failing.write_text("#!/bin/sh\nexit 1\n")
     failing.chmod(0o755)
     with pytest.raises(ToolError, match="E626"):
-        build.build([SOURCE], replace(options, cc=str(failing)))
+        compiler.build([SOURCE], replace(options, cc=str(failing)))
     monkeypatch.setitem(passes.VERIFIERS, "loop", refuse)
     with pytest.raises(CatenError, match="E483"):
-        build.build([SOURCE], replace(options, cc=str(failing)))
+        compiler.build([SOURCE], replace(options, cc=str(failing)))
 
 
 def test_a_fault_of_the_verifier_is_told_and_ends_the_compiler(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ def test_a_fault_of_the_verifier_is_told_and_ends_the_compiler(options: Options,
         raise ZeroDivisionError
     monkeypatch.setitem(passes.VERIFIERS, "loop", broken)
     with pytest.raises(ZeroDivisionError):
-        build.build([SOURCE], options)
+        compiler.build([SOURCE], options)
     assert children() == before
 
 
@@ -146,4 +146,4 @@ def test_rendering_that_fails_after_a_refusal_is_made_again(options: Options, mo
             raise AssertionError("an index without a meaning")
         return render(programs, given)
     monkeypatch.setattr(driver, "render", of_verified)
-    assert build.build([SOURCE], options).source
+    assert compiler.build([SOURCE], options).source

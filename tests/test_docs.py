@@ -10,14 +10,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import indent
+from types import ModuleType
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from caten import driver, loading
-from caten.cli import fmt
+from caten.cli.commands import fmt
 from caten.frontend.spec import SpecText
 from caten.options import Options
+from caten.schedule.script import PRIMITIVES
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "docs" / "tour.md"]
@@ -61,12 +64,39 @@ def test_commands_print_what_the_page_says(page: Path, update_goldens: bool) -> 
         assert b["output"] == out, f"`{b['command']}` prints something else; pytest --update-goldens writes it into the page"
 
 
-def test_reference_pages_are_generated_from_the_code(update_goldens: bool) -> None:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+def script(name: str) -> ModuleType:
+    """A script of the docs folder as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_pictures_are_those_that_the_script_draws() -> None:
+    module = script("pictures")
+    folder = ROOT / "docs" / "pictures"
+    assert {p.stem for p in folder.iterdir()} == set(module.PICTURES)
+    for name, picture in module.PICTURES.items():
+        drawn = picture()
+        assert (folder / f"{name}.svg").read_text() == drawn, f"docs/pictures/{name}.svg is stale: run python docs/pictures.py"
+        ElementTree.fromstring(drawn)
+
+
+@pytest.mark.parametrize("name", ["glossary", "architecture"])
+def test_every_path_that_a_page_names_exists(name: str) -> None:
+    named = re.findall(r"`((?:src|samples|runtimes|docs|tests|benchmarks)(?:/[\w./-]+)?)`", (ROOT / "docs" / f"{name}.md").read_text())
+    assert len(named) > 20
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_every_step_of_the_schedule_language_has_its_names_elsewhere() -> None:
+    assert list(script("generate").ELSEWHERE) == list(PRIMITIVES)
+
+
+def test_reference_pages_are_generated_from_the_code(update_goldens: bool) -> None:
+    module = script("generate")
     for name, page in module.PAGES.items():
         expected = module.tidy(page())
         if update_goldens:

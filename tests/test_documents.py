@@ -12,11 +12,11 @@ import jsonschema
 import pytest
 
 from caten import documents, schemas
-from caten.bench import compare, plot, results
-from caten.conformance import compare as reports
-from caten.conformance import record, report
+from caten.bench import plot, regressions, results
+from caten.conformance import markdown_report, record
+from caten.conformance import record_comparison as reports
 from caten.errors import CatenError
-from caten.runtime import foreign, manifest, records
+from caten.runtime import copied_calls, manifest, tuning_records
 from caten.runtime.call import callables
 from pace import slowness
 
@@ -126,9 +126,9 @@ MANIFEST = {
 
 
 def read_records(path: Path) -> None:
-    found = records.read(path)
+    found = tuning_records.read(path)
     assert all(r.line().isprintable() for r in found)
-    records.text(records.merged(found)).encode()
+    tuning_records.text(tuning_records.merged(found)).encode()
 
 
 def read_results(path: Path) -> None:
@@ -137,20 +137,20 @@ def read_results(path: Path) -> None:
     for line in (*results.table(found), plot.drawn(found)):
         line.encode()
     if found.rows:
-        assert all(line.isprintable() for line in compare.report(found, found))
+        assert all(line.isprintable() for line in regressions.report(found, found))
 
 
 def read_report(path: Path) -> None:
     found = record.read(str(path))
     reports.merged([found, found]).encode()
-    report.markdown(found).encode()
+    markdown_report.markdown(found).encode()
     reports.regressions(found, found)
 
 
 def read_manifest(path: Path) -> None:
     found = documents.read(path, {"type": "object"})
     manifest.checked(found, path)
-    operator: Any = callables(foreign.library(path, found, lambda number, op: lambda call: 0))
+    operator: Any = callables(copied_calls.library(path, found, lambda number, op: lambda call: 0))
     for one in operator.values() if "ops" in found else [operator]:
         assert one.__doc__
         assert one.signature

@@ -10,7 +10,7 @@ from caten import driver, loading, passes
 from caten.core.program import Program
 from caten.errors import CatenError, error
 from caten.frontend.spec import SpecText
-from caten.loop import level
+from caten.loop import verifier
 from caten.loop.statements import Vref
 from caten.options import Options
 
@@ -29,7 +29,7 @@ def vectors(program: Program) -> int:
 
 def without_vectors(program: Program) -> None:
     """A verifier that cannot follow vectors."""
-    level.verify(program)
+    verifier.verify(program)
     if vectors(program):
         raise error("E483", "not shown to be inside")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from caten import build
+from caten import compiler
 from caten.errors import error
 from caten.frontend.spec import SpecText
 from caten.options import Options
@@ -59,7 +59,7 @@ def mutated(rng: random.Random) -> str:
 
 def compiled(text: str) -> None:
     """To C, without a host compiler."""
-    build.prepare([SpecText("f.toml", text)], OPTIONS)
+    compiler.prepare([SpecText("f.toml", text)], OPTIONS)
 
 
 def found(seed: int, count: int, make: Callable[[str], None] = compiled) -> tuple[Counter[str], list[str]]:

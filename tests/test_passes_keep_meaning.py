@@ -12,13 +12,13 @@ from caten.core.program import Case, Program, resolve
 from caten.core.text import read, show
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
-from caten.loop import comparison, interpret, oracle
 from caten.loop.statements import LoopProgram
 from caten.options import Options
 from caten.schedule.planning import Planning
+from caten.semantics import comparison, interpret, oracle
 from caten.tensor.lower import lower
 from caten.tensor.values import TensorProgram
-from caten.testing import data, runner
+from caten.testing import data, sizes_and_scalars
 
 SAMPLES = sorted((Path(__file__).resolve().parent.parent / "samples").glob("*.toml"))
 OPTIONS = Options(config=(("MARCH", "x86_64_v3"),), verify=True)
@@ -45,7 +45,7 @@ def test_every_pass_on_every_sample(path: Path) -> None:
         filled, empty = [[c for c in cases if (c.expect == "empty") is wanted] for wanted in (False, True)]
         assert filled, f"{path.name} has no test case with elements"
         for case in [*filled[:2], *empty[:1]]:
-            arguments = data.arguments(op, runner.case_values(op, case), seed=3)
+            arguments = data.arguments(op, sizes_and_scalars.case_values(op, case), seed=3)
             expected = exact(op, arguments)
             for step, program in zip(passes.PASSES, stages[1:], strict=True):
                 if program is op:

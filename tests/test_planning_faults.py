@@ -18,14 +18,14 @@ from caten.core.node import substitute
 from caten.core.text import show
 from caten.errors import CatenError, Diagnostic
 from caten.frontend.spec import SpecText
+from caten.loop.operation_count import Work, counted
 from caten.loop.statements import LoopProgram, Vref
-from caten.loop.work import Work, counted
 from caten.options import Options
 from caten.schedule import autoscheduler
 from caten.schedule.analysis.classify import Chain
 from caten.schedule.draft import Draft
 from caten.schedule.emit import emit
-from caten.schedule.plans.maps import Sweep
+from caten.schedule.plans.maps import VectorLoop
 from caten.schedule.plans.plan import NotApplicable
 from caten.tensor import raising
 
@@ -44,20 +44,20 @@ def broken(*_: object, **__: object) -> NoReturn:
 
 
 def in_a_planner(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(autoscheduler, "INNERMOST", tuple([replace(f, planners=(broken,)) if f.name == "maps" else f for f in autoscheduler.INNERMOST]))
+    patch.setattr(autoscheduler, "PERFECT_NESTS", tuple([replace(f, planners=(broken,)) if f.name == "maps" else f for f in autoscheduler.PERFECT_NESTS]))
 
 
 def in_steps(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(emit.OF_LOOPS, Sweep, broken)
+    patch.setitem(emit.OF_LOOPS, VectorLoop, broken)
 
 
 def in_a_step_on_no_loop(patch: pytest.MonkeyPatch) -> None:
     """The steps of a plan name a loop that there is not: that is no refusal, after which another plan has its turn in silence."""
-    patch.setitem(emit.OF_LOOPS, Sweep, lambda draft, *_: draft.take("vectorize", "nowhere"))
+    patch.setitem(emit.OF_LOOPS, VectorLoop, lambda draft, *_: draft.take("vectorize", "nowhere"))
 
 
 def in_a_malformed_step(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(emit.OF_LOOPS, Sweep, lambda draft, chain, *_: draft.tries(("split", chain.names[0], "a few")))
+    patch.setitem(emit.OF_LOOPS, VectorLoop, lambda draft, chain, *_: draft.try_steps(("split", chain.names[0], "a few")))
 
 
 def in_the_choice_of_plans(patch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def refused(draft: Draft, chain: Chain, *_: object) -> None:
 
 @pytest.mark.parametrize("steps", [no_maps, refused])
 def test_a_plan_that_does_not_apply_is_no_fault(steps: Callable[..., None], options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(emit.OF_LOOPS, Sweep, steps)
+    monkeypatch.setitem(emit.OF_LOOPS, VectorLoop, steps)
     for each in (options, replace(options, strict=True)):
         program, heard = advanced(each)
         assert not heard

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from caten import build
+from caten import compiler
 from caten.errors import CatenError
 from caten.frontend.spec import SpecText, decode
 from caten.options import Options
@@ -128,7 +128,7 @@ WITHIN = {
 
 
 def prepared(text: str) -> str:
-    return build.prepare([SpecText("big.toml", text, "lisp" if text.startswith("(") else "toml")], OPTIONS).source
+    return compiler.prepare([SpecText("big.toml", text, "lisp" if text.startswith("(") else "toml")], OPTIONS).source
 
 
 @pytest.mark.parametrize("what", LIMITED)

@@ -8,7 +8,7 @@ import pytest
 
 import caten
 from caten import driver, passes
-from caten.build import build
+from caten.compiler import build
 from caten.core.dtypes import DTYPES, is_packed
 from caten.core.numpy_types import numpy_dtype
 from caten.frontend.spec import SpecText

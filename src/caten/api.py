@@ -6,21 +6,23 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, overload
 
-from . import documents, parameters
-from .errors import CatenError, Diagnostic, error
+from . import argument_checks, documents, loading
+from .checking import Checked, proved
+from .errors import CatenError, Diagnostic, combined, error
 from .frontend.spec import SpecText, decode, read_file
-from .kernels import compiling
+from .kernels import known_build
 from .options import Options, environment
 from .runtime import discover
-from .runtime.call import Callable, Operators, callables
-from .runtime.compiled import Compiled
-from .runtime.foreign import check_manifest
+from .runtime.c_runtime import Compiled
+from .runtime.call import Operator, Operators, callables
+from .runtime.call_signature import Argument
+from .runtime.copied_calls import check_manifest
 from .runtime.library import open_library
 from .runtime.manifest import checked
 
-__all__ = ["CatenError", "CatenWarning", "compile", "load"]
+__all__ = ["Argument", "CatenError", "CatenWarning", "Checked", "Operator", "Operators", "check", "compile", "load", "load_library"]
 
 STRING = "<string>"
 ARRAYS, OPERATORS = 'a list of names of arrays, ["A"]', 'a list of names of operators, ["Gemm"]'
@@ -31,13 +33,29 @@ class CatenWarning(UserWarning):
     """Something that costs time but not the result, such as a cache that cannot be used."""
 
 
+@overload
+def compile(spec: str | Path, runtime: str = ...,  # type: ignore[overload-overlap]   # a str is a sequence of str, too: this one comes first
+            config: Mapping[str, Any] | None = ..., opt: int = ..., sizes: Mapping[str, int] | None = ..., *,
+            strided: Sequence[str] = ..., bounds_check: bool = ..., reassociate: bool = ...,
+            only: Sequence[str] = ..., schedule: str | None = ..., include_dirs: Sequence[str | Path] = ..., cache: bool = ...,
+            verify: bool = ...) -> Operator: ...
+
+
+@overload
+def compile(spec: Sequence[str | Path], runtime: str = ..., config: Mapping[str, Any] | None = ..., opt: int = ...,
+            sizes: Mapping[str, int] | None = ..., *, strided: Sequence[str] = ..., bounds_check: bool = ..., reassociate: bool = ...,
+            only: Sequence[str] = ..., schedule: str | None = ..., include_dirs: Sequence[str | Path] = ..., cache: bool = ...,
+            verify: bool = ...) -> Operators: ...
+
+
 def compile(spec: str | Path | Sequence[str | Path], runtime: str = "clang", config: Mapping[str, Any] | None = None, opt: int = 2,
             sizes: Mapping[str, int] | None = None, *, strided: Sequence[str] = (), bounds_check: bool = True, reassociate: bool = True,
             only: Sequence[str] = (), schedule: str | None = None, include_dirs: Sequence[str | Path] = (), cache: bool = True,
-            verify: bool = False) -> Any:
-    """A spec, compiled: what calls its operator, or for several operators an object with one attribute for each.
+            verify: bool = False) -> Operator | Operators:
+    """A spec, compiled: its operator. A list of specs gives one library with an attribute for each operator; so does a spec of several operators,
+    for which a type checker knows this only if it stands in a list.
 
-    `spec`: a file (a str or Path), a text (a str that has several lines, or starts with a parenthesis), or a list of these for one library of all.
+    `spec`: a file (a str or Path), a text (a str that has several lines, or starts with a parenthesis), or a list of these.
     `runtime`: a name or a runtime file; `config`: its options by key, as --config, each a text, an integer or a bool. `opt`: 0 the nest as written,
     1 simplified, 2 scheduled for the machine, 3 with the schedules that `caten tune` recorded. `sizes`: sizes by name, integers from 0 to 2^40, that
     are fixed at compile time, as -D; calls must agree. `strided`: a list of the arrays that pass strides, as -fstrided. `bounds_check=False` leaves
@@ -48,35 +66,81 @@ def compile(spec: str | Path | Sequence[str | Path], runtime: str = "clang", con
     Raises CatenError with everything that is wrong with the spec; its subclass UsageError where an option is not what it must be (E668 names it), and
     ToolError where the host compiler is missing or fails.
     """
-    specs = parameters.specs("compile: spec", spec)
-    options = Options(
-        runtime=parameters.path("compile: runtime", runtime, "the name of a runtime or its file"),
-        config=parameters.config("compile: config", config), opt=parameters.level("compile: opt", opt),
-        binds=parameters.sizes("compile: sizes", sizes), strided=parameters.listed("compile: strided", strided, parameters.text, ARRAYS),
-        unchecked=not parameters.flag("compile: bounds_check", bounds_check),
-        in_order=not parameters.flag("compile: reassociate", reassociate),
-        only=parameters.listed("compile: only", only, parameters.text, OPERATORS),
-        schedule=None if schedule is None else parameters.text("compile: schedule", schedule),
-        include_dirs=parameters.listed("compile: include_dirs", include_dirs, parameters.path, "a list of folders"),
-        use_cache=parameters.flag("compile: cache", cache), verify=parameters.flag("compile: verify", verify), **environment())
-    return compiling.compiled([read(s) for s in specs], options, warn)
+    try:
+        specs = argument_checks.specs("compile: spec", spec)
+        options = Options(
+            runtime=argument_checks.path("compile: runtime", runtime, "the name of a runtime or its file"),
+            config=argument_checks.config("compile: config", config), opt=argument_checks.level("compile: opt", opt),
+            binds=argument_checks.sizes("compile: sizes", sizes),
+            strided=argument_checks.listed("compile: strided", strided, argument_checks.text, ARRAYS),
+            unchecked=not argument_checks.flag("compile: bounds_check", bounds_check),
+            in_order=not argument_checks.flag("compile: reassociate", reassociate),
+            only=argument_checks.listed("compile: only", only, argument_checks.text, OPERATORS),
+            schedule=None if schedule is None else argument_checks.text("compile: schedule", schedule),
+            include_dirs=argument_checks.listed("compile: include_dirs", include_dirs, argument_checks.path, "a list of folders"),
+            use_cache=argument_checks.flag("compile: cache", cache), verify=argument_checks.flag("compile: verify", verify), **environment())
+        made: Operator | Operators = known_build.compiled([read(s) for s in specs], options, warn)
+        return Operators.of(made) if isinstance(spec, list | tuple) and isinstance(made, Operator) else made
+    except CatenError as problem:
+        raise problem.shortened() from None
 
 
-def load(path: str | Path) -> Callable | Operators:
-    """What calls a library that was compiled before: its operator, or for several an object with one attribute for each.
+def check(spec: str | Path | Sequence[str | Path], runtime: str = "clang", config: Mapping[str, Any] | None = None, opt: int = 2, *,
+          include_dirs: Sequence[str | Path] = ()) -> tuple[Checked, ...]:
+    """Check a spec, or a list of specs, without compiling: parse it, infer shapes, prove its accesses in bounds and schedule it, as `caten check`.
+
+    The parameters are those of `compile`. One `Checked` for each operator. Raises CatenError with everything that is wrong with the spec."""
+    try:
+        texts = [read(s) for s in argument_checks.specs("check: spec", spec)]
+        options = Options(
+            runtime=argument_checks.path("check: runtime", runtime, "the name of a runtime or its file"),
+            config=argument_checks.config("check: config", config), opt=argument_checks.level("check: opt", opt),
+            include_dirs=argument_checks.listed("check: include_dirs", include_dirs, argument_checks.path, "a list of folders"), **environment())
+        found, problems = [], []
+        for program in loading.loaded(texts, options):
+            try:
+                found.append(proved(program, options, warn))
+            except CatenError as problem:
+                problems.append(problem)
+        if problems:
+            raise combined(problems)
+        return tuple(found)
+    except CatenError as problem:
+        raise problem.shortened() from None
+
+
+def load(path: str | Path) -> Operator:
+    """The operator of a library that was compiled before. A library of several operators is loaded as an object with an attribute for each, as
+    `load_library` gives it for any library; a type checker knows that only of `load_library`.
 
     A program for another machine (gemm.elf, gemm.wasm) needs its manifest beside it, gemm.elf.json.
 
     `path`: a str or Path. Raises CatenError E66x where the file is missing, torn, or no library of caten's. `.source` is the text of the .c file
     beside it, if there is one."""
-    path = Path(parameters.path("load: path", path, "the file of a library"))
+    try:
+        return cast("Operator", _loaded("load: path", path))       # see above: of a library of several operators this is not so
+    except CatenError as problem:
+        raise problem.shortened() from None
+
+
+def load_library(path: str | Path) -> Operators:
+    """The operators of a library that was compiled before, as attributes and by name, even if there is only one. As `load` otherwise."""
+    try:
+        found = _loaded("load_library: path", path)
+    except CatenError as problem:
+        raise problem.shortened() from None
+    return Operators.of(found) if isinstance(found, Operator) else found
+
+
+def _loaded(name: str, path: str | Path) -> Operator | Operators:
+    path = Path(argument_checks.path(name, path, "the file of a library"))
     if path.suffix in FOREIGN:
         return _foreign(path, path.with_name(path.name + ".json"))
     library, beside = open_library(path), path.with_suffix(".c")
     return callables(library, beside.read_text("utf-8", "replace") if beside.is_file() else "")
 
 
-def _foreign(path: Path, described: Path) -> Callable | Operators:
+def _foreign(path: Path, described: Path) -> Operator | Operators:
     """A library that is no shared one: the runtime that its manifest names loads it."""
     if not path.is_file():
         raise error("E661", f"cannot read {path}: {'it is no file' if path.exists() else 'there is no such file'}")
@@ -92,7 +156,7 @@ def _foreign(path: Path, described: Path) -> Callable | Operators:
     if isinstance(runtime, Compiled):
         runtime.check_library(path)
         check_manifest(path, manifest)
-    found: Callable | Operators = runtime.load(path, manifest)
+    found: Operator | Operators = runtime.load(path, manifest)
     return found
 
 

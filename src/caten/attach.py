@@ -1,4 +1,4 @@
-"""What options add to a program: facts of a fresh one, and of a text of an earlier stage those that it has not used yet."""
+"""Options to facts: what a command line adds to a fresh program, or to the text of an earlier stage."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from .frontend.composite import named
 from .frontend.op import OpProgram
 from .options import Options
 from .passes import level_of
-from .runtime import cache, discover, trust
+from .runtime import discover, library_cache
 from .runtime.protocol import Host, Runtime
 from .schedule import script
 
@@ -30,15 +30,13 @@ def runtime_of(options: Options) -> Runtime:
     """The configured runtime that the options name."""
     host = Host(cc=options.cc, cflags=options.cflags, ldflags=options.ldflags, temp=Path(options.temp_dir) if options.temp_dir else None,
                 timeout=options.cc_timeout, debug=options.lines,
-                cache=cache.default_directory(options.cache_dir) if options.use_cache else None)
-    runtime = discover.find(options.runtime, options.runtime_path)
-    return trust.answered(runtime, "configure", runtime.configure(options.config, host), type(runtime))
+                cache=library_cache.default_directory(options.cache_dir) if options.use_cache else None)
+    return discover.find(options.runtime, options.runtime_path).configure(options.config, host)
 
 
 def target_of(options: Options) -> Target:
     """The target as it stands in every text: runtime, resolved machine, options as given."""
-    runtime = runtime_of(options)
-    return Target(options.runtime, trust.machine_of(runtime), tuple(Config(k, v) for k, v in options.config))
+    return Target(options.runtime, runtime_of(options).machine(), tuple(Config(k, v) for k, v in options.config))
 
 
 def attach(op: OpProgram, options: Options) -> Program:
@@ -66,7 +64,7 @@ def _with_schedule(program: Program, options: Options) -> Program:
     before = program.first(Schedule)
     steps = {flat(form_of(step)) for step in before.steps} if before is not None else set()
     rest = program.replace(clauses=tuple([c for c in program.clauses if c is not before and not (isinstance(c, At) and c.what in steps)]))
-    return rest.adding(script.parse_schedule(options.schedule, options.schedule_file))
+    return rest.adding(script.parse_schedule(options.schedule, options.schedule_file, program.name))
 
 
 def _strided(program: Program, name: str) -> Program:
@@ -87,7 +85,8 @@ def _strided(program: Program, name: str) -> Program:
 
 
 def reconcile(program: Program, options: Options) -> Program:
-    """Options given beside the text of an earlier stage: applied where that text has not used them yet, else they must agree with it."""
+    """Options given beside the text of an earlier stage: applied where that text has not used them yet, else they must
+    agree with it."""
     level = level_of(program)
     target = program.first(Target)
     said: dict[str, Any] = {

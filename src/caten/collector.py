@@ -1,4 +1,4 @@
-"""Python's collector of cycles, which a compiler needs rarely: it makes many objects that stay, and nearly no cycles."""
+"""Python's garbage collector, run rarely: a compiler makes many long-lived objects and few reference cycles."""
 from __future__ import annotations
 
 import gc
@@ -8,8 +8,8 @@ COLLECTIONS = 100_000, 20, 50         # looking for cycles after every 700 objec
 
 
 class CollectingRarely:
-    """`with CollectingRarely():` what a program has set for itself is there again after the last of all threads that are inside. A program that
-    collects no more often than this, or never, is left alone."""
+    """`with CollectingRarely():` what a program has set for itself is there again after the last of all threads that
+    are inside. A program that collects no more often than this, or never, is left alone."""
 
     _lock = threading.Lock()
     _inside = 0

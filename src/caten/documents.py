@@ -1,8 +1,7 @@
 """JSON that others wrote: read within limits, and refused with a reason where it is not what JSON should be.
 
-Python's own reader takes what no other reads the same way (NaN, a key that is there twice, half a character) and fails in its own words where a
-text is nested too deeply or a number has too many digits.
-"""
+Python's own reader takes what no other reads the same way (NaN, a key that is there twice, half a character) and fails
+in its own words where a text is nested too deeply or a number has too many digits."""
 from __future__ import annotations
 
 import errno
@@ -26,7 +25,8 @@ class Malformed(ValueError):
 
 
 def read(path: Path, schema: Mapping[str, Any]) -> Any:
-    """The document in a file, which conforms to a schema. OSError where it cannot be read, Malformed where it holds something else."""
+    """The document in a file, which conforms to a schema. OSError where it cannot be read, Malformed where it holds
+    something else."""
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)

@@ -1,4 +1,4 @@
-"""Runs the passes from the level that a program is on to the one that is asked for, and renders: timed, verified, dumped as options say."""
+"""Run the passes from a program's level to the requested one, and render; time, verify and dump as requested."""
 from __future__ import annotations
 
 import sys
@@ -15,15 +15,15 @@ from .core.program import Program, Schedule, Source, Target, resolve
 from .core.text import read, show
 from .echo import escape, escape_lines
 from .errors import CatenError, Diagnostic, UsageError, error
-from .loop import level as loop_level
+from .loop import verifier as loop_level
+from .loop.operation_count import BUDGET, Work, counted, current
 from .loop.statements import LoopProgram
-from .loop.work import BUDGET, Work, counted, current
 from .options import Options
 from .passes import LEVELS, PASSES, SCHEDULE, VERIFIERS, Pass, level_of
-from .runtime import cache, records, trust
+from .runtime import library_cache, tuning_records
 from .schedule import script
-from .schedule.log import Entry, StaysScalar, explained
 from .schedule.planning import Planning
+from .schedule.planning_log import Entry, StaysScalar, explained
 
 SCALAR = "E944"                 # given only where it is asked for
 Check = Callable[[], None]      # a verification; CatenError where it refuses
@@ -34,7 +34,7 @@ def ignore(warning: Diagnostic) -> None:
     """Does nothing with a warning."""
 
 
-def once(warn: records.Warn) -> records.Warn:
+def once(warn: tuning_records.Warn) -> tuning_records.Warn:
     """Tells each warning once, however often what it is about is done again."""
     heard: list[Diagnostic] = []
 
@@ -45,11 +45,11 @@ def once(warn: records.Warn) -> records.Warn:
     return tell
 
 
-def advance(program: Program, to: str, options: Options, warn: records.Warn = ignore, due: list[Check] | None = None,
+def advance(program: Program, to: str, options: Options, warn: tuning_records.Warn = ignore, due: list[Check] | None = None,
             log: list[Entry] | None = None) -> Program:
-    """Run the passes from the level a program is on to the level `to` (`op`, `tensor`, `loop`). `warn` hears of records that are not used.
-    With `due` the last verification is not run but added there, unless every pass is verified; who runs it begins again without `due` where it
-    refuses. What is planned and tried is added to `log`."""
+    """Run the passes from the level a program is on to the level `to` (`op`, `tensor`, `loop`). `warn` hears of records
+    that are not used. With `due` the last verification is not run but added there, unless every pass is verified; who
+    runs it begins again without `due` where it refuses. What is planned and tried is added to `log`."""
     with CollectingRarely(), counted(Work(BUDGET)) as work:
         made = _advanced(program, to, options, warn, due, [] if log is None else log)
     if options.debug >= 1 and work.spent:
@@ -57,7 +57,7 @@ def advance(program: Program, to: str, options: Options, warn: records.Warn = ig
     return made
 
 
-def _advanced(program: Program, to: str, options: Options, warn: records.Warn, due: list[Check] | None, log: list[Entry]) -> Program:
+def _advanced(program: Program, to: str, options: Options, warn: tuning_records.Warn, due: list[Check] | None, log: list[Entry]) -> Program:
     order, here = list(LEVELS), level_of(program)
     if order.index(here) > order.index(to):
         raise UsageError(Diagnostic("E924", f"{program.name} is already at the {here} level, which comes after the {to} level",
@@ -80,7 +80,7 @@ def _advanced(program: Program, to: str, options: Options, warn: records.Warn, d
     return program
 
 
-def _taken(step: Step, program: Program, options: Options, warn: records.Warn, log: list[Entry]) -> Program:
+def _taken(step: Step, program: Program, options: Options, warn: tuning_records.Warn, log: list[Entry]) -> Program:
     """The program after a step. Where the step fails unexpectedly, what the plain one makes, and a warning."""
     planning = Planning(options.verify, tolerant=not _raises_faults(options), log=log)
     try:
@@ -138,12 +138,12 @@ def _placed(options: Options) -> Iterator[None]:
         raise CatenError(*[d.at(place) for d in refused.diagnostics]) from None
 
 
-def recalled(program: Program, options: Options, warn: records.Warn = ignore) -> Program:
-    """At -O3 the program with the schedule that `caten tune` recorded for it, if there is one: replayed step by step and verified. A record that
-    does not apply is not used; `warn` hears of it."""
+def recalled(program: Program, options: Options, warn: tuning_records.Warn = ignore) -> Program:
+    """At -O3 the program with the schedule that `caten tune` recorded for it, if there is one: replayed step by step
+    and verified. A record that does not apply is not used; `warn` hears of it."""
     if program.opt < 3 or not isinstance(program, LoopProgram) or program.first(Schedule) is not None or program.first(Target) is None:
         return program
-    record = records.find(records.key(program, runtime_for([program], options)), *record_places(program, options), warn)
+    record = tuning_records.find(tuning_records.key(program, runtime_for([program], options)), *record_places(program, options), warn)
     if options.debug >= 1:
         said = "no record of caten tune, scheduled as at -O2" if record is None else f"the schedule that caten tune found on {escape(record.date)}"
         print(f"caten: {program.name}: {said}", file=sys.stderr)
@@ -165,7 +165,7 @@ def recalled(program: Program, options: Options, warn: records.Warn = ignore) ->
 def record_places(program: Program, options: Options) -> tuple[Path | None, Path | None]:
     """Where records of a program are looked for: the folder of the cache, the collection beside its spec."""
     source = program.first(Source)
-    return cache.default_directory(options.cache_dir) if options.use_cache else None, records.beside(source.file) if source else None
+    return library_cache.default_directory(options.cache_dir) if options.use_cache else None, tuning_records.beside(source.file) if source else None
 
 
 def unscheduled(program: Program, options: Options) -> LoopProgram:
@@ -177,8 +177,9 @@ def unscheduled(program: Program, options: Options) -> LoopProgram:
     return program
 
 
-def _verified(program: Program, since: list[tuple[Step, Program]], options: Options, warn: records.Warn, log: list[Entry]) -> Program:
-    """The program that these steps made, verified; where it is refused, what they make when each is verified on the way."""
+def _verified(program: Program, since: list[tuple[Step, Program]], options: Options, warn: tuning_records.Warn, log: list[Entry]) -> Program:
+    """The program that these steps made, verified; where it is refused, what they make when each is verified on the
+    way."""
     try:
         VERIFIERS[level_of(program)](program)
     except CatenError as refusal:
@@ -190,9 +191,10 @@ def _verified(program: Program, since: list[tuple[Step, Program]], options: Opti
     return program
 
 
-def _made_again(refusal: CatenError, since: list[tuple[Step, Program]], options: Options, warn: records.Warn, log: list[Entry]) -> Program:
-    """What the steps make when all that they do is verified at once, and what is not shown to be right is left out: of simplifying, that may be; of
-    planning, it is a fault of ours, and so it is where even this is refused and the plain passes have their turn."""
+def _made_again(refusal: CatenError, since: list[tuple[Step, Program]], options: Options, warn: tuning_records.Warn, log: list[Entry]) -> Program:
+    """What the steps make when all that they do is verified at once, and what is not shown to be right is left out: of
+    simplifying, that may be; of planning, it is a fault of ours, and so it is where even this is refused and the plain
+    passes have their turn."""
     planning, program = Planning(verify=True, tolerant=not _raises_faults(options), log=log), since[0][1]
     log.clear()
     try:
@@ -235,12 +237,12 @@ def timed(what: str, options: Options) -> Iterator[None]:
         print(f"caten: {what}: {(time.perf_counter() - start) * 1e3:.1f} ms", file=sys.stderr)
 
 
-def render(programs: Sequence[Program], options: Options, warn: records.Warn = ignore) -> str:
+def render(programs: Sequence[Program], options: Options, warn: tuning_records.Warn = ignore) -> str:
     """The source text of programs at any level, as one library."""
     loops = [loop for p in programs if isinstance(loop := advance(p, "loop", options, warn), LoopProgram)]
     runtime = runtime_for(loops, options)
     with timed("render", options):
-        text = trust.answered(runtime, "render", runtime.render(*loops), str)
+        text = runtime.render(*loops)
     if options.debug >= 2:
         print(escape_lines(text), file=sys.stderr)
     return text

@@ -1,52 +1,35 @@
-"""Diagnostics: what went wrong, where, what was expected, what to do, and which exit code follows."""
+"""Errors: diagnostics that are raised, and which exit code follows."""
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from .frozen import frozen
+from .diagnostic import Diagnostic, Place
 
+if TYPE_CHECKING:
+    from typing import Self
 
-@frozen
-class Place:
-    """A point in a file: 1-based line and column, and the text of that line for the caret."""
-
-    file: str
-    line: int
-    column: int
-    text: str = ""
-
-
-@frozen
-class Diagnostic:
-    """One message with a stable code (`caten explain CODE` explains it)."""
-
-    code: str
-    message: str
-    place: Place | None = None
-    hint: str | None = None                                    # what to do
-    notes: tuple[tuple[str, Place | None], ...] = field(default=())   # what was expected, where the other party is
-    severity: str = "error"                                    # error | warning
-
-    def __str__(self) -> str:
-        """One line: place, code, message, what to do."""
-        where = f"{self.place.file}:{self.place.line}:{self.place.column}: " if self.place else ""
-        return f"{where}{self.code}: {self.message}" + (f" ({self.hint})" if self.hint else "")
-
-    def at(self, place: Place | None) -> Diagnostic:
-        """The same diagnostic at `place`, unless it has one already."""
-        if self.place is not None or place is None:
-            return self
-        return Diagnostic(self.code, self.message, place, self.hint, self.notes, self.severity)
+__all__ = ["CatenError", "Diagnostic", "NothingMatched", "Place", "ToolError", "UsageError", "combined", "did_you_mean", "error"]
 
 
 class CatenError(Exception):
-    """What every part of caten raises for a person to read. Carries one or more diagnostics."""
+    """What every part of caten raises for a person to read. Carries one or more diagnostics; its text has all of them, with source lines and carets.
+    It can be pickled: an error in a worker process is the same error in the process that waits for it."""
 
     exit_code = 1
 
     def __init__(self, *diagnostics: Diagnostic):
-        super().__init__("\n".join([str(d) for d in diagnostics]))
+        super().__init__(*diagnostics)
         self.diagnostics = diagnostics
+
+    def __str__(self) -> str:
+        from .diagnostic_lines import in_python  # imported here: most errors are shown otherwise, or caught
+        return "\n".join([in_python(d) for d in self.diagnostics])
+
+    def shortened(self) -> Self:
+        """The same error without the calls that led to it inside caten, to be raised `from None` where a user called."""
+        self.__cause__ = None
+        return self.with_traceback(None)
 
 
 class UsageError(CatenError):
@@ -71,6 +54,15 @@ def error(code: str, message: str, place: Place | None = None, *, hint: str | No
           notes: tuple[tuple[str, Place | None], ...] = ()) -> CatenError:
     """A CatenError of one diagnostic: `raise error("E301", "…", place)`."""
     return CatenError(Diagnostic(code, message, place, hint, notes))
+
+
+def combined(problems: Sequence[CatenError]) -> CatenError:
+    """Several errors as one: all diagnostics, with the exit code of the first."""
+    if len(problems) == 1:
+        return problems[0]
+    first = type(problems[0])
+    kind = first if first in (UsageError, NothingMatched) else CatenError
+    return kind(*[d for p in problems for d in p.diagnostics])
 
 
 def did_you_mean(name: str, known: list[str] | tuple[str, ...]) -> str | None:

@@ -5,13 +5,14 @@ import hashlib
 import traceback
 from collections.abc import Mapping
 
-from .runtime.cache import Cache, default_directory
+from .runtime.library_cache import Cache, default_directory
 
 PLEASE = "this is a fault of caten, not of the input: please report it with that file and the spec"
 
 
 def kept(problem: BaseException, headline: str, cache_dir: str | None, files: Mapping[str, str] | None = None) -> str:
-    """Keep the traceback under `headline`, and further texts by their names, beside each other; a note that says where they are."""
+    """Keep the traceback under `headline`, and further texts by their names, beside each other; a note that says where
+    they are."""
     text = f"{headline}\n\n" + "".join(traceback.format_exception(problem))
     name = "crash-" + hashlib.sha256(text.encode(errors="replace")).hexdigest()
     text = text.encode(errors="replace").decode()

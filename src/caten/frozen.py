@@ -1,9 +1,8 @@
 """Small immutable classes: `@frozen` is `@dataclass(frozen=True)` at a third of the time it takes to declare one.
 
-A frozen dataclass writes and compiles six methods of its own, which for the hundred of this compiler was a third of the time that importing it
-takes. Here only `__init__` is compiled; the other methods are shared functions.
-`dataclasses.replace`, `fields` and `asdict` work as on any dataclass.
-"""
+A frozen dataclass writes and compiles six methods of its own, which for the hundred of this compiler was a third of the
+time that importing it takes. Here only `__init__` is compiled; the other methods are shared functions.
+`dataclasses.replace`, `fields` and `asdict` work as on any dataclass."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -16,8 +15,8 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
-    """The class with these fields: equal and hashed by their values (without those of `field(compare=False)`), and with a repr. A field is set once,
-    by `__init__`; FrozenInstanceError where it is assigned or deleted afterwards."""
+    """The class with these fields: equal and hashed by their values (without those of `field(compare=False)`), and with
+    a repr. A field is set once, by `__init__`; FrozenInstanceError where it is assigned or deleted afterwards."""
     made: Any = dataclass(repr=False, eq=False)(cls)
     compared, shown = [f.name for f in fields(made) if f.compare], [f.name for f in fields(made) if f.repr]
     names = frozenset([f.name for f in fields(made)])

@@ -9,7 +9,7 @@ from dataclasses import replace
 from .attach import attach, reconcile
 from .core.program import Program, Unchecked, resolve
 from .core.text import flat, form_of, parse, place_in, read_forms
-from .errors import CatenError, Diagnostic, NothingMatched, Place, did_you_mean, error
+from .errors import CatenError, Diagnostic, NothingMatched, Place, combined, did_you_mean, error
 from .frontend import spec
 from .frontend.composite import named
 from .frontend.op import OpProgram
@@ -21,8 +21,8 @@ _HEAD = re.compile(r"(?:\s|;[^\n]*\n)*\(\s*([^\s()]+)")      # the first word of
 
 
 def load_programs(source: SpecText, options: Options) -> list[Program]:
-    """A spec, or the text that an earlier stage printed, as programs with the options attached. Those that --only leaves out are there, as they were:
-    it selects among all that a command reads."""
+    """A spec, or the text that an earlier stage printed, as programs with the options attached. Those that --only
+    leaves out are there, as they were: it selects among all that a command reads."""
     head = _HEAD.match(source.text)
     if head is not None and head[1] in LEVELS:
         return [reconcile(p, options) if _is_selected(p, options) else p for p in read_programs(source)]
@@ -34,7 +34,8 @@ def _is_selected(program: Program, options: Options) -> bool:
 
 
 def read_programs(source: SpecText) -> list[Program]:
-    """The programs of a text of the stages, verified: a person may have edited it. Raises CatenError with everything that is wrong."""
+    """The programs of a text of the stages, verified: a person may have edited it. Raises CatenError with everything
+    that is wrong."""
     def spot(pos: int) -> Place:
         return place_in(source.text, pos, source.name)
     programs: list[Program] = []
@@ -75,20 +76,19 @@ def selected(programs: list[Program], only: Sequence[str]) -> list[Program]:
 
 
 def loaded(sources: Sequence[SpecText], options: Options) -> list[Program]:
-    """The programs of specs (or of texts of earlier stages) that --only wants. CatenError with everything that is wrong with them."""
+    """The programs of specs (or of texts of earlier stages) that --only selects. CatenError with the errors of every
+    source."""
     programs: list[Program] = []
-    problems: list[Diagnostic] = []
+    problems: list[CatenError] = []
     for source in sources:
         try:
             programs += load_programs(source, options)
         except CatenError as problem:
-            if problem.exit_code != 1:
-                raise
-            problems += problem.diagnostics
+            problems.append(problem)
     if problems:
-        raise CatenError(*problems)
+        raise combined(problems)
     if not programs:
-        raise NothingMatched(Diagnostic("E920", "there is no composite to compile"))
+        raise NothingMatched(Diagnostic("E920", "there is no composite in the input"))
     return selected(programs, options.only)
 
 

@@ -1,4 +1,4 @@
-"""What the user asked for: the options of one compilation, resolved from the command line, the environment or a Python call."""
+"""The options of one compilation, from the command line, the environment or a Python call."""
 from __future__ import annotations
 
 import os
@@ -17,10 +17,11 @@ OTHER_MEANING = frozenset((
 
 @frozen
 class Options:
-    """Everything that can change the result. Nothing below the command line and the Python interface reads the environment instead.
+    """Everything that can change the result. Nothing below the command line and the Python interface reads the
+    environment instead.
 
-    `given` names the fields that the user set explicitly: where a text of an earlier stage already says otherwise, those must not contradict it.
-    """
+    `given` names the fields that the user set explicitly: where a text of an earlier stage already says otherwise,
+    those must not contradict it."""
 
     runtime: str = "clang"                               # a name, or the path of a runtime file
     config: tuple[tuple[str, str], ...] = ()             # the runtime's own options, as given
@@ -51,8 +52,8 @@ class Options:
 
 
 def environment(link: Sequence[str] = ()) -> dict[str, Any]:
-    """The fields of Options that come from the environment (an empty variable counts as absent). `link`: further words for the
-    linker. Raises UsageError E910 and E916."""
+    """The fields of Options that come from the environment (an empty variable counts as absent). `link`: further words
+    for the linker. Raises UsageError E910 and E916."""
     get = os.environ.get
     return {"cc": get("CC") or None, "cflags": _words("CFLAGS"), "ldflags": (*_words("LDFLAGS"), *from_here(link)),
             "temp_dir": get("TMPDIR") or None, "strict": get("CATEN_STRICT", "") not in ("", "0"), "cache_dir": get("CATEN_CACHE_DIR") or None,
@@ -80,7 +81,8 @@ def from_here(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def same_meaning(words: Sequence[str], origin: str) -> None:
-    """Raises UsageError E916 where a word for the C compiler would change what results are. `origin`: where the words come from."""
+    """Raises UsageError E916 where a word for the C compiler would change what results are. `origin`: where the words
+    come from."""
     if bad := [w for w in words if w in OTHER_MEANING]:
         raise UsageError(Diagnostic("E916", f"{origin} holds {bad[0]}, with which results would depend on the C compiler",
                                     hint="leave it out; a schedule may reassociate sums and fuse products, visibly"))

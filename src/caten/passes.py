@@ -15,12 +15,12 @@ from .core.node import substitute
 from .core.program import Bind, Program
 from .frontend.op import OpProgram
 from .frozen import frozen
-from .loop import accumulations, bounds, fills
-from .loop import level as loop_level
+from .loop import accumulations, bounds_checks, zero_fill
+from .loop import verifier as loop_level
 from .loop.statements import Kernel, LoopProgram
 from .schedule import autoscheduler
 from .schedule.planning import Planning
-from .tensor import level as tensor_level
+from .tensor import tensor_verifier as tensor_level
 from .tensor.lower import lower
 from .tensor.raising import raise_op
 from .tensor.values import TensorProgram
@@ -34,8 +34,9 @@ SCHEDULE = "schedule"           # the pass that records of `caten tune` take the
 
 @frozen
 class Pass(Generic[In, Out]):
-    """One step of the pipeline; `to` is the level that the stage it belongs to ends at. `plain`: the least that makes a program of the next step;
-    it has its turn where `run` fails, or the verifier refuses what it made, which is a fault of ours."""
+    """One step of the pipeline; `to` is the level that the stage it belongs to ends at. `plain`: the least that makes a
+    program of the next step; it has its turn where `run` fails, or the verifier refuses what it made, which is a fault
+    of ours."""
 
     name: str
     run: Callable[[In, Planning], Out]
@@ -49,7 +50,8 @@ def pure(function: Callable[[In], Out]) -> Callable[[In, Planning], Out]:
 
 
 def bind_sizes(program: LoopProgram) -> LoopProgram:
-    """Kernels with the sizes known at compile time replaced by their values; the parameters stay, and the entry checks compare."""
+    """Kernels with the sizes known at compile time replaced by their values; the parameters stay, and the entry checks
+    compare."""
     values = {Var(b.name, "i64"): index(b.value) for b in program.all(Bind)}
     if not values:
         return program
@@ -58,10 +60,10 @@ def bind_sizes(program: LoopProgram) -> LoopProgram:
 
 
 PASSES: tuple[Pass[Any, Any], ...] = (
-    Pass("add_checks", pure(bounds.add_checks), "tensor"),                  # accesses that are not proven inside get a check
+    Pass("add_checks", pure(bounds_checks.add_checks), "tensor"),                  # accesses that are not proven inside get a check
     Pass("normalise", pure(accumulations.normalise), "tensor",              # x = x + e is an accumulation, however it is written
          plain=lambda p: p),
-    Pass("fill", pure(fills.fill_outputs), "tensor"),                       # outputs that are not proven to be set everywhere hold 0 at first
+    Pass("fill", pure(zero_fill.fill_outputs), "tensor"),                       # outputs that are not proven to be set everywhere hold 0 at first
     Pass("raise", pure(raise_op), "tensor",                                 # loop nests to index notation where they fit
          plain=partial(raise_op, as_written=True)),
     Pass("lower", pure(lower), "loop"),                                     # index notation to loops

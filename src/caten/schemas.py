@@ -1,8 +1,7 @@
 """Does a JSON document conform to a JSON Schema? The first fault, with its place in the document.
 
-The part of JSON Schema (2020-12) that our schemas use: `type const enum pattern minLength minimum maximum items minItems properties
-required additionalProperties propertyNames minProperties oneOf allOf not $ref`.
-"""
+The part of JSON Schema (2020-12) that our schemas use: `type const enum pattern minLength minimum maximum items
+minItems properties required additionalProperties propertyNames minProperties oneOf allOf not $ref`."""
 from __future__ import annotations
 
 import re
@@ -77,7 +76,8 @@ def _faults_of_object(value: dict[str, Any], rule: Rule, at: str, schema: Rule) 
 
 
 def _faults_of_all(value: Any, rules: list[Rule], at: str, schema: Rule) -> Iterator[str]:
-    """Nothing where a value conforms to one of the rules; else the fault of the one that it has the type of, or that goes the furthest."""
+    """Nothing where a value conforms to one of the rules; else the fault of the one that it has the type of, or that
+    goes the furthest."""
     found = [next(_faults(value, rule, at, schema), None) for rule in rules]
     if None not in found:
         yield max([f for f in found if f is not None], key=lambda f: (", and must be" not in f, len(f)))

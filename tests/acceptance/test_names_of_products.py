@@ -117,7 +117,7 @@ def threaded(spec: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with twice.so of the embedded clang, with OMP=1; the OpenMP library."""
     found = openmp_library()
     if found is None:
-        pytest.skip("needs the intel-openmp package")
+        pytest.skip("needs the cmeel-libomp package")
     monkeypatch.setenv("CC", f"{sys.executable} -m ziglang cc")
     assert caten(spec, "--config", "OMP=1", "--emit=so,example,python").code == 0
     return found
@@ -127,7 +127,7 @@ def test_nothing_of_this_machine_is_in_a_library_with_threads(threaded: Path) ->
     content = Path("twice.so").read_bytes()
     assert str(threaded.parent).encode() + b"\0" not in content
     assert b"$ORIGIN\0" in content
-    assert json.loads(Path("twice.json").read_text())["libraries"][0] == "iomp5"
+    assert json.loads(Path("twice.json").read_text())["libraries"][0] == threaded.stem.removeprefix("lib")
 
 
 def test_a_library_with_threads_works_here(threaded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,14 +142,14 @@ def test_a_library_with_threads_works_here(threaded: Path, monkeypatch: pytest.M
 
 
 def test_an_openmp_library_that_is_missing(threaded: Path) -> None:
-    hidden = "import sys; sys.prefix = '/nowhere'; "
-    for start, said in (("from caten.runtime import library, toolchain; library.openmp_library = lambda: None; import caten; caten.load('twice.so')", "E664"),
+    hidden = "import os.path; found = os.path.isfile; os.path.isfile = lambda p: 'omp' not in str(p) and found(p); "
+    for start, said in (("from caten.runtime import library, toolchain; library.openmp_library = lambda needed: None; import caten; caten.load('twice.so')", "E664"),
                         ("import twice_numpy", "ImportError")):
         done = subprocess.run([sys.executable, "-c", hidden + start], capture_output=True, text=True)
         assert done.returncode != 0
         assert said in done.stderr
-        assert "pip install intel-openmp" in done.stderr
-    os.symlink(threaded, "libiomp5.so")                                        # beside it, it is found
+        assert "pip install " in done.stderr
+    os.symlink(threaded, threaded.name)                                        # beside it, it is found
     subprocess.run([sys.executable, "-c", "import ctypes; ctypes.CDLL('./twice.so')"], check=True)
 
 

@@ -14,7 +14,7 @@ import pytest
 from command_line import ROOT, caten
 
 import caten as library
-from caten.core.formula import evaluate, formula
+from caten.core.size_formula import evaluate, formula
 from caten.runtime.manifest import operators
 
 COPY = """[composite]

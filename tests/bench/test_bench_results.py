@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from bench_rows import LIMITS, results, row
 
-from caten.bench import compare
+from caten.bench import regressions
 from caten.bench.results import read, spelled, table
 from caten.errors import CatenError
 
@@ -46,7 +46,7 @@ def test_what_the_limits_allow_is_the_roofline() -> None:
 
 def test_the_table() -> None:
     head, line, limits, note = table(results(row()))
-    assert head.split() == ["operator", "sizes", "runtime", "time", "95", "%", "interval", "GFLOP/s", "GB/s", "of", "the", "limit"]
+    assert head.split() == ["operator", "sizes", "runtime", "time", "95", "%", "interval", "GFLOP/s", "GB/s", "%", "of", "peak"]
     assert line.split() == ["Gemm", "M=64", "clang", "1", "ms", "900", "us", "…", "1.1", "ms", "50.0", "10.0", "50%"]
     assert "100 GFLOP/s" in limits
     assert "1 of 3 samples of 1 row were disturbed" in note
@@ -63,11 +63,11 @@ def test_times_have_a_unit_that_fits(seconds: float, text: str) -> None:
 
 @pytest.mark.parametrize(("new", "verdict"), [(1.0e-3, "same"), (1.19e-3, "same"), (1.3e-3, "slower"), (0.7e-3, "faster")])
 def test_a_change_is_one_where_the_intervals_do_not_meet(new: float, verdict: str) -> None:
-    assert [c.verdict for c in compare.changes(results(row()), results(row(seconds=new)))] == [verdict]
+    assert [c.verdict for c in regressions.changes(results(row()), results(row(seconds=new)))] == [verdict]
 
 
 def test_other_sizes_are_other_measurements() -> None:
-    lines = compare.report(results(row(M=1), row(M=2)), results(row(M=2), row(M=3)))
+    lines = regressions.report(results(row(M=1), row(M=2)), results(row(M=2), row(M=3)))
     assert len(lines) == 2
     assert lines[0].startswith("same    1.00  Gemm(M=2) clang")
     assert lines[1].startswith("2 measurements")
@@ -76,9 +76,9 @@ def test_other_sizes_are_other_measurements() -> None:
 def test_another_machine_is_noted() -> None:
     other = results(row())
     other.machine["cpu"] = "Other"
-    assert compare.report(results(row()), other)[0] == "note: cpu was Some <CPU>, and is Other"
+    assert regressions.report(results(row()), other)[0] == "note: cpu was Some <CPU>, and is Other"
 
 
 def test_nothing_in_common() -> None:
     with pytest.raises(CatenError, match="E841"):
-        compare.changes(results(row("A")), results(row("B")))
+        regressions.changes(results(row("A")), results(row("B")))

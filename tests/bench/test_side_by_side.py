@@ -23,7 +23,7 @@ from caten import loading
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import read_file
 from caten.options import Options
-from caten.testing.settings import match_settings
+from caten.testing.sizes_and_scalars import match_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL: dict[str, Callable[[], Problem]] = {

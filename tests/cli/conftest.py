@@ -33,7 +33,7 @@ Caten = Callable[..., Result]
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty current directory, an empty cache, no settings from outside."""
-    for name in ("CC", "CFLAGS", "LDFLAGS", "CATEN_RUNTIME_PATH", "NO_COLOR", "SOURCE_DATE_EPOCH"):
+    for name in ("CC", "CFLAGS", "LDFLAGS", "CATEN_RUNTIME_PATH", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "SOURCE_DATE_EPOCH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CATEN_CACHE_DIR", str(tmp_path / "cache"))
     work = tmp_path / "work"

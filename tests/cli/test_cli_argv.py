@@ -11,13 +11,15 @@ from caten.errors import UsageError
 
 @pytest.mark.parametrize(("given", "expected"), [
     (["-DM=1"], ["-D", "M=1"]), (["-D", "M=1"], ["-D", "M=1"]), (["-Ifoo"], ["-I", "foo"]), (["-ogemm.so"], ["-o", "gemm.so"]),
-    (["-O2"], ["-O", "2"]), (["-O"], ["-O", "1"]), (["-lm", "-L/opt"], ["-l", "m", "-L", "/opt"]), (["-MFx.d"], ["-MF", "x.d"]),
+    (["-O2"], ["-O", "2"]), (["-O", "0", "a"], ["-O", "0", "a"]), (["-O", "a.toml"], ["-O", "1", "a.toml"]),
+    (["-O"], ["-O", "1"]), (["-lm", "-L/opt"], ["-l", "m", "-L", "/opt"]), (["-MFx.d"], ["-MF", "x.d"]),
     (["-MD", "-MP"], ["-MD", "-MP"]), (["-march=native"], ["-march=native"]), (["-fstrided=A"], ["-fstrided=A"]),
     (["-fno-bounds-check"], ["-fno-bounds-check"]), (["-fno-reassociate"], ["-fno-reassociate"]),
     (["-Werror", "-Wno-cache"], ["-W", "error", "-W", "no-cache"]), (["-xlisp", "-"], ["-x", "lisp", "-"]), (["-o", "-"], ["-o", "-"]),
     (["-###"], ["-###"]), (["-E", "-S", "-c", "-g", "-v"], ["-E", "-S", "-c", "-g", "-v"]),
     (["-t", "-1"], ["-t", "-1"]), (["--test", "M=1"], ["--test", "M=1"]), (["--", "-DM=1", "@x"], ["--", "-DM=1", "@x"]),
     (["-fPIC", "-shared", "-MMD", "-g3", "-Wall", "-Wextra"], ["-MD", "-g", "-W", "all", "-W", "extra"]), (["-ss.txt"], ["-s", "s.txt"]),
+    (["-save-temps", "--save-temps"], ["--save-temps", "--save-temps"]), (["-dumpmachine", "-dumpversion"], ["--print=target", "--print=version"]),
 ])
 def test_options_are_taken_apart_as_gcc_does(given: list[str], expected: list[str]) -> None:
     assert normalise(given) == expected

@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from caten import __version__
 from caten.cli.app import COMMANDS
+from caten.runtime import toolchain
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
@@ -89,7 +91,7 @@ def test_the_example_builds_with_its_first_line_and_checks_itself(building: Any,
 
 
 def test_save_temps_keeps_every_stage(building: Any, folder: Path) -> None:
-    assert building("axpy.toml", "-O0", "--save-temps").code == 0
+    assert building("axpy.toml", "-O", "0", "-save-temps").code == 0
     assert made(folder) == ["axpy.c", "axpy.h", "axpy.ir.lisp", "axpy.json", "axpy.s", "axpy.schedule.lisp", "axpy.so", "axpy.spec.lisp"]
     assert (folder / "axpy.spec.lisp").read_text() == building("parse", "axpy.toml", "-O0").out
 
@@ -240,7 +242,7 @@ def test_a_wrong_kernel_is_exit_1(building: Any, folder: Path) -> None:
 def test_the_tests_of_a_spec(building: Any, folder: Path) -> None:
     result = building("test", "axpy.toml", "gemm.toml", "-O0")
     assert result.code == 0, result.err + result.out
-    assert result.out.endswith("2 of 2 passed\n")
+    assert result.out.endswith("2 of 2 passed in 2 files\n")
     nothing = building("test", "axpy.toml", "-O0", "--only", "nothing")
     assert nothing.code == 5
     (folder / "gemm.toml").write_text((folder / "gemm.toml").read_text().replace("A @ B + C", "A @ B - C"))
@@ -289,13 +291,27 @@ def test_doctor_names_what_a_runtime_lacks_and_what_is_broken(building: Any, fol
 
 @pytest.mark.parametrize(("what", "word"), [
     ("runtimes", "clang\n"), ("ops", "sigmoid"), ("dtypes", "f32     32 float float32"), ("config", "MARCH=native"), ("cache-dir", "cache"),
-    ("cc", "gcc"), ("cpu", ""),
+    ("cc", "gcc"), ("cpu", ""), ("target", "-linux-"), ("version", __version__),
 ])
 def test_print(building: Any, what: str, word: str) -> None:
     result = building(f"--print={what}")
     assert (result.code, result.err) == (0, "")
     assert word in result.out
     assert result.out.strip()
+
+
+def test_the_target_and_the_version_in_gccs_spelling(building: Any) -> None:
+    assert building("-dumpversion").out == f"{__version__}\n"
+    said = subprocess.run(["gcc", "-dumpmachine"], capture_output=True, text=True, check=True).stdout
+    assert building("-dumpmachine", "-r", "gcc").out == said
+    embedded = toolchain.embedded()
+    assert embedded is not None
+    triple = building("-dumpmachine", "--config", f"CC={embedded.file} cc").out      # what a build is for, not what zig cc prints
+    assert triple in ("x86_64-unknown-linux-gnu\n", "aarch64-unknown-linux-gnu\n")
+    assert building("-dumpmachine", "-r", "riscv").out == "riscv64-unknown-linux-musl\n"
+    refused = building("-dumpmachine", "-r", "numpy")
+    assert (refused.code, refused.out) == (2, "")
+    assert "runtime numpy has no C compiler" in refused.err
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from caten.cli.files import write
+from caten.cli.atomic_files import write
 from caten.errors import CatenError
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from caten.cli.diagnostic_formats import as_json, github_text, sarif_text
 from caten.cli.diagnostics import Reporter
-from caten.cli.formats import as_json, github_text, sarif_text
 from caten.errors import Diagnostic, Place, UsageError
 
 UNKNOWN = Diagnostic("E221", "unknown name 'q'", Place("specs/a b.toml", 8, 51, "  (aref q)\n"), "did you mean 'p'?",

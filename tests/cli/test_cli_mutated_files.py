@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten.cli import arguments, argv
+from caten.cli import argv, array_files
 from caten.errors import CatenError, UsageError
 from mutations import outcomes
 
@@ -46,7 +46,7 @@ def test_mutated_arrays(tmp_path: Path, nightly: bool) -> None:
         (tmp_path / f"changed{name}").write_bytes(edited(rng, files[name]))
         return f"{tmp_path}/changed{name}"
 
-    codes, faults = outcomes(1, 20_000 if nightly else 1_500, mutated, lambda file: arguments.load({"X": file}), seconds=SECONDS, exit_codes=(2,))
+    codes, faults = outcomes(1, 20_000 if nightly else 1_500, mutated, lambda file: array_files.load({"X": file}), seconds=SECONDS, exit_codes=(2,))
     assert not faults, faults[0]
     assert codes["ok"] > 20
     assert codes["E913"] > 200
@@ -88,4 +88,4 @@ def test_files_that_are_none(source: str, caten: Callable[..., Any]) -> None:
     done = caten("schedule", "gemm.toml", "-s", source)
     assert (done.code, "E504" in done.err) == (1, True) if source == "/dev/null" else (done.code, "E902" in done.err) == (2, True), done.err
     with pytest.raises((UsageError, CatenError)):
-        arguments.load({"X": source})
+        array_files.load({"X": source})

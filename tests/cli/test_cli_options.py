@@ -9,8 +9,8 @@ import pytest
 
 from caten.cli.argv import normalise
 from caten.cli.diagnostics import Reporter
-from caten.cli.options import Dependencies, GroupedCommand, Request, compiles
-from caten.cli.products import Emit
+from caten.cli.output_kinds import Emit
+from caten.cli.shared_options import Dependencies, GroupedCommand, Request, compiles
 from caten.errors import UsageError
 
 

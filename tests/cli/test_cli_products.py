@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from caten.cli.products import KINDS, Emit, Makes, Plan, plan, read_emit, stem_of
+from caten.cli.output_kinds import KINDS, Emit, Makes, Plan, plan, read_emit, stem_of
 from caten.errors import UsageError
 
 LIBRARY = (("so", "gemm.so"), ("header", "gemm.h"), ("manifest", "gemm.json"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from caten.cli import making
+from caten.cli import outputs
 from caten.cli.boundary import guarded
 
 SPEC = """
@@ -36,12 +36,12 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int
     (tmp_path / "t.toml").write_text(SPEC)
     (tmp_path / "other.toml").write_text(OTHER)
     (tmp_path / "out").mkdir()
-    real, count = making.make, [0]
+    real, count = outputs.make, [0]
 
     def counting(*args: object) -> int:
         count[0] += 1
         return real(*args)  # type: ignore[arg-type]
-    monkeypatch.setattr(making, "make", counting)
+    monkeypatch.setattr(outputs, "make", counting)
 
     def run(*options: str) -> int:
         count[0] = 0

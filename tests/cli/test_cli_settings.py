@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import pytest
 
-from caten.cli.settings import read_binds, read_config
+from caten.cli.option_values import read_binds, read_config
 from caten.cli.warning_flags import read_policy
 from caten.core.program import Bind, Scalar, Size
 from caten.errors import Diagnostic, UsageError
 from caten.frontend.op import OpProgram
-from caten.testing.settings import match_settings, read_settings
+from caten.testing.sizes_and_scalars import match_settings, read_settings
 
 GEMM = OpProgram("Gemm", (Size("M"), Size("N_out"), Scalar("alpha", "f32"), Scalar("k", "i64")))
 

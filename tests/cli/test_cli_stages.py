@@ -112,7 +112,7 @@ def test_explain_says_what_was_tried_and_why_it_was_not_taken(caten: Any) -> Non
     assert all(line.startswith("; ") for line in lines)
     assert lines[0] == "; the plan of the nest of 'i':"
     assert ";     taken: the plan 'few columns'" in lines
-    assert ";       (tiles (heights 2) (widths 4 2) (lanes 8) (along sum) (alone 4 2) (turned))" in lines
+    assert ";       (unpacked-gemm (heights 2) (widths 4 2) (lanes 8) (lanes-along sum) (row-widths 4 2) (transpose-right))" in lines
     fewest = "(or (<= N 1) (and (<= N 3) (<= 8 K)))"
     assert any(line.startswith(f";       for calls with (and (< 0 K) (and (< 0 M) (or {fewest} ") and
                line.endswith(" there is a copy of 'i': 'ic'") for line in lines)

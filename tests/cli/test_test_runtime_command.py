@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from caten.conformance import record, report
+from caten.conformance import markdown_report, record
 
 ROOT = Path(__file__).resolve().parents[2]
 FEW = ("--filter", "operator/add/f32", "--filter", "rejection")
@@ -64,7 +64,7 @@ def test_a_date_stands_in_the_provenance_where_it_is_asked_for(tested: Any) -> N
     tested(*FEW)
     plain = Path("Reports.md").read_text()
     assert ("| date |" in dated, "| date |" in plain) == (True, False)
-    assert report.below(dated) == report.below(plain) != ""
+    assert markdown_report.below(dated) == markdown_report.below(plain) != ""
 
 
 def test_the_provenance_holds_the_command_that_runs_a_case_again(tested: Any) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from caten.cli import making
+from caten.cli import outputs
 from caten.cli.boundary import guarded
-from caten.runtime import records
+from caten.runtime import tuning_records
 from caten.tune import search
-from caten.tune.shop import Effort, Shop
+from caten.tune.candidates import Effort, Shop
 from spec_texts import AXPY
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
@@ -72,7 +72,7 @@ def c(caten: Any, *options: str) -> str:
 
 
 def stored(folder: Path) -> list[Path]:
-    return sorted((folder.parent / "cache" / records.FOLDER).glob("*.json"))
+    return sorted((folder.parent / "cache" / tuning_records.FOLDER).glob("*.json"))
 
 
 def test_a_tiny_search_ends_and_says_what_came_of_it(caten: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,12 +109,12 @@ def test_a_record_is_for_one_kernel_and_target(tuned: Any, options: tuple[str, .
 
 
 def test_remembered_builds_see_new_records(searched: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, runs = making.make, [0]
+    real, runs = outputs.make, [0]
 
     def counted(*arguments: Any) -> int:
         runs[0] += 1
         return real(*arguments)
-    monkeypatch.setattr(making, "make", counted)
+    monkeypatch.setattr(outputs, "make", counted)
     texts = []
     for place in ((), ("--beside",)):
         for _ in range(2):

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten import build
+from caten import compiler
 from caten.errors import CatenError
 from caten.frontend.lambdas import reference_program
 from caten.frontend.spec import read_file
-from caten.loop.interpret import run
 from caten.options import Options
+from caten.semantics.interpret import run
 
 HERE = Path(__file__).parent
 
@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 @cache
 def compiled(name: str) -> tuple[Any, Callable[..., Any]]:
     """The op of a spec, and its kernel."""
-    built = build.build([read_file(HERE / f"{name}.toml")], Options(runtime="gcc", config=(("MARCH", "x86-64-v3"),), use_cache=False))
+    built = compiler.build([read_file(HERE / f"{name}.toml")], Options(runtime="gcc", config=(("MARCH", "x86-64-v3"),), use_cache=False))
     return built.ops[0], built.runtime.load(built.artifact, built.manifest)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from caten import build
+from caten import compiler
 from caten.errors import CatenError
 from caten.frontend.spec import SpecText
 from caten.options import Options
@@ -17,7 +17,7 @@ WORDS = ["auto", "break", "case", "char", "const", "default", "double", "enum", 
 
 
 def library(text: str):
-    built = build.build([SpecText("names.toml", text)], Options(runtime="gcc", use_cache=False))
+    built = compiler.build([SpecText("names.toml", text)], Options(runtime="gcc", use_cache=False))
     return built.runtime.load(built.artifact, built.manifest)
 
 

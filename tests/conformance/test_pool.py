@@ -11,7 +11,7 @@ import pytest
 
 from caten.conformance import pool, probe
 from caten.errors import ToolError
-from caten.testing import wire
+from caten.testing import pipe_messages
 
 
 def counting(end: int) -> pool.Work:
@@ -50,7 +50,7 @@ def test_a_crash_is_named_by_its_signal() -> None:
 def test_what_takes_too_long_is_ended() -> None:
     child = pool.Child(hanging)
     child.receive(20)
-    with pytest.raises(wire.Late):
+    with pytest.raises(pipe_messages.Late):
         child.receive(0.1)
     assert not os.path.exists(f"/proc/{child.pid}")
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from caten.cli.boundary import guarded
-from caten.conformance import compare, record, report
+from caten.conformance import markdown_report, record, record_comparison
 from caten.conformance.record import Record, Row
 from caten.conformance.verdicts import BAD, STATUSES, Verdict
 from caten.errors import CatenError
@@ -58,7 +58,7 @@ def test_a_failure_its_command_and_what_became_worse(folder: Path, capfd: pytest
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_every_status_is_explained_counted_and_in_its_cell(status: str) -> None:
-    text = report.markdown(some("PASS", status, status))
+    text = markdown_report.markdown(some("PASS", status, status))
     assert f"| {status} | {3 if status == 'PASS' else 2} | {STATUSES[status]} |" in text
     assert ("| `add` | ok |" in text) == (status == "PASS")
     assert (f"| `add` | {status} 2/3 |" in text) == (status != "PASS")
@@ -66,12 +66,12 @@ def test_every_status_is_explained_counted_and_in_its_cell(status: str) -> None:
 
 
 def test_the_gap_is_printed_beside_the_score() -> None:
-    assert report.score(some("PASS", "PASS", "NOT-RUN", "QUALITY")) == "2 of 4 cases pass, 75.0 % within the bounds\ngap: 1 QUALITY, 1 NOT-RUN"
-    assert "**1 of 3 cases say nothing about the runtime.**" in report.markdown(some("PASS", "PASS", "NOT-RUN"))
+    assert markdown_report.score(some("PASS", "PASS", "NOT-RUN", "QUALITY")) == "2 of 4 cases pass, 75.0 % within the bounds\ngap: 1 QUALITY, 1 NOT-RUN"
+    assert "**1 of 3 cases say nothing about the runtime.**" in markdown_report.markdown(some("PASS", "PASS", "NOT-RUN"))
 
 
 def test_almost_all_is_not_all() -> None:
-    assert "99.9 %" in report.score(some(*["PASS"] * 4999, "FAIL"))
+    assert "99.9 %" in markdown_report.score(some(*["PASS"] * 4999, "FAIL"))
 
 
 @pytest.mark.parametrize(("was", "now", "worse"), [
@@ -79,18 +79,18 @@ def test_almost_all_is_not_all() -> None:
     ("FAIL", "PASS", False), ("FAIL", "CRASH", False), ("NOT-RUN", "PASS", False), ("QUALITY", "PASS", False), ("UNSUPPORTED", "NOT-RUN", False),
 ])
 def test_what_is_worse(was: str, now: str, worse: bool) -> None:
-    assert bool(compare.regressions(some(was), some(now))) == worse
+    assert bool(record_comparison.regressions(some(was), some(now))) == worse
 
 
 def test_runtimes_side_by_side() -> None:
-    text = compare.merged([some("PASS", runtime="one"), some("FAIL", runtime="two")])
+    text = record_comparison.merged([some("PASS", runtime="one"), some("FAIL", runtime="two")])
     assert "|  | one | two |" in text
     assert "| `add` | ok | FAIL 1/1 |" in text
 
 
 def test_text_of_a_failure_cannot_break_the_page() -> None:
     row = Row("operator", "add", "f32", "x", Verdict("FAIL", "a | b\n<script>"))
-    text = report.markdown(Record({"runtime": "m", "again": "caten"}, (row,)))
+    text = markdown_report.markdown(Record({"runtime": "m", "again": "caten"}, (row,)))
     assert "<script>" not in text
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from caten import attach
-from caten.conformance import execute, record, report, suite
+from caten.conformance import execute, markdown_report, record, suite
 from caten.conformance.cases import selected
 from caten.options import Options, environment
-from caten.runtime import discover, trust
+from caten.runtime import discover, plugin_checks
 
 REPORTS = Path(__file__).resolve().parents[2] / "docs" / "reports"
 RUNTIMES = sorted(p.stem for p in discover.builtin_folder().glob("*.py"))
@@ -35,7 +35,7 @@ def sliced(name: str, config: tuple[tuple[str, str], ...] = (), patterns: tuple[
     options = Options(runtime=name, config=config, **environment())
     runtime = attach.runtime_of(options)
     cases = selected(suite.all_cases(runtime), patterns)
-    found = execute.run(cases, execute.Plan(options, runtime, 1, 60.0, trust.why_unavailable(runtime)), lambda done, of, case: None)
+    found = execute.run(cases, execute.Plan(options, runtime, 1, 60.0, plugin_checks.why_unavailable(runtime)), lambda done, of, case: None)
     return {c.id: found[c.id].status + f" {found[c.id].note}" * (found[c.id].status not in ("PASS", "UNSUPPORTED", "NOT-RUN")) for c in cases}
 
 
@@ -59,7 +59,7 @@ def test_functions_by_their_fast_forms_are_as_near_as_those_promise(nightly: boo
 
 @pytest.mark.parametrize("name", COMMITTED)
 def test_the_committed_report_is_that_of_its_record(name: str) -> None:
-    assert (REPORTS / name / "Reports.md").read_text() == report.markdown(record.read(str(REPORTS / name / "reports.json")))
+    assert (REPORTS / name / "Reports.md").read_text() == markdown_report.markdown(record.read(str(REPORTS / name / "reports.json")))
 
 
 @pytest.mark.parametrize("name", COMMITTED)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from caten.attach import runtime_of
-from caten.conformance import calls, execute, suite
+from caten.conformance import execute, guarded_calls, suite
 from caten.conformance.cases import selected
 from caten.conformance.elementwise import Elementwise, limits, ulps
 from caten.conformance.verdicts import BAD, Called, Fails, Oracle, Verdict
@@ -97,8 +97,8 @@ def test_a_call_that_must_fail(message: str, status: str) -> None:
 
 
 def test_a_write_beside_an_array_is_seen() -> None:
-    placed = calls.Placed(np.zeros((3, 4), np.float32), (5, 1), 1, 0xA5)
-    assert placed.view.ctypes.data % calls.ALIGNMENT == 4
+    placed = guarded_calls.Placed(np.zeros((3, 4), np.float32), (5, 1), 1, 0xA5)
+    assert placed.view.ctypes.data % guarded_calls.ALIGNMENT == 4
     placed.view[...] = 1
     assert not placed.strays()
     assert placed.changed()
@@ -144,7 +144,7 @@ def test_what_the_file_declares(tmp_path: Any, pattern: str, status: str) -> Non
 def test_a_call_for_which_there_is_no_memory_is_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     def full(*given: Any) -> Any:
         raise OSError("Cannot allocate memory")
-    monkeypatch.setattr(calls, "_sparse", full)
+    monkeypatch.setattr(guarded_calls, "_sparse", full)
     options = Options(runtime="numpy", cache_dir=str(tmp_path))
     runtime = runtime_of(options)
     cases = selected(suite.all_cases(runtime), ["feature/offsets-over-2^31/u8", "feature/rank-0/u8"])
@@ -204,8 +204,8 @@ def test_why_something_was_not_compiled_is_told(tmp_path: Any) -> None:
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of the modes are those of x86-64")
 @pytest.mark.parametrize("mode", [0x400, 0x800, 0xC00])
 def test_another_mode_of_rounding_is_seen_and_undone(mode: int) -> None:
-    before = calls._arithmetic()
+    before = guarded_calls._arithmetic()
     ctypes.CDLL(None).fesetround(mode)
-    changed = calls._arithmetic() != before
-    calls._restore()
-    assert (changed, calls._arithmetic()) == (True, before)
+    changed = guarded_calls._arithmetic() != before
+    guarded_calls._restore()
+    assert (changed, guarded_calls._arithmetic()) == (True, before)

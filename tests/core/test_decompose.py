@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten.core import evaluate
-from caten.core.decompose import NEVER, decompose, definition
 from caten.core.dtypes import DTYPES
 from caten.core.expr import Bitcast, Cast, Const, Expr, Op, Var
-from caten.core.functions import FUNCTIONS
 from caten.core.scalars import OPERATORS
 from caten.core.text import read
 from caten.loop.statements import Aref, Setf
+from caten.mathematics import evaluate
+from caten.mathematics.decompose import NEVER, decompose, definition
+from caten.mathematics.float64_functions import FUNCTIONS
 
 PRINCIPAL = frozenset(fn for fn, row in OPERATORS.items() if row.principal)
 DERIVED = [fn for fn in OPERATORS if fn not in PRINCIPAL and fn not in NEVER]

@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 from test_decompose import compute, pairs, points, steps
 
-from caten.core import evaluate
-from caten.core.decompose import decompose
-from caten.core.elementary import table
-from caten.core.elementary.arithmetic import Arithmetic
 from caten.core.expr import Expr, Op, Var
 from caten.core.rewrite import rewrite
 from caten.core.scalars import OPERATORS
+from caten.mathematics import evaluate
+from caten.mathematics.decompose import decompose
+from caten.mathematics.elementary import elementary_table
+from caten.mathematics.elementary.arithmetic import Arithmetic
 
 PRINCIPAL = frozenset(fn for fn, row in OPERATORS.items() if row.principal) - {"exp", "log", "sin"}
 ARITHMETICS = [Arithmetic(dtype, fused, fast) for dtype in ("f32", "f64") for fused, fast in ((True, False), (True, True), (False, False))]
 CASES = [pytest.param(fn, a, id=f"{fn}-{a.dtype}{'' if a.fused else '-unfused'}{'-fast' if a.fast else ''}")
-         for fn in table.FORMS for a in ARITHMETICS if table.has_form(fn, a)]
+         for fn in elementary_table.FORMS for a in ARITHMETICS if elementary_table.has_form(fn, a)]
 
 
 def expanded(fn: str, a: Arithmetic) -> Expr:
     """The operator with every form in it expanded."""
-    rules = table.rules(a.fused, a.fast)
+    rules = elementary_table.rules(a.fused, a.fast)
     whole = Op(fn, tuple(Var(v, a.dtype) for v in "xy"[:OPERATORS[fn].arity]))
     return rewrite(whole, rules)         # type: ignore[no-any-return]
 
@@ -39,7 +39,7 @@ def reference(fn: str, args: list[Any], dtype: str) -> tuple[Any, bool]:
 
 def allowed(fn: str, a: Arithmetic, exact: bool) -> float:
     """Steps: the bound of the row, and half of one for the reference's own rounding."""
-    bound = max(OPERATORS[fn].ulp, table.FAST_ULP) if a.fast else OPERATORS[fn].ulp
+    bound = max(OPERATORS[fn].ulp, elementary_table.FAST_ULP) if a.fast else OPERATORS[fn].ulp
     return math.floor(bound + 0.5) + (not exact)
 
 
@@ -47,7 +47,7 @@ def operands(fn: str, a: Arithmetic) -> list[Any]:
     if OPERATORS[fn].arity == 2:
         return list(pairs(a.dtype))
     x = points(a.dtype)
-    most = table.limit(fn, a)
+    most = elementary_table.limit(fn, a)
     return [x if most is None else x[np.isnan(x) | (np.abs(x) <= most)]]
 
 
@@ -71,7 +71,7 @@ def test_a_sine_of_float32_is_as_near_as_the_table_says(fn: str) -> None:
     exact = getattr(np, fn)(x.astype(np.float64))
     got = compute(expanded(fn, Arithmetic("f32")), {"x": x}).astype(np.float64)
     apart = np.abs(got - exact) / np.ldexp(1.0, np.frexp(exact)[1] - 24)
-    bound = table.measured(fn, "f32", fast=False)
+    bound = elementary_table.measured(fn, "f32", fast=False)
     assert bound is not None
     assert apart.max() <= bound
 
@@ -80,7 +80,7 @@ def test_a_sine_of_float32_is_as_near_as_the_table_says(fn: str) -> None:
 def test_the_sign_of_zero_is_right(fn: str, a: Arithmetic) -> None:
     values = [np.array([0.0, -0.0, 1.0, math.inf, -math.inf], evaluate.numpy_type(a.dtype))]
     args = values if OPERATORS[fn].arity == 1 else [v.ravel() for v in np.meshgrid(*values * 2)]
-    if table.limit(fn, a) is not None:
+    if elementary_table.limit(fn, a) is not None:
         args = [v[np.isfinite(v)] for v in args]
     got, expected = compute(expanded(fn, a), dict(zip("xy", args, strict=False))), evaluate.apply(fn, args, a.dtype)
     zero = expected == 0
@@ -97,14 +97,14 @@ def test_a_form_holds_principal_operators_alone(fn: str, a: Arithmetic) -> None:
 def test_fast_forms_have_fewer_operations() -> None:
     def size(fn: str, a: Arithmetic) -> int:
         return sum(isinstance(n, Op) for n in expanded(fn, a).unique())
-    shorter = {(fn, d) for fn in table.FORMS for d in ("f32", "f64") if table.has_form(fn, Arithmetic(d))
+    shorter = {(fn, d) for fn in elementary_table.FORMS for d in ("f32", "f64") if elementary_table.has_form(fn, Arithmetic(d))
                and size(fn, Arithmetic(d, fast=True)) < size(fn, Arithmetic(d))}
     assert {("exp", "f32"), ("exp", "f64"), ("log", "f32"), ("sin", "f32"), ("cos", "f32"), ("sigmoid", "f32"), ("tanh", "f64")} <= shorter
     assert size("exp", Arithmetic("f32", fast=True)) <= 16
 
 
 def test_a_wrong_coefficient_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    from caten.core.elementary import exponential
+    from caten.mathematics.elementary import exponential
     right = exponential.TAIL["f64"]
     monkeypatch.setitem(exponential.TAIL, "f64", (*right[:5], right[5] * (1 + 1e-6), *right[6:]))
     with pytest.raises(AssertionError, match="exp of"):
@@ -112,9 +112,9 @@ def test_a_wrong_coefficient_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_was_measured_is_within_the_table() -> None:
-    for fn, errors in table.ERRORS.items():
+    for fn, errors in elementary_table.ERRORS.items():
         for (dtype, fast), found in zip([("f32", False), ("f64", False), ("f32", True), ("f64", True)], errors, strict=True):
-            assert (found is not None) == table.has_form(fn, Arithmetic(dtype))
+            assert (found is not None) == elementary_table.has_form(fn, Arithmetic(dtype))
             bound = 2.0 if (fn, dtype) == ("pow", "f64") else OPERATORS[fn].ulp
-            assert found is None or found <= (max(bound, table.FAST_ULP) if fast else bound), (fn, dtype, fast)
-    assert table.ERRORS.keys() == table.FORMS.keys()
+            assert found is None or found <= (max(bound, elementary_table.FAST_ULP) if fast else bound), (fn, dtype, fast)
+    assert elementary_table.ERRORS.keys() == elementary_table.FORMS.keys()

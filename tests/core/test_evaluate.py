@@ -7,10 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from caten.core import evaluate, fold
+from caten.core import integer_arithmetic
 from caten.core.dtypes import DTYPES
 from caten.core.expr import Const
 from caten.core.scalars import OPERATORS
+from caten.mathematics import evaluate
 
 INT8 = [int(v) for v in range(-128, 128)]
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 1e-45, 1e-310, 3.4e38, math.inf, -math.inf, math.nan]
@@ -42,7 +43,7 @@ def test_folding_agrees_with_evaluation(dtype: str) -> None:
     numbers = np.array(list(span), d.numpy)
     x, y = (a.ravel() for a in np.meshgrid(numbers, numbers))
     for fn, row in OPERATORS.items():
-        compute = fold.function(fn, dtype)
+        compute = integer_arithmetic.function(fn, dtype)
         if not row.defined_on(dtype) or row.arity == 3:
             continue
         assert compute is not None, fn
@@ -67,19 +68,19 @@ def test_integers_wrap_in_their_own_width() -> None:
 ])
 def test_integer_edges(fn: str, x: int, y: int, expected: int) -> None:
     assert evaluate.apply(fn, (np.int8(x), np.int8(y)), "i8") == expected
-    folded = fold.fold(fn, (Const(x, "i8"), Const(y, "i8")))
+    folded = integer_arithmetic.fold(fn, (Const(x, "i8"), Const(y, "i8")))
     assert folded is Const(expected, "i8")
 
 
 def test_fold_declines_floats_and_types_results() -> None:
-    assert fold.fold("add", (Const(1.0, "f32"), Const(2.0, "f32"))) is None
-    assert fold.fold("and", (Const(1.0, "f32"), Const(2.0, "f32"))) is None
-    assert fold.fold("lt", (Const(1, "i64"), Const(2, "i64"))) is Const(True, "bool")
-    assert fold.fold("where", (Const(False, "bool"), Const(1, "i32"), Const(2, "i32"))) is Const(2, "i32")
-    assert fold.convert("i8", Const(200, "i64")) is Const(-56, "i8")
-    assert fold.convert("bool", Const(2, "i64")) is Const(True, "bool")
-    assert fold.convert("f32", Const((1 << 24) + 1, "i64")) is None
-    assert fold.convert("f32", Const(3, "i64")) is Const(3.0, "f32")
+    assert integer_arithmetic.fold("add", (Const(1.0, "f32"), Const(2.0, "f32"))) is None
+    assert integer_arithmetic.fold("and", (Const(1.0, "f32"), Const(2.0, "f32"))) is None
+    assert integer_arithmetic.fold("lt", (Const(1, "i64"), Const(2, "i64"))) is Const(True, "bool")
+    assert integer_arithmetic.fold("where", (Const(False, "bool"), Const(1, "i32"), Const(2, "i32"))) is Const(2, "i32")
+    assert integer_arithmetic.convert("i8", Const(200, "i64")) is Const(-56, "i8")
+    assert integer_arithmetic.convert("bool", Const(2, "i64")) is Const(True, "bool")
+    assert integer_arithmetic.convert("f32", Const((1 << 24) + 1, "i64")) is None
+    assert integer_arithmetic.convert("f32", Const(3, "i64")) is Const(3.0, "f32")
 
 
 def test_max_and_min_propagate_nan_and_their_f_forms_ignore_it() -> None:

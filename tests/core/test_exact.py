@@ -4,7 +4,7 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 
-from caten.core.exact import fast_two_sum, two_sum
+from caten.mathematics.double_double import fast_two_sum, two_sum
 
 
 def pairs() -> list[tuple[float, float]]:

@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 
 from caten.core.expr import Cast, Const, Op, Var, index, number
-from caten.core.node import Node, contains, kept, substitute
+from caten.core.node import Node, contains, idempotent, kept, kept_for, substitute
 from caten.loop.statements import Aref, For, If, Setf, dotimes
 
 i, j = Var("i", "i64"), Var("j", "i64")
@@ -137,3 +137,52 @@ def test_a_node_that_is_its_own_answer_is_not_held_by_it() -> None:
 def test_a_change_to_a_field_that_there_is_not_is_an_error() -> None:
     with pytest.raises(TypeError, match="Var has no field nome"):
         Var("x", "i64").replace(nome="y")
+
+
+def test_a_statement_that_is_its_own_answer_alone_is_not_held_by_it() -> None:
+    @kept
+    def flattened(node):
+        return (node,)
+    node = Cast("f64", Var("the_only_statement", "f32"))
+    assert flattened(node) == flattened(node) == (node,)
+    held = weakref.ref(node)
+    gc.disable()
+    try:
+        del node
+        assert held() is None
+    finally:
+        gc.enable()
+
+
+def test_what_is_kept_for_an_owner_is_computed_anew_for_another() -> None:
+    owners, asked = [object(), object()], []
+
+    @kept_for(lambda: owners[0])
+    def spelled(node):
+        asked.append(node)
+        return str(node)
+    assert spelled(i) == spelled(i) == "i"
+    assert len(asked) == 1
+    owners.reverse()
+    assert spelled(i) == "i"
+    assert len(asked) == 2
+
+
+def test_the_result_of_an_idempotent_function_is_not_computed_again() -> None:
+    asked = []
+
+    @idempotent
+    def more(node):
+        asked.append(node)
+        return node + 1
+    once = more(Var("rising", "i64"))
+    assert more(once) is once
+    assert len(asked) == 1
+
+
+def test_types_and_lanes_of_deep_expressions_need_no_recursion() -> None:
+    total = Var("x", "f32")
+    for _ in range(5000):
+        total = Op("add", (total, Const(1.0, "f32")))
+    assert (total.dtype, total.lanes, total.depth, total.written_out) == ("f32", 1, 5001, 10001)
+    assert total.variables == {"x"}

@@ -8,11 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from caten.core import evaluate
 from caten.core.dtypes import DTYPES, FORMATS
 from caten.core.expr import Const, Expr, Op, Var
 from caten.core.scalars import BY_SPELLING, OPERATORS, PRINCIPAL
 from caten.core.text import read
+from caten.mathematics import evaluate
 
 FLOATS = [row for row in OPERATORS.values() if row.accepts("float")]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from caten.core.formula import evaluate, formula
+from caten.core.size_formula import evaluate, formula
 from caten.core.small_sizes import small_sizes
 from caten.errors import CatenError
 

@@ -9,10 +9,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from caten.core import evaluate, fold
+from caten.core import integer_arithmetic
 from caten.core.dtypes import FORMATS, computed, rounded, short_bits, short_value
 from caten.core.expr import Const
 from caten.core.numpy_types import as_stored, kind_of, numpy_dtype
+from caten.mathematics import evaluate
 
 SHORT = ("f16", "bf16")
 HALFWAY = {"f16": 1 + 2.0**-11, "bf16": 1 + 2.0**-8}
@@ -99,17 +100,17 @@ def test_square_roots_of_all_numbers_are_correctly_rounded(dtype: str) -> None:
 
 
 def test_constants_fold_through_16_bit_floats() -> None:
-    assert fold.convert("f16", Const(0.1, "f32")) is Const(0.0999755859375, "f16")
-    assert fold.convert("f32", Const(0.1, "f16")) is Const(0.0999755859375, "f32")
-    assert fold.convert("f16", Const(70000.0, "f64")) is Const(math.inf, "f16")
-    assert fold.convert("bf16", Const(256, "i64")) is Const(256.0, "bf16")
-    assert fold.convert("bf16", Const(257, "i64")) is None
+    assert integer_arithmetic.convert("f16", Const(0.1, "f32")) is Const(0.0999755859375, "f16")
+    assert integer_arithmetic.convert("f32", Const(0.1, "f16")) is Const(0.0999755859375, "f32")
+    assert integer_arithmetic.convert("f16", Const(70000.0, "f64")) is Const(math.inf, "f16")
+    assert integer_arithmetic.convert("bf16", Const(256, "i64")) is Const(256.0, "bf16")
+    assert integer_arithmetic.convert("bf16", Const(257, "i64")) is None
 
 
 @pytest.mark.parametrize(("value", "target", "expected"), [(7, "i4", 7), (8, "i4", -8), (-9, "i4", 7), (16, "u4", 0), (-1, "u4", 15)])
 def test_integers_of_4_bits_wrap(value: int, target: str, expected: int) -> None:
     assert int(evaluate.cast(np.int32(value), "i32", target)) == expected
-    assert fold.convert(target, Const(value, "i32")) is Const(expected, target)
+    assert integer_arithmetic.convert(target, Const(value, "i32")) is Const(expected, target)
 
 
 @pytest.mark.parametrize(("value", "target", "expected"), [(7.9, "i4", 7), (99.0, "i4", 7), (-99.0, "i4", -8), (math.nan, "u4", 0), (-1.0, "u4", 0)])

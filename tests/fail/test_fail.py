@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from caten import build, driver, loading
+from caten import compiler, driver, loading
 from caten.core.program import Reference
 from caten.errors import CatenError, Diagnostic, Place
 from caten.frontend.lambdas import reference_program
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText, read_file
 from caten.options import Options
-from caten.testing.pure import Lambda
+from caten.testing.numpy_lambda import Lambda
 
 HERE = Path(__file__).parent
 SPECS = sorted(p for p in HERE.iterdir() if p.suffix in (".toml", ".lisp", ".text"))
@@ -62,7 +62,7 @@ def compiled(source: SpecText) -> None:
             else:
                 reference_program(program)
     else:
-        build.prepare([source], options)
+        compiler.prepare([source], options)
 
 
 def refused(path: Path) -> CatenError:

@@ -13,7 +13,7 @@ from caten.errors import CatenError, Diagnostic
 from caten.frontend.composite import Composite
 from caten.frontend.op import Body, OpProgram
 from caten.frontend.spec import parameter
-from caten.loop.level import verify
+from caten.loop.verifier import verify
 
 INPUTS = "X{float}[N]; A{float}[M N]; s{float}[]; J{int32}[N]; K{int8}[N]; B{bool}[N]; D{double}[N]; Z{complex64}[N]"
 BODIES = [

@@ -16,9 +16,9 @@ STATEMENTS = [
     ("(setf (aref Y 0) q)", "E220 1:18 there is no 'q' here | known here: X, A, s, J, K, B, D, Z, Y, N, …; (set q …) declares a local"),
     ("(set total 0) (setf (aref Y 0) totl)", "E220 1:32 there is no 'totl' here | did you mean 'total'?"),
     ("(setf q 1)", "E220 1:7 there is no 'q' here | (set q value) declares a local"),
-    ("(dotimes (i N)\n (set v 1))\n(setf (aref Y 0) v)", "E220 3:18 there is no 'v' here: it belongs to the inner statement list of line 2 | "
+    ("(dotimes (i N)\n (set v 1))\n(setf (aref Y 0) v)", "E220 3:18 there is no 'v' here: its scope is the inner statement list of line 2 | "
      "(set v …) before that statement"),
-    ("(when (< 1 N) (set v 1)) (setf v 0)", "E220 1:32 there is no 'v' here: it belongs to the inner statement list of line 1 | (set v value) declares a local"),
+    ("(when (< 1 N) (set v 1)) (setf v 0)", "E220 1:32 there is no 'v' here: its scope is the inner statement list of line 1 | (set v value) declares a local"),
     ("(setf (aref Y 0) -inf)", "E220 1:18 there is no '-inf' here | (- inf) negates"),
     ("(dotimes (i N) (setf (aref Y i) -i))", "E220 1:33 there is no '-i' here | (- i) negates"),
     ("(setf (aref Y 0) _[)", "E220 1:18 there is no '_[' here | known here: X, A, s, J, K, B, D, Z, Y, N, …"),

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from caten.frontend import layout
-from caten.frontend.files import SpecText, read_file
 from caten.frontend.spec import parse
+from caten.frontend.spec_files import SpecText, read_file
 
 ROOT = Path(__file__).resolve().parents[2]
 SPECS = sorted([*(ROOT / "samples").glob("*.toml"), *(ROOT / "tests" / "compat").rglob("*.toml"), *(ROOT / "benchmarks" / "specs").glob("*.toml")])

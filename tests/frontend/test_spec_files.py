@@ -19,7 +19,7 @@ def test_a_missing_file_is_a_usage_error(tmp_path):
 
 
 def test_a_file_that_is_too_large_is_not_parsed(tmp_path, monkeypatch):
-    monkeypatch.setattr("caten.frontend.files.MAX_BYTES", 1 << 20)
+    monkeypatch.setattr("caten.frontend.spec_files.MAX_BYTES", 1 << 20)
     (tmp_path / "big.toml").write_bytes(b"#" * ((1 << 20) + 1))
     with pytest.raises(CatenError, match=r"E002.*larger than 1 MiB"):
         read_file(tmp_path / "big.toml")

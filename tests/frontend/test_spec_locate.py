@@ -3,7 +3,7 @@ import pytest
 import tomli
 
 from caten.errors import CatenError
-from caten.frontend.locate import MAX_DEPTH, MAX_KEY_PARTS, locate
+from caten.frontend.toml_positions import MAX_DEPTH, MAX_KEY_PARTS, locate
 
 
 def point(place):
@@ -92,7 +92,7 @@ def test_limits(text, message):
 
 
 def test_too_many_keys(monkeypatch):
-    monkeypatch.setattr("caten.frontend.locate.MAX_KEYS", 10)
+    monkeypatch.setattr("caten.frontend.toml_positions.MAX_KEYS", 10)
     with pytest.raises(CatenError, match="E004: more than 10"):
         locate("x = [" + "1," * 11 + "]", "f")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import caten
-from caten.kernels.kept import LOADED
+from caten.kernels.known_kernels import LOADED
 
 THREADS = 2
 FUNCTIONS = ("+", "*", "-", "max", "min")

@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 
 import caten
-from caten import build, driver, loading
+from caten import compiler, driver, loading
 from caten.api import CatenWarning, read
 from caten.core.program import Buffer
 from caten.core.text import show
 from caten.errors import CatenError
 from caten.frontend import structure
 from caten.frontend.op import OpProgram
-from caten.kernels import kept
-from caten.kernels import key as keys
-from caten.kernels.compiling import built, compiled
-from caten.kernels.kept import LOADED, Loaded
+from caten.kernels import kernel_key as keys
+from caten.kernels import known_kernels
+from caten.kernels.known_build import built, compiled
+from caten.kernels.known_kernels import LOADED, Loaded
 from caten.loop.statements import Incf
 from caten.options import Options
-from caten.runtime.cache import Cache
+from caten.runtime.library_cache import Cache
 from caten.testing import data
 from renamed import other_names, renamed
 from spec_texts import AXPY, GEMM
@@ -334,12 +334,12 @@ def test_a_library_that_is_gone_is_made_again(tmp_path: Path, makes: list[str]) 
 
 
 def test_what_was_warned_of_is_said_again(monkeypatch: pytest.MonkeyPatch, makes: list[str]) -> None:
-    usual = build.render_programs
+    usual = compiler.render_programs
 
     def warns(programs: Any, options: Any, sha: str = "", warn: Any = None, due: Any = None) -> Any:
-        warn(build.Diagnostic("E943", "something", severity="warning"))
+        warn(compiler.Diagnostic("E943", "something", severity="warning"))
         return usual(programs, options, sha, warn, due)
-    monkeypatch.setattr(build, "render_programs", warns)
+    monkeypatch.setattr(compiler, "render_programs", warns)
     for _ in range(2):
         with pytest.warns(CatenWarning, match="E943"):
             compile_(AXPY)
@@ -358,7 +358,7 @@ def test_the_cache_counts_libraries_and_cleans_all(tmp_path: Path, makes: list[s
 
 
 def test_the_least_recently_used_are_forgotten() -> None:
-    loaded, found = Loaded(2), [kept.Found(kept.Kept(str(n), "", {}, "", (), (), ""), Path()) for n in range(3)]
+    loaded, found = Loaded(2), [known_kernels.Found(known_kernels.Kept(str(n), "", {}, "", (), (), ""), Path()) for n in range(3)]
     loaded.put(None, "0", found[0])
     loaded.put(None, "1", found[1])
     assert loaded.get(None, "0") is found[0]
@@ -410,13 +410,13 @@ def test_a_wrong_key_is_found(monkeypatch: pytest.MonkeyPatch, loaded: bool) -> 
 def test_commands_get_what_was_made_of_the_same_text(makes: list[str]) -> None:
     options = Options(runtime="gcc", opt=1, cache_dir=os.environ["CATEN_CACHE_DIR"])
 
-    def made(text: str) -> build.Built:
+    def made(text: str) -> compiler.Built:
         sources = [read(text)]
-        return built(loading.loaded(sources, options), options, loading.digest(sources))
+        return built(compiler.Compilation(loading.loaded(sources, options), options, loading.digest(sources)))
     first, second = made(GEMM), made(GEMM)
     assert makes == ["Gemm"]
     assert (first.from_cache, second.from_cache) == (False, True)
-    assert second == build.Built(first.ops, (), first.source, first.manifest, first.artifact, first.record, second.runtime, True)
+    assert second == compiler.Built(first.ops, (), first.source, first.manifest, first.artifact, first.record, second.runtime, True)
     other = made(PRODUCT)
     assert made(PRODUCT).manifest == other.manifest
     assert other.manifest["symbol"] == "ct_product"
@@ -445,7 +445,7 @@ def test_samples_compute_under_other_names(sample: Path, nightly: bool, makes: l
         names = other_names(op)
         values = data.arguments(op, dict.fromkeys(op.sizes, 6), 1)
         written = [b.name for b in op.all(Buffer) if b.access == "inout"]
-        given = [{n: v.copy() if n in written else v for n, v in values.items() if n in one._positions} for _ in range(2)]
+        given = [{n: v.copy() if n in written else v for n, v in values.items() if n in [a["name"] for a in one._inputs]} for _ in range(2)]
         sizes = {n: values[n] for n in one._keywords}
         results = [f(**{rename(n): v for n, v in (mine | sizes).items()})
                    for f, rename, mine in ((one, str, given[0]), (other, names.__getitem__, given[1]))]

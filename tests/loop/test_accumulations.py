@@ -10,8 +10,8 @@ from op_bodies import body_text, checked_program
 
 from caten.core.program import InOrder, Opt
 from caten.frontend.op import OpProgram
-from caten.loop import interpret
 from caten.loop.accumulations import normalise
+from caten.semantics import interpret
 
 SIGNATURE = 'inputs = ["x{float}[N]", "U{float}[M N]", "k{int32}[N]", "b{bool}[N]", "h{float16}[N]", "c{int64}[]", "z{float}[]"{more}]\noutputs = ["{out}"]'
 

@@ -9,11 +9,11 @@ import pytest
 from caten.core.expr import Expr
 from caten.core.program import resolve
 from caten.core.text import read
-from caten.loop import chains
+from caten.loop import bound_chains
 from caten.loop.context import Context
-from caten.loop.interpret import run
 from caten.loop.statements import LoopProgram, Setf
-from caten.schedule.analysis.nests import loops_in
+from caten.schedule.analysis.loop_queries import loops_in
+from caten.semantics.interpret import run
 
 
 def asked(loops: str, form: str) -> tuple[Context, Expr, LoopProgram]:
@@ -33,7 +33,7 @@ def asked(loops: str, form: str) -> tuple[Context, Expr, LoopProgram]:
 
 def shown(loops: str, form: str) -> bool:
     context, expr, _ = asked(loops, form)
-    return chains.is_nonnegative(context, context.linear(expr))
+    return bound_chains.is_nonnegative(context, context.linear(expr))
 
 
 @pytest.mark.parametrize(("loops", "form"), [
@@ -80,7 +80,7 @@ def test_what_is_shown_holds_in_every_iteration() -> None:
     for _ in range(500):
         loops, form = drawn(rng)
         context, expr, program = asked(loops, form)
-        if chains.is_nonnegative(context, context.linear(expr)):
+        if bound_chains.is_nonnegative(context, context.linear(expr)):
             said += 1
             for n in range(6):
                 for m in range(6):

@@ -5,19 +5,19 @@ import pytest
 
 from caten.core.program import resolve
 from caten.core.text import flat, form_of, read
-from caten.loop.forwarding import forwarded
+from caten.loop.forwarding import forward_scalars
 from caten.loop.statements import LoopProgram
-from caten.schedule.analysis.nests import loops_in
+from caten.schedule.analysis.loop_queries import loops_in
 
 A, S, T = "(local a f32 () register)", "(setf (aref a) (aref X i))", "(local t f32 () register)"
 
 
 def body(text: str) -> str:
-    """The statements of a loop over i, forwarded."""
+    """The statements of a loop over i after forward substitution."""
     (node,) = read(f"(loop P (buffer X f32 (N) (0) in) (buffer Y f32 (N) (0) inout) (buffer I i64 (N) (0) in) (size N) (kernel k (for i 0 N 1 serial {text})))")
     program = resolve(node)
     assert isinstance(program, LoopProgram)
-    return " ".join([flat(form_of(s)) for s in forwarded(loops_in(program)[0].body)])
+    return " ".join([flat(form_of(s)) for s in forward_scalars(loops_in(program)[0].body)])
 
 
 @pytest.mark.parametrize(("text", "made"), [

@@ -10,7 +10,7 @@ from caten.core.program import Program, resolve
 from caten.core.text import read
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
-from caten.loop.interpret import run
+from caten.semantics.interpret import run
 
 
 def program(clauses: str, kind: str = "loop") -> Program:

@@ -76,7 +76,7 @@ def test_proofs_about_tiles_and_tails_do_not_need_isl() -> None:
 import sys
 from caten.core.text import read
 from caten.core.program import resolve
-from caten.loop.level import verify
+from caten.loop.verifier import verify
 from caten.loop.simplify import simplify_program
 from caten.loop.dependence import obstacle_to_parallel
 tiled = resolve(read('''(loop gemm (size M) (size N) (size K) (buffer A f32 (M K) (0 1) in) (buffer B f32 (K N) (0 1) in) (buffer C f32 (M N) (0 1) inout)

@@ -7,10 +7,10 @@ import pytest
 
 from caten.core.program import resolve
 from caten.core.text import read
-from caten.loop.blocks import kept_apart
+from caten.loop.block_accesses import arrays_in_disjoint_blocks
 from caten.loop.context import Context
 from caten.loop.statements import LoopProgram
-from caten.schedule.analysis.nests import loops_in
+from caten.schedule.analysis.loop_queries import loops_in
 
 LENGTHS = (2, 3, 8, 12, 1024)
 
@@ -21,7 +21,7 @@ def apart(body: str, loop: str = "i 0 (floordiv (+ N 1023) 1024) 1") -> bool:
                    f"(kernel k (for {loop} serial {body})))")
     program = resolve(text)
     assert isinstance(program, LoopProgram)
-    return kept_apart(loops_in(program)[0], Context.of(program), {"Y"}) == {"Y"}
+    return arrays_in_disjoint_blocks(loops_in(program)[0], Context.of(program), {"Y"}) == {"Y"}
 
 
 def block(length: int, index: str = "(+ (* {} i) j)", end: str = "(min {0} (- N (* {0} i)))", start: str = "0") -> str:

@@ -7,8 +7,8 @@ from caten.core.program import Check, Ensure, resolve
 from caten.core.text import flat, form_of, read, show
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
-from caten.loop.bounds import add_checks
-from caten.loop.level import verify
+from caten.loop.bounds_checks import add_checks
+from caten.loop.verifier import verify
 
 PARAMS = "(size M) (size N) (size K) (buffer A f32 (M K) (0 1) in) (buffer X f32 (N) (0) inout) (buffer I i32 (N) (0) in)"
 

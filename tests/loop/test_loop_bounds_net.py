@@ -12,10 +12,10 @@ from caten.core.program import Program, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
-from caten.loop import bounds, check_places
-from caten.loop.interpret import run
-from caten.loop.level import verify
+from caten.loop import bounds_checks, check_hoisting
 from caten.loop.simplify import simplify_program
+from caten.loop.verifier import verify
+from caten.semantics.interpret import run
 
 SEEN: Counter[str] = Counter()
 PARAMS = "(size M) (size N) (buffer X f32 (N) (0) inout) (buffer A f32 (M N) (0 1) in) (buffer I i64 (N) (0) in) (buffer Z f32 () () inout)"
@@ -93,7 +93,7 @@ def compare(seed: int) -> None:
     unchecked, mark = program(body), program(marked)
     trials = [(m, n, s) for m in range(5) for n in range(5) for s in range(2 if "aref I" in body else 1)]
     try:
-        checked = bounds.add_checks(unchecked)
+        checked = bounds_checks.add_checks(unchecked)
     except CatenError as refused:
         if refused.diagnostics[0].code != "E400":
             raise
@@ -130,14 +130,14 @@ def test_checks_fail_exactly_when_an_array_would_be_left(nightly: bool) -> None:
 
 def test_the_net_catches_a_check_that_is_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: conditions at entry ask for one element more than is used."""
-    true_comparison = check_places.comparison
-    monkeypatch.setattr(check_places, "comparison", lambda form: true_comparison(form.shifted(-1)))
+    true_comparison = check_hoisting.comparison
+    monkeypatch.setattr(check_hoisting, "comparison", lambda form: true_comparison(form.shifted(-1)))
     with pytest.raises((AssertionError, CatenError)):
         compare_all(60)
 
 
 def test_the_net_catches_a_guard_that_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: every index counts as proven."""
-    monkeypatch.setattr(bounds, "is_inside", lambda context, position, extent: True)
+    monkeypatch.setattr(bounds_checks, "is_inside", lambda context, position, extent: True)
     with pytest.raises((AssertionError, CatenError)):
         compare_all(60)

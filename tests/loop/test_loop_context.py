@@ -7,9 +7,9 @@ from caten.core.expr import Const, Var, index
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.loop.context import Context
+from caten.loop.operation_count import Work, counted
 from caten.loop.statements import Aref, For, If, LoopProgram, Setf
-from caten.loop.work import Work, counted
-from caten.schedule.analysis.nests import loops_in
+from caten.schedule.analysis.loop_queries import loops_in
 
 # Conditions on values that were loaded, of one alternative and of two.
 LOADED = ("(= (aref A (+ (* 8 o) i)) 3)", "(< (aref A i) (aref A o))", "(or (= (aref A i) 1) (< (aref A o) 2))", "(/= (aref A (- N i)) 0)",

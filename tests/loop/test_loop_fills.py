@@ -9,7 +9,7 @@ from caten.core.text import flat, form_of
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
-from caten.loop.fills import fill_outputs
+from caten.loop.zero_fill import fill_outputs
 from caten.options import Options
 
 SIGNATURE = "x{float}[N], k{int}[N], a{float}[], c{int}[], U{float}[M N]"

@@ -11,9 +11,9 @@ from caten.core.program import Buffer, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
-from caten.loop import covering
-from caten.loop.fills import fill_outputs
-from caten.loop.interpret import run
+from caten.loop import store_coverage
+from caten.loop.zero_fill import fill_outputs
+from caten.semantics.interpret import run
 
 SHAPES = ("N", "N", "(* 2 M)", "(+ M N)", "(* 4 M)", "(* M N)", "4", "(+ N 1)")
 CONDITIONS = ("(< {i} M)", "(< {i} 2)", "(>= {i} 2)", "(= {i} 0)", "(/= {i} 0)", "(= (mod {i} 2) 0)", "(/= (mod {i} 2) 0)", "(< (aref x 0) 0.5)",
@@ -134,11 +134,11 @@ def test_what_is_said_to_be_set_is_and_what_is_refused_never_is(nightly: bool) -
     ("without", lambda context, fact: []),                                                           # what one store leaves out needs no other
 ])
 def test_the_net_catches_a_proof_that_says_yes_wrongly(monkeypatch: pytest.MonkeyPatch, where: str, wrong: object) -> None:
-    monkeypatch.setattr(covering, where, wrong)
+    monkeypatch.setattr(store_coverage, where, wrong)
     assert faults(7, 200, Counter(), every=False)
 
 
 def test_the_net_catches_a_limit_that_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = covering.conditions
-    monkeypatch.setattr(covering, "conditions", lambda store, element: (facts := right(store, element)) and [f for f in facts if f[0] != ">="])
+    right = store_coverage.conditions
+    monkeypatch.setattr(store_coverage, "conditions", lambda store, element: (facts := right(store, element)) and [f for f in facts if f[0] != ">="])
     assert faults(7, 200, Counter(), every=False)

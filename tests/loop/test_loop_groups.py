@@ -7,9 +7,9 @@ import pytest
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.errors import CatenError
-from caten.loop.interpret import run
-from caten.loop.level import verify
 from caten.loop.statements import LoopProgram
+from caten.loop.verifier import verify
+from caten.semantics.interpret import run
 
 PARAMS = "(size N) (buffer A f32 (N) (0) in) (buffer B f32 (N) (0) inout)"
 GRID = "(for g 0 (floordiv N 8) 1 grid (local T f32 (8) shared) (for t 0 8 1 block {}))"

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import caten
-from caten import build, driver, loading
-from caten.core.formula import evaluate, formula
+from caten import compiler, driver, loading
 from caten.core.program import Program, Require
+from caten.core.size_formula import evaluate, formula
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText, read_file
-from caten.loop import interpret
-from caten.loop.idleness import idle_sizes
+from caten.loop.empty_calls import idle_sizes
 from caten.options import Options
-from caten.render import entry
+from caten.render import entry_points
 from caten.runtime.library import open_library
+from caten.semantics import interpret
 from caten.testing import data
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.toml"))
@@ -89,7 +89,7 @@ def test_empty_arrays_of_many_rows_take_no_time(runtime: str, opt: int) -> None:
 
 
 def library(tmp_path: Path, spec: str, **options: Any) -> ctypes.CDLL:
-    result = build.build([SpecText("t", spec, "lisp")], Options(runtime="clang", use_cache=False, **options))
+    result = compiler.build([SpecText("t", spec, "lisp")], Options(runtime="clang", use_cache=False, **options))
     (tmp_path / "kernel.so").write_bytes(Path(result.artifact).read_bytes())
     open_library(tmp_path / "kernel.so")                     # which finds the OpenMP library
     return ctypes.CDLL(str(tmp_path / "kernel.so"))
@@ -115,7 +115,7 @@ def test_without_the_question_every_row_is_looked_at(tmp_path: Path, monkeypatch
         assert call(copy, 2**29, 0, pointers=2) == 0
         return time.process_time() - start
     asked = seconds(tmp_path / "asked")
-    monkeypatch.setattr(entry, "idle_sizes", lambda program, stmts: ())
+    monkeypatch.setattr(entry_points, "idle_sizes", lambda program, stmts: ())
     assert asked < 0.05 < seconds(tmp_path / "unasked")
 
 

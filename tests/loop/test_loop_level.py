@@ -7,7 +7,7 @@ import caten.tensor.values  # noqa: F401        # (read …) is a form of the te
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.errors import CatenError
-from caten.loop.level import verify
+from caten.loop.verifier import verify
 
 PARAMS = """(size M) (size N) (buffer A f32 (M N) (0 1) in) (buffer X f32 (N) (0) inout) (buffer I i64 (N) (0) in)
   (buffer F f32 ((* M N)) (0) inout)"""

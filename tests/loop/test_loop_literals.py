@@ -10,7 +10,7 @@ from caten.core.expr import Expr, Op, Var, index
 from caten.errors import CatenError
 from caten.frontend.spec import SpecText
 from caten.loop import context
-from caten.loop.literals import choices, remaining, stated, value
+from caten.loop.known_conditions import choices, remaining, stated, value
 from caten.options import Options
 
 LOADS = ("(aref C i i)", "(aref C j i)", "(aref D i)", "(aref D j)", "(aref C (floordiv i 2) j)")

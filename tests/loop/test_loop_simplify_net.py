@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten.core.evaluate import apply, cast, numpy_type
 from caten.core.expr import Cast, Const, Expr, Op, Var, index
 from caten.core.program import Size
-from caten.loop import conditions
+from caten.loop import disjunctions
 from caten.loop import simplify as simplifier
 from caten.loop.affine import canonical
 from caten.loop.context import Context
 from caten.loop.statements import LoopProgram, dotimes
+from caten.mathematics.evaluate import apply, cast, numpy_type
 
 SEEN: Counter[str] = Counter()
 VAR_I, VAR_J, N = Var("i", "i64"), Var("j", "i64"), Var("N", "i64")          # 0 <= i < N, 0 <= j < 4
@@ -106,7 +106,7 @@ def test_simplified_expressions_have_the_same_values(nightly: bool) -> None:
 
 def test_the_net_catches_a_wrong_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: `<=` is taken for `<`."""
-    monkeypatch.setitem(conditions._FORMS, "le", ((1, 1, False),))
+    monkeypatch.setitem(disjunctions._FORMS, "le", ((1, 1, False),))
     with pytest.raises(AssertionError):
         compare_all(300)
 

@@ -12,10 +12,10 @@ from caten.core.scalars import OPERATORS
 from caten.core.text import read, show
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
-from caten.loop.comparison import Comparison, check, widened
-from caten.loop.interpret import run
-from caten.loop.oracle import bounded
 from caten.loop.statements import Aref
+from caten.semantics.comparison import Comparison, check, widened
+from caten.semantics.interpret import run
+from caten.semantics.oracle import bounded
 
 
 def program(clauses: str) -> Program:

@@ -9,9 +9,9 @@ import pytest
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.frontend.op import OpProgram
-from caten.loop.comparison import Comparison, check, widened
-from caten.loop.interpret import run
-from caten.loop.oracle import bounded
+from caten.semantics.comparison import Comparison, check, widened
+from caten.semantics.interpret import run
+from caten.semantics.oracle import bounded
 
 INF, NAN = float("inf"), float("nan")
 

@@ -12,10 +12,10 @@ from caten.core.program import resolve
 from caten.core.scalars import OPERATORS
 from caten.core.text import read
 from caten.frontend.op import OpProgram
-from caten.loop import rounding, tracked
-from caten.loop.comparison import Comparison, check, widened
-from caten.loop.interpret import run
-from caten.loop.oracle import bounded
+from caten.semantics import error_tracking, rounding_bounds
+from caten.semantics.comparison import Comparison, check, widened
+from caten.semantics.interpret import run
+from caten.semantics.oracle import bounded
 
 INF = float("inf")
 SPECIAL = np.float32([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e-30, 80.0, -80.0, 200.0, -200.0, 1e20, -1e20, 3e38, -3e38, INF, -INF, np.nan])
@@ -183,10 +183,10 @@ def test_an_array_whose_bound_is_no_number_is_wrong_unless_it_is_equal() -> None
 
 def plant(monkeypatch: pytest.MonkeyPatch) -> None:
     """An infinity has a rounding error, which is infinite, and a slope of 0 times that is NaN."""
-    monkeypatch.setattr(rounding, "finite_size", rounding.size)
-    monkeypatch.setattr(rounding, "is_finite", lambda x: TRUE)
-    monkeypatch.setattr(rounding, "_is_exact_zero", lambda *_: FALSE)
-    monkeypatch.setattr(tracked, "settled", lambda magnitude, bound, greatest: bound)
+    monkeypatch.setattr(rounding_bounds, "finite_size", rounding_bounds.size)
+    monkeypatch.setattr(rounding_bounds, "is_finite", lambda x: TRUE)
+    monkeypatch.setattr(rounding_bounds, "_is_exact_zero", lambda *_: FALSE)
+    monkeypatch.setattr(error_tracking, "settled", lambda magnitude, bound, greatest: bound)
 
 
 def test_a_bound_that_becomes_nan_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,9 @@ import pytest
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.loop.context import Context
+from caten.loop.disjoint_accesses import Accesses
 from caten.loop.statements import For, LoopProgram
-from caten.loop.strided import Accesses
-from caten.schedule.analysis.nests import loops_in
+from caten.schedule.analysis.loop_queries import loops_in
 
 
 def nest(body: str, buffers: str = "(buffer Y f32 (N N) (0 1) inout) (buffer Z f32 (N) (0) inout)") -> tuple[For, Context]:

@@ -8,8 +8,8 @@ import pytest
 from op_bodies import body_text, checked_program
 
 from caten.frontend.op import OpProgram
-from caten.loop import interpret
 from caten.loop.accumulations import normalise
+from caten.semantics import interpret
 
 HEAD = '[composite]\nname = "T"\ninputs = ["X{float}[M N]", "k{int32}[M]"]\noutputs = ["Y{float}[M N]"]\n[implementation]\n'
 STORE = "(setf (aref Y i j) (+ (aref X i j) 1))"

@@ -13,13 +13,14 @@ from spec_forms import RandomSpec, extent_of
 from caten import loading
 from caten.core.dtypes import DTYPES, FORMATS, is_packed, part
 from caten.core.expr import Var
-from caten.core.formula import evaluate
 from caten.core.numpy_types import numpy_dtype
 from caten.core.program import Buffer, Program, Scalar
+from caten.core.size_formula import evaluate
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
-from caten.loop import bounds, comparison, fills, interpret, oracle
+from caten.loop import bounds_checks, zero_fill
 from caten.options import Options
+from caten.semantics import comparison, interpret, oracle
 
 SPECIAL = {**{d: (np.nan, np.inf, -np.inf, -0.0, 0.0, FORMATS[d][2], 2.0**FORMATS[d][1], 257.0) for d in ("f16", "bf16")},
            "f32": (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-42, 3e38, 16777217.0), "f64": (np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, 1e308, 2.0**53 + 1)}
@@ -115,7 +116,7 @@ def case_of(spec: RandomSpec, folder: Path) -> Case:
     """Read a spec and find what it computes. CatenError where the front end refuses it."""
     program = loaded(spec, options(spec, "clang", {}, 0, folder))
     assert isinstance(program, OpProgram)
-    checked: OpProgram = fills.fill_outputs(bounds.add_checks(program))
+    checked: OpProgram = zero_fill.fill_outputs(bounds_checks.add_checks(program))
     values, strides = arguments(spec, program)
     plain = copied(values)
     status = interpret.run(checked, plain)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from caten import build, driver, loading
+from caten import compiler, driver, loading
 from caten.core import program as core
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
@@ -39,14 +39,14 @@ def sizes_of(op: OpProgram) -> dict[str, float]:
     return values | sizes
 
 
-def library(files: list[Path], cache: str) -> tuple[build.Built, list[OpProgram]]:
+def library(files: list[Path], cache: str) -> tuple[compiler.Built, list[OpProgram]]:
     options = Options(config=(("OMP", "1"), ("OPT", "1")), cache_dir=cache)
     ops: dict[str, OpProgram] = {}
     for path in files:
         for op in loading.load_programs(SpecText(path.name, path.read_text(), "toml"), options):
             if isinstance(op, OpProgram) and op.all(core.Case):
                 ops.setdefault(op.name, op)
-    return build.build_programs((), list(ops.values()), options), list(ops.values())
+    return compiler.Compilation(list(ops.values()), options).artifact(), list(ops.values())
 
 
 def called(files: list[Path], cache: str) -> None:

@@ -11,7 +11,7 @@ from caten.core.expr import Const
 from caten.core.text import form_of
 from caten.loop.affine import canonical
 from caten.loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Vref
-from caten.schedule.analysis.nests import loops_in
+from caten.schedule.analysis.loop_queries import loops_in
 from caten.schedule.script import APPLIED, PRIMITIVES, Step
 
 COUNTS = ("1", "2", "2", "3", "4", "4", "4", "5", "8", "8", "16")

@@ -20,12 +20,12 @@ from guarded_calls import Called, Job, bits_equal, call_all
 from shrinking import shrink
 from spec_forms import RandomSpec
 
-from caten import attach, build, driver
+from caten import attach, compiler, driver
 from caten.core.program import Program, Target, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError, Diagnostic
 from caten.frontend.op import OpProgram
-from caten.render import heads
+from caten.render import loop_headers
 from caten.testing import isolate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,14 +140,14 @@ class Batch:
         warnings: list[Diagnostic] = []
         begin = time.process_time()
         program = driver.advance(loaded(spec, own), "loop", own, warnings.append)
-        build.render_programs([program], own)
+        compiler.render_programs([program], own)
         return {"text": show(program), "seconds": time.process_time() - begin, "warnings": [w.code for w in warnings]}, {}
 
-    def library(self, b: int, programs: Sequence[Program]) -> build.Built:
+    def library(self, b: int, programs: Sequence[Program]) -> compiler.Built:
         own = self.own(b, None)
         target = attach.target_of(own)
         with every_loop_on_threads():
-            return build.build_programs((), [p.without(Target).adding(target) for p in programs], own)
+            return compiler.Compilation([p.without(Target).adding(target) for p in programs], own).artifact()
 
     def compare(self, b: int, ready: Sequence[tuple[Case, Program]]) -> None:
         """Call every kernel of one library; where it does not compile, of its halves."""
@@ -177,7 +177,7 @@ class Batch:
                 if one.status is not None and other.status is not None and not same(one, other):
                     self.fault(case.spec, b, "threads", f"{threads} threads give other bits than one")
 
-    def sanitize(self, b: int, built: build.Built, ready: Sequence[tuple[Case, Program]]) -> None:
+    def sanitize(self, b: int, built: compiler.Built, ready: Sequence[tuple[Case, Program]]) -> None:
         report = sanitized(built, [c.job for c, _ in ready], self.folder)
         if not report:
             return
@@ -198,15 +198,15 @@ def same(one: Called, other: Called) -> bool:
 @contextmanager
 def every_loop_on_threads() -> Iterator[None]:
     """Parallel loops run on threads however short they are."""
-    before = heads.THRESHOLD
-    heads.THRESHOLD = 0
+    before = loop_headers.THRESHOLD
+    loop_headers.THRESHOLD = 0
     try:
         yield
     finally:
-        heads.THRESHOLD = before
+        loop_headers.THRESHOLD = before
 
 
-def sanitized(built: build.Built, jobs: Sequence[Job], folder: Path) -> str:
+def sanitized(built: compiler.Built, jobs: Sequence[Job], folder: Path) -> str:
     """What the sanitizers report; nothing where all is well."""
     path = folder / f"jobs{os.getpid()}"
     path.write_bytes(pickle.dumps([Job(j.name, {k: np.ascontiguousarray(v) if np.ndim(v) else v for k, v in j.arguments.items()}, j.strides) for j in jobs]))

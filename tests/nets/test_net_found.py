@@ -13,9 +13,9 @@ from spec_forms import ALL_WORDS, RandomSpec, Tensor
 
 from caten import driver, loading
 from caten.frontend.spec import SpecText
-from caten.loop import interpret
 from caten.loop.statements import LoopProgram
 from caten.options import Options
+from caten.semantics import interpret
 from caten.testing import isolate
 
 LANES = RandomSpec(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from mutated_texts import OPTIONS, mutated, text_of, texts, tree_of
 
-from caten import build
+from caten import compiler
 from caten.errors import CatenError, Diagnostic
 from caten.frontend.spec import SpecText
 from mutations import outcomes
@@ -27,7 +27,7 @@ class InternalFailure(CatenError):
 
 def compiled(text: str) -> None:
     """To C, without a host compiler."""
-    build.prepare([SpecText("text.lisp", text)], OPTIONS)
+    compiler.prepare([SpecText("text.lisp", text)], OPTIONS)
 
 
 def found(originals: list[str], seed: int, count: int, make: Callable[[str], None] = compiled) -> tuple[Counter[str], list[str]]:

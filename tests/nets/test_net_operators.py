@@ -1,4 +1,4 @@
-"""Every operator on every element type it accepts, and every conversion: compiled scalar and vectorised, by clang and gcc, against core.evaluate."""
+"""Every operator on every element type it accepts, and every conversion: compiled scalar and vectorised, by clang and gcc, against mathematics.evaluate."""
 from __future__ import annotations
 
 import itertools
@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from guarded_calls import Job, call_all
 
-from caten import build, loading
-from caten.core import evaluate
+from caten import compiler, loading
 from caten.core.dtypes import DTYPES, FORMATS, is_short
-from caten.core.elementary import exponential, table
-from caten.core.elementary.arithmetic import Arithmetic
 from caten.core.numpy_types import numpy_dtype
 from caten.core.scalars import OPERATORS
 from caten.frontend.spec import SpecText
+from caten.mathematics import evaluate
+from caten.mathematics.elementary import elementary_table, exponential
+from caten.mathematics.elementary.arithmetic import Arithmetic
 from caten.options import Options
-from caten.render import bodies
+from caten.render import helper_bodies
 
 REAL = tuple(d for d in DTYPES if DTYPES[d].kind != "complex")
 STRICT_ON_COMPLEX = ("add", "sub", "neg", "conj", "real", "imag", "eq", "ne", "where", "isnan", "isinf")
@@ -63,8 +63,8 @@ def rows() -> list[Row]:
     """Everything that a body can say about one to three elements."""
     found: list[Row] = []
     for fn, row in OPERATORS.items():
-        for dtype, d in DTYPES.items():
-            if row.defined_on(dtype) and (d.kind != "complex" or fn in evaluate.COMPLEX):
+        for dtype in DTYPES:
+            if row.defined_on(dtype):
                 operands = ("bool", dtype, dtype) if fn == "where" else (dtype,) * row.arity
                 found.append(Row(f"{fn}_{dtype}_", fn, operands, row.result_type(operands)))
     for source, target in itertools.product(REAL, REAL):
@@ -145,12 +145,12 @@ def faults(row: Row, args: list[np.ndarray], got: np.ndarray, allowed: float) ->
 SIGN_OF_ZERO = ("max", "min", "fmax", "fmin", "clip", "relu", "sign")      # which zero of two equal ones is not specified
 
 
-def library(which: list[Row], runtime: str, opt: int, folder: Path, c_level: str, math: str = "precise") -> build.Built:
+def library(which: list[Row], runtime: str, opt: int, folder: Path, c_level: str, math: str = "precise") -> compiler.Built:
     """All rows as one library."""
     options = Options(runtime=runtime, config=(("OPT", c_level), ("MATH", math)), opt=opt, cache_dir=str(folder / "cache"),
                       given=frozenset(("opt", "runtime", "config")))
     programs = loading.load_programs(SpecText("rows", "\n".join(r.text() for r in which), "lisp"), options)
-    return build.build_programs((), programs, options)
+    return compiler.Compilation(programs, options).artifact()
 
 
 def job_of(row: Row, args: list[np.ndarray]) -> Job:
@@ -206,7 +206,7 @@ def test_every_operator_on_every_type_at_its_special_values(nightly: bool, tmp_p
 # -- functions over the whole line --------------------------------------------------------------------------------------------------------
 
 FUNCTIONS = tuple(fn for fn, row in OPERATORS.items() if row.ulp > 0.5 and row.arity == 1 and row.takes == "float")
-PAIRS = tuple(fn for fn in table.FORMS if OPERATORS[fn].arity == 2)
+PAIRS = tuple(fn for fn in elementary_table.FORMS if OPERATORS[fn].arity == 2)
 # runtime, level of optimisation (0: scalars), MATH
 BUILDS = [("clang", 0, "precise"), ("clang", 2, "precise"), ("clang", 2, "fast"), ("gcc", 2, "precise"), ("gcc", 2, "fast")]
 
@@ -246,7 +246,7 @@ def error(got: np.ndarray, want: np.ndarray) -> np.ndarray:
 
 def bound(row: Row, math: str, vector: bool) -> float:
     """What was measured of a form, else what the table asks for. The reference of float64 may itself be off where there is no wider one."""
-    measured = table.measured(row.fn, row.operands[0], math == "fast") if vector else None
+    measured = elementary_table.measured(row.fn, row.operands[0], math == "fast") if vector else None
     return OPERATORS[row.fn].ulp + 0.5 if measured is None else measured + (row.operands[0] == "f64" and not OPERATORS[row.fn].numpy)
 
 
@@ -280,7 +280,7 @@ def worst_errors(which: list[Row], points: int, folder: Path, builds: list[tuple
 
 def test_functions_stay_within_their_ulp(nightly: bool, tmp_path: Path) -> None:
     which = [Row(f"{fn}_{d}_", fn, (d,) * OPERATORS[fn].arity, d) for fn in FUNCTIONS + PAIRS for d in ("f32", "f64")
-             if d == "f32" or table.has_form(fn, Arithmetic(d))]
+             if d == "f32" or elementary_table.has_form(fn, Arithmetic(d))]
     worst, wrong = worst_errors(which, POINTS[nightly], tmp_path, BUILDS, "2" if nightly else "0")
     print(f"{POINTS[nightly]} points:", {fn: round(u, 2) for fn, u in worst.items()})
     assert not wrong, "\n".join(wrong[:30])
@@ -313,10 +313,10 @@ def planted(fn: str, dtype: str, folder: Path, opt: int) -> list[str]:
 
 
 def test_the_net_catches_a_wrong_scalar_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(bodies.SCALAR_ROWS, ("mod", "int"), "return b == 0 || b == -1 ? 0 : (T)(a % b);")
+    monkeypatch.setitem(helper_bodies.SCALAR_ROWS, ("mod", "int"), "return b == 0 || b == -1 ? 0 : (T)(a % b);")
     assert any("mod_i32_" in text for text in planted("mod", "i32", tmp_path, 0))
 
 
 def test_the_net_catches_a_wrong_vector_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(bodies.VECTOR_ROWS, ("max", "float"), "SELECT(a > b, a, b)")
+    monkeypatch.setitem(helper_bodies.VECTOR_ROWS, ("max", "float"), "SELECT(a > b, a, b)")
     assert any("max_f32_" in text for text in planted("max", "f32", tmp_path, 2))

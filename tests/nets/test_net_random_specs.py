@@ -20,9 +20,9 @@ from spec_forms import ALL_WORDS, EXACT, EXTENTS, INEXACT, INTEGRAL, RandomSpec,
 from caten import driver
 from caten.core.expr import FALSE, TRUE
 from caten.errors import error
-from caten.loop import rounding, tracked
-from caten.render import bodies, helpers
+from caten.render import helper_bodies, helpers
 from caten.schedule.primitives import split
+from caten.semantics import error_tracking, rounding_bounds
 
 PARTS, NIGHTLY = 10, 500                         # a part is a test: so many specs each in a nightly run
 FEW_PARTS, SLICE = 2, len(TURNS) + 14            # and in every run: so many that every form occurs
@@ -117,10 +117,10 @@ def test_a_bound_that_is_nan_is_caught(tmp_path: Path, monkeypatch: pytest.Monke
     body = ("dotimes", ("i", "N"), ("setf", ("aref", "C", "i"), ("exp", ("-", ("-", "inf"), ("*", ("aref", "A", "i"), "2")))))
     spec = RandomSpec("Vanishes", (Tensor("A", "f32", ("N",), (0,)),), (Tensor("C", "f32", ("N",), (0,)),), (body,), (("N", 5),), 3)
     assert compared_elements(case_of(spec, tmp_path)) == (5, 0)
-    monkeypatch.setattr(rounding, "finite_size", rounding.size)
-    monkeypatch.setattr(rounding, "is_finite", lambda x: TRUE)
-    monkeypatch.setattr(rounding, "_is_exact_zero", lambda *_: FALSE)
-    monkeypatch.setattr(tracked, "settled", lambda magnitude, bound, greatest: bound)
+    monkeypatch.setattr(rounding_bounds, "finite_size", rounding_bounds.size)
+    monkeypatch.setattr(rounding_bounds, "is_finite", lambda x: TRUE)
+    monkeypatch.setattr(rounding_bounds, "_is_exact_zero", lambda *_: FALSE)
+    monkeypatch.setattr(error_tracking, "settled", lambda magnitude, bound, greatest: bound)
     with pytest.raises(AssertionError, match="a bound is NaN"):
         compared_elements(case_of(spec, tmp_path))
 
@@ -141,7 +141,7 @@ def test_the_spec_of_the_planted_faults_is_right(tmp_path: Path) -> None:
 
 def test_the_net_catches_a_wrong_spelling_shrinks_and_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: the remainder has the sign of the dividend, as C has it."""
-    monkeypatch.setitem(bodies.SCALAR_ROWS, ("mod", "int"), "return b == 0 || b == -1 ? 0 : (T)(a % b);")
+    monkeypatch.setitem(helper_bodies.SCALAR_ROWS, ("mod", "int"), "return b == 0 || b == -1 ? 0 : (T)(a % b);")
     inputs = (Tensor("A", "i32", ("N",), (0,)), Tensor("B", "i32", ("N",), (0,)), Tensor("D", "f32", ("N",), (0,)))
     outputs = (Tensor("C", "i32", ("N",), (0,)), Tensor("E", "f32", ("N",), (0,)))
     body = (("dotimes", ("i", "N"), ("set", "x", ("aref", "A", "i")), ("setf", ("aref", "C", "i"), ("+", ("mod", "x", ("aref", "B", "i")), "1"))),

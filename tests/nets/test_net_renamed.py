@@ -17,7 +17,7 @@ from caten.core.text import show
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
 from caten.frontend.structure import structure
-from caten.kernels.kept import LOADED
+from caten.kernels.known_kernels import LOADED
 from caten.options import Options
 from renamed import other_names, renamed
 
@@ -42,7 +42,7 @@ def program_of(spec: RandomSpec) -> OpProgram | None:
 
 def called(function: Any, values: dict[str, Any]) -> list[np.ndarray] | str:
     """The results of a call, or the code of its failure."""
-    wanted = [*function._positions, *function._keywords]
+    wanted = [*[a["name"] for a in function._inputs], *function._keywords]
     try:
         results = function(**{n: v for n, v in copied(values).items() if n in wanted})
     except CatenError as problem:

@@ -10,7 +10,7 @@ import pytest
 from guarded_calls import Job, call_all
 from spec_batches import sanitized
 
-from caten import attach, build, driver, loading, passes
+from caten import attach, compiler, driver, loading, passes
 from caten.core import program as core
 from caten.core.program import Program, Scalar, Target, resolve
 from caten.core.text import read
@@ -52,9 +52,9 @@ def samples(own: Options) -> tuple[list[OpProgram], list[Job]]:
     return ops, [job for op in ops for job in sample_jobs(op)]
 
 
-def library(programs: Sequence[Program], own: Options) -> build.Built:
+def library(programs: Sequence[Program], own: Options) -> compiler.Built:
     target = attach.target_of(own)
-    return build.build_programs((), [p.without(Target).adding(target) for p in programs], own)
+    return compiler.Compilation([p.without(Target).adding(target) for p in programs], own).artifact()
 
 
 def test_samples_under_the_sanitizers(tool: Any, nightly: bool, tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ OUTSIDE = """(loop Outside (buffer X f32 (N) (0) in) (buffer Y f32 (N) (0) out) 
   (kernel main (for i 0 N 1 serial (setf (aref Y i) (aref X (+ i 1))))))"""
 
 
-def outside(own: Options) -> build.Built:
-    return build.build_programs((), [resolve(read(OUTSIDE)[0]).adding(attach.target_of(own))], own)
+def outside(own: Options) -> compiler.Built:
+    return compiler.Compilation([resolve(read(OUTSIDE)[0]).adding(attach.target_of(own))], own).artifact()
 
 
 def jobs_outside() -> list[Job]:
@@ -111,7 +111,7 @@ def test_a_stray_write_is_seen(tmp_path: Path) -> None:
     """Bytes between the elements of a strided array that change are reported."""
     text = OUTSIDE.replace("(aref X (+ i 1))", "(aref X i)").replace("(buffer Y f32 (N) (0) out)", "(buffer Y f32 (N 1) (0 1) out)").replace("(aref Y i)", "(aref Y i 0)")
     own = options(tmp_path, "clang", OPT="0")
-    built = build.build_programs((), [resolve(read(text)[0]).adding(attach.target_of(own))], own)
+    built = compiler.Compilation([resolve(read(text)[0]).adding(attach.target_of(own))], own).artifact()
     x = np.ones(8, np.float32)
     job = Job("Outside", {"X": x, "Y": np.zeros((8, 1), np.float32), "N": 8}, {"Y": (3, 1)})       # the kernel writes densely
     assert any("between the elements" in w for w in call_all(built.artifact, built.manifest, [job])[0].wrong)

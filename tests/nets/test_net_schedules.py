@@ -23,20 +23,21 @@ from random_specs import random_spec
 from random_steps import edited, random_step, stores
 from test_net_sanitizers import sanitized
 
-from caten import attach, build, driver, loading
+from caten import attach, compiler, driver, loading
 from caten.core import program as core
 from caten.core.program import Schedule, Target, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
-from caten.loop import comparison, interpret, level, oracle
+from caten.loop import verifier
 from caten.loop.affine import canonical
 from caten.loop.statements import LoopProgram
 from caten.options import Options
-from caten.schedule import asked, autoscheduler, script
+from caten.schedule import autoscheduler, script, user_steps
 from caten.schedule.script import PRIMITIVES, Step
-from caten.testing import data, runner
+from caten.semantics import comparison, interpret, oracle
+from caten.testing import data, sizes_and_scalars
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "samples").glob("*.toml"))
 SLICE, NIGHTLY, BATCH = 60, 3000, 60
@@ -89,7 +90,7 @@ def subject_of(seed: int, rng: random.Random, folder: Path) -> Subject | None:
     path = SAMPLES[seed % len(SAMPLES)]
     op = rng.choice(loaded(path.name, path.read_text(), own))
     cases = sorted(op.all(core.Case), key=lambda c: sum(int(float(s.value)) for s in c.sizes))[:3]
-    values = data.arguments(op, runner.case_values(op, rng.choice(cases)), seed=seed)
+    values = data.arguments(op, sizes_and_scalars.case_values(op, rng.choice(cases)), seed=seed)
     wide = comparison.widened(op, values)
     if sum(np.size(v) for v in values.values()) > MOST_ELEMENTS or interpret.run(oracle.bounded(op), wide) != 0:
         return None
@@ -121,7 +122,7 @@ def schedule_of(seed: int, subject: Subject, rng: random.Random, counts: Counter
     """A random schedule, checked step by step; None where the program itself is one that only careful passes show to be right."""
     base = driver.unscheduled(subject.op, subject.own)
     try:
-        level.verify(base)
+        verifier.verify(base)
     except CatenError:
         return None
     node, steps, most, begun = base, list[Step](), rng.randrange(1, MOST_STEPS + 1), planned(rng, base)
@@ -148,7 +149,7 @@ def tried(node: LoopProgram, step: Step, counts: Counter[str], said: str) -> Loo
     counts[f"{step[0]} drawn"] += 1
     start, after, refusal = time.process_time(), None, None
     try:
-        after = asked.taken(node, step)
+        after = user_steps.taken(node, step)
     except CatenError as refused:
         refusal = refused
     took = time.process_time() - start
@@ -196,14 +197,14 @@ def interpreted(made: Made, order: str) -> str:
     return wrong(made.subject, status, {n: values[n] for n in made.subject.expected} if status == 0 else {})
 
 
-def library(made: Sequence[Made], runtime: str, config: dict[str, str], folder: Path) -> tuple[build.Built, list[Job]]:
+def library(made: Sequence[Made], runtime: str, config: dict[str, str], folder: Path) -> tuple[compiler.Built, list[Job]]:
     """One library of all programs, and a call of each."""
     march = dict(made[0].subject.own.config)["MARCH"]
     own = Options(runtime=runtime, config=(("MARCH", march), *config.items()), cache_dir=str(folder / "cache"))
     target = attach.target_of(own)
     programs = [named(m.program, m.seed).without(Target).adding(target) for m in made]
     jobs = [replace(m.subject.job, name=p.name) for m, p in zip(made, programs, strict=True)]
-    return build.build_programs((), programs, own), jobs
+    return compiler.Compilation(programs, own).artifact(), jobs
 
 
 def faults_of(made: Sequence[Made], number: int, threads: int, sanitize: bool, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -292,7 +293,7 @@ def planted(name: str, steps: Sequence[Step], folder: Path, monkeypatch: pytest.
     subject = Subject(op, own, Job(op.name, values), 0, {n: (wide[n], wide.get(f"{n}__bound"), wide.get(f"{n}__loose")) for n in names})
     node = base = driver.unscheduled(op, own)
     for step in steps:
-        node = asked.taken(node, step)
+        node = user_steps.taken(node, step)
     made = Made(0, subject, base, node, tuple(steps))
     check_texts(made)
     return faults_of([made], 0, 2, True, folder, monkeypatch)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from guarded_calls import Called, Job, call_all
 
-from caten import build
+from caten import compiler
 from caten.frontend.spec import SpecText
-from caten.loop import entry
+from caten.loop import entry_checks
 from caten.options import Options
 
 COPY = "(composite Copy ((A{float}[M N K]) -> (B{float}[M N K])) (dotimes (i M) (dotimes (j N) (dotimes (k K) (setf (aref B i j k) (* 2 (aref A i j k)))))))"
@@ -29,7 +29,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Any:
         if key not in made:
             options = Options(runtime="clang", opt=opt, strided=strided, use_cache=False)
             out: Path = tmp_path_factory.mktemp("strides") / "kernel.so"
-            result = build.build([SpecText("t", spec, "lisp")], options)
+            result = compiler.build([SpecText("t", spec, "lisp")], options)
             out.write_bytes(Path(result.artifact).read_bytes())
             made[key] = out, result.manifest
         return made[key]
@@ -115,7 +115,7 @@ def test_a_stride_that_no_element_needs_may_be_anything(built: Any, opt: int, st
 
 
 def test_without_the_check_a_call_reads_outside(monkeypatch: pytest.MonkeyPatch, built: Any) -> None:
-    monkeypatch.setattr(entry, "stride_rows", lambda buffer: ())
+    monkeypatch.setattr(entry_checks, "stride_rows", lambda buffer: ())
     made = built(COPY.replace("Copy", "Unchecked"), ("A", "B"), 0)
     a = np.ones((4, 4, 4), np.float32)
     result = called(made, "Unchecked", {"A": a, "B": a}, {"A": (20, 5, 1), "B": (20, 5, 1)}, {"A_stride0": 2**50}, {"M": 4, "N": 4, "K": 4})

@@ -12,11 +12,11 @@ from caten.core.expr import Op
 from caten.core.node import Node
 from caten.core.program import Check, Ensure
 from caten.frontend.spec import SpecText
-from caten.loop import bounds
+from caten.loop import bounds_checks
 from caten.loop.statements import Aref, Fail, Fold, For, If, Local, LoopProgram, Prefetch, Vref, is_const
 from caten.options import Options
 from caten.schedule.emit import emit
-from caten.schedule.plans.maps import Sweep
+from caten.schedule.plans.maps import VectorLoop
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "samples").glob("*.toml"))
 # A value that is loaded decides where these read or write: the only samples with checks that run.
@@ -51,10 +51,10 @@ def test_no_check_of_an_affine_access_is_left() -> None:
 
 def test_a_check_that_cannot_be_proven_away_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: nothing is provably inside."""
-    monkeypatch.setattr(bounds, "is_inside", lambda context, position, extent: False)
+    monkeypatch.setattr(bounds_checks, "is_inside", lambda context, position, extent: False)
     options = Options()
     text = SAMPLES[[p.stem for p in SAMPLES].index("gemm")].read_text()
-    program = bounds.add_checks(loading.load_programs(SpecText("gemm.toml", text, "toml"), options)[0])
+    program = bounds_checks.add_checks(loading.load_programs(SpecText("gemm.toml", text, "toml"), options)[0])
     rows = [c.text for c in program.all(Check) if "outside [0, " in c.text and "index" in c.text]
     fails = [n for s in program.body for n in s.walk() if isinstance(n, Fail)]
     assert rows or fails or program.all(Ensure)
@@ -157,7 +157,7 @@ def test_wider_registers_give_wider_vectors() -> None:
 
 def test_an_optimisation_that_is_lost_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: the plan of elementwise nests becomes no steps."""
-    monkeypatch.setitem(emit.OF_LOOPS, Sweep, lambda *_: None)
+    monkeypatch.setitem(emit.OF_LOOPS, VectorLoop, lambda *_: None)
     loops.cache_clear()
     try:
         assert vector_loops(loops(only="axpy")["Axpy"]) == 0

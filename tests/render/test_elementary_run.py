@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from test_render_run import COMPILERS, build
 
 from caten.cli.app import cli
-from caten.core import evaluate
+from caten.mathematics import evaluate
 from caten.render.cstyle import OPS, CStyle
 from caten.runtime import cpu
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from caten.bindings.c_example import as_reference, example
+from caten.bindings.c_header import header
+from caten.bindings.python_wrapper import wrapper
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.render.cstyle import CStyle
-from caten.render.example import as_reference, example
-from caten.render.header import header
-from caten.render.wrapper import wrapper
 from caten.runtime import manifest as m
 
 GEMM = """(loop Gemm (size M) (size K) (size N) (buffer A f32 (M K) (0 1) in) (buffer B f32 (K N) (1 0) in) (buffer C f32 (M N) (0 1) inout)

@@ -10,8 +10,8 @@ from caten.core.program import resolve
 from caten.core.text import read
 from caten.loop.statements import For
 from caten.render.cstyle import CStyle
-from caten.render.estimate import in_floats, work
-from caten.schedule.analysis.nests import loops_in
+from caten.render.work_estimate import in_floats, work
+from caten.schedule.analysis.loop_queries import loops_in
 
 PARAMS = "(buffer A f32 (M N) (0 1) in) (buffer Y f32 (M N) (0 1) inout) (buffer w f32 (M) (0) inout) (size M) (size N)"
 

@@ -3,14 +3,14 @@ from __future__ import annotations
 
 import pytest
 
-from caten.build import prepare
+from caten.compiler import prepare
 from caten.core.program import At
 from caten.core.text import read
 from caten.errors import CatenError
 from caten.frontend.spec import SpecText
 from caten.loop.statements import Stmt
 from caten.options import Options
-from caten.render.places import Places
+from caten.render.source_locations import Places
 
 # 1 (dotimes (i M)                      5   (dotimes (j N)
 # 2   (set s 0.0)                       6     (setf (aref Y i j) (aref X i j))))

@@ -18,9 +18,9 @@ from caten.core.numpy_types import numpy_dtype
 from caten.core.program import Buffer, Scalar, resolve
 from caten.core.scalars import OPERATORS
 from caten.core.text import read
+from caten.render.c_identifiers import symbol
 from caten.render.cstyle import CStyle
-from caten.render.entry import arguments
-from caten.render.names import symbol
+from caten.render.entry_points import arguments
 
 STRICT = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-ffp-contract=off", "-fwrapv", "-fPIC", "-shared"]
 COMPILERS = {

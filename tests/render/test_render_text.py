@@ -10,13 +10,13 @@ from caten.core.expr import Const, Expr, Op, Var
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.errors import CatenError
+from caten.render.c_expressions import Expressions
+from caten.render.c_identifiers import Names, symbol
+from caten.render.c_literals import literal
 from caten.render.cstyle import CStyle
-from caten.render.expressions import Expressions
 from caten.render.helpers import Helpers
-from caten.render.literals import literal
-from caten.render.names import Names, symbol
-from caten.render.scratch import layout, needed, scratch_bytes
-from caten.render.unroll import unroll
+from caten.render.scratch_memory import layout, needed, scratch_bytes
+from caten.render.unrolling import unroll
 
 
 class Threads(CStyle):
@@ -123,7 +123,7 @@ def test_what_never_runs_in_an_unrolled_copy_is_left_out() -> None:
 
 
 class Unrolls(CStyle):
-    unrolls = True
+    promotes_unrolled_arrays = True
 
 
 def test_the_rest_that_vectors_leave_is_not_unrolled() -> None:
@@ -141,7 +141,7 @@ def test_a_compiler_that_unrolls_itself_is_asked_to() -> None:
 
 
 class MakesVectors(Threads):
-    makes_vectors = True
+    auto_vectorizes = True
 
 
 @pytest.mark.parametrize("fn", ["mod", "floordiv", "truncdiv", "truncmod"])

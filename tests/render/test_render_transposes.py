@@ -9,9 +9,9 @@ from test_render_run import COMPILERS, build, program
 
 from caten.core.dtypes import DTYPES
 from caten.render.cstyle import CStyle
-from caten.render.estimate import work
-from caten.render.transposing import powers
-from caten.schedule.analysis.nests import loops_in
+from caten.render.vector_transposes import powers
+from caten.render.work_estimate import work
+from caten.schedule.analysis.loop_queries import loops_in
 
 BLOCKS = [("f32", 12, 16), ("f32", 16, 16), ("f32", 6, 8), ("f32", 2, 64), ("f32", 64, 2), ("f64", 8, 8), ("f64", 6, 4), ("i16", 8, 22), ("u8", 16, 32), ("i8", 6, 10),
           ("bool", 4, 4), ("u64", 2, 2), ("i64", 12, 14)]

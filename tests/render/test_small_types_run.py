@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import caten
-from caten.core import evaluate
 from caten.core.numpy_types import numpy_dtype
+from caten.mathematics import evaluate
 
 MACHINES = [("clang", "native"), ("clang", "x86-64"), ("gcc", "native"), ("gcc", "x86-64")]
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from native_calls import GEMM, GEMM_C, Native, one
 
+from caten.bindings.cpython import direct_c
 from caten.core.program import Program, resolve
 from caten.core.text import read
 from caten.runtime import manifest as m
-from caten.runtime.call import Callable as Operator
-from caten.runtime.direct import direct_c
+from caten.runtime.call import Operator
 from caten.runtime.library import Library, open_library
 
 INCLUDES = "#include <stdint.h>\n#include <stddef.h>\n"

@@ -1,17 +1,17 @@
 """Operators in hand-written C, and calls of them."""
 from __future__ import annotations
 
-from collections.abc import Callable as Function
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from caten.errors import CatenError
-from caten.runtime.call import Callable, callables
+from caten.runtime.call import Operator, callables
 from caten.runtime.library import Library
 
-Native = Function[..., Library]
+Native = Callable[..., Library]
 
 GEMM = ("(loop Gemm (size M) (size K) (size N) (buffer A f32 (M K) (0 1) in) (buffer B f32 (K N) (0 1) in) (buffer C f32 (M N) (0 1) inout)"
         ' (check 1 "M is 13") (doc "C <- A @ B + C") (kernel gemm))')
@@ -55,9 +55,9 @@ TAKE = "(loop Shifted (size N) (buffer X i32 (N) (0) in) (buffer Y i32 (N) (0) i
 TAKE_C = "int32_t ct_shifted(const int32_t *X, int32_t *Y, int64_t N) { for (int64_t i = 0; i < N; i++) Y[i] = (i ? X[i-1] : 0) + 1; return 0; }\n"
 
 
-def one(native: Native, c: str, text: str) -> Callable:
+def one(native: Native, c: str, text: str) -> Operator:
     found = callables(native(c, text))
-    assert isinstance(found, Callable)
+    assert isinstance(found, Operator)
     return found
 
 
@@ -66,7 +66,7 @@ def matrices(m: int = 5, k: int = 4, n: int = 3) -> tuple[Any, Any, Any]:
     return tuple(rng.integers(-4, 5, s).astype(np.float32) for s in ((m, k), (k, n), (m, n)))  # type: ignore[return-value]
 
 
-def refused(code: str, text: str, call: Function[[], Any]) -> None:
+def refused(code: str, text: str, call: Callable[[], Any]) -> None:
     with pytest.raises(CatenError) as caught:
         call()
     assert caught.value.diagnostics[0].code == code, caught.value

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from caten.errors import Diagnostic
-from caten.runtime import cache as module
-from caten.runtime.cache import HASHES, Cache, default_directory, file_identity, key, obstacle
+from caten.runtime import library_cache as module
+from caten.runtime.library_cache import HASHES, Cache, default_directory, file_identity, key, obstacle
 
 NAME = key("source", "flags")
 
@@ -184,7 +184,7 @@ def test_removing_what_another_process_has_removed_leaves_nothing(tmp_path: Path
 RACER = """
 import sys, time
 from pathlib import Path
-from caten.runtime.cache import Cache, key
+from caten.runtime.library_cache import Cache, key
 told = []
 def make(folder):
     data = sys.argv[2].encode() * 200_000
@@ -213,7 +213,7 @@ def test_eight_processes_at_once(tmp_path: Path, told: Told) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from caten.runtime.cache import Cache
+from caten.runtime.library_cache import Cache
 def make(folder):
     with open(folder / "op.so", "w") as f:
         f.write("libr"); f.flush()

@@ -6,7 +6,7 @@ import ctypes
 import inspect
 import threading
 import time
-from collections.abc import Callable as Function
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,11 @@ import pytest
 from native_calls import FILL, FILL_C, SCALE, SCALE_C, STRIDED, STRIDED_C, SWAP, SWAP_C, TAKE, TAKE_C, Native, matrices, one, refused
 
 from caten.errors import CatenError
-from caten.runtime import arrays
-from caten.runtime.call import Callable, Operators, callables
+from caten.runtime import array_arguments
+from caten.runtime.call import Operator, Operators, callables
 
 
-def test_inout_is_updated_in_place_and_returned(gemm: Callable) -> None:
+def test_inout_is_updated_in_place_and_returned(gemm: Operator) -> None:
     for _ in range(3):                                       # the second and third call are direct
         a, b, c = matrices()
         want = a @ b + c
@@ -26,7 +26,7 @@ def test_inout_is_updated_in_place_and_returned(gemm: Callable) -> None:
         np.testing.assert_array_equal(c, want)
 
 
-def test_arguments_by_name(gemm: Callable) -> None:
+def test_arguments_by_name(gemm: Operator) -> None:
     a, b, c = matrices()
     want = a @ b + c
     np.testing.assert_array_equal(gemm(a, C=c, B=b), want)
@@ -34,7 +34,7 @@ def test_arguments_by_name(gemm: Callable) -> None:
     np.testing.assert_array_equal(gemm(a, b, c, M=5), want + a @ b)
 
 
-def test_other_shapes_get_other_plans(gemm: Callable) -> None:
+def test_other_shapes_get_other_plans(gemm: Operator) -> None:
     for shape in [(1, 1, 1), (2, 3, 4), (4, 3, 2), (0, 2, 2), (2, 0, 2), (2, 2, 0)] * 2:
         a, b, c = matrices(*shape)
         want = a @ b + c
@@ -42,7 +42,7 @@ def test_other_shapes_get_other_plans(gemm: Callable) -> None:
 
 
 @pytest.mark.parametrize("twice", [1, 2])
-def test_layouts_that_do_not_fit_are_copied_in_and_out(gemm: Callable, twice: int) -> None:
+def test_layouts_that_do_not_fit_are_copied_in_and_out(gemm: Operator, twice: int) -> None:
     a, b, c = matrices(6, 4, 6)
     for _ in range(twice):
         big = np.zeros((12, 12), np.float32)
@@ -53,14 +53,14 @@ def test_layouts_that_do_not_fit_are_copied_in_and_out(gemm: Callable, twice: in
         assert not big[1::2].any()
 
 
-def test_a_copied_output_is_read_before_it_is_written(gemm: Callable) -> None:
+def test_a_copied_output_is_read_before_it_is_written(gemm: Operator) -> None:
     a, b, c = matrices()
     f = np.asfortranarray(c)
     gemm(a, b, f)
     np.testing.assert_array_equal(f, a @ b + c)
 
 
-def test_misaligned_arrays_are_copied(gemm: Callable) -> None:
+def test_misaligned_arrays_are_copied(gemm: Operator) -> None:
     a, b, c = matrices()
     raw = np.zeros(a.nbytes + 1, np.uint8)
     odd = raw[1:].view(np.float32).reshape(a.shape)
@@ -99,9 +99,9 @@ def test_outputs_may_not_share_memory(native: Native) -> None:
 def test_elements_of_one_array_that_share_memory() -> None:
     memory = np.zeros(12)
     apart = [memory[::-2], memory.reshape(3, 4).T, memory.reshape(3, 4)[:, ::2], memory[:0], memory[:1], memory.reshape(2, 3, 2).transpose(2, 0, 1)]
-    assert not any(arrays.folded(a) for a in apart)
-    assert arrays.folded(np.lib.stride_tricks.sliding_window_view(memory, 3))
-    assert arrays.folded(np.broadcast_to(memory, (2, 12)))
+    assert not any(array_arguments.folded(a) for a in apart)
+    assert array_arguments.folded(np.lib.stride_tricks.sliding_window_view(memory, 3))
+    assert array_arguments.folded(np.broadcast_to(memory, (2, 12)))
 
 
 def test_pure_outputs_are_allocated_or_given(native: Native) -> None:
@@ -186,7 +186,7 @@ def test_buffers_and_dlpack_are_taken_without_a_copy(native: Native) -> None:
     refused("E714", "X does not lie in main memory", lambda: shifted(Elsewhere(frozen), y))
 
 
-def test_bind_repeats_a_call(gemm: Callable) -> None:
+def test_bind_repeats_a_call(gemm: Operator) -> None:
     a, b, c = matrices()
     first = c.copy()
     run = gemm.bind(a, b, c)
@@ -203,14 +203,14 @@ def test_bind_repeats_a_call(gemm: Callable) -> None:
     refused("E711", "M is 13", gemm.bind(a, b, c))
 
 
-def test_it_says_what_it_is(gemm: Callable, native: Native) -> None:
+def test_it_says_what_it_is(gemm: Operator, native: Native) -> None:
     assert gemm.name == gemm.__name__ == "Gemm"
     assert "C <- A @ B + C" in (gemm.__doc__ or "")
     assert list(inspect.signature(gemm).parameters) == ["A", "B", "C"]
     assert gemm.signature == "Gemm(A: float32[M, K], B: float32[K, N], C: float32[M, N]) -> C"
     assert gemm.schedule == "(schedule)"
     fill = one(native, FILL_C, FILL)
-    assert str(inspect.signature(fill)) == "(v, b, z, *, N, out=None)"
+    assert str(inspect.signature(fill)) == "(v, b, z, Y=None, *, N, out=None)"
 
 
 def test_several_operators_are_attributes(native: Native) -> None:
@@ -224,7 +224,7 @@ def test_several_operators_are_attributes(native: Native) -> None:
         _ = ops.swop
 
 
-def test_threads_share_one_callable(gemm: Callable) -> None:
+def test_threads_share_one_callable(gemm: Operator) -> None:
     wrong: list[int] = []
 
     def work(seed: int) -> None:
@@ -242,12 +242,12 @@ def test_threads_share_one_callable(gemm: Callable) -> None:
     assert not wrong
 
 
-def test_a_repeated_call_is_cheap(gemm: Callable) -> None:
+def test_a_repeated_call_is_cheap(gemm: Operator) -> None:
     a, b, c = matrices(1, 1, 1)
     bound = gemm.bind(a, b, c)
     gemm(a, b, c)
 
-    def best(call: Function[[], Any]) -> float:
+    def best(call: Callable[[], Any]) -> float:
         found = 1.0
         for _ in range(20):
             start = time.perf_counter()

@@ -6,11 +6,11 @@ import pytest
 from native_calls import FILL, FILL_C, SCALE, SCALE_C, Native, matrices, one, refused
 
 from caten.errors import CatenError
-from caten.runtime.arrays import OutOfMemory
-from caten.runtime.call import Callable
+from caten.runtime.array_arguments import OutOfMemory
+from caten.runtime.call import Operator
 
 
-def test_wrong_arguments_are_refused(gemm: Callable) -> None:
+def test_wrong_arguments_are_refused(gemm: Operator) -> None:
     a, b, c = matrices()
     frozen = c.copy()
     frozen.flags.writeable = False
@@ -54,7 +54,7 @@ def test_scalars_are_checked(native: Native) -> None:
     assert np.isnan(scale(x, float("nan"))[1])
 
 
-def test_a_failed_check_carries_its_text(gemm: Callable) -> None:
+def test_a_failed_check_carries_its_text(gemm: Operator) -> None:
     for _ in range(2):
         a, b, c = matrices(13)
         refused("E711", "Gemm: M is 13", lambda a=a, b=b, c=c: gemm(a, b, c))
@@ -63,7 +63,7 @@ def test_a_failed_check_carries_its_text(gemm: Callable) -> None:
     assert caught.value.diagnostics[0].notes == (("called with M = 13, K = 4, N = 3", None),)
 
 
-def test_memory_that_cannot_be_had(gemm: Callable, native: Native) -> None:
+def test_memory_that_cannot_be_had(gemm: Operator, native: Native) -> None:
     with pytest.raises(OutOfMemory) as caught:
         gemm(*matrices(14))
     assert isinstance(caught.value, MemoryError)

@@ -11,7 +11,7 @@ import pytest
 
 from caten.errors import ToolError
 from caten.runtime import toolchain, zig
-from caten.runtime.cache import COMPILER, PROBES, Cache
+from caten.runtime.library_cache import COMPILER, PROBES, Cache
 from caten.runtime.protocol import Host, Unavailable
 from caten.runtime.toolchain import Compiler
 
@@ -76,7 +76,7 @@ def test_a_compiler_that_stopped_running_is_blamed_itself(fault: str, tmp_path: 
 def test_a_complaint_about_the_c_is_still_one(tmp_path: Path) -> None:
     file = script(tmp_path, "gcc", f'case "$*" in *probe.o) ;; *) echo "library.c:1: oh no" >&2; exit 1;; esac\n{WORKS}')
     compiler = Compiler((str(file),), "gcc", str(file))
-    with pytest.raises(ToolError, match=r"E623.*\n.*oh no.*a fault of caten"):
+    with pytest.raises(ToolError, match=r"(?s)E623.*oh no.*a fault of caten"):
         toolchain.compile_c(compiler, [], [], "int x;", tmp_path / "x.so", "so", Host(temp=tmp_path))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import caten
-from caten import build
+from caten import compiler
 from caten.api import read
 from caten.errors import CatenError, ToolError
 from caten.options import Options
@@ -20,13 +20,13 @@ SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.toml"))
 
 
 @pytest.fixture(scope="module")
-def compiler() -> None:
+def nvrtc_here() -> None:
     if nvrtc.found() is None:
         pytest.skip("needs NVRTC: pip install 'caten[cuda]'")
 
 
 @pytest.fixture
-def card(compiler: None) -> None:
+def card(nvrtc_here: None) -> None:
     try:
         discover.find("cuda").available()
     except CatenError:
@@ -34,22 +34,22 @@ def card(compiler: None) -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
-def test_a_sample_compiles_for_an_architecture(compiler: None, sample: Path) -> None:
-    built = build.build([read(sample)], Options(runtime="cuda", use_cache=False))
+def test_a_sample_compiles_for_an_architecture(nvrtc_here: None, sample: Path) -> None:
+    built = compiler.build([read(sample)], Options(runtime="cuda", use_cache=False))
     text = built.artifact.read_text()
     assert ".target sm_75" in text
     for op in built.manifest.get("ops", [built.manifest]):
         assert all(f".entry {kernel['function']}(" in text for kernel in op["kernels"])
 
 
-def test_machine_code_for_one_kind_of_card(compiler: None) -> None:
-    built = build.build([read(SAMPLES[0])], Options(runtime="cuda", config=(("ARCH", "sm_90"),), use_cache=False))
+def test_machine_code_for_one_kind_of_card(nvrtc_here: None) -> None:
+    built = compiler.build([read(SAMPLES[0])], Options(runtime="cuda", config=(("ARCH", "sm_90"),), use_cache=False))
     assert built.artifact.read_bytes().startswith(b"\x7fELF")
 
 
-def test_an_unknown_architecture_is_refused_with_the_words_of_the_compiler(compiler: None) -> None:
+def test_an_unknown_architecture_is_refused_with_the_words_of_the_compiler(nvrtc_here: None) -> None:
     with pytest.raises(ToolError, match=r"NVRTC: .*gpu-architecture"):
-        build.build([read(SAMPLES[0])], Options(runtime="cuda", config=(("ARCH", "sm_1"),), use_cache=False))
+        compiler.build([read(SAMPLES[0])], Options(runtime="cuda", config=(("ARCH", "sm_1"),), use_cache=False))
 
 
 @pytest.mark.parametrize("n", [0, 1, 1000])
@@ -97,7 +97,7 @@ class Driver:
         return 0
 
 
-def test_the_calls_of_the_driver(compiler: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_calls_of_the_driver(nvrtc_here: None, monkeypatch: pytest.MonkeyPatch) -> None:
     axpy = caten.compile(SAMPLES[0].parent / "axpy.toml", runtime="cuda")
     fake = Driver()
     monkeypatch.setattr(sys.modules[type(discover.find("cuda")).__module__], "driver", lambda: fake)

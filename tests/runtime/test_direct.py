@@ -5,22 +5,22 @@ import contextlib
 import gc
 import sys
 import weakref
-from collections.abc import Callable as Function
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from caten.bindings.cpython import ELEMENTS, direct_c, operator_c
 from caten.core.dtypes import DTYPES, is_packed
 from caten.core.numpy_types import numpy_dtype
 from caten.errors import CatenError
-from caten.runtime import attach
-from caten.runtime.call import Callable, callables
-from caten.runtime.direct import ELEMENTS, direct_c, operator_c
+from caten.runtime import cpython_loader
+from caten.runtime.call import Operator, callables
 from caten.runtime.library import Library
 
-Native = Function[..., Library]
+Native = Callable[..., Library]
 
 # Every argument kind at once: an array by columns, numbers, an output that is returned.
 MIX = ("(loop Mix (size M) (size N) (buffer X f64 (M N) (1 0) in) (scalar a f32) (scalar n i8) (scalar u u64)"
@@ -41,10 +41,10 @@ int32_t ct_pair(const int32_t *X, int32_t *P, int32_t *Q, int64_t N) {
 """
 
 
-def watched(native: Native, c: str, text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Callable, list[Any]]:
+def watched(native: Native, c: str, text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Operator, list[Any]]:
     """An operator, and a list that grows with every call that goes the long way."""
     found = callables(native(c, text))
-    assert isinstance(found, Callable)
+    assert isinstance(found, Operator)
     long: list[Any] = []
     way = found._called
     monkeypatch.setattr(found, "_called", lambda *given: (long.append(given), way(*given))[1])
@@ -52,7 +52,7 @@ def watched(native: Native, c: str, text: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture
-def mix(native: Native, monkeypatch: pytest.MonkeyPatch) -> tuple[Callable, list[Any]]:
+def mix(native: Native, monkeypatch: pytest.MonkeyPatch) -> tuple[Operator, list[Any]]:
     return watched(native, MIX_C, MIX, monkeypatch)
 
 
@@ -64,7 +64,7 @@ def expected(x: Any, a: float, n: int, u: int) -> Any:
     return np.concatenate([a * x.T + n, np.full((x.shape[1], 1), float(u))], 1)
 
 
-def test_the_second_call_is_direct_for_all_kinds_of_arguments(mix: tuple[Callable, list[Any]]) -> None:
+def test_the_second_call_is_direct_for_all_kinds_of_arguments(mix: tuple[Operator, list[Any]]) -> None:
     call, long = mix
     for x in (given(), given(4, 1), given(0, 2), given(3, 0)):
         np.testing.assert_array_equal(call(x, 0.5, -3, 7), expected(x, 0.5, -3, 7))
@@ -95,7 +95,7 @@ class Claims(Own):
     lambda x, y: (x, 1.0, 1, 2**64 - 1, y),
     lambda x, y: (x, 1.0, 1, 1, np.asfortranarray(y)),
 ])
-def test_what_is_merely_valid_goes_the_long_way_to_the_same_result(mix: tuple[Callable, list[Any]], other: Any) -> None:
+def test_what_is_merely_valid_goes_the_long_way_to_the_same_result(mix: tuple[Operator, list[Any]], other: Any) -> None:
     call, long = mix
     call(given(), 1.0, 1, 1)
     x, a, n, u, y = other(given(), np.empty((2, 4)))
@@ -104,7 +104,7 @@ def test_what_is_merely_valid_goes_the_long_way_to_the_same_result(mix: tuple[Ca
 
 
 @pytest.mark.parametrize(("code", "wrong"), [
-    ("E700", lambda call, x, y: call(x, 1.0, 1)), ("E700", lambda call, x, y: call(x, 1.0, 1, 1, y)), ("E700", lambda call, x, y: call(x, 1.0, 1, 1, a=1.0)),
+    ("E700", lambda call, x, y: call(x, 1.0, 1)), ("E700", lambda call, x, y: call(x, 1.0, 1, 1, y, y)), ("E700", lambda call, x, y: call(x, 1.0, 1, 1, a=1.0)),
     ("E700", lambda call, x, y: call(x, 1.0, 1, 1, b=1)), ("E701", lambda call, x, y: call([1.0], 1.0, 1, 1)),
     ("E701", lambda call, x, y: call(np.ndarray, 1.0, 1, 1)),
     ("E702", lambda call, x, y: call(x.astype(">f8"), 1.0, 1, 1)), ("E702", lambda call, x, y: call(x.view("M8[s]"), 1.0, 1, 1)),
@@ -114,7 +114,7 @@ def test_what_is_merely_valid_goes_the_long_way_to_the_same_result(mix: tuple[Ca
     ("E709", lambda call, x, y: call(x, 1.0, 128, 1)), ("E709", lambda call, x, y: call(x, 1.0, -129, 1)), ("E709", lambda call, x, y: call(x, 1.0, 1, -1)),
     ("E709", lambda call, x, y: call(x, 1.0, 1, 2**64)), ("E704", lambda call, x, y: call(np.empty((2**41, 0), order="F"), 1.0, 1, 1)),
 ])
-def test_what_is_wrong_is_refused_as_ever(mix: tuple[Callable, list[Any]], code: str, wrong: Any) -> None:
+def test_what_is_wrong_is_refused_as_ever(mix: tuple[Operator, list[Any]], code: str, wrong: Any) -> None:
     call, _ = mix
     call(given(), 1.0, 1, 1)
     with pytest.raises(CatenError) as caught:
@@ -122,7 +122,7 @@ def test_what_is_wrong_is_refused_as_ever(mix: tuple[Callable, list[Any]], code:
     assert caught.value.diagnostics[0].code == code, caught.value
 
 
-def test_a_read_only_output_is_refused(mix: tuple[Callable, list[Any]]) -> None:
+def test_a_read_only_output_is_refused(mix: tuple[Operator, list[Any]]) -> None:
     call, _ = mix
     y = call(given(), 1.0, 1, 1)
     y.flags.writeable = False
@@ -130,7 +130,7 @@ def test_a_read_only_output_is_refused(mix: tuple[Callable, list[Any]]) -> None:
         call(given(), 1.0, 1, 1, out=y)
 
 
-def test_an_output_over_an_input_is_computed_from_a_copy(mix: tuple[Callable, list[Any]]) -> None:
+def test_an_output_over_an_input_is_computed_from_a_copy(mix: tuple[Operator, list[Any]]) -> None:
     call, _ = mix
     call(given(), 1.0, 1, 1)
     memory = np.arange(9.0)
@@ -138,7 +138,7 @@ def test_an_output_over_an_input_is_computed_from_a_copy(mix: tuple[Callable, li
     np.testing.assert_array_equal(call(x, 1.0, 0, 1, out=y), expected(np.arange(6.0).reshape(2, 3).T, 1.0, 0, 1))
 
 
-def test_infinity_and_nan_are_numbers(mix: tuple[Callable, list[Any]]) -> None:
+def test_infinity_and_nan_are_numbers(mix: tuple[Operator, list[Any]]) -> None:
     call, long = mix
     for a in (1.0, float("inf"), float("nan")):
         np.testing.assert_array_equal(call(given() + 1, a, 0, 0), expected(given() + 1, a, 0, 0))
@@ -165,7 +165,7 @@ def test_a_failed_check_is_raised(native: Native, monkeypatch: pytest.MonkeyPatc
 
 def test_nothing_is_kept_of_arguments_and_results(native: Native) -> None:
     pair = callables(native(PAIR_C, PAIR))
-    assert isinstance(pair, Callable)
+    assert isinstance(pair, Operator)
     x, thirteen = np.zeros(3, np.int32), np.zeros(13, np.int32)
 
     def counts() -> list[int]:
@@ -181,7 +181,7 @@ def test_nothing_is_kept_of_arguments_and_results(native: Native) -> None:
 
 def test_an_operator_may_be_forgotten_and_its_library_closed(native: Native) -> None:
     found = callables(native(PAIR_C, PAIR))
-    assert isinstance(found, Callable)
+    assert isinstance(found, Operator)
     found(np.zeros(1, np.int32))
     found(np.zeros(1, np.int32))
     gone = weakref.ref(found)
@@ -193,7 +193,7 @@ def test_an_operator_may_be_forgotten_and_its_library_closed(native: Native) -> 
 def test_a_library_without_direct_functions_is_called_the_long_way(native: Native, monkeypatch: pytest.MonkeyPatch) -> None:
     library = native(PAIR_C, PAIR)
     found = callables(replace(library, entries={n: replace(e, direct=None) for n, e in library.entries.items()}))
-    assert isinstance(found, Callable)
+    assert isinstance(found, Operator)
     for _ in range(3):
         assert found(np.array([4], np.int32))[0].tolist() == [-4]
 
@@ -217,20 +217,20 @@ def test_every_element_type_of_numpy_is_taken_directly(native: Native, monkeypat
 
 
 def test_where_arrays_lie_otherwise_in_memory_calls_go_the_long_way(native: Native, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attach, "_lie_as_expected", lambda *_: False)
-    attach._python.cache_clear()
+    monkeypatch.setattr(cpython_loader, "_lie_as_expected", lambda *_: False)
+    cpython_loader._python.cache_clear()
     try:
         pair, long = watched(native, PAIR_C, PAIR, monkeypatch)
         assert [pair(np.array([n], np.int32))[1].tolist() for n in range(3)] == [[0], [1], [2]]
         assert len(long) == 3
     finally:
-        attach._python.cache_clear()
+        cpython_loader._python.cache_clear()
 
 
 def test_what_lies_otherwise_is_found() -> None:
     array = np.zeros((2, 3), np.float32)
-    assert attach._lie_as_expected(array)
-    assert not attach._lie_as_expected(array, array.view(Claims))
+    assert cpython_loader._lie_as_expected(array)
+    assert not cpython_loader._lie_as_expected(array, array.view(Claims))
 
 
 @pytest.mark.parametrize("text", [
@@ -241,7 +241,7 @@ def test_what_lies_otherwise_is_found() -> None:
     "(loop S (size N) (buffer X f32 (N) (0) inout) (buffer Y f32 ((* N N)) (0) inout) (kernel f))",
     "(loop S (size M) (size N) (size K) (buffer Y f32 (M N K) (1 0 2) inout) (kernel f))",
 ])
-def test_operators_that_take_more_have_no_direct_function(describe: Function[..., dict[str, Any]], text: str) -> None:
+def test_operators_that_take_more_have_no_direct_function(describe: Callable[..., dict[str, Any]], text: str) -> None:
     manifest = describe(text)
     assert operator_c(manifest) == ""
     assert direct_c([manifest]) == ""

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from caten.core.formula import evaluate, formula
 from caten.core.program import resolve
+from caten.core.size_formula import evaluate, formula
 from caten.core.text import read
 from caten.errors import CatenError
 from caten.runtime import manifest as m
-from caten.runtime import work
+from caten.runtime import work_formulas
 
 Describe = Callable[..., dict[str, Any]]
 
@@ -102,7 +102,7 @@ BODIES = [
 @pytest.mark.parametrize(("body", "count"), BODIES)
 def test_flops_are_counted(body: str, count: Callable[[int, int], int]) -> None:
     program = loops(f"(loop F (size M) (size N) (buffer X f32 (M) (0) in) (buffer Y f32 (M) (0) inout) (kernel k {body}))")
-    found = work.flops(program)
+    found = work_formulas.flops(program)
     for size in range(8):
         assert evaluate(found, {"M": size, "N": 3}) == count(size, 3), (size, found)
 

@@ -93,7 +93,7 @@ def test_a_file_that_is_something_else_is_refused(tmp_path: Path, describe: Call
 
 
 def test_a_spec_through_the_whole_pipeline() -> None:
-    from caten.build import build
+    from caten.compiler import build
     from caten.frontend.spec import SpecText
     from caten.options import Options
     spec = """[composite]

@@ -17,7 +17,7 @@ import pytest
 
 import caten
 from caten.errors import CatenError, ToolError
-from caten.runtime import device, discover
+from caten.runtime import device_calls, discover
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.toml"))
 
@@ -93,7 +93,7 @@ def test_threads_share_the_bytes_of_arrays_of_4_bits(run: Callable[..., Any], sh
 
 def test_a_buffer_on_a_device_ends_with_a_whole_word() -> None:
     sizes: list[int] = []
-    call = device._Call({"kernels": []}, SimpleNamespace(allocate=sizes.append), {})       # type: ignore[arg-type]   # no other method is used
+    call = device_calls._Call({"kernels": []}, SimpleNamespace(allocate=sizes.append), {})       # type: ignore[arg-type]   # no other method is used
     for size in (0, 4, 5):
         call.new("Q", size)
     assert sizes == [4, 4, 8]

@@ -14,7 +14,7 @@ import pytest
 
 import caten
 from caten.errors import CatenError, ToolError
-from caten.render.processor import FEATURES, QUESTION
+from caten.render.cpu_check import CPU_CHECK, FEATURES
 from caten.runtime import cpu
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="asks what x86-64 processors have")
@@ -122,10 +122,10 @@ def test_the_entry_has_no_instruction_that_may_be_missing(made: Any, tool: Any) 
 
 
 def test_every_processor_needs_no_question(made: Any) -> None:
-    assert not cpu.asks("x86-64")
-    assert not cpu.asks("x86_64")
-    assert not cpu.asks("armv8-a")
-    assert all(map(cpu.asks, ("native", "core2", "x86-64-v2", "no-such-word")))
+    assert not cpu.needs_check("x86-64")
+    assert not cpu.needs_check("x86_64")
+    assert not cpu.needs_check("armv8-a")
+    assert all(map(cpu.needs_check, ("native", "core2", "x86-64-v2", "no-such-word")))
     built(made, "--config", "MARCH=x86-64", "-o", "plain.c")
     assert "CT_UNFIT" not in Path("plain.c").read_text()
     built(made, "--config", "MARCH=x86-64", "-o", "flags.c", CFLAGS="-mavx2")
@@ -139,10 +139,10 @@ def test_the_question_agrees_with_the_compilers_own(tmp_path: Path, tool: Any) -
     text = "#include <stdint.h>\n#include <stdio.h>\n"
     for f in FEATURES:
         text += f"#undef {f.macro}\n"
-    body = QUESTION.replace("ct_Processor", "NAME")
+    body = CPU_CHECK.replace("ct_Processor", "NAME")
     for n, f in enumerate(known):
         text += f"#define {f.macro} 1\n" + re.sub(r"#define CT_(ANY|API|CPUID|TEXT|NEEDS).*\n", "", body if n else "").replace("NAME", f"ct_{n}")
-        text += QUESTION.replace("ct_Processor", f"ct_{n}") if not n else ""
+        text += CPU_CHECK.replace("ct_Processor", f"ct_{n}") if not n else ""
         text += f"#undef {f.macro}\n#undef CT_UNFIT\n"
     rows = "".join([f'    __builtin_cpu_init(); printf("{f.name} %d %d\\n", ct_{n}_asked() == 1, !!__builtin_cpu_supports("{f.name}"));\n' for n, f in enumerate(known)])
     (tmp_path / "ask.c").write_text(text + f"int main(void)\n{{\n{rows}    return 0;\n}}\n")

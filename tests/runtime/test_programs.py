@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from caten.runtime import programs
-from caten.runtime.programs import installed
+from caten.runtime import installed_programs
+from caten.runtime.installed_programs import installed
 
 NAMES = ("one", "two")
 
@@ -26,7 +26,7 @@ def test_what_is_installed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytes
     two = add("two", 1)
     assert installed(NAMES, path) == (two,)
     with monkeypatch.context() as nothing:
-        nothing.setattr(programs.shutil, "which", None)      # nor is anything looked for while nothing has
+        nothing.setattr(installed_programs.shutil, "which", None)      # nor is anything looked for while nothing has
         assert installed(NAMES, path) == (two,)
     one = add("one", 2)
     assert installed(NAMES, path) == (one, two)

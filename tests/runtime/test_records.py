@@ -11,8 +11,8 @@ from caten import attach, driver, loading
 from caten.errors import CatenError, Diagnostic
 from caten.frontend.spec import SpecText
 from caten.options import Options
-from caten.runtime import records
-from caten.runtime.records import Record
+from caten.runtime import tuning_records
+from caten.runtime.tuning_records import Record
 from spec_texts import GEMM
 
 RECORD = Record("a" * 64, "Gemm", "clang", "OMP=1", "Some CPU", "clang-19", {"gemm.rows": 4}, "(schedule (unroll i))", ({"M": 3, "a": 0.5},),
@@ -24,7 +24,7 @@ OTHER = replace(RECORD, key="b" * 64, op="Axpy")
 def key(text: str = GEMM, **changes: object) -> str:
     options = replace(Options(use_cache=False, cc="gcc"), **changes)  # type: ignore[arg-type]
     program = loading.load_programs(SpecText("gemm.toml", text, "toml"), options)[0]
-    return records.key(driver.unscheduled(program, options), attach.runtime_for([program], options))
+    return tuning_records.key(driver.unscheduled(program, options), attach.runtime_for([program], options))
 
 
 def silent(_: Diagnostic) -> None:
@@ -43,41 +43,41 @@ def test_what_changes_the_code_changes_the_key(changes: dict[str, object]) -> No
 
 def test_another_cpu_has_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key()
-    monkeypatch.setattr(records.cpu, "model", lambda: "another")
+    monkeypatch.setattr(tuning_records.cpu, "model", lambda: "another")
     assert key() != before
 
 
 def test_a_collection_reads_back(tmp_path: Path) -> None:
-    records.write(tmp_path / "a.json", [RECORD, OTHER])
-    assert records.read(tmp_path / "a.json") == [RECORD, OTHER]
+    tuning_records.write(tmp_path / "a.json", [RECORD, OTHER])
+    assert tuning_records.read(tmp_path / "a.json") == [RECORD, OTHER]
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 
 def test_the_later_of_two_counts() -> None:
-    assert records.merged([LATER, RECORD, OTHER]) == [OTHER, LATER]
-    assert records.merged([RECORD, LATER]) == [LATER]
+    assert tuning_records.merged([LATER, RECORD, OTHER]) == [OTHER, LATER]
+    assert tuning_records.merged([RECORD, LATER]) == [LATER]
 
 
 def test_the_later_of_two_places_is_found(tmp_path: Path) -> None:
-    records.keep(RECORD, tmp_path)
-    records.write(tmp_path / "g.tune.json", [OTHER, LATER])
-    assert records.find(RECORD.key, tmp_path, tmp_path / "g.tune.json", silent) == LATER
-    assert records.find(RECORD.key, tmp_path, None, silent) == RECORD
-    assert records.find("c" * 64, tmp_path, tmp_path / "g.tune.json", silent) is None
-    assert records.find(RECORD.key, None, tmp_path / "missing", silent) is None
+    tuning_records.keep(RECORD, tmp_path)
+    tuning_records.write(tmp_path / "g.tune.json", [OTHER, LATER])
+    assert tuning_records.find(RECORD.key, tmp_path, tmp_path / "g.tune.json", silent) == LATER
+    assert tuning_records.find(RECORD.key, tmp_path, None, silent) == RECORD
+    assert tuning_records.find("c" * 64, tmp_path, tmp_path / "g.tune.json", silent) is None
+    assert tuning_records.find(RECORD.key, None, tmp_path / "missing", silent) is None
 
 
 def test_a_record_is_removed_from_both_places(tmp_path: Path) -> None:
-    records.keep(RECORD, tmp_path)
-    records.write(tmp_path / "g.tune.json", [OTHER, LATER])
-    records.forget(RECORD.key, tmp_path, tmp_path / "g.tune.json")
-    assert records.stored(tmp_path, silent) == []
-    assert records.read(tmp_path / "g.tune.json") == [OTHER]
-    records.forget(OTHER.key, tmp_path, tmp_path / "g.tune.json")
+    tuning_records.keep(RECORD, tmp_path)
+    tuning_records.write(tmp_path / "g.tune.json", [OTHER, LATER])
+    tuning_records.forget(RECORD.key, tmp_path, tmp_path / "g.tune.json")
+    assert tuning_records.stored(tmp_path, silent) == []
+    assert tuning_records.read(tmp_path / "g.tune.json") == [OTHER]
+    tuning_records.forget(OTHER.key, tmp_path, tmp_path / "g.tune.json")
     assert not (tmp_path / "g.tune.json").exists()
 
 
-GOOD = json.loads(records.text([RECORD]))
+GOOD = json.loads(tuning_records.text([RECORD]))
 
 
 @pytest.mark.parametrize("document", [
@@ -86,19 +86,19 @@ GOOD = json.loads(records.text([RECORD]))
         {"key": "../../etc/passwd"}, {"key": 3}, {"gain": "fast"}, {"sizes": 3}, {"choices": [1]}, {"schedule": None})],
 ])
 def test_other_files_are_refused_and_not_used(tmp_path: Path, document: str) -> None:
-    path = tmp_path / records.FOLDER / f"{RECORD.key}.json"
+    path = tmp_path / tuning_records.FOLDER / f"{RECORD.key}.json"
     path.parent.mkdir()
     path.write_text(document)
     with pytest.raises(CatenError, match="E932"):
-        records.read(path)
+        tuning_records.read(path)
     heard: list[Diagnostic] = []
-    assert records.find(RECORD.key, tmp_path, None, heard.append) is None
+    assert tuning_records.find(RECORD.key, tmp_path, None, heard.append) is None
     assert [d.code for d in heard] == ["E652"]
 
 
 def test_what_cannot_be_read_or_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(CatenError, match="E902"):
-        records.read(tmp_path)
+        tuning_records.read(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(CatenError, match="E903"):
-        records.write(tmp_path / "file" / "a.json", [RECORD])
+        tuning_records.write(tmp_path / "file" / "a.json", [RECORD])

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from caten.errors import CatenError
+from caten.runtime import kernel_server
 from caten.runtime import manifest as m
-from caten.runtime import server
-from caten.runtime.arrays import OutOfMemory
+from caten.runtime.array_arguments import OutOfMemory
 from caten.runtime.call import callables
 
 KERNEL = """(loop Kernel (size N) (scalar a f32) (buffer X f32 (N) (0) in) (buffer Y f32 (N) (0) out)
@@ -36,10 +36,10 @@ def serve(tool: Callable[[str], str], tmp_path: Path, describe: Callable[..., di
     def make(c: str, *texts: str) -> Any:
         described = describe(*texts)
         source = tmp_path / "kernel.c"
-        source.write_text("#include <stdint.h>\n#include <stdlib.h>\n" + c + m.manifest_c(described) + server.program(described))
-        subprocess.run([tool("gcc"), "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", *server.FLAGS, str(source), "-o", str(tmp_path / "kernel")],
+        source.write_text("#include <stdint.h>\n#include <stdlib.h>\n" + c + m.manifest_c(described) + kernel_server.program(described))
+        subprocess.run([tool("gcc"), "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", *kernel_server.FLAGS, str(source), "-o", str(tmp_path / "kernel")],
                        check=True)
-        return callables(server.serve([str(tmp_path / "kernel")], tmp_path / "kernel", described))
+        return callables(kernel_server.serve([str(tmp_path / "kernel")], tmp_path / "kernel", described))
     return make
 
 

@@ -188,6 +188,22 @@ def test_the_embedded_clang_needs_the_wheels_openmp_library(monkeypatch: pytest.
     assert toolchain.openmp_flags(zig) == ["-fopenmp", "-Wl,-z,nodelete", str(tmp_path / "libiomp5.so"), "-Wl,-rpath,$ORIGIN"]
 
 
+def test_the_openmp_library_comes_from_the_small_wheel_where_that_is_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    library = tmp_path / "cmeel.prefix" / "lib" / "libomp.so"
+    about = tmp_path / "cmeel_libomp-21.1.8.dist-info"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: cmeel-libomp\nVersion: 21.1.8\n")
+    (about / "RECORD").write_text("cmeel.prefix/lib/libomp.so,,\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert toolchain.openmp_library() == library
+    assert toolchain.openmp_library("libomp.so: cannot open shared object file") == library
+    assert toolchain.openmp_library("libiomp5.so: cannot open shared object file") != library
+    library.unlink()
+    assert toolchain.openmp_library() != library
+
+
 @pytest.mark.parametrize(("family", "flags"), [("gcc", ["-fopenmp", "-Wl,-z,nodelete", "-lgomp"]),
                                                ("clang", ["-fopenmp=libomp", "-Wl,-z,nodelete", "-lomp"])])
 def test_a_compiler_of_the_system_links_its_own_openmp_library(family: str, flags: list[str]) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from caten.cli.boundary import guarded
 from caten.errors import CatenError
-from caten.runtime import discover, trust
+from caten.runtime import discover, plugin_checks
 
 HEAD = """
 from caten.runtime.discover import base
@@ -78,11 +78,18 @@ def test_what_a_method_does_wrong_is_the_fault_of_its_file(body: str, said: str,
     assert "E605" in err
 
 
+def test_results_are_checked_wherever_a_method_is_called(tmp_path: Path) -> None:
+    runtime = discover.find(mine(tmp_path, "def identity(self): return 3"))
+    with pytest.raises(CatenError, match="`identity` gave an int, and must give str"):
+        runtime.configure().identity()
+    assert isinstance(discover.find("numpy").identity(), str)
+
+
 @pytest.mark.parametrize(("body", "code"), [
     ("raise ValueError('boo')", "E605"), ("raise SystemExit(0)", "E605"), ("raise Unavailable('')", "E610"), ("return None", None),
 ])
 def test_whether_a_runtime_can_be_used(body: str, code: str | None, tmp_path: Path) -> None:
-    said = trust.why_unavailable(discover.find(mine(tmp_path, f"def available(self): {body}")))
+    said = plugin_checks.why_unavailable(discover.find(mine(tmp_path, f"def available(self): {body}")))
     assert (said.code if said else None) == code
     assert said is None or said.message
 
@@ -99,10 +106,10 @@ def test_one_that_fails_is_listed_beside_the_others(tmp_path: Path, monkeypatch:
 def test_a_fault_of_ours_is_not_blamed_on_a_runtime() -> None:
     with pytest.raises(CatenError) as info:
         discover.find("no such runtime")
-    assert trust.blamed(info.value, discover.builtin_folder()) is None
+    assert plugin_checks.blamed(info.value, discover.builtin_folder()) is None
 
 
 def test_the_machine_of_every_runtime_can_be() -> None:
     for listed in discover.listing():
         assert listed.runtime is not None
-        assert trust.machine_of(listed.runtime) is not None
+        assert listed.runtime.machine().vector_bytes >= 1

@@ -14,7 +14,7 @@ import pytest
 import caten
 from caten.errors import CatenError
 from caten.runtime import discover, toolchain
-from caten.runtime.arrays import OutOfMemory
+from caten.runtime.array_arguments import OutOfMemory
 from caten.runtime.protocol import Host, Unavailable
 
 GEMM = """(composite Gemm ((A{float}[M K] B{float}[K N] C{float}[M N]) -> (C))

@@ -8,7 +8,7 @@ from caten.core.program import Machine
 from caten.render.code import Libm
 from caten.render.cstyle import CStyle
 from caten.runtime import toolchain
-from caten.runtime.compiled import Compiled
+from caten.runtime.c_runtime import Compiled
 from caten.runtime.manifest import manifest_c
 from caten.runtime.protocol import Text
 

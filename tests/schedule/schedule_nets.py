@@ -10,10 +10,10 @@ from caten.core.expr import Const, Expr, Var, index
 from caten.core.node import substitute
 from caten.core.program import resolve
 from caten.core.text import read, show
-from caten.loop import level
+from caten.loop import verifier
 from caten.loop.affine import canonical
-from caten.loop.interpret import run
 from caten.loop.statements import Kernel, Local, LoopProgram
+from caten.semantics.interpret import run
 
 PARAMS = """(size M) (size N) (size K) (scalar x f32)
  (buffer A f32 (M N) (0 1) in) (buffer B f32 (N K) (0 1) in) (buffer C f32 (M K) (0 1) inout) (buffer T f32 (N M) (0 1) inout)
@@ -58,7 +58,7 @@ def _number(extent: Expr, sizes: dict[str, int]) -> int:
 
 def assert_sound(after: LoopProgram) -> None:
     """Verified, and the same after printing and reading."""
-    level.verify(after)
+    verifier.verify(after)
     assert resolve(read(show(after))[0]) is after
 
 

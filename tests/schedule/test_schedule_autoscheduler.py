@@ -16,13 +16,13 @@ from caten.core.expr import Const, Op, Var, index
 from caten.core.program import Schedule
 from caten.core.text import show
 from caten.frontend.spec import read_file
-from caten.loop.interpret import run
 from caten.loop.statements import Fold, For, If, Incf, Local, LoopProgram, Prefetch, Vref
 from caten.options import Options
 from caten.schedule import autoscheduler, script
-from caten.schedule.analysis.nests import loops_in
-from caten.schedule.plans import sums
+from caten.schedule.analysis.loop_queries import loops_in
+from caten.schedule.plans import reductions
 from caten.schedule.plans.parameters import Parameter
+from caten.semantics.interpret import run
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
@@ -134,8 +134,8 @@ def test_threads_share_few_columns_in_shorter_blocks() -> None:
 @pytest.mark.parametrize(("value", "apart"), [("(aref u j)", 4), ("(* (aref u j) (aref t j))", 2), ("(* (* (aref u j) (aref t j)) (aref r j))", 0), ("2.0", 0)])
 def test_a_long_sum_reads_far_streams_at_once(value: str, apart: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four together: of one array four, of two two each; of more it would be one."""
-    monkeypatch.setattr(sums, "FAR", 48)
-    monkeypatch.setattr(sums, "BLOCK", Parameter("sums.block", (), 128))
+    monkeypatch.setattr(reductions, "FAR", 48)
+    monkeypatch.setattr(reductions, "BLOCK", Parameter("sums.block", (), 128))
     facts = "(size N) (buffer s f32 () () inout) (buffer u f32 (N) (0) in) (buffer t f32 (N) (0) in) (buffer r f32 (N) (0) in)"
     before = program(f"(for j 0 N 1 serial (incf (aref s) {value}))", facts + ZEN)
     after = scheduled(before)
@@ -147,7 +147,7 @@ def test_a_long_sum_reads_far_streams_at_once(value: str, apart: int, monkeypatc
 
 @pytest.mark.parametrize(("length", "streams_in"), [(191, False), (192, True), (193, True)])
 def test_a_sum_of_known_length_has_streams_where_it_is_long_enough(length: int, streams_in: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sums, "FAR", 48)
+    monkeypatch.setattr(reductions, "FAR", 48)
     before = program(f"(for j 0 {length} 1 serial (incf (aref s) (aref u j)))", f"(buffer s f32 () () inout) (buffer u f32 ({length}) (0) in) (size N)", ZEN)
     after = scheduled(before)
     assert ("(split j 192)" in taken(after)) == streams_in
@@ -156,7 +156,7 @@ def test_a_sum_of_known_length_has_streams_where_it_is_long_enough(length: int, 
 
 def test_columns_are_sums_of_rows_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """In rows that are as long as the first cache allows, because a piece of a row is a short stream."""
-    monkeypatch.setattr(sums, "FAR_ROWS", 3)
+    monkeypatch.setattr(reductions, "FAR_ROWS", 3)
     nest = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref v j) (aref A i j))))"
     after = scheduled(program(nest, facts=ZEN))
     fact = taken(after)
@@ -191,7 +191,7 @@ def test_rows_that_do_not_fill_a_vector_are_lanes() -> None:
 
 
 def test_threads_share_a_long_sum_in_blocks_of_a_fixed_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sums, "BLOCK", Parameter("sums.block", (), 64))
+    monkeypatch.setattr(reductions, "BLOCK", Parameter("sums.block", (), 64))
     before = program("(for j 0 N 1 serial (incf (aref s) (* (aref u j) (aref u j))))", facts=AVX2)
     after = scheduled(before)
     assert parallel_loops(after) == ["jo"]
@@ -465,8 +465,8 @@ def test_a_plain_product_needs_no_islpy() -> None:
     code = f"""import sys
 from caten.core.program import resolve
 from caten.core.text import read
-from caten.loop import level, statements
+from caten.loop import statements, verifier
 from caten.schedule import autoscheduler
-level.verify(autoscheduler.schedule(resolve(read({text!r})[0])))
+verifier.verify(autoscheduler.schedule(resolve(read({text!r})[0])))
 sys.exit(3 if "islpy" in sys.modules or "numpy" in sys.modules else 0)"""
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

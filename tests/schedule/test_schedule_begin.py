@@ -10,7 +10,7 @@ from caten.core.text import show
 from caten.errors import CatenError
 from caten.loop.statements import LoopProgram
 from caten.schedule import autoscheduler, script
-from caten.schedule.analysis.nests import loops_in
+from caten.schedule.analysis.loop_queries import loops_in
 
 PRODUCT = ("(for a 0 M 1 serial (for b 0 K 1 serial (setf (aref C a b) 0.0)))"
            "(for i 0 M 1 serial (for j 0 K 1 serial (for p 0 N 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))")

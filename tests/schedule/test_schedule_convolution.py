@@ -11,11 +11,11 @@ from caten import driver, loading
 from caten.core.program import Schedule
 from caten.core.text import show
 from caten.frontend.spec import SpecText
-from caten.loop.interpret import run
 from caten.loop.statements import If, Incf, LoopProgram, Vref
 from caten.options import Options
 from caten.schedule import autoscheduler, script
-from caten.schedule.analysis.nests import loops_in
+from caten.schedule.analysis.loop_queries import loops_in
+from caten.semantics.interpret import run
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINES = {

@@ -13,12 +13,12 @@ from caten.core.program import Case, Schedule
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
-from caten.loop import comparison, interpret, oracle
-from caten.loop.groups import grid_of
+from caten.loop.gpu_verifier import grid_of
 from caten.loop.statements import LoopProgram
 from caten.options import Options
 from caten.schedule import script
-from caten.testing import data, runner
+from caten.semantics import comparison, interpret, oracle
+from caten.testing import data, sizes_and_scalars
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.toml"))
 DEVICE = Options(runtime="opencl", verify=True)
@@ -96,7 +96,7 @@ def test_the_recipes_keep_the_meaning_in_any_order_of_threads(path: Path) -> Non
         scheduled = driver.advance(op, "loop", DEVICE)
         assert isinstance(scheduled, LoopProgram)
         case = min([c for c in op.all(Case) if c.expect != "empty"], key=lambda c: abs(sum(int(float(s.value)) for s in c.sizes) - 12))
-        arguments = data.arguments(op, runner.case_values(op, case), seed=3)
+        arguments = data.arguments(op, sizes_and_scalars.case_values(op, case), seed=3)
         exact = comparison.widened(op, arguments)
         assert interpret.run(oracle.bounded(op), exact) == 0
         for order in ("forward", "reverse"):

@@ -10,11 +10,11 @@ from caten import driver, loading
 from caten.core.program import Schedule
 from caten.core.text import flat
 from caten.frontend.spec import read_file
-from caten.loop.work import OutOfBudget
+from caten.loop.operation_count import OutOfBudget
 from caten.options import Options
 from caten.schedule import autoscheduler
 from caten.schedule.draft import Draft
-from caten.schedule.log import Copied, Planned, Tried, explained
+from caten.schedule.planning_log import Copied, Planned, Tried, explained
 from caten.schedule.plans.plan import NotApplicable
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
@@ -22,8 +22,8 @@ NEST = "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref X i j) (aref A i j))
 
 
 def in_a_copy(draft: Draft) -> None:
-    draft.special("i", ("<", "N", "8"))
-    draft.tries(("parallel", "is"))
+    draft.specialize("i", ("<", "N", "8"))
+    draft.try_steps(("parallel", "is"))
 
 
 def in_vain(draft: Draft) -> None:
@@ -37,8 +37,8 @@ def of_no_tile(draft: Draft) -> None:
 
 def test_what_was_tried_is_kept_in_order_with_the_reasons() -> None:
     draft = Draft(program(NEST))
-    assert draft.attempts(in_a_copy)
-    assert not draft.attempts(of_no_tile)
+    assert draft.attempt(in_a_copy)
+    assert not draft.attempt(of_no_tile)
     assert draft.log == [
         Tried("the step 'in a copy'", 0), Copied("i", "is", "(< N 8)", 1), Tried("(parallel is)", 1),
         Tried("the step 'of no tile'", 0, "split i: a tile has at least one iteration, not 0")]
@@ -47,7 +47,7 @@ def test_what_was_tried_is_kept_in_order_with_the_reasons() -> None:
 
 def test_a_copy_that_was_given_up_is_none() -> None:
     draft = Draft(program(NEST))
-    assert not draft.attempts(in_vain)
+    assert not draft.attempt(in_vain)
     assert draft.log == [Tried("the step 'in vain'", 0, "the copy does not pay"), Tried("(parallel is)", 1)]
 
 
@@ -57,7 +57,7 @@ def test_what_the_budget_ended_was_not_taken() -> None:
         raise OutOfBudget
     draft = Draft(program(NEST))
     with pytest.raises(OutOfBudget):
-        draft.attempts(endless)
+        draft.attempt(endless)
     assert draft.log[0] == Tried("the step 'endless'", 0, "the work that a program may take is spent")
     assert not any(isinstance(entry, Copied) for entry in draft.log)
 

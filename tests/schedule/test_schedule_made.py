@@ -7,9 +7,9 @@ import pytest
 from schedule_nets import program
 from test_schedule_goldens import FOLDER, cases
 
-from caten.schedule import made, script
-from caten.schedule.made import Nest, Specialized, Split, Staged, Unguarded
+from caten.schedule import script, step_results
 from caten.schedule.script import parse_schedule
+from caten.schedule.step_results import Nest, Specialized, Split, Staged, Unguarded
 from made_checks import taken
 
 NEST = "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref X i j) (aref A i j))))"
@@ -66,5 +66,5 @@ def test_integers_are_not_looked_at() -> None:
 
 
 def test_what_makes_nothing_says_so() -> None:
-    assert made_by(NEST, ("reorder", "j", "i")) is made.NOTHING
-    assert made_by(NEST, ("parallel", "i")) is made.NOTHING
+    assert made_by(NEST, ("reorder", "j", "i")) is step_results.NOTHING
+    assert made_by(NEST, ("parallel", "i")) is step_results.NOTHING

@@ -17,7 +17,7 @@ from caten.loop.affine import canonical
 from caten.loop.effects import reads, writes
 from caten.loop.statements import Aref, For, Local, LoopProgram
 from caten.schedule import script
-from caten.schedule.analysis import beginnings, producers
+from caten.schedule.analysis import accumulator_init, producers
 from caten.schedule.analysis.producers import Produced
 from caten.schedule.primitives import compute_at, fuse, merge, specialize, stage, widen
 
@@ -37,7 +37,7 @@ def unproven(program: LoopProgram, found: For, ref: Aref, axes: Any, fn: str, sh
              right: Callable[..., Any] = stage.beginning) -> tuple[LoopProgram, Expr]:
     """The first sum of each element, whichever elements there are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(beginnings, "obstacle_to_cover", lambda *_: None)
+        patch.setattr(accumulator_init, "obstacle_to_cover", lambda *_: None)
         made: tuple[LoopProgram, Expr] = right(program, found, ref, axes, fn, shape)
     return made
 

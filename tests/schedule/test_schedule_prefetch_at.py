@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 from schedule_nets import program
 
-from caten.core.formula import evaluate
+from caten.core.size_formula import evaluate
 from caten.loop.statements import Aref, For, LoopProgram, Prefetch, Setf, Stmt
 from caten.schedule import autoscheduler, script
-from caten.schedule.analysis.nests import loops_in
+from caten.schedule.analysis.loop_queries import loops_in
 
 Values = dict[str, int]
 LINE = 16                      # numbers

@@ -12,7 +12,7 @@ from caten.core.expr import Var, index
 from caten.errors import CatenError
 from caten.loop.statements import Aref, For, Local, LoopProgram, Vref
 from caten.schedule import script
-from caten.schedule.analysis.nests import loops_in
+from caten.schedule.analysis.loop_queries import loops_in
 
 PROGRAMS = {
     "map": "(for j 0 N 1 serial (setf (aref v j) (* x (aref u j))))",

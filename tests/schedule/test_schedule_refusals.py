@@ -295,7 +295,7 @@ REFUSALS = (
     ("E515", "(stage j w begin register)", begun(BLANK, where="(- (- M 1) i_2)"), "(- (- M 1) i_2) is not counted by digits"),
     ("E515", "(stage j w begin register)", begun(BLANK, hi="(- M 1)"), "'i_2' does not reach all elements"),
     ("E515", "(stage j w begin register)", begun(BLANK, around="(if (< (* 2 i_2) M) ({}))"), "'j' runs only where (< (* 2 i_2) M)"),
-    ("E515", "(stage j w begin register)", begun(BLANK, beside="(setf (aref v 0) (aref w i_2))"), "w is used beside 'j', too"),
+    ("E515", "(stage j w begin register)", begun(BLANK, beside="(setf (aref v 0) (aref w i_2))"), "w is also used outside of 'j'"),
     # flatten
     ("E533", "(flatten Z)", ROWS, "flatten Z: there is no local array 'Z'; these are: none"),
     ("E533", "(flatten w)", ROWS, "flatten w: (buffer w f32 (M) (0) inout) has fewer than two axes"),
@@ -344,7 +344,7 @@ REFUSALS = (
      "compute_at t i: its part has no constant size, which stack memory needs"),
     ("E525", "(compute_at t k)", STAGES.replace("(aref t k)", "(aref t (- (- N k) 1))").replace("(setf (aref t j)", "(setf (aref t (- (- N j) 1))"),
      "what sets it uses (aref t (- (- N j) 1)), whose indices are not the loops around it one by one"),
-    ("E525", "(compute_at t k)", STAGES.replace("(aref t k)", "(+ (aref t k) (aref t (- (- N k) 1)))"), "are no constant distance apart"),
+    ("E525", "(compute_at t k)", STAGES.replace("(aref t k)", "(+ (aref t k) (aref t (- (- N k) 1)))"), "do not differ by a constant"),
     ("E525", "(compute_at t k)", "(local t f32 (N) scratch) (for j 0 N 1 serial (setf (aref t j) x)) (for k 0 N 1 serial (if (and (<= 0:i32 (aref I k)) (< (cast i64 (aref I k)) N)) ((setf (aref v k) (aref t (cast i64 (aref I k)))))))",
      "the index of (aref t (cast i64 (aref I k))) reads memory"),
     # inline

@@ -9,7 +9,7 @@ from caten.core.text import show
 from caten.errors import CatenError
 from caten.loop.statements import Fold, Local, LoopProgram, Vref
 from caten.schedule import autoscheduler, script
-from caten.schedule.analysis.nests import loops_in
+from caten.schedule.analysis.loop_queries import loops_in
 from caten.schedule.planning import Planning
 
 AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'

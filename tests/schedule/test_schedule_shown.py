@@ -7,9 +7,9 @@ from schedule_nets import PARAMS, arguments, assert_same, assert_sound, kernel_t
 from caten.core.expr import Op, Var, index
 from caten.errors import CatenError
 from caten.loop.context import Context
-from caten.loop.interpret import run
-from caten.loop.level import verify
-from caten.schedule import asked, script
+from caten.loop.verifier import verify
+from caten.schedule import script, user_steps
+from caten.semantics.interpret import run
 
 CUBES = """(size M) (size N) (buffer P f32 (M N M) (0 1 2) in) (buffer Y f32 (M N M) (0 1 2) inout) (buffer Z f32 (5 N) (0 1) in)
  (ensure 1 (<= M (floordiv (floordiv 1152921504606846976 (max M 1)) (max N 1))))"""
@@ -64,7 +64,7 @@ def test_an_array_that_a_kernel_asks_for_is_shared_by_separate_kernels() -> None
 ])
 def test_what_is_not_right_is_refused(statements: str, steps: str, message: str) -> None:
     with pytest.raises(CatenError, match=message) as caught:
-        asked.apply_asked(program(statements), script.parse_schedule(f"(schedule {steps})").steps)
+        user_steps.apply_asked(program(statements), script.parse_schedule(f"(schedule {steps})").steps)
     assert "report" not in str(caught.value)
 
 
@@ -74,18 +74,18 @@ def test_the_last_of_the_steps_is_blamed_that_made_it_so() -> None:
     before = program(SUMS, CUBES)
     for every in (False, True):
         with pytest.raises(script.StepRefused, match="is not shown to be inside") as caught:
-            asked.apply_asked(before, steps, every)
+            user_steps.apply_asked(before, steps, every)
         assert (caught.value.step, caught.value.diagnostics[0].code) == (("fuse", "ii", "p"), "E538")
         assert "report" not in str(caught.value)
     wrong = program("(for j 0 M 1 serial (setf (aref v j) x))")
     with pytest.raises(CatenError, match="E483"):
-        verify(asked.apply_asked(wrong, [("split", "j", "2")]))
+        verify(user_steps.apply_asked(wrong, [("split", "j", "2")]))
 
 
 def test_the_same_values_after_the_last_of_them() -> None:
     """What a schedule of several of these steps makes is run, too."""
     before = program("(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref X i j) (aref A i (- (- N j) 1)))))", PARAMS)
-    after = asked.apply_asked(before, script.parse_schedule("(schedule (fuse i j) (split ij 4) (parallel ijo))").steps, verify=True)
+    after = user_steps.apply_asked(before, script.parse_schedule("(schedule (fuse i j) (split ij 4) (parallel ijo))").steps, verify=True)
     given = [arguments(node, {"M": 3, "N": 5, "K": 1}, 2) for node in (before, after)]
     for node, values in zip((before, after), given, strict=True):
         assert run(node, values) == 0

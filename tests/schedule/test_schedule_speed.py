@@ -10,7 +10,7 @@ import pytest
 
 import caten
 from caten.errors import ToolError
-from caten.render.processor import QUESTION
+from caten.render.cpu_check import CPU_CHECK
 
 GEMM = Path(__file__).parents[2] / "samples" / "gemm.toml"
 N = 512
@@ -44,7 +44,7 @@ def test_a_scheduled_product_is_several_times_faster_than_its_nest(tmp_path: Pat
 
 def test_the_c_of_a_product_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = compiled(2, tmp_path, monkeypatch).source
-    own = source.replace(QUESTION, "")                     # the question of every library which processor it runs on
+    own = source.replace(CPU_CHECK, "")                    # every library checks which CPU it runs on
     kernel, entry = own.split("CT_API int32_t", 1)
     assert kernel.count("\n") < 500
     assert entry.count("\n") < 62                 # the checks of a call, and the room for packed operands

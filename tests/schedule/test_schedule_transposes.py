@@ -11,7 +11,7 @@ from caten.core.program import Schedule
 from caten.core.text import show
 from caten.loop.statements import LoopProgram, Setf, Transpose
 from caten.schedule import autoscheduler, script
-from caten.schedule.analysis.nests import loops_in
+from caten.schedule.analysis.loop_queries import loops_in
 from caten.schedule.plans.parameters import Parameter
 
 AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from schedule_nets import arguments, program
 
-from caten.loop.interpret import run
 from caten.schedule import script
+from caten.semantics.interpret import run
 
 WINDOWS = """(for i 0 N 1 serial (for k 0 3 1 serial (if (and (<= 0 (- (+ i k) 1)) (< (- (+ i k) 1) N))
  ((incf (aref v i) (* (aref u (- (+ i k) 1)) (aref R k 0)))))))"""

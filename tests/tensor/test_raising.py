@@ -6,7 +6,7 @@ import pytest
 from caten.core.program import resolve
 from caten.core.text import read, show
 from caten.frontend import op as _op
-from caten.tensor import level
+from caten.tensor import tensor_verifier
 from caten.tensor.lower import lower
 from caten.tensor.raising import raise_op
 from caten.tensor.values import Define
@@ -22,7 +22,7 @@ def op(body: str, facts: str = "") -> _op.OpProgram:
 def definitions(body: str, facts: str = "") -> list[str]:
     program = raise_op(op(body, facts))
     assert resolve(read(show(program))[0]) is program
-    level.verify(program)
+    tensor_verifier.verify(program)
     return [" ".join(show(d, 1 << 20).split()) for d in program.all(Define)]
 
 
@@ -148,5 +148,5 @@ def test_lowering_adds_a_contraction_to_what_the_element_becomes() -> None:
 def test_the_verifier_refuses(text: str, code: str) -> None:
     from caten.errors import CatenError
     with pytest.raises(CatenError) as caught:
-        level.verify(resolve(read(text)[0]))
+        tensor_verifier.verify(resolve(read(text)[0]))
     assert code in [d.code for d in caught.value.diagnostics]

@@ -6,7 +6,7 @@ import pytest
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.errors import CatenError
-from caten.tensor.level import verify
+from caten.tensor.tensor_verifier import verify
 
 
 @pytest.mark.parametrize(("value", "message"), [

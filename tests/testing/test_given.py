@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from caten.build import build
+from caten.compiler import build
 from caten.errors import CatenError
 from caten.frontend.spec import SpecText
 from caten.options import Options

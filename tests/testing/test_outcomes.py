@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten.build import Built, build
+from caten.compiler import Built, build
 from caten.core.expr import FALSE, TRUE
 from caten.frontend.spec import SpecText
-from caten.loop import comparison, rounding, tracked
 from caten.options import Options
+from caten.semantics import comparison, error_tracking, rounding_bounds
 from caten.testing import runner
 from caten.testing.outcomes import OutputReport, Report
 from caten.testing.reference import Expected
@@ -170,10 +170,10 @@ def test_a_run_without_elements_fails_however_it_is_asked_for() -> None:
 
 def test_a_bound_that_is_nan_makes_no_wrong_result_ok(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: an infinity has a rounding error, which is infinite, and a slope of 0 times that is NaN."""
-    monkeypatch.setattr(rounding, "finite_size", rounding.size)
-    monkeypatch.setattr(rounding, "is_finite", lambda x: TRUE)
-    monkeypatch.setattr(rounding, "_is_exact_zero", lambda *_: FALSE)
-    monkeypatch.setattr(tracked, "settled", lambda magnitude, bound, greatest: bound)
+    monkeypatch.setattr(rounding_bounds, "finite_size", rounding_bounds.size)
+    monkeypatch.setattr(rounding_bounds, "is_finite", lambda x: TRUE)
+    monkeypatch.setattr(rounding_bounds, "_is_exact_zero", lambda *_: FALSE)
+    monkeypatch.setattr(error_tracking, "settled", lambda magnitude, bound, greatest: bound)
     inputs, output, body, reference = SPECS["exponential of minus infinity"]
     found, = reports((inputs, output, body, reference.replace(": ", ": 3 * ")))
     assert found.status == "wrong"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from caten.errors import CatenError, Place
-from caten.testing.pure import Lambda
+from caten.testing.numpy_lambda import Lambda
 
 X = np.arange(6.0).reshape(2, 3)
 COMPUTES = {

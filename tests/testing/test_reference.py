@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from caten.build import build
+from caten.compiler import build
 from caten.core.program import Reference
 from caten.frontend.spec import SpecText
 from caten.options import Options
@@ -23,7 +23,7 @@ def test_the_compiled_oracle_agrees_with_the_interpreted_one(name: str, monkeypa
     arguments = data.arguments(op, {size: 7 + n for n, size in enumerate(SIZES[name])}, seed=3)
     interpreted = reference.expected_of(op, arguments, options, None)
     monkeypatch.setattr(reference, "INTERPRETED_STEPS", -1)
-    monkeypatch.setattr("caten.loop.interpret.run", None)                # this time it is C
+    monkeypatch.setattr("caten.semantics.interpret.run", None)                # this time it is C
     compiled = reference.expected_of(op, arguments, options, None)
     for output, values in interpreted.values.items():
         np.testing.assert_allclose(compiled.values[output], values, rtol=1e-14)

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from caten.build import Built, build
+from caten.compiler import Built, build
 from caten.core.program import Buffer
 from caten.errors import CatenError, NothingMatched, UsageError
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
 from caten.options import Options
 from caten.testing import data, reference, runner
-from caten.testing.settings import match_settings
+from caten.testing.sizes_and_scalars import match_settings
 
 SPEC = '''
 [composite]

@@ -22,9 +22,9 @@ from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
 from caten.options import Options
 from caten.schedule.plans.parameters import DEFAULTS
-from caten.tune import proof, shop
+from caten.tune import candidate_check, candidates
+from caten.tune.candidates import Effort, Shop
 from caten.tune.search import Candidate
-from caten.tune.shop import Effort, Shop
 from spec_texts import AXPY, GEMM
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
@@ -81,13 +81,13 @@ def test_candidates_are_measured_beside_the_present_schedule(axpy: Shop) -> None
 
 def spoilt(monkeypatch: pytest.MonkeyPatch, kernel: Shop, bad: Candidate, what: Callable[[dict[str, Any]], dict[str, Any]], large: bool = False) -> None:
     """The kernel of one candidate does something else: always, or only at the size that is measured."""
-    real, artifact = proof.results, kernel._built(bad.schedule).artifact
+    real, artifact = candidate_check.results, kernel._built(bad.schedule).artifact
 
     def results(op: Any, built: Any, arguments: Any) -> dict[str, Any]:
         done = real(op, built, arguments)
         return what(done) if built.artifact == artifact and (not large or len(arguments["X"]) == LARGE) else done
-    monkeypatch.setattr(proof, "results", results)
-    monkeypatch.setattr(proof, "MODERATE", 2000)                       # so that results are compared at a smaller size
+    monkeypatch.setattr(candidate_check, "results", results)
+    monkeypatch.setattr(candidate_check, "MODERATE", 2000)                       # so that results are compared at a smaller size
 
 
 def crash(results: dict[str, Any]) -> dict[str, Any]:
@@ -110,8 +110,8 @@ def test_what_goes_wrong_goes_wrong_alone(axpy: Shop, monkeypatch: pytest.Monkey
     good, bad = candidate(axpy, 2), candidate(axpy, 4)
     axpy.check()
     spoilt(monkeypatch, axpy, bad, what, large)
-    monkeypatch.setattr(shop, "PROOF_SECONDS", 2.0)
-    monkeypatch.setattr(shop, "LEAST_SECONDS", 2.0)
+    monkeypatch.setattr(candidates, "PROOF_SECONDS", 2.0)
+    monkeypatch.setattr(candidates, "LEAST_SECONDS", 2.0)
     first, second = axpy.ratios([good, bad], False)
     assert first is not None
     assert second is None
@@ -125,7 +125,7 @@ def test_a_kernel_that_is_no_good_itself_is_not_tuned(axpy: Shop, monkeypatch: p
 
 
 def test_sizes_that_hang_together_are_proven_as_they_are(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proof, "MODERATE", 2000)
+    monkeypatch.setattr(candidate_check, "MODERATE", 2000)
     halves = made(HALVES, folder, {"N": LARGE, "H": LARGE // 2})
     halves.check()
     assert len(halves._proof[0]["x"]) == LARGE
@@ -152,7 +152,7 @@ def test_a_candidate_is_verified_before_it_counts(axpy: Shop, monkeypatch: pytes
     def refuse(program: object) -> None:
         raise error("E480", "not shown to be right")
     axpy.check()
-    monkeypatch.setattr(shop.level, "verify", refuse)
+    monkeypatch.setattr(candidates.verifier, "verify", refuse)
     some = candidate(axpy, 2)
     (short,), (long,) = axpy.ratios([some], False), axpy.ratios([some], True)
     assert short is not None
@@ -161,15 +161,15 @@ def test_a_candidate_is_verified_before_it_counts(axpy: Shop, monkeypatch: pytes
 
 def test_moderate_sizes_keep_the_conditions(folder: Path) -> None:
     kernel = made(GEMM, folder, {"M": 2048, "N": 2048, "K": 3})
-    values = proof.moderate(kernel.op, kernel.sizes[0])
-    assert proof.work_of(kernel.op, values) <= proof.MODERATE
+    values = candidate_check.moderate(kernel.op, kernel.sizes[0])
+    assert candidate_check.work_of(kernel.op, values) <= candidate_check.MODERATE
     assert values["K"] == 3
     assert values["M"] % 2 == 1
 
 
 @pytest.mark.parametrize(("got", "near"), [([1.0, 2.0], True), ([1.001, 2.0], True), ([1.1, 2.0], False), ([np.nan, 2.0], False)])
 def test_results_are_near_but_for_rounding(got: list[float], near: bool) -> None:
-    assert proof.are_near(np.array(got), np.array([1.0, 2.0])) == near
+    assert candidate_check.are_near(np.array(got), np.array([1.0, 2.0])) == near
 
 
 def test_the_lesser_of_two_places_counts(axpy: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def test_the_lesser_of_two_places_counts(axpy: Shop, monkeypatch: pytest.MonkeyP
 
 def test_arrays_at_pages() -> None:
     given = {"A": np.arange(6, dtype=np.float32).reshape(2, 3), "T": np.asfortranarray(np.ones((2, 3))), "n": 3, "E": np.ones(0)}
-    moved = shop.at_pages(given)
+    moved = candidates.at_pages(given)
     assert moved["n"] == 3
     for name in "AT":
         assert moved[name].ctypes.data % 4096 == 0

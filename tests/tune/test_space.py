@@ -58,7 +58,7 @@ def test_a_plan_that_goes_on_with_a_loop_that_is_no_more_is_caught(monkeypatch: 
     """Planted fault: the names of the loops that a split makes are taken for the one that it replaces."""
     def unlooked(self: Draft, name: str, count: int) -> tuple[str, str]:
         return self.split(name, count).outer, name
-    monkeypatch.setattr(Draft, "halves", unlooked)
+    monkeypatch.setattr(Draft, "split_exactly", unlooked)
     path = next(p for p in SAMPLES if p.stem == "dot")
     with pytest.raises(StepRefused, match=r"E501: .* there is no loop"):
         test_every_candidate_is_made(path, True)

@@ -1,1 +1,1 @@
-"""Measuring compiled operators: timing on a machine that others use too, statistics, the machine's own limits, reports."""
+"""Benchmarks of compiled operators: timing on a shared machine, statistics, machine limits, reports."""

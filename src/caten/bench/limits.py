@@ -1,7 +1,8 @@
-"""What the machine can do at most: arithmetic and memory, measured by small C functions through the same compiler as the kernels.
+"""Peak arithmetic and memory bandwidth (the roofline), measured by C functions built with the kernels' compiler.
 
-Arithmetic: fused multiply-adds on independent vector accumulators (J. D. McCalpin's STREAM is the model of the other three). Memory: reading
-eight streams, copying, and the triad a = b + s·c; a byte counts once for each time that it is read or written by the program.
+Arithmetic: fused multiply-adds on independent vector accumulators (J. D. McCalpin's STREAM is the model of the other
+three). Memory: reading eight streams, copying, and the triad a = b + s·c; a byte counts once for each time that it is
+read or written by the program.
 """
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from ..frozen import frozen
 from ..runtime.protocol import Runtime
 from . import timing
 
-CHAINS = 12                    # accumulators: more than the latency of a multiply-add times the units that do it
+CHAINS = 12                    # accumulators: more than FMA latency times FMA units
 STEPS = 200_000                # multiply-adds on each accumulator in a call
 STREAMS = 8
 ELEMENTS = 1 << 24             # floats in each array: 64 MiB, more than the caches of a core
@@ -30,7 +31,7 @@ void copied(int64_t, float *, const float *); void triad(int64_t, float *, const
 
 @frozen
 class Limits:
-    """FLOP/s of float32, and bytes per second, of so many threads together."""
+    """Peak FLOP/s of float32, and bandwidth in bytes per second, of `threads` threads together."""
 
     threads: int
     flops: float
@@ -40,7 +41,7 @@ class Limits:
 
     @property
     def bandwidth(self) -> float:
-        """The most that memory gives, however it is used."""
+        """The highest bandwidth of the three patterns."""
         return max(self.read, self.copy, self.triad)
 
     def as_json(self) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def limits_from(json: dict[str, Any]) -> Limits:
 
 
 def measured(runtime: Runtime, threads: int, rounds: int, plan: timing.Plan, elements: int = ELEMENTS) -> Limits:
-    """The limits of so many threads, by the C compiler of a runtime: the fastest of so many rounds. ToolError where there is no compiler."""
+    """Measure the limits with a runtime's C compiler: the fastest of `rounds`. ToolError if there is no compiler."""
     lanes = runtime.machine().vector_bytes // FLOAT
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, "limits.so")
@@ -100,7 +101,7 @@ def _together(pool: ThreadPoolExecutor, parts: list[Callable[[], Any]]) -> None:
 
 
 def source(lanes: int) -> str:
-    """The C text for vectors of so many floats."""
+    """The C source for vectors of `lanes` floats."""
     chains, streams = range(CHAINS), range(STREAMS)
     return f"""#include <stdint.h>
 typedef float vector __attribute__((vector_size({lanes * FLOAT}), aligned(4)));

@@ -23,7 +23,8 @@ def described() -> dict[str, Any]:
 
 
 def huge_pages() -> str:
-    """`always`, `madvise` or `never`: whether large arrays may lie in huge pages; empty where the system does not tell."""
+    """`always`, `madvise` or `never`: whether large arrays may lie in huge pages; empty where the system does not
+    tell."""
     try:
         text = HUGE_PAGES.read_text()
     except OSError:

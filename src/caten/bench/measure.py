@@ -1,4 +1,4 @@
-"""Timing an operator that several runtimes compiled: on the same arguments, in one process of its own, taking turns."""
+"""Time an operator compiled by several runtimes: same arguments, one child process, interleaved rounds."""
 from __future__ import annotations
 
 import os
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..build import Built
-from ..core.formula import evaluate
+from ..compiler import Built
+from ..core.size_formula import evaluate
 from ..errors import error
 from ..frontend.op import OpProgram
 from ..options import Options
-from ..runtime import work
+from ..runtime import work_formulas
 from ..testing import data, isolate
 from ..testing.reference import caller, numbers_of
 from . import statistics, timing
@@ -31,7 +31,8 @@ def threads(options: Options) -> int:
 
 def measured(name: str, builts: Mapping[str, Built], values: Mapping[str, int | float], options: Options, rounds: int,
              plan: timing.Plan) -> list[Row]:
-    """One row for each runtime. CatenError E840 where a kernel crashes or is too slow, E7xx where it refuses its arguments."""
+    """One row for each runtime. CatenError E840 where a kernel crashes or is too slow, E7xx where it refuses its
+    arguments."""
     op = next(o for built in builts.values() for o in built.ops if o.name == name)
     arguments = data.arguments(op, values, options.seed)
     outcome = isolate.run(lambda: (_sampled(op, builts, arguments, rounds, plan, threads(options)), {}), TIMEOUT)
@@ -41,8 +42,8 @@ def measured(name: str, builts: Mapping[str, Built], values: Mapping[str, int | 
         raise error("E840", f"{name}: the measurement ended with {outcome.status} {outcome.signal}".rstrip(),
                     hint=f"caten test checks the kernel; one operator may take {TIMEOUT:.0f} s at one size")
     sizes = {n: int(arguments[n]) for n in op.sizes}
-    flops = int(evaluate(work.flops(op), numbers_of(op, arguments) | sizes))
-    moved = int(evaluate(work.bytes_moved(op), sizes))
+    flops = int(evaluate(work_formulas.flops(op), numbers_of(op, arguments) | sizes))
+    moved = int(evaluate(work_formulas.bytes_moved(op), sizes))
     return [_row(name, runtime, built, values, outcome.facts[runtime], flops, moved) for runtime, built in builts.items()]
 
 

@@ -1,4 +1,5 @@
-"""Results as SVG: a roofline with a numbered point for each row, and below it a bar for each, whose labels say what the numbers are."""
+"""Results as SVG: a roofline with a numbered point for each row, and below it a bar for each, whose labels say what the
+numbers are."""
 from __future__ import annotations
 
 import math
@@ -101,7 +102,8 @@ def _apart(points: Sequence[tuple[float, float]], box: tuple[float, float, float
 
 
 def _bars(results: Results, colours: dict[str, str], top: float) -> tuple[list[str], float]:
-    """A bar for each row: its share of what the limits allow, or its GB/s where they are not known; with the interval as a whisker."""
+    """A bar for each row: its share of what the limits allow, or its GB/s where they are not known; with the interval
+    as a whisker."""
     limits, rows = results.limits, results.rows
     scale = [_length(row, row.seconds.value, limits) for row in rows]
     greatest = min(max([1.0, *scale]), CUT) * 1.02 if limits else max([1e-9, *scale]) * 1.02

@@ -39,8 +39,9 @@ SCHEMA: dict[str, Any] = _object(
 
 @frozen
 class Row:
-    """One operator at some sizes by one runtime: the median time of a call in seconds, the samples that it is the median of, how many of all
-    samples nobody disturbed, and the work of one call as floating-point operations and bytes."""
+    """One operator at some sizes by one runtime: the median time of a call in seconds, the samples that it is the
+    median of, how many of all samples nobody disturbed, and the work of one call as floating-point operations and
+    bytes."""
 
     op: str
     runtime: str
@@ -64,7 +65,8 @@ class Row:
         return ",".join([f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in self.sizes.items()])
 
     def attainable(self, limits: Limits) -> float:
-        """The seconds that the machine's limits allow for this work: the roofline of S. Williams, A. Waterman and D. Patterson (2009)."""
+        """The seconds that the machine's limits allow for this work: the roofline of S. Williams, A. Waterman and D.
+        Patterson (2009)."""
         return max(self.flops / limits.flops, self.bytes / limits.bandwidth)
 
     def as_json(self) -> dict[str, Any]:
@@ -107,7 +109,7 @@ def _row(json: dict[str, Any]) -> Row:
 
 def table(results: Results) -> list[str]:
     """The results as lines for a person, one for each row, columns aligned."""
-    head = ("operator", "sizes", "runtime", "time", "95 % interval", "GFLOP/s", "GB/s", "of the limit")
+    head = ("operator", "sizes", "runtime", "time", "95 % interval", "GFLOP/s", "GB/s", "% of peak")
     cells = [head, *[_cells(row, results.limits) for row in results.rows]]
     widths = [max([len(line[n]) for line in cells]) for n in range(len(head))]
     lines = ["  ".join([c.ljust(w) if n < 3 else c.rjust(w) for n, (c, w) in enumerate(zip(line, widths, strict=True))]).rstrip() for line in cells]

@@ -1,4 +1,4 @@
-"""At which sizes an operator is measured: what the command line says, else [bench.sizes], else the test case with the most work."""
+"""Benchmark sizes: from the command line, else [bench.sizes], else the test case with the most work."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -6,24 +6,24 @@ from typing import Any
 
 import tomli
 
-from ..build import Built
-from ..core.formula import evaluate
+from ..compiler import Built
 from ..core.program import Case, Scalar
+from ..core.size_formula import evaluate
 from ..core.small_sizes import small_sizes
 from ..errors import CatenError
 from ..frontend.composite import fold
 from ..frontend.op import OpProgram
 from ..frontend.spec import SpecText
-from ..runtime import work
+from ..runtime import work_formulas
 from ..runtime.manifest import operators
-from ..testing.runner import case_values
-from ..testing.settings import match_settings
+from ..testing.sizes_and_scalars import case_values, match_settings
 
 Values = dict[str, int | float]
 
 
 def presets(texts: Sequence[SpecText]) -> dict[str, list[tuple[tuple[str, int | float], ...]]]:
-    """By the folded name of an operator, the settings of its [bench.sizes]. The specs were read before, so they have the shape of specs."""
+    """By the folded name of an operator, the settings of its [bench.sizes]. The specs were read before, so they have
+    the shape of specs."""
     found = {}
     for text in texts:
         document = tomli.loads(text.text) if text.lang == "toml" and not text.text.lstrip().startswith("(") else {}
@@ -35,8 +35,8 @@ def presets(texts: Sequence[SpecText]) -> dict[str, list[tuple[tuple[str, int | 
 
 
 def chosen(op: OpProgram, built: Built, given: Sequence[Sequence[tuple[str, int | float]]], own: Mapping[str, Sequence[Any]]) -> list[Values]:
-    """The sizes and scalars of every measurement of an operator. `given`: from the command line, where each may also hold names of other
-    operators; `own`: the operators' presets."""
+    """The sizes and scalars of every measurement of an operator. `given`: from the command line, where each may also
+    hold names of other operators; `own`: the operators' presets."""
     if given:
         known = {fold(name) for name in (*op.sizes, *[s.name for s in op.all(Scalar)])}
         return [match_settings([(n, v) for n, v in settings if fold(n) in known], [op], "--sizes") for settings in given]
@@ -49,7 +49,7 @@ def chosen(op: OpProgram, built: Built, given: Sequence[Sequence[tuple[str, int 
 
 
 def _values(op: OpProgram, case: Case) -> Values | None:
-    """The settings of a test case; None where they are no complete ones."""
+    """The settings of a test case; None if they are incomplete."""
     try:
         return case_values(op, case)
     except CatenError:
@@ -57,4 +57,4 @@ def _values(op: OpProgram, case: Case) -> Values | None:
 
 
 def _work(op: OpProgram, values: Values) -> int:
-    return int(evaluate(work.bytes_moved(op), {n: int(values[n]) for n in op.sizes}))
+    return int(evaluate(work_formulas.bytes_moved(op), {n: int(values[n]) for n in op.sizes}))

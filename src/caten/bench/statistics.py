@@ -1,4 +1,4 @@
-"""Medians with confidence intervals by the bootstrap (B. Efron, 1979): what would the figure be if the rounds had come out a bit differently?"""
+"""Medians and ratios with bootstrap confidence intervals (B. Efron, 1979)."""
 from __future__ import annotations
 
 import math
@@ -18,7 +18,7 @@ Samples = Sequence[float]
 
 @frozen
 class Estimate:
-    """A figure, and the interval that holds it with a confidence of 95 %."""
+    """A value with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -40,8 +40,8 @@ def median(samples: Samples) -> Estimate:
 
 
 def ratio(above: Sequence[Samples], below: Sequence[Samples]) -> Estimate:
-    """The ratio of two medians: of each run, then the median over the runs. The samples of a run are resampled, not the runs, of which there
-    are few."""
+    """The ratio of two medians: of each run, then the median over the runs. The samples of a run are resampled, not the
+    runs, of which there are few."""
     source = np.random.default_rng(SEED)
     values, spread = [], []
     for a, b in zip(above, below, strict=True):
@@ -52,7 +52,8 @@ def ratio(above: Sequence[Samples], below: Sequence[Samples]) -> Estimate:
 
 
 def paired_ratio(above: Sequence[Samples], below: Sequence[Samples]) -> Estimate:
-    """As `ratio`, where sample n of both was taken in the same round: the rounds are resampled, so that what slowed both does not count."""
+    """As `ratio`, where sample n of both was taken in the same round: the rounds are resampled, so that what slowed
+    both does not count."""
     source = np.random.default_rng(SEED)
     values, spread = [], []
     for a, b in zip(above, below, strict=True):

@@ -1,4 +1,4 @@
-"""Timing on a machine that is shared: interleaved rounds of batches, and batches that somebody else's work disturbed are taken again."""
+"""Timing on a shared machine: interleaved rounds of batches; batches that other processes disturbed are repeated."""
 from __future__ import annotations
 
 import os
@@ -25,8 +25,9 @@ HOPELESS = 3                   # samples in a row that no retake made clean: the
 
 @frozen
 class Plan:
-    """How samples are taken: the seconds of a batch, how often a disturbed one is taken again. `cpu_time`: the CPU time of the process instead of
-    the clock's, for one thread on a machine that is never quiet; then no sample counts as disturbed."""
+    """How samples are taken: the seconds of a batch, how often a disturbed one is taken again. `cpu_time`: the CPU time
+    of the process instead of the clock's, for one thread on a machine that is never quiet; then no sample counts as
+    disturbed."""
 
     batch: float = BATCH
     retakes: int = RETAKES
@@ -91,7 +92,7 @@ def sample(call: Call, count: int, plan: Plan) -> Sample:
 
 
 def count_for(call: Call, plan: Plan) -> int:
-    """How many calls make a batch: after warming up, by the fastest of a few calls."""
+    """The number of calls per batch, by the fastest of a few calls after warming up."""
     clock = plan.clock
     fastest, stop = float("inf"), clock() + plan.batch / 2
     while True:
@@ -104,7 +105,8 @@ def count_for(call: Call, plan: Plan) -> int:
 
 
 def rounds(calls: Mapping[str, Call], number: int, plan: Plan) -> dict[str, list[Sample]]:
-    """So many rounds, each of which visits every call once, beginning with another one each time: what drifts meets all of them alike."""
+    """So many rounds, each of which visits every call once, beginning with another one each time: what drifts meets all
+    of them alike."""
     counts = {name: count_for(call, plan) for name, call in calls.items()}
     names = list(calls)
     samples: dict[str, list[Sample]] = {name: [] for name in names}

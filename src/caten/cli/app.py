@@ -6,30 +6,31 @@ from typing import Any
 
 import click
 
-# Command -> its one line in `caten --help`. The command is the object `command` of the module of that name in this package.
+# Command -> its one line in `caten --help`. The command is `command` in commands/NAME.py; the stage commands share commands/stages.py.
 COMMANDS: dict[str, str] = {
-    "build": "Specs to a library; what caten does without a command.",
-    "parse": "A spec to the (op …) level: checked, its names and types settled.",
-    "ir": "A spec, or what parse printed, to the (tensor …) level: index notation.",
-    "schedule": "A spec, or what ir printed, to the (loop …) level: scheduled kernels.",
-    "render": "A spec, or what schedule printed, to source text: C.",
-    "compile": "A spec, or the text of any stage, to a library: the same as build.",
-    "test": "Run the tests that specs carry.",
-    "test-runtime": "Test a runtime: every operator, element type and feature.",
-    "report": "Put the records of test-runtime side by side.",
+    "build": "Compile specs to a library (the default command).",
+    "parse": "Check a spec, resolve names and types, and print its (op …) level.",
+    "ir": "Print the (tensor …) level, index notation, of a spec or of parse output.",
+    "schedule": "Print the (loop …) level, scheduled kernels, of a spec or of any earlier stage.",
+    "render": "Print the generated source (C) of a spec or of any earlier stage.",
+    "compile": "Compile a spec, or the output of any stage, to a library.",
+    "test": "Run the tests in specs.",
+    "test-runtime": "Test a runtime on every operator, element type and feature.",
+    "report": "Compare results of test-runtime side by side.",
     "run": "Run an operator on your own arrays.",
-    "bench": "Measure how fast specs run, and what that is of what the machine can do.",
-    "tune": "Search for schedules that are faster on this machine, for -O3.",
-    "check": "Report what is wrong with specs; write nothing.",
+    "bench": "Benchmark specs, also as a share of the machine's peak.",
+    "tune": "Search for faster schedules on this machine; -O3 uses them.",
+    "check": "Check specs and report problems; write nothing.",
     "explain": "Explain a diagnostic code.",
-    "doctor": "Show compilers and libraries found, and what to install.",
-    "runtimes": "List the runtimes.",
-    "new": "Write a runtime to start from.",
+    "doctor": "Show which compilers and libraries are installed or missing.",
+    "runtimes": "List the runtimes and whether each is usable.",
+    "new": "Create a runtime file to start from.",
     "cache": "Show or clean the cache of compiled libraries.",
     "fmt": "Format specs.",
-    "completions": "Print the script that completes command lines in a shell.",
+    "completions": "Print a shell-completion script.",
     "man": "Print or write manual pages.",
 }
+STAGES = ("parse", "ir", "schedule", "render", "compile")
 COMPLETE = "_CATEN_COMPLETE"      # in the environment: a shell asks what may stand on the command line
 
 EPILOG = """\b
@@ -44,6 +45,11 @@ Examples:
 Without a command caten builds: `caten build --help` lists the options."""
 
 
+def with_command(words: list[str]) -> list[str]:
+    """The words with a command in front: `build`, unless the first word is a command or asks for help."""
+    return words if words and (words[0] in COMMANDS or words[0] in ("--help", "-h")) else ["build", *words]
+
+
 class Group(click.Group):
     """Commands from the table; a module is imported when its command runs."""
 
@@ -53,7 +59,11 @@ class Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module: Any = import_module(f".{cmd_name.replace('-', '_')}", __package__)
+        if cmd_name in STAGES:
+            stages: Any = import_module(".commands.stages", __package__)
+            staged: click.Command = stages.command(cmd_name)
+            return staged
+        module: Any = import_module(f".commands.{cmd_name.replace('-', '_')}", __package__)
         command: click.Command = module.command
         return command
 
@@ -66,4 +76,4 @@ class Group(click.Group):
              subcommand_metavar="[COMMAND] [OPTIONS] FILE…", options_metavar="")
 @click.version_option(package_name="caten", message="caten %(version)s")
 def cli() -> None:
-    """caten: a gcc-style compiler for tensor operators. A spec of an operator in, a native library out."""
+    """caten: a gcc-style compiler for tensor operators. It compiles a spec of an operator to a native library."""

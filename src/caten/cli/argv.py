@@ -2,20 +2,25 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 from ..errors import Diagnostic, UsageError, did_you_mean
 
 # Single-dash options with a value, written attached (`-DM=1`) or apart (`-D M=1`). Longer ones first: `-MFx` is not `-M`.
-VALUED = ("-MF", "-MT", "-o", "-i", "-r", "-d", "-t", "-s", "-x", "-D", "-I", "-l", "-L", "-W")
+VALUED = ("-MF", "-MT", "-o", "-i", "-r", "-d", "-t", "-s", "-x", "-D", "-I", "-l", "-L", "-W", "-j")
 # Single-dash options of several letters that stand alone, and those that take `=VALUE`.
 FLAGS = ("-MD", "-MP", "-fopenmp", "-fno-openmp", "-fno-bounds-check", "-fbounds-check", "-freassociate", "-fno-reassociate", "-###")
 EQUALS = ("-march", "-fstrided")
-LEVELS = ("-O0", "-O1", "-O2", "-O3")
+LEVELS = ("-O0", "-O1", "-O2", "-O3")            # or as two words, `-O 0`
 LETTERS = ("-E", "-S", "-c", "-g", "-v", "-w", "-h")
 
 # What gcc users type out of habit -> what it is here: a library is position-independent and shared anyway, and there is one degree of -g.
-SPELLED = {"-fPIC": (), "-fpic": (), "-shared": (), "-MMD": ("-MD",), "-g1": ("-g",), "-g2": ("-g",), "-g3": ("-g",), "-ggdb": ("-g",)}
+SPELLED = {
+    "-fPIC": (), "-fpic": (), "-shared": (), "-MMD": ("-MD",), "-g1": ("-g",), "-g2": ("-g",), "-g3": ("-g",), "-ggdb": ("-g",),
+    "-save-temps": ("--save-temps",), "-dumpmachine": ("--print=target",), "-dumpversion": ("--print=version",),
+    "-dumpfullversion": ("--print=version",),
+}
 # And what is refused, with what to do instead.
 INSTEAD = {
     "-std=": "the C text is C11; $CFLAGS reaches the C compiler",
@@ -45,23 +50,26 @@ MAX_RESPONSE_BYTES = 1 << 24
 def normalise(argv: Iterable[str]) -> list[str]:
     """The command line with every single-dash option either one that click knows or split from its value. Nothing after `--` is touched."""
     out: list[str] = []
-    words = _expand(argv, 0)                                  # as an iterator: an option takes its value from it
-    for word in words:
+    words = deque(_expand(argv, 0))                           # an option takes its value from it
+    while words:
+        word = words.popleft()
         if word == "--":
             return [*out, word, *words]
         if not word.startswith("-") or word.startswith("--") or word == "-" or _is_number(word):
             out.append(word)
         elif word in VALUED:
             out.append(word)
-            if (value := next(words, None)) is not None:      # a value may look like an option: `-o -`, `-t -1`
-                out.append(value)
+            if words:                                         # a value may look like an option: `-o -`, `-t -1`
+                out.append(words.popleft())
+        elif word == "-O" and words and f"-O{words[0]}" in LEVELS:
+            out += [word, words.popleft()]
         else:
             out.extend(_single_dash(word))
     return out
 
 
 def _single_dash(word: str) -> list[str]:
-    if word == "-O":                                          # gcc: -O is -O1
+    if word == "-O":                                          # as in gcc: without a level it is -O1
         return ["-O", "1"]
     if word in LEVELS:
         return ["-O", word[2:]]

@@ -15,10 +15,10 @@ import click
 from .. import faults
 from ..errors import CatenError, Diagnostic, did_you_mean
 from . import signals
-from .app import COMMANDS, COMPLETE, cli
+from .app import COMPLETE, cli, with_command
 from .argv import normalise
+from .atomic_files import unwritable
 from .diagnostics import FORMATS, Reporter
-from .files import unwritable
 
 OK, FAILED, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 4, 130
 
@@ -53,7 +53,7 @@ def guarded(arguments: Sequence[str], interruptible: bool = False) -> int:
 def _run(arguments: Sequence[str], reporter: Reporter) -> int:
     try:
         if COMPLETE in os.environ:
-            from .completions import answer  # imported here: shells ask rarely
+            from .completion import answer  # imported here: shells ask rarely
             return answer(os.environ[COMPLETE])
         words = with_command(normalise(arguments))
         with cli.make_context("caten", words, obj=reporter) as context:    # not cli.main: it has ideas of its own about pipes and Ctrl-C
@@ -81,11 +81,6 @@ def _run(arguments: Sequence[str], reporter: Reporter) -> int:
             return reporter.caught(fault)
         reporter.show([internal(problem, arguments)])
         return INTERNAL
-
-
-def with_command(words: list[str]) -> list[str]:
-    """Building is what `caten` does unless the first word is a command or asks for help."""
-    return words if words and (words[0] in COMMANDS or words[0] in ("--help", "-h")) else ["build", *words]
 
 
 def usage_diagnostic(problem: click.UsageError) -> Diagnostic:
@@ -121,8 +116,8 @@ def _asks_for_tracebacks(arguments: Sequence[str]) -> bool:
 
 def _of_a_runtime(problem: BaseException) -> CatenError | None:
     """The exception as what a runtime file did, if one had a part in it."""
-    from ..runtime import discover, trust  # imported here: hardly ever needed
-    return trust.blamed(problem, discover.builtin_folder())
+    from ..runtime import discover, plugin_checks  # imported here: hardly ever needed
+    return plugin_checks.blamed(problem, discover.builtin_folder())
 
 
 def _is_of_echo(problem: OSError) -> bool:

@@ -1,21 +1,45 @@
-"""The inputs of a command line, read and turned into programs."""
+"""The inputs of a command line: files, stdin, or a spec as an argument."""
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from .. import loading, passes
 from ..core.program import Program
-from ..errors import CatenError, Diagnostic, NothingMatched, UsageError, did_you_mean
+from ..errors import Diagnostic, UsageError, did_you_mean
 from ..frontend.op import OpProgram
-from ..frontend.spec import SpecText, read_file
-from .options import Request
+from ..frontend.spec import SpecText, gather, read_file
+from ..testing.spec_tests import check_tests
+from .shared_options import Request
 
 ARGUMENT = "<argument>"
 
 
 def sources(request: Request, commands: Sequence[str] = ()) -> list[SpecText]:
     """The text of every input. `commands`: names that a missing input may have been meant to be."""
+    check_names(request, commands)
+    return [_source(name, request.language) for name in request.inputs]
+
+
+def expanded(inputs: Sequence[str]) -> tuple[str, ...]:
+    """The inputs, with every folder replaced by the .toml files below it, sorted; a file that is named twice is there once. Folders whose names
+    begin with a dot are left out. UsageError E902 for a folder without any."""
+    found: list[str] = []
+    for name in inputs:
+        if name in ("", "-") or name.lstrip().startswith("(") or not os.path.isdir(name):
+            found.append(name)
+            continue
+        below = [p for p in sorted(Path(name).rglob("*.toml"))
+                 if p.is_file() and not any(part.startswith(".") for part in p.relative_to(name).parts)]
+        if not below:
+            raise UsageError(Diagnostic("E902", f"there is no .toml file below {name}"))
+        found += [str(p) for p in below]
+    return tuple(dict.fromkeys(found)) if found.count("-") < 2 else tuple(found)
+
+
+def check_names(request: Request, commands: Sequence[str] = ()) -> None:
+    """UsageError E902 where there are no inputs, or some cannot be read as far as their names tell."""
     if not request.inputs:
         raise UsageError(Diagnostic("E902", "no input files", hint="name a spec: caten gemm.toml; caten --help shows examples"))
     if request.inputs.count("-") > 1:
@@ -23,7 +47,6 @@ def sources(request: Request, commands: Sequence[str] = ()) -> list[SpecText]:
     problems = [d for name in request.inputs for d in _missing(name, commands)]
     if problems:
         raise UsageError(*problems)
-    return [_source(name, request.language) for name in request.inputs]
 
 
 def _source(name: str, language: str | None) -> SpecText:
@@ -66,27 +89,10 @@ def _similar(path: Path) -> str | None:
 
 
 def load(request: Request, texts: Sequence[SpecText]) -> list[Program]:
-    """The programs of all inputs; the errors of every input are reported, not only of the first. --only selects among all of them."""
-    programs: list[Program] = []
-    problems: list[CatenError] = []
-    for text in texts:
-        try:
-            programs += loading.load_programs(text, request.options)
-        except CatenError as problem:
-            problems.append(problem)
-    if problems:
-        raise combined(problems)
-    if not programs:
-        raise NothingMatched(Diagnostic("E920", "there is no composite in the input"))
-    return loading.selected(programs, request.options.only)
-
-
-def combined(problems: Sequence[CatenError]) -> CatenError:
-    """Several errors as one: all diagnostics, with the exit code of the first."""
-    if len(problems) == 1:
-        return problems[0]
-    worst = type(problems[0])
-    return (worst if worst in (UsageError, NothingMatched) else CatenError)(*[d for p in problems for d in p.diagnostics])
+    """The programs of all inputs, with their tests checked. CatenError with everything that is wrong."""
+    programs = loading.loaded(texts, request.options)
+    gather(check_tests, programs)
+    return programs
 
 
 def as_written(programs: Sequence[Program], verb: str) -> None:

@@ -3,15 +3,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .. import attach
+from .. import __version__, attach
 from ..core.dtypes import DTYPES, SPELLINGS
 from ..core.scalars import OPERATORS, STRUCTURAL
+from ..errors import Diagnostic, UsageError
 from ..options import Options
-from ..runtime import cpu, discover
-from ..runtime.cache import default_directory
+from ..runtime import cpu, discover, toolchain
+from ..runtime.c_runtime import Compiled
+from ..runtime.library_cache import default_directory
 from ..runtime.toolchain import candidates, named
-from .files import STDOUT, write
-from .options import Request
+from .atomic_files import STDOUT, write
+from .shared_options import Request
 
 
 def answer(request: Request) -> int:
@@ -53,6 +55,16 @@ def compilers(options: Options) -> list[str]:
     return [" ".join(c.words) for c in candidates(("clang", "zig", "gcc"), host)]
 
 
+def target(options: Options) -> list[str]:
+    """The target triple of the runtime's C compiler, as that prints it for -dumpmachine: x86_64-unknown-linux-gnu."""
+    runtime = attach.runtime_of(options)
+    if not isinstance(runtime, Compiled):
+        raise UsageError(Diagnostic("E900", f"runtime {runtime.name} has no C compiler, so it has no target triple",
+                                    hint="--runtime clang names one that has"))
+    compiler = runtime.compiler()
+    return [toolchain.target_triple(compiler, runtime.flags(compiler), runtime.host)]
+
+
 PRINTERS: dict[str, Callable[[Options], list[str]]] = {
     "runtimes": runtimes,
     "ops": ops,
@@ -61,4 +73,6 @@ PRINTERS: dict[str, Callable[[Options], list[str]]] = {
     "cache-dir": lambda options: [str(default_directory(options.cache_dir))],
     "cc": compilers,
     "cpu": lambda options: [cpu.resolve(dict(options.config).get("MARCH", "native"))],
+    "target": target,
+    "version": lambda options: [__version__],
 }

@@ -4,14 +4,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from ..build import Built
+from ..bindings.c_header import declarations, parameter_names
+from ..compiler import Built
 from ..echo import escape
-from ..render.header import declarations, parameter_names
 from ..runtime.manifest import Manifest, operators
 from ..testing import runner
-from .files import STDOUT, write
-from .production import Production
-from .products import Plan
+from .atomic_files import STDOUT, write
+from .output_kinds import Plan
+from .outputs import Production
 
 
 def run_test(production: Production, todo: Plan, settings: Mapping[str, int | float]) -> int:

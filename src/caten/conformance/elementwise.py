@@ -1,4 +1,4 @@
-"""Judging one operator or conversion, element by element, against its exact meaning (core.evaluate), with the error in units in the last place."""
+"""Judge one operator or conversion, element by element, against its exact meaning (mathematics.evaluate); errors are in units in the last place."""
 from __future__ import annotations
 
 import ctypes
@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core import evaluate
 from ..core.dtypes import DTYPES, FORMATS, part
-from ..core.elementary.table import FAST_ULP, FORMS
 from ..core.numpy_types import numpy_dtype
 from ..core.scalars import OPERATORS
 from ..frontend.op import OpProgram
 from ..frozen import frozen
-from ..loop.rounding import least_normal
+from ..mathematics import evaluate
+from ..mathematics.elementary.elementary_table import FAST_ULP, FORMS
+from ..semantics.rounding_bounds import least_normal
 from .verdicts import Called, Verdict, stray
 
 EITHER_ZERO = frozenset(("max", "min", "fmax", "fmin", "clip", "relu", "sign"))      # which zero of two equal ones is not specified
@@ -82,7 +82,7 @@ class Elementwise:
         if self.is_rounded_once():
             return 0.5 if self.fn in OPERATORS and OPERATORS[self.fn].ulp else 0.0
         if DTYPES[self.result].kind == "complex":
-            return 4.0                                                     # as loop.rounding has it: four times the rounding of one number
+            return 4.0                              # as in semantics.rounding_bounds: four times the rounding of one number
         own = OPERATORS["hypot" if self.fn == "abs" else self.fn].ulp
         return own + (1.0 if wider(self.fn, self.operands[-1]) is None else 0.0)
 

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import build, loading
+from .. import compiler, loading
 from ..errors import CatenError, Diagnostic, ToolError
 from ..frontend.op import OpProgram
 from ..frontend.spec import read_file
 from ..frozen import frozen
 from ..options import Options
 from ..runtime.protocol import Runtime
-from ..testing import runner, wire
-from . import calls, pool
+from ..testing import pipe_messages, runner
+from . import guarded_calls, pool
 from .cases import Case, Kernel, selects
 from .elementwise import Elementwise
 from .verdicts import BAD, Called, Verdict
@@ -164,7 +164,7 @@ def refused(kernel: Kernel, plan: Plan) -> Verdict:
     """The verdict on a kernel with a type that the runtime's table lacks: it must be refused, with an error that names the type."""
     lacking = sorted(kernel.types - plan.runtime.types.keys())
     try:
-        build.build([kernel.source], options_of(kernel, plan))
+        compiler.build([kernel.source], options_of(kernel, plan))
     except CatenError as problem:
         first = problem.diagnostics[0]
         if any(t in first.message for t in lacking):
@@ -203,17 +203,18 @@ def brief(text: str) -> str:
     return " ".join([line.strip()[:200] for line in lines[:2]]) + (" …" if len(lines) > 2 else "")
 
 
-def _built(kernels: Sequence[Kernel], plan: Plan) -> Iterator[tuple[Sequence[Kernel], build.Built | Exception]]:
+def _built(kernels: Sequence[Kernel], plan: Plan) -> Iterator[tuple[Sequence[Kernel], compiler.Built | Exception]]:
     """Libraries of as many kernels as can be compiled together, and by themselves those that cannot be compiled, with why."""
     if not kernels:
         return
     try:
         options = options_of(kernels[0], plan)
-        rendered = build.prepare([k.source for k in kernels], options)
+        compilation = compiler.Compilation(loading.loaded([k.source for k in kernels], options), options)
+        rendered = compilation.rendered
         if rendered.runtime.render(*rendered.programs) != rendered.source:
             raise Varies("render gives another text each time, for the same programs and options")
         try:
-            yield kernels, build.compile_rendered(rendered, options)
+            yield kernels, compilation.artifact()
         except ToolError as problem:
             if not (plan.unavailable and problem.diagnostics[0].code == "E610"):
                 raise
@@ -228,7 +229,7 @@ def _built(kernels: Sequence[Kernel], plan: Plan) -> Iterator[tuple[Sequence[Ker
         yield from _built(kernels[half:], plan)
 
 
-def _called(built: build.Built, cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict]]:
+def _called(built: compiler.Built, cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict]]:
     """Every case called in a child; where that dies or hangs, the next ones in another."""
     ops = {op.name: op for c in cases if c.kernel for op in plain_ops(c.kernel)}
     waiting = [(c, ops[c.kernel.name], arguments_of(c, ops[c.kernel.name], plan.options.seed)) for c in cases if c.kernel]
@@ -250,7 +251,7 @@ def _called(built: build.Built, cases: Sequence[Case], plan: Plan) -> Iterator[t
             child.kill()
         except pool.Died as why:
             yield waiting.pop(0)[0].id, Verdict("CRASH", str(why))
-        except wire.Late:
+        except pipe_messages.Late:
             yield waiting.pop(0)[0].id, Verdict("TIMEOUT", f"no result after {plan.seconds:g} s")
 
 
@@ -281,10 +282,10 @@ def plain_ops(kernel: Kernel) -> list[OpProgram]:
 def arguments_of(case: Case, op: OpProgram, seed: int) -> Mapping[str, Any]:
     """The arguments of a case: from the seed and its name, so that they are the same whatever else is run."""
     rng = np.random.Generator(np.random.PCG64([seed, zlib.crc32(case.id.encode())]))
-    return calls.arguments_of(op, case.given(rng), rng)
+    return guarded_calls.arguments_of(op, case.given(rng), rng)
 
 
-def _calls(built: build.Built, waiting: Sequence[tuple[Case, OpProgram, Mapping[str, Any]]]) -> Iterator[pool.Message]:
+def _calls(built: compiler.Built, waiting: Sequence[tuple[Case, OpProgram, Mapping[str, Any]]]) -> Iterator[pool.Message]:
     """In the child of a child: load the library, and call. Memory that nobody has written holds no zeros, so that it shows where it is read."""
     with contextlib.suppress(OSError, AttributeError):                 # another C library
         ctypes.CDLL(None).mallopt(PERTURB, UNSET)
@@ -298,7 +299,7 @@ def _calls(built: build.Built, waiting: Sequence[tuple[Case, OpProgram, Mapping[
         yield {"unloaded": "", "why": f"{type(problem).__name__}: {problem}"}, {}
         return
     for case, op, arguments in waiting:
-        message = calls.call(built, loaded, op, case, arguments)
+        message = guarded_calls.call(built, loaded, op, case, arguments)
         if os.getpid() != own:                                         # the kernel made a copy of this process, which must not go on as it
             os.kill(own, signal.SIGABRT)
             os._exit(1)
@@ -329,7 +330,7 @@ def _of_sample(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict
     path = cases[0].sample
     assert path is not None
     try:
-        built = build.build([read_file(str(path))], plan.options)
+        built = compiler.build([read_file(str(path))], plan.options)
         lacking = ""
     except CatenError as problem:
         first = problem.diagnostics[0]

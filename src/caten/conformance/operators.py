@@ -12,7 +12,7 @@ from ..core.dtypes import DTYPES
 from ..core.scalars import OPERATORS
 from .cases import Case, Kernel, composite, identifier, spelled
 from .elementwise import Elementwise
-from .values import Array, sets
+from .operand_values import Array, sets
 
 WORDS = {"neg": "-"}                 # where a body says it in another way than the texts of the levels
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..frozen import frozen
-from ..testing import isolate, wire
+from ..testing import isolate, pipe_messages
 
 Message = tuple[dict[str, Any], dict[str, np.ndarray]]              # facts that JSON can say, and arrays
 Work = Callable[[], Iterator[Message]]
@@ -50,11 +50,11 @@ class Child:
     def receive(self, seconds: float | None) -> Message:
         """The next message. Raises Ended, Died, or wire.Late after so many seconds; in every case the child is gone then."""
         try:
-            facts, arrays = wire.receive(self.reader, seconds)
-        except wire.Late:
+            facts, arrays = pipe_messages.receive(self.reader, seconds)
+        except pipe_messages.Late:
             self.kill()
             raise
-        except wire.Gone:
+        except pipe_messages.Gone:
             raise Died(self.reap()) from None
         except (ValueError, TypeError, KeyError, AttributeError, MemoryError, OverflowError):
             self.kill()
@@ -94,10 +94,10 @@ def _send_all(work: Work, writer: int) -> None:
         failure = None
         try:
             for facts, arrays in work():
-                wire.send(writer, facts, arrays)
+                pipe_messages.send(writer, facts, arrays)
         except Exception:
             failure = traceback.format_exc()
-        wire.send(writer, {END: failure}, {})
+        pipe_messages.send(writer, {END: failure}, {})
         code = 0
     finally:
         os._exit(code)
@@ -140,7 +140,7 @@ def run_all(jobs: Sequence[Work], workers: int, seconds: float) -> Iterator[tupl
                 except Died as why:
                     del running[reader]
                     yield number, Lost(str(why), False)
-                except wire.Late:
+                except pipe_messages.Late:
                     del running[reader]
                     yield number, Lost("no sign of life", True)
     finally:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import Diagnostic, ToolError
-from ..testing import wire
+from ..testing import pipe_messages
 from . import pool
 
 Facts = dict[str, Any]
@@ -21,7 +21,7 @@ def asked(what: str, work: Callable[[], Facts], seconds: float) -> Facts:
         facts, _ = child.receive(seconds)
     except pool.Died as why:
         raise ToolError(Diagnostic("E605", f"the process in which the runtime was asked {what} died: {why}")) from None
-    except wire.Late:
+    except pipe_messages.Late:
         raise ToolError(Diagnostic("E605", f"the runtime was asked {what}, and did not answer within {seconds:g} s")) from None
     finally:
         child.kill()

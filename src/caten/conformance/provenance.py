@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__, build
+from .. import __version__, compiler
 from ..errors import CatenError
 from ..frontend.spec import SpecText
 from ..runtime import cpu
@@ -42,7 +42,7 @@ def _compiler(plan: Plan) -> dict[str, str]:
 
 def _compiled(plan: Plan) -> dict[str, str]:
     try:
-        built = build.build([SpecText("trivial", TRIVIAL, "lisp")], plan.options)
+        built = compiler.build([SpecText("trivial", TRIVIAL, "lisp")], plan.options)
     except CatenError as problem:
         return {"compiler": problem.diagnostics[0].message}
     except Exception as problem:            # a runtime's own Python may fail in any way

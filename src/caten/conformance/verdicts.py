@@ -10,8 +10,9 @@ import numpy as np
 from ..core.program import Check
 from ..frontend.op import OpProgram
 from ..frozen import frozen
-from ..loop import bounds, comparison, fills, interpret, oracle
+from ..loop import bounds_checks, zero_fill
 from ..loop.statements import LoopProgram
+from ..semantics import comparison, interpret, oracle
 from ..testing.reference import outputs_of
 
 # Status -> what it says. Those of BAD make the exit code 1.
@@ -73,7 +74,7 @@ class Oracle:
 @cache
 def _checked(op: OpProgram) -> tuple[OpProgram, LoopProgram]:
     """An operator with its checks, and the same in float64 with bounds."""
-    program = fills.fill_outputs(bounds.add_checks(op))
+    program = zero_fill.fill_outputs(bounds_checks.add_checks(op))
     return program, oracle.bounded(program)
 
 

@@ -9,8 +9,9 @@ from ..frozen import frozen
 
 @frozen
 class DType:
-    """One element type. `bits` is its size; `kind` is one of `float int uint bool complex`; `numpy` the name that numpy, or ml_dtypes, has for it.
-    A `storage` type is read, written, chosen and converted, and nothing is computed in it: see `computed`."""
+    """One element type. `bits` is its size; `kind` is one of `float int uint bool complex`; `numpy` the name that
+    numpy, or ml_dtypes, has for it. A `storage` type is read, written, chosen and converted, and nothing is computed in
+    it: see `computed`."""
 
     name: str
     kind: str
@@ -73,7 +74,8 @@ FORMATS: dict[str, tuple[int, int, float]] = {
 
 
 def computed(dtype: str) -> str:
-    """The type in which arithmetic on a type is done: float32 for the 16-bit floats, to which every result is rounded."""
+    """The type in which arithmetic on a type is done: float32 for the 16-bit floats, to which every result is
+    rounded."""
     return "f32" if dtype in ("f16", "bf16") else dtype
 
 

@@ -1,8 +1,7 @@
 """Scalar expressions, shared by all levels: constants, variables, operators and conversions.
 
-Every expression knows its `dtype` (element type) and `lanes` (1 for a scalar). A bare integer is an `i64`, a bare decimal an `f32`; every other
-literal says its type: `1:i32`, `0.5:f64`, `true`, `inf`, `nan:f64`.
-"""
+Every expression knows its `dtype` (element type) and `lanes` (1 for a scalar). A bare integer is an `i64`, a bare
+decimal an `f32`; every other literal says its type: `1:i32`, `0.5:f64`, `true`, `inf`, `nan:f64`."""
 from __future__ import annotations
 
 import re
@@ -11,7 +10,7 @@ from typing import Any
 
 from . import scalars
 from .dtypes import DTYPES
-from .node import Node, kept
+from .node import Node, bottom_up
 
 
 class Expr(Node):
@@ -90,30 +89,16 @@ class Op(Expr):
     fn: str
     args: tuple[Expr, ...]
 
-    @property
+    @bottom_up
     def dtype(self) -> str:
-        known: str | None = self.__dict__.get("_dtype")
-        stack: list[Op] = [] if known is not None else [self]
-        while stack:                                   # not by recursion: a sum may be of a thousand terms
-            op = stack[-1]
-            if unknown := [a for a in op.args if isinstance(a, Op) and "_dtype" not in a.__dict__]:
-                stack.extend(unknown)
-                continue
-            known = stack.pop().__dict__["_dtype"] = scalars.OPERATORS[op.fn].result_type(tuple([a.dtype for a in op.args]))
-        assert known is not None
-        return known
+        return scalars.OPERATORS[self.fn].result_type(tuple([a.dtype for a in self.args]))
 
-    @property
+    @bottom_up
     def lanes(self) -> int:
-        return _lanes(self)
+        return max([a.lanes for a in self.args], default=1)
 
     def to_form(self) -> tuple[Any, ...]:
         return (scalars.OPERATORS[self.fn].spelling, *self.args)
-
-
-@kept
-def _lanes(op: Op) -> int:
-    return max([a.lanes for a in op.args], default=1)
 
 
 class Conversion(Expr):
@@ -132,7 +117,8 @@ class Conversion(Expr):
 
 
 class Cast(Conversion, head="cast"):
-    """Conversion by value: `(cast f32 x)`. Float to integer saturates and maps NaN to 0; to a narrower integer wraps; to bool is x ≠ 0."""
+    """Conversion by value: `(cast f32 x)`. Float to integer saturates and maps NaN to 0; to a narrower integer wraps;
+    to bool is x ≠ 0."""
 
 
 class Bitcast(Conversion, head="bitcast"):
@@ -140,7 +126,7 @@ class Bitcast(Conversion, head="bitcast"):
 
 
 class Hole(Expr):
-    """A pattern variable, `?x`. A pattern is an ordinary node that contains holes; `test` restricts what may fill this one."""
+    """A pattern variable, `?x`. A pattern is an ordinary node that contains holes; `test` restricts the match."""
 
     name: str
     test: Callable[[Any], bool] | None = None

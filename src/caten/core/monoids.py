@@ -18,8 +18,8 @@ def is_monoid(fn: str, dtype: str) -> bool:
 
 
 def identity(fn: str, dtype: str) -> Const:
-    """The element e with fn(e, x) = x. For a float sum that is -0.0 in principle; 0.0 is used, which differs only for a sum of nothing but
-    negative zeros."""
+    """The element e with fn(e, x) = x. For a float sum that is -0.0 in principle; 0.0 is used, which differs only for a
+    sum of nothing but negative zeros."""
     d = DTYPES[dtype]
     inf = d.kind == "float"
     value: int | float = {

@@ -1,7 +1,7 @@
 """The one immutable data structure of the compiler: interned nodes with named fields.
 
-A node class declares its fields by annotations and its head by a class argument; printing, reading, walking, matching and
-verifying are derived from those declarations:
+A node class declares its fields by annotations and its head by a class argument; printing, reading, walking, matching
+and verifying are derived from those declarations:
 
     class Setf(Stmt, head="setf"):
         '''target = value'''
@@ -9,9 +9,8 @@ verifying are derived from those declarations:
         value: Expr
 
 Equal nodes are the same object, so `is` is structural equality, a dictionary keyed by nodes is a dictionary keyed by
-structure, and common subexpressions cost nothing. Several threads may make nodes: a look-up takes no lock, for a dictionary's is atomic; who finds
-nothing looks again with the lock held, so that no two nodes are made for one key.
-"""
+structure, and common subexpressions cost nothing. Several threads may make nodes: a look-up takes no lock, for a
+dictionary's is atomic; who finds nothing looks again with the lock held, so that no two nodes are made for one key."""
 from __future__ import annotations
 
 import threading
@@ -32,10 +31,10 @@ class _Entry(weakref.ref["Node"]):
 
 
 _POOL: dict[tuple[Any, ...], _Entry] = {}
-UNKNOWN, ITSELF = object(), object()                # for `kept`
+UNKNOWN, ITSELF, ALONE = object(), object(), object()         # marks of `kept`
 NONE: frozenset[str] = frozenset()
-_LOCK = threading.RLock()                           # the collector may end a node, and so call `_forget`, while the lock is held
-PLAIN = ("str", "int", "bool", "tuple[str, ...]", "tuple[int, ...]")                      # annotations of fields that hold no nodes
+_LOCK = threading.RLock()                           # reentrant: the collector may call `_forget` while it is held
+PLAIN = ("str", "int", "bool", "tuple[str, ...]", "tuple[int, ...]")       # annotations of fields that hold no nodes
 HEADS: dict[str, type[Node]] = {}
 KINDS: dict[str, tuple[type[Node], ...]] = {}       # every class by its name, as the annotations of fields have it
 
@@ -57,7 +56,7 @@ class NodeMeta(type):
                 entry = _POOL.get(key)
                 node = None if entry is None else entry()
                 if node is None:
-                    node = object.__new__(cls)  # type: ignore[arg-type]   # mypy does not see that a metaclass instance is a class
+                    node = object.__new__(cls)  # type: ignore[arg-type]   # an instance of a metaclass is a class
                     node.__dict__.update(zip(cls._fields, args, strict=True))
                     entry = _Entry(node, _forget)
                     entry.key = key
@@ -79,8 +78,9 @@ class NodeMeta(type):
         return args
 
 
-class Kept(Generic[T]):
-    """A property that is computed once for each node and kept in its dictionary, where Python finds it before it asks this."""
+class kept_property(Generic[T]):
+    """A property that is computed once per node. Its value is stored in the node's dictionary, where Python looks
+    before it calls `__get__`."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self.compute, self.name, self.__doc__ = compute, compute.__name__, compute.__doc__
@@ -90,10 +90,30 @@ class Kept(Generic[T]):
     @overload
     def __get__(self, node: Node, owner: type) -> T: ...
     def __get__(self, node: Node | None, owner: type) -> Self | T:
-        if node is None:
-            return self
+        return self if node is None else self.value(node)
+
+    def value(self, node: Node) -> T:
+        """The value of a node that has none yet."""
         value = node.__dict__[self.name] = self.compute(node)
         return value
+
+
+class bottom_up(kept_property[T]):
+    """A kept property that is computed from the same property of the children. An explicit stack computes the children
+    first: recursion would fail on an expression of a thousand nested terms."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.owner = owner
+
+    def value(self, node: Node) -> T:
+        name, owner, stack = self.name, self.owner, [node]
+        while stack:
+            if missing := [c for c in stack[-1].children if name not in c.__dict__ and isinstance(c, owner)]:
+                stack.extend(missing)
+            else:
+                last = stack.pop()
+                last.__dict__[name] = self.compute(last)
+        return node.__dict__[name]  # type: ignore[no-any-return]   # what was computed
 
 
 class Node(metaclass=NodeMeta):
@@ -102,7 +122,7 @@ class Node(metaclass=NodeMeta):
     head: ClassVar[str] = ""
     _fields: ClassVar[tuple[str, ...]] = ()
     _hidden: ClassVar[frozenset[str]] = frozenset()   # fields that the text does not show; see core.text
-    _named: ClassVar[str] = ""                        # a list that the text shows last, with its name before it, and only where there is one
+    _named: ClassVar[str] = ""                        # a list that the text shows last, by name, unless it is empty
     _defaults: ClassVar[dict[str, Any]] = {}
     _types: ClassVar[dict[str, str]] = {}
     _with_nodes: ClassVar[tuple[tuple[int, str], ...]] = ()     # the fields that may hold nodes, each with its number
@@ -134,7 +154,7 @@ class Node(metaclass=NodeMeta):
         own = self.__dict__
         return tuple([own[f] for f in self._fields])
 
-    @Kept
+    @kept_property
     def children(self) -> tuple[Node, ...]:
         """All nodes directly below, those inside tuples included, in field order."""
         found: list[Node] = []
@@ -150,9 +170,8 @@ class Node(metaclass=NodeMeta):
     def map(self, fn: Callable[[Any], Any]) -> Any:
         """This node with `fn` applied to every child; itself when nothing changed.
 
-        Where a child sits in a tuple, `fn` may return a tuple, which is spliced in its place (so a statement may become several,
-        or none).
-        """
+        Where a child sits in a tuple, `fn` may return a tuple, which is spliced in its place (so a statement may become
+        several, or none)."""
         if not self.children:
             return self
         own, new = self.__dict__, None
@@ -173,36 +192,26 @@ class Node(metaclass=NodeMeta):
             yield node
             stack.extend(reversed(node.children))
 
-    @Kept
+    @bottom_up
     def written_out(self) -> int:
-        """How many nodes `walk` visits, and a text holds: what is shared counts each time."""
-        return self._from_below("written_out", lambda node: 1 + sum([c.written_out for c in node.children]))
+        """The number of nodes that `walk` visits, which is what the text holds: a shared node counts each time."""
+        return 1 + sum([c.written_out for c in self.children])
 
-    @Kept
+    @bottom_up
     def depth(self) -> int:
-        """How many nodes are inside each other, this one included."""
-        return self._from_below("depth", lambda node: 1 + max([c.depth for c in node.children], default=0))
+        """The height of the tree; 1 for a node without children."""
+        return 1 + max([c.depth for c in self.children], default=0)
 
-    @Kept
+    @bottom_up
     def variables(self) -> frozenset[str]:
         """The names of all variables that are read in it."""
-        return self._from_below("variables", lambda node: node._read())
+        return self._read()
 
     def _read(self) -> frozenset[str]:
-        """The same, from what is known of the children. Most nodes read what one of them does, and share its set."""
+        """`variables` from those of the children. Most nodes share the set of one of their children."""
         read = max([c.variables for c in self.children], key=len, default=NONE)
-        return read if all(c.variables <= read for c in self.children) else read.union(*[c.variables for c in self.children])
-
-    def _from_below(self, kept: str, compute: Callable[[Node], T]) -> T:
-        """What is computed from that of the children, of each node once: a recursion would end at some depth."""
-        stack: list[Node] = [self]
-        while stack:
-            if unknown := [c for c in stack[-1].children if kept not in c.__dict__]:
-                stack.extend(unknown)
-            else:
-                node = stack.pop()
-                node.__dict__[kept] = compute(node)
-        return self.__dict__[kept]  # type: ignore[no-any-return]   # what was computed
+        every = [c.variables for c in self.children]
+        return read if all(each <= read for each in every) else read.union(*every)
 
     def unique(self) -> Iterator[Node]:
         """Every distinct node below and this one, parents first."""
@@ -224,8 +233,10 @@ class Node(metaclass=NodeMeta):
         return made
 
     def __repr__(self) -> str:
-        from .text import show  # the printer needs Node; debugging output alone needs the printer
-        return show(self)
+        return PRINTERS[-1](self)
+
+
+PRINTERS: list[Callable[[Node], str]] = [object.__repr__]      # the last one prints; core.text adds its own
 
 
 def _forget(entry: _Entry) -> None:
@@ -280,8 +291,9 @@ def substitute(node: Any, mapping: Mapping[Any, Any]) -> Any:
 
 
 def kept(compute: Callable[[N], T]) -> Callable[[N], T]:
-    """A function of a node whose answer is found once and kept with the node, as long as that lives. An answer that is the node itself is not held
-    by it: a node that held itself would not be freed by counting references."""
+    """A function of one node whose result is computed once and stored with the node. Where the result is the node
+    itself, or the tuple of it alone, a mark is stored instead: a node that refers to itself would not be freed by
+    reference counting."""
     name = f"{compute.__module__}.{compute.__qualname__}"
 
     @wraps(compute)
@@ -290,8 +302,41 @@ def kept(compute: Callable[[N], T]) -> Callable[[N], T]:
         answer = own.get(name, UNKNOWN)
         if answer is UNKNOWN:
             answer = compute(node)
-            own[name] = ITSELF if answer is node else answer
-        return node if answer is ITSELF else answer  # type: ignore[return-value]   # what was computed
+            own[name] = ITSELF if answer is node else ALONE if answer == (node,) else answer
+        stored: Any = node if answer is ITSELF else (node,) if answer is ALONE else answer
+        return stored  # type: ignore[no-any-return]   # what was computed
+    return found
+
+
+def kept_for(owner: Callable[[], Any]) -> Callable[[Callable[[N], T]], Callable[[N], T]]:
+    """As `kept`, but a stored result is used only while `owner()` is the object that it was computed for."""
+    def decorate(compute: Callable[[N], T]) -> Callable[[N], T]:
+        name = f"{compute.__module__}.{compute.__qualname__}"
+
+        @wraps(compute)
+        def found(node: N) -> T:
+            now = owner()
+            computed_for, answer = node.__dict__.get(name, (UNKNOWN, None))
+            if computed_for is not now:
+                answer = compute(node)
+                node.__dict__[name] = now, answer
+            return answer  # type: ignore[no-any-return]   # what was computed
+        return found
+    return decorate
+
+
+def idempotent(compute: Callable[[N], N]) -> Callable[[N], N]:
+    """A function from nodes to nodes with f(f(x)) = f(x): its results are marked, and returned as they are. Results of
+    other nodes are not stored, for they may depend on how much work was allowed."""
+    name = f"{compute.__module__}.{compute.__qualname__}"
+
+    @wraps(compute)
+    def found(node: N) -> N:
+        if name in node.__dict__:
+            return node
+        answer = compute(node)
+        answer.__dict__[name] = ITSELF
+        return answer
     return found
 
 

@@ -1,4 +1,4 @@
-"""What the text of every level is made of: `(LEVEL name clause…)`, where a clause is a parameter, a fact, or the level's own content.
+"""The program text of every level: `(LEVEL name clause…)`; a clause is a parameter, a fact, or level content.
 
 Facts travel unchanged through all stages, so the text printed by any stage holds all that the later ones need.
 """
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ..errors import Place
 from .expr import Expr, Var
-from .node import Kept, Node
+from .node import Node, kept_property
 from .text import Text, flat, form_of
 
 T = TypeVar("T", bound=Node)
@@ -38,11 +38,12 @@ class Scalar(Param, head="scalar"):
 
 
 class Buffer(Param, head="buffer", named="seen"):
-    """`(buffer A f32 (M K) (0 1) in)`: an array of `shape`, its axes from slowest to fastest in `order`, `in`, `out` or `inout`.
+    """`(buffer A f32 (M K) (0 1) in)`: an array of `shape`, its axes from slowest to fastest in `order`, `in`, `out` or
+    `inout`.
 
-    Dense in that order unless `strides` gives the distance in elements along every axis (the fastest has 1). Of a dense one kernels may see the same
-    elements as an array of other axes, which are in the order of memory: `(buffer A f32 (M K) (0 1) in (seen (* M K)))` has one axis for them.
-    """
+    Dense in that order unless `strides` gives the distance in elements along every axis (the fastest has 1). Of a dense
+    one kernels may see the same elements as an array of other axes, which are in the order of memory: `(buffer A f32 (M
+    K) (0 1) in (seen (* M K)))` has one axis for them."""
 
     name: str
     type: str
@@ -89,13 +90,15 @@ class Source(Fact, head="source"):
 
 
 class Signature(Fact, head="signature"):
-    """`(signature "A{float}[M K]<0 1>()" …)`: the declarations as written: first the inputs, then the outputs that are no inputs."""
+    """`(signature "A{float}[M K]<0 1>()" …)`: the declarations as written: first the inputs, then the outputs that are
+    no inputs."""
 
     tensors: tuple[Text, ...]
 
 
 class Outputs(Fact, head="outputs"):
-    """`(outputs C)`: the names of the outputs, in the order of the spec: that of returned values and of what a reference gives."""
+    """`(outputs C)`: the names of the outputs, in the order of the spec: that of returned values and of what a
+    reference gives."""
 
     names: tuple[str, ...]
 
@@ -118,7 +121,8 @@ class Unchecked(Fact, head="unchecked"):
 
 
 class InOrder(Fact, head="in-order"):
-    """`(in-order)`: sums and products of floats are accumulated in the order in which they are written (-fno-reassociate)."""
+    """`(in-order)`: sums and products of floats are accumulated in the order in which they are written
+    (-fno-reassociate)."""
 
 
 class Lines(Fact, head="lines"):
@@ -133,14 +137,15 @@ class Config(Node, head="config"):
 
 
 class Machine(Node, head="machine"):
-    """`(machine x86_64_v3 32 16 (32768 524288) true)`: what planners may know of the machine; resolved from -march, never from load.
+    """`(machine x86_64_v3 32 16 (32768 524288) true)`: what planners may know of the machine; resolved from -march,
+    never from load.
 
-    `arch`: the resolved architecture; `vector_bytes`: of one register; `registers`: how many vector registers; `cache_bytes`: per core, from the
-    first level on; `has_fma`: is there a fused multiply-add? `groups`: of a device that runs threads in groups, how many threads run in lockstep, how
-    many a group may have, and the bytes of memory that they share; nothing for other machines. `threads`: do several threads share what is marked
-    parallel? Then copies of a nest may be worth their code. `fetches_ahead`: do its cores find what a pass reads and stores next so well that asking
-    for it by instructions costs more than it gains, unless the pass computes much?
-    """
+    `arch`: the resolved architecture; `vector_bytes`: of one register; `registers`: how many vector registers;
+    `cache_bytes`: per core, from the first level on; `has_fma`: is there a fused multiply-add? `groups`: of a device
+    that runs threads in groups, how many threads run in lockstep, how many a group may have, and the bytes of memory
+    that they share; nothing for other machines. `threads`: do several threads share what is marked parallel? Then
+    copies of a nest may be worth their code. `fetches_ahead`: do its cores find what a pass reads and stores next so
+    well that asking for it by instructions costs more than it gains, unless the pass computes much?"""
 
     arch: str
     vector_bytes: int
@@ -171,9 +176,9 @@ class Target(Fact, head="target"):
 
 
 class At(Fact, head="at"):
-    """`(at 8 17 "(aref A i p)")`: where in the source file this access or statement was written (the first place, where there are several).
-    For a loop it is its variable, for the operator's name `(op Gemm)`, for a test case `(case "small")`. It is kept as text, so it means the same
-    after a pass has renamed or removed what it speaks of."""
+    """`(at 8 17 "(aref A i p)")`: where in the source file this access or statement was written (the first place, where
+    there are several). For a loop it is its variable, for the operator's name `(op Gemm)`, for a test case `(case
+    "small")`. It is kept as text, so it means the same after a pass has renamed or removed what it speaks of."""
 
     line: int
     column: int
@@ -193,8 +198,8 @@ class Check(Fact, head="check"):
 
 
 class Ensure(Fact, head="ensure"):
-    """`(ensure 3 cond)`: the call fails with check `row` unless the condition over sizes and scalars holds; evaluated once, at entry, and
-    assumed everywhere else."""
+    """`(ensure 3 cond)`: the call fails with check `row` unless the condition over sizes and scalars holds; evaluated
+    once, at entry, and assumed everywhere else."""
 
     row: int
     cond: Expr
@@ -210,8 +215,8 @@ class Reference(Fact, head="reference"):
 
 
 class Case(Fact, head="case"):
-    """`(case "small" "random" "reference" (tag…) (set-size M 3)…)`: one test case of the spec: name, input, expected result, tags, sizes and
-    scalars. `input` and `expect` are a word, a file, or JSON."""
+    """`(case "small" "random" "reference" (tag…) (set-size M 3)…)`: one test case of the spec: name, input, expected
+    result, tags, sizes and scalars. `input` and `expect` are a word, a file, or JSON."""
 
     name: Text
     input: Text
@@ -232,7 +237,8 @@ class Setting(Node, head="set-size"):
 
 
 class Taken(Fact, head="taken"):
-    """`(taken io ii)`: names that are in use elsewhere: the program is a part of another one, and new names are to be unique in that."""
+    """`(taken io ii)`: names that are in use elsewhere: the program is a part of another one, and new names are to be
+    unique in that."""
 
     names: tuple[str, ...]
 
@@ -265,14 +271,19 @@ class Program(Node):
     clauses: tuple[Node, ...]
 
     def all(self, kind: type[T]) -> tuple[T, ...]:
-        """The clauses of one class, in order. Kept with the program: steps ask the same of programs of hundreds of clauses."""
-        known: dict[type, tuple[Any, ...]] = self.__dict__.setdefault("_kinds", {})
+        """The clauses of one class, in order. Stored: every schedule step asks, and a program may have hundreds."""
+        known = self._by_class
         if kind not in known:
             own = {each for each in self._classes if issubclass(each, kind)}
             known[kind] = tuple([c for c in self.clauses if c.__class__ in own]) if own else ()
         return known[kind]
 
-    @Kept
+    @kept_property
+    def _by_class(self) -> dict[type, tuple[Any, ...]]:
+        """What `all` found before."""
+        return {}
+
+    @kept_property
     def _classes(self) -> frozenset[type]:
         """Those of its clauses."""
         return frozenset([c.__class__ for c in self.clauses])
@@ -321,7 +332,8 @@ class Program(Node):
 
 
 def resolve(program: Any) -> Any:
-    """Fill in the element types of variables and accesses after reading: every name that a text declares is declared once."""
+    """Fill in the element types of variables and accesses after reading: every name that a text declares is declared
+    once."""
     types: dict[str, str] = {}
     for node in program.unique():
         if hasattr(node, "declares"):

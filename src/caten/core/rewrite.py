@@ -9,12 +9,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import error
 from .expr import Hole, Op
 from .node import Node
 
+N = TypeVar("N", bound=Node)
 Template = Node | Callable[..., Any]
 MAX_STEPS = 100_000            # rewrites in one call of `rewrite`; more is a rule set that does not end
 
@@ -62,8 +63,8 @@ def fill(template: Any, env: dict[str, Any]) -> Any:
 
 
 class Rules:
-    """An ordered set of (pattern, template) rewrites; `+` composes sets. A template is a node with holes, or a function of the bindings
-    that returns the new node, or None to decline."""
+    """An ordered set of (pattern, template) rewrites; `+` composes sets. A template is a node with holes, or a function
+    of the bindings that returns the new node, or None to decline."""
 
     def __init__(self, *rules: tuple[Node, Template]):
         self.rules = rules
@@ -88,6 +89,10 @@ class Rules:
                 return new  # type: ignore[no-any-return]   # a template makes nodes
         return None
 
+    def once(self, node: N) -> N:
+        """`node` after its first rewrite, or as it is. The rules must keep expressions expressions."""
+        return self.step(node) or node  # type: ignore[return-value]   # what the docstring says
+
 
 def _head(node: Node) -> Any:
     return (Op, node.fn) if isinstance(node, Op) else type(node)
@@ -106,7 +111,8 @@ def rewrite(node: Any, rules: Rules) -> Any:
         while isinstance(new, Node) and (stepped := rules.step(new)) is not None:
             budget -= 1
             if budget < 0:
-                raise error("E490", f"rewriting did not end after {MAX_STEPS} steps", hint="this is a fault in a rule set: a rule undoes another one")
+                raise error("E490", f"rewriting did not end after {MAX_STEPS} steps",
+                            hint="this is a fault in a rule set: a rule undoes another one")
             new = stepped.map(go)
         memo[n] = new
         return new

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import error
 from .expr import Expr, Op, Var, index
-from .formula import evaluate, formula, names, solve
+from .size_formula import conjuncts, evaluate, formula, names, solve
 
 # What sizes are taken from, in order of preference.
 CANDIDATES = (5, 7, 6, 8, 4, 3, 12, 2, 16, 1, 9, 10, 0, 17, 32, 24, 40, 64, 100, 128)
@@ -18,27 +18,21 @@ class _TooLong(Exception):
 
 
 def small_sizes(op: Mapping[str, Any], least: int = 0) -> dict[str, int]:
-    """Sizes for an operator as a manifest describes it; different ones for different sizes, and not below `least`, where that can be. E667 where
-    there are none."""
-    conditions = [part for c in op["conditions"] for part in _conjuncts(formula(c))]
+    """Sizes for an operator as a manifest describes it; different ones for different sizes, and not below `least`,
+    where that can be. E667 where there are none."""
+    conditions = [part for c in op["conditions"] for part in conjuncts(formula(c))]
     extents = [(a, formula(e)) for a in op["arguments"] for e in a["shape"]]
     filled = [index(0) < e for _, e in extents]
     outputs_filled = [index(0 if a.get("direction", "out") != "in" else -1) < e for a, e in extents]
     wanted = [a["name"] for a in op["arguments"] if a["kind"] == "size"]
     positive = [index(0) < Var(s) for s in wanted]
-    for asked in ([*positive, *filled], filled, outputs_filled):         # a size of 0, an input without elements, where there is no other way
+    for asked in ([*positive, *filled], filled, outputs_filled):         # empty inputs and sizes of 0 as a last resort
         found = _Search([*conditions, *asked], wanted, least).found(op["binds"])
         if found is not None:
             return {s: found[s] for s in wanted}
     holds = f" satisfy {', '.join(op['conditions'])} and" if op["conditions"] else ""
     raise error("E667", f"{op['op']}: no small sizes{holds} give every output an element",
                 hint="give sizes: [[test.case]] with sizes = {…} in the spec, or fix some of the sizes with -D")
-
-
-def _conjuncts(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Op) and expr.fn == "and":
-        return [c for a in expr.args for c in _conjuncts(a)]
-    return [expr]
 
 
 class _Search:
@@ -69,7 +63,7 @@ class _Search:
         left = next((s for s in self.wanted if s not in known), None)
         if left is None:
             return known
-        for value in sorted(self.candidates, key=lambda v: v in known.values()):        # values that no other size has come first
+        for value in sorted(self.candidates, key=lambda v: v in known.values()):        # unused values first
             if (found := self.completed(known | {left: value})) is not None:
                 return found
         return None

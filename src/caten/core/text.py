@@ -1,18 +1,17 @@
 """The textual form of every IR level: one S-expression reader, one printer, driven by the fields of the node classes.
 
-A node prints as `(head field …)`. A tuple field in last place is spread, elsewhere it is a list of its own; a `str` field is a symbol,
-a field annotated `Text` a quoted string, an `int` a number. Trailing fields that equal their default are left out. A class with another
-spelling overrides `to_form` and `of_form`.
-"""
+A node prints as `(head field …)`. A tuple field in last place is spread, elsewhere it is a list of its own; a `str`
+field is a symbol, a field annotated `Text` a quoted string, an `int` a number. Trailing fields that equal their default
+are left out. A class with another spelling overrides `to_form` and `of_form`."""
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import Place, error
+from ..errors import Place, did_you_mean, error
 from .expr import Hole, Op, read_atom
-from .node import HEADS, KINDS, Node
+from .node import HEADS, KINDS, PRINTERS, Node
 from .scalars import BY_SPELLING
 
 Text = str                     # annotation of a field that prints as a quoted string
@@ -53,8 +52,8 @@ def place_in(text: str, pos: int, file: str) -> Place:
 
 
 def read_forms(text: str, where: Callable[[int], Place] | None = None, file: str = "<text>", depth: int = MAX_DEPTH) -> list[Sexp]:
-    """Text -> its top-level forms, with offsets. Raises CatenError E201…E204 with a place made by `where` (or by line and column); E204 where more
-    than `depth` parentheses are inside each other."""
+    """Text -> its top-level forms, with offsets. Raises CatenError E201…E204 with a place made by `where` (or by line
+    and column); E204 where more than `depth` parentheses are inside each other."""
     spot = where or (lambda pos: place_in(text, pos, file))
     stack: list[list[Any]] = [[]]
     opened: list[int] = []
@@ -153,6 +152,9 @@ def show(node: Node, width: int = 110) -> str:
     return fmt(form_of(node), 0)
 
 
+PRINTERS.append(show)
+
+
 def _has_block(form: Any) -> bool:
     if isinstance(form, str):
         return False
@@ -172,7 +174,6 @@ def parse(form: Any, spot: Callable[[int], Place] | None = None) -> Any:
         return of_right_kinds(Op(row.name, tuple([parse(f, where) for f in form[1:]])), form, where)
     cls = HEADS.get(form[0])
     if cls is None:
-        from ..errors import did_you_mean
         raise error("E211", f"unknown head '{form[0]}'", where(form.pos), hint=did_you_mean(form[0], list(HEADS)))
     if hasattr(cls, "of_form"):
         try:
@@ -183,7 +184,8 @@ def parse(form: Any, spot: Callable[[int], Place] | None = None) -> Any:
 
 
 def of_right_kinds(node: Any, form: Form, where: Callable[[int], Place]) -> Any:
-    """The node, where each of its fields holds what its annotation says (a hole stands for anything). Raises CatenError E212."""
+    """The node, where each of its fields holds what its annotation says (a hole stands for anything). Raises CatenError
+    E212."""
     for field, kinds in _kinds(type(node)):
         held = getattr(node, field)
         for value in _flattened(held) if isinstance(held, tuple) else (held,):

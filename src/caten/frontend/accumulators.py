@@ -1,12 +1,13 @@
-"""Sums of 16-bit floats: `incf` and its kin work on a float32, which is rounded once, when the loops that do not move the place end.
+"""Float32 accumulators for 16-bit floats: `incf` and its variants accumulate in float32 and round once, after the loops
+in which the element is invariant.
 
     (for p 0 K                             (local C_wide f32 () register)
       (incf (aref C i j) x))          ->   (setf (aref C_wide) (cast f32 (aref C i j)))
                                            (for p 0 K (incf (aref C_wide) x))
                                            (setf (aref C i j) (cast f16 (aref C_wide)))
 
-What moves inside these loops has a float32 for each of its places. An array that the loops use in any other way, and a place that may lie outside
-of it in a run that never gets there, is rounded at every step.
+Axes that these loops traverse become axes of the accumulator. An array that the loops use otherwise, and an element
+that may be out of bounds in an access that never runs, is rounded at every step.
 """
 from __future__ import annotations
 
@@ -22,9 +23,10 @@ from .scope import Names
 Shapes = dict[str, tuple[Expr, ...]]
 
 
-def rounded_once(stmts: tuple[Stmt, ...], shapes: Mapping[str, tuple[Expr, ...]], names: Names, positions: dict[Node, At]) -> tuple[Stmt, ...]:
-    """The statements with every accumulation of 16-bit floats in float32. `shapes`: of the arrays of the signature; `positions` grows by the
-    places that stand for others."""
+def accumulate_in_float32(stmts: tuple[Stmt, ...], shapes: Mapping[str, tuple[Expr, ...]], names: Names,
+                 positions: dict[Node, At]) -> tuple[Stmt, ...]:
+    """The statements with float32 accumulators for 16-bit floats. `shapes`: those of the arrays of the signature.
+    `positions` gains the new elements."""
     if not any(isinstance(n, Incf) and is_short(n.ref.dtype) for s in stmts for n in s.walk()):
         return stmts
     return _Accumulators(dict(shapes), names, positions).block(stmts, {})
@@ -55,7 +57,7 @@ class _Accumulators:
         return tuple(out)
 
     def loop(self, loop: For, loops: dict[str, For]) -> tuple[Stmt, ...]:
-        """The loop, between the copies of what it accumulates and the stores of that."""
+        """The loop between the loads of its accumulators and their stores."""
         before: list[Stmt] = []
         after: list[Stmt] = []
         certain = True
@@ -71,33 +73,37 @@ class _Accumulators:
         return whole if certain else (If(Op("lt", (loop.lo, loop.hi)), whole),)
 
     def accumulated(self, loop: For) -> list[Aref]:
-        """The places, the same ones in every iteration, of arrays that the loop does nothing else with than accumulate in them."""
+        """The loop-invariant elements of arrays that the loop uses for nothing but accumulation."""
         nodes = list(loop.walk())
         own = {n.name for n in nodes if isinstance(n, (Let, Local))} | {loop.name}
         written = {n.ref.buffer for n in nodes if isinstance(n, (Setf, Incf)) and isinstance(n.ref, Aref)}
         found: list[Aref] = []
-        for ref in dict.fromkeys([n.ref for n in nodes if isinstance(n, Incf) and isinstance(n.ref, Aref) and is_short(n.ref.dtype)]):
+        for ref in dict.fromkeys([n.ref for n in nodes
+                                  if isinstance(n, Incf) and isinstance(n.ref, Aref) and is_short(n.ref.dtype)]):
             uses = [n for n in nodes if isinstance(n, Aref) and n.buffer == ref.buffer]
-            only = all(n is ref for n in uses) and len(uses) == sum(1 for n in nodes if isinstance(n, Incf) and n.ref is ref)
+            only = (all(n is ref for n in uses)
+                    and len(uses) == sum(1 for n in nodes if isinstance(n, Incf) and n.ref is ref))
             inside = [n for i in ref.index for n in i.unique()]
-            fixed = not any((isinstance(n, Var) and n.name in own) or (isinstance(n, Aref) and n.buffer in own | written) for n in inside)
+            fixed = not any((isinstance(n, Var) and n.name in own)
+                            or (isinstance(n, Aref) and n.buffer in own | written) for n in inside)
             if only and fixed and ref.buffer not in own:
                 found.append(ref)
         return found
 
     def moving(self, ref: Aref, loop: For) -> tuple[int, ...]:
-        """The axes along which the loops inside of `loop` move a place."""
+        """The axes along which the loops inside `loop` move a reference."""
         inner = {n.name for n in loop.walk() if isinstance(n, For)}
-        return tuple([axis for axis, i in enumerate(ref.index) if any(isinstance(n, Var) and n.name in inner for n in i.unique())])
+        return tuple([axis for axis, i in enumerate(ref.index)
+                      if any(isinstance(n, Var) and n.name in inner for n in i.unique())])
 
     def is_inside(self, ref: Aref, loop: For, loops: dict[str, For]) -> bool:
-        """Do the axes that do not move lie inside the array whatever the loop does?"""
+        """True if the loop-invariant axes are in bounds whatever the loop does."""
         moving = self.moving(ref, loop)
         return all(axis in moving or _is_inside(i, extent, loops)
                    for axis, (i, extent) in enumerate(zip(ref.index, self.shapes.get(ref.buffer, ()), strict=True)))
 
     def moved(self, ref: Aref, loop: For) -> tuple[list[Stmt], list[Stmt], For]:
-        """What comes before and after a loop, and the loop, with one array of its accumulated in float32."""
+        """The statements before and after a loop, and the loop, with one array accumulated in float32."""
         moving, wide = self.moving(ref, loop), computed(ref.dtype)
         extents = tuple([self.shapes[ref.buffer][axis] for axis in moving])
         local = Local(self.names.fresh(f"{ref.buffer}_wide"), wide, extents, "scratch" if extents else "register")
@@ -118,7 +124,7 @@ class _Accumulators:
 
 
 def _is_inside(position: Expr, extent: Expr, loops: Mapping[str, For]) -> bool:
-    """Is it plain that an index lies inside: a number, or a loop over the whole extent?"""
+    """True if an index is plainly in bounds: a number, or a loop over the whole extent."""
     match position:
         case Const(value=value):
             return isinstance(extent, Const) and 0 <= value < extent.value

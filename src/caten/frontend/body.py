@@ -1,4 +1,4 @@
-"""The Lisp body of an operator: text -> typed statements of the loop level."""
+"""Lowering of the Lisp body of an operator: text -> typed statements of the loop level."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -9,27 +9,27 @@ from ..core.text import Form, Sexp, read_forms
 from ..errors import CatenError, Diagnostic, error
 from ..frozen import frozen
 from ..loop.statements import Stmt
-from .accumulators import rounded_once
-from .calls import inline_call, weak_float
+from .accumulators import accumulate_in_float32
 from .composite import Composite, fold
+from .composite_calls import inline_call, weak_float
 from .expressions import is_function
-from .forms import STATEMENTS, divided, sequence
-from .frame import Frame, Lookup, Work
-from .returned import split, store_returned
+from .lowering_state import Frame, Lookup, Work
+from .return_values import split, store_returned
 from .scope import Array, Names, Number, Scope
+from .statement_forms import STATEMENTS, divided, sequence
 from .typing import WEAK_INT, Typing, Value
-from .unset import unset_reads
+from .unset_reads import unset_reads
 
-Key = tuple[int, ...]                 # where a local is declared: the offset, after those of the calls around it
-MAX_PARENTHESES = 160                 # nesting of a body, but for the operands of functions
-MAX_NESTED = 20_000                   # those included
-MAX_PASSES = 64                       # how often the types of locals may still change
+Key = tuple[int, ...]                 # the declaration of a local: the offsets of enclosing calls, then its own
+MAX_PARENTHESES = 160                 # nesting of a body without the operands of functions
+MAX_NESTED = 20_000                   # nesting with them
+MAX_PASSES = 64                       # passes until the types of locals are stable
 
 
 @frozen
 class Lowered:
-    """`stmts`: the body. `positions`: where its accesses, stores and loops were written. `requirements`: conditions over sizes that the shapes of
-    called composites ask for."""
+    """`stmts`: the body. `positions`: the source positions of its accesses, stores and loops. `requirements`:
+    conditions on sizes from the shapes of called composites."""
 
     stmts: tuple[Stmt, ...]
     positions: tuple[At, ...]
@@ -38,17 +38,22 @@ class Lowered:
 
 
 def lower_body(composite: Composite, lookup: Lookup) -> Lowered:
-    """The whole body of a composite; `lookup` finds others by name for `call`. Raises CatenError with every refusal found.
+    """Lower the whole body of a composite. `lookup` finds others by name for `call`. Raises CatenError with every
+    refusal.
 
-    A local has the type of all its assignments, those further down included, so the body is read again until no type changes.
+    The type of a local is the join of all its assignments, so the body is read again until no type changes (a
+    fixpoint).
     """
-    return lower_forms(composite, read_forms(composite.code, composite.where, depth=MAX_NESTED), lookup, signature_scope(composite.names, composite))
+    return lower_forms(composite, read_forms(composite.code, composite.where, depth=MAX_NESTED), lookup,
+                       signature_scope(composite.names, composite))
 
 
-def lower_forms(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, scope: Scope, code: str = "E230") -> Lowered:
-    """As `lower_body`, of forms already read, with the names of `scope`."""
+def lower_forms(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, scope: Scope,
+                code: str = "E230") -> Lowered:
+    """`lower_body` for forms already read, with the names of `scope`."""
     if not forms:
-        raise error(code, "the body is empty", composite.where(0), hint="write what the operator does: (dotimes (i M) (setf (aref C i) …))")
+        raise error(code, "the body is empty", composite.where(0),
+                    hint="write what the operator does: (dotimes (i M) (setf (aref C i) …))")
     check_nesting(composite, forms)
     kinds: dict[Key, str] = {}
     for _ in range(MAX_PASSES):
@@ -57,16 +62,16 @@ def lower_forms(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, sco
         if kinds == before:
             break
     else:
-        raise error("E317", "the types of the locals depend on each other in too long a chain", composite.where(forms[0].pos),
-                    hint="cast some of them explicitly")
+        raise error("E317", "the types of the locals depend on each other in too long a chain",
+                    composite.where(forms[0].pos), hint="cast some of them explicitly")
     if problems := list(work.diagnostics) or unset_outputs(composite, work, stmts):
         raise CatenError(*problems)
-    stmts = rounded_once(stmts, {t.name: t.shape for t in composite.tensors}, work.names, work.positions)
+    stmts = accumulate_in_float32(stmts, {t.name: t.shape for t in composite.tensors}, work.names, work.positions)
     return Lowered(stmts, tuple(work.positions.values()), tuple(work.requirements), work.inlined)
 
 
 def check_nesting(composite: Composite, forms: Sequence[Sexp]) -> None:
-    """E239 where parentheses are nested too deeply to work with."""
+    """E239 if parentheses are nested too deeply."""
     level: list[Form] = [form for form in forms if isinstance(form, Form)]
     for _ in range(MAX_PARENTHESES):
         level = [part for form in level for part in _inside(form)]
@@ -76,7 +81,7 @@ def check_nesting(composite: Composite, forms: Sequence[Sexp]) -> None:
 
 
 def _inside(form: Form) -> Iterator[Form]:
-    """The forms directly inside a form; inside the operands, where it is a function: these are read without recursion."""
+    """The forms directly inside a form; for a function those inside its operands, which are read without recursion."""
     stack = [part for part in form if isinstance(part, Form)]
     while stack:
         part = stack.pop()
@@ -88,9 +93,11 @@ def _inside(form: Form) -> Iterator[Form]:
 
 def _read_once(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, scope: Scope,
                kinds: dict[Key, str]) -> tuple[Work, tuple[Stmt, ...]]:
-    """One pass with the types of locals as far as they are known."""
-    work = Work(Names(composite.names), kinds, frozenset(composite.sizes), lookup, composite.file, STATEMENTS | {"call": inline_call})
-    frame = Frame(work, composite.where, Typing(composite.where, weak_float(composite.tensors)), callers=(composite.name,))
+    """One pass with the types of locals known so far."""
+    work = Work(Names(composite.names), kinds, frozenset(composite.sizes), lookup, composite.file,
+                STATEMENTS | {"call": inline_call})
+    frame = Frame(work, composite.where, Typing(composite.where, weak_float(composite.tensors)),
+                  callers=(composite.name,))
     inner = Scope(scope)
     body, last = split(composite, forms)
     stmts = sequence(frame, body, inner)
@@ -103,7 +110,7 @@ def _read_once(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, scop
 
 
 def signature_scope(visible: Sequence[str], composite: Composite) -> Scope:
-    """The declared names that a body sees: tensors and sizes, under the spellings of `visible`."""
+    """The scope of a body's start: the declared tensors and sizes, under the spellings of `visible`."""
     scope = Scope()
     for spelled in visible:
         name = next(n for n in composite.names if fold(n) == fold(spelled))
@@ -113,15 +120,16 @@ def signature_scope(visible: Sequence[str], composite: Composite) -> Scope:
         elif tensor.scalar:
             scope.declare(spelled, Number(Value(tensor.dtype, 0, expr=Var(name, tensor.dtype)), "scalar input"))
         else:
-            scope.declare(spelled, Array(name, tensor.dtype, tensor.shape, tensor.order, tensor.access != "in", tensor.access == "out"))
+            scope.declare(spelled, Array(name, tensor.dtype, tensor.shape, tensor.order, tensor.access != "in",
+                                         tensor.access == "out"))
     return scope
 
 
-# -- outputs ------------------------------------------------------------------------------------------------------------------------
+# outputs
 
 
 def unset_outputs(composite: Composite, work: Work, stmts: Sequence[Stmt]) -> list[Diagnostic]:
-    """E227 where an output that is no input is used before anything sets it, E228 where nothing writes an output."""
+    """E227 for an output (not also an input) that is used before it is set, E228 for an output that nothing writes."""
     fresh = frozenset([t.name for t in composite.tensors if t.access == "out"])
     fixed = frozenset([*composite.sizes, *[t.name for t in composite.tensors if t.scalar]])
     unset = unset_reads(stmts, fresh, fixed) if work.unset else {}
@@ -130,6 +138,7 @@ def unset_outputs(composite: Composite, work: Work, stmts: Sequence[Stmt]) -> li
         if tensor.name in unset:
             problems.append(work.unset[unset[tensor.name]])
         elif tensor.access != "in" and tensor.name not in work.written:
-            problems.append(Diagnostic("E228", f"the output '{tensor.name}' is never written", tensor.place or composite.where(0),
+            problems.append(Diagnostic("E228", f"the output '{tensor.name}' is never written",
+                                       tensor.place or composite.where(0),
                                        "write its elements with (setf …), or take it off the outputs"))
     return problems

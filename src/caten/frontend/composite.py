@@ -1,6 +1,6 @@
-"""One operator as the user declared it: what the signature says, with the body still as text.
+"""A declared operator: its signature, and its body as text.
 
-Both spellings of a spec (TOML and the one-line form) end here; frontend.body reads the text and lowers it to statements.
+Both spellings of a spec (TOML and the one-line form) end here. frontend.body lowers the text to statements.
 """
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from ..frozen import frozen
 
 @frozen
 class Declared:
-    """A tensor of the signature. `name` is a C identifier (`x-size` is `x_size`), `shape` is arithmetic over sizes of type i64, `order`
-    lists the axes from slowest to fastest, `access` is `in`, `out` or `inout`; `text` is the declaration as written, at `place`."""
+    """A tensor of the signature. `name`: a C identifier (`x-size` is `x_size`). `shape`: arithmetic over sizes, of type
+    i64. `order`: the axes from slowest to fastest. `access`: `in`, `out` or `inout`. `text`: the declaration as
+    written, at `place`."""
 
     name: str
     dtype: str
@@ -33,7 +34,8 @@ class Declared:
 
     @property
     def scalar(self) -> bool:
-        """Is it passed by value (a tensor of rank 0 that is only read)? Every other tensor is a buffer, of shape () where its rank is 0."""
+        """True if it is passed by value: a read-only tensor of rank 0. All others are buffers, of shape () for rank
+        0."""
         return not self.shape and self.access == "in"
 
 
@@ -41,9 +43,9 @@ class Declared:
 class Composite:
     """A declared operator and the text of its body.
 
-    `tensors`: the inputs in order, then the outputs that are no inputs. `sizes`: in the order of first appearance, which is their order as C
-    arguments. `conditions`: what the where-clauses and requirements ask of the sizes. `where` turns an offset in `code` into a place in the
-    spec's file.
+    `tensors`: the inputs in order, then the pure outputs. `sizes`: in order of first appearance, which is their order
+    as C arguments. `conditions`: the constraints on sizes from where-clauses and requirements. `where`: maps an offset
+    in `code` to a position in the spec's file.
     """
 
     name: str
@@ -61,17 +63,18 @@ class Composite:
     facts: tuple[Fact, ...] = ()
 
     def tensor(self, name: str) -> Declared | None:
-        """The declaration of exactly this name."""
+        """The declaration with exactly this name."""
         return next((t for t in self.tensors if t.name == name), None)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every declared name: tensors, then sizes."""
+        """All declared names: tensors, then sizes."""
         return (*[t.name for t in self.tensors], *self.sizes)
 
 
 class Refused(CatenError):
-    """Some composites of a text were refused, those called `names`; the others are `declared`, and their bodies can still be checked."""
+    """Some composites of a text, called `names`, were refused. The others are `declared`; their bodies can still be
+    checked."""
 
     def __init__(self, problems: Sequence[Diagnostic], names: Iterable[str], declared: Sequence[Composite]):
         super().__init__(*problems)
@@ -81,11 +84,11 @@ class Refused(CatenError):
 
 @lru_cache(maxsize=4096)
 def fold(name: str) -> str:
-    """What two spellings of one name share: `K_H`, `k_h` and `k-h` are the same name to a Lisp body."""
+    """The canonical spelling of a name: `K_H`, `k_h` and `k-h` are one name to a Lisp body."""
     return name.lower().replace("-", "_")
 
 
 def named(written: str, known: Iterable[str]) -> str | None:
-    """Which of these names is meant: the same, else one that differs in how it is spelled only. None where there is none."""
+    """The name that is meant: the same, else one that differs in spelling only, else None."""
     names = list(known)
     return written if written in names else next((name for name in names if fold(name) == fold(written)), None)

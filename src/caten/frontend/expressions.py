@@ -1,4 +1,4 @@
-"""Expressions of the Lisp body language: forms -> typed terms."""
+"""Expressions of the Lisp body language: forms -> typed terms (type inference)."""
 from __future__ import annotations
 
 import math
@@ -8,16 +8,16 @@ from typing import NoReturn
 
 from ..core.dtypes import DTYPES, SPELLINGS
 from ..core.expr import FALSE, TRUE, Bitcast, Expr
-from ..core.scalars import OPERATORS
+from ..core.scalars import COMPARISONS, OPERATORS
 from ..core.text import Atom, Form, Quoted, Sexp
 from ..errors import CatenError, Diagnostic, did_you_mean
 from ..loop.statements import Aref
 from .composite import fold
-from .frame import Frame
 from .functions import apply_function
+from .lowering_state import Frame
 from .scope import Array, Broken, Number, Scope, Variable
 from .typing import MAX_DEPTH, WEAK_FLOAT, WEAK_INT, Literal, Term, Value, spell
-from .vocabulary import COMPARISONS, CONSTANTS, FUNCTIONS, HABITS, UNBOUNDED, VARIADIC
+from .vocabulary import CONSTANTS, FUNCTIONS, HABITS, UNBOUNDED, VARIADIC
 
 Reader = Callable[[Frame, Form, Scope], Term]
 
@@ -26,12 +26,12 @@ _INTEGER = re.compile(r"[-+]?\d+\Z", re.ASCII)
 _DECIMAL = re.compile(r"([-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eEdDfF])))(?:[eEdDfF]([-+]?\d+))?\Z", re.ASCII)
 
 
-MOST_NAMES = 10                  # of those that a hint lists
+MOST_NAMES = 10                  # in a hint
 
 
 def infer(f: Frame, form: Sexp, scope: Scope) -> Term:
-    """A form -> what it means as a value. The operands of functions, and theirs, are read without recursion: a sum may be long."""
-    begun: list[tuple[Form, list[Term]]] = []                    # functions around what is being read, with the operands so far
+    """The typed value of a form. Operands of functions are read without recursion: a sum may be long."""
+    begun: list[tuple[Form, list[Term]]] = []  # the stack: functions and their operands so far
     while True:
         if isinstance(form, Form) and is_function(form):
             check_arity(f, form)
@@ -52,19 +52,21 @@ def infer(f: Frame, form: Sexp, scope: Scope) -> Term:
 
 
 def is_function(form: Form) -> bool:
-    """Is it a function applied to operands?"""
-    return bool(form) and isinstance(form[0], Atom) and form[0].lower() in FUNCTIONS and form[0].lower() not in EXPRESSIONS
+    """True for a function applied to operands."""
+    return (bool(form) and isinstance(form[0], Atom) and form[0].lower() in FUNCTIONS
+            and form[0].lower() not in EXPRESSIONS)
 
 
 def _other(f: Frame, form: Sexp, scope: Scope) -> Term:
-    """A form that is no function: what is in it has other names, or another meaning than its value."""
+    """A form that is no function call: it binds names, or means more than its value."""
     match form:
         case Atom():
             return _atom(f, form, scope)
         case Quoted():
             f.fail("E223", "a string has no meaning in a body", form.pos)
         case _ if not form or not isinstance(form[0], Atom):
-            f.fail("E223", "expected (function operand …) here", form.pos, "remove the extra parentheses" if form else None)
+            f.fail("E223", "expected (function operand …) here", form.pos,
+                   "remove the extra parentheses" if form else None)
     head = form[0].lower()
     if head in EXPRESSIONS:
         return EXPRESSIONS[head](f, form, scope)
@@ -74,7 +76,7 @@ def _other(f: Frame, form: Sexp, scope: Scope) -> Term:
 
 
 def check_arity(f: Frame, form: Form) -> None:
-    """E222 where a function has too few or too many operands: the associative ones take any number, comparisons form chains."""
+    """E222 for too few or too many operands. Associative functions take any number; comparisons form chains."""
     fn = FUNCTIONS[form[0].lower()]
     arity = OPERATORS[fn].arity
     if fn in COMPARISONS:
@@ -86,11 +88,12 @@ def check_arity(f: Frame, form: Form) -> None:
 
 
 def unknown(f: Frame, form: Form) -> NoReturn:
-    """E221: nothing is called so."""
+    """E221: an unknown function."""
     head = form[0].lower()
     known = [*FUNCTIONS, *EXPRESSIONS, *f.work.statements]
     if head in UNBOUNDED:
-        f.fail("E240", f"there is no '{form[0]}': every loop runs a number of times that is known when it starts", form.pos,
+        f.fail("E240", f"there is no '{form[0]}': every loop runs a number of times that is known when it starts",
+               form.pos,
                "loop a fixed number of times and choose with (where …)")
     second = form[1] if len(form) > 1 and isinstance(form[1], Atom) else ""
     if second.lower() in FUNCTIONS and not second[0].isalpha():
@@ -100,7 +103,7 @@ def unknown(f: Frame, form: Form) -> NoReturn:
     f.fail("E221", f"there is no function or statement '{form[0]}'", form.pos, hint)
 
 
-# -- atoms --------------------------------------------------------------------------------------------------------------------------
+# atoms
 
 
 def _atom(f: Frame, atom: Atom, scope: Scope) -> Term:
@@ -115,7 +118,8 @@ def _atom(f: Frame, atom: Atom, scope: Scope) -> Term:
         case Array(shape=()):
             return _element(f, binding, (), atom.pos, 1, 1)
         case Array():
-            f.fail("E235", f"'{atom}' is a whole tensor; expressions over whole tensors are not supported yet", atom.pos,
+            f.fail("E235", f"'{atom}' is a whole tensor; expressions over whole tensors are not supported yet",
+                   atom.pos,
                    f"read one element of it in loops: {example(atom, binding.shape)}")
         case Broken():
             raise CatenError()      # the refusal of its declaration has been reported
@@ -128,7 +132,7 @@ def _atom(f: Frame, atom: Atom, scope: Scope) -> Term:
 
 
 def relocated(term: Term, pos: int) -> Term:
-    """The same value, used elsewhere."""
+    """The same value, used at another position."""
     match term:
         case Literal():
             return Literal(term.kind, pos, term.depth, term.size, term.value)
@@ -138,13 +142,14 @@ def relocated(term: Term, pos: int) -> Term:
 
 
 def undefined(f: Frame, atom: Atom, scope: Scope) -> NoReturn:
-    """E220: nothing is called so here."""
+    """E220: an undefined name."""
     if re.match(r"[-+]?[\d.]", atom) or not re.match(r"[\w*-]", atom):
         plain = re.fullmatch(r"([-+]?\d*\.?\d+)[fFlLuU]+", atom)
         f.fail("E223", f"{str(atom)!a} is neither a name nor a number", atom.pos,
                f"write {plain[1]}: a number takes the type of what it meets" if plain else None)
     if (ended := scope.ended_at(atom)) is not None:
-        f.fail("E220", f"there is no '{atom}' here: it belongs to the inner statement list of line {f.spot(ended).line}", atom.pos,
+        line = f.spot(ended).line
+        f.fail("E220", f"there is no '{atom}' here: its scope is the inner statement list of line {line}", atom.pos,
                f"(set {atom} …) before that statement")
     if atom[0] == "-" and (atom[1:].lower() in CONSTANTS or scope.find(atom[1:]) is not None):
         f.fail("E220", f"there is no '{atom}' here", atom.pos, f"(- {atom[1:]}) negates")
@@ -157,7 +162,7 @@ def undefined(f: Frame, atom: Atom, scope: Scope) -> NoReturn:
 
 
 def read_number(f: Frame, atom: Atom) -> Literal | None:
-    """A literal, or None."""
+    """A numeric literal, or None."""
     if _INTEGER.match(atom):
         if len(atom) > 400:
             f.fail("E308", f"this number has {len(atom)} digits", atom.pos)
@@ -170,7 +175,7 @@ def read_number(f: Frame, atom: Atom) -> Literal | None:
     return None
 
 
-# -- special forms ------------------------------------------------------------------------------------------------------------------
+# special forms
 
 
 def _aref(f: Frame, form: Form, scope: Scope) -> Term:
@@ -209,7 +214,7 @@ def element_of(f: Frame, form: Form, scope: Scope) -> tuple[Array | Variable, tu
 
 
 def example(name: str, shape: tuple[Expr, ...]) -> str:
-    """How to spell an element of a tensor."""
+    """An example of how to spell an element of a tensor."""
     return f"(aref {name}{''.join(' ' + 'ijklmn'[k % 6] for k in range(len(shape)))})"
 
 
@@ -228,15 +233,17 @@ def _element(f: Frame, array: Array | Variable, index: tuple[Expr, ...], pos: in
 
 
 def reads_fresh(f: Frame, array: Array, place: Aref, verb: str, pos: int) -> None:
-    """Remember what to say if nothing can have set this output, which is no input, before."""
+    """Record the refusal for the case that nothing can have set this pure output before."""
     if place not in f.work.unset:
         f.work.unset[place] = array.blame or unset_output(f, array, verb, pos)
 
 
 def unset_output(f: Frame, array: Array, verb: str, pos: int) -> Diagnostic:
-    """E227: an output that is no input is read too early."""
-    return f.typing.diagnostic("E227", f"this {verb} the output '{array.name}', which is no input, before anything sets it", pos,
-                               f"(setf {example(array.name, array.shape)} 0) first, or list it among the inputs too if it comes from the caller")
+    """E227: a pure output is read too early."""
+    message = f"this {verb} the output '{array.name}', which is no input, before anything sets it"
+    first = f"(setf {example(array.name, array.shape)} 0) first"
+    return f.typing.diagnostic("E227", message, pos,
+                               f"{first}, or list it among the inputs too if it comes from the caller")
 
 
 def _where(f: Frame, form: Form, scope: Scope) -> Term:
@@ -252,10 +259,12 @@ def _cond(f: Frame, form: Form, scope: Scope) -> Term:
         f.fail("E222", "this (cond …) has no value when no clause holds", form.pos, "end it with (t value)")
     for clause in clauses:
         if len(clause) != 2:
-            f.fail("E222", "as a value, a clause of (cond …) has a condition and one value", clause.pos, "write (condition value)")
+            f.fail("E222", "as a value, a clause of (cond …) has a condition and one value", clause.pos,
+                   "write (condition value)")
     value = infer(f, last[1], scope)
     for clause in reversed(clauses[:-1]):
-        value = f.typing.choose(f.typing.condition(infer(f, clause[0], scope), "(cond …)"), infer(f, clause[1], scope), value, clause.pos)
+        value = f.typing.choose(f.typing.condition(infer(f, clause[0], scope), "(cond …)"), infer(f, clause[1], scope),
+                                value, clause.pos)
     return value
 
 
@@ -269,9 +278,10 @@ def clauses_of(f: Frame, form: Form) -> list[Form]:
 
 
 def is_otherwise(form: Sexp, scope: Scope) -> bool:
-    """Is it the `t` of a last clause? A size called T does not change that."""
-    return isinstance(form, Atom) and form.lower() in ("t", "else", "otherwise") and (form.lower() == "t" or scope.find(form) is None) \
-        and scope.find_exact(form) is None
+    """True for the `t` of a last clause, even if a size is called T."""
+    if not isinstance(form, Atom) or form.lower() not in ("t", "else", "otherwise"):
+        return False
+    return scope.find_exact(form) is None and (form.lower() == "t" or scope.find(form) is None)
 
 
 def _cast(f: Frame, form: Form, scope: Scope) -> Term:
@@ -282,7 +292,8 @@ def _cast(f: Frame, form: Form, scope: Scope) -> Term:
 def _bitcast(f: Frame, form: Form, scope: Scope) -> Term:
     dtype, arg = _conversion(f, form, scope)
     bits = DTYPES[dtype].bits
-    expr = f.typing.settle(arg, f"f{bits}") if arg.kind == WEAK_FLOAT and bits in (16, 32, 64) else f.typing.default(arg)
+    expr = (f.typing.settle(arg, f"f{bits}") if arg.kind == WEAK_FLOAT and bits in (16, 32, 64)
+            else f.typing.default(arg))
     if DTYPES[expr.dtype].bits != bits or "bool" in (dtype, expr.dtype):
         f.fail("E312", f"(bitcast …) cannot read the bits of {spell(expr.dtype)} as {spell(dtype)}", form.pos,
                "both need the same size, and neither may be bool; (cast …) converts by value")
@@ -292,8 +303,10 @@ def _bitcast(f: Frame, form: Form, scope: Scope) -> Term:
 def _conversion(f: Frame, form: Form, scope: Scope) -> tuple[str, Term]:
     f.arity(form, 2, 2, f"({form[0]} float x)")
     word, value = form[1], form[2]
-    if not isinstance(word, Atom) or (word.lower() not in SPELLINGS and isinstance(value, Atom) and value.lower() in SPELLINGS):
-        f.fail("E223", f"the type comes first in ({form[0]} …)", form.pos, f"write ({form[0]} {value if isinstance(value, Atom) else 'float'} …)")
+    if not isinstance(word, Atom) or (word.lower() not in SPELLINGS and isinstance(value, Atom)
+                                      and value.lower() in SPELLINGS):
+        f.fail("E223", f"the type comes first in ({form[0]} …)", form.pos,
+               f"write ({form[0]} {value if isinstance(value, Atom) else 'float'} …)")
     return f.typing.type_word(word, word.pos), infer(f, value, scope)
 
 
@@ -331,7 +344,8 @@ def _progn(f: Frame, form: Form, scope: Scope) -> Term:
 
 def _plus_one(f: Frame, form: Form, scope: Scope) -> Term:
     f.arity(form, 1, 1, f"({form[0]} x)")
-    return f.typing.apply("add" if form[0] == "1+" else "sub", [infer(f, form[1], scope), Literal(WEAK_INT, form.pos, value=1)], form.pos)
+    return f.typing.apply("add" if form[0] == "1+"
+                          else "sub", [infer(f, form[1], scope), Literal(WEAK_INT, form.pos, value=1)], form.pos)
 
 
 EXPRESSIONS: dict[str, Reader] = {

@@ -1,4 +1,4 @@
-"""Functions of the Lisp body language on any number of operands: chains, reciprocals, and the lazy `and` and `or`."""
+"""Variadic functions of the Lisp body language: chains, reciprocals, and the lazy `and` and `or`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -6,24 +6,26 @@ from functools import reduce
 from itertools import combinations, pairwise
 
 from ..core.expr import FALSE, TRUE, Expr, Op
+from ..core.scalars import COMPARISONS
 from ..loop.statements import Aref
 from .typing import WEAK_INT, Literal, Term, Typing, Value
-from .vocabulary import COMPARISONS, VARIADIC
+from .vocabulary import VARIADIC
 
 
 def apply_function(typing: Typing, fn: str, args: Sequence[Term], pos: int) -> Term:
-    """An operator on as many operands as the body gives it."""
+    """Apply an operator to any number of operands."""
     if fn in COMPARISONS:
         return _compare(typing, fn, args, pos)
     if fn in ("and", "or") and args[0].kind == "bool":
         return reduce(lambda a, b: _logic(typing, fn, a, b, pos), args)
     if fn in VARIADIC:
-        return reduce(lambda a, b: typing.apply(fn, [a, b], pos), args) if len(args) > 1 else _single(typing, fn, args[0], pos)
+        return (reduce(lambda a, b: typing.apply(fn, [a, b], pos), args) if len(args) > 1
+                else _single(typing, fn, args[0], pos))
     return typing.apply(fn, args, pos)
 
 
 def _single(typing: Typing, fn: str, arg: Term, pos: int) -> Term:
-    """`(- x)` negates, `(/ x)` is the reciprocal; the others give back their operand, if it has a right type for them."""
+    """`(- x)` negates, `(/ x)` is the reciprocal. Other functions return their operand if its type suits them."""
     if fn == "sub":
         return typing.apply("neg", [arg], pos)
     if fn == "div":
@@ -33,14 +35,14 @@ def _single(typing: Typing, fn: str, arg: Term, pos: int) -> Term:
 
 
 def _compare(typing: Typing, fn: str, args: Sequence[Term], pos: int) -> Term:
-    """`(< a b c)` is a < b and b < c; `(/= a b c)` says that all differ."""
+    """`(< a b c)` is a < b and b < c. `(/= a b c)`: all differ."""
     pairs = combinations(args, 2) if fn == "ne" else pairwise(args)
     return reduce(lambda a, b: typing.apply("and", [a, b], pos), [typing.apply(fn, pair, pos) for pair in pairs])
 
 
 def _logic(typing: Typing, fn: str, a: Term, b: Term, pos: int) -> Term:
-    """Logical `and` and `or`. An operand that reads memory is only evaluated where those before it leave the question open, as in
-    `(and (< i N) (< 0 (aref A i)))`."""
+    """Lazy (short-circuit) `and` and `or`. An operand that reads memory is evaluated only if needed, as in `(and (< i
+    N) (< 0 (aref A i)))`."""
     joined = typing.apply(fn, [a, b], pos)
     typing.check_extent(joined.depth, joined.size, pos)
     match a, b:
@@ -51,5 +53,5 @@ def _logic(typing: Typing, fn: str, a: Term, b: Term, pos: int) -> Term:
 
 
 def reads_memory(expr: Expr) -> bool:
-    """Is an element of a tensor read in it?"""
+    """True if the expression reads an element of a tensor."""
     return any(isinstance(n, Aref) and n.index for n in expr.unique())

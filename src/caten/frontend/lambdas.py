@@ -1,4 +1,5 @@
-"""The reference of a spec as an operator of its own: a test lambda in Lisp, `(lambda (A B C k m n) …)`, over the same parameters."""
+"""Test lambdas: the reference of a spec, `(lambda (A B C k m n) …)` in Lisp, as an operator over the same
+parameters."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -12,38 +13,42 @@ from .op import Body, OpProgram
 
 
 def reference_program(op: OpProgram) -> OpProgram:
-    """The operator whose body is the test lambda of `op`. Its parameters are bound by name: to tensors, scalars and sizes."""
+    """The operator whose body is the test lambda of `op`. Its parameters are bound by name to tensors, scalars and
+    sizes."""
     reference = op.first(Reference)
     if reference is None:
-        raise error("E820", f"{op.name} has no test code to run", op.place(), hint='add [test] code = "(lambda (A …) …)"')
+        raise error("E820", f"{op.name} has no test code to run", op.place(),
+                    hint='add [test] code = "(lambda (A …) …)"')
     composite = _composite(op, reference)
     names, body = _parts(composite, reference)
     visible = (*map(str, names), *[o for o in composite.outputs if fold(o) not in map(fold, names)])
     lowered = lower_forms(composite, body, lambda name: None, signature_scope(visible, composite), "E822")
     kept = op.without(At, Body, Reference, Case, Schedule, Ensure, Check, Doc)
-    program: OpProgram = kept.adding(*lowered.positions, Body(lowered.stmts))  # type: ignore[assignment]   # the class of `op` is kept
+    program: OpProgram = kept.adding(*lowered.positions,
+                                     Body(lowered.stmts))  # type: ignore[assignment]   # the class of `op` is kept
     return program
 
 
 def _parts(composite: Composite, reference: Reference) -> tuple[Form, Sequence[Sexp]]:
-    """The parameters and the statements of the lambda; E821 where the code is none, E823 where its parameters do not fit."""
+    """The parameters and statements of the lambda. E821 if the code is no lambda, E823 if its parameters do not fit."""
     forms = read_forms(reference.code, composite.where) if reference.lang == "lisp" else []
     match forms:
-        case [Form() as form] if len(form) >= 2 and isinstance(form[0], Atom) and form[0].lower() == "lambda" and isinstance(form[1], Form):
-            _check_parameters(composite, form[1])
-            return form[1], form[2:]
+        case [Form([Atom() as head, Form() as names, *statements])] if head.lower() == "lambda":
+            _check_parameters(composite, names)
+            return names, statements
     raise error("E821", "test code in Lisp is one (lambda (A B …) …)", composite.where(forms[0].pos if forms else 0),
                 hint="write (lambda (A B …) statement…)")
 
 
 def _check_parameters(composite: Composite, names: Form) -> None:
-    """E823 where a parameter is no tensor, scalar or size of the signature, or one of them twice."""
+    """E823 for a parameter that is not in the signature, or is named twice."""
     known = {fold(n) for n in composite.names}
     seen: set[str] = set()
     for name in names:
         if not isinstance(name, Atom) or fold(name) not in known or fold(name) in seen:
             given, wanted = (" ".join(map(str, group)) for group in (names, composite.names))
-            raise error("E823", f"the parameters of this lambda are ({given}), but the signature has ({wanted})", composite.where(name.pos),
+            raise error("E823", f"the parameters of this lambda are ({given}), but the signature has ({wanted})",
+                        composite.where(name.pos),
                         hint="each parameter bears the name of a tensor, a scalar or a size, once")
         seen.add(fold(name))
 
@@ -67,11 +72,12 @@ def _declared(param: Buffer | Scalar) -> Declared:
 
 
 def locator(file: str, reference: Reference) -> Callable[[int], Place]:
-    """Offsets in the test code -> places in the spec."""
+    """Maps offsets in the test code to positions in the spec."""
     lines = reference.code.split("\n")
 
     def where(pos: int) -> Place:
         row = reference.code.count("\n", 0, pos)
         start = reference.code.rfind("\n", 0, pos) + 1
-        return Place(file, reference.line + row, pos - start + (reference.column if row == 0 else 1), lines[row] if row else "")
+        return Place(file, reference.line + row, pos - start + (reference.column if row == 0 else 1),
+                     lines[row] if row else "")
     return where

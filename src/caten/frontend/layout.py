@@ -1,7 +1,7 @@
-"""One layout for specs: what `caten fmt` writes. Lines stay where their author broke them; blanks, indentation and empty lines are settled.
+"""The source formatter behind `caten fmt`. Line breaks stay; spaces, indentation and empty lines are normalised.
 
-In Lisp, a form's arguments on later lines stand two columns behind its parenthesis where the form has a body (`dotimes`, `let`, …), else below its
-first argument. In TOML, sections are one empty line apart, and only bodies are looked into.
+In Lisp, arguments on later lines are indented by two columns in a form with a body (`dotimes`, `let`, …), else aligned
+with the first argument. In TOML, one empty line separates sections, and only bodies are formatted inside.
 """
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.text import read_forms
-from .locate import Locations, Path
+from .toml_positions import Locations, Path
 
-# Forms with a body -> how many arguments come before it; those are aligned as in any other form.
+# Forms with a body -> the number of arguments before it, which are aligned as in any other form.
 BODIES = {"dotimes": 1, "loop": 1, "let": 1, "let*": 1, "when": 1, "unless": 1, "lambda": 1, "composite": 1, "progn": 0}
 
-_TOKEN = re.compile(r"""(?P<lines>[^\S\n]*(?:\n[^\S\n]*)+)|(?P<blank>[^\S\n]+)|(?P<comment>;[^\n]*)|(?P<open>\()|(?P<close>\))"""
-                    r"""|(?P<str>"(?:[^"\\]|\\.)*")|(?P<atom>[^\s()";]+)""", re.DOTALL)
+_TOKEN = re.compile(r"""(?P<lines>[^\S\n]*(?:\n[^\S\n]*)+)|(?P<blank>[^\S\n]+)|(?P<comment>;[^\n]*)"""
+                    r"""|(?P<open>\()|(?P<close>\))|(?P<str>"(?:[^"\\]|\\.)*")|(?P<atom>[^\s()";]+)""", re.DOTALL)
 
 
 @dataclass
 class _Form:
-    """A form that is open: the column of its parenthesis, its head, how many arguments it has, and the column of the first that shares its line."""
+    """An open form: the column of its parenthesis, its head, its number of arguments, and the column of the first one
+    on its line."""
 
     column: int
     head: str = ""
@@ -36,7 +37,7 @@ class _Form:
 
 
 def lisp(text: str) -> str:
-    """Lisp in its layout, without an empty line at either end. The text can be read (`read_forms`)."""
+    """Formatted Lisp without an empty line at either end. The text must be readable (`read_forms`)."""
     out: list[str] = [""]
     stack: list[_Form] = []
     starts = True                              # does the next token begin a line?
@@ -73,33 +74,34 @@ def lisp(text: str) -> str:
         if kind == "open":
             stack.append(_Form(column))
         starts, tight = False, kind == "open"
-        if "\n" in token:                      # a string: what follows stands behind its last line
+        if "\n" in token:                      # a multi-line string
             *before, last = out[-1].split("\n")
             out[-1:] = [*before, last]
     return "\n".join(out).strip("\n")
 
 
 def _comments(out: list[str]) -> bool:
-    """Does the last line that is not empty end in a comment? Then a parenthesis cannot follow it."""
+    """True if the last nonempty line ends in a comment, so that no parenthesis can follow it."""
     last = next((line for line in reversed(out) if line.strip()), "")
     return any(m.lastgroup == "comment" for m in _TOKEN.finditer(last))
 
 
 def _count(form: _Form, atom: str, column: int, starts: bool) -> None:
-    """One more argument of a form."""
+    """Count one more argument of a form."""
     form.arguments += 1
     if form.arguments == 0:
         form.head = atom
-        if not atom:                           # a list of lists, as the bindings of let: aligned with its first element
+        if not atom:   # a list of lists (bindings of let): aligned with its first
             form.first = column
     elif form.arguments == 1 and not starts:
         form.first = column
 
 
 def spec(text: str, document: dict[str, Any], places: Locations) -> str:
-    """A TOML spec in its layout; `document` and `places` are what its text was read as, and its `bodies` can be read."""
+    """A formatted TOML spec. `document` and `places` are the result of reading its text, and its `bodies` are
+    readable."""
     source, lisps = text, set(bodies(document, places))
-    text, kept = "", [""]                      # values that span lines are put back when the lines around them are settled
+    text, kept = "", [""]                      # multi-line values are put back last
     end = 0
     for path, (start, stop) in sorted(places.values.items(), key=lambda item: item[1]):
         if start >= end and "\n" in (value := source[start:stop]):
@@ -113,7 +115,7 @@ def spec(text: str, document: dict[str, Any], places: Locations) -> str:
 
 
 def _apart(lines: list[str]) -> list[str]:
-    """Lines with an empty one before every section and the comments on it."""
+    """Lines with an empty one before every section and its comments."""
     out: list[str] = []
     for line in lines:
         at = len(out)
@@ -126,7 +128,7 @@ def _apart(lines: list[str]) -> list[str]:
 
 
 def _body(value: str) -> str:
-    """A string of several lines that holds Lisp, in the quotes that it has; as it is where it holds escapes, which the layout would not see."""
+    """A multi-line string of Lisp, formatted within its quotes; unchanged if it holds escapes."""
     quotes = value[:3]
     inner = value[3:-3]
     if quotes == '"""' and "\\" in inner:
@@ -135,8 +137,9 @@ def _body(value: str) -> str:
 
 
 def bodies(document: dict[str, Any], places: Locations) -> list[Path]:
-    """Where the strings stand that hold Lisp: bodies, schedules, and tests that are forms."""
-    return [path for path in places.values if path[-1] == "code" and isinstance(at(document, path), str) and _is_lisp(document, path)]
+    """The paths of strings that hold Lisp: bodies, schedules, and tests that are forms."""
+    return [path for path in places.values
+            if path[-1] == "code" and isinstance(at(document, path), str) and _is_lisp(document, path)]
 
 
 def _is_lisp(document: dict[str, Any], path: Path) -> bool:
@@ -155,7 +158,7 @@ def at(document: dict[str, Any], path: Path) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Do two documents say the same? Strings that differ must be Lisp that reads the same."""
+    """True if two documents are equal, up to the layout of Lisp strings."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[k], other[k]) for k in one)
     if isinstance(one, list) and isinstance(other, list):

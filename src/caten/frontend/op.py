@@ -1,4 +1,5 @@
-"""The op level: the validated spec. `(op Name clause… (body stmt…))`: names bound, shapes and types declared, the body in loop statements."""
+"""The op level: the validated spec. `(op Name clause… (body stmt…))`: names bound, shapes and types declared, a typed
+body."""
 from __future__ import annotations
 
 from ..core.node import Node
@@ -7,7 +8,7 @@ from ..loop.statements import Stmt
 
 
 class Body(Node, head="body"):
-    """`(body stmt…)`: what the operator does, in the statements of the loop level, as the user wrote it."""
+    """`(body stmt…)`: the body of the operator as written, in statements of the loop level."""
 
     stmts: tuple[Stmt, ...]
 

@@ -1,6 +1,7 @@
-"""The shape of a TOML spec, checked against the published JSON Schema, spec.schema.json, with the place of every fault.
+"""Schema validation: a TOML spec against the published JSON Schema, spec.schema.json, with the position of every fault.
 
-The checker knows the part of JSON Schema that the file uses: `type properties additionalProperties required items minItems enum oneOf $ref not`.
+It knows the keywords that the file uses: `type properties additionalProperties required items minItems enum oneOf $ref
+not`.
 """
 from __future__ import annotations
 
@@ -11,13 +12,15 @@ from importlib.resources import files
 from typing import Any
 
 from ..errors import Diagnostic, did_you_mean
-from .files import shown
-from .locate import Locations, Path
+from .spec_files import shown
+from .toml_positions import Locations, Path
 
 _TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "number": (int, float), "integer": (int,),
+    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "number": (int, float),
+    "integer": (int,),
 }
-_WORDS = {"object": "a table", "array": "an array", "string": "a string", "boolean": "a boolean", "number": "a number", "integer": "an integer"}
+_WORDS = {"object": "a table", "array": "an array", "string": "a string", "boolean": "a boolean", "number": "a number",
+          "integer": "an integer"}
 
 
 @cache
@@ -28,7 +31,7 @@ def schema() -> dict[str, Any]:
 
 
 def problems(document: Any, places: Locations) -> list[Diagnostic]:
-    """Everything in which a document differs from the schema, in the order of the text."""
+    """All violations of the schema, in the order of the text."""
     found = list(_check(document, schema(), (), places))
     return sorted(found, key=lambda d: (d.place.line, d.place.column) if d.place else (0, 0))
 
@@ -95,15 +98,18 @@ def _types(rule: dict[str, Any]) -> list[str]:
 
 def _has_type(value: Any, rule: dict[str, Any]) -> bool:
     kinds = _types(rule)
-    return isinstance(value, tuple(t for k in kinds for t in _TYPES[k])) and (not isinstance(value, bool) or "boolean" in kinds)
+    return (isinstance(value, tuple(t for k in kinds for t in _TYPES[k]))
+            and (not isinstance(value, bool) or "boolean" in kinds))
 
 
 def _wrong_type(value: Any, kinds: list[str], path: Path, places: Locations) -> Diagnostic:
     wanted = " or ".join(dict.fromkeys(_WORDS[k] for k in kinds))
-    got = next((_WORDS[k] for k in ("boolean", "object", "array", "string", "number") if isinstance(value, _TYPES[k])), "a date or time")
+    got = next((_WORDS[k] for k in ("boolean", "object", "array", "string", "number") if isinstance(value, _TYPES[k])),
+               "a date or time")
     return Diagnostic("E012", f"'{_dotted(path)}' must be {wanted}, not {got}", places.value(*path))
 
 
 def _dotted(path: Path) -> str:
-    """A path as it would be written: `composite.inputs[0]`."""
-    return "".join([f"[{p}]" if isinstance(p, int) else f"{'.' if n else ''}{p if p.isprintable() else ascii(p)}" for n, p in enumerate(path)])
+    """A path as written: `composite.inputs[0]`."""
+    return "".join([f"[{p}]" if isinstance(p, int) else f"{'.' if n else ''}{p if p.isprintable() else ascii(p)}"
+                    for n, p in enumerate(path)])

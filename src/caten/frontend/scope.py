@@ -1,6 +1,7 @@
-"""What a name in a body stands for, and where it is visible.
+"""Symbol table of a body: what each name stands for, and its scope.
 
-A name resolves to the innermost binding spelled exactly so, else to the innermost one equal after folding case and `-`/`_`.
+A name resolves to the innermost binding with exactly its spelling, else to the innermost one equal up to case and
+`-`/`_`.
 """
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ from ..frozen import frozen
 from .composite import fold
 from .typing import Term
 
-RESERVED = frozenset({"true", "false", "inf", "nan"})      # atoms that the reader of the IR takes for constants
+RESERVED = frozenset({"true", "false", "inf", "nan"})      # constants in the text of the IR
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z", re.ASCII)
 
 
 @frozen
 class Number:
-    """A name that is only read: a `size`, a `scalar input`, a `loop variable` or a `let`."""
+    """A read-only name: a `size`, a `scalar input`, a `loop variable` or a `let`."""
 
     term: Term
     what: str
@@ -36,8 +37,8 @@ class Variable:
 
 @frozen
 class Array:
-    """A tensor or a local array: `name` in the program, `order` of its axes in memory; `fresh`: holds nothing until the body sets
-    it; `blame`: the refusal if it is read before that, where not the read is at fault but the call that passes it."""
+    """A tensor or a local array. `name`: in the program. `order`: of its axes in memory. `fresh`: holds nothing until
+    the body sets it. `blame`: the refusal for an early read that is the fault of the call passing it."""
 
     name: str
     dtype: str
@@ -50,7 +51,7 @@ class Array:
 
 @frozen
 class Broken:
-    """A name whose declaration was refused; using it says nothing more."""
+    """A name whose declaration was refused; its uses are not reported."""
 
 
 Binding = Number | Variable | Array | Broken
@@ -58,7 +59,8 @@ Binding = Number | Variable | Array | Broken
 
 @dataclass
 class Scope:
-    """The names of one statement list, inside those of `outer`. `ended`: names that inner lists, now closed, declared."""
+    """The symbols of one statement list, inside those of `outer`. `ended`: names declared by inner lists that are
+    closed."""
 
     outer: Scope | None = None
     exact: dict[str, Binding] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class Scope:
         self.folded[fold(name)] = binding
 
     def lists(self) -> Iterator[Scope]:
-        """This scope and those around it, innermost first."""
+        """This scope and its enclosing ones, innermost first."""
         scope: Scope | None = self
         while scope is not None:
             yield scope
@@ -88,7 +90,7 @@ class Scope:
         return found
 
     def ended_at(self, name: str) -> int | None:
-        """The offset at which an inner list, now closed, declared this name."""
+        """The offset at which a closed inner list declared this name."""
         return next((s.ended[fold(name)] for s in self.lists() if fold(name) in s.ended), None)
 
     @property
@@ -97,11 +99,11 @@ class Scope:
 
 
 class Names:
-    """Hands out names that are unique in a program and identifiers of C, close to what the user wrote."""
+    """Generates unique C identifiers, close to what the user wrote."""
 
     def __init__(self, taken: tuple[str, ...]):
         self.taken = set(taken) | RESERVED
-        self.numbers: dict[str, int] = {}              # the last one behind each stem: those before it are taken
+        self.numbers: dict[str, int] = {}              # the last suffix used for each stem
 
     def fresh(self, wish: str) -> str:
         stem = wish.replace("-", "_")
@@ -116,5 +118,5 @@ class Names:
 
 
 def is_identifier(name: str) -> bool:
-    """May a body declare this name?"""
+    """True if a body may declare this name."""
     return _IDENTIFIER.match(name) is not None

@@ -1,4 +1,4 @@
-"""The sections of a TOML spec beside the signature and the body, as facts: `[test]`, `[[test.case]]`, `[schedule]`; `[bench]` is checked alone."""
+"""Facts from the sections of a TOML spec: `[test]`, `[[test.case]]`, `[schedule]`. `[bench]` is only checked."""
 from __future__ import annotations
 
 import json
@@ -12,17 +12,18 @@ from ..core.program import At, Case, Fact, InOrder, Reference, Schedule, Setting
 from ..core.text import Atom, Form, Quoted, flat, read_forms
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 from .composite import fold
-from .files import language_of, shown
-from .locate import Locations, Path
 from .signature import Signature
+from .spec_files import language_of, shown
+from .toml_positions import Locations, Path
 from .typing import spell
 
-WORDS = {"input": ("random",), "expect": ("reference", "empty")}       # what a case may say instead of arrays
-Section = tuple[dict[str, Any], Path]      # a table of the document and its path; both empty where the spec has none
+WORDS = {"input": ("random",), "expect": ("reference", "empty")}       # words instead of arrays
+Section = tuple[dict[str, Any], Path]      # a table and its path; both empty if absent
 
 
-def facts(test: Section, bench: Section, schedule: Section, signature: Signature, places: Locations, runtime: str) -> tuple[Fact, ...]:
-    """The facts of one operator. Raises CatenError with all that is wrong in these sections."""
+def facts(test: Section, bench: Section, schedule: Section, signature: Signature, places: Locations,
+          runtime: str) -> tuple[Fact, ...]:
+    """The facts of one operator. Raises CatenError with every fault in these sections."""
     problems: list[Diagnostic] = []
     found: list[Fact] = []
     for part in (_reference(*test, places), _cases(*test, signature, places), _presets(*bench, signature, places),
@@ -38,7 +39,7 @@ def facts(test: Section, bench: Section, schedule: Section, signature: Signature
 
 
 def positions(signature: Signature) -> tuple[Fact, ...]:
-    """Where the conditions were written."""
+    """The source positions of the conditions."""
     return tuple([At.of(place.line, place.column, condition) for condition, place in signature.positions])
 
 
@@ -50,7 +51,6 @@ def _reference(table: dict[str, Any], path: Path, places: Locations) -> Iterator
 
 
 def _cases(table: dict[str, Any], path: Path, signature: Signature, places: Locations) -> Iterator[Fact | Diagnostic]:
-    has_reference = bool(table.get("code", "").strip())
     spots: list[tuple[str, Place]] = []
     for i, case in enumerate(table.get("case", ())):
         here = (*path, "case", i)
@@ -67,16 +67,15 @@ def _cases(table: dict[str, Any], path: Path, signature: Signature, places: Loca
         if isinstance(given, dict):
             given, unknown = _arrays(given, (*here, "input"), signature, places)
             yield from unknown
-        if expect == "reference" and not has_reference:
-            yield Diagnostic("E020", f"the test case {shown(name)} expects the reference, but the spec has no [test] code", places.key(*here),
-                             "add code = \"(lambda …)\" to [test], or give expect")
         for n, tag in enumerate(case.get("tags", ())):
             if not tag or not all(c.isascii() and (c.isalnum() or c in "_-.") for c in tag):
-                yield Diagnostic("E020", f"{shown(tag)} is not a tag", places.value(*here, "tags", n), "a tag is letters, digits, '_', '-' and '.'")
+                yield Diagnostic("E020", f"{shown(tag)} is not a tag", places.value(*here, "tags", n),
+                                 "a tag is letters, digits, '_', '-' and '.'")
         found = Case(name, _text(given), _text(expect), tuple(case.get("tags", ())), tuple(sizes))
         yield found
         spots.append((found.spot(), places.key(*here)))
-        spots += [(found.spot(part), places.value(*here, part)) for part in ("input", "expect") if getattr(found, part) not in WORDS[part]]
+        spots += [(found.spot(part), places.value(*here, part))
+                  for part in ("input", "expect") if getattr(found, part) not in WORDS[part]]
     yield from [At(place.line, place.column, what) for what, place in spots]
 
 
@@ -87,12 +86,15 @@ def _named_file(value: Any, words: Sequence[str], path: Path, places: Locations)
     if not value.endswith(".npz"):
         others = " nor ".join([f"'{w}'" for w in words])
         yield Diagnostic("E020", f"{shown(value)} is neither {others} nor an .npz file", places.value(*path))
-    elif PurePosixPath(value).is_absolute() or FilePath(value).is_absolute() or ".." in value.replace("\\", "/").split("/"):
-        yield Diagnostic("E022", f"{shown(value)} is outside the spec's folder", places.value(*path), "move the file beside the spec")
+    elif (PurePosixPath(value).is_absolute() or FilePath(value).is_absolute()
+          or ".." in value.replace("\\", "/").split("/")):
+        yield Diagnostic("E022", f"{shown(value)} is outside the spec's folder", places.value(*path),
+                         "move the file beside the spec")
 
 
-def _arrays(given: dict[str, Any], path: Path, signature: Signature, places: Locations) -> tuple[dict[str, Any], list[Diagnostic]]:
-    """Inline arrays under the tensors' declared names."""
+def _arrays(given: dict[str, Any], path: Path, signature: Signature,
+            places: Locations) -> tuple[dict[str, Any], list[Diagnostic]]:
+    """Inline arrays by the tensors' declared names."""
     names = {fold(t.name): t.name for t in signature.tensors}
     unknown = [Diagnostic("E020", f"{shown(name)} is not a tensor of the signature", places.key(*path, name),
                           did_you_mean(name, list(names.values())) or f"the tensors are {', '.join(names.values())}")
@@ -100,8 +102,9 @@ def _arrays(given: dict[str, Any], path: Path, signature: Signature, places: Loc
     return {names.get(fold(name), name): value for name, value in given.items()}, unknown
 
 
-def _settings(table: dict[str, Any], path: Path, signature: Signature, places: Locations) -> Iterator[Setting | Diagnostic]:
-    """Values of sizes and scalars, in the order of the signature's arguments as they come."""
+def _settings(table: dict[str, Any], path: Path, signature: Signature,
+              places: Locations) -> Iterator[Setting | Diagnostic]:
+    """Values of sizes and scalars, in the order given."""
     sizes = {fold(name): name for name in signature.sizes}
     scalars = {fold(t.name): t for t in signature.tensors if t.scalar}
     for key, value in table.items():
@@ -114,12 +117,14 @@ def _settings(table: dict[str, Any], path: Path, signature: Signature, places: L
         elif name in scalars:
             dtype = DTYPES[scalars[name].dtype]
             if dtype.kind in ("int", "uint") and not (type(value) is int and dtype.least <= value <= dtype.greatest):
-                yield Diagnostic("E020", f"'{key}' is {spell(dtype.name)}, from {dtype.least} to {dtype.greatest}: {value} does not fit", place)
+                kind = f"{spell(dtype.name)}, from {dtype.least} to {dtype.greatest}"
+                yield Diagnostic("E020", f"'{key}' is {kind}: {value} does not fit", place)
             else:
                 yield Setting(scalars[name].name, str(value).lower())
         else:
             known = [*signature.sizes, *[t.name for t in scalars.values()]]
-            yield Diagnostic("E020", f"{shown(key)} is neither a size nor a scalar of the signature", places.key(*path, key),
+            yield Diagnostic("E020", f"{shown(key)} is neither a size nor a scalar of the signature",
+                             places.key(*path, key),
                              did_you_mean(key, known) or f"these are {', '.join(known) or 'none'}")
 
 
@@ -154,7 +159,8 @@ def _schedule(table: dict[str, Any], path: Path, places: Locations, runtime: str
 
 
 def steps_of(code: str, where: Callable[[int], Place]) -> list[Form]:
-    """The steps of `(schedule (split i 6 pad) …)`. What a program prints ends with `(applied)`: here the steps are still to be taken."""
+    """The steps of `(schedule (split i 6 pad) …)`. A printed schedule ends with `(applied)`; here the steps still have
+    to run."""
     forms = read_forms(code, where)
     if len(forms) != 1 or not isinstance(forms[0], Form) or not forms[0] or forms[0][0] != "schedule":
         stray = forms[1] if len(forms) > 1 else forms[0] if forms else None
@@ -163,7 +169,8 @@ def steps_of(code: str, where: Callable[[int], Place]) -> list[Form]:
     steps: list[Form] = []
     for step in forms[0][1:]:
         if not isinstance(step, Form) or not step or not isinstance(step[0], Atom):
-            raise error("E021", "a step of a schedule is (PRIMITIVE argument…)", where(step.pos), hint="for example (split i 6 pad)")
+            raise error("E021", "a step of a schedule is (PRIMITIVE argument…)", where(step.pos),
+                        hint="for example (split i 6 pad)")
         steps.append(step)
     return [step for step in steps if flat(step) != "(applied)"]
 

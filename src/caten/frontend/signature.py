@@ -1,9 +1,10 @@
-"""Tensor notation: `A{float}[M K]<0 1>(where K = (* 2 M))` declares a name, an element type, a shape, a memory order and conditions.
+"""Parser of tensor declarations: `A{float}[M K]<0 1>(where K = (* 2 M))` declares a name, an element type, a shape, a
+memory order and conditions.
 
     tensor ::= NAME "{" TYPE ["grad"] "}" "[" dimension… "]" ["<" axis… ">"] ["(" ["where"] conditions ")"]
 
-Commas are optional. A dimension is a number, a size, or arithmetic over sizes; `[]` is a scalar tensor. The order lists the axes from slowest
-to fastest and is row major where it is left out.
+Commas are optional. A dimension is a number, a size, or arithmetic over sizes. `[]` is a scalar tensor. The order lists
+the axes from slowest to fastest; the default is row-major.
 """
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from ..core.expr import Cast, Const, Expr, Op, Var, index
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 from ..frozen import frozen
 from .composite import Declared, fold
-from .conditions import Arithmetic, Token, parse_conditions, stray, tokens
-from .files import shown
+from .size_conditions import Arithmetic, Token, parse_conditions, stray, tokens
+from .spec_files import shown
 
 MAX_RANK = 32
 MAX_TENSORS = 1000
@@ -32,7 +33,7 @@ CONSTANTS = ("inf", "nan", "true", "false", "nil", "pi")
 
 @frozen
 class Written:
-    """A piece of notation in a spec, with the places of its characters."""
+    """A declaration in a spec, with the source positions of its characters."""
 
     text: str
     where: Callable[[int], Place]
@@ -44,30 +45,30 @@ class Written:
 
 @frozen
 class Signature:
-    """What the declarations of one operator say; see Composite for the fields."""
+    """The declarations of one operator; see Composite for the fields."""
 
     tensors: tuple[Declared, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     sizes: tuple[str, ...]
     conditions: tuple[Expr, ...]
-    positions: tuple[tuple[Expr, Place], ...] = ()       # where the conditions that a person wrote begin
+    positions: tuple[tuple[Expr, Place], ...] = ()       # positions of the written conditions
 
 
 @dataclass
 class _Reader:
-    """Collects the declarations of one operator, and everything that is wrong with them."""
+    """Collects the declarations of one operator, and every fault in them."""
 
-    renames: bool = False                                                            # is an output that is declared like an input a new tensor?
-    sizes: dict[str, tuple[str, Place]] = field(default_factory=dict)                # folded name: as declared, where
-    tensors: dict[str, Declared] = field(default_factory=dict)                       # folded name: declaration
-    pending: list[tuple[Arithmetic, int]] = field(default_factory=list)              # where-clauses: cursor, start
+    renames: bool = False # an output declared like an input is a new tensor
+    sizes: dict[str, tuple[str, Place]] = field(default_factory=dict)    # folded name -> spelling, position
+    tensors: dict[str, Declared] = field(default_factory=dict)    # folded name -> declaration
+    pending: list[tuple[Arithmetic, int]] = field(default_factory=list)    # where-clauses: cursor, start
     conditions: list[Expr] = field(default_factory=list)
     positions: dict[Expr, Place] = field(default_factory=dict)
     problems: list[Diagnostic] = field(default_factory=list)
 
     def sequence(self, written: Written, access: str) -> list[Declared]:
-        """Declarations one after the other (usually a single one)."""
+        """A sequence of declarations (usually one)."""
         found: list[Declared] = []
         try:
             cursor = Arithmetic(tokens(written.text, written.where), written.where, self.size)
@@ -81,7 +82,8 @@ class _Reader:
     def tensor(self, cursor: Arithmetic, access: str, written: Written) -> Declared:
         start, place = cursor.token, cursor.place
         if start.kind != "name":
-            raise error("E101", f"expected the name of a tensor, not {cursor.here()}", place, hint="write A{float}[M N]")
+            raise error("E101", f"expected the name of a tensor, not {cursor.here()}", place,
+                        hint="write A{float}[M N]")
         cursor.i += 1
         if len(self.tensors) >= MAX_TENSORS:
             raise error("E120", f"more than {MAX_TENSORS} tensors", place)
@@ -95,7 +97,8 @@ class _Reader:
             self.pending.append((cursor, cursor.i))
             skip_to_close(cursor, opened)
         if cursor.token.text in ("{", "[", "<", "("):
-            raise error("E101", f"{cursor.here()} stands in the wrong place", cursor.place, hint="the order is NAME{type}[shape]<order>(where …)")
+            raise error("E101", f"{cursor.here()} stands in the wrong place", cursor.place,
+                        hint="the order is NAME{type}[shape]<order>(where …)")
         text = written.text[start.start:cursor.tokens[cursor.i - 1].end]
         declared = Declared(name, dtype, shape, order, access, text, place, grad)
         other = self.tensors.get(fold(name))
@@ -104,37 +107,43 @@ class _Reader:
             declared = replace(declared, name=name, text=name + text[len(start.text):])
         if other is not None:
             again = access == "out" and other.access == "in" and other.name == name
-            raise error("E107", f"'{name}' is declared twice" + ("" if other.name == name else f": it is the same name as '{other.name}'"), place,
-                        hint=f"'{name}' alone, without a type, is the input, changed in place; a new tensor takes another name" if again else
-                        "upper and lower case, - and _ do not tell names apart", notes=(("first declared here", other.place),))
+            raise error("E107", f"'{name}' is declared twice"
+                        + ("" if other.name == name else f": it is the same name as '{other.name}'"), place,
+                        hint=f"'{name}' alone, without a type, is the input, changed in place; "
+                             "a new tensor takes another name" if again else
+                             "upper and lower case, - and _ do not tell names apart",
+                        notes=(("first declared here", other.place),))
         self.tensors[fold(name)] = declared
         return declared
 
     def unused(self, wish: str) -> str:
-        """A name that nothing declared so far has."""
+        """A name that is not declared yet."""
         candidates = (wish, *[f"{wish}_{n}" for n in range(2, 2 * MAX_TENSORS)])
         return next(c for c in candidates if fold(c) not in self.tensors and fold(c) not in self.sizes)
 
     def element_type(self, cursor: Arithmetic, name: str) -> tuple[str, bool]:
         if not cursor.accept("{"):
-            raise error("E102", f"the element type of '{name}' is missing", cursor.place, hint=f"write {name}{{float}}[…]")
+            raise error("E102", f"the element type of '{name}' is missing", cursor.place,
+                        hint=f"write {name}{{float}}[…]")
         words: list[tuple[Token, Place]] = []
         while cursor.token.text != "}" and cursor.token.kind != "end":
             words.append((cursor.token, cursor.place))
             cursor.i += 1
         cursor.expect("}", "after the element type")
         if not words:
-            raise error("E102", f"the element type of '{name}' is missing", cursor.where(cursor.tokens[cursor.i - 1].start),
-                        hint=f"write {name}{{float}}[…]")
+            raise error("E102", f"the element type of '{name}' is missing",
+                        cursor.where(cursor.tokens[cursor.i - 1].start), hint=f"write {name}{{float}}[…]")
         (word, place), more = words[0], words[1:]
         grad = bool(more) and more[0][0].text.lower() == "grad"
         if len(more) > grad:
-            raise error("E101", f"{shown(more[grad][0].text)} after the element type: only 'grad' may follow it", more[grad][1])
+            raise error("E101", f"{shown(more[grad][0].text)} after the element type: only 'grad' may follow it",
+                        more[grad][1])
         return dtype_of(word.text, place), grad
 
     def shape(self, cursor: Arithmetic, name: str) -> tuple[Expr, ...]:
         if not cursor.accept("["):
-            raise error("E103", f"the shape of '{name}' is missing", cursor.place, hint=f"write {name}{{…}}[M N], or {name}{{…}}[] for a scalar")
+            raise error("E103", f"the shape of '{name}' is missing", cursor.place,
+                        hint=f"write {name}{{…}}[M N], or {name}{{…}}[] for a scalar")
         dims: list[Expr] = []
         while not cursor.accept("]"):
             place = cursor.place
@@ -166,11 +175,12 @@ class _Reader:
         if sorted(axes) != list(range(rank)):
             wanted = f"each of 0…{rank - 1} once" if rank > 1 else "0 alone" if rank else "nothing"
             raise error("E110", f"the order <{' '.join(map(str, axes))}> must list {wanted}", place,
-                        hint=f"the tensor has {rank} {'axis' if rank == 1 else 'axes'}; from slowest to fastest, <0 1> is row major")
+                        hint=f"the tensor has {rank} {'axis' if rank == 1 else 'axes'}; "
+                             "from slowest to fastest, <0 1> is row major")
         return tuple(axes)
 
     def size(self, written: str, place: Place) -> Expr:
-        """A size in a shape: its first appearance declares it."""
+        """A size in a shape. Its first appearance declares it."""
         if re.search(r"-\d", written):
             raise error("E119", f"'{written}' would be one name, since - is a letter of names", place,
                         hint=f"write (- {written.replace('-', ' ', 1)}), or rename the size")
@@ -179,8 +189,8 @@ class _Reader:
         if len(self.sizes) > MAX_SIZES:
             raise error("E120", f"more than {MAX_SIZES} sizes", place)
         if known != name:
-            raise error("E107", f"the sizes '{known}' and '{name}' are the same name in a body", place, hint="spell a size in one way",
-                        notes=(("first written here", first),))
+            raise error("E107", f"the sizes '{known}' and '{name}' are the same name in a body", place,
+                        hint="spell a size in one way", notes=(("first written here", first),))
         return Var(name, "i64")
 
     def value(self, written: str, place: Place) -> Expr:
@@ -196,7 +206,8 @@ class _Reader:
             raise error("E116", f"'{written}' is a tensor: conditions are about sizes and integer scalars", place)
         known = [name for name, _ in self.sizes.values()]
         raise error("E116", f"'{shown(written)[1:-1]}' is not a size of this signature", place,
-                    hint=did_you_mean(written, known) or (f"the sizes are {', '.join(known)}" if known else "there are no sizes"))
+                    hint=did_you_mean(written, known)
+                    or (f"the sizes are {', '.join(known)}" if known else "there are no sizes"))
 
     def output(self, written: Written, inputs: Sequence[Declared]) -> Declared | None:
         """The tensor that an entry of `outputs` names or declares."""
@@ -206,26 +217,30 @@ class _Reader:
             if len(found) == 1:
                 return found[0]
             if not self.problems:
-                self.problems.append(Diagnostic("E101", "expected the name of an input, or one declaration", written.place))
+                self.problems.append(Diagnostic("E101", "expected the name of an input, or one declaration",
+                                                written.place))
             return None
-        match = next((t for t in inputs if t.name == stripped), None) or next((t for t in inputs if fold(t.name) == fold(stripped)), None)
+        match = (next((t for t in inputs if t.name == stripped), None)
+                 or next((t for t in inputs if fold(t.name) == fold(stripped)), None))
         if match is None and len(inputs) == len(self.tensors):
             self.problems.append(Diagnostic("E113", f"'{stripped}' is not an input", written.place,
-                                            did_you_mean(stripped, [t.name for t in inputs]) or f"declare it in place: {stripped}{{float}}[…]"))
+                                            did_you_mean(stripped, [t.name for t in inputs])
+                                            or f"declare it in place: {stripped}{{float}}[…]"))
         return match
 
     def check_clashes(self) -> None:
         """A size and a tensor must not have the same name."""
         for key, (name, place) in self.sizes.items():
             if (tensor := self.tensors.get(key)) is not None:
-                self.problems.append(Diagnostic("E107", f"the size '{name}' has the name of the tensor '{tensor.name}'", place,
+                self.problems.append(Diagnostic("E107", f"the size '{name}' has the name of the tensor '{tensor.name}'",
+                                                place,
                                                 "upper and lower case, - and _ do not tell names apart",
                                                 (("the tensor is declared here", tensor.place),)))
 
     def check_conditions(self, requirements: Sequence[Written]) -> None:
         for cursor, start in self.pending:
             cursor.i, cursor.variable = start, self.value
-            self.attempt(lambda cursor=cursor: cursor.conditions(until=")"), cursor.place)   # type: ignore[misc]   # bound per iteration
+            self.attempt(partial(cursor.conditions, until=")"), cursor.place)
         for written in requirements[:MAX_CONDITIONS + 1]:
             self.attempt(partial(parse_conditions, written.text, written.where, self.value), written.place)
 
@@ -240,12 +255,13 @@ class _Reader:
             self.problems.extend(refusal.diagnostics)
 
 
-def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements: Sequence[Written] = (), place: Place | None = None,
-            renames: bool = False) -> Signature:
-    """The signature that these declarations make. Raises CatenError with all that is wrong (E101…E120); `place` is where the outputs stand.
-    `renames`: an output C that is declared like an input is a new tensor, C_out."""
+def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements: Sequence[Written] = (),
+            place: Place | None = None, renames: bool = False) -> Signature:
+    """The signature of these declarations. Raises CatenError with every fault (E101…E120). `place`: the position of the
+    outputs. `renames`: an output C declared like an input is a new tensor, C_out."""
     if len(inputs) + len(outputs) > 2 * MAX_TENSORS:
-        raise error("E120", f"more than {MAX_TENSORS} tensors", inputs[MAX_TENSORS].place if len(inputs) > MAX_TENSORS else place)
+        raise error("E120", f"more than {MAX_TENSORS} tensors",
+                    inputs[MAX_TENSORS].place if len(inputs) > MAX_TENSORS else place)
     reader = _Reader(renames)
     given = [t for written in inputs for t in reader.sequence(written, "in")]
     complete = not reader.problems                  # else what follows would repeat the same faults
@@ -259,7 +275,8 @@ def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements:
     if not outputs:
         reader.problems.append(Diagnostic("E115", "there are no outputs: the operator would compute nothing", place))
     written_to = [t.name for t in results]
-    reader.tensors = {key: replace(t, access="inout") if t.access == "in" and t.name in written_to else t for key, t in reader.tensors.items()}
+    reader.tensors = {key: replace(t, access="inout") if t.access == "in" and t.name in written_to else t
+                      for key, t in reader.tensors.items()}
     reader.check_clashes()
     if complete:
         reader.check_conditions(requirements)
@@ -268,7 +285,8 @@ def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements:
     if len(reader.tensors) + len(reader.sizes) > MAX_ARGUMENTS:
         raise error("E120", f"more than {MAX_ARGUMENTS} tensors and sizes together", place)
     return Signature(tuple(reader.tensors.values()), tuple(t.name for t in given), tuple(written_to),
-                     tuple(name for name, _ in reader.sizes.values()), tuple(dict.fromkeys(reader.conditions)), tuple(reader.positions.items()))
+                     tuple(name for name, _ in reader.sizes.values()), tuple(dict.fromkeys(reader.conditions)),
+                     tuple(reader.positions.items()))
 
 
 def identifier(written: str, place: Place) -> str:
@@ -277,7 +295,8 @@ def identifier(written: str, place: Place) -> str:
     if (foreign := next((c for c in written if ord(c) > 127), None)) is not None:
         raise stray(foreign, place)
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or written.endswith("-"):
-        raise error("E106", f"{shown(written)} is not a name", place, hint="a name is ASCII letters, digits, _ and -, and starts with a letter")
+        raise error("E106", f"{shown(written)} is not a name", place,
+                    hint="a name is ASCII letters, digits, _ and -, and starts with a letter")
     if len(name) > MAX_NAME:
         raise error("E106", f"this name is longer than {MAX_NAME} characters", place)
     if name.lower() in CONSTANTS:
@@ -286,14 +305,15 @@ def identifier(written: str, place: Place) -> str:
 
 
 def dtype_of(word: str, place: Place) -> str:
-    """The element type that a word spells, in any case."""
+    """The element type of a word, in any case."""
     key = word.lower()
     if key in SPELLINGS:
         return SPELLINGS[key]
     if key in LATER:
         raise error("E105", LATER[key], place)
     if word == "~" or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", word):
-        raise error("E104", f"{shown(word)} is not an element type", place, hint="write a type such as float, int32 or bool")
+        raise error("E104", f"{shown(word)} is not an element type", place,
+                    hint="write a type such as float, int32 or bool")
     hint = did_you_mean(word, list(SPELLINGS)) if len(word) > 2 else None
     if hint is not None:
         raise error("E104", f"unknown element type {shown(word)}", place, hint=hint)
@@ -302,7 +322,7 @@ def dtype_of(word: str, place: Place) -> str:
 
 
 def dimension(extent: Expr, place: Place) -> Expr:
-    """An extent, if it can be one."""
+    """An extent, checked."""
     if isinstance(extent, Const) and int(extent.value) < 0:
         raise error("E108", f"a dimension cannot be negative: {extent.value}", place)
     if isinstance(extent, Const) and int(extent.value) > MAX_SIZE:
@@ -311,7 +331,7 @@ def dimension(extent: Expr, place: Place) -> Expr:
 
 
 def may_be_negative(extent: Expr) -> bool:
-    """Could it be below zero, for sizes that are not? Such an extent is checked at every call."""
+    """True if the extent may be negative for nonnegative sizes. It is then checked at every call."""
     match extent:
         case Const(value=value):
             return int(value) < 0
@@ -325,7 +345,7 @@ def may_be_negative(extent: Expr) -> bool:
 
 
 def skip_to_close(cursor: Arithmetic, opened: Place) -> None:
-    """Past the `)` that matches the `(` at `opened`."""
+    """Skip past the `)` that matches the `(` at `opened`."""
     depth = 1
     while depth:
         token = cursor.token

@@ -1,4 +1,4 @@
-"""From a spec to op programs: read the text, check its shape, declare the signature, lower the body."""
+"""Loading of specs into op programs: read the text, validate its schema, declare the signature, lower the body."""
 from __future__ import annotations
 
 import re
@@ -13,23 +13,23 @@ from ..core.program import At, Buffer, Doc, Outputs, Require, Scalar, Signature,
 from ..core.text import flat
 from ..errors import CatenError, Diagnostic, Place, error
 from ..options import Options
-from . import form, schema, sections
+from . import one_line_spec, schema, sections
 from .body import Lowered, lower_body
 from .composite import Composite, Declared, Refused, fold
-from .files import SpecText, check_text, decode, inside, read_file, shown
-from .locate import Locations, Path, locate
 from .op import Body, OpProgram
 from .signature import Written, declare, identifier
+from .spec_files import SpecText, check_text, decode, inside, read_file, shown
+from .toml_positions import Locations, Path, locate
 
 __all__ = ["SpecText", "composites", "decode", "load", "read_file"]
 
 T = TypeVar("T")
-MAX_INLINED = 10_000                                       # statements that calls bring into the bodies of one file
+MAX_INLINED = 10_000                                       # inlined statements in the bodies of one file
 PARTS = ("implementation", "test", "bench", "schedule")    # the sections that belong to one composite
 
 
 def load(source: SpecText, options: Options) -> list[OpProgram]:
-    """The operators of a spec, validated, their bodies in loop statements. Raises CatenError with everything that is wrong."""
+    """The validated operators of a spec, with typed bodies. Raises CatenError with every fault."""
     specs = _Specs(options)
     try:
         own = specs.read(source)
@@ -40,7 +40,8 @@ def load(source: SpecText, options: Options) -> list[OpProgram]:
     def program(composite: Composite) -> OpProgram:
         nonlocal inlined
         if inlined > MAX_INLINED:
-            raise error("E239", f"calls bring more than {MAX_INLINED} statements into the bodies of this file", composite.name_place,
+            raise error("E239", f"calls bring more than {MAX_INLINED} statements into the bodies of this file",
+                        composite.name_place,
                         hint="each body that calls others holds their statements: divide the file")
         lowered = lower_body(composite, lookup)
         inlined += lowered.inlined
@@ -49,7 +50,7 @@ def load(source: SpecText, options: Options) -> list[OpProgram]:
 
 
 def _faults_of_bodies(specs: _Specs, refusal: Refused) -> list[Diagnostic]:
-    """What is wrong with the bodies of those composites whose declarations are right."""
+    """The faults in the bodies of the composites whose declarations are right."""
     known = specs.lookup_in(list(refusal.declared))
     problems: list[Diagnostic] = []
     for composite in refusal.declared:
@@ -59,16 +60,17 @@ def _faults_of_bodies(specs: _Specs, refusal: Refused) -> list[Diagnostic]:
             if fold(name) not in refusal.names:
                 return known(name)
             missing.append(name)
-            raise CatenError()                                  # its own refusal is reported
+            raise CatenError()                # already reported
         try:
             lower_body(composite, lookup)
         except CatenError as problem:
-            problems += [d for d in problem.diagnostics if not missing or d.code not in ("E227", "E228")]      # the call might set them
+            problems += [d for d in problem.diagnostics
+                         if not missing or d.code not in ("E227", "E228")]      # the call may set them
     return problems
 
 
 def dependencies(source: SpecText, options: Options) -> list[FilePath]:
-    """The files that a spec includes or calls, in the order they are read; absolute."""
+    """The absolute paths of the files that a spec includes or calls, in reading order."""
     specs = _Specs(options)
     own = specs.read(source)
     lookup = specs.lookup_in(own)
@@ -77,12 +79,12 @@ def dependencies(source: SpecText, options: Options) -> list[FilePath]:
 
 
 def composites(source: SpecText, options: Options) -> list[Composite]:
-    """The declared operators of a spec, bodies still as text."""
+    """The declared operators of a spec, with bodies as text."""
     return _Specs(options).read(source)
 
 
 def gather(make: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
-    """`make` of every item; the diagnostics of all that fail are raised together."""
+    """`make` of every item. The diagnostics of all failures are raised together."""
     made: list[T] = []
     problems: list[Diagnostic] = []
     for item in items:
@@ -96,20 +98,20 @@ def gather(make: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
 
 
 class _Specs:
-    """The specs of one compilation: the one that is compiled and those that it includes or calls by name."""
+    """The specs of one compilation: the compiled one and those that it includes or calls."""
 
     def __init__(self, options: Options):
         self.options = options
-        self.reading: list[FilePath] = []                       # the chain of includes, to find loops
+        self.reading: list[FilePath] = []                       # the include chain, to find cycles
         self.known: dict[FilePath, list[Composite]] = {}
         self.included: list[Composite] = []
 
     def read(self, source: SpecText) -> list[Composite]:
-        """The operators of a text, which may be a file being included."""
+        """The operators of a text, which may be an included file."""
         check_text(source)
         source = SpecText(source.name, source.text.replace("\r\n", "\n"), source.lang)
         if source.lang == "lisp":
-            return distinct(form.composites(source))
+            return distinct(one_line_spec.composites(source))
         document, places = parse(source)
         for i, name in enumerate(document.get("include", ())):
             self.include(name, source, places.value("include", i))
@@ -126,7 +128,8 @@ class _Specs:
         """The operators of a file, read once."""
         resolved = path.resolve()
         if resolved in self.reading:
-            raise error("E017", f"{shown(str(path))} includes itself", place, hint="remove one of the includes of the loop")
+            raise error("E017", f"{shown(str(path))} includes itself", place,
+                        hint="remove one of the includes of the loop")
         if resolved not in self.known:
             self.reading.append(resolved)
             self.known[resolved] = self.read(read_file(path))
@@ -134,7 +137,7 @@ class _Specs:
         return self.known[resolved]
 
     def lookup_in(self, own: list[Composite]) -> Callable[[str], Composite | None]:
-        """How `(call Name …)` finds an operator: in this spec, in its includes, as name.toml along the -I path."""
+        """Name resolution for `(call Name …)`: in this spec, in its includes, as name.toml along the -I path."""
         def lookup(name: str) -> Composite | None:
             for found in (*own, *self.included):
                 if fold(found.name) == fold(name):
@@ -149,13 +152,13 @@ class _Specs:
 
 
 def parse(source: SpecText) -> tuple[dict[str, Any], Locations]:
-    """The document of a TOML spec, checked against the schema, and where its parts stand."""
+    """The document of a TOML spec, validated against the schema, and its source positions."""
     places = locate(source.text, source.name)
     try:
         document = tomli.loads(source.text)
     except tomli.TOMLDecodeError as problem:
         raise _not_toml(problem, source, places) from None
-    except (ValueError, RecursionError):     # numbers beyond what Python converts
+    except (ValueError, RecursionError):     # numbers that Python cannot convert
         number = max(re.finditer(r"\d[\d_]*", source.text), key=lambda m: m.end() - m.start())
         raise error("E004", f"a number of {len(number[0])} digits", places.at(number.start())) from None
     found = schema.problems(document, places)
@@ -164,17 +167,18 @@ def parse(source: SpecText) -> tuple[dict[str, Any], Locations]:
     return document, places
 
 
-# What tomli says -> what that means here, and what to do.
+# tomli's message -> our message and hint.
 _NOT_TOML: dict[str, tuple[str, str | None]] = {
     "Cannot overwrite": ("this key is given twice", "keep one of the two"),
-    "Cannot declare": ("this section is there twice", "several operators are [[composite]], each with its own [composite.implementation]"),
+    "Cannot declare": ("this section is there twice",
+                       "several operators are [[composite]], each with its own [composite.implementation]"),
     "Unescaped '\\' in a string": ("a backslash that escapes nothing", "write \\\\, or the string in single quotes"),
     "Invalid statement": ("expected [section] or key = value", None),
 }
 
 
 def _not_toml(problem: tomli.TOMLDecodeError, source: SpecText, places: Locations) -> CatenError:
-    """The parser's refusal in our words, where the fault begins."""
+    """The TOML parser's error in our words, at the position of the fault."""
     offset = _offset(source.text, problem.lineno, problem.colno)
     if places.unclosed is not None and (problem.msg.startswith("Unterminated") or "\\n" in problem.msg):
         return error("E005", "not TOML: this string is never closed", places.at(places.unclosed),
@@ -193,7 +197,7 @@ def _offset(text: str, line: int, column: int) -> int:
 
 
 def distinct(found: list[Composite]) -> list[Composite]:
-    """The same, if no two have one name."""
+    """The composites, if their names are distinct."""
     seen: dict[str, Composite] = {}
     for composite in found:
         if (other := seen.setdefault(fold(composite.name), composite)) is not composite:
@@ -203,10 +207,11 @@ def distinct(found: list[Composite]) -> list[Composite]:
 
 
 def _composites(document: dict[str, Any], places: Locations, source: SpecText, options: Options) -> list[Composite]:
-    """The composites of a document that has the schema's shape."""
+    """The composites of a valid document."""
     written = document["composite"]
     if isinstance(written, list):
-        stray = [Diagnostic("E014", f"with [[composite]], write [composite.{p}]: [{p}] would belong to none of them", places.key(p))
+        stray = [Diagnostic("E014", f"with [[composite]], write [composite.{p}]: [{p}] would belong to none of them",
+                            places.key(p))
                  for p in PARTS if p in document]
         if stray:
             raise CatenError(*stray)
@@ -215,7 +220,7 @@ def _composites(document: dict[str, Any], places: Locations, source: SpecText, o
 
 
 def _each(tables: list[dict[str, Any]], make: Callable[[int], Composite]) -> list[Composite]:
-    """The composite of each table. Raises Refused with the diagnostics of all that fail."""
+    """The composite of each table. Raises Refused with the diagnostics of all failures."""
     declared: list[Composite] = []
     problems: list[Diagnostic] = []
     refused: list[str] = []
@@ -230,7 +235,8 @@ def _each(tables: list[dict[str, Any]], make: Callable[[int], Composite]) -> lis
     return declared
 
 
-def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places: Locations, source: SpecText, options: Options) -> Composite:
+def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places: Locations, source: SpecText,
+               options: Options) -> Composite:
     """One `[composite]` with its sections, which stand in it or (for a single one) at the top level."""
     def section(name: str) -> sections.Section:
         if name in table and name in outer:
@@ -243,17 +249,21 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
 
     implementation, code_path = section("implementation")
     if not implementation:
-        raise error("E011", f"{shown(table['name'])} lacks an [implementation]", places.key(*path), hint="add a section with code = \"\"\"…\"\"\"")
+        raise error("E011", f"{shown(table['name'])} lacks an [implementation]", places.key(*path),
+                    hint="add a section with code = \"\"\"…\"\"\"")
     if implementation.get("lang") == "python":
-        raise error("E018", "Python bodies are not supported yet", places.value(*code_path, "lang"), hint="write the body in Lisp")
+        raise error("E018", "Python bodies are not supported yet", places.value(*code_path, "lang"),
+                    hint="write the body in Lisp")
     test, test_path = section("test")
     name_place = places.inside(*path, "name")(0)
     name = identifier(table["name"], name_place)
     signature = declare(strings(table["inputs"], (*path, "inputs")), strings(table["outputs"], (*path, "outputs")),
-                        strings(test.get("requirements", []), (*test_path, "requirements")), places.key(*path, "outputs"))
+                        strings(test.get("requirements", []), (*test_path, "requirements")),
+                        places.key(*path, "outputs"))
     facts = sections.facts((test, test_path), section("bench"), section("schedule"), signature, places, options.runtime)
-    return Composite(name, signature.tensors, signature.inputs, signature.outputs, signature.sizes, signature.conditions,
-                     implementation["code"], "lisp", places.inside(*code_path, "code"), name_place, source.name,
+    return Composite(name, signature.tensors, signature.inputs, signature.outputs, signature.sizes,
+                     signature.conditions, implementation["code"], "lisp", places.inside(*code_path, "code"),
+                     name_place, source.name,
                      table.get("documentation", "").strip(), (*facts, *sections.positions(signature)))
 
 
@@ -269,7 +279,7 @@ def _program(composite: Composite, lowered: Lowered) -> OpProgram:
 
 
 def parameter(tensor: Declared) -> Node:
-    """A scalar is passed by value, everything else by address."""
+    """The parameter of a tensor: scalars are passed by value, everything else by address."""
     if tensor.scalar:
         return Scalar(tensor.name, tensor.dtype)
     return Buffer(tensor.name, tensor.dtype, tensor.shape, tensor.order, tensor.access)

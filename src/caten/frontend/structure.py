@@ -1,11 +1,12 @@
-"""The structure of an operator: tokens that two specs share exactly where they are one kernel under different names.
+"""Structural identity of operators (alpha equivalence): two operators have equal tokens exactly if they are one kernel
+under different names.
 
-One walk over the clauses of an op program. Every field of every node becomes part of the tokens unless it is listed here: as a name (NAMES), or as
-words for people and tests (NO_PART). So a field that someone adds later is part of them until it is listed.
+One walk over the clauses of an op program. Every field of every node contributes to the tokens unless it is listed as a
+name (NAMES) or as text for people and tests (NO_PART), so a new field contributes until it is listed.
 
-A name is written as the number of its first appearance. Two operators have the same tokens exactly where renaming one-to-one makes one of the other:
-arrays, sizes, scalars, loop variables, locals, and the operator itself. The order of statements and declarations is part of the structure, that of
-definitions which do not depend on each other too: it decides the order of arguments and of checks.
+A name is replaced by the number of its first appearance, for arrays, sizes, scalars, loop variables, locals and the
+operator itself. The order of statements and declarations is part of the structure, even of independent ones: it decides
+the order of arguments and of checks.
 """
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ from ..frozen import frozen
 from ..loop.statements import Aref, For, Let, Local, Vref
 from .op import OpProgram
 
-# The fields that hold a name, or several.
+# Fields that hold names.
 NAMES: dict[type[Node], str] = {
-    Size: "name", Scalar: "name", Buffer: "name", Bind: "name", Outputs: "names", Var: "name", Aref: "buffer", Vref: "buffer",
-    For: "name", Let: "name", Local: "name",
+    Size: "name", Scalar: "name", Buffer: "name", Bind: "name", Outputs: "names", Var: "name", Aref: "buffer",
+    Vref: "buffer", For: "name", Let: "name", Local: "name",
 }
-# Clauses that say how an operator was written, what it is for and how it is tested; no code comes of them.
+# Clauses about spelling, documentation and tests, which produce no code.
 NO_PART = (Doc, Source, Signature, At, Reference, Case)
 
 
@@ -46,7 +47,7 @@ def structure(program: OpProgram) -> Structure:
 
 
 def with_names(program: OpProgram, names: Sequence[str]) -> OpProgram:
-    """The operator with other names, in the order of their numbers. What is no part of the structure stays as it is."""
+    """The operator with other names, in the order of their numbers. Everything outside the structure stays."""
     given = dict(zip(structure(program).names, names, strict=True))
     memo: dict[Node, Node] = {}
 
@@ -55,21 +56,22 @@ def with_names(program: OpProgram, names: Sequence[str]) -> OpProgram:
             new = node.map(go)
             if (field := NAMES.get(type(node))) is not None:
                 value = getattr(node, field)
-                new = new.replace(**{field: given[value] if isinstance(value, str) else tuple([given[name] for name in value])})
+                new = new.replace(**{field: given[value] if isinstance(value, str)
+                                     else tuple([given[name] for name in value])})
             memo[node] = new
         return memo[node]
     return program.replace(clauses=tuple([c if isinstance(c, NO_PART) else go(c) for c in program.clauses]))
 
 
 def spelling(program: OpProgram) -> str:
-    """Everything that there is about an operator: its names, places and words too."""
+    """The complete text of an operator, with names, positions and documentation."""
     writer = _Writer({})
     writer.write(program)
     return "".join(writer.out)
 
 
 class _Writer:
-    """Tokens of nodes. A node that came before is its number, so that shared parts are written once; a string is preceded by its length, so that no
+    """Writes nodes as tokens. A repeated node is written as its number. A string is preceded by its length, so that no
     two trees have one text."""
 
     def __init__(self, names: dict[type[Node], str]):
@@ -106,7 +108,7 @@ class _Writer:
         return parts
 
     def _flat(self, value: Any, parts: list[Any]) -> None:
-        """A field's value; tuples, which may lie in each other, between brackets."""
+        """The value of a field; (nested) tuples between brackets."""
         if isinstance(value, str):
             parts.append(_Token(f"{len(value)}:{value} "))
         elif isinstance(value, tuple):
@@ -122,7 +124,7 @@ class _Writer:
 
 
 class _Token(str):
-    """Text that is ready."""
+    """Finished text."""
 
 
 _END, _OPEN, _CLOSE = _Token(")"), _Token("["), _Token("]")

@@ -1,11 +1,12 @@
-"""The types of body expressions: literals, loop variables and sizes are weak and take the type they meet; everything else has one type.
+"""Type inference for body expressions. Literals, loop variables and sizes are weakly typed and take the type they meet;
+everything else has one type.
 
-An expression is first a `Term`, whose kind is an element type or one of two weak kinds; `settle` turns it into an explicitly typed
-`Expr` once the destination is known. A weak integer that involves a loop variable or a size is computed exactly, in 64 bits, and converted
-once where it meets another type; weak literals become literals of the type they meet.
+An expression is first a `Term` of an element type or one of two weak kinds; `settle` turns it into a typed `Expr` once
+the destination is known. A weak integer with a loop variable or a size is computed exactly, in 64 bits, and converted
+once where it meets another type. Weak literals become literals of the type they meet.
 
-Arithmetic on 16-bit floats is explicit from here on: operands become float32, and each result is rounded. Beside it a term keeps the value without
-these roundings, which is what `incf` adds.
+Arithmetic on 16-bit floats is explicit from here on: operands become float32, and each result is rounded. A term also
+keeps the unrounded float32 value, which `incf` accumulates.
 """
 from __future__ import annotations
 
@@ -14,22 +15,23 @@ from typing import NoReturn
 
 from ..core.dtypes import DTYPES, LATER, SPELLINGS, computed, is_complex, is_float, is_short, part, rounded, rounds_to_infinity
 from ..core.expr import Cast, Const, Expr, Op, number
+from ..core.integer_arithmetic import exact
 from ..core.scalars import OPERATORS
 from ..errors import Diagnostic, Place, did_you_mean, error
 from ..frozen import frozen
 
 WEAK_INT, WEAK_FLOAT = "int?", "float?"
-MAX_DEPTH = 100                       # nesting of an expression that cannot be divided: an index, a condition, a number whose type is open
-MAX_SIZE = 20_000                     # operators of one, names of `let` unrolled
-MAX_OPERATORS = 50_000                # of one body
+MAX_DEPTH = 100                       # nesting of an expression that cannot be split: index, condition, weak number
+MAX_SIZE = 20_000                     # operators of one expression, `let`s expanded
+MAX_OPERATORS = 50_000                # operators of one body
 
 Spot = Callable[[int], Place]
 
 
 @frozen
 class Term:
-    """An expression whose type may still be open. `kind`: an element type, or `int?` or `float?`; `pos`: where it was written; `depth`: of its tree;
-    `size`: of it as far as the type is open."""
+    """An expression whose type may be open. `kind`: an element type, `int?` or `float?`. `pos`: its source position.
+    `depth`: of its tree. `size`: of its part with an open type."""
 
     kind: str
     pos: int
@@ -50,8 +52,8 @@ class Literal(Term):
 
 @frozen
 class Value(Term):
-    """A finished expression. Where the kind is weak (a loop variable, a size) it is converted to what it meets. `wide`: that of a 16-bit float in
-    float32, not rounded after each operation."""
+    """A typed expression. A weak kind (a loop variable, a size) is converted to the type it meets. `wide`: a 16-bit
+    float's value in float32, without intermediate rounding."""
 
     expr: Expr | None = None
     wide: Expr | None = None
@@ -59,7 +61,8 @@ class Value(Term):
 
 @frozen
 class Open(Term):
-    """An operator whose operands are all weak: its type is that of its destination. A `where` keeps its condition as `cond`."""
+    """An operator with weak operands only: it takes the type of its destination. A `where` keeps its condition as
+    `cond`."""
 
     fn: str = ""
     args: tuple[Term, ...] = ()
@@ -68,7 +71,8 @@ class Open(Term):
 
 
 class Typing:
-    """The rules, for one body: `spot` gives places, `weak_float` is the type of a decimal that meets nothing else."""
+    """The typing rules for one body. `spot` gives source positions. `weak_float`: the type of a decimal that meets
+    nothing else."""
 
     def __init__(self, spot: Spot, weak_float: str):
         self.spot = spot
@@ -82,7 +86,7 @@ class Typing:
         return Diagnostic(code, message, self.spot(pos), hint)
 
     def check_extent(self, depth: int, size: int, pos: int) -> None:
-        """E239 where a tree is too large to work with."""
+        """E239 if a tree is too large."""
         if depth > MAX_DEPTH or size > MAX_SIZE:
             limit = f"nests deeper than {MAX_DEPTH}" if depth > MAX_DEPTH else f"has more than {MAX_SIZE}"
             self.fail("E239", f"this expression {limit} operators", pos, "keep a part of it in a local: (set x …)")
@@ -90,7 +94,8 @@ class Typing:
     def _extent(self, args: Sequence[Term], pos: int) -> tuple[int, int]:
         self.operators += 1
         if self.operators > MAX_OPERATORS:
-            self.fail("E239", f"this body has more than {MAX_OPERATORS} operators", pos, "divide it into several composites")
+            self.fail("E239", f"this body has more than {MAX_OPERATORS} operators", pos,
+                      "divide it into several composites")
         depth = 1 + max([a.depth for a in args])
         if not all(a.weak for a in args):
             return depth, 1
@@ -99,13 +104,14 @@ class Typing:
         return depth, size
 
     def storage(self, kind: str) -> str:
-        """The element type in which a value of this kind is kept."""
+        """The element type that stores a value of this kind."""
         return {WEAK_INT: "i64", WEAK_FLOAT: self.weak_float}.get(kind, kind)
 
-    # -- joining ------------------------------------------------------------------------------------------------------------------
+    # joining
 
     def join(self, terms: Sequence[Term], what: str) -> str:
-        """The common kind of operands: E301 where two types differ, E302 where a decimal meets an integer."""
+        """The common kind of operands (their join): E301 for two different types, E302 for a decimal with an
+        integer."""
         kind = terms[0].kind
         for t in terms[1:]:
             kind = self.join_kinds(kind, t.kind, t.pos, what)
@@ -120,34 +126,37 @@ class Typing:
             case (("int?" | "float?"), strong) | (strong, ("int?" | "float?")):
                 self.check_meets(a if strong == b else b, strong, pos, what)
                 return strong
-        self.fail("E301", f"{what} has operands of different types, {spell(a)} and {spell(b)}", pos, f"convert one of them: (cast {spell(a)} …)")
+        self.fail("E301", f"{what} has operands of different types, {spell(a)} and {spell(b)}", pos,
+                  f"convert one of them: (cast {spell(a)} …)")
 
     def check_meets(self, weak: str, dtype: str, pos: int, what: str) -> None:
-        """May a weak number become a `dtype`?"""
+        """Check that a weak number may become a `dtype`."""
         if dtype == "bool":
-            self.fail("E301", f"{what} has a number where a bool is expected", pos, "compare it, (/= x 0), or write t or nil")
+            self.fail("E301", f"{what} has a number where a bool is expected", pos,
+                      "compare it, (/= x 0), or write t or nil")
         if weak == WEAK_FLOAT and not (is_float(dtype) or is_complex(dtype)):
             self.fail("E302", f"{what}: a decimal number cannot become {_a(dtype)}", pos,
                       f"convert the integer, (cast float …), or round the decimal, (cast {spell(dtype)} …)")
 
-    # -- settling -----------------------------------------------------------------------------------------------------------------
+    # settling
 
     def settle(self, term: Term, dtype: str, what: str = "this value") -> Expr:
-        """The expression of exactly this type; E310 where the term has another one."""
+        """The expression of exactly this type; E310 if the term has another one."""
         if not term.weak:
             if term.kind != dtype:
-                self.fail("E310", f"{what} is {spell(dtype)}, but the value is {spell(term.kind)}", term.pos, f"convert it: (cast {spell(dtype)} …)")
+                self.fail("E310", f"{what} is {spell(dtype)}, but the value is {spell(term.kind)}", term.pos,
+                          f"convert it: (cast {spell(dtype)} …)")
         else:
             self.check_meets(term.kind, dtype, term.pos, what)
         return self._emit(term, dtype)
 
     def settle_wide(self, term: Term, dtype: str, what: str) -> Expr:
-        """As `settle`; of a 16-bit float in float32, not rounded after each operation."""
+        """Like `settle`, but a 16-bit float stays in float32 without intermediate rounding."""
         expr = self.settle(term, dtype, what)
         return self._wide(term, dtype) if is_short(dtype) else expr
 
     def default(self, term: Term) -> Expr:
-        """The expression in its own type, or in the type a weak one is kept in."""
+        """The expression in its own type, or in the default type of a weak kind."""
         return self._emit(term, self.storage(term.kind))
 
     def _emit(self, term: Term, dtype: str) -> Expr:
@@ -160,14 +169,15 @@ class Typing:
                 return Cast(dtype, self._emit(term, computed(dtype)))
             case Open(fn="where", cond=cond, args=(a, b)) if cond is not None:
                 return Op("where", (cond, self._emit(a, dtype), self._emit(b, dtype)))
-            case Open() if term.kind == WEAK_INT and dtype != "i64" and (term.exact or not OPERATORS[term.fn].accepts(DTYPES[dtype].kind)):
+            case Open(fn=fn) if term.kind == WEAK_INT and dtype != "i64" and (
+                    term.exact or not OPERATORS[fn].accepts(DTYPES[dtype].kind)):
                 return Cast(dtype, self._emit(term, "i64"))
             case Open():
                 return Op(term.fn, tuple([self._emit(a, dtype) for a in term.args]))
         raise AssertionError(f"no such term: {term}")
 
     def _wide(self, term: Term, dtype: str) -> Expr:
-        """The value in the type that a 16-bit float is computed in."""
+        """The value in the type that computes 16-bit floats."""
         if isinstance(term, Value) and term.wide is not None:
             return term.wide
         if isinstance(term, Open):
@@ -175,7 +185,7 @@ class Typing:
         return widened(self._emit(term, dtype))
 
     def literal(self, term: Literal, dtype: str) -> Const:
-        """A constant of `dtype`; E308 where the number is beyond its range."""
+        """A constant of `dtype`; E308 if the number is out of its range."""
         kind, value = DTYPES[dtype].kind, term.value
         if kind in ("int", "uint"):
             low, high = DTYPES[dtype].least, DTYPES[dtype].greatest
@@ -188,10 +198,11 @@ class Typing:
         except OverflowError:
             too_large = True
         if too_large:
-            self.fail("E308", f"{shown(value)} is beyond the range of {spell(dtype)}", term.pos, "write inf for infinity, or use double")
+            self.fail("E308", f"{shown(value)} is beyond the range of {spell(dtype)}", term.pos,
+                      "write inf for infinity, or use double")
         return number(value, dtype)
 
-    # -- operators ----------------------------------------------------------------------------------------------------------------
+    # operators
 
     def apply(self, fn: str, args: Sequence[Term], pos: int) -> Term:
         """An operator of core.scalars on operands that must share a type."""
@@ -224,7 +235,8 @@ class Typing:
                 return Value("bool", pos, depth, size, result)
             return Value(kind, pos, depth, size, Cast(kind, result), Op(fn, tuple([self._wide(a, kind) for a in args])))
         if DTYPES[kind].storage:
-            self.fail("E304", f"{what} is not defined on {spell(kind)}, which is for storage", pos, f"convert it first: (cast {_ROOMIER[kind]} x)")
+            self.fail("E304", f"{what} is not defined on {spell(kind)}, which is for storage", pos,
+                      f"convert it first: (cast {_ROOMIER[kind]} x)")
         expr = Op(fn, tuple(operands))
         return Value(expr.dtype, pos, depth, size, expr)
 
@@ -238,50 +250,54 @@ class Typing:
         return Value(kind, pos, depth, size, Op("where", (cond, self._emit(yes, kind), self._emit(no, kind))), wide)
 
     def cast(self, dtype: str, arg: Term, pos: int) -> Term:
-        """`(cast T x)`: a weak decimal is computed in T where T is a float, and a whole number beyond int64 is one of T."""
-        beyond = isinstance(arg, Literal) and isinstance(arg.value, int) and arg.value > DTYPES["i64"].greatest and DTYPES[dtype].kind == "uint"
+        """`(cast T x)`: a weak decimal is computed in T if T is a float; an integer literal beyond int64 is one of
+        T."""
+        beyond = (isinstance(arg, Literal) and isinstance(arg.value, int) and arg.value > DTYPES["i64"].greatest
+                  and DTYPES[dtype].kind == "uint")
         if isinstance(arg, Literal) and (beyond or DTYPES[dtype].kind in ("float", "complex")):
             return Value(dtype, pos, 1, 1, self.literal(arg, dtype))
         expr = self._emit(arg, dtype) if arg.kind == WEAK_FLOAT and is_float(dtype) else self.default(arg)
         return Value(dtype, pos, arg.depth + 1, arg.size + 1, expr if expr.dtype == dtype else Cast(dtype, expr))
 
     def condition(self, term: Term, what: str) -> Expr:
-        """A bool; E305 where it is a number."""
+        """A bool; E305 for a number."""
         if term.kind != "bool":
-            self.fail("E305", f"the condition of {what} is {_a(term.kind)}, not a bool", term.pos, "compare it: (/= x 0)")
+            self.fail("E305", f"the condition of {what} is {_a(term.kind)}, not a bool", term.pos,
+                      "compare it: (/= x 0)")
         return self._emit(term, "bool")
 
     def index(self, term: Term, what: str) -> Expr:
-        """An i64: weak integers as they are, integers of any width converted; E306 for everything else."""
+        """An i64: weak integers as they are, other integers converted; E306 for everything else."""
         if term.kind == WEAK_FLOAT or (term.kind != WEAK_INT and DTYPES[term.kind].kind not in ("int", "uint")):
-            self.fail("E306", f"{what} is {_a(term.kind)}, not an integer", term.pos, "(floordiv a b) divides integers; (cast int x) converts")
+            self.fail("E306", f"{what} is {_a(term.kind)}, not an integer", term.pos,
+                      "(floordiv a b) divides integers; (cast int x) converts")
         self.check_extent(term.depth, term.size, term.pos)
         expr = self.default(term)
         return expr if expr.dtype == "i64" else Cast("i64", expr)
 
     def type_word(self, word: str, pos: int) -> str:
-        """The element type that a spelling means; E309 where there is none."""
+        """The element type of a word; E309 if there is none."""
         known = SPELLINGS.get(word.lower())
         if known is None:
             later = LATER.get(word.lower())
             self.fail("E309", f"'{word}': {later}" if later else f"'{word}' is not an element type", pos,
-                      None if later else did_you_mean(word, list(SPELLINGS)) or "an element type such as float, double, int32 or bool")
+                      None if later else did_you_mean(word, list(SPELLINGS))
+                      or "an element type such as float, double, int32 or bool")
         return known
 
     def _fold(self, fn: str, args: Sequence[Term], pos: int) -> Term | None:
-        """Arithmetic on integer literals is done at once, so that `(- 1)` is a literal."""
+        """Fold arithmetic on integer literals, so that `(- 1)` is a literal."""
         values = [a.value for a in args if isinstance(a, Literal)]
         if len(values) < len(args) or fn not in _FOLDS or not (fn == "neg" or all(isinstance(v, int) for v in values)):
             return None
-        value = _FOLDS[fn](*values)
+        value = exact(fn)(*values)
         return None if isinstance(value, int) and abs(value) >= 1 << 64 else Literal(args[0].kind, pos, value=value)
 
 
-_FOLDS: dict[str, Callable[..., int | float]] = {
-    "neg": lambda x: -x, "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y}
+_FOLDS = ("neg", "add", "sub", "mul")
 
 def widened(expr: Expr) -> Expr:
-    """A 16-bit float as the float32 that it equals; any other value as it is."""
+    """A 16-bit float as the equal float32; other values unchanged."""
     wide = computed(expr.dtype)
     if wide == expr.dtype:
         return expr
@@ -289,13 +305,14 @@ def widened(expr: Expr) -> Expr:
 
 
 def narrowed(expr: Expr, dtype: str) -> Expr:
-    """What was computed for a value of this type, rounded to it."""
+    """The value rounded to this type."""
     return expr if expr.dtype == dtype else Cast(dtype, expr)
 
 
 _ROOMIER = {"i4": "int8", "u4": "uint8"}
 
-_TAKES_HINT = {"float": "convert it first: (cast float x)", "number": "convert it first: (cast int x)", "bits": "it is for integers and bools",
+_TAKES_HINT = {"float": "convert it first: (cast float x)", "number": "convert it first: (cast int x)",
+               "bits": "it is for integers and bools",
                "integer": "it is for integers"}
 
 _WORDS = {"f16": "half", "bf16": "bfloat16", "f32": "float", "f64": "double", "c64": "complex64", "c128": "complex128",
@@ -314,7 +331,7 @@ def _a(kind: str) -> str:
 
 
 def is_exact(term: Term) -> bool:
-    """Is it a weak number that a loop variable or a size takes part in?"""
+    """True for a weak number that involves a loop variable or a size."""
     return isinstance(term, Value) or (isinstance(term, Open) and term.exact)
 
 

@@ -1,4 +1,4 @@
-"""Every access of a statement's own expressions, with what is known where it runs."""
+"""The accesses of a statement's own expressions, each with the context in which it runs."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ from .effects import reads
 from .integer_sets import Constraint
 from .statements import Aref, For, If, Incf, Let, Local, Ramp, Ref, Setf, Splat, Stmt, Transpose, Vref
 
-LANE = Var("lane.", "i64")          # the lane of a vector access; no name of a program has a dot
+LANE = Var("lane.", "i64")          # the lane of a vector access; names of programs have no dot
 
 
 @frozen
 class Access:
-    """A read or write of a place. `guards`: the vector conditions under which a lane is touched; `rows`: an axis, and how many vectors that follow
-    each other along it are touched, for a block."""
+    """A read or write of one element or vector. `guards`: the vector conditions under which a lane is accessed. `rows`:
+    for a block, an axis and the number of vectors that follow each other along it."""
 
     ref: Aref | Vref
     context: Context
@@ -28,7 +28,8 @@ class Access:
     rows: tuple[int, int] | None = None
 
     def positions(self, lane: Var = LANE) -> tuple[Context, tuple[Expr, ...]]:
-        """The index of any one element touched, and what is known then; for a vector, of any lane that its mask lets through."""
+        """The index of any one accessed element (of a vector: any lane that its mask selects), and the context
+        there."""
         if isinstance(self.ref, Aref):
             return self.context, self.ref.index
         context = self.context.given(index(0) <= lane).given(index(self.ref.count) > lane)
@@ -54,15 +55,16 @@ def conjuncts(mask: Expr) -> tuple[Expr, ...]:
 
 
 def equalities(cond: Expr) -> Iterator[tuple[Var, Const]]:
-    """The whole numbers that names have where the condition holds."""
+    """The integer constants that variables equal where the condition holds."""
     for part in conjuncts(cond):
         match part:
-            case Op("eq", (Var() as name, Const() as value)) | Op("eq", (Const() as value, Var() as name)) if is_integer(name.dtype):
-                yield name, value
+            case Op("eq", (Var() as name, Const() as value)) | Op("eq", (Const() as value, Var() as name)):
+                if is_integer(name.dtype):
+                    yield name, value
 
 
 def lane_of(value: Expr, lane: Var = LANE) -> Expr | None:
-    """A vector's value in one lane, as a scalar; None where it is not a simple function of the lane."""
+    """One lane of a vector value, as a scalar; None if it is not a simple function of the lane."""
     if value.lanes == 1:
         return value
     match value:
@@ -77,7 +79,7 @@ def lane_of(value: Expr, lane: Var = LANE) -> Expr | None:
 
 
 def accesses(stmt: Stmt, context: Context) -> Iterator[Access]:
-    """The accesses of a statement itself (not of those inside it), in the order in which they are made."""
+    """The accesses that a statement itself makes (not those inside it), in order."""
     match stmt:
         case For(_, lo, hi, step):
             parts: tuple[Expr, ...] = (lo, hi, step)
@@ -106,7 +108,7 @@ def accesses(stmt: Stmt, context: Context) -> Iterator[Access]:
 
 
 def reading(expr: Node, context: Context, guards: tuple[Expr, ...] = ()) -> Iterator[Access]:
-    """The reads of an expression, those inside an index before the access that uses it."""
+    """The reads of an expression. Reads inside an index come before the access that uses it."""
     if not reads(expr):
         return
     match expr:
@@ -132,12 +134,12 @@ def below(context: Context, position: Expr, extent: Expr) -> tuple[Linear, Linea
 
 
 def is_inside(context: Context, position: Expr, extent: Expr) -> bool:
-    """Is 0 ≤ position < extent wherever the assumptions hold?"""
+    """True if 0 ≤ position < extent wherever the assumptions hold (an access that is in bounds)."""
     return all(context.is_nonnegative(form) for form in below(context, position, extent))
 
 
 def is_outside(context: Context, position: Expr, extent: Expr) -> bool:
-    """Is that false wherever they hold?"""
+    """True if 0 ≤ position < extent fails wherever the assumptions hold."""
     low, high = below(context, position, extent)
     return context.excludes((Constraint(low), Constraint(high)))
 

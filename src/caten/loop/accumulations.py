@@ -1,12 +1,14 @@
-"""However it is written, `x = x + e` is an accumulation: one form for all its spellings, before anything looks at the nest.
+"""Recognise accumulations: every spelling of `x = x + e` becomes one form, `incf`, before raising and scheduling.
 
     (setf s (+ s e))   (setf s (+ e s))   (setf s (- s e))        ->   (incf s e), (incf s (neg e))
     (setf t (max t e))   (if (> e t) ((setf t e)))                ->   (incf t e max)
-    (setf s e0) (for p 1 N … (incf s e))                          ->   (setf s 0) (for p 0 N … (incf s e)), where e at p = 0 is e0
+    (setf s e0) (for p 1 N … (incf s e))                          ->   (setf s 0) (for p 0 N … (incf s e))
+                                                                       if e at p = 0 is e0
     (for p 0 N … (if (= p 0) ((setf s e)) ((incf s e))))          ->   (setf s 0) (for p 0 N … (incf s e))
 
-A comparison sets nothing where e is NaN, which a maximum would take: there the maximum is with the identity. Where sums may not be reassociated,
-those of floats are the other way round, `(setf s (+ s e))`, which no step of a schedule reorders.
+The identity element of the monoid replaces the first value. A comparison ignores a NaN e, which `max` would take; that
+maximum therefore uses the identity element for NaN. Where float sums may not be reassociated, they keep the form `(setf
+s (+ s e))`, which no schedule step reorders.
 """
 from __future__ import annotations
 
@@ -18,20 +20,21 @@ from ..core.expr import Const, Expr, Op, Var
 from ..core.monoids import identity, is_monoid
 from ..core.node import substitute
 from ..core.program import Buffer, InOrder
+from ..core.scalars import NEGATED
 from .affine import canonical
+from .bound_tightening import tighten_bounds
 from .context import Context
 from .effects import reads, writes
-from .forwarding import forwarded
-from .simplify import NEGATED, statement_field
+from .forwarding import forward_scalars
+from .simplify import statement_field
 from .statements import ONE, Aref, For, If, Incf, Let, Setf, Stmt
-from .tightening import tightened
 
-LARGE = 200                    # nodes of an expression that names are still replaced in
+LARGE = 200                    # largest expression, in nodes, in which names are replaced
 MIRRORED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}       # a > b as b < a
 
 
 def normalise(op: Any) -> Any:
-    """The program with every accumulation as `incf`; at -O0 as it is."""
+    """The program with every accumulation as `incf`. At -O0 it is returned unchanged."""
     if op.opt == 0:
         return op
     stores = [_name(n.ref) for clause in op.clauses for n in clause.walk() if isinstance(n, Setf | Incf)]
@@ -40,7 +43,8 @@ def normalise(op: Any) -> Any:
     clauses = []
     for clause in op.clauses:
         field = statement_field(clause)
-        clauses.append(clause.replace(**{field: pass_.block(getattr(clause, field), Context.of(op))}) if field else clause)
+        clauses.append(clause.replace(**{field: pass_.block(getattr(clause, field), Context.of(op))}) if field
+                       else clause)
     return op.replace(clauses=tuple(clauses))
 
 
@@ -48,21 +52,21 @@ class _Pass:
     """The pass over one body."""
 
     def __init__(self, in_order: bool, plain: bool, twice: frozenset[str], sizes: frozenset[str]):
-        self.in_order = in_order                  # must float sums be added in the order in which they are written?
-        self.plain = plain                        # -O1, at which every operation stays
-        self.twice = twice                        # outputs that two statements write, and that hold 0 where nothing was set
+        self.in_order = in_order                  # float sums keep the written order
+        self.plain = plain                        # -O1: every operation stays
+        self.twice = twice                        # zero-filled outputs that two statements write
         self.sizes = sizes
-        self.made: set[Expr] = set()              # conditions under which a loop runs at all
+        self.made: set[Expr] = set()              # conditions under which a loop runs
 
     def may_reorder(self, fn: str, dtype: str) -> bool:
-        """May accumulations by this operator be done in any order?"""
+        """True if accumulations by this operator may run in any order."""
         rounds = fn in ("add", "mul") and DTYPES[dtype].kind in ("float", "complex")
         return is_monoid(fn, dtype) and not (rounds and self.in_order)
 
     def block(self, stmts: Sequence[Stmt], context: Context) -> tuple[Stmt, ...]:
-        """A list of statements."""
+        """Normalise a list of statements."""
         done: list[Stmt] = []
-        for stmt in forwarded(stmts):
+        for stmt in forward_scalars(stmts):
             for new in self.statement(stmt, context):
                 if isinstance(new, For) and (longer := self.from_the_first(done, new, context)) is not None:
                     done, new = longer
@@ -74,22 +78,23 @@ class _Pass:
         match stmt:
             case For():
                 loop = stmt.replace(body=self.block(stmt.body, context.inside(stmt)))
-                return self.without_first(self.hoisted(tightened(loop, self.sizes, context)), context)
+                return self.without_first(self.hoisted(tighten_bounds(loop, self.sizes, context)), context)
             case If(cond=cond, then=then, otherwise=otherwise):
-                made = If(cond, self.block(then, context.given(cond)), self.block(otherwise, context.given(cond, False)))
+                made = If(cond, self.block(then, context.given(cond)),
+                          self.block(otherwise, context.given(cond, False)))
                 return (self.extreme(made) or made,)
             case Setf(ref=Aref() as ref, value=value):
                 return (self.accumulated(ref, value) or stmt,)
-            case Incf(ref=Aref() as ref, value=value, fn=fn) if is_monoid(fn, ref.dtype) and not self.may_reorder(fn, ref.dtype):
+            case Incf(Aref() as ref, value, fn) if is_monoid(fn, ref.dtype) and not self.may_reorder(fn, ref.dtype):
                 return (Setf(ref, Op(fn, (ref, value))),)
         return (stmt,)
 
     # one statement
 
     def accumulated(self, ref: Aref, value: Expr) -> Stmt | None:
-        """`ref = value` as an accumulation, where it is one."""
+        """`ref = value` as an accumulation, or None."""
         match value:
-            case Op(fn="where", args=(cond, a, b)) if ref in (a, b) and not _holds(cond, ref):
+            case Op(fn="where", args=(cond, a, b)) if ref in (a, b) and not _reads_array_of(cond, ref):
                 inner = self.accumulated(ref, b if a is ref else a)
                 return None if inner is None else If(Op("not", (cond,)) if a is ref else cond, (inner,))
             case Op(fn="where", args=(cond, a, b)) if ref in (a, b):
@@ -98,12 +103,13 @@ class _Pass:
                 parts = list(_operands(value, fn, False))
                 rest = [part for part in parts if part != (ref, False)]
                 regrouped = len(rest) > 1 and DTYPES[ref.dtype].kind in ("float", "complex")
-                if len(rest) == len(parts) - 1 and rest and not (regrouped and self.plain) and not any(_holds(part, ref) for part, _ in rest):
+                if (len(rest) == len(parts) - 1 and rest and not (regrouped and self.plain)
+                    and not any(_reads_array_of(part, ref) for part, _ in rest)):
                     return Incf(ref, _combined(fn, rest), fn)
         return None
 
     def extreme(self, stmt: If) -> Stmt | None:
-        """`if (e > t) t = e` as a maximum, where it is one."""
+        """`if (e > t) t = e` as a maximum (or minimum), or None."""
         match stmt:
             case If(cond=cond, then=(Setf(ref=Aref() as ref, value=value),), otherwise=()):
                 negated = False
@@ -119,42 +125,45 @@ class _Pass:
         fn = cond.fn if b is ref else MIRRORED[cond.fn]
         fn = NEGATED[fn] if negated else fn
         chosen = "max" if fn in ("gt", "ge") else "min"
-        if {a, b} != {ref, value} or not is_monoid(chosen, ref.dtype) or _holds(value, ref):
+        if {a, b} != {ref, value} or not is_monoid(chosen, ref.dtype) or _reads_array_of(value, ref):
             return None
         if DTYPES[ref.dtype].kind == "float":
             value = Op("where", (Op("eq", (value, value)), value, identity(chosen, ref.dtype)))
         return Incf(ref, value, chosen)
 
-    # loops whose first iteration is written apart
+    # loops with a peeled first iteration
 
     def from_the_first(self, before: list[Stmt], loop: For, context: Context) -> tuple[list[Stmt], For] | None:
-        """A loop that adds to what its iteration before the first one would have set: with that one, after identities. What stands before the loop,
-        and the loop."""
+        """Extend an accumulating loop by the iteration before its first one, if the statements before it hold that
+        iteration's value. Returns the statements before the loop, with identity elements, and the loop."""
         incfs = [s for s in loop.body if isinstance(s, Incf)]
         start = canonical(loop.lo - ONE)
         if loop.step is not ONE or not incfs or not all(isinstance(s, Incf | Let) for s in loop.body):
             return None
         lets = {Var(s.name, s.type): s.value for s in loop.body if isinstance(s, Let)}
         used = {n for s in loop.body for e in s.children for n in e.unique()}
-        if not lets.keys() <= used:               # what it reads may lie outside in one iteration more
+        if not lets.keys() <= used:               # an extra iteration may read out of bounds
             return None
         rest = list(before)
         for incf in incfs:
-            at = next((n for n in reversed(range(len(rest))) if isinstance(s := rest[n], Setf) and s.ref is incf.ref), None)
+            at = next((n for n in reversed(range(len(rest))) if isinstance(s := rest[n], Setf) and s.ref is incf.ref),
+                      None)
             if at is None or not self.may_reorder(incf.fn, incf.ref.dtype) or not _is_alone(incf, loop):
                 return None
             first = substitute(_without_lets(incf.value, lets), {Var(loop.name, "i64"): start})
             setf = rest[at]
             assert isinstance(setf, Setf)
             between = rest[at + 1:]
-            if canonical(first) is not canonical(setf.value) or not _places(first) <= _places(setf.value) or any(_meet(s, setf) for s in between):
+            if (canonical(first) is not canonical(setf.value) or not _places(first) <= _places(setf.value)
+                or any(_order_matters(s, setf) for s in between)):
                 return None
             rest[at] = Setf(incf.ref, identity(incf.fn, incf.ref.dtype))
         longer = loop.replace(lo=start)
         return (rest, longer) if context.proves(Op("lt", (start, loop.hi))) else None
 
     def without_first(self, loop: Stmt, context: Context) -> tuple[Stmt, ...]:
-        """A loop that sets something in its first iteration, and adds to it in the others: with additions alone, after identities."""
+        """Split off a peeled first iteration: a loop that sets in its first iteration and accumulates in the others
+        becomes identity elements before a loop that only accumulates."""
         if not isinstance(loop, For) or loop.step is not ONE:
             return (loop,)
         inside = context.inside(loop)
@@ -168,11 +177,12 @@ class _Pass:
                     if inside.given(at_first).refutes(cond):
                         cond, yes, no = Op("not", (cond,)), no, yes
                     match yes, no:
-                        case Setf(ref=Aref() as ref, value=value), Incf(value=added, fn=fn) if no.ref is ref and self.may_reorder(fn, ref.dtype):
+                        case Setf(Aref() as ref, value), Incf(_, added, fn) if no.ref is ref:
                             same = canonical(substitute(_without_lets(added, lets), {Var(loop.name, "i64"): loop.lo}))
                             given = canonical(substitute(_without_lets(value, lets), {Var(loop.name, "i64"): loop.lo}))
-                            if (same is given and _is_alone(no, loop, 2) and inside.given(at_first).proves(cond)
-                                    and inside.given(at_first, False).refutes(cond)):
+                            if (self.may_reorder(fn, ref.dtype) and same is given and _is_alone(no, loop, 2)
+                                    and inside.given(at_first).proves(cond)
+                                and inside.given(at_first, False).refutes(cond)):
                                 begun.append(Setf(ref, identity(fn, ref.dtype)))
                                 body.append(no)
                                 continue
@@ -181,8 +191,8 @@ class _Pass:
             return (loop,)
         runs = Op("lt", (loop.lo, loop.hi))
         fills = all(_name(s.ref) in self.twice and isinstance(s.value, Const) and s.value.value == 0 for s in begun)
-        alike = runs.variables <= self.sizes and not reads(runs)          # in every iteration of the loops around
-        sure = context.proves(runs) or (fills and alike)                         # 0 is what an output holds that nothing sets
+        alike = runs.variables <= self.sizes and not reads(runs)          # loop-invariant
+        sure = context.proves(runs) or (fills and alike)                         # outputs are zero-filled
         made = (*begun, loop.replace(body=tuple(body)))
         if sure:
             return made
@@ -190,25 +200,25 @@ class _Pass:
         return (If(runs, made),)
 
     def hoisted(self, loop: For) -> Stmt:
-        """A loop of nothing but a condition that was made here, and is the same in every iteration, inside that condition."""
+        """Move a condition that this pass made out of a loop that consists of it and does not change it."""
         match loop.body:
-            case (If(cond=cond, then=then, otherwise=()),) if cond in self.made and loop.name not in cond.variables and not reads(cond):
+            case (If(cond, then, ()),) if cond in self.made and loop.name not in cond.variables and not reads(cond):
                 return If(cond, (loop.replace(body=then),))
         return loop
 
 
-def _holds(expr: Expr, ref: Aref) -> bool:
-    """Is the place, or another of its array, read in it?"""
+def _reads_array_of(expr: Expr, ref: Aref) -> bool:
+    """True if the expression reads the element, or another of its array."""
     return ref.buffer in reads(expr)
 
 
-def _meet(a: Stmt, b: Stmt) -> bool:
-    """Does it matter which of two statements comes first?"""
+def _order_matters(a: Stmt, b: Stmt) -> bool:
+    """True if the order of the two statements matters."""
     return bool(writes(a) & (reads(b) | writes(b)) or writes(b) & reads(a))
 
 
 def _places(expr: Expr) -> set[Expr]:
-    """The elements that an expression reads, those that cancel each other, too."""
+    """The elements that an expression reads, also those that cancel out."""
     return {canonical(n) for n in expr.unique() if isinstance(n, Aref)}
 
 
@@ -217,7 +227,7 @@ def _name(ref: Any) -> str:
 
 
 def _operands(expr: Expr, fn: str, negated: bool) -> Iterator[tuple[Expr, bool]]:
-    """What an operator combines, written in whatever order; of a sum, whether it is subtracted."""
+    """The operands that an operator combines, flattened; for a sum, whether each is subtracted."""
     match expr:
         case Op(fn=same, args=(a, b)) if same == fn:
             yield from _operands(a, fn, negated)
@@ -239,8 +249,7 @@ def _combined(fn: str, parts: Sequence[tuple[Expr, bool]]) -> Expr:
 
 
 def _without_lets(expr: Expr, lets: Mapping[Var, Expr]) -> Expr:
-    """An expression with names replaced by their values, which may hold names of lets before them; where it becomes large some of them stay, and
-    nothing outside of the loop is like it."""
+    """Replace names by their values, repeatedly. Where the expression grows too large, some names stay."""
     for name, value in reversed(list(lets.items())):
         if expr.written_out > LARGE:
             break
@@ -249,7 +258,7 @@ def _without_lets(expr: Expr, lets: Mapping[Var, Expr]) -> Expr:
 
 
 def _is_alone(incf: Incf, loop: For, times: int = 1) -> bool:
-    """Is the place the same in every iteration, and its array nowhere else in the loop than `times` there, where it is accumulated?"""
+    """True if the element is loop-invariant and its array occurs only in the `times` accumulations of the loop."""
     own = {n.name for n in loop.walk() if isinstance(n, For | Let)}
     indices: tuple[Expr, ...] = incf.ref.index  # type: ignore[attr-defined]   # of an Aref
     uses = [n for n in loop.walk() if isinstance(n, Aref) and n.buffer == _name(incf.ref)]

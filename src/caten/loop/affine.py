@@ -1,7 +1,7 @@
-"""Linear forms: an integer expression as Σ coefficient · monomial + constant, and the one way to print it.
+"""Affine forms: an integer expression as Σ coefficient · monomial + constant, and the one canonical way to print it.
 
-A monomial is a product of atoms; an atom is a variable or any node that is not a sum or product (a load, a floordiv, a min). Nodes are
-interned, so equal atoms are the same object and a monomial is a tuple of atoms, sorted by their text.
+A monomial is a product of atoms. An atom is a variable or any node that is not a sum or product (a load, a floordiv, a
+min). Nodes are interned, so equal atoms are one object. A monomial is a tuple of atoms, sorted by their text.
 """
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ..core.text import flat, form_of
 
 Monomial = tuple[Expr, ...]
 
-MAX_TERMS = 48                 # a product that would expand to more terms stays one atom
+MAX_TERMS = 48                 # a product that would expand to more terms stays an atom
 
 
 @kept
 def text_of(node: Node) -> str:
-    """The one-line text of a node."""
+    """The text of a node on one line."""
     return node.name if isinstance(node, Var) else flat(form_of(node))
 
 
 class Linear:
-    """Σ terms[m] · m + constant, with integer coefficients of any size. Immutable by convention; no coefficient is 0."""
+    """Σ terms[m] · m + constant with integer coefficients of any size, none of them 0. Immutable by convention."""
 
     __slots__ = ("_hash", "constant", "terms")
 
@@ -80,12 +80,12 @@ class Linear:
         return max([len(m) for m in self.terms], default=0)
 
     def atoms(self) -> Iterator[Expr]:
-        """Every atom, in order, repeated where it occurs again."""
+        """All atoms in order, with repetitions."""
         for m in self.terms:
             yield from m
 
     def coefficient(self, atom: Expr) -> Linear:
-        """What multiplies `atom` (which occurs at most once in a monomial): the form c where self = c · atom + rest."""
+        """The form c where self = c · atom + rest. `atom` occurs at most once in each monomial."""
         terms: dict[Monomial, int] = {}
         constant = 0
         for m, c in self.terms.items():
@@ -98,7 +98,7 @@ class Linear:
         return Linear(terms, constant)
 
     def replace(self, atom: Expr, value: Linear) -> Linear:
-        """self with `value` for `atom`."""
+        """Substitute `value` for `atom`."""
         out = Linear({m: c for m, c in self.terms.items() if atom not in m}, self.constant)
         for m, c in self.terms.items():
             if atom in m:
@@ -109,7 +109,7 @@ class Linear:
         return out
 
     def quotient(self, by: Linear) -> Linear | None:
-        """The form q with self = by · q; None where there is none. Polynomial division by the leading term, the greatest by degree and text."""
+        """The form q with self = by · q, or None: polynomial division by the leading (greatest) monomial."""
         lead, rest, found = _leading(by), self, Linear({})
         if not _coefficient(by, lead):
             return None
@@ -141,13 +141,13 @@ def product(m: Monomial, n: Monomial) -> Monomial:
 
 
 def without(m: Monomial, atom: Expr) -> Monomial:
-    """The monomial with one factor `atom` removed."""
+    """The monomial without one factor `atom`."""
     at = m.index(atom)
     return m[:at] + m[at + 1:]
 
 
 def _leading(form: Linear) -> Monomial:
-    """The greatest monomial of a form, in an order that products keep."""
+    """The leading monomial of a form, in an order that products preserve."""
     return max(form.terms, key=lambda m: (len(m), [text_of(a) for a in m]), default=())
 
 
@@ -156,7 +156,7 @@ def _coefficient(form: Linear, m: Monomial) -> int:
 
 
 def _taken(m: Monomial, factors: Monomial) -> Monomial | None:
-    """The monomial without these factors; None where it lacks one."""
+    """The monomial without these factors; None if it lacks one."""
     for atom in factors:
         if atom not in m:
             return None
@@ -176,7 +176,7 @@ def of_atom(atom: Expr) -> Linear:
 
 @kept
 def linear(expr: Expr) -> Linear:
-    """The linear form of an integer expression, by the ring laws alone: right for integers that wrap, too."""
+    """The affine form of an integer expression by the ring laws alone, so it is also right for integers that wrap."""
     match expr:
         case Const(value=int() as value) if not isinstance(value, bool):
             return constant(value)
@@ -193,7 +193,7 @@ def linear(expr: Expr) -> Linear:
 
 
 def _inside(expr: Expr) -> Expr:
-    """An atom with its own integer parts in normal form."""
+    """An atom whose integer operands are in canonical form."""
     inner: Expr = expr.map(lambda child: canonical(child) if isinstance(child, Expr) else child)
     if isinstance(inner, Op) and inner.fn in ("min", "max") and is_integer(inner.dtype):
         inner = Op(inner.fn, tuple(sorted(inner.args, key=text_of)))
@@ -206,12 +206,13 @@ def _rank(term: tuple[Monomial, int]) -> tuple[int, int, str]:
 
 
 def _typed(atom: Expr, dtype: str) -> Expr:
-    """The atom as a value of the type: forms may look through conversions that keep the value."""
+    """The atom converted to the type. Forms may look through casts that keep the value."""
     return atom if atom.dtype in (dtype, "", "?") else Cast(dtype, atom)
 
 
 def expression(form: Linear, dtype: str = "i64") -> Expr:
-    """The normal form as an expression: the largest strides first, the constant last, subtraction instead of negative coefficients."""
+    """The form as an expression in canonical order: largest strides first, the constant last, minus before
+    negatives."""
     row = DTYPES[dtype]
     span = 1 << row.bits
 
@@ -219,8 +220,9 @@ def expression(form: Linear, dtype: str = "i64") -> Expr:
         return (value - row.least) % span + row.least if row.kind == "int" else value
 
     if row.kind == "uint":
-        # a modulus has no sign: take the representative with the smaller magnitude, so that x - y stays x - y
-        form = Linear({m: s for m, c in form.terms.items() if (s := (c + span // 2) % span - span // 2)}, form.constant % span)
+        # modulo 2^n: take the residue of smaller magnitude, so that x - y stays x - y
+        form = Linear({m: s for m, c in form.terms.items() if (s := (c + span // 2) % span - span // 2)},
+                      form.constant % span)
     else:
         form = Linear({m: w for m, c in form.terms.items() if (w := wrapped(c))}, wrapped(form.constant))
     terms = sorted(form.terms.items(), key=_rank)
@@ -248,7 +250,8 @@ def expression(form: Linear, dtype: str = "i64") -> Expr:
 
 @kept
 def canonical(expr: Expr) -> Expr:
-    """An equal expression in normal form: every integer sum and product inside it collected and ordered. Exact for integers that wrap;
-    other arithmetic is left as it is."""
-    collects = isinstance(expr, Op) and expr.fn in ("add", "sub", "mul", "neg") and is_integer(expr.dtype) and expr.lanes == 1
+    """The canonical form of an expression: every integer sum and product in it is collected and ordered. Exact for
+    integers that wrap. Other arithmetic stays as it is."""
+    collects = (isinstance(expr, Op) and expr.fn in ("add", "sub", "mul", "neg") and is_integer(expr.dtype)
+                and expr.lanes == 1)
     return expression(linear(expr), expr.dtype) if collects else _inside(expr)

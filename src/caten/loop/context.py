@@ -1,8 +1,7 @@
-"""What is known at a point of a program, and what follows from it.
+"""Contexts: what is known at a program point (ranges, facts, values of scalars), and the questions it answers.
 
-A context holds ranges of variables, facts as constraints, and the values of scalar locals that are known. It is immutable: entering a loop,
-assuming a condition or passing a statement gives a new one; what was found once is remembered, from one step of a schedule to the next.
-A fact about memory is forgotten when the memory may be written.
+A context is immutable. Entering a loop, assuming a condition or passing a statement gives a new one. Results are
+memoised across the steps of a schedule. A fact about memory is dropped when that memory may be written.
 """
 from __future__ import annotations
 
@@ -12,41 +11,34 @@ from typing import Any
 
 from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Const, Expr, Var, index
+from ..core.node import kept_for
 from ..core.program import Bind, Buffer, Ensure, Program, Require, Size
 from ..frozen import frozen
-from . import chains, work
+from . import bound_chains, operation_count
 from .affine import Linear, constant, expression, linear, of_atom
-from .conditions import alternatives, conjuncts, disproofs, product_bound
+from .disjunctions import alternatives, conjuncts, disproofs, product_bound
 from .effects import NOTHING, reads, writes
 from .integer_sets import Constraint
-from .literals import choices, remaining, stated
-from .proof import PATIENCE, Alternative, Clause, Range, is_false, refuted
+from .known_conditions import choices, remaining, stated
+from .refutation import PATIENCE, Alternative, Clause, Range, is_false, refuted
 from .statements import Aref, Barrier, Fail, For, If, Incf, Let, Setf, Stmt, Vref
-from .values import GREATEST_BYTES, GREATEST_SIZE, Valuation
+from .value_ranges import GREATEST_BYTES, GREATEST_SIZE, Valuation
 
-MOST_NODES = 64                # of the value of a name, to be known: longer ones are parts of a large expression, and all its sums would be compared
-MOST_CASES = 2                 # in which a conjunction does not hold, to be known of: more help no proof, and every proof would go through them
+MOST_NODES = 64                # of the value of a name that is recorded; longer values would slow down every proof
+MOST_CASES = 2                 # of a recorded disjunction; more help no proof and slow all down
 
 
 @frozen
 class Context(Valuation):
     """Immutable assumptions."""
 
-    # making contexts
+    # construction
 
-    @classmethod
-    def of(cls, program: Program) -> Context:
-        """What holds at entry: sizes in range, bindings, arrays that fit in memory, the conditions that are checked. Programs that agree in
-        these share their context while one of them lives, as long as their work is counted together."""
-        here = work.current()
-        owner, known = program.__dict__.get("_context", (None, None))
-        if owner is not here:
-            facts = (_kinds(program.all(Buffer)), *[c for c in program.clauses if isinstance(c, Size | Bind | Ensure | Require)])
-            known = here.contexts.get(facts)
-            if known is None:
-                known = here.contexts[facts] = cls._of(program)
-            program.__dict__["_context"] = here, known
-        return known  # type: ignore[no-any-return]       # a node's memo may hold anything
+    @staticmethod
+    def of(program: Program) -> Context:
+        """The context at entry: sizes in range, bindings, arrays that fit in memory, the checked conditions. Programs
+        that agree in these share one context while one of them lives and their work is counted together."""
+        return _at_entry(program)
 
     @classmethod
     def _of(cls, program: Program) -> Context:
@@ -62,7 +54,7 @@ class Context(Valuation):
         return context
 
     def holding_array(self, dtype: str, shape: Iterable[Expr]) -> Context:
-        """No extent is negative and the byte size is at most 2^62."""
+        """With an array: no extent is negative, and the byte size is at most 2^62."""
         context, count = self, constant(1)
         for extent in shape:
             form = linear(extent)
@@ -73,22 +65,23 @@ class Context(Valuation):
             greatest = GREATEST_BYTES // DTYPES[dtype].bytes
             context = context._assuming(((Constraint(constant(greatest) - count),),))
             match list(count.terms.items()):
-                case [((Var() as side, *rest) as m, k)] if k > 0 and count.constant == 0 and all(a is side for a in rest):
-                    most = int((greatest // k) ** (1 / len(m))) + 2                 # of one square or cube; 2: floats round
+                case [((Var() as side, *others) as m, k)] if k > 0 and count.constant == 0 and {*others} == {side}:
+                    most = int((greatest // k) ** (1 / len(m))) + 2        # of one square or cube; 2: floats round
                     context = context._assuming(((Constraint(constant(most) - of_atom(side)),),))
         return context
 
     def inside(self, loop: For) -> Context:
-        """In the body of a loop, at any iteration."""
+        """The context in the body of a loop, at any iteration."""
         changed = writes(loop)
-        if not changed.isdisjoint(self.values):              # what the body does with them matters, too
+        if not changed.isdisjoint(self.values):
             return self._inside(loop, changed)
-        changed &= self._remembered().union(reads(loop.lo), reads(loop.hi), reads(loop.step))        # of other memory nothing is known anyway
-        return self._once(("inside", loop.name, loop.lo, loop.hi, loop.step, changed), lambda: self._inside(loop, changed))
+        changed &= self._remembered().union(reads(loop.lo), reads(loop.hi), reads(loop.step))
+        return self._once(("inside", loop.name, loop.lo, loop.hi, loop.step, changed),
+                          lambda: self._inside(loop, changed))
 
     def _inside(self, loop: For, changed: frozenset[str]) -> Context:
         var = Var(loop.name, "i64")
-        counted: dict[str, Expr] = {}                        # locals that every iteration changes by the same amount
+        counted: dict[str, Expr] = {}                        # induction variables: locals that grow by a constant
         for name in [n for n in self.values if n in changed]:
             gain = self._gain(loop.body, name) if loop.step is index(1) else None
             if gain is not None and not reads(self.values[name]):
@@ -109,7 +102,7 @@ class Context(Valuation):
         context = self._with(ranges=ranges)
         if rising or falling:
             context = context._assuming((upward if rising else downward,))
-            for factor in _factors(context, hi - lo if rising else lo - hi):       # none is zero where the product is not
+            for factor in _factors(context, hi - lo if rising else lo - hi):   # a nonzero product
                 context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
             if step.is_constant and abs(step.constant) != 1:      # i = lo + step·k
                 count = Var(loop.name + ".k", "i64")
@@ -121,11 +114,11 @@ class Context(Valuation):
         return context._with(values={**context.values, **counted}) if counted else context
 
     def given(self, cond: Expr, holds: bool = True) -> Context:
-        """Where a condition holds (or does not)."""
+        """The context where a condition holds (or does not)."""
         return self._once(("given", cond, holds), lambda: self._given(cond, holds))
 
     def _given(self, cond: Expr, holds: bool) -> Context:
-        context = self._stated(cond, holds) if reads(cond) else self        # of others, arithmetic shows what follows
+        context = self._stated(cond, holds) if reads(cond) else self  # others are arithmetic
         for part in conjuncts(cond, holds):
             if part[1] and (bound := product_bound(part[0])) is not None:
                 context = context._assuming(((Constraint(bound),),))
@@ -136,9 +129,10 @@ class Context(Valuation):
         return context
 
     def _stated(self, cond: Expr, holds: bool) -> Context:
-        """With a condition as it is written, and what is left of checks that speak of it."""
+        """With a condition as written, and the consequences of checks that contain it (unit propagation)."""
         literals = self.literals.union(stated(cond, holds))
-        checks = (*self.checks, *[c for part in conjuncts(cond, holds) if (c := choices(*part)) and c not in self.checks])
+        checks = (*self.checks,
+                  *[c for part in conjuncts(cond, holds) if (c := choices(*part)) and c not in self.checks])
         context = self._with(literals=literals, checks=checks)
         for check in checks:
             left = remaining(check, literals)
@@ -148,12 +142,12 @@ class Context(Valuation):
         return context
 
     def where_nonnegative(self, form: Linear) -> Context:
-        """Where form ≥ 0."""
+        """The context where form ≥ 0."""
         return self._assuming(((Constraint(form),),))
 
     def after(self, stmt: Stmt) -> Context:
-        """For the statements that follow `stmt` in its list."""
-        if isinstance(stmt, Let | If):                       # what says something, and is passed again and again
+        """The context after `stmt` in its list."""
+        if isinstance(stmt, Let | If):   # worth memoising
             return self._once(("after", stmt), lambda: self._after(stmt))
         return self._after(stmt)
 
@@ -169,7 +163,7 @@ class Context(Valuation):
                 return context._assuming(((Constraint(of_atom(Var(name, dtype)) - form, equal=True),),))
             case Fail():
                 return self._with(unreachable=True)
-            case Barrier():                                      # the other threads may have written anything
+            case Barrier():                                      # other threads may have written anything
                 return self.forgetting(self._remembered())
             case If(cond, then, otherwise):
                 context = self.forgetting(writes(stmt))
@@ -196,14 +190,14 @@ class Context(Valuation):
                 return self.forgetting(writes(stmt))
 
     def through(self, stmts: Iterable[Stmt]) -> Context:
-        """After a list of statements."""
+        """The context after a list of statements."""
         context = self
         for stmt in stmts:
             context = context.after(stmt)
         return context
 
     def forgetting(self, buffers: frozenset[str]) -> Context:
-        """Without what was known about memory that may have been written."""
+        """Without the facts about buffers that may have been written."""
         if self._remembered().isdisjoint(buffers):
             return self
         kept = tuple([c for c in self.clauses if c.buffers.isdisjoint(buffers)])
@@ -214,7 +208,7 @@ class Context(Valuation):
         return self._with(clauses=kept, values=values, conditions=conditions, literals=literals, checks=checks)
 
     def together(self, other: Context) -> Context:
-        """What holds where both do: two points of a program whose variables differ."""
+        """The conjunction of two contexts: two points of a program whose variables differ."""
         known = {id(c) for c in self.clauses}
         ranges = {**other.ranges, **self.ranges}
         for name in self.ranges.keys() & other.ranges.keys():
@@ -225,10 +219,10 @@ class Context(Valuation):
                           values={}, conditions={}, literals=frozenset(), checks=(),
                           unreachable=contradictory or self.unreachable or other.unreachable)
 
-    # asking
+    # questions
 
     def equates(self, names: Iterable[str]) -> bool:
-        """Is anything known to be equal to a value that hangs on one of these variables? Without that, no remainder of one is known."""
+        """True if an equality with one of these variables is known. Without one, no remainder of them is known."""
         wanted = set(names)
         if any(self.ranges[n][0] == self.ranges[n][1] for n in wanted & self.ranges.keys()):
             return True
@@ -236,11 +230,11 @@ class Context(Valuation):
                    for clause in self.clauses for alternative in clause.alternatives for c in alternative)
 
     def proves(self, cond: Expr) -> bool:
-        """Does the condition hold wherever the assumptions do? False when that could not be shown."""
+        """True if the condition is shown to hold wherever the assumptions do."""
         return self._shown(cond, True)
 
     def refutes(self, cond: Expr) -> bool:
-        """Does the condition fail wherever the assumptions hold? False when that could not be shown."""
+        """True if the condition is shown to fail wherever the assumptions hold."""
         return self._shown(cond, False)
 
     def _shown(self, cond: Expr, holds: bool) -> bool:
@@ -251,40 +245,44 @@ class Context(Valuation):
         return possible is not None and all(self.excludes(a) for a in possible)
 
     def is_nonnegative(self, form: Linear) -> bool:
-        """Is form ≥ 0 wherever the assumptions hold?"""
+        """True if form ≥ 0 is shown wherever the assumptions hold."""
         return self.interval(form)[0] >= 0 or self.excludes((Constraint(form.scaled(-1).shifted(-1)),))
 
     def excludes(self, constraints: Alternative, widely: bool = False) -> bool:
-        """Do the assumptions leave no integer point to a conjunction? `widely`: consider ranges beyond 2^31, too."""
+        """True if the assumptions are shown to exclude the conjunction. `widely`: use ranges beyond 2^31."""
         if self.unreachable:
             return True
-        return self.depth > 0 and self._once(("excludes", constraints, widely), lambda: self._excluded(constraints, widely))
+        return self.depth > 0 and self._once(("excludes", constraints, widely),
+                                             lambda: self._excluded(constraints, widely))
 
     def _excluded(self, constraints: Alternative, widely: bool) -> bool:
-        if not widely and any(not c.equal and chains.is_nonnegative(self, c.linear.scaled(-1).shifted(-1)) for c in constraints):
-            work.current().charge(work.QUESTION)
+        if not widely and any(not c.equal and bound_chains.is_nonnegative(self, c.linear.scaled(-1).shifted(-1))
+                              for c in constraints):
+            operation_count.current().charge(operation_count.QUESTION)
             return True
         return refuted(self._within_proof, constraints, widely)
 
     def patient(self) -> Context:
-        """The same assumptions for questions that are worth more work than is usual: asked seldom, and only after a proof failed."""
+        """The same assumptions with a larger work limit: for rare questions after a failed proof."""
         return self._once("patient", lambda: replace(self, memo={}, patience=PATIENCE))
 
     @property
     def _within_proof(self) -> Context:
-        """The same assumptions for the questions of a proof. Their answers are others, remembered apart: so no answer depends on itself, nor on
-        what was asked before, and no search goes on forever."""
+        """The same assumptions for questions inside a proof. Their answers are memoised apart, so that no answer
+        depends on itself or on the order of questions, and every search ends."""
         return self._once("within proof", lambda: replace(self, memo={}, depth=self.depth - 1))
 
     def alternatives(self, cond: Expr, holds: bool = True) -> tuple[Alternative, ...] | None:
-        """The condition as a disjunction of conjunctions; None when that is too large."""
+        """The condition as a disjunction of conjunctions; None if that is too large."""
         return alternatives(self, cond, holds)
 
     # details
 
     def _with(self, **changes: Any) -> Context:
-        own = {"ranges": self.ranges, "clauses": self.clauses, "values": self.values, "conditions": self.conditions, "bound": self.bound,
-               "unreachable": self.unreachable, "patience": self.patience, "literals": self.literals, "checks": self.checks}
+        own = {"ranges": self.ranges, "clauses": self.clauses, "values": self.values, "conditions": self.conditions,
+               "bound": self.bound,
+               "unreachable": self.unreachable, "patience": self.patience, "literals": self.literals,
+               "checks": self.checks}
         return Context(**{**own, **changes})
 
     def _valued(self, name: str, form: Linear, dtype: str) -> Context:
@@ -308,10 +306,11 @@ class Context(Valuation):
             if not _tightened(ranges, c):
                 kept.append(c)
         clauses = (*self.clauses, *[_clause(((c,),)) for c in kept if not c.linear.is_constant])
-        return self._with(ranges=ranges, clauses=clauses, unreachable=self.unreachable or any(lo > hi for lo, hi in ranges.values()))
+        return self._with(ranges=ranges, clauses=clauses, unreachable=self.unreachable
+                          or any(lo > hi for lo, hi in ranges.values()))
 
     def _gain(self, stmts: Iterable[Stmt], name: str) -> Linear | None:
-        """What a list of statements adds to the scalar local `name`, where it does nothing else with it; over names known here."""
+        """The sum that the statements add to the scalar local `name`, over names known here; None for other uses."""
         total = constant(0)
         for stmt in stmts:
             if name not in writes(stmt):
@@ -333,10 +332,11 @@ class Context(Valuation):
         return total
 
     def _remembered(self) -> frozenset[str]:
-        """The buffers of which anything is known: found once, for a program asks at every statement."""
+        """The buffers that occur in facts (memoised: needed at every statement)."""
         return self._once("remembered", lambda: frozenset(self.values).union(
             *[c.buffers for c in self.clauses],
-            *[reads(e) for e in (*self.values.values(), *self.conditions.values(), *[cond for cond, _ in self.literals])],
+            *[reads(e)
+              for e in (*self.values.values(), *self.conditions.values(), *[cond for cond, _ in self.literals])],
             *[reads(cond) for check in self.checks for cond, _ in check]))
 
     def _invariant(self, form: Linear) -> bool:
@@ -344,18 +344,30 @@ class Context(Valuation):
 
 
 def _kinds(buffers: Iterable[Buffer]) -> tuple[tuple[str, tuple[Expr, ...]], ...]:
-    """The element types and shapes of arrays, each once: a second array of a shape says nothing new, and every proof would go through it."""
+    """The distinct element types and shapes of arrays. A second array of the same shape adds no facts."""
     return tuple(dict.fromkeys([(b.type, b.shape) for b in buffers]))
 
 
 def ends_in_failure(stmts: tuple[Stmt, ...]) -> bool:
-    """Does a list of statements never reach its end?"""
-    return bool(stmts) and (isinstance(stmts[-1], Fail) or (isinstance(stmts[-1], If) and ends_in_failure(stmts[-1].then)
+    """True if a list of statements never reaches its end."""
+    return bool(stmts) and (isinstance(stmts[-1], Fail)
+                            or (isinstance(stmts[-1], If) and ends_in_failure(stmts[-1].then)
                                                             and ends_in_failure(stmts[-1].otherwise)))
 
 
+@kept_for(operation_count.current)
+def _at_entry(program: Program) -> Context:
+    contexts = operation_count.current().contexts
+    facts = (_kinds(program.all(Buffer)),
+             *[c for c in program.clauses if isinstance(c, Size | Bind | Ensure | Require)])
+    context: Context | None = contexts.get(facts)
+    if context is None:
+        context = contexts[facts] = Context._of(program)
+    return context
+
+
 def _not_false(possible: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
-    """The alternatives without those that hold nowhere."""
+    """The alternatives without those that are constantly false."""
     return tuple([a for a in possible if not any(is_false(c) for c in a)])
 
 
@@ -366,26 +378,27 @@ def _clause(alternatives: tuple[Alternative, ...]) -> Clause:
         atom = stack.pop()
         if atom not in atoms:
             atoms.add(atom)
-            if not isinstance(atom, Aref | Vref):              # what is known of a loaded value says nothing of where it was loaded from
+            if not isinstance(atom, Aref | Vref):   # not its index
                 stack.extend([n for n in atom.children if isinstance(n, Expr)])
-    wide = len(alternatives) == 1 and all(c.linear.constant > GREATEST_SIZE and all(len(m) > 1 for m in c.linear.terms) for c in alternatives[0])
+    wide = len(alternatives) == 1 and all(c.linear.constant > GREATEST_SIZE and all(len(m) > 1 for m in c.linear.terms)
+                                          for c in alternatives[0])
     return Clause(alternatives, NOTHING.union(*[reads(a) for a in atoms]), frozenset(atoms), wide)
 
 
 def _factors(context: Context, count: Linear) -> tuple[Expr, ...]:
-    """The factors of a number of iterations that is one product of what is not negative; none of other numbers."""
+    """The factors of an iteration count that is a single product of nonnegative atoms; else none."""
     ((m, k),) = count.terms.items() if len(count.terms) == 1 else (((), 0),)
     return m if len(m) > 1 and k > 0 and count.constant <= 0 and all(context.atom_range(a)[0] >= 0 for a in m) else ()
 
 
 def _ranged(lo: int, hi: int) -> Range:
-    """Of a loop's variable, which is an i64 even where its end is a product that is bounded as a whole only."""
+    """The range of a loop variable, clipped to i64."""
     lo, hi = max(lo, DTYPES["i64"].least), min(hi, DTYPES["i64"].greatest)
     return (lo, max(hi, lo - 1))
 
 
 def _tightened(ranges: dict[str, Range], c: Constraint) -> bool:
-    """Take a constraint on one variable into its range."""
+    """Intersect the range of a variable with a constraint on it alone; False if the constraint is of another form."""
     if len(c.linear.terms) != 1:
         return False
     (m, k), = c.linear.terms.items()

@@ -1,4 +1,4 @@
-"""Which buffers a node reads and which it writes."""
+"""Side effects: the buffers that a node reads and those that it writes."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -42,6 +42,6 @@ def written(stmts: Iterable[Stmt]) -> frozenset[str]:
 
 @kept
 def loop_names(node: Stmt) -> frozenset[str]:
-    """The variables of the loops in a statement, and its own."""
+    """The loop variables of a statement, its own included."""
     own = frozenset([node.name]) if isinstance(node, For) else NOTHING
     return own.union(*map(loop_names, [c for c in node.children if isinstance(c, For | If)]))

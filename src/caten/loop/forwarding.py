@@ -1,7 +1,9 @@
-"""A scalar that a body sets once and reads right after is what it was set to: (setf a (aref A i)) (incf s (* a x)) is (incf s (* (aref A i) x)).
+"""Forward substitution: a scalar that is set once and read right after is replaced by its value.
 
-So a nest is the same with names for its operands and without: forward substitution, as in Muchnick, "Advanced compiler design and implementation",
-1997. What takes time to compute is only moved, never computed twice.
+    (setf a (aref A i)) (incf s (* a x))   ->   (incf s (* (aref A i) x))
+
+A nest then has one form, with or without names for its operands (Muchnick, "Advanced compiler design and
+implementation", 1997). Only loads, constants and variables are duplicated; computed values only move.
 """
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from ..core.node import Node, substitute
 from .effects import reads, writes
 from .statements import Aref, For, If, Incf, Local, Setf, Stmt
 
-LARGE = 64                     # nodes of a value that stays where it is: those that hang on each other would become one without end
+LARGE = 64                     # values of more nodes stay, so that chains of them do not explode
 
 
-def forwarded(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
-    """A list of statements without such scalars."""
+def forward_scalars(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """The statements without such scalars."""
     out = list(stmts)
     for local in [s for s in stmts if isinstance(s, Local) and not s.shape]:
         out = _without(out, local) or out
@@ -24,24 +26,27 @@ def forwarded(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
 
 
 def _without(stmts: list[Stmt], local: Local) -> list[Stmt] | None:
-    """The list without a scalar; None where it has to stay."""
+    """The statements without this scalar; None if it must stay."""
     place = Aref(local.name, (), local.type)
     sets = [n for n, s in enumerate(stmts) if local.name in writes(s)]
     uses = [n for n, s in enumerate(stmts) if local.name in reads(s)]
     if len(sets) != 1 or not uses or min(uses) <= sets[0]:
         return None
     match stmts[sets[0]]:
-        case Setf(ref=ref, value=value) if ref is place and value.written_out <= LARGE and _may_move(value, stmts[sets[0] + 1:uses[-1] + 1]):
+        case Setf(ref, value) if ref is place and value.written_out <= LARGE:
             count = sum([_count(stmts[n], place) for n in uses])
         case _:
             return None
-    if any(_has_loops(stmts[n]) for n in uses) or (count > 1 and not isinstance(value, Aref | Const | Var)):
+    if not _may_move(value, stmts[sets[0] + 1:uses[-1] + 1]) or any(_has_loops(stmts[n]) for n in uses):
         return None
-    return [s if n not in uses else substitute(s, {place: value}) for n, s in enumerate(stmts) if n != sets[0] and s is not local]
+    if (count > 1 and not isinstance(value, Aref | Const | Var)):
+        return None
+    return [s if n not in uses else substitute(s, {place: value})
+            for n, s in enumerate(stmts) if n != sets[0] and s is not local]
 
 
 def _may_move(value: Expr, passed: Sequence[Stmt]) -> bool:
-    """Is a value the same after the statements that it passes? The last one reads it, and may write afterwards."""
+    """True if the value is the same behind these statements. The last one reads it, and may write afterwards."""
     *between, last = passed
     stays = all(reads(value).isdisjoint(writes(s)) for s in between)
     return stays and (isinstance(last, Setf | Incf) or reads(value).isdisjoint(writes(last)))
@@ -52,5 +57,5 @@ def _has_loops(stmt: Stmt) -> bool:
 
 
 def _count(node: Node, place: Aref) -> int:
-    """How often a place is written in the text of a statement."""
+    """The number of occurrences of an element in a statement."""
     return 1 if node is place else sum([_count(child, place) for child in node.children])

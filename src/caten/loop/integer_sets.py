@@ -1,7 +1,8 @@
-"""Is there an integer point? Fourier–Motzkin elimination with equality substitution, gcd tightening and a budget.
+"""Integer feasibility: Fourier–Motzkin elimination with equality substitution, gcd tightening and a work budget.
 
-The answers are certain: `Empty` by elimination over tightened integers, `Point` by a witness that satisfies every constraint. What neither shows
-is `Unknown`. Equalities without a unit coefficient are solved by the change of variables of Euclid's algorithm, as in Pugh's Omega test (1991).
+The answers are certain: `Empty` by elimination over tightened integers, `Point` by a witness that satisfies every
+constraint; otherwise `Unknown`. Equalities without a unit coefficient are solved by the change of variables of Pugh's
+Omega test (1991).
 """
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ class Empty:
 
 @frozen
 class Point:
-    """A point that does. Monomials are variables of their own: a caller that has products checks that they agree."""
+    """A point that satisfies the constraints. Monomials are variables: the caller checks that products agree."""
 
     values: dict[Monomial, int]
 
@@ -46,43 +47,44 @@ class Unknown:
 Terms = dict[int, int]                         # variable -> coefficient
 Key = tuple[tuple[int, int], ...]              # the same, in order
 Row = tuple[Key, int]                          # and a constant
-Step = tuple[int, tuple[Terms, int] | None, list[Row]]       # an eliminated variable: its value, or the rows that bound it
+Step = tuple[int, tuple[Terms, int] | None,
+             list[Row]]       # an eliminated variable: its value, or the rows that bound it
 
 
 class _Contradiction(Exception):
-    """The rows exclude each other."""
+    """The rows contradict each other."""
 
 
 def decide(constraints: Iterable[Constraint]) -> Empty | Point | Unknown:
-    """Does a conjunction of linear constraints over integers have a solution?"""
+    """Decide whether a conjunction of linear constraints has an integer solution."""
     return System(constraints).decide()
 
 
 class System:
-    """A conjunction of constraints, prepared: its equalities are solved, and its inequalities kept by the variables that they bound. Each is
-    divided by the gcd of its coefficients (the constant rounded down: only integers count), and of parallel ones the strongest is kept."""
+    """A prepared conjunction of constraints: equalities are solved, inequalities are indexed by the variables that they
+    bound, divided by the gcd of their coefficients (the constant rounded down), and the strongest of parallel ones."""
 
     def __init__(self, constraints: Iterable[Constraint] = ()) -> None:
         self.names: dict[Monomial, int] = {}
-        self.variables = 0                                       # how many there are, those with names included
-        self.equal: list[tuple[Terms, int]] = []                 # those that wait to be solved
+        self.variables = 0                                       # all of them, named or not
+        self.equal: list[tuple[Terms, int]] = []                 # unsolved equalities
         self.rows: dict[Key, int] = {}                           # key + constant ≥ 0
-        self.lower: dict[int, dict[Key, int]] = {}               # variable -> the rows that bound it from below, with its coefficients
+        self.lower: dict[int, dict[Key, int]] = {}      # variable -> the rows that bound it below, and its coefficient
         self.upper: dict[int, dict[Key, int]] = {}
-        self.loose: list[int] = []                               # variables that may be bounded from one side alone
-        self.trail: list[Step] = []                              # how to find the eliminated variables again
-        self.work = 0                                            # pairs that the last decision combined
+        self.loose: list[int] = []                               # variables that may be bounded on one side only
+        self.trail: list[Step] = []                              # to recover the eliminated variables
+        self.work = 0                                            # row pairs combined by the last decision
         self.is_contradictory = False
         self._add(constraints)
 
     def adding(self, constraints: Iterable[Constraint]) -> System:
-        """This and more."""
+        """The system with further constraints."""
         more = self._copy()
         more._add(constraints)
         return more
 
     def decide(self) -> Empty | Point | Unknown:
-        """Is there a solution?"""
+        """Decide whether there is an integer solution."""
         if self.is_contradictory:
             return Empty()
         rest = self._copy()
@@ -129,7 +131,7 @@ class System:
         return self.names[monomial]
 
     def bound(self, terms: Terms, const: int) -> None:
-        """Add terms + const ≥ 0, and the equality that it makes with the opposite row."""
+        """Add terms + const ≥ 0, and the equality that it forms with the opposite row."""
         if not terms:
             if const < 0:
                 raise _Contradiction
@@ -154,7 +156,7 @@ class System:
             self.equal.append((dict(key), const))
 
     def take(self, keys: Iterable[Key]) -> list[Row]:
-        """Rows that leave the system."""
+        """Remove rows and return them."""
         taken = [(key, self.rows.pop(key)) for key in keys]
         for key, _ in taken:
             for v, c in key:
@@ -165,7 +167,7 @@ class System:
         return taken
 
     def eliminate(self) -> bool:
-        """Variable after variable. False when the budget is spent."""
+        """Eliminate variable after variable. False when the budget is spent."""
         self.work = 0
         while True:
             self.solve_equalities()
@@ -187,7 +189,7 @@ class System:
                             self.bound(*_combine(lo, hi, var))
 
     def solve_equalities(self) -> None:
-        """Replace a variable by what each equality says of it."""
+        """Substitute each equality into the rows."""
         while self.equal:
             terms, const = self.equal.pop()
             if not terms:
@@ -215,7 +217,7 @@ class System:
                 self.bound(*_substituted(dict(key), at, var, value, rest))
 
     def drop_loose(self) -> None:
-        """Without the rows of variables that are bounded from one side alone: these can always be met."""
+        """Drop the rows of variables that are bounded on one side only: these rows can always be met."""
         while self.loose:
             var = self.loose.pop()
             lower, upper = self.lower.get(var), self.upper.get(var)
@@ -223,17 +225,17 @@ class System:
                 self.trail.append((var, None, self.take([*(lower or upper or ())])))
 
     def cheapest(self) -> int:
-        """The variable whose elimination is exact over integers, if there is one, and adds the fewest rows."""
+        """The variable to eliminate next: one with exact elimination if possible, and the fewest new rows."""
         growth = sorted([((len(rows) - 1) * (len(self.upper[v]) - 1), v) for v, rows in self.lower.items() if rows])
         return next((v for _, v in growth if self.is_exact(v)), growth[0][1])
 
     def is_exact(self, var: int) -> bool:
-        """Is there an integer between its bounds wherever there is a number?"""
+        """True if every real range of the variable contains an integer (the exact projection of Fourier–Motzkin)."""
         return set(self.lower[var].values()) == {1} or set(self.upper[var].values()) == {-1}
 
 
 def _combine(lo: tuple[Terms, int], hi: tuple[Terms, int], var: int) -> tuple[Terms, int]:
-    """What a lower and an upper bound of `var` say without it."""
+    """Combine a lower and an upper bound of `var` into a row without it."""
     a, b = lo[0][var], -hi[0][var]
     g = gcd(a, b)
     a, b = a // g, b // g
@@ -262,7 +264,7 @@ def _substituted(terms: Terms, const: int, var: int, value: Terms, rest: int) ->
 
 
 def _witness(trail: list[Step]) -> dict[int, int] | None:
-    """Values for all variables, last eliminated first; None where rounding leaves no integer between the bounds."""
+    """Values for all variables, last eliminated first; None if no integer lies between the rounded bounds."""
     values: dict[int, int] = {}
     for var, value, bounds in reversed(trail):
         if value is not None:

@@ -1,8 +1,8 @@
-"""The exact judge of integer sets: islpy, asked only when elimination leaves a question open.
+"""isl as the exact judge of integer sets, called only when elimination leaves a question open.
 
-isl is exact, so a question may cost any amount of time, in C, where no signal is seen. Each question therefore has a limit on isl's own operations;
-beyond it the answer is unknown, which nobody takes for a proof. The limit counts operations, not seconds, so that the same program has the same
-answers on every machine.
+isl is exact, so a question may take unbounded time, in C code that handles no signals. Each question therefore has a
+limit on isl operations; beyond it the answer is unknown. The limit counts operations, not seconds, so that answers are
+the same on every machine.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from .affine import Monomial
 from .integer_sets import Constraint
 
-MAX_OPERATIONS = 10_000        # some milliseconds; three times as many may take seconds, for the numbers grow with them
+MAX_OPERATIONS = 10_000        # some milliseconds; three times as many may take seconds, as the numbers grow
 
 
 @cache
@@ -24,13 +24,15 @@ def _library() -> Any:
 
 
 def is_empty(constraints: Sequence[Constraint]) -> bool | None:
-    """Is there no integer point? Every monomial is a variable of its own. None where isl does not know within MAX_OPERATIONS."""
+    """True if there is no integer point, None if isl does not decide within MAX_OPERATIONS. A monomial is a
+    variable."""
     isl = _library()
     names: dict[Monomial, str] = {}
     for c in constraints:
         for m in c.linear.terms:
             names.setdefault(m, f"v{len(names)}")
-    rows = [" + ".join([*[f"{k} {names[m]}" for m, k in c.linear.terms.items()], str(c.linear.constant)]) + (" = 0" if c.equal else " >= 0")
+    rows = [" + ".join([*[f"{k} {names[m]}" for m, k in c.linear.terms.items()], str(c.linear.constant)])
+            + (" = 0" if c.equal else " >= 0")
             for c in constraints]
     text = "{ [" + ", ".join(names.values()) + "] : " + " and ".join(rows or ["0 = 0"]) + " }"
     context = isl.Context()

@@ -1,4 +1,5 @@
-"""The loop level: loop nests over named multi-dimensional buffers. It is the body language plus what scheduling adds to it.
+"""The loop level: loop nests over named multi-dimensional buffers. It is the body language with the additions of
+schedules.
 
 Names of loops, `let`s and locals are unique in a program, so statements are addressed by loop names.
 """
@@ -12,7 +13,7 @@ from ..core.program import Program
 
 MARKS = ("serial", "unroll", "parallel", "grid", "block")
 SPACES = ("register", "stack", "scratch", "shared", "global")
-STREAM, WRITE = "stream", "write"          # how a setf stores, and what a prefetch is for
+STREAM, WRITE = "stream", "write"          # non-temporal setf; prefetch for writing
 
 
 class Stmt(Node):
@@ -20,7 +21,7 @@ class Stmt(Node):
 
 
 class Ref(Expr):
-    """A place: something that can be read and written."""
+    """A reference to memory that can be read and written."""
 
     @property
     def lanes(self) -> int:
@@ -28,7 +29,8 @@ class Ref(Expr):
 
 
 class Aref(Ref, head="aref", hidden=("type",)):
-    """`(aref A i p)`: one element of a buffer; indices stay multi-dimensional until rendering. A rank-0 local is `(aref x)`."""
+    """`(aref A i p)`: one element of a buffer, with multi-dimensional indices until rendering. `(aref x)`: a rank-0
+    local."""
 
     buffer: str
     index: tuple[Expr, ...]
@@ -40,8 +42,8 @@ class Aref(Ref, head="aref", hidden=("type",)):
 
 
 class Vref(Ref, head="vref", hidden=("type",)):
-    """`(vref B 8 (p j))`: `count` consecutive elements along `axis` (the last by default) starting at an index; `mask`, a bool vector,
-    says which lanes are touched: the others read as 0 and are not written."""
+    """`(vref B 8 (p j))`: `count` consecutive elements along `axis` (default: the last) from an index. `mask`, a bool
+    vector, selects lanes: masked-out lanes read as 0 and are not written."""
 
     buffer: str
     count: int
@@ -106,7 +108,7 @@ class Shuffle(Expr, head="shuffle"):
 
 
 class Fold(Expr, head="fold"):
-    """`(fold add v)`: all lanes combined by an operator, as a fixed tree: halves are combined until one lane is left."""
+    """`(fold add v)`: reduce all lanes by an operator, as a fixed tree: halves are combined until one lane remains."""
 
     fn: str
     arg: Expr
@@ -117,10 +119,11 @@ class Fold(Expr, head="fold"):
 
 
 class For(Stmt, head="for"):
-    """`(for i lo hi step mark stmt…)`: run the body for i = lo, lo+step, … while i < hi (i > hi where step is negative).
+    """`(for i lo hi step mark stmt…)`: run the body for i = lo, lo+step, … while i < hi (i > hi if step is negative).
 
-    Bounds are evaluated once. A step of 0 is not allowed. `mark`: `serial`, `unroll`, `parallel` (iterations in any order, at once),
-    or on a device `grid` (one group of threads each) or `block` (one thread of a group each).
+    Bounds are evaluated once. A step of 0 is not allowed. `mark`: `serial`, `unroll`, `parallel` (iterations in any
+    order, concurrently), or on a device `grid` (each iteration a group of threads) or `block` (each iteration a thread
+    of a group).
     """
 
     name: str
@@ -135,7 +138,7 @@ class For(Stmt, head="for"):
 
 
 class If(Stmt, head="if"):
-    """`(if cond (stmt…) (stmt…))`: one or the other list."""
+    """`(if cond (stmt…) (stmt…))`: one list or the other."""
 
     cond: Expr
     then: tuple[Stmt, ...]
@@ -151,7 +154,7 @@ class If(Stmt, head="if"):
 
 
 class Let(Stmt, head="let"):
-    """`(let x i64 e)`: a name for a value, for the statements after it in the same list."""
+    """`(let x i64 e)`: a name for a value, visible to the statements after it in the list."""
 
     name: str
     type: str
@@ -162,8 +165,8 @@ class Let(Stmt, head="let"):
 
 
 class Setf(Stmt, head="setf"):
-    """`(setf place x)`: place = x. `(setf place x stream)`: a vector goes to memory past the caches, where the machine has such a store; what is
-    read afterwards is the same."""
+    """`(setf ref x)`: ref = x. `(setf ref x stream)`: a non-temporal (streaming) vector store where the machine has
+    one; later reads see the same values."""
 
     ref: Ref
     value: Expr
@@ -171,8 +174,8 @@ class Setf(Stmt, head="setf"):
 
 
 class Incf(Stmt, head="incf"):
-    """`(incf place x)`: place = place + x, or with another operator, `(incf place x max)`: place = max(place, x). Such statements
-    commute with each other on one place, which is what lets their loops be reordered."""
+    """`(incf ref x)`: accumulate, ref = ref + x, or with another operator, `(incf ref x max)`: ref = max(ref, x).
+    Accumulations into one element commute, so their loops may be reordered."""
 
     ref: Ref
     value: Expr
@@ -180,9 +183,9 @@ class Incf(Stmt, head="incf"):
 
 
 class Transpose(Stmt, head="transpose"):
-    """`(transpose (vref T 8 (p i)) 0 (vref A 16 (i p)) 0)`: 8 rows of A, each of 16 neighbours, one after the other along axis 0, become 16 rows
-    of T, each of 8 neighbours, along its axis 0: T[p + b, i + a] = A[i + a, p + b]. Both arrays are contiguous along the axes of their vectors,
-    and differ."""
+    """`(transpose (vref T 8 (p i)) 0 (vref A 16 (i p)) 0)`: 8 rows of A, each of 16 consecutive elements, become 16
+    rows of T of 8: T[p + b, i + a] = A[i + a, p + b]. Each row axis (0 here) counts the vectors. The arrays differ, and
+    both are contiguous along the axes of their vectors."""
 
     ref: Vref
     axis: int
@@ -191,9 +194,9 @@ class Transpose(Stmt, head="transpose"):
 
 
 class Local(Stmt, head="local"):
-    """`(local T f32 (6 16) register)`: a dense array (a scalar where the shape is empty) for the statements after it in the same list,
-    not initialised. `space`: `register` or `stack` (constant shape), `scratch` (the call's scratch block), `shared` (constant shape: one for the
-    threads of a group), `global` (between kernels)."""
+    """`(local T f32 (6 16) register)`: a dense uninitialised array (a scalar if the shape is empty), visible to the
+    statements after it in the list. `space`: `register` or `stack` (constant shape), `scratch` (the call's scratch
+    block), `shared` (constant shape, one per thread group), `global` (between kernels)."""
 
     name: str
     type: str
@@ -205,19 +208,20 @@ class Local(Stmt, head="local"):
 
 
 class Prefetch(Stmt, head="prefetch"):
-    """`(prefetch place)`: ask for a place's cache line (of a vector, that of its last element), with `(prefetch place write)` in order to write it;
-    changes nothing. The place need not exist."""
+    """`(prefetch ref)`: prefetch the cache line of an element (of a vector: of its last element) for reading, with
+    `(prefetch ref write)` for writing. It has no effect on values, and the element need not exist."""
 
     ref: Ref
     how: str = ""
 
 
 class Barrier(Stmt, head="barrier"):
-    """`(barrier)`: every thread of a group waits for the others, and sees then what they wrote."""
+    """`(barrier)`: every thread of a group waits for the others; then it sees what they wrote."""
 
 
 class Fail(Stmt, head="fail"):
-    """`(fail 3)`: the call fails with check 3; the rest of the kernel is skipped, so what follows in the list may assume it did not happen."""
+    """`(fail 3)`: the call fails with check 3, and the rest of the kernel is skipped. Later statements assume the
+    opposite."""
 
     row: int
 
@@ -246,5 +250,5 @@ def dotimes(name: str, extent: Expr, *body: Stmt) -> For:
 
 
 def is_const(expr: Expr, value: int | None = None) -> bool:
-    """Is it a literal (of this value)?"""
+    """True if the expression is a literal (of this value)."""
     return isinstance(expr, Const) and (value is None or expr.value == value)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ..core.dtypes import DTYPES, is_short
 from ..frozen import frozen
-from .bodies import PART
+from .helper_bodies import PART
 from .helpers import Helpers
 
 NATIVE = "defined(__F16C__) && defined(__FLT16_MAX__)"        # the type _Float16, and instructions that convert it

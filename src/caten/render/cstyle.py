@@ -16,18 +16,18 @@ from ..core.text import flat
 from ..errors import error
 from ..loop.statements import For, Local, LoopProgram
 from . import definitions
-from .caches import MACROS
+from .c_expressions import Expressions
+from .c_identifiers import REFERENCE, Names, exports, free, symbol
+from .c_statements import KernelBody
+from .cache_hints import NON_TEMPORAL_MACROS
 from .code import ADD, BITAND, BITOR, BITXOR, EQUALITY, MUL, RELATION, Helper, Infix, Libm, Prefix, Spelling
-from .entry import EntryPoints, escaped
-from .expressions import Expressions
+from .cpu_check import CPU_CHECK
+from .entry_points import EntryPoints, escaped
 from .helpers import Helpers
-from .names import REFERENCE, Names, exports, free, symbol
-from .places import Places
-from .processor import QUESTION
-from .scope import View
-from .scratch import THREADS, layout
-from .statements import KernelBody
-from .unroll import unroll
+from .scratch_memory import THREADS, layout
+from .source_locations import Places
+from .symbols import View
+from .unrolling import unroll
 
 TYPES: dict[str, str] = {
     "bool": "uint8_t", "i4": "int8_t", "u4": "uint8_t", "f16": "uint16_t", "bf16": "uint16_t",
@@ -44,13 +44,13 @@ OPS: dict[str, Spelling] = {
     **{fn: Libm(row.libm) for fn, row in OPERATORS.items() if row.libm and row.takes == "float" and fn != "truncmod"},
 }
 MARKS: dict[str, str] = {"serial": "", "unroll": "CT_UNROLL({count})", "parallel": "#pragma omp parallel for schedule(static)"}
-# A parallel loop in two parts, for what every thread does once after its share.
+# A parallel loop as a region and a work-sharing loop, where each thread runs an epilogue.
 REGION = ("#pragma omp parallel", "#pragma omp for schedule(static) nowait")
 _UNROLL = """#define CT_PRAGMA(words) _Pragma(#words)
 #define CT_UNROLL(n) CT_PRAGMA(GCC unroll n)
 """
 _EXPORT = '#define CT_API __attribute__((visibility("default")))\n'
-# Wide vectors pass between the functions of one file alone: that a machine without them passes them otherwise is no news.
+# Wide vectors are passed only inside one translation unit, so gcc's warning about their calling convention does not apply.
 _VECTORS = """#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi"
 #endif
@@ -68,14 +68,14 @@ class CStyle:
     region: tuple[str, str] = REGION
     settings: Mapping[str, Any] = {}
     vector_functions: Mapping[tuple[str, str, int], str] = {}      # (operator, type, lanes) -> a function of a vector library
-    fused: bool = False                                             # has the machine a fused multiply-add?
-    vector_bytes: int = 64                                          # the width of its registers
-    headers: Mapping[str, str] = {}                                 # a header that the target lacks -> the text in its place
-    declares_in_for: bool = True                                    # `for (int64_t i = 0; …)`: since C99
-    allocates: bool = True          # can a call allocate its scratch memory? Else the caller gives it: there is ct_NAME_ws and no ct_NAME
-    asks: bool = False              # is it compiled for some processors of its kind only, and must ask for what they have?
-    unrolls: bool = False          # does the compiler keep arrays in registers whose indices are numbers only after it unrolled a loop?
-    makes_vectors: bool = False    # does it make vectors of loops itself, and divide for their first lanes alone?
+    fused: bool = False             # does the machine have FMA instructions?
+    vector_bytes: int = 64          # the width of a vector register
+    headers: Mapping[str, str] = {}                     # a header that the target lacks -> the text to use instead
+    declares_in_for: bool = True    # `for (int64_t i = 0; …)`, since C99
+    allocates: bool = True          # may a call allocate its scratch memory? Else the caller passes it, to ct_NAME_ws alone
+    checks_cpu: bool = False        # is the code for some CPUs of its architecture only, so that entry points check the CPU?
+    promotes_unrolled_arrays: bool = False      # does the compiler promote arrays to registers after it unrolled loops?
+    auto_vectorizes: bool = False               # does the compiler vectorise loops, and hoist a division under the first lane's mask?
 
     def render(self, *programs: LoopProgram) -> str:
         """One translation unit for one program, or for a library of several."""
@@ -87,8 +87,8 @@ class CStyle:
             own, body = self._apart(programs, taken)
         head = [f"#include <{h}>\n" for h in sorted(helpers.headers) if h not in self.headers]
         head += ["\n" + text for h, text in self.headers.items() if h in helpers.headers]
-        exported = (QUESTION if self.asks else _EXPORT) + (_UNROLL if "CT_UNROLL" in body else "")
-        pieces = ["".join(head), exported, MACROS if "CT_STREAMED" in body else "",
+        exported = (CPU_CHECK if self.checks_cpu else _EXPORT) + (_UNROLL if "CT_UNROLL" in body else "")
+        pieces = ["".join(head), exported, NON_TEMPORAL_MACROS if "CT_STREAMED" in body else "",
                   _THREADS if "omp_get_" in body else "", _VECTORS if "vector_size" in own else "", own, body]
         return "\n".join([title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])
 
@@ -111,18 +111,18 @@ class CStyle:
     def _program(self, program: LoopProgram, helpers: Helpers, taken: list[str], prefix: str) -> str:
         self.check_types(program)
         parallel = self.has_threads
-        if not self.unrolls:
+        if not self.promotes_unrolled_arrays:
             program = unroll(program)
         blocks = layout(program, parallel)
         names = Names([p.declares()[0] for p in program.params if isinstance(p, (Buffer, Scalar, Size))], own=(THREADS.name,))
-        entry = EntryPoints(program, names, helpers, blocks, prefix, self.allocates, self.asks)
+        entry = EntryPoints(program, names, helpers, blocks, prefix, self.allocates, self.checks_cpu)
         source = program.first(Source)
         file = escaped(source.file) if source and program.first(Lines) else ""
         kernels = []
         for kernel in program.kernels:
             ex = self._expressions(program, helpers, names)
             body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, self.region, Places(program.all(At), source), file,
-                              self.declares_in_for, self.makes_vectors)
+                              self.declares_in_for, self.auto_vectorizes)
             name = free(f"{entry.symbol}_{symbol(kernel.name)[3:]}", taken)
             taken.append(name)
             kernels.append(entry.kernel(name, body) + ('#line 1 "<generated>"\n' if file else ""))       # what follows is not from the spec

@@ -3,28 +3,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..core.decompose import Definition, definition
 from ..core.dtypes import DTYPES
-from ..core.elementary import table
-from ..core.elementary.arithmetic import Arithmetic
 from ..core.scalars import OPERATORS
 from ..errors import error
-from . import widening
-from .bodies import SCALE_BUILTINS
-from .expressions import Expressions
+from ..mathematics.decompose import Definition, definition
+from ..mathematics.elementary import elementary_table
+from ..mathematics.elementary.arithmetic import Arithmetic
+from . import vector_widening
+from .c_expressions import Expressions
+from .c_identifiers import Names
+from .helper_bodies import SCALE_BUILTINS
 from .helpers import Helpers
-from .names import Names
 
 
 def write(helpers: Helpers, fn: str, dtype: str, lanes: int, name: str) -> str:
     """The text of a function `name` for an operator on scalars or vectors of a type. E616 where there is no rule either."""
     a = helpers.arithmetic(dtype)
-    if lanes > 1 and table.has_form(fn, a):
-        if table.is_wide(fn, a) or (lanes > 2 and DTYPES[dtype].bytes * lanes > helpers.vector_bytes):
+    if lanes > 1 and elementary_table.has_form(fn, a):
+        if elementary_table.is_wide(fn, a) or (lanes > 2 and DTYPES[dtype].bytes * lanes > helpers.vector_bytes):
             return by_halves(helpers, fn, a, lanes, name)
         return form(helpers, fn, a, lanes, name)
-    operands = table.parameters(fn, a) if OPERATORS[fn].libm else ()
-    if operands and table.limit(fn, a) is None and (expanded := table.expand(fn, operands, a)) is not None:
+    operands = elementary_table.parameters(fn, a) if OPERATORS[fn].libm else ()
+    if operands and elementary_table.limit(fn, a) is None and (expanded := elementary_table.expand(fn, operands, a)) is not None:
         return function(helpers, Definition.of(operands, expanded), lanes, name)      # what a C library would have
     found = definition(fn, dtype, frozenset(helpers.ops))
     if found is None:
@@ -34,25 +34,25 @@ def write(helpers: Helpers, fn: str, dtype: str, lanes: int, name: str) -> str:
 
 def form(helpers: Helpers, fn: str, a: Arithmetic, lanes: int, name: str) -> str:
     """An operator by its form in core.elementary."""
-    operands, a = table.parameters(fn, a), replace(a, scales=(a.dtype, lanes) in SCALE_BUILTINS)
-    return function(helpers, Definition.of(operands, table.FORMS[fn].write(a, *operands)), lanes, name)
+    operands, a = elementary_table.parameters(fn, a), replace(a, scales=(a.dtype, lanes) in SCALE_BUILTINS)
+    return function(helpers, Definition.of(operands, elementary_table.FORMS[fn].write(a, *operands)), lanes, name)
 
 
 def by_halves(helpers: Helpers, fn: str, a: Arithmetic, lanes: int, name: str) -> str:
     """A form on half of the lanes at a time: of float32 that is computed in float64, and of vectors wider than the registers."""
-    through = a.wide() if table.is_wide(fn, a) else a
+    through = a.wide() if elementary_table.is_wide(fn, a) else a
     half = max(lanes // 2, 2)
     inner = f"ct_{fn}_{'short_' * through.short}{through.dtype}x{half}"
     if through.short:
         helpers.define(inner, lambda: form(helpers, fn, through, half, inner))
     else:
         helpers.define(inner, lambda: write(helpers, fn, a.dtype, half, inner))
-    vector, operands = helpers.type(a.dtype, lanes), [p.name for p in table.parameters(fn, a)]
+    vector, operands = helpers.type(a.dtype, lanes), [p.name for p in elementary_table.parameters(fn, a)]
     if lanes == half:
-        given = [widening.converted(v, a.dtype, through.dtype, helpers.type(through.dtype, half)) for v in operands]
-        result = widening.converted(f"{inner}({', '.join(given)})", through.dtype, a.dtype, vector)
+        given = [vector_widening.converted(v, a.dtype, through.dtype, helpers.type(through.dtype, half)) for v in operands]
+        result = vector_widening.converted(f"{inner}({', '.join(given)})", through.dtype, a.dtype, vector)
     else:
-        result = widening.halved(helpers, inner, operands, a.dtype, through.dtype, lanes)
+        result = vector_widening.halved(helpers, inner, operands, a.dtype, through.dtype, lanes)
     return helpers.function(name, vector, ", ".join([f"{vector} {v}" for v in operands]), f"return {result};")
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..core.dtypes import DTYPES
-from ..core.elementary import table
-from ..core.elementary.arithmetic import Arithmetic
+from ..core.scalars import COMPARISONS
 from ..errors import error
-from . import masked as masks
-from .bodies import BUILTINS, COMPARISONS, GNU_BUILTINS, LOGICAL, PART, SCALAR_ROWS, SCALE_BUILTINS, VECTOR_ROWS
+from ..mathematics.elementary import elementary_table
+from ..mathematics.elementary.arithmetic import Arithmetic
+from . import masked_access as masks
+from .c_literals import literal
 from .code import UNARY, Code, Infix, Libm, Prefix, Spelling, call, infix, prefix
-from .literals import literal
+from .helper_bodies import BUILTINS, GNU_BUILTINS, LOGICAL, PART, SCALAR_ROWS, SCALE_BUILTINS, VECTOR_ROWS
 
 
 class _Types(dict[str, str]):
@@ -159,8 +160,8 @@ class Helpers:
                 body = "return " + form.replace("SELECT", select) + ";"
                 return self.function(name, vector, ", ".join([f"{vector} {v}" for v in "abc"[:arity]]), body)
             return self.define(name, make)
-        if table.has_form(fn, self.arithmetic(dtype)):
-            limit = table.limit(fn, self.arithmetic(dtype))
+        if elementary_table.has_form(fn, self.arithmetic(dtype)):
+            limit = elementary_table.limit(fn, self.arithmetic(dtype))
             return self.defined(fn, dtype, lanes) if limit is None else self.limited(fn, dtype, lanes, limit)
         scalar = self.libm(fn, dtype) if fn == "fma" else self.scalar_function(fn, dtype)
         return self.lanewise(scalar, name, dtype, dtype, lanes, arity)
@@ -260,7 +261,7 @@ class Helpers:
         """An operator applied to texts of one element type. Comparisons of vectors are not for here: they give masks."""
         kind, spelling = DTYPES[dtype].kind, self.ops.get(fn)
         if spelling is None:
-            formed = lanes > 1 and table.has_form(fn, self.arithmetic(dtype))          # it may hold for some arguments only
+            formed = lanes > 1 and elementary_table.has_form(fn, self.arithmetic(dtype))          # it may hold for some arguments only
             return call(self.vector_operator(fn, dtype, lanes, len(args)) if formed else self.defined(fn, dtype, lanes), *args)
         if kind == "bool" and lanes == 1 and fn in LOGICAL:
             spelling = LOGICAL[fn]

@@ -1,4 +1,4 @@
-"""Which arrays in registers become named C variables: those that are only ever indexed by numbers."""
+"""Register arrays as scalar and vector C variables (scalar replacement): arrays that are only indexed by constants."""
 from __future__ import annotations
 
 import itertools
@@ -8,12 +8,12 @@ from ..core.expr import Const
 from ..core.node import Node
 from ..loop.statements import Aref, Kernel, Local, Transpose, Vref
 
-LIMIT = 512           # variables for one array
+MAX_VARIABLES = 512   # for one array
 
 
 def vector_widths(kernel: Kernel) -> dict[str, int]:
-    """For every local that can be named variables, how many elements one of them holds (1: a scalar). An array is split where all its accesses
-    have constant indices, and its vector accesses share one width, lie along the last axis, and start at multiples of the width."""
+    """For every local that can become variables, the lanes of one variable (1: a scalar). All accesses to it must have constant indices,
+    and its vector accesses one width, along the last axis, aligned to that width."""
     accesses: dict[str, list[Aref | Vref]] = {}
     locals_: dict[str, Local] = {}
     for node in kernel.unique():
@@ -38,7 +38,7 @@ def _width(local: Local, accesses: list[Aref | Vref]) -> int | None:
     elements = 1
     for extent in local.shape:
         elements *= _number(extent)
-    if elements > LIMIT * width or (local.shape and _number(local.shape[-1]) % width):
+    if elements > MAX_VARIABLES * width or (local.shape and _number(local.shape[-1]) % width):
         return None
     for access in accesses:
         if not all(isinstance(i, Const) for i in access.index):

@@ -101,8 +101,8 @@ def resolve(march: str) -> str:
     return "riscv64" if plain.startswith("rv64") else family() if family() in MACHINES else "x86_64"
 
 
-def asks(march: str) -> bool:
-    """Does code for what a -march word names need more than every processor of its kind has, so that it must ask? Only x86-64 can be asked."""
+def needs_check(march: str) -> bool:
+    """Does code for a -march value need more than the baseline of its architecture? Only x86-64 has a run-time check."""
     return resolve(march).startswith("x86_64") and march.strip().lower().replace("-", "_") != "x86_64"
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import CatenError, Diagnostic, Place, UsageError, did_you_mean
 from ..frozen import frozen
-from . import trust
+from . import plugin_checks
 from .protocol import API_VERSION, Runtime
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _files(path: Sequence[str]) -> Places:
             continue
         for file in sorted(folder.glob("*.py")):
             if not file.name.startswith("_"):
-                places.setdefault(file.stem, (str(file), lambda file=file: _load(file)))     # type: ignore[misc]   # mypy cannot infer it
+                places.setdefault(file.stem, (str(file), partial(_load, file)))
     return places
 
 
@@ -171,8 +171,9 @@ def _instance(cls: type[Runtime], name: str) -> Runtime:
     if missing := sorted(getattr(cls, "__abstractmethods__", ())):
         raise UsageError(Diagnostic("E603", f"the runtime '{name}' lacks {', '.join(missing)}", hint="every runtime must have these methods"))
     try:
+        plugin_checks.check_results(cls)
         runtime = cls()
-        fault = trust.tables_fault(runtime)
+        fault = plugin_checks.tables_fault(runtime)
     except Exception as problem:        # as above
         raise _broken(name, problem) from None
     if fault is not None:

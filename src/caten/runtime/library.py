@@ -1,6 +1,6 @@
-"""Opening a compiled library: is the file whole and the one that was meant, what does it say of itself, what are its functions.
+"""Load a compiled library: check the file and its hash, read its manifest, bind its functions.
 
-A torn shared library does not raise, it kills the process that loads it; so a file is looked at before it is opened.
+A truncated shared library kills the process that loads it, so the file is checked first.
 """
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import documents
+from ..bindings.cpython import C_TYPES, attach_symbol
 from ..errors import Diagnostic, ToolError, error
 from ..frozen import frozen
-from ..render.names import PYTHON
-from ..render.processor import NOT_HERE
-from .direct import C_TYPES, attach_symbol
+from ..render.c_identifiers import PYTHON
+from ..render.cpu_check import NOT_HERE
 from .manifest import Manifest, checked, known_version, operators
 from .toolchain import openmp_library
 
@@ -31,8 +31,8 @@ _lock = threading.Lock()
 _needed: list[Any] = []                           # the OpenMP libraries that were opened for others
 OMP_PAUSE_SOFT = 1
 OPENMP = ("libiomp5", "libomp", "libgomp")
-OPENMP_HINT = ("install the OpenMP library: pip install intel-openmp (libiomp5), apt install libomp5 or libgomp1; or put it beside the file, or name "
-               "its folder in LD_LIBRARY_PATH")
+OPENMP_HINT = ("install the OpenMP library: pip install cmeel-libomp (libomp) or intel-openmp (libiomp5), apt install libgomp1; or put it beside "
+               "the file, or name its folder in LD_LIBRARY_PATH")
 
 
 @frozen
@@ -64,7 +64,7 @@ def sha256(path: Path) -> str:
 
 
 def check_whole(path: Path) -> None:
-    """Raises E660 where the file is no shared library, or where a part of it is missing (ELF; other formats are taken as they are)."""
+    """Raises E660 where the file is not a shared library or is truncated (checked for ELF alone)."""
     try:
         size = path.stat().st_size
         with open(path, "rb") as file:
@@ -160,8 +160,8 @@ def _entry(ffi: Any, handle: Any, op: Mapping[str, Any], path: Path) -> Entry:
 
 
 def _end_threads_before_forks(ffi: Any, handle: Any) -> None:
-    """GNU OpenMP keeps its threads waiting between loops. A fork copies none of them, and the child would wait for them for ever; so before a
-    fork they end, and the next loop starts them anew."""
+    """GNU OpenMP keeps a thread pool between parallel loops. A fork does not copy its threads, and the child would deadlock; so the pool ends
+    before a fork, and the next loop starts it again."""
     ffi.cdef("int omp_pause_resource_all(int);")
     try:
         pause = handle.omp_pause_resource_all
@@ -175,8 +175,8 @@ def _end_threads_before_forks(ffi: Any, handle: Any) -> None:
 
 
 def _dlopen(ffi: Any, path: Path) -> Any:
-    """The loader takes a path that it knows for the library that it has, even if the file was replaced since; a replaced file is therefore
-    opened under another name."""
+    """dlopen returns the loaded library for a path it knows, even if the file was replaced since; a replaced file is therefore opened
+    under another name."""
     with _lock:
         try:
             stat = path.stat()
@@ -196,12 +196,12 @@ def _dlopen(ffi: Any, path: Path) -> Any:
 
 
 def opened(ffi: Any, path: str) -> Any:
-    """A library does not say where the OpenMP library of the embedded clang lies, which differs from machine to machine. One that the process already
-    has will do, so the one of the wheel is opened first where none is beside it."""
+    """dlopen, and where the OpenMP library of the embedded clang is missing, once more after opening that of the Python wheel: a library has
+    no rpath to it, and the dynamic loader accepts one that is already loaded."""
     try:
         return ffi.dlopen(path)
     except OSError as problem:
-        found = openmp_library() if OPENMP[0] in str(problem) else None
+        found = openmp_library(str(problem))
         if found is None:
             raise
         _needed.append(ffi.dlopen(str(found)))

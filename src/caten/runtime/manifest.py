@@ -1,7 +1,7 @@
 """The manifest: what a library says of itself, for bindings in any language.
 
 A library of one operator has all keys at the top; one of several has the keys that its operators share at the top, and the others in each entry of
-`ops`. `manifest.schema.json` is the published schema. Formulas are prefix arithmetic over sizes (core.formula).
+`ops`. `manifest.schema.json` is the published schema. Formulas are prefix arithmetic over sizes (core.size_formula).
 """
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from ..core.expr import Cast, Const, Expr, Op, Var
-from ..core.formula import evaluate, formula, names, spell
 from ..core.program import Bind, Buffer, Check, Doc, Ensure, Outputs, Program, Require, Scalar, Schedule, Signature, Size, Target
+from ..core.size_formula import evaluate, formula, names, spell
 from ..core.text import show
 from ..echo import escape
 from ..errors import CatenError, error
 from ..frozen import frozen
 from ..loop.affine import canonical
 from ..loop.statements import LoopProgram
-from ..render import entry
-from ..render.launches import launches
-from ..render.names import exports, symbol
-from ..render.scratch import scratch_bytes
+from ..render import entry_points
+from ..render.c_identifiers import exports, symbol
+from ..render.kernel_launch import launches
+from ..render.scratch_memory import scratch_bytes
 from ..schemas import fault
-from . import work
+from . import work_formulas
 from .protocol import Runtime
 
 SCHEMA_VERSION = 1
@@ -126,11 +126,11 @@ def operator(program: LoopProgram, written: Program, allocates: bool = True) -> 
         "conditions": [show(r.cond, 1 << 30) for r in program.all(Require)],
         "checks": [{"row": c.row, "text": c.text} for c in sorted(program.all(Check), key=lambda c: c.row)],
         "scratch_bytes": spell(scratch_bytes(program)),
-        "flops": _over_sizes(work.flops(written), program),
-        "bytes": _over_sizes(work.bytes_moved(program), program),
+        "flops": _over_sizes(work_formulas.flops(written), program),
+        "bytes": _over_sizes(work_formulas.bytes_moved(program), program),
         **(on_a_device(program) if runs_in_groups(program) else {
             "kernels": [{"name": name, "launch": [_over_sizes(e, program) for e in extents]}
-                        for name, extents in work.parallel_extents(program).items()]}),
+                        for name, extents in work_formulas.parallel_extents(program).items()]}),
         "schedule": show(schedule, 1 << 30) if schedule else "(schedule)",
     }
 
@@ -161,7 +161,7 @@ def outputs(program: LoopProgram) -> list[str]:
 def arguments(program: LoopProgram) -> Iterator[Manifest]:
     """The arguments of the C function in order."""
     strides = {s.name for b in program.all(Buffer) for s in b.strides if isinstance(s, Var)}
-    for param in entry.arguments(program):
+    for param in entry_points.arguments(program):
         match param:
             case Buffer(name=name, type=dtype, shape=shape, order=order, access=access):
                 yield {"name": name, "kind": "tensor", "dtype": dtype, "shape": [spell(e) for e in shape], "order": list(order),

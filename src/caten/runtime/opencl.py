@@ -1,8 +1,8 @@
-"""Devices by OpenCL: finding one, compiling for it, starting kernels.
+"""Use OpenCL devices: find one, compile for it, launch kernels.
 
-Run as a program, `python -m caten.runtime.opencl SOURCE DEVICE OPTION…`, it compiles a file: a compiler that crashes or hangs does it there, and the
-process that asked for it may fork later, which none can whose OpenCL has started. It says what compiled: the platform, and the version of its driver.
-Exit code 1 with what the compiler says, 3 where no device is.
+`python -m caten.runtime.opencl SOURCE DEVICE OPTION…` compiles a file in a process of its own: a compiler may crash or hang there, and the
+caller, which never initialises OpenCL, may still fork. It prints the platform and the driver version. Exit code 1 with the compiler's
+messages, 3 without a device.
 """
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Diagnostic, ToolError
-from .groups import OutOfMemory, spread
+from .device_limits import OutOfMemory, spread
 
 MISSING = "apt install pocl-opencl-icd (OpenCL on the CPU), or the driver of your graphics card"
 
 
-_started: set[int] = set()               # the processes in which OpenCL has started: a fork copies none of its threads
+_started: set[int] = set()               # the processes that initialised OpenCL: a fork copies none of its threads
 
 
 def missing(message: str, hint: str = MISSING) -> ToolError:
@@ -54,7 +54,7 @@ def chosen(wanted: str) -> Any:
 
 
 class Card:
-    """A program on a device; started when it is first called, so that a process may fork before."""
+    """A program on a device, initialised at its first call, so that a process may fork before."""
 
     def __init__(self, source: str, wanted: str, options: Sequence[str]) -> None:
         self.source, self.wanted, self.options, self.lock = source, wanted, list(options), threading.Lock()

@@ -18,9 +18,9 @@ from ..errors import Diagnostic, ToolError
 from ..frozen import frozen
 from ..options import same_meaning
 from . import zig
-from .cache import PROBES, file_identity
+from .installed_programs import installed
+from .library_cache import PROBES, file_identity
 from .process import run
-from .programs import installed
 from .protocol import UNSAFE, CompileRecord, Host, Unavailable
 
 SUFFIXES = {"c": ".c", "s": ".s", "o": ".o", "a": ".a", "so": ".so"}
@@ -177,11 +177,12 @@ def _openmp_package(compiler: Compiler) -> str:
 
 # -- OpenMP and other libraries -------------------------------------------------------------------------------------------------------------
 
+OPENMP_WHEELS = {"cmeel-libomp": "libomp", "intel-openmp": "libiomp5"}      # wheel -> its OpenMP library
 BESIDE = "-Wl,-rpath,$ORIGIN"            # a library that is needed is looked for beside the one that needs it, and nowhere that only this machine has
 
 
 def openmp_flags(compiler: Compiler) -> list[str]:
-    """What turns `#pragma omp` on, then what links its library; the embedded clang brings none and takes the one of the intel-openmp wheel.
+    """What turns `#pragma omp` on, then what links its library; the embedded clang brings none and takes that of a wheel.
     That is found beside the result, or where the process already has it (`library`). The library of another
     compiler is named too, so that the manifest can list it. The result must stay loaded: unloading it would unmap the
     code that OpenMP's waiting threads are in."""
@@ -199,14 +200,20 @@ def library_name(word: str) -> str:
     return Path(word).stem.removeprefix("lib") if word.endswith((".so", ".dylib")) and not word.startswith("-") else ""
 
 
-def openmp_library() -> Path | None:
-    """libiomp5 of the intel-openmp wheel."""
+def openmp_library(needed: str = "") -> Path | None:
+    """The OpenMP library of a wheel: LLVM's in cmeel-libomp, or Intel's in intel-openmp, which is larger. `needed`: a text that names the file, where
+    only that one will do; the loader takes one for the other under no name."""
     import importlib.metadata  # slow to import, and only the embedded clang's OpenMP asks
-    places = [Path(sys.prefix) / "lib" / "libiomp5.so", Path(sys.prefix) / "lib" / "libiomp5.dylib"]
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        files = importlib.metadata.files("intel-openmp") or []
-        places += [Path(str(f.locate())).resolve() for f in files if f.name in ("libiomp5.so", "libiomp5.dylib")]
-    return next((p for p in places if p.is_file()), None)
+    for package, stem in OPENMP_WHEELS.items():
+        if needed and f"{stem}." not in needed:
+            continue
+        names = (f"{stem}.so", f"{stem}.dylib")
+        places = [Path(sys.prefix) / "lib" / name for name in names] if package == "intel-openmp" else []
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            places += [Path(str(f.locate())).resolve() for f in importlib.metadata.files(package) or [] if f.name in names]
+        if (found := next((p for p in places if p.is_file()), None)) is not None:
+            return found
+    return None
 
 
 def has_openmp(compiler: Compiler, host: Host) -> bool:
@@ -399,3 +406,17 @@ def version(compiler: Compiler, timeout: float = PROBE_SECONDS, environment: Map
     except ToolError:
         return "unknown"
     return lines[0] if lines else "unknown"
+
+
+def target_triple(compiler: Compiler, flags: Sequence[str], host: Host) -> str:
+    """The target triple that it compiles for with these flags, `x86_64-unknown-linux-gnu`. ToolError E623 where it does not say it.
+    The embedded clang prints one for -dumpmachine that it does not compile for; the one that it does stands in what -v prints."""
+    with temporary(host) as folder:
+        (folder / SOURCE).write_text("int ct_probe;\n")
+        asked = ["-v", "-c", SOURCE, "-o", "probe.o"] if compiler.family == "zig" else ["-dumpmachine"]
+        done = run([*compiler.words, *flags, *asked], min(host.timeout, PROBE_SECONDS), folder,
+                   environment=compiler.surroundings(host, folder))
+    found = re.search(r"^Target: (\S+)", done.errors, re.M) if compiler.family == "zig" else re.search(r"^(\S+)$", done.output, re.M)
+    if done.status != 0 or found is None:
+        raise ToolError(Diagnostic("E623", f"{compiler.name} {done.reason} and names no target", hint="is this really a C compiler?"))
+    return re.sub(r"\d+\.[\d.]+", "", found[1])                       # versions of the kernel and the C library

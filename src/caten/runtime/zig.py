@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .cache import COMPILER, obstacle
+from .library_cache import COMPILER, obstacle
 from .protocol import Host
 
 LLVM = {"0.13": 18, "0.14": 19, "0.15": 20, "0.16": 21, "0.17": 22}          # the clang inside each version of the wheel

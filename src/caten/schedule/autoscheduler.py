@@ -1,7 +1,7 @@
-"""What to do with a program when nobody said: each nest is recognised by its structure, gets a plan, and the plan becomes steps.
+"""The autoscheduler: recognise each nest by its structure, choose a plan, and turn the plan into schedule steps.
 
-`plans` says which plans there are and makes them, `emit` turns one into steps of the schedule language. Nothing here rewrites by itself; where a step
-is refused, the next simpler plan has its turn.
+`plans` holds the planners, `emit` turns a plan into steps. Nothing here rewrites the program itself. If a step is
+refused, the next plan is tried.
 """
 from __future__ import annotations
 
@@ -12,32 +12,31 @@ from typing import Any
 
 from ..core.expr import Const
 from ..core.program import Machine, Schedule, Size, Target
-from ..loop import work
+from ..loop import operation_count
 from ..loop.effects import writes
-from ..loop.level import where_shown
 from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, LoopProgram, Setf
+from ..loop.verifier import where_shown
 from .analysis.classify import Chain, chain_of, contraction, outermost, reduction
-from .apart import apart
-from .asked import apply_asked
 from .draft import Copies, Draft, reason_of, words
 from .emit.emit import emit
-from .emit.rows import ask
-from .flattening import flattened
-from .log import Chosen, Planned, Tried
-from .made import Fissioned
+from .emit.row_steps import emit_row_prefetch
+from .flattening import flatten_arrays
 from .planning import Planning
-from .plans import rows
+from .planning_log import Chosen, Planned, Tried
+from .plans import row_passes
 from .plans.parameters import DEFAULTS, Choices
-from .plans.plan import Family, Given, NotApplicable, Planner, Version
-from .plans.versions import ACROSS, COPIES, INNERMOST, ON_DEVICES, PASSES
+from .plans.plan import NestKind, NotApplicable, PlanContext, Planner, Version
+from .plans.versions import COPIES, DEVICE_NESTS, OUTER_LOOPS, PERFECT_NESTS, ROW_PASSES
 from .script import is_applied, recorded
+from .single_nest import apart
+from .step_results import Fissioned
+from .user_steps import apply_asked
 
 
 def schedule(program: LoopProgram, planning: Planning | None = None) -> LoopProgram:
-    """The program with a schedule applied and recorded: the one it carries, else the planners' (from -O2 on); only simplified at -O1, and as
-    it is at -O0. A program whose Schedule fact says that it was applied stays as it is. `planning` says whether every step is verified, and hears
-    what was met."""
+    """Apply and record a schedule: the program's own, or that of the planners (-O2 and above). At -O1 the program is
+    only simplified; at -O0, or if its schedule is applied already, it stays as it is."""
     planning = planning or Planning()
     asked = program.first(Schedule)
     if asked is not None and is_applied(asked):
@@ -51,7 +50,8 @@ def schedule(program: LoopProgram, planning: Planning | None = None) -> LoopProg
 
 
 def simplified(program: LoopProgram, planning: Planning | None = None) -> LoopProgram:
-    """The program with simpler expressions, but at -O0; where every step is verified, those after which it is shown to be right."""
+    """Simplify the program, except at -O0. If steps are verified, keep only simplifications after which it is proven
+    right."""
     if program.opt == 0:
         return program
     simple = simplify_program(program)
@@ -59,19 +59,19 @@ def simplified(program: LoopProgram, planning: Planning | None = None) -> LoopPr
 
 
 def as_written(program: LoopProgram) -> LoopProgram:
-    """The program as it is, where nobody asked for another schedule; what was asked for is applied."""
+    """The program as written, or with its own schedule applied."""
     asked = program.first(Schedule)
     return schedule(program) if asked is not None else recorded(program, ())
 
 
 def recommended(program: LoopProgram, planning: Planning | None = None) -> LoopProgram:
-    """The planners' schedule, applied."""
+    """Apply the planners' schedule."""
     return recorded(drafted(program, planning=planning).program, ())
 
 
 def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[str, int] | None = None, planning: Planning | None = None) -> Draft:
-    """The planners' schedule, with these values of parameters; `likely`: sizes for which it may have copies. Nests beyond the budget stay as they
-    are written."""
+    """The draft of the planners' schedule. `choices`: parameter values. `likely`: sizes for which nests may have
+    specialised copies. Nests beyond the budget stay as written."""
     draft = Draft(program, choices, likely, planning)
     target = program.first(Target)
     if target is None:
@@ -79,7 +79,7 @@ def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[s
     if target.machine.groups:
         _planned(draft, program.name, partial(_on_device, machine=target.machine))
         return draft
-    flattened(draft)
+    flatten_arrays(draft)
     program = draft.program
     nests = [loop for kernel in program.kernels for loop in outermost(kernel.body)]
     blank = [loop for loop in nests if _is_begun_by_others(program, loop, nests)]
@@ -87,16 +87,15 @@ def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[s
     for loop in [loop for loop in nests if loop not in blank]:
         _planned(draft, loop.name, partial(_nest_and_copy, name=loop.name, machine=target.machine))
     draft.begun = ()
-    for name in [loop.name for kernel in draft.program.kernels for loop in kernel.body if loop in blank and isinstance(loop, For)]:
+    for name in [s.name for kernel in draft.program.kernels for s in kernel.body if s in blank and isinstance(s, For)]:
         _planned(draft, name, partial(_nest, name=name, machine=target.machine, threads=True))
     return draft
 
 
 def _planned(draft: Draft, name: str, plan: Callable[[Draft], None]) -> None:
-    """Run what plans a whole nest, by itself. Where the budget ends in it, the nest stays as it is; so it does where planning fails, unless that is
-    raised."""
-    if work.current().is_spent:
-        draft.left(name)
+    """Plan one nest as a program of its own. If the budget ends or planning fails, the nest stays as written."""
+    if operation_count.current().is_spent:
+        draft.skip(name)
         return
     part, at = apart(draft.program, name, draft.begun), len(draft.log)
     inner = draft if part is None else draft.on(part.program)
@@ -104,13 +103,13 @@ def _planned(draft: Draft, name: str, plan: Callable[[Draft], None]) -> None:
     draft.log.append(Planned(name))
     try:
         plan(inner)
-    except work.OutOfBudget:
+    except operation_count.OutOfBudget:
         inner.program = before
-        draft.forget(at, Planned(name))
-        draft.left(name)
+        draft.roll_back_log(at, Planned(name))
+        draft.skip(name)
     except Exception as problem:
         inner.program = before
-        draft.forget(at, Planned(name, f"planning it failed: {reason_of(problem)}"))
+        draft.roll_back_log(at, Planned(name, f"planning it failed: {reason_of(problem)}"))
         draft.planning.failed(problem)
     if part is not None and inner.program is not before:
         whole = part.back(inner.program)
@@ -121,17 +120,18 @@ def _planned(draft: Draft, name: str, plan: Callable[[Draft], None]) -> None:
 
 
 def _on_device(draft: Draft, machine: Machine) -> None:
-    """Every statement a kernel, and every kernel a nest of groups and threads."""
+    """Make every statement a kernel, and every kernel a grid of blocks of threads."""
     for name in [k.name for k in draft.program.kernels]:
-        draft.tries(("separate", name))
+        draft.try_steps(("separate", name))
     for kernel in draft.program.kernels:
         match kernel.body:
             case (For() as loop,):
-                _planned_by(draft, chain_of(draft.loop(loop.name)), ON_DEVICES, Given(machine, False, draft.ask))
+                context = PlanContext(machine, False, draft.ask)
+                _planned_by(draft, chain_of(draft.loop(loop.name)), DEVICE_NESTS, context)
 
 
 def _is_begun_by_others(program: LoopProgram, loop: For, nests: list[For]) -> bool:
-    """Does a nest do nothing but setting what is added to later?"""
+    """Does a nest only initialise the accumulators of a later nest?"""
     match chain_of(loop).body:
         case (Setf(ref=Aref(buffer=name), value=Const()),):
             later = [chain_of(nest) for nest in nests[nests.index(loop) + 1:] if name in writes(nest)]
@@ -146,85 +146,89 @@ def _nest_and_copy(draft: Draft, name: str, machine: Machine) -> None:
 
 
 def _for_likely_sizes(draft: Draft, name: str) -> tuple[str, ...]:
-    """A copy of a nest in which the likely sizes are numbers, where that is chosen: its outermost loop."""
-    equal = [("=", size.name, str(draft.likely[size.name])) for size in draft.program.all(Size) if size.name in draft.likely]
+    """Copy a nest for the likely sizes, if that is chosen. Returns the outermost loop of the copy."""
+    sizes = [size.name for size in draft.program.all(Size) if size.name in draft.likely]
+    equal = [("=", size, str(draft.likely[size])) for size in sizes]
     if not equal or not draft.ask(COPIES, 0):
         return ()
     cond: Any = equal[0]
     for other in equal[1:]:
         cond = ("and", cond, other)
-    copies = draft.tried(partial(_for_calls, name=name, cond=cond))
+    copies = draft.result_of(partial(_for_calls, name=name, cond=cond))
     return () if copies is None else (copies[name],)
 
 
 def _for_calls(draft: Draft, name: str, cond: object) -> Copies:
-    """A copy of a nest for calls of which a condition holds."""
-    return draft.special(name, cond, "k")
+    """Copy a nest for calls for which a condition holds."""
+    return draft.specialize(name, cond, "k")
 
 
 def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
-    """Plan one nest: as a whole where it is perfect, else thread by its outer loops and nest by nest inside them."""
-    chain, given = chain_of(draft.loop(name)), Given(machine, threads, draft.ask)
+    """Plan one nest: as a whole if it is perfect, otherwise its outer loops and each inner nest."""
+    chain, context = chain_of(draft.loop(name)), PlanContext(machine, threads, draft.ask)
     if chain.is_leaf:
         at = len(draft.log)
-        if not _planned_by(draft, chain, INNERMOST, given):
-            draft.scalar(chain, at)
+        if not _planned_by(draft, chain, PERFECT_NESTS, context):
+            draft.log_scalar(chain, at)
             if threads:
-                draft.thread_two(*chain.names)
+                draft.parallelize_two(*chain.names)
         return
-    if (product := draft.tried(partial(_begun_apart, chain=chain))) is not None:
+    if (product := draft.result_of(partial(_begun_apart, chain=chain))) is not None:
         for each in (name, product):
             _nest(draft, each, machine, threads)
         return
-    if not _planned_by(draft, chain, PASSES, given) and _planned_by(draft, chain, ACROSS, given):
+    if not _planned_by(draft, chain, ROW_PASSES, context) and _planned_by(draft, chain, OUTER_LOOPS, context):
         return
     inner = list(outermost(chain.body))
-    threaded = threads and draft.thread_two(*chain.names)
-    asking = rows.ahead(draft.program, chain, given)
+    threaded = threads and draft.parallelize_two(*chain.names)
+    asking = row_passes.row_prefetch(draft.program, chain, context)
     for loop in sorted([loop.name for loop in inner], key=lambda name: asking is None or name != asking.loop):
         _nest(draft, loop, machine, threads and not threaded)
         if asking is not None and loop == asking.loop:
-            ask(draft, chain, asking)
+            emit_row_prefetch(draft, chain, asking)
 
 
-def _planned_by(draft: Draft, chain: Chain, families: Sequence[Family], given: Given) -> bool:
-    """Does one of the families have a plan for a nest? The first that has is taken."""
-    return any(draft.attempts(partial(_versions, chain=chain, family=family, given=given), f"plans of {family.name}") for family in families)
+def _planned_by(draft: Draft, chain: Chain, kinds: Sequence[NestKind], context: PlanContext) -> bool:
+    """Take the first kind that has a plan for a nest. Returns whether there is one."""
+    return any(draft.attempt(partial(_versions, chain=chain, kind=kind, context=context), f"plans of {kind.name}")
+               for kind in kinds)
 
 
-def _versions(draft: Draft, chain: Chain, family: Family, given: Given) -> None:
-    """The versions of a nest that a family has: copies for some calls, and a plan for all that are left."""
-    seen = family.seen(draft.program, chain, given)
-    for planner in family.planners:
-        made = draft.tried(partial(_version, chain=chain, seen=seen, planner=planner, given=given), f"the plan '{words(planner)}'")
+def _versions(draft: Draft, chain: Chain, kind: NestKind, context: PlanContext) -> None:
+    """Make the versions of a nest (loop versioning): specialised copies, then a plan for all remaining calls."""
+    matched = kind.match(draft.program, chain, context)
+    for planner in kind.planners:
+        steps = partial(_version, chain=chain, matched=matched, planner=planner, context=context)
+        made = draft.result_of(steps, f"the plan '{words(planner)}'")
         if made is not None and made.when is None:
             return
-    if family.for_all:
-        raise NotApplicable(next((e.why_not for e in reversed(draft.log) if isinstance(e, Tried) and e.depth == draft.depth), "it has no plan"))
+    if kind.is_total:
+        tried = [e for e in reversed(draft.log) if isinstance(e, Tried) and e.depth == draft.depth]
+        raise NotApplicable(tried[0].why_not if tried else "it has no plan")
 
 
-def _version(draft: Draft, chain: Chain, seen: Any, planner: Planner, given: Given) -> Version:
-    """One version of a nest."""
-    version = planner(seen, given)
+def _version(draft: Draft, chain: Chain, matched: Any, planner: Planner, context: PlanContext) -> Version:
+    """Make one version of a nest."""
+    version = planner(matched, context)
     draft.log.append(Chosen(str(version.plan), draft.depth))
     if version.when is None:
-        with nullcontext() if given.machine.groups else draft.focused(chain.names[0]):         # a plan may make several kernels
-            emit(draft, chain, version.plan, given)
+        with nullcontext() if context.machine.groups else draft.focus(chain.names[0]):  # GPU: several kernels
+            emit(draft, chain, version.plan, context)
         return version
-    copies = draft.special_nest(chain.names, version.when, *([version.ending] if version.ending else []))
-    with draft.focused(copies[chain.names[0]]):
-        emit(draft, _copied(draft, chain, copies), version.plan, given)
+    copies = draft.specialize_nest(chain.names, version.when, *([version.ending] if version.ending else []))
+    with draft.focus(copies[chain.names[0]]):
+        emit(draft, _copied(draft, chain, copies), version.plan, context)
     return version
 
 
 def _copied(draft: Draft, chain: Chain, copies: Copies) -> Chain:
-    """The copy of a chain: as many loops, whatever has become of what is inside."""
+    """The copy of a chain, with the same number of loops."""
     loops = tuple([draft.loop(copies[name]) for name in chain.names])
     return Chain(loops, loops[-1].body)
 
 
 def _begun_apart(draft: Draft, chain: Chain) -> str:
-    """A product that sets each of its elements before it adds to it, as two nests: the outermost loop of the second."""
+    """Fission a product that initialises each element itself. Returns the outermost loop of the product proper."""
     match chain.body:
         case (Setf(ref=Aref() as ref, value=Const()), For() as last):
             rest = chain_of(last)

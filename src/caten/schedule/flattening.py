@@ -1,7 +1,7 @@
-"""Arrays that are dense along neighbouring loops are looked at in one dimension, and the loops become one: rows then need not be long.
+"""Flattening of dense arrays: two nested loops over adjacent axes become one, so that short rows fill whole vectors.
 
-A pair of loops, one directly inside the other, becomes one loop in every nest that uses one of the arrays; each array that one of them steps through
-has an axis for the first, an axis for the second next to it, and no other use of them. So (sin x) over [N 3] runs in whole vectors.
+A pair of loops, one directly inside the other, is fused in every nest that uses one of their arrays. Each of these
+arrays must have adjacent axes for the two loops and use them nowhere else. So (sin x) over [N 3] runs in whole vectors.
 """
 from __future__ import annotations
 
@@ -16,61 +16,62 @@ from ..loop.affine import canonical, linear
 from ..loop.effects import reads
 from ..loop.statements import Aref, For, If, LoopProgram, Stmt, Vref
 from .analysis.classify import Chain, chain_of, contiguous_loop, contraction, stores_in
-from .analysis.nests import mentions
+from .analysis.loop_queries import mentions
 from .draft import Draft
 from .plans.plan import NotApplicable
 
-MOST_SIZES = 2                  # in the number of iterations of a loop: products of more are hard to reason about
+MOST_SIZES = 2                  # whose product may be a trip count: longer products are hard to prove things about
 
 
 @frozen
 class Pair:
-    """Two loops of a nest that may become one, and the axes of arrays that they step through: the first of two."""
+    """Two loops of a nest that may be fused. `axes`: for each of their arrays, the axis of the outer loop."""
 
     outer: For
     inner: For
     axes: tuple[tuple[str, int], ...]
 
 
-def flattened(draft: Draft) -> None:
-    """Take the steps until no pair is left."""
-    while any(draft.attempts(partial(_merged, pairs=pairs)) for pairs in _candidates(draft.program)):
+def flatten_arrays(draft: Draft) -> None:
+    """Fuse pairs until none is left."""
+    while any(draft.attempt(partial(_fuse_pairs, pairs=pairs)) for pairs in _candidates(draft.program)):
         pass
 
 
-def _merged(draft: Draft, pairs: list[Pair]) -> None:
-    """A pair of loops as one in each nest, and the arrays along it."""
+def _fuse_pairs(draft: Draft, pairs: list[Pair]) -> None:
+    """Fuse a pair in each nest and flatten its arrays."""
     for pair in pairs:
         draft.fuse(pair.outer.name, pair.inner.name)
     for array, axis in dict.fromkeys([each for pair in pairs for each in pair.axes]):
         draft.take("flatten", array, axis)
-        places = [n.index[axis] for kernel in draft.program.kernels for n in kernel.unique() if isinstance(n, Aref) and n.buffer == array]
-        if not all(isinstance(place, Var) for place in places):
-            raise NotApplicable(f"the place in '{array}' is no one loop's")           # but a sum of names that stand for parts of it
+        accesses = [n for k in draft.program.kernels for n in k.unique() if isinstance(n, Aref) and n.buffer == array]
+        if not all(isinstance(ref.index[axis], Var) for ref in accesses):          # but a sum of `let` names
+            raise NotApplicable(f"the index of '{array}' is not a single loop")
 
 
 def _candidates(program: LoopProgram) -> Iterator[list[Pair]]:
-    """Pairs that become one together: those of all nests that use the same arrays along them."""
+    """Yield the pairs that must be fused together: one in every nest that uses the arrays."""
     loops = [_nests(kernel.body) for kernel in program.kernels]
     if None in loops:
-        return                                                  # what stands beside the nests may use the arrays, too
+        return                                                  # other statements may use the arrays
     nests = [chain_of(loop) for found in loops for loop in found or ()]
-    used = {chain.names[0]: {n.buffer for n in chain.loops[0].unique() if isinstance(n, Aref | Vref)} for chain in nests}
+    used = {chain.names[0]: {n.buffer for n in chain.loops[0].unique() if isinstance(n, Aref | Vref)}
+            for chain in nests}
     for chain in nests:
         pairs = [_pair(program, chain, outer, inner) for outer, inner in pairwise(chain.loops)]
         whole = pairs and pairs[-1] is not None
-        for first in reversed(pairs) if whole else pairs:      # in whole rows, the number of elements bounds that of iterations: inner loops first
+        for first in reversed(pairs) if whole else pairs:      # whole rows bound the trip count: inner loops first
             together = [first]
             for other in nests:
                 if first is None or other is chain or not used[other.names[0]] & {name for name, _ in first.axes}:
                     continue
-                together.append(_alike(program, other, first))
+                together.append(_same_pair(program, other, first))
             if all(pair is not None for pair in together):
                 yield [pair for pair in together if pair is not None]
 
 
 def _nests(stmts: tuple[Stmt, ...]) -> list[For] | None:
-    """The nests in a list, under conditions over sizes or not; None where there is anything else."""
+    """The nests in a list, also under conditions on sizes; None if it has other statements."""
     found: list[For] = []
     for stmt in stmts:
         match stmt:
@@ -83,8 +84,8 @@ def _nests(stmts: tuple[Stmt, ...]) -> list[For] | None:
     return found
 
 
-def _alike(program: LoopProgram, chain: Chain, first: Pair) -> Pair | None:
-    """The pair of a nest that steps through the same axes of the same arrays, all of them, and through no others."""
+def _same_pair(program: LoopProgram, chain: Chain, first: Pair) -> Pair | None:
+    """The pair of another nest that steps through the same axes of the same arrays; None if there is none."""
     for outer, inner in pairwise(chain.loops):
         pair = _pair(program, chain, outer, inner)
         own = {n.buffer for n in chain.loops[0].unique() if isinstance(n, Aref | Vref)}
@@ -94,16 +95,17 @@ def _alike(program: LoopProgram, chain: Chain, first: Pair) -> Pair | None:
 
 
 def _pair(program: LoopProgram, chain: Chain, outer: For, inner: For) -> Pair | None:
-    """The loops and what they step through; None where they cannot become one."""
+    """Two loops as a pair; None if they cannot be fused."""
     if linear(outer.hi).times(linear(inner.hi)).degree > MOST_SIZES:
         return None
-    if not _holds_the_rows(program, chain, outer, inner):
+    if not _rows_may_be_short(program, chain, outer, inner):
         return None
-    if contraction(program, chain) is not None or any(loop.mark != "serial" or loop.lo != Const(0, "i64") for loop in (outer, inner)):
+    plain = all(loop.mark == "serial" and loop.lo == Const(0, "i64") for loop in (outer, inner))
+    if not plain or contraction(program, chain) is not None:
         return None
     names, axes = (outer.name, inner.name), dict[str, int]()
-    places = {n: None for n in chain.loops[0].unique() if isinstance(n, Aref | Vref)}
-    for ref in places:
+    refs = {n: None for n in chain.loops[0].unique() if isinstance(n, Aref | Vref)}
+    for ref in refs:
         buffer = program.buffers.get(ref.buffer)
         if not mentions(ref.index, names):
             if buffer is not None and buffer.name in axes:
@@ -112,32 +114,34 @@ def _pair(program: LoopProgram, chain: Chain, outer: For, inner: For) -> Pair | 
         axis = _axis(ref, buffer, outer, inner)
         if axis is None or axes.setdefault(ref.buffer, axis) != axis:
             return None
-    if not axes or any(ref.buffer in axes and not mentions(ref.index, names) for ref in places):
+    if not axes or any(ref.buffer in axes and not mentions(ref.index, names) for ref in refs):
         return None
     return Pair(outer, inner, tuple(axes.items())) if _are_used_alone(inner, names, axes) else None
 
 
-def _holds_the_rows(program: LoopProgram, chain: Chain, outer: For, inner: For) -> bool:
-    """Is one of two loops that along which neighbours are stored, or is that one short? Rows that are long already gain nothing by a loop less."""
-    rows = {contiguous_loop(program, store.ref, chain.names) for store in stores_in(chain.body) if isinstance(store.ref, Aref)} - {None}
+def _rows_may_be_short(program: LoopProgram, chain: Chain, outer: For, inner: For) -> bool:
+    """Is one of the loops the one with contiguous stores, or is that one constant? Long rows gain nothing."""
+    refs = [store.ref for store in stores_in(chain.body) if isinstance(store.ref, Aref)]
+    rows = {contiguous_loop(program, ref, chain.names) for ref in refs} - {None}
     loops = {loop.name: loop for loop in chain.loops}
-    return all(name in (outer.name, inner.name) or isinstance(loops[name].hi, Const) for name in rows if name is not None)
+    return all(n in (outer.name, inner.name) or isinstance(loops[n].hi, Const) for n in rows if n is not None)
 
 
 def _axis(ref: Aref | Vref, buffer: Buffer | None, outer: For, inner: For) -> int | None:
-    """The axis that the first loop steps through, where the second steps through the next one, from its beginning to its end."""
-    if buffer is None or not isinstance(ref, Aref) or buffer.strides or buffer.axes_in_memory != tuple(range(len(buffer.axes))):
+    """The axis of the outer loop, if the inner loop covers the next axis; else None."""
+    if buffer is None or not isinstance(ref, Aref) or buffer.strides \
+            or buffer.axes_in_memory != tuple(range(len(buffer.axes))):
         return None
-    places = [Var(loop.name, "i64") for loop in (outer, inner)]
-    at = next((n for n, two in enumerate(pairwise(ref.index)) if list(two) == places), None)
+    variables = [Var(loop.name, "i64") for loop in (outer, inner)]
+    at = next((n for n, two in enumerate(pairwise(ref.index)) if list(two) == variables), None)
     others = tuple([i for n, i in enumerate(ref.index) if at is None or n not in (at, at + 1)])
-    if at is None or mentions(others, (outer.name, inner.name)) or canonical(buffer.axes[at + 1] - inner.hi) != Const(0, "i64"):
+    if at is None or canonical(buffer.axes[at + 1] - inner.hi) != Const(0, "i64"):
         return None
-    return at
+    return None if mentions(others, (outer.name, inner.name)) else at
 
 
 def _are_used_alone(loop: For, names: tuple[str, str], axes: dict[str, int]) -> bool:
-    """Do the loops' values occur in nothing but the places of these arrays?"""
+    """Do the loop variables occur only in indices of these arrays?"""
     return all(_is_free(stmt, names, axes) for stmt in loop.body)
 
 
@@ -148,5 +152,3 @@ def _is_free(node: object, names: tuple[str, str], axes: dict[str, int]) -> bool
         case Var(name=name):
             return name not in names
     return all(_is_free(child, names, axes) for child in getattr(node, "children", ()))
-
-

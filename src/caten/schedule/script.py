@@ -1,20 +1,20 @@
-"""The schedule language: a list of steps, each the name of a primitive and its words, checked, applied in order and recorded."""
+"""The schedule language: a list of steps, each the name of a primitive and its words, checked, applied in order and
+recorded."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..core.node import Node
 from ..core.program import Schedule
-from ..core.text import MAX_FORMS, Form, flat, form_of, place_in, read_forms
+from ..core.text import MAX_FORMS, Form, flat, form_of, place_in, read_forms, show
 from ..echo import spelled
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 from ..frozen import frozen
-from ..loop.level import verify as verify_program
 from ..loop.statements import LoopProgram
-from . import threads
-from .analysis.nests import refusal
-from .made import Made
+from ..loop.verifier import verify as verify_program
+from . import thread_programs
+from .analysis.loop_queries import refusal
 from .primitives.bind import MARKS, bind
 from .primitives.compute_at import compute_at
 from .primitives.contract import contract
@@ -41,6 +41,7 @@ from .primitives.unguard import unguard
 from .primitives.unroll import unroll
 from .primitives.vectorize import vectorize
 from .primitives.widen import widen
+from .step_results import Made
 
 Step = tuple[Any, ...]                # of words, and of conditions as nested tuples of them
 Kind = str | tuple[str, ...]          # of a word: `loop`, `buffer`, `name`, `count`, `loop or count`, `condition`, or one of these words
@@ -53,7 +54,8 @@ APPLIED: Step = ("applied",)          # the last entry of a Schedule whose steps
 
 @frozen
 class Primitive:
-    """How a step is written. `words`: what it must have; `options`: what may follow, in order; `rest`: what may be repeated at the end."""
+    """How a step is written. `words`: what it must have; `options`: what may follow, in order; `rest`: what may be
+    repeated at the end."""
 
     run: Callable[..., tuple[LoopProgram, Made]]
     words: tuple[Kind, ...]
@@ -116,8 +118,8 @@ class StepRefused(CatenError):
 
 
 def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> LoopProgram:
-    """The program after `steps`, which are added to its Schedule fact. Raises CatenError E50x for a step that is malformed and E51x for one
-    that is refused; with `verify`, E48x for a step that made a wrong program."""
+    """The program after `steps`, which are added to its Schedule fact. Raises CatenError E50x for a step that is
+    malformed and E51x for one that is refused; with `verify`, E48x for a step that made a wrong program."""
     done: list[Step] = []
     for step in steps:
         words = tuple([plain(word) for word in step])
@@ -143,7 +145,7 @@ def take(program: LoopProgram, step: Iterable[Any], verify: bool = False) -> tup
 def _run(program: LoopProgram, words: Step) -> tuple[LoopProgram, Made]:
     try:
         values = check(words)
-        threads.check(program, words, PRIMITIVES[words[0]].loops(values))
+        thread_programs.check(program, words, PRIMITIVES[words[0]].loops(values))
         after, made = PRIMITIVES[words[0]].run(program, *values)
         return of_bounded_size(after, words, program), made
     except CatenError as problem:
@@ -151,8 +153,8 @@ def _run(program: LoopProgram, words: Step) -> tuple[LoopProgram, Made]:
 
 
 def of_bounded_size(program: LoopProgram, step: Step, before: LoopProgram) -> LoopProgram:
-    """What a step made of the program before. E539 where nodes that it shares make its text too long: a condition inside conditions that double,
-    say, is small in memory, and whoever walks or prints it would never end."""
+    """What a step made of the program before. E539 where nodes that it shares make its text too long: a condition
+    inside conditions that double, say, is small in memory, and whoever walks or prints it would never end."""
     most = max(MOST_NODES, min(GROWTH * _size(before), MAX_FORMS))
     if (size := _size(program)) > most:
         raise refusal("E539", flat(step)[1:-1], f"the text of the program would have {spelled(size)} symbols, and may have {most}")
@@ -165,7 +167,8 @@ def _size(program: LoopProgram) -> int:
 
 
 def plain(word: Any) -> Any:
-    """A word of a step as text, a condition as nested tuples of them, whatever it was given as: an expression, its text, a form."""
+    """A word of a step as text, a condition as nested tuples of them, whatever it was given as: an expression, its
+    text, a form."""
     if isinstance(word, Node):
         return form_of(word)
     if isinstance(word, tuple):
@@ -180,7 +183,8 @@ def written(program: LoopProgram, step: Step) -> Place | None:
 
 
 def recorded(program: LoopProgram, steps: Iterable[Step]) -> LoopProgram:
-    """The program with steps added to those its Schedule fact says it has taken; steps it was asked for, and has now taken, are replaced."""
+    """The program with steps added to those its Schedule fact says it has taken; steps it was asked for, and has now
+    taken, are replaced."""
     before = program.first(Schedule)
     taken = before.steps[:-1] if before is not None and is_applied(before) else ()
     fact = Schedule((*taken, *steps, APPLIED))
@@ -228,23 +232,43 @@ def _value(word: str, kind: Kind, step: Step, place: Place | None) -> Any:
     return word
 
 
-def parse_schedule(text: str, spot: str | Callable[[int], Place] = "<schedule>") -> Schedule:
+def parse_schedule(text: str, spot: str | Callable[[int], Place] = "<schedule>", operator: str = "") -> Schedule:
     """The Schedule that a text `(schedule step…)` spells, or that a printed program says it has taken, its steps checked as far as that needs no
-    program. `spot` gives places: the name of the file, or a function from offsets. Raises E504 for other texts, E502 and E503 for steps."""
-    return Schedule(tuple([step for step, _ in _steps(text, spot)]))
+    program. A text of several `(loop NAME … (schedule step…))` has one schedule for each `operator`. `spot` gives places: the name of the file, or a
+    function from offsets. Raises E504 for other texts, E502 and E503 for steps."""
+    return Schedule(tuple([step for step, _ in _steps(text, spot, operator)]))
+
+
+def schedules_text(programs: Sequence[LoopProgram]) -> str:
+    """The schedules that programs have taken, as `parse_schedule` reads them: `(schedule step…)` of one program, and of several a
+    `(loop NAME (schedule step…))` for each."""
+    taken = [Schedule(tuple([s for s in fact.steps if s != APPLIED])) if (fact := p.first(Schedule)) else Schedule(()) for p in programs]
+    if len(programs) == 1:
+        return f"{show(taken[0])}\n"
+    return "".join([f"{show(LoopProgram(p.name, (fact,)))}\n" for p, fact in zip(programs, taken, strict=True)])
 
 
 def asked_at(text: str, file: str, step: Step) -> Place | None:
     """Where the text of a schedule asks for a step."""
-    return next((place for asked, place in _steps(text, file) if asked == step), None)
+    names = [str(form[1]) for form in read_forms(text) if isinstance(form, Form) and form[:1] == ("loop",) and len(form) > 1]
+    return next((place for name in names or [""] for asked, place in _steps(text, file, name) if asked == step), None)
 
 
-def _steps(text: str, spot: str | Callable[[int], Place]) -> list[tuple[Step, Place]]:
+def _steps(text: str, spot: str | Callable[[int], Place], operator: str = "") -> list[tuple[Step, Place]]:
     def here(pos: int) -> Place:
         return place_in(text, pos, spot) if isinstance(spot, str) else spot(pos)
     forms = read_forms(text, here)
-    if len(forms) == 1 and isinstance(forms[0], Form) and forms[0][:1] == ("loop",):
-        forms = [clause for clause in forms[0] if isinstance(clause, Form) and clause[:1] == ("schedule",)]
+    loops = [form for form in forms if isinstance(form, Form) and form[:1] == ("loop",)]
+    if len(loops) > 1 and len(loops) == len(forms):
+        names = [str(loop[1]) for loop in loops if len(loop) > 1]
+        loops = [loop for loop in loops if loop[1:2] == (operator,)]
+        if len(loops) != 1:
+            said = f"are {len(loops)} schedules" if loops else "is no schedule"
+            raise error("E504", f"there {said} for {operator or 'an operator without a name'}", here(loops[1].pos if loops else 0),
+                        hint=did_you_mean(operator, names) or f"expected one (loop {operator or 'NAME'} (schedule step…))")
+        forms = [*loops]
+    if len(forms) == 1 and forms == loops:
+        forms = [clause for clause in loops[0] if isinstance(clause, Form) and clause[:1] == ("schedule",)]
     if len(forms) != 1 or not isinstance(forms[0], Form) or forms[0][:1] != ("schedule",):
         raise error("E504", "expected one (schedule step…)", here(0), hint="for example (schedule (split i 8) (vectorize ii))")
     steps: list[tuple[Step, Place]] = []

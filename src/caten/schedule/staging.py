@@ -1,20 +1,21 @@
-"""What one step of staging works with: an access, its loops and conditions, and a tile around a loop that takes its place."""
+"""What one step of staging works with: an access, its loops and conditions, and a tile around a loop that takes its
+place."""
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ..core.expr import Expr, Op, Var, index, number
-from ..core.naming import Names
 from ..core.node import substitute
+from ..core.unique_names import Names
 from ..loop.accesses import conjuncts
 from ..loop.affine import canonical
 from ..loop.statements import Aref, For, If, Let, Local, LoopProgram, Stmt, is_const
-from .analysis.cells import obstacle_to_one_to_one
+from .analysis.access_bounds import MAX_STACK_BYTES, bytes_of, is_inside, shapes
 from .analysis.guards import guards_of, throughout, without_guards, wrapped
-from .analysis.nests import accesses, context_at, enclosing, largest, locals_in, loops_in, mentions, reads_memory, refusal, stride_in
-from .analysis.shapes import MAX_STACK_BYTES, bytes_of, is_inside, shapes
-from .made import Nest, Staged
-from .names import renamed
+from .analysis.injectivity import obstacle_to_one_to_one
+from .analysis.loop_queries import accesses, context_at, enclosing, largest, locals_in, loops_in, mentions, reads_memory, refusal, stride_in
+from .loop_names import renamed
+from .step_results import Nest, Staged
 
 Edge = Callable[[list[For]], tuple[Stmt, ...]]        # what is done over the last axes of a tile, one that goes beyond the edge or a whole one
 
@@ -110,8 +111,8 @@ class Tile:
         return Staged(tile, laid, tuple(nests))
 
     def _either(self, full: Edge, edge: Edge, suffix: str) -> tuple[Stmt, ...]:
-        """`full` where the whole tile satisfies the conditions, else `edge`. The question is asked inside the axes of variable
-        length that the conditions speak of, and outside of the others."""
+        """`full` where the whole tile satisfies the conditions, else `edge`. The question is asked inside the axes of
+        variable length that the conditions speak of, and outside of the others."""
         if not self.guards:
             return full(self.axes)
         around = self._choices_around()
@@ -173,7 +174,8 @@ class Tile:
             raise self.refuse(f"{self.ref} is not proven to stay inside {self.buffer} for the whole tile")
 
     def _check_threads(self) -> None:
-        """Storing back what no iteration wrote is harmless on one thread; on several, the tiles of two threads must not meet."""
+        """Storing back what no iteration wrote is harmless on one thread; on several, the tiles of two threads must not
+        meet."""
         around = enclosing(self.program, self.found)
         ranges = [e for loop in self.inner if loop not in self.axes for e in (loop.lo, loop.hi)]
         for wide, thread in enumerate(around):

@@ -1,14 +1,15 @@
-"""Lower index notation to loops: `(tensor …)` -> `(loop …)`.
+"""Lowering of index notation to loop nests: `(tensor …)` -> `(loop …)`.
 
-Every definition becomes a loop nest, in order, in one kernel. A reduce is fused into the compute that reads it, in one of three ways:
+Every definition becomes a loop nest, in order, in one kernel. A reduce is fused into the compute that reads it:
 
-    accumulate in place   C[i] = C[i] + R[i]     ->  for i, p: C[i] += …
-    start, then add       C[i] = x + R[i]        ->  for i: C[i] = x;  for i, p: C[i] += …
-                          C[i] = f(R[i])         ->  for i: C[i] = 0;  for i, p: C[i] += …;  for i: C[i] = f(C[i])     (contractions)
-                          C[i] = g(C[i]) + R[i]  ->  for i: C[i] = g(C[i]);  for i, p: C[i] += …                        (contractions)
-    an array of its own   C[i] = f(C[i], R[i])   ->  for i, p: T[i] += …;  for i: C[i] = f(C[i], T[i])                  (contractions)
-    a local per element   C[i] = f(C[i], R[i])   ->  for i: acc = 0; for p: acc += …; C[i] = f(C[i], acc)               (all others,
-                                                                                                                     and where R reads C)
+    accumulate in place    C[i] = C[i] + R[i]     ->  for i, p: C[i] += …
+    initialise, then add   C[i] = x + R[i]        ->  for i: C[i] = x;  for i, p: C[i] += …
+    (contractions)         C[i] = f(R[i])         ->  for i: C[i] = 0;  for i, p: C[i] += …;  for i: C[i] = f(C[i])
+    (contractions)         C[i] = g(C[i]) + R[i]  ->  for i: C[i] = g(C[i]);  for i, p: C[i] += …
+    temporary array        C[i] = f(C[i], R[i])   ->  for i, p: T[i] += …;  for i: C[i] = f(C[i], T[i])
+    accumulator            C[i] = f(C[i], R[i])   ->  for i: acc = 0; for p: acc += …; C[i] = f(C[i], acc)
+
+Contractions take the temporary array; all other reductions, and those that read C, take a scalar accumulator.
 """
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ from collections.abc import Callable
 
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.monoids import identity
-from ..core.naming import Names
 from ..core.node import Node, contains, substitute
+from ..core.unique_names import Names
 from ..loop.statements import ONE, Aref, For, If, Incf, Kernel, Let, Local, LoopProgram, Setf, Stmt
 from .values import Axis, Compute, Define, Nest, Read, Reduce, TensorProgram
 
 
 def lower(program: TensorProgram) -> LoopProgram:
-    """The loop level of a tensor program: same parameters and facts, one kernel."""
+    """Lower a tensor program to the loop level: same parameters and facts, one kernel."""
     lowering = _Lowering(program)
     stmts = tuple(s for d in program.definitions for s in lowering.definition(d))
     clauses = tuple(c for c in program.clauses if not isinstance(c, Define))
@@ -35,17 +36,18 @@ def _c_name(name: str) -> str:
 
 
 class _Lowering:
-    """Names stay unique: a loop name that was used gets a number."""
+    """Keeps names unique: a loop name that is already used gets a number."""
 
     def __init__(self, program: TensorProgram):
         self.bodies = {d.name: d.value for d in program.definitions if isinstance(d.value, Reduce)}
         self.declared = set(program.buffers)
         taken = {c.declares()[0] for c in program.clauses if hasattr(c, "declares") and not isinstance(c, Define)}
-        taken |= {n.name for d in program.definitions if isinstance(d.value, Nest) for n in d.walk() if isinstance(n, (For, Let, Local))}
+        taken |= {n.name for d in program.definitions if isinstance(d.value, Nest)
+                  for n in d.walk() if isinstance(n, (For, Let, Local))}
         self.names = Names(taken)
 
     def definition(self, d: Define) -> tuple[Stmt, ...]:
-        """The statements of one definition; none for a reduce, which lives in its reader."""
+        """The statements of one definition; none for a reduce, which is fused into its reader."""
         match d.value:
             case Nest(stmts=stmts):
                 return stmts
@@ -54,7 +56,7 @@ class _Lowering:
         return ()
 
     def declaration(self, name: str, value: Compute) -> tuple[Stmt, ...]:
-        """The local array that a value which is no parameter lives in, before its first definition."""
+        """Declare the local array of a value that is no parameter, before its first definition."""
         if name in self.declared:
             return ()
         self.declared.add(name)
@@ -66,7 +68,8 @@ class _Lowering:
         old = Read(name, tuple(_var(a) for a in value.axes), value.type)
         if len(reads) == 1:
             total, reduce = reads[0], self.bodies[reads[0].buffer]
-            changes = name in {n.buffer for n in reduce.unique() if isinstance(n, Read)}        # would what is summed, while it is summed?
+            changes = name in {n.buffer for n in reduce.unique()
+                               if isinstance(n, Read)}        # does the summand read the accumulator?
             in_nests = total.index == old.index and set(reduce.axes) == set(value.axes) and not changes
             if in_nests and reduce.type == value.type:
                 if value.expr is Op(reduce.fn, (old, total)):
@@ -75,47 +78,54 @@ class _Lowering:
                 rest = value.expr
                 match value.expr:
                     case Op(fn, (first, second)) if fn == reduce.fn and second is total and not contains(first, total):
-                        start, rest = first, total                 # x + R: start from x
+                        start, rest = first, total                 # x + R: initialise with x
                 untouched = not contains(value.expr, old)
                 if untouched and (rest is total or _is_contraction(reduce)):
-                    begin = self._loops(value.axes, lambda place: (Setf(place(name, value.type, value.axes), place.inside(start)),))
+                    begin = self._loops(value.axes,
+                                        lambda place: (Setf(place(name, value.type, value.axes), place.inside(start)),))
                     accumulate = self._accumulate(name, value, reduce)
                     finish = () if rest is total else self._loops(
-                        value.axes, lambda place: (Setf(place(name, value.type, value.axes), place.inside(substitute(rest, {total: old}))),))
+                        value.axes, lambda place: (Setf(place(name, value.type, value.axes),
+                                                        place.inside(substitute(rest, {total: old}))),))
                     return (*begin, *accumulate, *finish)
             if in_nests and _is_contraction(reduce):
                 return self._beside(name, value, reduce, total)
         return self._loops(value.axes, lambda place: self._element(name, value, reads, place))
 
     def _beside(self, name: str, value: Compute, reduce: Reduce, total: Read) -> tuple[Stmt, ...]:
-        """A contraction whose reader also reads what it overwrites: added to that, where it is a summand, else summed in an array of its own."""
+        """A contraction whose reader also reads the array it overwrites: accumulated into it, or into a temporary
+        array."""
         old = Read(name, total.index, value.type)
         match value.expr:
-            case Op(reduce.fn, (rest, last)) if last is total and not contains(rest, total) and reduce.type == value.type:
-                begin = self._loops(value.axes, lambda place: (Setf(place(name, value.type, value.axes), place.inside(rest)),))
+            case Op(reduce.fn, (x, last)) if last is total and not contains(x, total) and reduce.type == value.type:
+                begin = self._loops(value.axes,
+                                    lambda place: (Setf(place(name, value.type, value.axes), place.inside(x)),))
                 return (*begin, *self._accumulate(name, value, reduce))
         apart = Compute(reduce.type, value.axes, old)
         own = self.names.fresh(total.buffer)
-        zero = self._loops(value.axes, lambda place: (Setf(place(own, reduce.type, value.axes), identity(reduce.fn, reduce.type)),))
+        zero = self._loops(value.axes,
+                           lambda place: (Setf(place(own, reduce.type, value.axes), identity(reduce.fn, reduce.type)),))
         finish = substitute(value.expr, {total: Read(own, total.index, reduce.type)})
         end = self._loops(value.axes, lambda place: (Setf(place(name, value.type, value.axes), place.inside(finish)),))
         return (*self.declaration(own, apart), *zero, *self._accumulate(own, value, reduce, reduce.type), *end)
 
     def _element(self, name: str, value: Compute, reads: list[Read], place: _Places) -> tuple[Stmt, ...]:
-        """One element: each reduce into a local of its own, then the expression."""
+        """One element: each reduce into a scalar accumulator, then the expression."""
         stmts: list[Stmt] = []
         totals: dict[Node, Node] = {}
         for read in reads:
             reduce = self.bodies[read.buffer]
             acc = Aref(self.names.fresh(read.buffer), (), reduce.type)
             totals[read] = acc
-            inside = place.extended({a.name: i for a, i in zip(reduce.axes, [place.inside(i) for i in read.index], strict=True)})
+            inside = place.extended({a.name: i
+                                     for a, i in zip(reduce.axes, [place.inside(i) for i in read.index], strict=True)})
             stmts += [Local(acc.buffer, reduce.type, (), "register"), Setf(acc, identity(reduce.fn, reduce.type))]
             stmts += self._over(reduce, inside, acc)
         return (*stmts, Setf(place(name, value.type, value.axes), place.inside(substitute(value.expr, totals))))
 
     def _accumulate(self, name: str, value: Compute, reduce: Reduce, dtype: str = "") -> tuple[Stmt, ...]:
-        return self._loops(value.axes, lambda place: self._over(reduce, place, place(name, dtype or value.type, value.axes)))
+        return self._loops(value.axes,
+                           lambda place: self._over(reduce, place, place(name, dtype or value.type, value.axes)))
 
     def _over(self, reduce: Reduce, place: _Places, target: Aref) -> tuple[Stmt, ...]:
         """The loops over the reduced axes around one accumulation."""
@@ -124,8 +134,9 @@ class _Lowering:
             return (add,) if reduce.cond is TRUE else (If(inner.inside(reduce.cond), (add,)),)
         return self._loops(reduce.over, leaf, place)
 
-    def _loops(self, axes: tuple[Axis, ...], body: Callable[[_Places], tuple[Stmt, ...]], place: _Places | None = None) -> tuple[Stmt, ...]:
-        """Serial loops over `axes`, outermost first, around what `body` makes of the loop variables."""
+    def _loops(self, axes: tuple[Axis, ...], body: Callable[[_Places], tuple[Stmt, ...]],
+               place: _Places | None = None) -> tuple[Stmt, ...]:
+        """Serial loops over `axes`, outermost first, around the statements that `body` makes."""
         place = place or _Places({})
         if not axes:
             return body(place)
@@ -136,7 +147,7 @@ class _Lowering:
 
 
 class _Places:
-    """How axis names are called at this point of the nest."""
+    """The loop variables that stand for axis names at a point of the nest."""
 
     def __init__(self, names: dict[str, Expr]):
         self.names = names
@@ -145,7 +156,7 @@ class _Places:
         return _Places(self.names | names)
 
     def inside(self, e: Expr) -> Expr:
-        """An expression of the tensor level in terms of the loop variables here."""
+        """A tensor-level expression in terms of these loop variables."""
         def go(n: Expr) -> Expr:
             if isinstance(n, Var) and n.name in self.names:
                 return self.names[n.name]
@@ -165,7 +176,7 @@ def _var(axis: Axis) -> Var:
 
 
 def _is_contraction(reduce: Reduce) -> bool:
-    """A sum of products whose two factors each vary along an axis that the other does not: worth a nest of its own, to be tiled."""
+    """True for a sum of products whose two factors each vary along an axis that the other does not: worth tiling."""
     match reduce.expr:
         case Op("mul", (a, b)) if reduce.fn == "add":
             axes = {x.name for x in reduce.axes}

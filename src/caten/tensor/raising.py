@@ -1,8 +1,8 @@
-"""Raise loop nests to index notation: `(op …)` -> `(tensor …)`.
+"""Raising of loop nests to index notation: `(op …)` -> `(tensor …)`.
 
-A perfect nest of loops around straight-line statements is executed symbolically: what it leaves in each array becomes a `compute`, each
-accumulation over inner loops a `reduce`. What does not fit (sequential meaning, local arrays, computed steps, run-time checks) stays a
-`nest`. At -O0 nothing is raised.
+A perfect nest around straight-line statements is executed symbolically: the final value of each array becomes a
+`compute`, each accumulation over inner loops a `reduce`. Everything else (sequential semantics, local arrays, computed
+steps, run-time checks) stays a `nest`. At -O0 nothing is raised.
 
     (for i 0 M (for j 0 N (for p 0 K (incf (aref C i j) (* (aref A i p) (aref B p j))))))
 ->  (define C_add (reduce f32 ((i 0 M) (j 0 N)) ((p 0 K)) add true (* (read A i p) (read B p j))))
@@ -15,23 +15,24 @@ from itertools import chain, islice
 
 from ..core.expr import TRUE, Cast, Const, Expr, Op, Var
 from ..core.monoids import identity, is_monoid
-from ..core.naming import Names
 from ..core.node import Node
+from ..core.unique_names import Names
 from ..frontend.op import Body, OpProgram
-from ..loop import fold
+from ..loop import constant_folding
+from ..loop.effects import writes
 from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
 from .values import Axis, Compute, Define, Nest, Read, Reduce, TensorProgram
 
-MAX_TERMS = 200        # a raised expression larger than this, written out, stays a nest
+MAX_TERMS = 200        # larger expressions (written out) stay a nest
 
 
 class DoesNotFit(Exception):
-    """This nest has no index notation; it stays a nest. Never leaves this module."""
+    """This nest has no index notation, so it stays a nest. Never leaves this module."""
 
 
 def raise_op(op: OpProgram, as_written: bool = False) -> TensorProgram:
-    """The tensor level of an operator; every statement of the body is in exactly one definition, in order. `as_written`: raise nothing, as at
-    -O0."""
+    """Raise an operator to the tensor level. Every statement of the body is in exactly one definition, in order.
+    `as_written`: raise nothing, as at -O0."""
     as_written = as_written or op.opt == 0
     names = Names.of(op)
     clauses = tuple(c for c in op.clauses if not isinstance(c, Body))
@@ -48,8 +49,8 @@ def raise_op(op: OpProgram, as_written: bool = False) -> TensorProgram:
 
 
 def _groups(stmts: tuple[Stmt, ...]) -> list[tuple[Stmt, ...]]:
-    """Statement by statement; but from a scalar, a name or a check on, everything stays together, for later statements depend on it. An array
-    of the body's own whose first loops fill it needs no declaration: its first definition is one."""
+    """Group statements into nests: one each, but all that follow a scalar, a name or a check stay together, as they may
+    depend on it. A local array that is filled before any other use is declared by its first definition."""
     groups: list[tuple[Stmt, ...]] = []
     for n, s in enumerate(stmts):
         if isinstance(s, Local) and s.shape and _is_filled(s, stmts[n + 1:]):
@@ -61,7 +62,7 @@ def _groups(stmts: tuple[Stmt, ...]) -> list[tuple[Stmt, ...]]:
 
 
 def _is_filled(local: Local, rest: tuple[Stmt, ...]) -> bool:
-    """Is the next statement that touches the array a perfect nest that sets every element?"""
+    """True if the next statement that accesses the array is a perfect nest that sets every element."""
     for s in rest:
         if isinstance(s, Local) and s.shape:
             continue
@@ -79,9 +80,9 @@ def _is_filled(local: Local, rest: tuple[Stmt, ...]) -> bool:
 
 
 def _without_dead(definitions: list[Define]) -> list[Define]:
-    """Without computes that a later one replaces before anything reads them. From the last definition on, so that each is looked at once."""
+    """Dead code elimination: drop computes that a later one replaces before any read. Works backwards."""
     kept: list[Define] = []
-    later: dict[str, Define | None] = {}           # name -> the next definition of it, None where something reads it before
+    later: dict[str, Define | None] = {}           # name -> its next definition, None if it is read before
     for d in reversed(definitions):
         by = later.get(d.name)
         if not (isinstance(d.value, Compute) and by is not None and _has_axes_of(by, d.value)):
@@ -99,12 +100,11 @@ def _written(stmts: tuple[Stmt, ...]) -> tuple[str, ...]:
     """The arrays that statements write and do not declare, in order of first appearance."""
     nodes = [n for s in stmts for n in s.walk()]
     locals_ = {n.name for n in nodes if isinstance(n, Local)}
-    refs = [n.ref for n in nodes if isinstance(n, (Setf, Incf))]
-    return tuple(dict.fromkeys(r.buffer for r in refs if r.buffer not in locals_))  # type: ignore[attr-defined]   # every Ref names a buffer
+    return tuple(dict.fromkeys(name for n in nodes if isinstance(n, (Setf, Incf)) for name in writes(n) - locals_))
 
 
 class _Raiser:
-    """Symbolic execution of one nest: what each place holds, as an expression over the arrays from before."""
+    """Symbolic execution of one nest: the value of each element as an expression over the arrays from before."""
 
     def __init__(self, group: tuple[Stmt, ...], names: Names):
         if len(group) != 1 or not isinstance(group[0], (For, Setf, Incf)):
@@ -118,7 +118,7 @@ class _Raiser:
         self.written = _written(group)
         touched = [n for n in group[0].walk() if isinstance(n, Aref) and n.buffer in self.written]
         if len({n.buffer for n in touched}) != len(set(touched)):
-            raise DoesNotFit                                       # an iteration that reads what another one writes
+            raise DoesNotFit       # loop-carried dependence
         loops, body = self._descend(group)
         leaf = body[0]
         if len(body) == 1 and isinstance(leaf, If) and not leaf.otherwise and len(leaf.then) == 1:
@@ -135,16 +135,17 @@ class _Raiser:
         self.body = body
 
     def _descend(self, body: tuple[Stmt, ...]) -> tuple[list[For], tuple[Stmt, ...]]:
-        """The loops down to the innermost body, through scalars and names that are set on the way."""
+        """The loops down to the innermost body, past scalars and names set on the way."""
         loops: list[For] = []
         while isinstance(body[-1], For) and all(isinstance(s, (Local, Let, Setf)) for s in body[:-1]):
             if not loops and len(body) > 1:
                 raise DoesNotFit
             prefix = [s.name for s in body if isinstance(s, Local)]
             if any(isinstance(s, Setf) and not (isinstance(s.ref, Aref) and s.ref.buffer in prefix) for s in body[:-1]):
-                break                                              # an array is set before the loop: that is the body
-            if any(isinstance(n, (Setf, Incf)) and isinstance(n.ref, Aref) and n.ref.buffer in prefix for n in body[-1].walk()):
-                break                                              # the scalar is state of the loop: an accumulator
+                break  # not a perfect nest: an array is set before the loop
+            if any(isinstance(n, (Setf, Incf)) and isinstance(n.ref, Aref) and n.ref.buffer in prefix
+                   for n in body[-1].walk()):
+                break  # the loop carries the scalar: an accumulator
             for s in body[:-1]:
                 self._execute(s)
             loop = _plain(body[-1])
@@ -155,7 +156,7 @@ class _Raiser:
         return loops, body
 
     def definitions(self) -> list[Define]:
-        """The definitions of this nest, or DoesNotFit."""
+        """The definitions of this nest. Raises DoesNotFit."""
         stores = [n.ref for s in self.body for n in s.walk() if isinstance(n, (Setf, Incf))]
         for ref in stores:
             if not isinstance(ref, Aref):
@@ -168,13 +169,13 @@ class _Raiser:
         results: list[Define] = []
         for name, (ref, value) in self.places.items():
             if any(isinstance(n, Read) and n.buffer in {d.name for d in results} for n in self._inlined(value)):
-                raise DoesNotFit                                   # it would read what this very nest has already replaced
+                raise DoesNotFit               # it would read an element that this nest has overwritten
             results.append(Define(name, Compute(ref.dtype, self._axes_of(ref), value)))
         if not results:
             raise DoesNotFit
         definitions = self.reduces + results
         written_out = chain.from_iterable(d.walk() for d in definitions)
-        if next(islice(written_out, MAX_TERMS, None), None) is not None:     # a value used twice, and that twice, …: too long to count
+        if next(islice(written_out, MAX_TERMS, None), None) is not None:
             raise DoesNotFit
         return definitions
 
@@ -186,12 +187,12 @@ class _Raiser:
                 yield from bodies[n.buffer].unique()
 
     def _axes_of(self, ref: Aref) -> tuple[Axis, ...]:
-        """The axes of a place: its indices are the loop variables, each exactly once."""
+        """The axes of an element whose indices are the loop variables, each exactly once."""
         names = [i.name if isinstance(i, Var) else "" for i in ref.index]
         if sorted(names) != sorted(self.axes):
             raise DoesNotFit
         axes = [self.axes[n] for n in names]
-        for n, a in enumerate(axes):                               # a bound may depend on the axes before it only
+        for n, a in enumerate(axes):  # bounds depend on outer axes only
             later = {b.name for b in axes[n:]}
             if (a.lo.variables | a.hi.variables) & later:
                 raise DoesNotFit
@@ -204,7 +205,7 @@ class _Raiser:
             case Let(name, _, value):
                 self.lets[name] = self._value(value)
                 if self.lets[name].written_out > MAX_TERMS:
-                    raise DoesNotFit                               # it grows from name to name
+                    raise DoesNotFit  # grows exponentially
             case Setf(Aref() as ref, value):
                 self._assign(ref, self._value(value))
             case Incf(Aref() as ref, value, fn):
@@ -222,7 +223,7 @@ class _Raiser:
                 raise DoesNotFit
 
     def _accumulate(self, loops: tuple[For, ...], body: tuple[Stmt, ...]) -> None:
-        """Loops around nothing but accumulations, possibly under a condition, and scalars of their own: a reduce for each."""
+        """Loops around accumulations only, possibly under a condition and with scalars of their own: a reduce each."""
         over = tuple(Axis(x.name, self._value(x.lo), self._value(x.hi)) for x in loops)
         own: list[str] = []
         for s in body:
@@ -236,20 +237,23 @@ class _Raiser:
                     self._execute(s)
                 case Incf(Aref() as ref, value, fn) if ref.buffer not in own:
                     self._reduce(over, TRUE, ref, value, fn, body)
-                case If(cond, then, ()) if all(isinstance(t, Incf) and isinstance(t.ref, Aref) and t.ref.buffer not in own for t in then):
+                case If(cond, then, ()) if all(isinstance(t, Incf) and isinstance(t.ref, Aref)
+                                               and t.ref.buffer not in own for t in then):
                     for t in then:
                         assert isinstance(t, Incf)
-                        self._reduce(over, self._value(cond), t.ref, t.value, t.fn, body)  # type: ignore[arg-type]   # an Aref, by the guard
+                        assert isinstance(t.ref, Aref)
+                        self._reduce(over, self._value(cond), t.ref, t.value, t.fn, body)
                 case _:
                     raise DoesNotFit
         for name in own:
             del self.locals[name]
 
-    def _reduce(self, over: tuple[Axis, ...], cond: Expr, ref: Aref, value: Expr, fn: str, body: tuple[Stmt, ...]) -> None:
-        """One accumulation: what the place held, combined with a reduce."""
+    def _reduce(self, over: tuple[Axis, ...], cond: Expr, ref: Aref, value: Expr, fn: str,
+                body: tuple[Stmt, ...]) -> None:
+        """One accumulation: the previous value of the element, combined with a reduce."""
         uses = [n for s in body for n in s.walk() if isinstance(n, Aref) and n is ref]
         if not is_monoid(fn, ref.dtype) or len(uses) != 1:
-            raise DoesNotFit                                       # it reads its own total, or is accumulated twice
+            raise DoesNotFit  # reads its own sum, or accumulated twice
         axes = tuple(self.axes.values()) if ref.buffer in self.locals else self._axes_of(ref)
         name = self.names.fresh(f"{ref.buffer}_{fn}")
         self.reduces.append(Define(name, Reduce(ref.dtype, axes, over, fn, cond, self._value(value))))
@@ -265,7 +269,7 @@ class _Raiser:
             self.places[ref.buffer] = (ref, value)
 
     def _now(self, ref: Aref) -> Expr:
-        """The value that a written place holds now."""
+        """The current value of a written element."""
         if ref.buffer in self.locals:
             value = self.locals[ref.buffer]
             if value is None or ref.index:
@@ -280,7 +284,7 @@ class _Raiser:
         return Read(ref.buffer, ref.index, ref.dtype)
 
     def _value(self, e: Expr) -> Expr:
-        """An expression with every read replaced by what the place holds."""
+        """The expression with every read replaced by the current value."""
         if isinstance(e, Var) and e.name in self.lets:
             return self.lets[e.name]
         if isinstance(e, Aref):
@@ -288,7 +292,7 @@ class _Raiser:
                 return self._now(e)
             return Read(e.buffer, tuple(self._value(i) for i in e.index), e.dtype)
         new: Expr = e.map(self._value)
-        return fold.fold(new) if isinstance(new, Cast) and isinstance(new.arg, Const) else new
+        return constant_folding.fold(new) if isinstance(new, Cast) and isinstance(new.arg, Const) else new
 
 
 def _plain(loop: For) -> For:

@@ -1,8 +1,8 @@
-"""The tensor level: values in index notation, each element given as a formula over its indices, in no particular order.
+"""The tensor level: values in index notation. Each element is a formula over its indices, in no particular order.
 
-`(define v (reduce f32 ((i 0 M) (j 0 N)) ((p 0 K)) add true (* (read A i p) (read B p j))))` names a value, v[i, j] = Σ A[i, p] · B[p, j]; a
-definition that bears the name of a parameter is what the caller gets. A value reads the arrays as they were before it. A `nest` keeps the
-sequential meaning of a loop nest that does not fit.
+`(define v (reduce f32 ((i 0 M) (j 0 N)) ((p 0 K)) add true (* (read A i p) (read B p j))))` defines v[i, j] = Σ A[i, p]
+· B[p, j]. A definition named after a parameter updates it. A value reads the arrays as they were before it. A `nest`
+keeps the sequential semantics of a loop nest that has no index notation.
 """
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _axes(forms: Any, parse: Any) -> tuple[Axis, ...]:
 
 
 class Value(Node):
-    """Something an array can be computed by."""
+    """The right-hand side of a definition."""
 
 
 class Compute(Value, head="compute"):
@@ -69,9 +69,9 @@ class Compute(Value, head="compute"):
 
 
 class Reduce(Value, head="reduce"):
-    """`(reduce f32 ((i 0 M)…) ((p 0 K)…) add cond expr)`: element [i…] combines the expression over all p… where the condition holds, in
-    no particular order, starting from what changes nothing (0 for add, 1 for mul). `fn`: `add mul max min and or xor`. The reduced
-    ranges may depend on outer axes."""
+    """`(reduce f32 ((i 0 M)…) ((p 0 K)…) add cond expr)`: element [i…] combines the expression over all p… where the
+    condition holds, in no particular order, from the identity element of the monoid (0 for add, 1 for mul). `fn`: `add
+    mul max min and or xor`. The reduced ranges may depend on outer axes."""
 
     type: str
     axes: tuple[Axis, ...]
@@ -90,15 +90,16 @@ class Reduce(Value, head="reduce"):
 
 
 class Nest(Value, head="nest"):
-    """`(nest (stmt…) out…)`: a loop nest with its sequential meaning, which writes the named outputs (parameters or `local`s declared in it)."""
+    """`(nest (stmt…) out…)`: a loop nest with sequential semantics that writes the named outputs (parameters or
+    locals)."""
 
     stmts: tuple[Stmt, ...]
     outs: tuple[str, ...]
 
 
 class Define(Node, head="define"):
-    """`(define v value)`: a name for a value. A definition that bears a parameter's name updates that parameter; definitions take
-    effect in order, and a value reads what the definitions before it left."""
+    """`(define v value)`: a name for a value. A definition with a parameter's name updates that parameter. Definitions
+    run in order, and a value reads the results of those before it."""
 
     name: str
     value: Value

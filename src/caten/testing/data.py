@@ -14,10 +14,10 @@ import numpy as np
 
 from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Expr, Var
-from ..core.formula import evaluate
 from ..core.node import Node
 from ..core.numpy_types import numpy_dtype
 from ..core.program import Buffer, Scalar
+from ..core.size_formula import evaluate
 from ..core.text import flat, form_of
 from ..errors import error
 from ..frontend.op import OpProgram

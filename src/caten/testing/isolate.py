@@ -15,8 +15,8 @@ import numpy as np
 
 from ..errors import CatenError, Diagnostic, NothingMatched, Place, ToolError, UsageError
 from ..frozen import frozen
-from ..runtime import discover, trust
-from . import wire
+from ..runtime import discover, plugin_checks
+from . import pipe_messages
 
 Work = Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]]
 LATE = ("difflib", "numpy.ma")         # what a hint or a median imports when it is asked for: a child that opens no files must have it
@@ -62,11 +62,11 @@ def run(work: Work, timeout: float | None, memory: int | None = None, cpu: int |
     late = False
     try:
         try:
-            facts, arrays = wire.receive(reader, timeout)
-        except wire.Late:
+            facts, arrays = pipe_messages.receive(reader, timeout)
+        except pipe_messages.Late:
             late = True
             os.kill(pid, signal.SIGKILL)
-        except wire.Gone:
+        except pipe_messages.Gone:
             pass                                             # the exit status says why
         _, status = os.waitpid(pid, 0)
     except BaseException:
@@ -90,7 +90,7 @@ def _child(work: Work, writer: int, memory: int | None, cpu: int | None, no_file
     """Never returns, whatever happens: this is a copy of the caller, and must not go on as it."""
     code = 70
     try:
-        wire.send(writer, *_worked(work, memory, cpu, no_files))
+        pipe_messages.send(writer, *_worked(work, memory, cpu, no_files))
         code = 0
     finally:
         os._exit(code)
@@ -112,18 +112,19 @@ def _worked(work: Work, memory: int | None, cpu: int | None, no_files: bool) -> 
     try:
         facts, arrays = work()
     except CatenError as problem:
-        return {"diagnostics": [_as_json(d) for d in problem.diagnostics], "exit code": problem.exit_code}, {}
+        return {"diagnostics": [diagnostic_to_json(d) for d in problem.diagnostics], "exit code": problem.exit_code}, {}
     except MemoryError:
-        return {"diagnostics": [_as_json(Diagnostic("E834", "the test run needs more memory than there is", hint="use smaller sizes"))]}, {}
+        return {"diagnostics": [diagnostic_to_json(Diagnostic("E834", "the test run needs more memory than there is", hint="use smaller sizes"))]}, {}
     except Exception as problem:
-        if (fault := trust.blamed(problem, discover.builtin_folder())) is not None:
-            return {"diagnostics": [_as_json(d) for d in fault.diagnostics]}, {}
+        if (fault := plugin_checks.blamed(problem, discover.builtin_folder())) is not None:
+            return {"diagnostics": [diagnostic_to_json(d) for d in fault.diagnostics]}, {}
         return {"internal": traceback.format_exc()}, {}
     return {"facts": facts}, arrays
 
 
-def _as_json(d: Diagnostic) -> dict[str, Any]:
-    return {"code": d.code, "message": d.message, "hint": d.hint, "place": _place_as_json(d.place),
+def diagnostic_to_json(d: Diagnostic) -> dict[str, Any]:
+    """A diagnostic as JSON that another process reads."""
+    return {"code": d.code, "message": d.message, "hint": d.hint, "severity": d.severity, "place": _place_as_json(d.place),
             "notes": [[text, _place_as_json(place)] for text, place in d.notes]}
 
 
@@ -135,11 +136,13 @@ def _outcome(result: dict[str, Any], arrays: dict[str, np.ndarray]) -> Outcome:
     if "internal" in result:
         raise RuntimeError(f"in a test run's process: {result['internal']}")
     if "diagnostics" in result:
-        return Outcome("error", diagnostics=tuple([_diagnostic(d) for d in result["diagnostics"]]), kind=KINDS[result.get("exit code", 1)])
+        return Outcome("error", diagnostics=tuple([diagnostic_from_json(d) for d in result["diagnostics"]]), kind=KINDS[result.get("exit code", 1)])
     return Outcome("ok", result["facts"], arrays)
 
 
-def _diagnostic(d: dict[str, Any]) -> Diagnostic:
+def diagnostic_from_json(d: dict[str, Any]) -> Diagnostic:
+    """The diagnostic that `diagnostic_to_json` spelled."""
     def place(p: list[Any] | None) -> Place | None:
         return Place(*p) if p else None
-    return Diagnostic(d["code"], d["message"], place(d["place"]), d["hint"], tuple([(text, place(p)) for text, p in d["notes"]]))
+    return Diagnostic(d["code"], d["message"], place(d["place"]), d["hint"], tuple([(text, place(p)) for text, p in d["notes"]]),
+                      d["severity"])

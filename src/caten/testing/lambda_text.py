@@ -8,7 +8,7 @@ import ast
 import math
 from collections.abc import Iterable, Iterator
 
-from ..core.program import Program, Reference, Source
+from ..core.program import Program
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 
 _UFUNCS = """abs absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or bitwise_xor bitwise_not cbrt ceil
@@ -86,15 +86,6 @@ def _bound(tree: ast.AST) -> Iterator[str]:
             yield node.arg
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
-
-
-def check_reference(op: Program) -> None:
-    """E801–E804 or E807 where the operator has a test lambda with a fault that shows without a call."""
-    reference, source = op.first(Reference), op.first(Source)
-    if reference is not None and reference.lang == "python":
-        text = LambdaText(reference.code, Place(source.file if source else "<spec>", reference.line, reference.column))
-        check_parameters(text, op)
-        text.check_names()
 
 
 def check_parameters(function: LambdaText, op: Program) -> None:

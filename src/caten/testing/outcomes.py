@@ -11,9 +11,9 @@ from ..core.text import flat, form_of
 from ..errors import Diagnostic, Place
 from ..frontend.op import OpProgram
 from ..frozen import frozen
-from ..loop import comparison
-from ..loop.comparison import TOLERANCE
 from ..loop.statements import Aref, Incf, Setf
+from ..semantics import comparison
+from ..semantics.comparison import TOLERANCE
 from .reference import Expected, outputs_of
 
 EMPTY = "empty"                        # what a case expects that means an output without elements

@@ -8,22 +8,23 @@ from typing import Any
 import numpy as np
 
 from ..attach import runtime_of, target_of
-from ..build import Built, build_programs
-from ..core.formula import evaluate
+from ..compiler import Built, Compilation
 from ..core.numpy_types import kind_of
 from ..core.program import Buffer, Outputs, Program, Reference, Scalar, Source, Target
+from ..core.size_formula import evaluate
 from ..errors import CatenError, Place, error
 from ..frontend.lambdas import reference_program
 from ..frontend.op import OpProgram
 from ..frozen import frozen
-from ..loop import bounds, comparison, fills, interpret, oracle
+from ..loop import bounds_checks, zero_fill
 from ..loop.statements import Incf, LoopProgram, Setf, Stmt
 from ..options import Options
-from ..runtime import work
+from ..runtime import work_formulas
 from ..runtime.protocol import Unavailable
+from ..semantics import comparison, interpret, oracle
 from . import isolate
 from .lambda_text import check_parameters
-from .pure import Lambda
+from .numpy_lambda import Lambda
 
 INTERPRETED_STEPS = 1_000_000          # above this many operations a reference runs as unscheduled C in float64
 TIMEOUT = 120.0                        # seconds for one run of a kernel or a reference
@@ -144,10 +145,10 @@ def never_stored(op: OpProgram, arguments: Mapping[str, Any]) -> list[Stmt]:
 
 def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> Expected:
     """Values in float64 with their rounding bounds, from the nest as written: interpreted, or as C where that would take long."""
-    program = oracle.bounded(fills.fill_outputs(bounds.add_checks(op)), runtime_of(options).fast)
+    program = oracle.bounded(zero_fill.fill_outputs(bounds_checks.add_checks(op)), runtime_of(options).fast)
     run = comparison.widened(op, arguments)
     sizes = numbers_of(op, arguments) | {n: int(arguments[n]) for n in op.sizes}
-    steps = int(evaluate(work.flops(op), sizes)) + int(evaluate(work.bytes_moved(op), sizes)) // 4
+    steps = int(evaluate(work_formulas.flops(op), sizes)) + int(evaluate(work_formulas.bytes_moved(op), sizes)) // 4
     built = _compiled(op, program, options) if steps > INTERPRETED_STEPS else None
     if built is None:
         outcome = isolate.run(lambda: ({"code": interpret.run(program, run)}, _results(program, run)), TIMEOUT)
@@ -169,7 +170,7 @@ def _compiled(op: OpProgram, program: LoopProgram, options: Options) -> Built | 
     """The oracle as C by the host compiler, whatever the runtime that is tested; None where there is no compiler."""
     own = replace(options, runtime="clang", config=(), opt=0, binds=(), strided=())
     try:
-        return build_programs((op,), (program.without(Target).adding(target_of(own)),), own)
+        return Compilation((program.without(Target).adding(target_of(own)),), own, ops=(op,)).artifact()
     except Unavailable:
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -12,22 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from ..build import Built
-from ..core.formula import evaluate
+from ..compiler import Built
 from ..core.program import Case, Scalar
+from ..core.size_formula import evaluate
 from ..core.small_sizes import small_sizes
 from ..core.text import flat, form_of
-from ..errors import CatenError, Diagnostic, NothingMatched, ToolError, UsageError, did_you_mean
+from ..errors import CatenError, Diagnostic, NothingMatched, ToolError, did_you_mean
 from ..frontend.op import OpProgram
 from ..loop.statements import Aref, Stmt
 from ..options import Options
-from ..runtime import work
+from ..runtime import work_formulas
 from ..runtime.manifest import operators
 from . import data, isolate
-from .given import arrays_of
+from .case_arrays import arrays_of
 from .outcomes import Report, outputs_compared, verdict
 from .reference import TIMEOUT, caller, expected_of, never_stored, numbers_of, outputs_of
-from .settings import match_settings, read_setting
+from .sizes_and_scalars import case_values
 
 OUTSIDE = "E485"                       # an access outside its array, where bounds checks were left out
 LEAST, SCALARS = (0, 20, 60), 4        # default sizes: the least that are tried, and how many draws of scalars at each
@@ -40,36 +40,34 @@ def run_at(built: Built, values: Mapping[str, int | float], options: Options, on
     return [_run(built, op, "", values, options, timed=True) for op in built.ops if only is None or op.name == only]
 
 
-def silent(done: int, of: int, name: str) -> None:
-    """Shows no progress."""
+def run_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> list[Report]:
+    """The reports of all cases, as in `reports_of`."""
+    return list(reports_of(built, options, tags, names))
 
 
-def unheard(report: Report) -> None:
-    """Does nothing with a report."""
+def reports_of(built: Built, options: Options, tags: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> Iterator[Report]:
+    """`caten test`: run the cases of every operator's own [test], and one of small sizes where it has none; the report of each when it ended.
 
-
-def run_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names: tuple[str, ...] = (),
-              progress: Callable[[int, int, str], None] = silent, ended: Callable[[Report], None] = unheard) -> list[Report]:
-    """`caten test`: the cases of every operator's own [test]; one of small sizes where it has none. `progress(done, of, name)` is called before
-    each case, `ended` after it."""
-    reports: list[Report] = []
-    todo: list[partial[Report]] = []
+    `tags`: only cases with one of them; `names`: only these cases, or all of these operators. NothingMatched where none is selected."""
+    todo: list[Callable[[], Report]] = []
     known = [c.name for op in built.ops for c in op.all(Case)]
-    for name in names:
-        if name not in known and name not in [op.name for op in built.ops]:
-            raise NothingMatched(Diagnostic("E835", f"no composite or test case is called '{name}'", hint=did_you_mean(name, known)))
+    everything = [*known, *[op.name for op in built.ops]]
+    if names and not set(names) & set(everything):
+        raise unknown_name(names[0], everything)
     for op in built.ops:
         cases = [c for c in op.all(Case) if (not tags or set(tags) & set(c.tags)) and (not names or c.name in names or op.name in names)]
-        if not op.all(Case) and not tags:
+        if not op.all(Case) and not tags and (not names or op.name in names):
             todo.append(partial(_at_default_sizes, built, op, options))
         todo += [partial(_run, built, op, c.name, case_values(op, c), options, timed=False, case=c) for c in cases]
-    for n, run in enumerate(todo):
-        progress(n, len(todo), run.args[1].name)
-        reports.append(run())
-        ended(reports[-1])
-    if not reports:
+    if not todo:
         raise NothingMatched(Diagnostic("E835", "no test case matched", hint=f"the cases are {', '.join(known) or 'none'}"))
-    return reports
+    for run in todo:
+        yield run()
+
+
+def unknown_name(name: str, known: Sequence[str]) -> NothingMatched:
+    """The refusal of a name that no operator and no test case has."""
+    return NothingMatched(Diagnostic("E835", f"no composite or test case is called '{name}'", hint=did_you_mean(name, list(known))))
 
 
 def _at_default_sizes(built: Built, op: OpProgram, options: Options) -> Report:
@@ -92,7 +90,7 @@ def _reaching(op: OpProgram, described: Mapping[str, Any], options: Options) -> 
         drawn = data.arguments(op, values, options.seed + shift)
         if shift:
             values |= {s.name: drawn[s.name].item() for s in op.all(Scalar)}
-        steps = evaluate(work.flops(op), numbers_of(op, drawn) | {n: int(drawn[n]) for n in op.sizes})
+        steps = evaluate(work_formulas.flops(op), numbers_of(op, drawn) | {n: int(drawn[n]) for n in op.sizes})
         if best is not None and steps > MOST_STEPS:
             break
         never = never_stored(op, data.arguments(op, values, options.seed)) if steps <= MOST_STEPS else []
@@ -110,15 +108,6 @@ def _place(op: OpProgram, stmt: Stmt) -> str:
     assert isinstance(place, Aref)
     at = op.place_of(flat(form_of(place)))
     return f"{place.buffer} in line {at.line}" if at is not None else place.buffer
-
-
-def case_values(op: OpProgram, case: Case) -> dict[str, int | float]:
-    """The sizes and scalars of a test case. CatenError where they do not fit the operator: it is the spec that is wrong."""
-    where = f"the test case '{case.name}' of {op.name}"
-    try:
-        return match_settings([read_setting(f"{s.name}={s.value}", where) for s in case.sizes], [op], where)
-    except UsageError as problem:
-        raise CatenError(*[d.at(op.place_of(case.spot())) for d in problem.diagnostics]) from None
 
 
 def _run(built: Built, op: OpProgram, name: str, values: Mapping[str, int | float], options: Options, timed: bool,
@@ -170,8 +159,8 @@ def _outcome(built: Built, op: OpProgram, name: str, values: Mapping[str, int | 
     status, note, diagnostics = verdict(op, case, outputs)
     sizes = {n: int(arguments[n]) for n in op.sizes}
     return replace(report, status=status, note=note, diagnostics=diagnostics, reference=reference.what, outputs=outputs,
-                   seconds=outcome.facts.get("seconds"), bytes=int(evaluate(work.bytes_moved(op), sizes)),
-                   flops=int(evaluate(work.flops(op), numbers_of(op, arguments) | sizes)))
+                   seconds=outcome.facts.get("seconds"), bytes=int(evaluate(work_formulas.bytes_moved(op), sizes)),
+                   flops=int(evaluate(work_formulas.flops(op), numbers_of(op, arguments) | sizes)))
 
 
 def _outside(report: Report, found: Diagnostic) -> Report:

@@ -1,1 +1,1 @@
-"""Searching for the schedule that is the fastest on this machine: candidates, a model of their cost, measurements, the search."""
+"""Autotuning: candidate schedules, a cost model, measurements, and the search for the fastest."""

@@ -1,4 +1,5 @@
-"""A model of what a schedule costs, from the machine table alone: what it rules out is not compiled, and what it likes is measured first."""
+"""A model of what a schedule costs, from the machine table alone: what it rules out is not compiled, and what it likes
+is measured first."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -25,7 +26,8 @@ def fits(program: LoopProgram, machine: Machine) -> bool:
 
 
 def cycles(program: LoopProgram, machine: Machine) -> float:
-    """Cycles of a vector operation in the innermost loops: the mean over them, weighted by the operations that stand in each."""
+    """Cycles of a vector operation in the innermost loops: the mean over them, weighted by the operations that stand in
+    each."""
     found = [_innermost(loop, machine) for kernel in program.kernels for loop in _leaves(kernel.body)]
     operations = sum([ops for ops, _ in found])
     return sum([spent for _, spent in found]) / operations if operations else 0.0
@@ -64,7 +66,8 @@ def _leaves(body: Iterable[Stmt]) -> Iterable[For]:
 
 
 def _innermost(loop: For, machine: Machine) -> tuple[float, float]:
-    """Vector operations of one iteration, and the cycles that they take: as many as the units, the accesses and the waiting sums need."""
+    """Vector operations of one iteration, and the cycles that they take: as many as the units, the accesses and the
+    waiting sums need."""
     operations, accesses, sums = _counts(loop.body)
     chains = sum([-(-_elements(n) * DTYPES[n.type].bytes // machine.vector_bytes) for n in loop.walk() if isinstance(n, Local)]) or sums
     return operations, max(operations / UNITS, accesses / UNITS, LATENCY * sums / max(1, chains))

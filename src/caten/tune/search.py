@@ -1,9 +1,11 @@
-"""The search over choices: a beam from the defaults, one parameter changed at a time, that never spends more than its budget.
+"""The search over choices: a beam from the defaults, one parameter changed at a time, that never spends more than its
+budget.
 
-A candidate is compiled only where its schedule is a new one and the model of its cost does not rule it out. A short measurement beside the present
-schedule, taking turns, sorts out most; a long one decides. What decides is the interval of the ratio, not the ratio: only what is faster beyond it is
-kept, and only where it is slower at none of the sizes. The winner is measured once more, because the best of many measurements is partly luck; and,
-where there is time left, twice more after a rest.
+A candidate is compiled only where its schedule is a new one and the model of its cost does not rule it out. A short
+measurement beside the present schedule, taking turns, sorts out most; a long one decides. What decides is the interval
+of the ratio, not the ratio: only what is faster beyond it is kept, and only where it is slower at none of the sizes.
+The winner is measured once more, because the best of many measurements is partly luck; and, where there is time left,
+twice more after a rest.
 """
 from __future__ import annotations
 
@@ -34,8 +36,8 @@ Ratios = Sequence[Estimate]    # time of the present schedule by that of the can
 
 @frozen
 class Candidate:
-    """A schedule that can be measured. `code` is equal where two schedules are the same at the sizes that are measured; `cost`: by the model, the
-    less the better."""
+    """A schedule that can be measured. `code` is equal where two schedules are the same at the sizes that are measured;
+    `cost`: by the model, the less the better."""
 
     choices: Choices
     schedule: str
@@ -53,7 +55,8 @@ class Workshop(Protocol):
         """The schedule of these choices; None where a step is refused or the machine table rules it out."""
 
     def ratios(self, candidates: Sequence[Candidate], thorough: bool) -> list[Ratios | None]:
-        """Each candidate measured beside the present schedule; None where it does not compile, crashes, hangs or gives wrong results."""
+        """Each candidate measured beside the present schedule; None where it does not compile, crashes, hangs or gives
+        wrong results."""
 
 
 @frozen
@@ -76,8 +79,8 @@ class Scored:
 
 @dataclass
 class Search:
-    """A search in progress. `found` are the candidates that a long measurement showed to be faster, the best first; `winner` the one that was
-    confirmed. An interrupted search keeps both."""
+    """A search in progress. `found` are the candidates that a long measurement showed to be faster, the best first;
+    `winner` the one that was confirmed. An interrupted search keeps both."""
 
     shop: Workshop
     budget: float
@@ -95,7 +98,8 @@ class Search:
     _same: dict[str, list[bool]] = field(default_factory=dict)            # by parameter: are other values the same code at these sizes?
 
     def run(self, present: Candidate, first: Iterable[Candidate] = ()) -> Scored | None:
-        """The best schedule that is confirmed to be faster than `present`, or None. `first`: candidates to begin with, such as an earlier record."""
+        """The best schedule confirmed to be faster than `present`, or None. `first`: initial candidates, such as a
+        record."""
         self._start = self.clock()
         self._present = present.code
         self._seen.add(present.code)
@@ -108,7 +112,7 @@ class Search:
         return self.confirm()
 
     def confirm(self) -> Scored | None:
-        """Measure the best again; the first that is faster each time wins."""
+        """Measure the best candidates again; the first that is always faster wins."""
         for scored in self.found[:FINALISTS]:
             again: Scored | None = scored
             for seconds in RESTS:
@@ -123,13 +127,13 @@ class Search:
         return self.winner
 
     def _again(self, candidate: Candidate) -> Scored | None:
-        """A candidate as it was measured once more, if it is faster."""
+        """Measure a candidate again; None if it is not faster."""
         (ratios,) = self.shop.ratios([candidate], True)
         return scored if ratios is not None and (scored := Scored(candidate, ratios)).is_faster else None
 
     def _sweep(self, beam: Sequence[Choices]) -> None:
-        """Every change of one parameter of the choices in the beam: those that were good alone first, then those next to the defaults; among a
-        handful, what the model likes."""
+        """Try every change of one parameter of the beam: first values that were good alone, then those near the
+        default; in each group, in the order of the cost model."""
         changes = iter(self._changes(beam))
         while not self._over():
             made = list(islice(self._candidates(changes), MADE if self.measured else GROUP))
@@ -150,7 +154,7 @@ class Search:
         return [choices for _, _, choices in sorted(changes, key=lambda change: change[:2])]
 
     def _candidates(self, changes: Iterable[Choices]) -> Iterator[Candidate]:
-        """Those that are new and not ruled out."""
+        """Yield the candidates that are new and not ruled out."""
         for choices in changes:
             if self._over():
                 return
@@ -164,12 +168,12 @@ class Search:
                 yield candidate
 
     def _is_idle(self, name: str) -> bool:
-        """Did several values of a parameter change nothing, and none something?"""
+        """Did several values of a parameter, and no other, leave the code unchanged?"""
         same = self._same.get(name, [])
         return len(same) >= ENOUGH and all(same)
 
     def _measure(self, group: Sequence[Candidate]) -> None:
-        """A short measurement, and a long one of what it does not sort out."""
+        """Measure briefly, then thoroughly what is not sorted out."""
         if not group:
             return
         self.progress(self.clock() - self._start, self.budget, self._said())
@@ -190,7 +194,7 @@ class Search:
             self.found.sort(key=lambda s: -s.gain.value)
 
     def _is_new(self, candidate: Candidate) -> bool:
-        """Is it the first with this code?"""
+        """Is it the first candidate with this code?"""
         new = candidate.code not in self._seen
         self._seen.add(candidate.code)
         return new

@@ -1,21 +1,21 @@
-"""What a loop nest computes, told by its structure: where each loop occurs in the places that are read and written."""
+"""Recognition of what a nest computes, by which loops occur in which accesses: contraction, reduction or map."""
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.elementary.table import FORMS
 from ...core.expr import Const, Expr, Op
 from ...core.program import Buffer
 from ...frozen import frozen
 from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt
-from .nests import mentions, stride_in
+from ...mathematics.elementary.elementary_table import FORMS
+from .loop_queries import mentions, stride_in
 
 
 @frozen
 class Chain:
-    """Perfectly nested loops from the outermost, and the statements inside the last one."""
+    """A perfect nest: its loops, outermost first, and the body of the innermost one."""
 
     loops: tuple[For, ...]
     body: tuple[Stmt, ...]
@@ -26,14 +26,14 @@ class Chain:
 
     @property
     def is_leaf(self) -> bool:
-        """Are there only stores (under conditions) inside?"""
+        """Does the body have no loops?"""
         return all(_is_leaf(stmt) for stmt in self.body)
 
 
 @frozen
 class Contraction:
-    """C[batch, rows, columns] += A[batch, rows, sums] · B[batch, sums, columns], each a list of loops in their present order, but those of constant
-    length last in `sums`; the last of `columns` is contiguous in C."""
+    """C[batch, rows, columns] += A[batch, rows, sums] · B[batch, sums, columns]. Each field lists loops in their
+    present order, but constant loops come last in `sums`. C is contiguous in the last loop of `columns`."""
 
     out: Aref
     left: Aref
@@ -44,14 +44,14 @@ class Contraction:
     sums: tuple[str, ...]
 
     @property
-    def turned(self) -> Contraction:
-        """The same as the product of the transposed operands: its columns are the rows, which need not be contiguous in C."""
+    def transposed(self) -> Contraction:
+        """Cᵀ = Bᵀ · Aᵀ. C need not be contiguous in its columns."""
         return Contraction(self.out, self.right, self.left, self.batch, self.columns, self.rows, self.sums)
 
 
 @frozen
 class Reduction:
-    """One place for every value of `kept` takes a value for every value of `summed`."""
+    """One element per iteration of the loops `kept` accumulates over the loops `summed`."""
 
     out: Aref
     kept: tuple[str, ...]
@@ -59,7 +59,7 @@ class Reduction:
 
 
 def outermost(stmts: tuple[Stmt, ...]) -> Iterator[For]:
-    """The loops that no loop surrounds."""
+    """The loops that are in no other loop of these statements."""
     for stmt in stmts:
         if isinstance(stmt, For):
             yield stmt
@@ -83,13 +83,14 @@ def _is_leaf(stmt: Stmt) -> bool:
 
 
 def stores_in(stmts: tuple[Stmt, ...]) -> list[Setf | Incf]:
-    """The stores, those under conditions included, to what outlives the statements."""
+    """All stores to buffers that are not local to the statements."""
     own = {n.name for s in stmts for n in s.walk() if isinstance(n, Local)}
-    return [n for s in stmts for n in s.walk() if isinstance(n, Setf | Incf) and isinstance(n.ref, Aref) and n.ref.buffer not in own]
+    return [n for s in stmts for n in s.walk()
+            if isinstance(n, Setf | Incf) and isinstance(n.ref, Aref) and n.ref.buffer not in own]
 
 
 def contraction(program: LoopProgram, chain: Chain) -> Contraction | None:
-    """The nest as a contraction, whatever the order of its loops and of the operands' axes."""
+    """The nest as a contraction, whatever the order of its loops and axes; None if it is none."""
     conds, body = under(chain.body)
     match body:
         case (Incf(ref=Aref() as out, value=Op(fn="mul") as value, fn="add"),):
@@ -99,12 +100,13 @@ def contraction(program: LoopProgram, chain: Chain) -> Contraction | None:
     reads = list({n: None for n in value.unique() if isinstance(n, Aref)})
     if len(reads) != 2 or out.buffer in (reads[0].buffer, reads[1].buffer):
         return None
-    groups: dict[tuple[bool, bool, bool], list[str]] = {}
+    groups: dict[tuple[bool, ...], list[str]] = {}
     for name in chain.names:
-        groups.setdefault((mentions(out, (name,)), mentions(reads[0], (name,)), mentions(reads[1], (name,))), []).append(name)
-    if set(groups) - {(True, True, True), (True, True, False), (True, False, True), (False, True, True)}:
+        groups.setdefault(tuple([mentions(ref, (name,)) for ref in (out, *reads)]), []).append(name)
+    kinds = ((True, True, True), (True, True, False), (True, False, True), (False, True, True))
+    if not set(groups) <= set(kinds):
         return None
-    batch, one, other, sums = [tuple(groups.get(k, ())) for k in ((True, True, True), (True, True, False), (True, False, True), (False, True, True))]
+    batch, one, other, sums = [tuple(groups.get(kind, ())) for kind in kinds]
     contiguous = contiguous_loop(program, out, chain.names)
     if not sums or not one or not other or contiguous not in (*one, *other):
         return None
@@ -114,11 +116,12 @@ def contraction(program: LoopProgram, chain: Chain) -> Contraction | None:
     if not all(any(not mentions(cond, hidden) for hidden in (one, other)) for cond in conds):
         return None
     other = (*[n for n in other if n != contiguous], contiguous)
-    return Contraction(out, left, right, batch, one, other, tuple(sorted(sums, key=lambda n: has_constant_extent(chain, n))))
+    sums = tuple(sorted(sums, key=lambda n: has_constant_extent(chain, n)))
+    return Contraction(out, left, right, batch, one, other, sums)
 
 
 def under(body: tuple[Stmt, ...]) -> tuple[tuple[Expr, ...], tuple[Stmt, ...]]:
-    """The conditions around what is inside, and that."""
+    """The conditions around the innermost statements, and these statements."""
     conds: list[Expr] = []
     while len(body) == 1 and isinstance(body[0], If) and not body[0].otherwise:
         conds += conjuncts(body[0].cond)
@@ -127,13 +130,13 @@ def under(body: tuple[Stmt, ...]) -> tuple[tuple[Expr, ...], tuple[Stmt, ...]]:
 
 
 def has_constant_extent(chain: Chain, name: str) -> bool:
-    """Does the loop always run as often?"""
+    """Is the trip count of the loop constant?"""
     loop = next(loop for loop in chain.loops if loop.name == name)
     return isinstance(canonical(loop.hi - loop.lo), Const)
 
 
 def reduction(chain: Chain) -> Reduction | None:
-    """The nest as a reduction of one value into a place."""
+    """The nest as a reduction; None if it is none."""
     stores = stores_in(chain.body)
     if len(stores) != 1 or not isinstance(stores[0], Incf) or not isinstance(stores[0].ref, Aref):
         return None
@@ -143,29 +146,29 @@ def reduction(chain: Chain) -> Reduction | None:
 
 
 def stored(chain: Chain) -> list[Aref]:
-    """The places that are stored to."""
+    """The accesses that are stored to."""
     return [store.ref for store in stores_in(chain.body) if isinstance(store.ref, Aref)]
 
 
 def is_gathered(program: LoopProgram, ref: Aref, name: str) -> bool:
-    """Does an access move with a loop, and not from neighbour to neighbour?"""
+    """Does an access move with a loop without being contiguous in it?"""
     return mentions(ref, (name,)) and contiguous_loop(program, ref, (name,)) is None
 
 
-def computes_much(stmts: tuple[Stmt, ...]) -> bool:
-    """Is there an elementary function of every element? It pays for gathering what it is computed from."""
+def is_compute_bound(stmts: tuple[Stmt, ...]) -> bool:
+    """Does every element take an elementary function (exp, sin)? If so, gathering its operands pays."""
     return any(isinstance(n, Op) and n.fn in FORMS for s in stmts for n in s.unique())
 
 
-def along_memory(program: LoopProgram, chain: Chain, total: Reduction) -> bool:
-    """Is memory read along a summed loop, and nowhere along a kept one?"""
+def reduces_contiguously(program: LoopProgram, chain: Chain, total: Reduction) -> bool:
+    """Is a load contiguous in a summed loop, and none in a kept one?"""
     reads = {n: None for s in chain.body for n in s.unique() if isinstance(n, Aref) and n is not total.out}
     return (any(contiguous_loop(program, ref, total.summed) is not None for ref in reads)
             and all(contiguous_loop(program, ref, total.kept) is None for ref in reads))
 
 
 def fastest_axis(program: LoopProgram, ref: Aref) -> int | None:
-    """The axis along which an array's elements are neighbours; None for a single element."""
+    """The contiguous axis of an array; None for a scalar."""
     buffer: Buffer | None = program.buffers.get(ref.buffer)
     if not ref.index:
         return None
@@ -173,7 +176,7 @@ def fastest_axis(program: LoopProgram, ref: Aref) -> int | None:
 
 
 def contiguous_loop(program: LoopProgram, ref: Aref, names: tuple[str, ...]) -> str | None:
-    """The loop that steps through neighbouring elements of an access, if there is one: the innermost such."""
+    """The innermost loop in which an access is contiguous (stride 1 or -1); None if there is none."""
     axis = fastest_axis(program, ref)
     if axis is None:
         return None

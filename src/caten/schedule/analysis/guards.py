@@ -1,4 +1,4 @@
-"""Conditions around stores: putting them at the leaves of a nest, which leaves it perfect, finding them again, and doing without them."""
+"""Guards (conditions around stores): sinking them to the leaves of a nest, finding them, and removing them."""
 from __future__ import annotations
 
 from ...core.expr import Expr, Op, Var
@@ -7,12 +7,12 @@ from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.context import Context, ends_in_failure
 from ...loop.statements import Aref, For, If, Incf, Let, Local, Ref, Setf, Stmt, Vref
-from .nests import mentions, reads_memory, stride_in
-from .shapes import is_inside
+from .access_bounds import is_inside
+from .loop_queries import mentions, reads_memory, stride_in
 
 
 def below(index: Expr, bound: Expr, context: Context) -> tuple[Expr, ...]:
-    """The conditions for index < bound that are not known already; a bound (min a b) gives one for each."""
+    """The conditions for index < bound that are not proven; (min a b) gives one for each operand."""
     match bound:
         case Op(fn="min", args=(a, b)):
             return (*below(index, a, context), *below(index, b, context))
@@ -21,8 +21,8 @@ def below(index: Expr, bound: Expr, context: Context) -> tuple[Expr, ...]:
 
 
 def guarded(stmts: tuple[Stmt, ...], conds: tuple[Expr, ...]) -> tuple[Stmt, ...]:
-    """`conds` around every store below. A list that declares values or checks what its later statements rely on, and a loop or condition that
-    reads memory, is wrapped as a whole, so that nothing is read where the conditions fail."""
+    """Put `conds` around every store. A list with declarations or checks, and a loop or condition that reads memory, is
+    wrapped as a whole, so that nothing is read where the conditions fail."""
     if not conds or not stmts:
         return stmts
     if any(isinstance(s, Let | Local) or (isinstance(s, If) and ends_in_failure(s.then)) for s in stmts):
@@ -40,7 +40,7 @@ def _guarded(stmt: Stmt, conds: tuple[Expr, ...]) -> Stmt:
 
 
 def wrapped(stmts: tuple[Stmt, ...], conds: tuple[Expr, ...]) -> Stmt:
-    """One `if` for each condition around the statements, the first outermost."""
+    """Wrap statements in one `if` per condition, the first one outermost."""
     assert conds
     for cond in reversed(conds):
         stmts = (If(cond, stmts),)
@@ -71,9 +71,9 @@ def _guards(stmts: tuple[Stmt, ...], ref: Ref, around: tuple[Expr, ...]) -> list
 
 
 def throughout(conds: tuple[Expr, ...], loops: list[For]) -> Expr | None:
-    """The condition that all of `conds` hold in every iteration of nested loops: each is asked for the iteration that is the hardest on it.
-    None where that one is not known."""
-    asked: list[Expr] = []
+    """The condition that `conds` hold in every iteration of nested loops: each is evaluated for its extreme iteration.
+    None if that is unknown."""
+    worst: list[Expr] = []
     for cond in conds:
         if not isinstance(cond, Op) or cond.fn not in ("lt", "le"):
             return None
@@ -83,16 +83,16 @@ def throughout(conds: tuple[Expr, ...], loops: list[For]) -> Expr | None:
                 return None
             if stride:
                 cond = substitute(cond, {Var(loop.name, "i64"): canonical(loop.hi - 1) if stride > 0 else loop.lo})
-        asked.append(cond)
-    whole = asked[0]
-    for cond in asked[1:]:
+        worst.append(cond)
+    whole = worst[0]
+    for cond in worst[1:]:
         whole = Op("and", (whole, cond))
     return whole
 
 
 def shortened(loops: list[For], conds: tuple[Expr, ...], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """`body` in nested loops that stop where `conds` cease to hold; what no end of a loop expresses is asked around the body, or around the
-    loops where it speaks of none of them."""
+    """Put `body` in nested loops that end where `conds` cease to hold. A condition that is no loop bound stays around
+    the body, or around the loops if it mentions none of them."""
     ends: dict[str, Expr] = {loop.name: loop.hi for loop in loops}
     around: list[Expr] = []
     rest: list[Expr] = []
@@ -110,7 +110,8 @@ def shortened(loops: list[For], conds: tuple[Expr, ...], body: tuple[Stmt, ...])
 
 
 def _end(cond: Expr, name: str) -> Expr | None:
-    """Where a condition ceases to hold as a loop goes on: (< (+ (* 2 i) a) b) from (b - a - 1) div 2 + 1 on. None where that is not known."""
+    """The iteration in which a condition ceases to hold: (< (+ (* 2 i) a) b) does at (b - a - 1) div 2 + 1. None if
+    unknown."""
     match cond:
         case Op(fn="lt" | "le" as fn, args=(a, b)):
             stride = stride_in(a - b, name)
@@ -120,9 +121,10 @@ def _end(cond: Expr, name: str) -> Expr | None:
     return None
 
 
-def without_guards(stmts: tuple[Stmt, ...], guards: set[Expr], tile: str, known: dict[str, tuple[Expr, ...]], context: Context) -> tuple[Stmt, ...]:
-    """The conditions that the loads and stores of the tile repeat are dropped around what changes the tile alone and reads nothing outside
-    of its arrays: the cells beyond the edge then hold values that nobody stores."""
+def without_guards(stmts: tuple[Stmt, ...], guards: set[Expr], tile: str, known: dict[str, tuple[Expr, ...]],
+                   context: Context) -> tuple[Stmt, ...]:
+    """Remove guards that the loads and stores of a tile repeat, around statements that write only the tile and read in
+    bounds. Tile elements beyond the edge then hold values that are never stored."""
     out: list[Stmt] = []
     for stmt in stmts:
         match stmt:
@@ -130,8 +132,9 @@ def without_guards(stmts: tuple[Stmt, ...], guards: set[Expr], tile: str, known:
                 out.append(stmt.replace(body=without_guards(body, guards, tile, known, context.inside(stmt))))
             case If(cond=cond, then=then, otherwise=()):
                 then = without_guards(then, guards, tile, known, context)
-                needed = not guards.issuperset(conjuncts(cond)) or not all(_is_harmless(s, tile, known, context) for s in then)
-                out.extend([If(cond, then)] if needed else then)
+                known_cond = guards.issuperset(conjuncts(cond))
+                drop = known_cond and all(_is_harmless(s, tile, known, context) for s in then)
+                out.extend(then if drop else [If(cond, then)])
             case _:
                 out.append(stmt)
     return tuple(out)

@@ -1,4 +1,4 @@
-"""A local array, the statements that compute it, and those that read it: what `compute_at` and `inline` work with."""
+"""Producers and consumers of a local array, for `compute_at` and `inline`."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -7,9 +7,9 @@ from typing import Any
 from ...errors import CatenError
 from ...frozen import frozen
 from ...loop.effects import reads, writes, written
-from ...loop.level import verify
 from ...loop.statements import Fail, For, If, Kernel, Local, LoopProgram, Stmt
-from .nests import Refusing, local_array, locals_in
+from ...loop.verifier import verify
+from .loop_queries import Refusing, local_array, locals_in
 
 Stmts = tuple[Stmt, ...]
 FIELDS = {For: ("body",), If: ("then", "otherwise"), Kernel: ("body",)}
@@ -17,8 +17,9 @@ FIELDS = {For: ("body",), If: ("then", "otherwise"), Kernel: ("body",)}
 
 @frozen
 class Produced:
-    """`around`: the list that declares the array; `producers`: the statements of the list that write it; `readers`: those that only read it,
-    all after the producers; `between`: what runs from the first producer to the last reader, without the producers."""
+    """The users of a local array. `around`: the statement list that declares it. `producers`: its statements that write
+    the array. `readers`: those that only read it, after the producers. `between`: all from the first producer to the
+    last reader except the producers."""
 
     local: Local
     around: Stmts
@@ -28,8 +29,8 @@ class Produced:
 
 
 def produced(program: LoopProgram, array: str, refuse: Refusing) -> Produced:
-    """The array and who uses it. Raises what `refuse` makes of a reason where there is no such array, or where its producers do more than
-    computing it, come after a reader, or read what changes before it is read."""
+    """Find the producers and readers of an array. Raises `refuse(reason)` if there is no such array, or if its
+    producers write something else, come after a reader, or read what changes before the array is read."""
     local = local_array(program, array, refuse)
     around = next(stmts for stmts in lists(program) if local in stmts)
     producers = tuple([s for s in around if array in writes(s)])
@@ -38,7 +39,8 @@ def produced(program: LoopProgram, array: str, refuse: Refusing) -> Produced:
         raise refuse("nothing sets it" if not producers else "nothing reads it but the statements that set it")
     first, last = around.index(producers[0]), around.index(readers[-1])
     if around.index(producers[-1]) > around.index(readers[0]):
-        raise refuse("it is set again after it was read", "fission the loop that sets it and reads it, or stage it there")
+        raise refuse("it is set again after it was read",
+                     "fission the loop that sets it and reads it, or stage it there")
     for stmt in producers:
         own = {n.name for n in locals_in(stmt)}
         others = writes(stmt) - own - {array}
@@ -49,19 +51,20 @@ def produced(program: LoopProgram, array: str, refuse: Refusing) -> Produced:
     between = tuple([s for s in around[first:last + 1] if s not in producers])
     changed = written(between).intersection(*[frozenset().union(*[reads(s) for s in producers])]) - {array}
     if changed:
-        raise refuse(f"it is computed from {', '.join(sorted(changed))}, which is written before it is read for the last time")
+        sources = ", ".join(sorted(changed))
+        raise refuse(f"it is computed from {sources}, which is written before it is read for the last time")
     return Produced(local, around, producers, readers, between)
 
 
 def lists(program: LoopProgram) -> Iterator[Stmts]:
-    """Every list of statements."""
+    """Yield every statement list of a program."""
     for node in program.unique():
         for field in FIELDS.get(type(node), ()):
             yield getattr(node, field)
 
 
 def with_list(program: LoopProgram, old: Stmts, new: Stmts) -> LoopProgram:
-    """The program with another list in the place of one that declares something, and so occurs once."""
+    """Replace a statement list that declares something, and so occurs once."""
     memo: dict[Any, Any] = {}
 
     def go(node: Any) -> Any:
@@ -73,9 +76,8 @@ def with_list(program: LoopProgram, old: Stmts, new: Stmts) -> LoopProgram:
     return program.map(go)  # type: ignore[no-any-return]   # of the same class
 
 
-
 def verified(program: LoopProgram, refuse: Refusing) -> LoopProgram:
-    """The program, whose accesses are proven again: they moved to where something else is known."""
+    """Verify a program whose accesses moved, and return it. Raises `refuse(reason)` if it is not proven right."""
     try:
         verify(program)
     except CatenError as problem:

@@ -1,4 +1,4 @@
-"""The one place where a plan becomes steps: what each kind of plan is made of."""
+"""The table that turns a plan into schedule steps: one function per class of plan."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -6,31 +6,45 @@ from typing import Any
 
 from ..analysis.classify import Chain, Contraction, contraction
 from ..draft import Draft
-from ..plans.devices import Elements, GroupRows, GroupSum, SharedTiles, SharedTurn
-from ..plans.maps import AsWritten, Sweep
-from ..plans.plan import Given, NotApplicable, Plan
-from ..plans.products import Packed, Tiles, Windows
-from ..plans.rows import LanesAcross
-from ..plans.sums import ColumnSum, Held, Lanes, RowByRow, SumAcross, SumAlong, Terms
-from ..plans.transposes import Turned
-from . import devices, packed, rows, sweeps, tiles, turns, windows
+from ..plans.contractions import PackedConvolution, PackedGemm, UnpackedGemm
+from ..plans.gpu import GroupPerRow, GroupReduction, SharedGemm, SharedTranspose, ThreadPerElement
+from ..plans.maps import ScalarLoops, VectorLoop
+from ..plans.plan import NotApplicable, Plan, PlanContext
+from ..plans.reductions import (
+    ColumnReduction,
+    RowByRow,
+    RowPerLane,
+    RowReduction,
+    ScalarAccumulator,
+    SingleColumn,
+    VectorAccumulator,
+)
+from ..plans.row_passes import OuterLoopVectors
+from ..plans.transposes import BlockedTranspose
+from . import gpu_steps, packed_convolution, packed_gemm, row_steps, transpose_steps, unpacked_gemm, vector_loops
 
-OF_PRODUCTS: dict[type[Plan], Callable[[Draft, Chain, Contraction, Any, Given], None]] = {
-    SharedTiles: devices.tiles, Packed: packed.packed, Windows: windows.windows, Tiles: tiles.tiles,
+OF_PRODUCTS: dict[type[Plan], Callable[[Draft, Chain, Contraction, Any, PlanContext], None]] = {
+    SharedGemm: gpu_steps.emit_shared_gemm, PackedGemm: packed_gemm.emit_packed_gemm,
+    PackedConvolution: packed_convolution.emit_packed_convolution, UnpackedGemm: unpacked_gemm.emit_unpacked_gemm,
 }
-OF_LOOPS: dict[type[Plan], Callable[[Draft, Chain, Any, Given], None]] = {
-    Sweep: sweeps.swept, AsWritten: sweeps.as_written, SumAlong: sweeps.summed_along, SumAcross: sweeps.summed_across, ColumnSum: sweeps.column,
-    RowByRow: sweeps.row_by_row, Held: sweeps.held, Lanes: sweeps.lanes, Terms: sweeps.terms, Turned: turns.turned, LanesAcross: rows.lanes_across,
-    Elements: devices.elements, GroupRows: devices.rows, GroupSum: devices.long_sum, SharedTurn: devices.turned,
+OF_LOOPS: dict[type[Plan], Callable[[Draft, Chain, Any, PlanContext], None]] = {
+    VectorLoop: vector_loops.emit_vector_loop, ScalarLoops: vector_loops.emit_scalar_loops,
+    RowReduction: vector_loops.emit_row_reduction, ColumnReduction: vector_loops.emit_column_reduction,
+    SingleColumn: vector_loops.emit_single_column, RowByRow: vector_loops.emit_row_by_row,
+    ScalarAccumulator: vector_loops.emit_scalar_accumulator, RowPerLane: vector_loops.emit_row_per_lane,
+    VectorAccumulator: vector_loops.emit_vector_accumulator, BlockedTranspose: transpose_steps.emit_blocked_transpose,
+    OuterLoopVectors: row_steps.emit_outer_loop_vectors, ThreadPerElement: gpu_steps.emit_thread_per_element,
+    GroupPerRow: gpu_steps.emit_group_per_row, GroupReduction: gpu_steps.emit_group_reduction,
+    SharedTranspose: gpu_steps.emit_shared_transpose,
 }
 
 
-def emit(draft: Draft, chain: Chain, plan: Plan, given: Given) -> None:
-    """Take the steps of a plan for a nest. Raises NotApplicable, or what a refused step raises."""
+def emit(draft: Draft, chain: Chain, plan: Plan, context: PlanContext) -> None:
+    """Apply the steps of a plan to a nest. Raises NotApplicable, or the error of a refused step."""
     if type(plan) in OF_LOOPS:
-        OF_LOOPS[type(plan)](draft, chain, plan, given)
+        OF_LOOPS[type(plan)](draft, chain, plan, context)
         return
     c = contraction(draft.program, chain)
-    if c is None:                             # what a copy knows of its sizes may leave none
-        raise NotApplicable(f"'{chain.names[0]}' is no product any more")
-    OF_PRODUCTS[type(plan)](draft, chain, c, plan, given)
+    if c is None:                             # the condition of a copy may have simplified it away
+        raise NotApplicable(f"'{chain.names[0]}' is no longer a product")
+    OF_PRODUCTS[type(plan)](draft, chain, c, plan, context)

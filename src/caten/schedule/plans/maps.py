@@ -1,4 +1,5 @@
-"""Plans of nests that store a result in every iteration: vectors along the loop whose elements are neighbours where they are stored."""
+"""Plans of maps, nests that store one result per iteration: vectors along the loop in which the stores are
+contiguous."""
 from __future__ import annotations
 
 from typing import Any
@@ -6,123 +7,127 @@ from typing import Any
 from ...core.dtypes import DTYPES
 from ...frozen import frozen
 from ...loop.statements import Aref, LoopProgram
-from ..analysis.classify import Chain, computes_much, contiguous_loop, is_gathered, reduction, stored
-from ..analysis.nests import mentions, stride_in
+from ..analysis.classify import Chain, contiguous_loop, is_compute_bound, is_gathered, reduction, stored
+from ..analysis.loop_queries import mentions, stride_in
 from .parameters import Parameter
-from .plan import Axis, Family, Given, NotApplicable, Plan, Version, axes_of
-from .sums import TREE
-from .sums import VECTORS as SUM_VECTORS
+from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of
+from .reductions import TREE
+from .reductions import VECTORS as SUM_VECTORS
 
-VECTORS = Parameter("maps.vectors", (1, 2, 4, 8), 1, what="vectors computed at once, one after the other")
-STREAM = Parameter("maps.stream", (0, 1), 0, what="are results stored past the caches?")
-AHEAD = Parameter("maps.ahead", (0, 1 << 10, 1 << 12), what="bytes between a store and what is asked for; 0: nothing is asked for")
+VECTORS = Parameter("maps.vectors", (1, 2, 4, 8), 1, what="vectors per iteration (unroll factor)")
+STREAM = Parameter("maps.stream", (0, 1), 0, what="are results stored with non-temporal stores?")
+AHEAD = Parameter("maps.ahead", (0, 1 << 10, 1 << 12), what="prefetch distance of stores in bytes; 0: no prefetch")
 
-ASKED = 1024                    # such bytes, where the machine does not fetch ahead
-PIECE = 4096                    # elements of a row that one thread computes at a time
+PREFETCH_BYTES = 1024           # the distance on machines whose hardware does not prefetch stores
+BLOCK = 4096                    # elements of a row that one thread computes at a time
 
 
 @frozen
 class Map:
-    """One result per element. `row`: the loop along which all stores go to neighbours, or the innermost; `rest`: the others, from the outermost.
-    `computes`: is there an elementary function of every element?"""
+    """One result per iteration. `row`: the loop in which all stores are contiguous, or the innermost one. `rest`: the
+    other loops, outermost first. `compute_bound`: does every element take an elementary function?"""
 
     lanes: int
     row: Axis
     rest: tuple[Axis, ...]
-    computes: bool = False
+    compute_bound: bool = False
 
 
 @frozen
-class Sweep(Plan):
-    """Vectors along a row, `vectors` at once, what is left of it in vectors with masks. `pieces`: threads share rows in pieces of so many elements
-    (0: whole rows); `stream`: results are stored past the caches, or, without it, asked for so many bytes `ahead`. `sums`: the innermost loop adds
-    something up as well, in as many partial sums, which are added up as a `tree` where that is asked for."""
+class VectorLoop(Plan):
+    """A vectorised row loop, unrolled by `vectors`, with a masked tail. `block`: threads share rows in blocks of this
+    many elements (0: whole rows). `non_temporal`: results are stored with non-temporal stores; otherwise their cache
+    lines are prefetched `prefetch` bytes ahead. `reduces`: the loop also accumulates, in one partial sum per vector;
+    `tree`: these are added as a tree."""
 
     lanes: int
     vectors: int
-    pieces: int = 0
-    stream: bool = False
-    ahead: int = 0
-    sums: bool = False
+    block: int = 0
+    non_temporal: bool = False
+    prefetch: int = 0
+    reduces: bool = False
     tree: bool = False
 
 
 @frozen
-class AsWritten(Plan):
-    """Loops as they are, of which C compilers make what can be made. `rows`: threads share rows, not what is inside them."""
+class ScalarLoops(Plan):
+    """Loops as written; the C compiler optimises them. `parallel_rows`: threads share rows, not the elements of one."""
 
-    rows: bool = False
-
-
-def short_rows(m: Map, given: Given) -> Version:
-    """For rows that do not fill a vector, as they are written: of each there would be one vector with a mask."""
-    if not m.rest or m.computes or not m.row.size:
-        raise NotApplicable("there is one row, much is computed in it, or its end is no size")
-    return Version(AsWritten(rows=True), ("<", m.row.size, str(m.lanes)), "w")
+    parallel_rows: bool = False
 
 
-def rows_of_one_piece(m: Map, given: Given) -> Version:
-    """For rows of one piece: asking for the pieces of each would cost more than a short row."""
-    if not _in_pieces(m, given):
-        raise NotApplicable("no threads share pieces of rows")
-    return Version(_sweep(m, given), ("<=", m.row.end, str(PIECE)), "s")
+def short_rows(m: Map, context: PlanContext) -> Version:
+    """For rows shorter than a vector: they stay scalar, since each would be a single masked vector."""
+    if not m.rest or m.compute_bound or not m.row.size:
+        raise NotApplicable("there is one row, it is compute-bound, or its length is no size")
+    return Version(ScalarLoops(parallel_rows=True), ("<", m.row.size, str(m.lanes)), "w")
 
 
-def vectors(m: Map, given: Given) -> Version:
-    """Vectors along all rows, in pieces that threads share where they may be few, or one."""
-    return Version(_sweep(m, given, PIECE if _in_pieces(m, given) else 0))
+def rows_of_one_block(m: Map, context: PlanContext) -> Version:
+    """For rows of a single block: a loop over blocks would cost more than a short row."""
+    if not _shares_blocks(m, context):
+        raise NotApplicable("threads do not share blocks of rows")
+    return Version(_vector_loop(m, context), ("<=", m.row.end, str(BLOCK)), "s")
 
 
-def vectors_with_sums(m: Map, given: Given) -> Version:
-    """Vectors, and as many partial sums of what is added up on the way."""
-    return Version(Sweep(m.lanes, given(SUM_VECTORS), ahead=_ahead(given), sums=True, tree=bool(given(TREE))))
+def vectors(m: Map, context: PlanContext) -> Version:
+    """For all rows: vectors. If there may be few rows, threads share blocks of them."""
+    return Version(_vector_loop(m, context, BLOCK if _shares_blocks(m, context) else 0))
 
 
-def _in_pieces(m: Map, given: Given) -> bool:
-    """Do threads share rows in pieces? There may be few rows, or one, and there is one piece of what is known to be short."""
-    return len(m.rest) == 1 and given.shares and (m.row.count is None or m.row.count > PIECE)
+def vectors_with_reductions(m: Map, context: PlanContext) -> Version:
+    """Vectors, with vector accumulators for what the loop also sums."""
+    return Version(VectorLoop(m.lanes, context.value(SUM_VECTORS), prefetch=_prefetch(context), reduces=True,
+                              tree=bool(context.value(TREE))))
 
 
-def _sweep(m: Map, given: Given, pieces: int = 0) -> Sweep:
-    stream = bool(given(STREAM))
-    return Sweep(m.lanes, given(VECTORS), pieces, stream, 0 if stream else _ahead(given))
+def _shares_blocks(m: Map, context: PlanContext) -> bool:
+    """Do threads share blocks of a row? Yes if there may be few rows, and a row may be longer than a block."""
+    return len(m.rest) == 1 and context.uses_threads and (m.row.count is None or m.row.count > BLOCK)
 
 
-def _ahead(given: Given) -> int:
-    return given(AHEAD, 0 if given.machine.fetches_ahead else ASKED)
+def _vector_loop(m: Map, context: PlanContext, block: int = 0) -> VectorLoop:
+    stream = bool(context.value(STREAM))
+    return VectorLoop(m.lanes, context.value(VECTORS), block, stream, 0 if stream else _prefetch(context))
 
 
-def map_(program: LoopProgram, chain: Chain, given: Given) -> Map:
+def _prefetch(context: PlanContext) -> int:
+    return context.value(AHEAD, 0 if context.machine.fetches_ahead else PREFETCH_BYTES)
+
+
+def match_map(program: LoopProgram, chain: Chain, context: PlanContext) -> Map:
     """A perfect nest as a map."""
-    lanes = given.vectors_of(chain.body)
-    found = {contiguous_loop(program, place, chain.names) for place in stored(chain)}
+    lanes = context.vector_lanes(chain.body)
+    found = {contiguous_loop(program, ref, chain.names) for ref in stored(chain)}
     if len(found) != 1:
         raise NotApplicable("the stores have no contiguous loop in common")
-    name = found.pop() or chain.names[-1]              # None where an index is a named value, which vectorize sees through
+    name = found.pop() or chain.names[-1]              # None if an index is a `let` name, which vectorize sees through
     _check_gathers(program, chain, name)
-    axes = axes_of(chain)
-    return Map(lanes, next(a for a in axes if a.name == name), tuple([a for a in axes if a.name != name]), computes_much(chain.body))
+    axes, row = axes_of(chain), next(a for a in axes_of(chain) if a.name == name)
+    return Map(lanes, row, tuple([a for a in axes if a.name != name]), is_compute_bound(chain.body))
 
 
 def _check_gathers(program: LoopProgram, chain: Chain, loop: str) -> None:
-    """Elements that lie apart are gathered one by one, which pays where much is computed from them. C compilers read a few short streams side by
-    side. What lies two, three or four elements apart in a row is read as a longer vector."""
+    """Refuse a loop that would gather, unless it is compute-bound: lanes are gathered one by one, and C compilers read
+    a few short streams better. Strides of two to four in a row are not gathers: they are read as a longer vector."""
     refs: Any = {n for s in chain.body for n in s.unique() if isinstance(n, Aref)}
-    far = [ref for ref in refs if is_gathered(program, ref, loop) and not (stride_in(ref.index[-1], loop) and DTYPES[ref.dtype].bytes >= 4)]
-    if far and not computes_much(chain.body):
-        raise NotApplicable(f"the elements of {far[0]} that '{loop}' steps through are no neighbours")
+    far = [ref for ref in refs if is_gathered(program, ref, loop)
+           and not (stride_in(ref.index[-1], loop) and DTYPES[ref.dtype].bytes >= 4)]
+    if far and not is_compute_bound(chain.body):
+        raise NotApplicable(f"{far[0]} is not contiguous in '{loop}'")
 
 
-def map_with_sums(program: LoopProgram, chain: Chain, given: Given) -> Map:
-    """A loop that stores a result in every iteration, and adds something up on the way."""
-    lanes, loop = given.vectors_of(chain.body), chain.names[-1]
-    sums = [place.buffer for place in stored(chain) if not mentions(place, (loop,))]
+def match_map_with_sums(program: LoopProgram, chain: Chain, context: PlanContext) -> Map:
+    """A loop that stores a result in every iteration and also accumulates."""
+    lanes, loop = context.vector_lanes(chain.body), chain.names[-1]
+    sums = [ref.buffer for ref in stored(chain) if not mentions(ref, (loop,))]
     if not chain.is_leaf or reduction(chain) is not None or not sums or len(set(sums)) < len(sums):
-        raise NotApplicable(f"'{loop}' does not add something to single places, once to each, beside what it stores")
+        raise NotApplicable(f"'{loop}' does not both store elements and accumulate once into each of some scalars")
     *rest, row = axes_of(chain)
     return Map(lanes, row, tuple(rest))
 
 
-MAPS = Family("maps", "Nests that store a result for each element.", map_, (short_rows, rows_of_one_piece, vectors))
-MAPS_WITH_SUMS = Family("maps with sums", "Nests that store a result for each element, and add something up on the way.", map_with_sums,
-                        (vectors_with_sums,))
+MAPS = NestKind("maps", "Nests that store one result per iteration.", match_map,
+                (short_rows, rows_of_one_block, vectors))
+MAPS_WITH_SUMS = NestKind("maps with sums", "Nests that store one result per iteration and also accumulate.",
+                          match_map_with_sums, (vectors_with_reductions,))

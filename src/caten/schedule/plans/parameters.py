@@ -1,6 +1,6 @@
-"""The parameters of plans: numbers and decisions for which a planner has a default, and that may have another value for one kernel on one machine.
+"""Parameters of plans: numbers and switches with a default that `caten tune` may replace for one kernel on one machine.
 
-Each is declared beside the planner that asks for it. Without a choice it has its default; `caten tune` measures others.
+Each parameter is declared in the module of the planner that uses it.
 """
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ...frozen import frozen
 
 @frozen
 class Parameter:
-    """`values` are what `caten tune` tries instead of the default, the default among them or not; the machine table says which of these make no sense
-    on a machine. `default`: None where the planner takes it from the machine. `what` it is, for readers."""
+    """`values`: the candidates that `caten tune` tries; the machine table excludes those that make no sense on a
+    machine. `default`: None if the planner derives it from the machine. `what`: a description for readers."""
 
     name: str
     values: tuple[int, ...]
@@ -20,7 +20,7 @@ class Parameter:
 
 @frozen
 class Choices:
-    """Values of some parameters, by name; every other one has its default."""
+    """Values of some parameters by name. The others have their defaults."""
 
     values: tuple[tuple[str, int], ...] = ()
 
@@ -29,7 +29,7 @@ class Choices:
         return dict(self.values).get(parameter, default)
 
     def with_(self, parameter: str, value: int) -> Choices:
-        """The same choices but for one parameter."""
+        """A copy with one parameter changed."""
         return Choices(tuple(sorted((dict(self.values) | {parameter: value}).items())))
 
     def __str__(self) -> str:

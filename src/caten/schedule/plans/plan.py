@@ -1,7 +1,7 @@
-"""What a planner makes: a plan is data, which one place (`emit`) turns into steps of the schedule language.
+"""The plan of a loop nest: plain data that a planner chooses and that `emit` turns into schedule steps.
 
-A planner is a pure function: from what a nest computes, the machine and the values of parameters it makes a plan, and says for which calls the plan
-is meant. Nothing here looks at what a primitive makes, and nothing in `emit` chooses a number.
+A planner is a pure function. It takes what a nest computes, the machine and the parameter values, and returns a plan
+and the condition on the sizes under which the plan is used. Planners choose all numbers; `emit` chooses none.
 """
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ from ...loop.statements import Aref, Stmt
 from ..analysis.classify import Chain
 from .parameters import Parameter
 
-LONG_VECTOR = 32                # bytes of vectors whose lanes have masks of their own
+MASK_BYTES = 32                 # vectors of at least this size have cheap lane masks
 
 
 class NotApplicable(Exception):
-    """A plan does not fit what it was tried on, and why: the next simpler one has its turn."""
+    """The plan does not fit this nest. The message says why; the next plan is tried."""
 
 
 class Plan:
-    """How a nest is to be computed. Its text is an S-expression: the name of its class and its fields, but those that are empty, false or 0."""
+    """How to compute a nest. Its text is an S-expression: the class name, then all fields that are not empty, false or
+    0."""
 
     def __str__(self) -> str:
-        parts = [_spelled(f.name, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]   # every plan is a dataclass
+        parts = [_field(f.name, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]   # a dataclass
         return f"({' '.join([self.head(), *filter(None, parts)])})"
 
     @classmethod
     def head(cls) -> str:
-        """The first word of its text."""
+        """The first word of the text: the class name in kebab case."""
         return "".join([f"-{c.lower()}" if c.isupper() and n else c.lower() for n, c in enumerate(cls.__name__)])
 
 
-def _spelled(name: str, value: Any) -> str:
+def _field(name: str, value: Any) -> str:
     if value is True:
         return f"({name.replace('_', '-')})"
     if not value:
@@ -47,28 +48,28 @@ def _spelled(name: str, value: Any) -> str:
 
 
 @frozen
-class Given:
-    """What a planner goes by beside the nest. `threads`: may loops of the nest be shared by threads? `ask`: the value of a parameter, from its
-    default for this machine."""
+class PlanContext:
+    """What a planner knows besides the nest. `threads`: may threads share loops of the nest? `ask` gives the value of a
+    parameter from its default on this machine."""
 
     machine: Machine
     threads: bool
     ask: Callable[[Parameter, int], int] = field(default=lambda parameter, default: default, compare=False)
 
-    def __call__(self, parameter: Parameter, default: int | None = None) -> int:
-        """The value of a parameter. Its own default has to be there where no other is given."""
+    def value(self, parameter: Parameter, default: int | None = None) -> int:
+        """The value of a parameter. `default` is required if the parameter has no default of its own."""
         value = parameter.default if default is None else default
         assert value is not None, parameter.name
         return self.ask(parameter, value)
 
     def lanes(self, dtypes: Sequence[str]) -> int:
-        """How many elements of the widest of these types a vector holds; 1 where the machine has no vectors for them. What is computed with storage
-        types is of 4 bytes."""
+        """The number of lanes of a vector of the widest of these types; 1 if the machine has no such vectors.
+        Storage types (bf16, fp8 and the like) are computed in 4 bytes."""
         widest = max([4 if DTYPES[d].storage else DTYPES[d].bytes for d in dtypes], default=8)
         return max(1, self.machine.vector_bytes // widest)
 
-    def vectors_of(self, stmts: Sequence[Stmt]) -> int:
-        """Those of all that statements read and write. NotApplicable where there are no vectors of them."""
+    def vector_lanes(self, stmts: Sequence[Stmt]) -> int:
+        """The number of lanes for everything these statements load and store. NotApplicable if it cannot be vectors."""
         dtypes = [n.dtype for s in stmts for n in s.unique() if isinstance(n, Aref)]
         lanes = self.lanes(dtypes)
         if lanes < 2 or any(is_complex(t) for t in dtypes):
@@ -77,25 +78,25 @@ class Given:
 
     @property
     def masks_are_cheap(self) -> bool:
-        """Does an instruction read or write some lanes of a vector? Short vectors leave so little that single iterations do as well."""
-        return self.machine.vector_bytes >= LONG_VECTOR
+        """Are masked loads and stores one instruction? With short vectors, a scalar tail is as fast."""
+        return self.machine.vector_bytes >= MASK_BYTES
 
     @property
-    def shares(self) -> bool:
-        """Do several threads run what is parallel in this nest?"""
+    def uses_threads(self) -> bool:
+        """Do several threads run the parallel loops of this nest?"""
         return self.threads and self.machine.threads
 
     @property
     def streams_pay(self) -> bool:
-        """Does memory give more to several streams, each long and far from the others? Cores that fetch ahead by themselves do so for each of them,
-        and several threads are several streams already."""
+        """Does one thread gain bandwidth by reading several distant streams? Yes if the core has a hardware prefetcher
+        per stream. Several threads are several streams already."""
         return self.machine.fetches_ahead and not self.machine.threads
 
 
 @frozen
 class Axis:
-    """A loop of a nest. `end`: where it ends, as a condition has it; `size`: the same, where that is a size of the call and the loop begins with 0;
-    `count`: how often it runs, where that is a number."""
+    """A loop as planners see it. `end`: the upper bound as text. `size`: the same, if the loop counts from 0 to a size
+    of the call. `count`: the trip count, if it is constant."""
 
     name: str
     end: str = ""
@@ -105,40 +106,40 @@ class Axis:
 
 @frozen
 class Version:
-    """A plan, and for which calls it is meant. `when`: a condition over sizes, for which the nest gets a copy, whose loops have names with this
-    `ending`; None for all calls that the versions before leave over."""
+    """A plan and the calls it is for (loop versioning). `when`: a condition on the sizes, under which a copy of the
+    nest runs whose loop names end in `ending`; None: the plan is for all remaining calls."""
 
     plan: Plan
     when: Any = None
     ending: str = ""
 
 
-Planner = Callable[[Any, Given], Version]       # from what the nest computes
+Planner = Callable[[Any, PlanContext], Version]       # its first argument is what `NestKind.match` returned
 
 
 @frozen
-class Family:
-    """Nests of one kind, and `what` they are. `seen`: what a nest computes, as its planners want it (NotApplicable where it is of another kind);
-    `planners`: those of the versions that a nest may get, in the order in which a call asks for them. The first one that is for all calls is
-    the last. `for_all`: is there one? Else what is left is planned by others."""
+class NestKind:
+    """A kind of loop nest. `match` describes a nest for the planners, or raises NotApplicable if the nest is of another
+    kind. `planners` are tried in order; the first unconditional version ends the list. `is_total`: is there always an
+    unconditional version? If not, the remaining calls are planned as another kind."""
 
     name: str
-    what: str
-    seen: Callable[[Any, Chain, Given], Any]
+    description: str
+    match: Callable[[Any, Chain, PlanContext], Any]
     planners: tuple[Planner, ...]
-    for_all: bool = True
+    is_total: bool = True
 
 
 def both(*conds: Any) -> Any:
-    """A condition that holds where all of these do."""
+    """The conjunction of conditions."""
     *others, last = conds
     for cond in reversed(others):
         last = ("and", cond, last)
     return last
 
 
-def running(axes: Sequence[Axis], cond: Any) -> Any:
-    """A condition for calls in which these loops run as well: what is done around them would be done in vain in others, at whatever cost."""
+def nonempty(axes: Sequence[Axis], cond: Any) -> Any:
+    """`cond`, and each of these loops runs at least once: work that is hoisted out of an empty loop would be wasted."""
     for axis in axes:
         if axis.size:
             cond = ("and", ("<", "0", axis.size), cond)
@@ -146,7 +147,7 @@ def running(axes: Sequence[Axis], cond: Any) -> Any:
 
 
 def axes_of(chain: Chain) -> tuple[Axis, ...]:
-    """The loops of a chain, as planners see them."""
+    """The loops of a chain, outermost first."""
     found = []
     for loop in chain.loops:
         extent = canonical(loop.hi - loop.lo)

@@ -1,9 +1,9 @@
-"""Plans of copies that turn rows into columns: blocks of them in vector registers, whole lines of memory at a time.
+"""Plans of transposes: square blocks in vector registers, whole cache lines at a time.
 
-Two loops are told by what they do: `down` steps through neighbours where the copy stores, `across` where it reads. What fits the caches is stored
-block by block. What does not is turned tile by tile in a local array, and stored from there in runs that are long enough for stores past the caches,
-wherever in its line a row begins: without them every line that is stored would be fetched before. Rows shorter than a tile are left to the caches:
-a line that is stored in parts, past them and not, takes hundreds of cycles.
+Two loops matter: stores are contiguous in `down`, loads in `across`. If the arrays fit the cache, blocks are stored
+directly. Otherwise a tile is transposed into a local array and stored from there in long runs with non-temporal stores,
+which do not fetch the lines they write, wherever in its line a row begins. Rows shorter than a tile use ordinary
+stores: a cache line written partly by non-temporal stores costs hundreds of cycles.
 """
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ...frozen import frozen
 from ...loop.affine import canonical
 from ...loop.statements import Aref, LoopProgram, Setf
 from ..analysis.classify import Chain, contiguous_loop
-from ..tidy import normal
+from ..normalize import normal
 from .parameters import Parameter
-from .plan import Family, Given, NotApplicable, Plan, Version
+from .plan import NestKind, NotApplicable, Plan, PlanContext, Version
 
-FITS = Parameter("transposes.fits", (1, 16, 64), 16, what="times the last known cache: what is larger is taken not to fit any")
-DOWN = Parameter("transposes.down", (512, 1024, 2048), 1024, what="bytes of a tile's columns")
-ACROSS = Parameter("transposes.across", (128, 256, 512), 256, what="bytes of a tile's rows")
+FITS = Parameter("transposes.fits", (1, 16, 64), 16, what="multiple of the last known cache above which nothing fits")
+DOWN = Parameter("transposes.down", (512, 1024, 2048), 1024, what="bytes of a tile along the stores")
+ACROSS = Parameter("transposes.across", (128, 256, 512), 256, what="bytes of a tile along the loads")
 
-MOST_LANES = 16
+MAX_LANES = 16
 
 
 @frozen
 class Transposition:
-    """A copy whose stores are contiguous in the loop `down` and whose reads in `across`; `loops` are all, in their present order. `extents`: how
-    often each of them runs."""
+    """A copy whose stores are contiguous in the loop `down` and whose loads are contiguous in `across`. `loops`: all
+    loops in their present order. `extents`: their trip counts."""
 
     out: Aref
     value: Aref
@@ -41,54 +41,59 @@ class Transposition:
 
 
 @frozen
-class Turned(Plan):
-    """Tiles of `tall` × `wide` elements in blocks of `lanes` × `lanes`; `beyond`: stored past the caches, from a local array."""
+class BlockedTranspose(Plan):
+    """Tiles of `down` × `across` elements in register blocks of `lanes` × `lanes`. `non_temporal`: tiles go through a
+    local array and are stored with non-temporal stores."""
 
-    tall: int
-    wide: int
+    down: int
+    across: int
     lanes: int
-    beyond: bool = False
+    non_temporal: bool = False
 
 
-def beyond_the_caches(t: Transposition, given: Given) -> Version:
-    """For arrays that do not fit the caches."""
-    size, last = DTYPES[t.out.dtype].bytes, given.machine.cache_bytes[-1]
-    column = t.extents[t.loops.index(t.down)]
-    large = normal((index(given(FITS) * last // size) < reduce(mul, t.extents)) & (index(_turned(t, given).tall) <= column))
+def larger_than_cache(t: Transposition, context: PlanContext) -> Version:
+    """For arrays larger than the cache: non-temporal stores."""
+    size, last = DTYPES[t.out.dtype].bytes, context.machine.cache_bytes[-1]
+    column, plan = t.extents[t.loops.index(t.down)], _plan(t, context, non_temporal=True)
+    large = normal((index(context.value(FITS) * last // size) < reduce(mul, t.extents)) & (index(plan.down) <= column))
     if large == FALSE or is_complex(t.out.dtype):
-        raise NotApplicable("it fits the caches, or no vectors of its elements are stored one by one")
-    return Version(_turned(t, given, beyond=True), None if isinstance(large, Const) else large)
+        raise NotApplicable("it fits the cache, or its elements have no vector stores")
+    return Version(plan, None if isinstance(large, Const) else large)
 
 
-def blocks(t: Transposition, given: Given) -> Version:
-    """For arrays that fit the caches."""
-    return Version(_turned(t, given))
+def fits_cache(t: Transposition, context: PlanContext) -> Version:
+    """For arrays that fit the cache: ordinary stores."""
+    return Version(_plan(t, context))
 
 
-def _turned(t: Transposition, given: Given, beyond: bool = False) -> Turned:
+def _plan(t: Transposition, context: PlanContext, non_temporal: bool = False) -> BlockedTranspose:
     size = DTYPES[t.out.dtype].bytes
-    return Turned(given(DOWN) // size, given(ACROSS) // size, min(given.machine.vector_bytes // size, MOST_LANES), beyond)
+    return BlockedTranspose(context.value(DOWN) // size, context.value(ACROSS) // size,
+                            min(context.machine.vector_bytes // size, MAX_LANES), non_temporal)
 
 
 def transposition(program: LoopProgram, chain: Chain) -> Transposition | None:
-    """The nest as a transposition of two of its axes, whatever the order of its loops."""
+    """The nest as a transpose of two axes, whatever its loop order; None if it is none."""
     match chain.body:
-        case (Setf(ref=Aref() as out, value=Aref() as value),) if out.buffer != value.buffer and DTYPES[out.dtype].bits in (8, 16, 32, 64):
+        case (Setf(ref=Aref() as out, value=Aref() as value),) if (
+                out.buffer != value.buffer and DTYPES[out.dtype].bits in (8, 16, 32, 64)):
             pass
         case _:
             return None
     down, across = contiguous_loop(program, out, chain.names), contiguous_loop(program, value, chain.names)
     if down is None or across is None or down == across:
         return None
-    return Transposition(out, value, down, across, chain.names, tuple([canonical(loop.hi - loop.lo) for loop in chain.loops]))
+    extents = tuple([canonical(loop.hi - loop.lo) for loop in chain.loops])
+    return Transposition(out, value, down, across, chain.names, extents)
 
 
-def transposed(program: LoopProgram, chain: Chain, given: Given) -> Transposition:
-    """A perfect nest as a transposition."""
+def match_transpose(program: LoopProgram, chain: Chain, context: PlanContext) -> Transposition:
+    """A perfect nest as a transpose."""
     found = transposition(program, chain)
     if found is None:
-        raise NotApplicable("it is no copy that turns rows into columns")
+        raise NotApplicable("it is not a transpose")
     return found
 
 
-TRANSPOSES = Family("transposes", "Copies that turn rows into columns.", transposed, (beyond_the_caches, blocks))
+TRANSPOSES = NestKind("transposes", "Copies that swap rows and columns.", match_transpose,
+                      (larger_than_cache, fits_cache))

@@ -1,25 +1,27 @@
-"""Which plans a nest may get: the table of versions, and all parameters of their planners.
+"""The table of all nest kinds, their plans in order, and the parameters of their planners.
 
-A nest is told by its structure, not by the names in it nor by what it is called. Kinds of nests are looked at in the order of this table, and of a
-kind the plans in their order. A plan for some calls gets a copy of the nest under its condition; the first plan that is for all calls is the
-last. Sizes that are known when a program is compiled decide their conditions then, and no copy is made.
+A nest is recognised by its structure alone: names choose nothing. The kinds are tried in the order of this table, and
+the plans of a kind in their order. A plan with a condition on the sizes applies to a copy of the nest under that
+condition (loop versioning). The first plan without a condition is the last one. If the sizes are known at compile time,
+the conditions are decided then and no copy is made.
 """
 from __future__ import annotations
 
-from . import devices, maps, products, rows, sums, transposes
+from . import contractions, gpu, maps, reductions, row_passes, transposes
+from .contractions import PRODUCTS
 from .maps import MAPS, MAPS_WITH_SUMS
 from .parameters import Parameter
-from .plan import Family
-from .products import PRODUCTS
-from .sums import COLUMN_SUMS, OTHER_SUMS, ROW_SUMS, SHORT_SUMS
+from .plan import NestKind
+from .reductions import COLUMN_SUMS, OTHER_SUMS, ROW_SUMS, SHORT_SUMS
 from .transposes import TRANSPOSES
 
-INNERMOST: tuple[Family, ...] = (TRANSPOSES, PRODUCTS, SHORT_SUMS, ROW_SUMS, COLUMN_SUMS, OTHER_SUMS, MAPS_WITH_SUMS, MAPS)
-PASSES: tuple[Family, ...] = (rows.PASSES,)
-ACROSS: tuple[Family, ...] = (rows.SERIAL,)
-ON_DEVICES: tuple[Family, ...] = devices.FAMILIES
+PERFECT_NESTS: tuple[NestKind, ...] = (
+    TRANSPOSES, PRODUCTS, SHORT_SUMS, ROW_SUMS, COLUMN_SUMS, OTHER_SUMS, MAPS_WITH_SUMS, MAPS)
+ROW_PASSES: tuple[NestKind, ...] = (row_passes.PASSES,)
+OUTER_LOOPS: tuple[NestKind, ...] = (row_passes.SERIAL,)
+DEVICE_NESTS: tuple[NestKind, ...] = gpu.KINDS
 
-COPIES = Parameter("nest.copies", (0, 1), 0, what="is there a copy of the nest for the sizes that calls are likely to have?")
-MODULES = (products, sums, maps, rows, transposes, devices)
+COPIES = Parameter("nest.copies", (0, 1), 0, what="is there a specialised copy of the nest for the likely sizes?")
+MODULES = (contractions, reductions, maps, row_passes, transposes, gpu)
 PARAMETERS: dict[str, Parameter] = {p.name: p for p in (COPIES, *[
     value for module in MODULES for value in vars(module).values() if isinstance(value, Parameter)])}

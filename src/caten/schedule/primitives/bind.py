@@ -1,22 +1,23 @@
-"""bind: give the iterations of a loop to the groups or threads of a device."""
+"""bind: map the iterations of a loop to the thread groups or threads of a device."""
 from __future__ import annotations
 
 from ...core.expr import Const
 from ...core.program import Target
 from ...loop.dependence import carried_dependence
-from ...loop.groups import MOST_THREADS, block_of, is_bound, misplaced, race
+from ...loop.gpu_verifier import MOST_THREADS, block_of, is_bound, misplaced, race
 from ...loop.statements import Kernel, LoopProgram
-from ..analysis.nests import context_at, find, locals_in, loops_in, refusal, replaced
-from ..made import NOTHING, Nothing
+from ..analysis.loop_queries import context_at, find, locals_in, loops_in, refusal, replaced
+from ..step_results import NOTHING, Nothing
 
 MARKS = ("grid", "block")
 
 
 def bind(program: LoopProgram, loop: str, mark: str) -> tuple[LoopProgram, Nothing]:
-    """Every iteration of a loop runs in a group of its own (`grid`), or in a thread of its own of each group (`block`: a constant number of them).
+    """Map each iteration of a loop to a thread group (`grid`), or to a thread of every group (`block`, a loop of
+    constant length).
 
-    A kernel is one nest then: grid loops, the outermost, then up to three block loops, then what one thread does. Of block loops the innermost has
-    neighbouring threads.
+    The kernel then is one nest: grid loops outermost, up to three block loops inside, and in those the code of one
+    thread. Consecutive iterations of the innermost block loop are neighbouring threads.
         (bind io grid) (bind ii block)
         (for io 0 (floordiv (+ N 255) 256) 1 serial            (for io 0 (floordiv (+ N 255) 256) 1 grid
           (for ii 0 256 1 serial                         ->      (for ii 0 256 1 block

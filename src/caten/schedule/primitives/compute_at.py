@@ -8,19 +8,20 @@ from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.effects import reads
 from ...loop.statements import ZERO, Aref, For, If, Let, LoopProgram, Stmt, Vref, is_const
-from ..analysis.nests import context_at, enclosing, find, largest, loops_in, mentions, refusal, replaced
+from ..analysis.access_bounds import MAX_STACK_BYTES, bytes_of
+from ..analysis.footprints import Span, box, uses_in
+from ..analysis.loop_queries import context_at, enclosing, find, largest, loops_in, mentions, refusal, replaced
 from ..analysis.producers import Produced, produced, verified, with_list
-from ..analysis.regions import Span, box, uses_in
-from ..analysis.shapes import MAX_STACK_BYTES, bytes_of
-from ..made import NOTHING, Nothing
-from ..names import with_value
-from ..tidy import tidied
+from ..loop_names import with_value
+from ..normalize import tidied
+from ..step_results import NOTHING, Nothing
 
 
 def compute_at(program: LoopProgram, array: str, at: str, space: str = "") -> tuple[LoopProgram, Nothing]:
-    """The statements that set a local array go into the LOOP that reads it, where they compute what one iteration reads; the array has
-    that size, without the axes of one element, on the stack where it is constant and small (one element in a register), else in scratch memory.
-    What two iterations read is computed twice; loops that were parallel are serial there.
+    """Move the statements that compute a local array into the LOOP that reads it; each iteration then computes just the
+    part that it reads. The array shrinks to that part: in a register for one element, on the stack if the size is
+    constant and small, else in scratch memory. Elements that two iterations read are computed twice. Parallel loops
+    among the moved ones become serial.
 
         (compute_at T j)
         (local T f32 ((+ N 1)) scratch)

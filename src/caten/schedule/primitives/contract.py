@@ -1,4 +1,4 @@
-"""contract: a product that is added becomes a fused multiply-add, rounded once."""
+"""contract: contract products and additions to fused multiply-adds (FMA)."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,8 +8,8 @@ from ...core.expr import Op
 from ...core.node import Node
 from ...core.rewrite import Rules, holes, rewrite
 from ...loop.statements import Incf, LoopProgram, Ref, Setf
-from ..analysis.nests import find, refusal, replaced
-from ..made import NOTHING, Nothing
+from ..analysis.loop_queries import find, refusal, replaced
+from ..step_results import NOTHING, Nothing
 
 
 def _fused(**parts: Any) -> Node | None:
@@ -31,8 +31,8 @@ CONTRACT = Rules(
 
 
 def contract(program: LoopProgram, loop: str) -> tuple[LoopProgram, Nothing]:
-    """Inside a loop, x·y + z becomes (fma x y z), and adding a product to a place sets it to such a value. The last step for that nest: a
-    place that is set is no longer one that is added to, so its loops keep their order.
+    """Replace x·y + z inside LOOP by (fma x y z), which rounds once. An accumulation becomes an assignment, which no
+    later step can reorder, so take this step last.
 
         (contract p)
         (for p 0 K 1 serial                          (for p 0 K 1 serial

@@ -1,19 +1,20 @@
-"""fission: a loop around several statements as two loops."""
+"""fission: distribute the statements of a loop over two loops."""
 from __future__ import annotations
 
 from ...core.expr import Var
-from ...core.naming import Names
+from ...core.unique_names import Names
 from ...loop.dependence import obstacle_to_fission
 from ...loop.effects import reads, writes
 from ...loop.statements import For, Let, LoopProgram, Stmt
-from ..analysis.nests import find, loops_in, mentions, refusal, replaced
-from ..made import Fissioned
-from ..names import renamed, with_value
+from ..analysis.loop_queries import find, loops_in, mentions, refusal, replaced
+from ..loop_names import renamed, with_value
+from ..step_results import Fissioned
 
 
 def fission(program: LoopProgram, loop: str, after: str | int, name: str = "") -> tuple[LoopProgram, Fissioned]:
-    """The body's statements up to an inner loop, or that many of them, stay in the loop; the others come to a second one after it, of the same
-    name with a number behind it, or of the name given. Both get the values that the first part names.
+    """Distribute the body of a loop over two loops: the statements up to and including an inner LOOP, or the first
+    COUNT of them, stay; the others move to a second loop after it. The second loop has the same name with a number
+    appended, or the NAME. Both loops get the `let`s of the first part.
 
         (fission i j)
         (for i 0 M 1 serial                             (for i 0 M 1 serial

@@ -1,4 +1,4 @@
-"""flatten: two axes of an array as one, along which vectors may lie."""
+"""flatten: view two neighbouring axes of an array as one."""
 from __future__ import annotations
 
 from functools import partial
@@ -9,22 +9,23 @@ from ...core.node import Node, substitute
 from ...core.program import Buffer
 from ...loop.affine import canonical
 from ...loop.statements import Aref, Local, LoopProgram, Vref
-from ..analysis.nests import local_array, refusal
-from ..made import NOTHING, Nothing
+from ..analysis.loop_queries import local_array, refusal
+from ..step_results import NOTHING, Nothing
 
 Array = Local | Buffer
 
 
 def flatten(program: LoopProgram, array: str, axis: int | None = None) -> tuple[LoopProgram, Nothing]:
-    """The last two axes of a local array become one, or the axis of this number (from 0) and the next; each element stays where it is. After two
-    loops have become one, a tile is contiguous along it.
+    """Make one axis of the last two axes of an array, or of axis COUNT (from 0) and the next one. No element moves. Use
+    it after `fuse`: the array is then contiguous along the collapsed loop, so that loop can be vectorized.
 
         (fuse y x) (flatten T)
         (local T f32 (4 8) stack)                       (local T f32 (32) stack)
         (for y 0 4 1 serial                       ->    (for yx 0 32 1 serial
           (for x 0 8 1 serial                             (incf (aref T yx) a))
             (incf (aref T y x) a)))
-    An array of the caller, dense and with its axes in the order of memory, may be seen like that by all kernels, too; for callers it stays as it is.
+    It also works on an argument that is dense with its axes in memory order: the kernels see one axis, and callers pass
+    the array as before.
         (fuse i j) (flatten A)
         (buffer A f32 (M N) (0 1) inout)                (buffer A f32 (M N) (0 1) inout (seen (* M N)))
         (for i 0 M 1 serial                       ->    (for ij 0 (* M N) 1 serial

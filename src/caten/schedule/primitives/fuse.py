@@ -1,30 +1,31 @@
-"""fuse: two nested loops as one over all of their iterations."""
+"""fuse: collapse two nested loops into one (loop fusion of two neighbouring loops is `merge`)."""
 from __future__ import annotations
 
 from ...core.expr import Expr, Op, Var, index
-from ...core.naming import Names
+from ...core.unique_names import Names
 from ...loop.affine import Linear, canonical
 from ...loop.context import Context
 from ...loop.dependence import obstacle_to_parallel
 from ...loop.statements import ONE, ZERO, For, If, Let, Local, LoopProgram, Stmt, is_const
-from ..analysis.nests import context_at, find, mentions, reads_memory, refusal, replaced
-from ..made import Fused
-from ..names import with_value
-from ..tidy import normal, tidied
+from ..analysis.loop_queries import context_at, find, mentions, reads_memory, refusal, replaced
+from ..loop_names import with_value
+from ..normalize import normal, tidied
+from ..step_results import Fused
 
 GREATEST_COUNT = 1 << 62              # of the iterations that are asked for
 
 
 def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> tuple[LoopProgram, Fused]:
-    """A loop and the only one inside it become one, called by both names or by the one given; the two old values are the quotient and the
-    remainder of the new one. It is parallel where one of them was and both may be. Where only the arrays inside bound the number of all
-    iterations, it is asked for before: beyond it, there is nothing to do.
+    """Collapse a loop and the only loop inside it into one loop over all pairs of iterations. It is named after both,
+    or gets the NAME. The old variables are the quotient and the remainder of the new one. The loop is parallel if one
+    of the two was and both may be. If only the arrays in the body limit the product of the two extents, a check before
+    the loop keeps it in range.
 
         (fuse i j)
         (for i 0 M 1 serial                         (for ij 0 (* M N) 1 serial
           (for j 0 N 1 serial                 ->      (setf (aref A (floordiv ij N) (mod ij N)) 0.0))
             (setf (aref A i j) 0.0)))
-    A body of several statements gets them by their old names.
+    With several statements in the body, `let` defines the old variables.
         (for i 0 M 1 serial                         (for ij 0 (* M N) 1 serial
           (for j 0 N 1 serial                         (let i i64 (floordiv ij N))
             (setf (aref A i j) 0.0)           ->      (let j i64 (mod ij N))

@@ -1,17 +1,17 @@
-"""hoist: ask a condition before a loop, instead of in each of its iterations."""
+"""hoist: move a loop-invariant condition out of a loop (loop unswitching)."""
 from __future__ import annotations
 
 from ...core.expr import Expr
 from ...loop.accesses import conjuncts
 from ...loop.statements import For, If, LoopProgram, Stmt
 from ..analysis.guards import wrapped
-from ..analysis.nests import find, mentions, reads_memory, refusal, replaced
-from ..made import NOTHING, Nothing
+from ..analysis.loop_queries import find, mentions, reads_memory, refusal, replaced
+from ..step_results import NOTHING, Nothing
 
 
 def hoist(program: LoopProgram, loop: str) -> tuple[LoopProgram, Nothing]:
-    """The parts of the conditions on a loop's body that are the same in all of its iterations are asked once, before it. The body may be nested
-    loops around the conditions.
+    """Move the loop-invariant parts of a condition from the body of LOOP to before it, where they are tested once.
+    Further loops may lie between LOOP and the condition.
 
         (hoist p)
         (for p 0 K 1 serial                             (if (< i L)

@@ -1,4 +1,4 @@
-"""inline: compute a value where it is read, instead of keeping it in an array."""
+"""inline: substitute the expression that computes an array for each read of it."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,15 +8,15 @@ from ...core.node import Node, substitute
 from ...loop.context import Context
 from ...loop.effects import reads
 from ...loop.statements import Aref, For, If, Let, LoopProgram, Setf, Stmt, is_const
-from ..analysis.nests import context_at, refusal
+from ..analysis.loop_queries import context_at, refusal
 from ..analysis.producers import Produced, produced, verified, with_list
-from ..made import NOTHING, Nothing
-from ..tidy import tidied
+from ..normalize import tidied
+from ..step_results import NOTHING, Nothing
 
 
 def inline(program: LoopProgram, array: str) -> tuple[LoopProgram, Nothing]:
-    """Every element of a local array that is read becomes the expression that one store, in loops over its axes, sets it to; the array and
-    those loops go.
+    """Replace each read of a local array by the expression that computes the element, and remove the array with the
+    loops that filled it. One store in loops over the axes of the array must compute all of it.
 
         (inline T)
         (local T f32 (N) scratch)

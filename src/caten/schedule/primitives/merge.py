@@ -1,16 +1,17 @@
-"""merge: two neighbouring loops as one."""
+"""merge: loop fusion of two neighbouring loops over the same range."""
 from __future__ import annotations
 
 from ...core.expr import Var
 from ...loop.dependence import obstacle_to_merge, obstacle_to_parallel
 from ...loop.statements import For, LoopProgram
-from ..analysis.nests import find, refusal, replaced, trail
-from ..made import NOTHING, Nothing
-from ..names import with_value
+from ..analysis.loop_queries import find, refusal, replaced, trail
+from ..loop_names import with_value
+from ..step_results import NOTHING, Nothing
 
 
 def merge(program: LoopProgram, first: str, second: str) -> tuple[LoopProgram, Nothing]:
-    """A loop and the next statement, a loop over the same range, become one loop with the name of the first, whose body is both bodies.
+    """Fuse two loops over the same range, one right after the other, into one loop that runs both bodies. It keeps the
+    name of the first.
 
         (merge i j)
         (for i 0 N 1 serial (setf (aref A i) x))              (for i 0 N 1 serial

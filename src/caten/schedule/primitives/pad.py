@@ -1,18 +1,18 @@
-"""pad: a loop over a whole number of tiles, without splitting it."""
+"""pad: round the number of iterations of a loop up to a multiple."""
 from __future__ import annotations
 
 from ...core.expr import Op, Var
 from ...loop.affine import canonical
 from ...loop.statements import ZERO, LoopProgram, is_const
 from ..analysis.guards import below, guarded
-from ..analysis.nests import context_at, find, reads_memory, refusal, replaced
-from ..made import NOTHING, Nothing
-from ..tidy import normal, tidied
+from ..analysis.loop_queries import context_at, find, reads_memory, refusal, replaced
+from ..normalize import normal, tidied
+from ..step_results import NOTHING, Nothing
 
 
 def pad(program: LoopProgram, loop: str, multiple: int) -> tuple[LoopProgram, Nothing]:
-    """The number of iterations rounded up to a multiple; conditions at the leaves keep the stores inside. A later split by that number leaves
-    no rest.
+    """Round the number of iterations up to a multiple of COUNT; a condition around each store keeps it in bounds. A
+    later split by COUNT then has no tail.
 
         (pad i 8)
         (for i 0 M 1 serial              (for i 0 (* 8 (floordiv (+ M 7) 8)) 1 serial

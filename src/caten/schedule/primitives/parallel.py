@@ -3,17 +3,17 @@ from __future__ import annotations
 
 from ...loop.dependence import obstacle_to_parallel
 from ...loop.statements import For, LoopProgram
-from ..analysis.nests import enclosing, find, loops_in, mentions, reads_memory, refusal, replaced
-from ..made import NOTHING, Nothing
+from ..analysis.loop_queries import enclosing, find, loops_in, mentions, reads_memory, refusal, replaced
+from ..step_results import NOTHING, Nothing
 
 
 def parallel(program: LoopProgram, loop: str) -> tuple[LoopProgram, Nothing]:
-    """Mark a loop whose iterations may run in any order, at once.
+    """Run the iterations of a loop on several threads. Refused where one iteration depends on another.
 
         (parallel i)
         (for i 0 M 1 serial …)    ->    (for i 0 M 1 parallel …)
-    Where one loop is too short for all threads, so may be the one alone in it, if its range does not depend on the first: then threads share the
-    iterations of both.
+    If one loop is too short for all threads, the loop nested directly in it may be parallel, too, provided its range
+    does not depend on the outer one: threads then share the iterations of both (OpenMP's `collapse`).
         (parallel j)
         (for i 0 M 1 parallel           (for i 0 M 1 parallel
           (for j 0 N 1 serial …))  ->     (for j 0 N 1 parallel …))

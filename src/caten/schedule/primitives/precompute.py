@@ -1,19 +1,18 @@
-"""precompute: what every use of a tile computes from an element and constants of the call, its type included, is computed once, where the tile is
-filled."""
+"""precompute: convert or scale the elements of a packed tile once, while packing, instead of at every use."""
 from __future__ import annotations
 
 from ...core.expr import Cast, Const, Expr, Op, Var, number
 from ...core.node import Node
 from ...core.program import Scalar
 from ...loop.statements import Aref, Kernel, Local, LoopProgram, Setf, Stmt, Vref
-from ..analysis.nests import locals_in, refusal
-from ..made import NOTHING, Nothing
+from ..analysis.loop_queries import locals_in, refusal
+from ..step_results import NOTHING, Nothing
 
 
 def precompute(program: LoopProgram, tile: str) -> tuple[LoopProgram, Nothing]:
-    """Where every use of a tile converts its elements to the same type, they are converted when they are put into it, and the tile has that type.
-    Else, where every use of a tile multiplies it by the same scalar of the call, its elements are multiplied then. Cells that are filled with
-    zeros stay zero.
+    """Move a conversion or a scalar factor from every use of a tile to the packing of the tile. If every use converts
+    the elements to the same type, the tile gets that type. Otherwise, if every use multiplies by the same scalar
+    argument (alpha of a gemm), packing multiplies. Zero padding stays zero.
 
         (precompute A_tile)
         (setf (aref A_tile p) (aref A i p)) …                    (setf (aref A_tile p) (* x (aref A i p))) …

@@ -1,27 +1,34 @@
-"""prefetch: ask for what a later iteration will use."""
+"""prefetch: software prefetching of what a later iteration will use."""
 from __future__ import annotations
 
 from ...core.expr import Expr, Var
 from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.statements import WRITE, Aref, For, If, Let, LoopProgram, Prefetch, Stmt, Vref
-from ..analysis.nests import find, locals_in, mentions, reads_memory, refusal, replaced
-from ..made import NOTHING, Nothing
-from ..tidy import tidied
+from ..analysis.loop_queries import find, locals_in, mentions, reads_memory, refusal, replaced
+from ..normalize import tidied
+from ..step_results import NOTHING, Nothing
 
 MAX_DISTANCE = 1024           # so that an address, computed in 64 bits, cannot wrap around: no memory has 2^53 bytes
 
 
 def prefetch(program: LoopProgram, loop: str, buffer: str, distance: int, how: str = "") -> tuple[LoopProgram, Nothing]:
-    """Before each use of BUFFER in a loop, the place that COUNT iterations of the loop later the same use will take is asked for; with
-    `write`, in order to be written. Of a vector its last element is asked for; where there are vectors, the uses beside them are left out.
-    The place need not exist: asking for an address outside of every array does nothing. One of the last steps: once a buffer is prefetched,
-    it is used in more than one way.
+    """Insert a prefetch instruction before each use of BUFFER in LOOP, for the address that the same use will have
+    COUNT iterations later. With `write`, the cache line is fetched for writing.
+
+    Use it where memory is read or written with a stride that the hardware prefetcher does not follow (rows of a matrix,
+    several streams at once). Choose COUNT so that COUNT iterations take about as long as memory takes to answer. Take
+    this step last: `stage` and others need a buffer to be used in one way only, and the prefetch is a second use. For a
+    vector, the prefetch names its last element; where LOOP has vector accesses to BUFFER, scalar ones get no prefetch.
+    An address beyond the end of the array is harmless.
 
         (prefetch p B 8)
         (for p 0 K 1 serial                          (for p 0 K 1 serial
           (incf (aref A p) (aref B p j)))    ->        (prefetch (aref B (+ p 8) j))
                                                        (incf (aref A p) (aref B p j)))
+
+    Refused: a COUNT outside 1 … 1024; a buffer in registers; an index that does not depend on LOOP, reads memory, or
+    uses a `let` of its body.
     """
     step = f"prefetch {loop} {buffer}"
     found = find(program, loop, step)

@@ -1,4 +1,4 @@
-"""prefetch_at: ask, while copies are used, for what will be copied next."""
+"""prefetch_at: while one packed tile is in use, prefetch what will be packed next."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,8 +11,21 @@ from ...errors import CatenError
 from ...loop.affine import canonical
 from ...loop.statements import Aref, For, Let, LoopProgram, Prefetch, Setf, Transpose
 from ..analysis.classify import fastest_axis
-from ..analysis.nests import Refusing, accesses, enclosing, find, locals_in, loops_in, mentions, reads_memory, refusal, replaced, stride_in, writes
-from ..made import NOTHING, Nothing
+from ..analysis.loop_queries import (
+    Refusing,
+    accesses,
+    enclosing,
+    find,
+    locals_in,
+    loops_in,
+    mentions,
+    reads_memory,
+    refusal,
+    replaced,
+    stride_in,
+    writes,
+)
+from ..step_results import NOTHING, Nothing
 from .prefetch import MAX_DISTANCE
 
 LINE = 64                     # bytes that memory sends at once
@@ -20,11 +33,14 @@ MOST = 16                     # places that an iteration asks for
 
 
 def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance: int) -> tuple[LoopProgram, Nothing]:
-    """At the beginning of each iteration of the first LOOP, which reads a copy of BUFFER (`stage … read`), the place of BUFFER is asked for whose
-    copy the same iteration will read COUNT iterations of the second LOOP later, which is around both: memory then answers while there is
-    something to compute. What lies side by side in memory is asked for once for each cache line, from its end. Loops between the two
-    that the place does not move with would ask for the same again; of the places that differ otherwise, their iterations ask for one each,
-    in turn. Before `vectorize`.
+    """While the first LOOP computes with a packed tile of BUFFER, prefetch the elements that will be packed into the
+    tile COUNT iterations of the second LOOP later.
+
+    Use it where packing (`stage … read`) waits for memory: the transfer then overlaps with the computation on the tile
+    before. The second LOOP surrounds both the packing and the first LOOP. Each iteration of the first LOOP prefetches
+    the source of the elements that it reads from the tile, one prefetch for each cache line of 64 bytes. If a loop
+    between the two repeats the same iterations (`j` below), its repetitions share the prefetches: each takes a
+    different line in turn. Take this step before `vectorize`.
 
         (prefetch_at p io B 1)
         (for io 0 M 1 serial                                      (for io 0 M 1 serial
@@ -37,6 +53,10 @@ def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance:
                                                                         (prefetch (aref B p (+ (+ (* 4 io) (mod j 4)) 4) 7))
               (for y 0 4 1 serial                                       (for y 0 4 1 serial
                 (for x 0 8 1 serial … (aref B_tile p y x)))))             (for x 0 8 1 serial … (aref B_tile p y x)))))
+
+    Refused: no tile of BUFFER, or more than one, is read in the first LOOP; its source does not depend on the second
+    LOOP; an index reads memory; a loop inside the first has no constant length; more than 16 prefetches in one
+    iteration; a COUNT outside 1 … 1024.
     """
     step = f"prefetch_at {at} {buffer}"
 

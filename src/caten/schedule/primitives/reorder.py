@@ -1,16 +1,17 @@
-"""reorder: the loops of a perfect nest in another order."""
+"""reorder: interchange the loops of a perfect nest."""
 from __future__ import annotations
 
 from ...core.expr import Expr
 from ...loop.dependence import obstacle_to_permutation
 from ...loop.statements import For, If, LoopProgram, Stmt
 from ..analysis.guards import wrapped
-from ..analysis.nests import context_at, find, loops_in, reads_memory, refusal, replaced
-from ..made import NOTHING, Nothing
+from ..analysis.loop_queries import context_at, find, loops_in, reads_memory, refusal, replaced
+from ..step_results import NOTHING, Nothing
 
 
 def reorder(program: LoopProgram, *order: str) -> tuple[LoopProgram, Nothing]:
-    """The named loops, which form a perfect nest, in this order from the outermost. Conditions between them move to the innermost body.
+    """Put the named loops of a perfect nest into this order, outermost first. Conditions between them move to the
+    innermost body.
 
         (reorder p i j)
         (for i 0 M 1 serial                          (for p 0 K 1 serial

@@ -1,20 +1,21 @@
-"""separate: every statement of a kernel as a kernel of its own."""
+"""separate: split a kernel into one kernel for each of its statements."""
 from __future__ import annotations
 
-from ...core.naming import Names
 from ...core.node import Node
+from ...core.unique_names import Names
 from ...errors import did_you_mean, error
 from ...loop.context import ends_in_failure
 from ...loop.effects import reads, written
 from ...loop.statements import Aref, If, Kernel, Let, Local, LoopProgram, Stmt, Vref
-from ..analysis.nests import mentions, refusal
-from ..made import Separated
-from ..names import renamed
+from ..analysis.loop_queries import mentions, refusal
+from ..loop_names import renamed
+from ..step_results import Separated
 
 
 def separate(program: LoopProgram, kernel: str) -> tuple[LoopProgram, Separated]:
-    """The statements of a kernel become kernels that run one after the other, and what several of them use becomes an array between kernels: a
-    device starts each by itself. The first keeps the name.
+    """Split a kernel into kernels that run one after the other, one for each statement. A local array that several of
+    them use becomes a global one. Use it for devices, which launch every kernel separately. The first kernel keeps the
+    name.
 
         (separate k)
         (kernel k                                               (local T f32 (N) global)

@@ -1,24 +1,25 @@
-"""specialize: a nest of its own for the calls of which something is known."""
+"""specialize: a copy of a nest for calls that satisfy a condition (loop versioning)."""
 from __future__ import annotations
 
 from typing import Any
 
-from ...core.naming import Names
 from ...core.node import substitute
 from ...core.text import flat
+from ...core.unique_names import Names
 from ...loop.accesses import equalities
 from ...loop.statements import If, LoopProgram
-from ..analysis.conditions import condition
-from ..analysis.nests import context_at, find, refusal, replaced
-from ..made import Specialized, arrays_of, loops_of
-from ..names import copied
-from ..tidy import tidied
+from ..analysis.loop_queries import context_at, find, refusal, replaced
+from ..analysis.step_conditions import condition
+from ..loop_names import copied
+from ..normalize import tidied
+from ..step_results import Specialized, arrays_of, loops_of
 
 
 def specialize(program: LoopProgram, loop: str, cond: Any, ending: str = "s") -> tuple[LoopProgram, Specialized]:
-    """Where a condition holds, a copy of the loop runs instead of it. What the copy declares has the old names with `s` behind them (or
-    another ending); steps on the copy and on the loop differ from here on, and in each it is known whether the condition holds. It speaks of
-    sizes, scalars, and loops outside; a size that equals a number is that number in the copy.
+    """Make a copy of a loop that runs instead of it where CONDITION holds. Later steps schedule the copy and the
+    original separately, and the compiler knows in each whether the condition holds. The condition may use sizes, scalar
+    arguments and outer loops; a size that it fixes (`(= K 3)`) becomes a constant in the copy. Names in the copy end in
+    `s`, or in the NAME given.
 
         (specialize i (< M 8))
         (for i 0 M 1 serial                         (if (< M 8)

@@ -1,33 +1,34 @@
-"""split: one loop as two, the inner one of a fixed length."""
+"""split: strip-mine a loop into two, the inner one of a fixed length."""
 from __future__ import annotations
 
 from ...core.expr import Expr, Op, Var, index
-from ...core.naming import Names
+from ...core.unique_names import Names
 from ...loop.affine import canonical, constant, expression
 from ...loop.context import Context
 from ...loop.statements import ONE, ZERO, For, LoopProgram, Stmt, is_const
 from ..analysis.guards import below, guarded
-from ..analysis.nests import accesses, context_at, find, refusal, replaced, writes
-from ..made import Split, arrays_of, loops_of
-from ..names import copied, with_value
-from ..tidy import normal, tidied
+from ..analysis.loop_queries import accesses, context_at, find, refusal, replaced, writes
+from ..loop_names import copied, with_value
+from ..normalize import normal, tidied
+from ..step_results import Split, arrays_of, loops_of
 
 TAILS = ("cut", "min", "pad")
 
 
 def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names: tuple[str, str] | None = None) -> tuple[LoopProgram, Split]:
-    """Loop i becomes `io` over tiles and `ii` of COUNT iterations inside a tile (or gets the two names given). `cut`, the default, `min` and
-    `pad` say what becomes of the rest, unless COUNT is known to divide the extent.
+    """Split loop i into a loop `io` over tiles and a loop `ii` over the COUNT iterations of a tile. Two NAMEs replace
+    these names. Unless COUNT is known to divide the number of iterations, `cut` (the default), `min` or `pad` chooses
+    how the tail is treated.
 
         (for i 0 M 1 serial (setf (aref A i) 0.0))
-    cut: full tiles, then a loop over the rest, with names that end in t
+    cut: full tiles, then a separate loop over the tail, with names that end in t
         (for io 0 (floordiv M 4) 1 serial
           (for ii 0 4 1 serial (setf (aref A (+ (* io 4) ii)) 0.0)))
         (for it (* (floordiv M 4) 4) M 1 serial (setf (aref A it) 0.0))
     min: the last tile is shorter
         (for io 0 (floordiv (+ M 3) 4) 1 serial
           (for ii 0 (min 4 (- M (* io 4))) 1 serial (setf (aref A (+ (* io 4) ii)) 0.0)))
-    pad: every tile is full, and conditions at the leaves keep the stores inside
+    pad: every tile is full; a condition around each store keeps it in bounds
         (for io 0 (floordiv (+ M 3) 4) 1 serial
           (for ii 0 4 1 serial (if (< (+ (* io 4) ii) M) ((setf (aref A (+ (* io 4) ii)) 0.0)))))
     """

@@ -1,4 +1,4 @@
-"""spread: the work of one iteration over the threads of a group."""
+"""spread: share the work of one iteration among the threads of a group."""
 from __future__ import annotations
 
 from typing import Any
@@ -6,25 +6,26 @@ from typing import Any
 from ...core.dtypes import DTYPES
 from ...core.expr import Const, Expr, Op, Var, index
 from ...core.monoids import MONOIDS, identity, is_monoid
-from ...core.naming import Names
 from ...core.node import Node, substitute
 from ...core.program import Target
+from ...core.unique_names import Names
 from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.dependence import carried_dependence, is_reduction_over
 from ...loop.effects import reads, writes
-from ...loop.groups import MOST_THREADS, misplaced, race
+from ...loop.gpu_verifier import MOST_THREADS, misplaced, race
 from ...loop.statements import ONE, ZERO, Aref, Barrier, Fail, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, is_const
-from ..analysis.nests import context_at, find, loops_in, mentions, reads_memory, refusal, replaced
-from ..made import Spread
-from ..names import with_value
-from ..tidy import tidied
+from ..analysis.loop_queries import context_at, find, loops_in, mentions, reads_memory, refusal, replaced
+from ..loop_names import with_value
+from ..normalize import tidied
+from ..step_results import Spread
 
 
 def spread(program: LoopProgram, loop: str, count: int, name: str = "t") -> tuple[LoopProgram, Spread]:
-    """Every iteration of a loop becomes the work of a group of COUNT threads (a power of two). Loops inside it are shared out: thread t takes the
-    iterations t, t + COUNT, t + 2·COUNT …; where they add up to one place, every thread has a sum of its own, and these are added pair by pair in
-    shared memory. What is no loop is done by thread 0; its locals are shared. Barriers separate what uses the same arrays.
+    """Give each iteration of a loop to a group of COUNT threads (a power of two). Thread t takes the iterations t, t +
+    COUNT, t + 2·COUNT … of the loops inside. For a reduction, every thread has a partial sum, and these are added
+    pairwise in shared memory. Thread 0 runs the statements that are not loops; local arrays become shared memory.
+    Barriers separate conflicting uses of an array.
 
         (spread i 4)
         (for i 0 M 1 serial                          (for i 0 M 1 grid

@@ -1,4 +1,4 @@
-"""stage: keep what a loop uses of a buffer in a local tile."""
+"""stage: copy the part of a buffer that a loop uses into a local tile (packing, register tiling)."""
 from __future__ import annotations
 
 from ...core.expr import TRUE, Const, Expr, Op, Var, index
@@ -7,30 +7,39 @@ from ...core.node import substitute
 from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.context import Context
-from ...loop.groups import BOUND, has_barrier, met
+from ...loop.gpu_verifier import BOUND, has_barrier, met
 from ...loop.statements import SPACES, Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt, is_const
-from ..analysis.beginnings import beginning
+from ..analysis.access_bounds import MAX_STACK_BYTES, bytes_of
+from ..analysis.accumulator_init import beginning
 from ..analysis.guards import shortened, wrapped
-from ..analysis.nests import context_at, enclosing, find, mentions, refusal, replaced, writes
-from ..analysis.shapes import MAX_STACK_BYTES, bytes_of
-from ..made import Staged
+from ..analysis.loop_queries import context_at, enclosing, find, mentions, refusal, replaced, writes
+from ..normalize import tidied
 from ..staging import Edge, Tile
-from ..tidy import tidied
+from ..step_results import Staged
 from .stage_shared import stage_shared
 
 HOWS = ("read", "write", "accumulate", "partial", "begin", "tree")
 
 
 def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loops: str) -> tuple[LoopProgram, Staged]:
-    """A tile around the first LOOP takes the place of BUFFER inside it, with one axis for each LOOP at the end (inside the first, or itself; those
-    that the access uses, where none are named), in this order: naming them is choosing the layout.
+    """Replace BUFFER inside the first LOOP by a local tile that holds the part of BUFFER which the loop uses. This one
+    step is packing (`read` into `scratch`), register tiling (`accumulate` or `partial` in `register`) and privatisation
+    of sums (`partial`, `tree`).
 
-    read: the tile is filled before the loop, with zeros where the conditions around the access fail.
+    The LOOPs at the end are the axes of the tile, from the slowest to the fastest; they are inside the first LOOP, or
+    the first LOOP itself. Their order is the memory layout of the tile. Without them, the tile has an axis for every
+    such loop that the access uses. The memory is `register` (constant size, all indices constant after unrolling),
+    `stack` (constant size), `scratch` (any size) or `shared` (a group of device threads). The word before it says how
+    the tile and BUFFER exchange values.
+
+    **read**: packing. Copy BUFFER into the tile before the loop, and read the tile inside it. Elements for which the
+    conditions around the access fail become zeros. Use it so that a tile which is read often lies without gaps.
         (stage i B read stack p)
         (for i 0 M 1 serial                               (local B_tile f32 (8) stack)
           (for p 0 8 1 serial                             (for p_r 0 8 1 serial (setf (aref B_tile p_r) (aref B p_r)))
             (incf (aref A i) (aref B p))))          ->    (for i 0 M 1 serial (for p 0 8 1 serial (incf (aref A i) (aref B_tile p))))
-    read … shared: the threads of a group fill the tile together, each some of its cells, and wait for each other; block loops may be axes.
+    **read … shared**: the threads of a group fill the tile together, a part each, and then meet at a barrier. Block
+    loops may be axes.
         (stage p B read shared i p)
         (for g 0 G 1 grid                                 (for g 0 G 1 grid
           (for i 0 4 1 block                                (local B_tile f32 (4 8) shared)
@@ -40,38 +49,51 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
                                                                 (setf (aref B_tile (floordiv c 8) (mod c 8)) (aref B (floordiv c 8) (mod c 8))))
                                                               (barrier)
                                                               (for p 0 8 1 serial (incf (aref A g i) (aref B_tile i p)))))
-    write: every element of the tile is set inside the loop, and stored after it.
+    **write**: set the tile inside the loop, and copy it to BUFFER after the loop. Use it where the stores would be
+    strided. The loop must set every element of the tile, and read none of BUFFER.
         (stage j B write stack i j)
         (for j 0 8 1 serial                               (local B_tile f32 (8 8) stack)
           (for i 0 8 1 serial                       ->    (for j 0 8 1 serial (for i 0 8 1 serial (setf (aref B_tile i j) (aref A j i))))
             (setf (aref B i j) (aref A j i))))            (for i_w 0 8 1 serial (for j_w 0 8 1 serial (setf (aref B i_w j_w) …)))
-    accumulate: the tile is loaded before the loop and stored after it; the order of operations on an element stays.
+    **accumulate**: load the tile before the loop, work on it, and store it after the loop. Use it for a register tile
+    where each element must see its operations in the order of the program.
         (stage p C accumulate register)
         (for p 0 K 1 serial                               (local C_tile f32 () register)
           (incf (aref C i) (aref A i p)))                 (setf (aref C_tile) (aref C i))
                                                     ->    (for p 0 K 1 serial (incf (aref C_tile) (aref A i p)))
                                                           (setf (aref C i) (aref C_tile))
-    partial: the tile sums from nothing, and is added to the buffer after the loop: the parts of the LOOPs that the access does not use one by
-    one, and of a tile that goes beyond the edge only what is inside.
+    **partial**: start the tile at the identity element (0 for a sum), accumulate into it, and add the tile to BUFFER
+    after the loop. Use it for the register tile of a gemm, and for several independent accumulators of one sum. An axis
+    that the access does not use (`pi` below) gives one accumulator for each of its iterations; they are added one by
+    one. Only elements inside BUFFER are added.
         (stage po s partial register pi)
         (for po 0 K 1 serial                              (local s_part f32 (4) register)
           (for pi 0 4 1 serial                            (for pi_z 0 4 1 serial (setf (aref s_part pi_z) 0.0))
             (incf (aref s) (aref A po pi))))        ->    (for po … (for pi … (incf (aref s_part pi) (aref A po pi))))
                                                           (for pi_w 0 4 1 serial (incf (aref s) (aref s_part pi_w)))
-    begin: the same, but the first tile that an element gets sets it; the nest before that set all elements to the neutral value goes, or stays
-    for calls without such a tile. Conditions that leave out elements stay around the sum, whose tile keeps the neutral value for these.
+    **begin**: like `partial`, but the first tile of each element is stored instead of added (as a BLAS treats beta =
+    0), so BUFFER need not be filled with the identity element before. Use it where an output is filled with zeros and
+    then summed up: it saves one pass over BUFFER. The loop that filled BUFFER disappears; it remains only for calls in
+    which the sum has no terms (`N <= 0` below). Conditions that skip some terms stay around the sum.
         (stage i w begin register i)
         (for i 0 M 1 serial (setf (aref w i) 0.0))        (if (<= N 0) ((for i 0 M 1 serial (setf (aref w i) 0.0))))
         (for jo 0 N 1 serial                              (for jo 0 N 1 serial
           (for i 0 M 1 serial                      ->       … (if (= jo 0) ((setf (aref w i_w) (aref w_part i_w)))
             (incf (aref w i) (aref A i jo))))                          ((incf (aref w i_w) (aref w_part i_w)))))
-    tree: like partial, but the parts are combined with each other first, the lower half with the upper half until one is left. Of several LOOPs
-    that the access does not use, the parts of the innermost, which are lanes once it is vectorized, are left to be added one by one.
+    **tree**: like `partial`, but the accumulators are combined pairwise: the lower half with the upper half, until one
+    remains. Use it for sums over one long axis. If the access does not use several LOOPs, the innermost of them, which
+    will be vector lanes, is not combined.
         (stage po s tree register pi)
                                                     ->    (local s_part …) … (for po … (for pi … (incf (aref s_part pi) (aref A po pi))))
                                                           (for pi_h 0 2 1 serial (incf (aref s_part pi_h) (aref s_part (+ pi_h 2))))
                                                           (for pi_h_2 0 1 1 serial (incf (aref s_part pi_h_2) (aref s_part (+ pi_h_2 1))))
                                                           (incf (aref s) (aref s_part 0))
+
+    Refused, among others: the loop uses BUFFER in more than one way; for `read`, the loop writes BUFFER (use
+    accumulate); for `accumulate`, the loop only reads it (use read); for `write`, not every element is set (use
+    accumulate); for `partial`, `begin` and `tree`, the updates are not all one associative operator with an identity
+    element; for `begin`, BUFFER is not filled with the identity element by a nest before (use partial); for `tree`, an
+    extent is not constant; a register or stack tile has no constant size.
     """
     step = f"stage {at} {buffer}"
     found = find(program, at, step)

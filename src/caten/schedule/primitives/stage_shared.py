@@ -2,20 +2,20 @@
 from __future__ import annotations
 
 from ...core.expr import Const, Expr, Op, Var, index, number
-from ...core.naming import Names
 from ...core.node import substitute
 from ...core.program import Target
+from ...core.unique_names import Names
 from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.context import Context
-from ...loop.groups import block_of, group_of, race
+from ...loop.gpu_verifier import block_of, group_of, race
 from ...loop.statements import ONE, ZERO, Aref, Barrier, For, If, Let, Local, LoopProgram, Setf, Stmt, is_const
+from ..analysis.access_bounds import bytes_of, is_inside, shapes
 from ..analysis.classify import contiguous_loop
 from ..analysis.guards import guards_of
-from ..analysis.nests import accesses, context_at, enclosing, find, largest, loops_in, mentions, reads_memory, refusal, replaced, trail, writes
-from ..analysis.shapes import bytes_of, is_inside, shapes
-from ..made import Nest, Staged
-from ..tidy import tidied
+from ..analysis.loop_queries import accesses, context_at, enclosing, find, largest, loops_in, mentions, reads_memory, refusal, replaced, trail, writes
+from ..normalize import tidied
+from ..step_results import Nest, Staged
 
 
 def stage_shared(program: LoopProgram, at: str, buffer: str, loops: tuple[str, ...]) -> tuple[LoopProgram, Staged]:

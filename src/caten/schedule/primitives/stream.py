@@ -1,17 +1,18 @@
-"""stream: store to memory past the caches."""
+"""stream: non-temporal stores, which bypass the caches."""
 from __future__ import annotations
 
 from typing import Any
 
 from ...loop.effects import reads
 from ...loop.statements import STREAM, For, Local, LoopProgram, Setf, Stmt, Vref
-from ..analysis.nests import accesses, enclosing, find, refusal, replaced
-from ..made import NOTHING, Nothing
+from ..analysis.loop_queries import accesses, enclosing, find, refusal, replaced
+from ..step_results import NOTHING, Nothing
 
 
 def stream(program: LoopProgram, loop: str, buffer: str) -> tuple[LoopProgram, Nothing]:
-    """Every vector that is stored to BUFFER inside a loop goes to memory past the caches, which pays for what is larger than they are and not
-    read again soon. The nest may not read the buffer. After `vectorize`: what is stored one by one, or under a mask, is stored as before.
+    """Make every vector store to BUFFER inside LOOP a non-temporal store. Use it for an output that is larger than the
+    caches and not read again soon. The nest may not read BUFFER. Take this step after `vectorize`: scalar and masked
+    stores stay as they are.
 
         (stream j v)
         (for j 0 (floordiv N 8) 1 serial                     (for j 0 (floordiv N 8) 1 serial

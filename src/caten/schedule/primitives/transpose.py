@@ -1,4 +1,4 @@
-"""transpose: a small copy that swaps two axes, through vector registers."""
+"""transpose: transpose a small block in vector registers."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -9,16 +9,16 @@ from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.statements import Aref, For, LoopProgram, Setf, Transpose, Vref, is_const
 from ..analysis.classify import fastest_axis
-from ..analysis.nests import find, mentions, reads_memory, refusal, replaced, stride_in
-from ..made import NOTHING, Nothing
-from ..tidy import tidied
+from ..analysis.loop_queries import find, mentions, reads_memory, refusal, replaced, stride_in
+from ..normalize import tidied
+from ..step_results import NOTHING, Nothing
 
 MAX_COUNT = 64
 
 
 def transpose(program: LoopProgram, outer: str, inner: str) -> tuple[LoopProgram, Nothing]:
-    """Two loops of constant even lengths around one copy, which is contiguous along one of them where it reads and along the other where it
-    stores, become one statement that transposes the block in vector registers.
+    """Turn two loops around one copy into a statement that transposes the block in vector registers. Both loops have
+    constant even lengths; the copy reads contiguously along one of them and stores contiguously along the other.
 
         (transpose i j)
         (for i 0 8 1 serial

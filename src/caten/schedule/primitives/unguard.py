@@ -1,4 +1,4 @@
-"""unguard: let the zeros of a tile stand for the products that conditions leave out."""
+"""unguard: drop the conditions around products with a zero-padded tile."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
@@ -6,27 +6,31 @@ from typing import Any
 
 from ...core.dtypes import is_complex, is_float
 from ...core.expr import Const, Expr, Op, Var, number
-from ...core.naming import Names
 from ...core.node import substitute
+from ...core.unique_names import Names
 from ...loop.accesses import conjuncts
 from ...loop.context import Context
 from ...loop.effects import written
 from ...loop.statements import Aref, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, Vref
+from ..analysis.access_bounds import is_inside, shapes
 from ..analysis.guards import wrapped
-from ..analysis.nests import context_at, find, loops_in, mentions, reads_memory, refusal, replaced, writes
-from ..analysis.shapes import is_inside, shapes
-from ..made import Unguarded, arrays_of, loops_of
-from ..names import copied
-from ..tidy import tidied
+from ..analysis.loop_queries import context_at, find, loops_in, mentions, reads_memory, refusal, replaced, writes
+from ..loop_names import copied
+from ..normalize import tidied
+from ..step_results import Unguarded, arrays_of, loops_of
 
 Use = tuple[dict[str, For], tuple[Expr, ...], Stmt]          # loops around, by name; conditions around; what reads the tile
 
 
 def unguard(program: LoopProgram, loop: str, tile: str, ending: str = "g") -> tuple[LoopProgram, Unguarded]:
-    """The conditions around products with a tile are dropped in a loop, which holds the tile, its filling with zeros where they fail, and the
-    sum of the products into a tile of partial results. A product of zero is zero only where the other factor is neither infinite nor NaN: of
-    floats, all that is read of it is looked at before the loop, and a copy with the conditions (its names end in `g`, or as asked) runs where
-    one is.
+    """Drop the condition around each product with the tile BUFFER, where the tile holds 0 whenever the condition fails:
+    adding 0 · x then replaces skipping the term.
+
+    Use it for convolutions with padding and triangular products, after `stage … read` of the operand and `stage …
+    partial` of the sum inside LOOP: without the condition, the innermost loop has no branch and no mask. For floats, 0
+    · x is 0 only if x is finite. A check before the loop therefore reads all of the other operand once (`u - u` is 0
+    exactly for finite values), and if an element is infinite or NaN, a copy of the loop that keeps the conditions runs
+    instead. The loops of that copy end in `g`, or in the NAME given.
 
         (unguard i T)
         (for i 0 M 1 serial                                   (local u_sum f32 () register)
@@ -36,6 +40,11 @@ def unguard(program: LoopProgram, loop: str, tile: str, ending: str = "g") -> tu
           … (for p 0 8 1 serial                                 ((for i … (incf (aref w_part) (* (aref T p) (aref u p)))))
             (if c                                               ((for ig …)))
               ((incf (aref w_part) (* (aref T p) (aref u p))))))
+
+    Refused: the tile is not declared in LOOP, not filled by one nest, or used for anything but one sum of products; no
+    condition around the products for which the tile holds zeros; a sum that does not start from 0 (stage it as
+    partial); complex elements; the other operand is written in LOOP, or is not proven to be in bounds without the
+    conditions.
     """
     step = f"unguard {loop} {tile}"
     found = find(program, loop, step)

@@ -1,14 +1,14 @@
-"""unroll: write out the iterations of a loop, here or in the host compiler."""
+"""unroll: unroll a loop of constant length, here or in the host compiler."""
 from __future__ import annotations
 
 from ...core.expr import Const, index
-from ...core.naming import Names
+from ...core.unique_names import Names
 from ...loop.statements import LoopProgram, Stmt
-from ..analysis.nests import find, refusal, replaced
-from ..made import Names as Loops
-from ..made import Unrolled, arrays_of, loops_of
-from ..names import copied, with_value
-from ..tidy import tidied
+from ..analysis.loop_queries import find, refusal, replaced
+from ..loop_names import copied, with_value
+from ..normalize import tidied
+from ..step_results import Names as Loops
+from ..step_results import Unrolled, arrays_of, loops_of
 
 MAX_COPIES = 64                  # of one loop body in the text
 MAX_STATEMENTS = 512             # that one step may write, and

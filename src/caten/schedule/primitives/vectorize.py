@@ -1,4 +1,4 @@
-"""vectorize: the iterations of a loop as the lanes of vectors."""
+"""vectorize: turn the iterations of a loop into the lanes of vectors."""
 from __future__ import annotations
 
 from functools import reduce
@@ -6,8 +6,8 @@ from functools import reduce
 from ...core.dtypes import DTYPES, is_complex
 from ...core.expr import Bitcast, Cast, Const, Expr, Op, Var, index
 from ...core.monoids import identity, is_monoid
-from ...core.naming import Names
 from ...core.node import substitute
+from ...core.unique_names import Names
 from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.context import Context
@@ -33,20 +33,21 @@ from ...loop.statements import (
     Vref,
     is_const,
 )
+from ..analysis.access_bounds import is_inside, shapes
 from ..analysis.classify import fastest_axis
-from ..analysis.nests import context_at, enclosing, find, locals_in, mentions, reads_memory, refusal, replaced, stride_in
-from ..analysis.shapes import is_inside, shapes
-from ..analysis.strides import apart, is_zero_without
-from ..made import Vectorized
-from ..tidy import tidied
+from ..analysis.loop_queries import context_at, enclosing, find, locals_in, mentions, reads_memory, refusal, replaced, stride_in
+from ..analysis.strided_loads import apart, is_zero_without
+from ..normalize import tidied
+from ..step_results import Vectorized
 
 MAX_LANES = 64
 STACK_BYTES = 16384
 
 
 def vectorize(program: LoopProgram, loop: str) -> tuple[LoopProgram, Vectorized]:
-    """A loop of 2, 4, 8 … iterations becomes operations on that many lanes: accesses that are contiguous in it become vectors, what does
-    not depend on it is repeated, conditions become masks, and a sum into one place adds all lanes of a vector.
+    """Turn a loop of 2, 4, 8 … iterations into operations on vectors of that many lanes. Accesses that are contiguous
+    in LOOP become vector loads and stores, loop-invariant values are broadcast (`splat`), conditions become masks, and
+    a sum into one element adds up the lanes.
 
         (vectorize ji)
         (for ji 0 8 1 serial

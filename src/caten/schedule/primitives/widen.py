@@ -1,4 +1,4 @@
-"""widen: rows of a tile that do not all fall into the same sets of the cache."""
+"""widen: pad the rows of a tile against cache-set conflicts."""
 from __future__ import annotations
 
 from functools import partial
@@ -6,15 +6,15 @@ from functools import partial
 from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.statements import LoopProgram
-from ..analysis.nests import local_array, refusal
-from ..made import NOTHING, Nothing
+from ..analysis.loop_queries import local_array, refusal
+from ..step_results import NOTHING, Nothing
 
 SPACES = ("stack", "scratch", "shared")
 
 
 def widen(program: LoopProgram, tile: str, cells: int) -> tuple[LoopProgram, Nothing]:
-    """Every row of a local array becomes longer by a number of cells that nobody uses: rows that are a power of two apart would fall into the
-    same sets of the cache, and those of another length do not.
+    """Pad every row of a local array by COUNT unused elements. Rows that lie a power of two apart compete for the same
+    cache sets; padded rows do not.
 
         (widen T 16)
         (local T f32 (64 1024) scratch)    ->    (local T f32 (64 1040) scratch)

@@ -1,0 +1,289 @@
+"""C text by which Python calls an operator directly: for every operator a function of Python's own kind, beside the operator in its library.
+
+Such a function takes what is exactly right, arrays of numpy with the element type, the axes and the layout of the operator, whose shapes agree and
+whose memory does not overlap, and goes straight to the operator; that takes a quarter of a microsecond. Everything else, and all that is wrong,
+it leaves to a Python function. What it needs of Python's C interface is handed in (`attach`): the library itself does not depend on Python.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.dtypes import DTYPES
+from ..core.expr import Const, Expr, Op, Var
+from ..core.size_formula import formula
+from ..core.size_inference import GREATEST_SIZE
+from ..render.c_identifiers import PYTHON
+
+ROW_MAJOR, COLUMN_MAJOR, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400       # flags of numpy's arrays
+# Element types of arrays in the order of `ct_Python.elements`, which libraries know: new ones only at the end.
+ELEMENTS = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "c64", "c128")
+# How the C interface passes a scalar.
+C_TYPES: dict[str, str] = {
+    "bool": "uint8_t", "i4": "int8_t", "u4": "uint8_t", "f16": "uint16_t", "bf16": "uint16_t",
+    "f32": "float", "f64": "double", "c64": "ct_c64", "c128": "ct_c128",
+    **{f"i{b}": f"int{b}_t" for b in (8, 16, 32, 64)}, **{f"u{b}": f"uint{b}_t" for b in (8, 16, 32, 64)},
+}
+EXPORTED = '__attribute__((visibility("default"))) '
+LONG_WAY, FAILURE, NAMES, MAKERS = range(4)           # items of `self`: functions, the names of what may be given, what makes each output
+
+# The functions of Python's C interface in the order of `ct_Python`.
+FUNCTIONS = ("Py_IncRef", "Py_DecRef", "PyTuple_Size", "PyTuple_GetItem", "PyTuple_Pack", "PyObject_Vectorcall", "PyLong_FromLongLong",
+             "PyLong_AsLongLong", "PyFloat_AsDouble", "PyErr_Occurred", "PyErr_Clear", "PyEval_SaveThread", "PyEval_RestoreThread")
+
+ATTACH = "_Python_parts"                              # no operator's symbol has capitals
+_COMMON = f"""
+/* Calls from Python: arguments that are exactly what an operator takes go straight to it, all others to a function of Python's, the first item of
+   `self`. What this needs of Python is handed in. */
+#if defined(__clang__)
+#pragma clang optimize off                           /* the time of the C compiler is worth more here */
+#elif defined(__GNUC__)
+#pragma GCC optimize ("O0")
+#endif
+typedef struct ct_Object ct_Object;
+static struct {{
+    void (*keep)(ct_Object *);
+    void (*drop)(ct_Object *);
+    intptr_t (*length)(ct_Object *);
+    ct_Object *(*item)(ct_Object *, intptr_t);
+    ct_Object *(*tuple)(intptr_t, ...);
+    ct_Object *(*call)(ct_Object *, ct_Object *const *, uintptr_t, ct_Object *);
+    ct_Object *(*number)(long long);
+    long long (*integer)(ct_Object *);
+    double (*real)(ct_Object *);
+    ct_Object *(*failed)(void);
+    void (*forget)(void);
+    void *(*release)(void);
+    void (*acquire)(void *);
+    ct_Object *array_type, *float_type, *int_type;
+    uintptr_t head;                                  /* bytes that every object begins with; the last of them point to its type */
+    uintptr_t elements[{len(ELEMENTS)}];             /* numpy's numbers for an element type, a bit for each */
+}} ct_Python;
+
+{EXPORTED}void LIBRARY(void *const *parts)
+{{
+    __builtin_memcpy(&ct_Python, parts, sizeof ct_Python);
+}}
+
+static int ct_Python_is(ct_Object *x, ct_Object *type)
+{{
+    return ((ct_Object **)((char *)x + ct_Python.head))[-1] == type;
+}}
+
+/* What was given, in the order of the names that the third item of `self` holds; inputs alone may be given by position. */
+static int ct_Python_order(ct_Object *self, ct_Object *const *given, intptr_t count, ct_Object *words, ct_Object **x, intptr_t inputs)
+{{
+    ct_Object *known = ct_Python.item(self, 2);
+    intptr_t named = words ? ct_Python.length(words) : 0, most = ct_Python.length(known);
+    if (count > inputs || count + named > most) return 0;
+    for (intptr_t i = 0; i < count; i++) x[i] = given[i];
+    for (intptr_t n = 0; n < named; n++) {{
+        intptr_t i = count;
+        while (i < most && (x[i] || ct_Python.item(known, i) != ct_Python.item(words, n))) i++;
+        if (i == most) return 0;
+        x[i] = given[count + n];
+    }}
+    for (intptr_t i = count; i < inputs; i++) if (!x[i]) return 0;
+    return 1;
+}}
+
+/* A failed call: Python tells why. */
+static ct_Object *ct_Python_failure(ct_Object *self, int32_t code, ct_Object *const *given, intptr_t count, ct_Object *words, ct_Object **all)
+{{
+    intptr_t total = count + (words ? ct_Python.length(words) : 0);
+    if (!(all[0] = ct_Python.number(code))) return 0;
+    for (intptr_t i = 0; i < total; i++) all[i + 1] = given[i];
+    ct_Object *result = ct_Python.call(ct_Python.item(self, 1), all, (uintptr_t)count + 1, words);
+    ct_Python.drop(all[0]);
+    return result;
+}}
+"""
+
+_VIEW = """
+typedef struct { void *data; int64_t bytes, shape[AXES]; } ct_View;
+
+/* An array of numpy behind its head, and the beginning of its element type behind the head of that: what numpy's own C interface reads. */
+typedef struct { char *data; int axes; const intptr_t *shape, *strides; ct_Object *base; char *element; int flags; } ct_Array;
+typedef struct { ct_Object *type; char kind, letter, order, reserved; int number; } ct_Element;
+
+/* Is it an array of numpy, and no other class, of these elements and axes? */
+static int ct_Python_view(ct_Object *x, ct_View *view, int axes, int element, int size, int flags)
+{
+    if (!ct_Python_is(x, ct_Python.array_type)) return 0;
+    const ct_Array *a = (const ct_Array *)((char *)x + ct_Python.head);
+    const ct_Element *e = (const ct_Element *)(a->element + ct_Python.head);
+    if (a->axes != axes || (a->flags & flags) != flags || (unsigned)e->number > 31 || !(ct_Python.elements[element] >> e->number & 1)) return 0;
+    if (e->order != '=' && e->order != '|') return 0;
+    view->data = a->data;
+    view->bytes = size;
+    for (int i = 0; i < axes; i++) view->bytes *= view->shape[i] = a->shape[i];
+    return 1;
+}
+"""
+
+_APART = """
+static int ct_Python_apart(const ct_View *a, const ct_View *b)
+{
+    uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
+    return !a->bytes || !b->bytes || x + (uintptr_t)a->bytes <= y || y + (uintptr_t)b->bytes <= x;
+}
+"""
+
+_REAL = """
+static int ct_Python_real(ct_Object *x, double *value, double most)
+{
+    if (!ct_Python_is(x, ct_Python.float_type) && !ct_Python_is(x, ct_Python.int_type)) return 0;
+    *value = ct_Python.real(x);
+    if (*value == -1.0 && ct_Python.failed()) return ct_Python.forget(), 0;
+    return !((*value >= most || *value <= -most) && *value - *value == 0.0);
+}
+"""
+
+_INTEGER = """
+static int ct_Python_integer(ct_Object *x, long long *value, long long least, long long most)
+{
+    if (!ct_Python_is(x, ct_Python.int_type)) return 0;
+    *value = ct_Python.integer(x);
+    if (*value == -1 && ct_Python.failed()) return ct_Python.forget(), 0;
+    return least <= *value && *value <= most;
+}
+"""
+
+_ALLOCATE = """
+/* A new array, of Python's making: what item `maker` of `self` gives for these extents. */
+static ct_Object *ct_Python_new(ct_Object *self, intptr_t maker, const int64_t *shape, int axes, ct_Object **extents)
+{
+    int made = 0;
+    while (made < axes && (extents[made] = ct_Python.number(shape[made]))) made++;
+    ct_Object *result = made < axes ? 0 : ct_Python.call(ct_Python.item(self, maker), extents, (uintptr_t)axes, 0);
+    while (made > 0) ct_Python.drop(extents[--made]);
+    return result;
+}
+"""
+
+
+_ON_DEMAND = {"ct_Python_apart(": _APART, "ct_Python_real(": _REAL, "ct_Python_integer(": _INTEGER, "ct_Python_new(": _ALLOCATE}
+
+
+def attach_symbol(operators: Sequence[Mapping[str, Any]]) -> str:
+    """The function of a library that takes what the others need of Python, named after the first operator: a program may have several."""
+    return str(operators[0]["symbol"]) + ATTACH
+
+
+def direct_c(operators: Sequence[Mapping[str, Any]]) -> str:
+    """The text for a library of these operators, from their manifests."""
+    used = "".join([operator_c(op) for op in operators])
+    axes = max([1, *[len(a["shape"]) for op in operators for a in op["arguments"]]])
+    common = _COMMON.replace("LIBRARY", attach_symbol(operators))
+    parts = [common, _VIEW.replace("AXES", str(axes)), *[text for word, text in _ON_DEMAND.items() if word in used]]
+    return "".join(parts) + used if used else ""
+
+
+def operator_c(op: Mapping[str, Any]) -> str:
+    """The function of one operator; nothing where it takes what this module does not know: strides, sizes that are no extent, complex scalars."""
+    leading, inputs = [a for a in op["arguments"] if a["kind"] in ("tensor", "scalar")], inputs_of(op)
+    sizes = [a["name"] for a in op["arguments"] if a["kind"] == "size"]
+    looks = [_look(i, a) for i, a in enumerate(leading)]
+    tensors = [i for i, a in enumerate(leading) if a["kind"] == "tensor"]
+    shapes = {i: [_extent(formula(e), sizes) for e in leading[i]["shape"]] for i in tensors}
+    extents: dict[str, str] = {}
+    for i in tensors:
+        for axis, extent in enumerate(leading[i]["shape"]):
+            if i < len(inputs) and extent in sizes:
+                extents.setdefault(extent, f"v[{i}].shape[{axis}]")
+    named = set(sizes) & set(op.get("binds", ()))
+    strided = any(a["kind"] == "stride" or a["strides"] for a in op["arguments"])
+    if strided or named or len(extents) < len(sizes) or "" in looks or any("" in shape for shape in shapes.values()):
+        return ""
+    computed = any("(" in e for shape in shapes.values() for e in shape)
+    agree = [f"n[{s}] <= {GREATEST_SIZE}" for s in range(len(sizes))] if computed else []
+    for i in tensors:
+        if i < len(inputs):
+            agree += _agrees(i, leading, shapes[i], [j for j in tensors if j < len(inputs)], set(extents.values()))
+    if len(leading) == len(inputs) + 1:
+        i = len(inputs)                                                     # one output that may be given
+        agree.append(f"(!x[{i}] || ({' && '.join([looks[i], *_agrees(i, leading, shapes[i], tensors, set())])}))")
+    return _text(op, looks[:len(inputs)], [extents[n] for n in sizes], agree, {i: shapes[i] for i in tensors if i >= len(inputs)})
+
+
+def inputs_of(op: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The arguments that a caller gives: all but outputs that are no inputs."""
+    return [a for a in op["arguments"] if a["kind"] == "scalar" or (a["kind"] == "tensor" and a["direction"] != "out")]
+
+
+def _look(i: int, argument: Mapping[str, Any]) -> str:
+    """The condition that argument i is of the right kind, which also takes its value; nothing where this module does not know the kind."""
+    dtype = DTYPES[argument["dtype"]]
+    if argument["kind"] == "scalar":
+        if dtype.name in ("f32", "f64"):
+            return f"ct_Python_real(x[{i}], &s{i}, {'0x1.ffffffp127' if dtype.bits == 32 else '__builtin_inf()'})"
+        if dtype.kind in ("int", "uint"):
+            return f"ct_Python_integer(x[{i}], &s{i}, {max(dtype.least, 1 - (1 << 63))}, {min(dtype.greatest, (1 << 63) - 1)})"
+        return ""
+    order = tuple(argument["order"])
+    layout = ROW_MAJOR if order == tuple(range(len(order))) else COLUMN_MAJOR if order == tuple(reversed(range(len(order)))) else 0
+    if not layout or dtype.name not in ELEMENTS:
+        return ""
+    flags = layout | ALIGNED | (0 if argument["direction"] == "in" else WRITEABLE)
+    return f"ct_Python_view(x[{i}], &v[{i}], {len(order)}, {ELEMENTS.index(dtype.name)}, {dtype.bytes}, 0x{flags:x})"
+
+
+def _extent(expr: Expr, sizes: Sequence[str]) -> str:
+    """A formula in C, of sizes up to GREATEST_SIZE; nothing where it might overflow."""
+    match expr:
+        case Const(value=int(value)) if 0 <= value <= GREATEST_SIZE:
+            return str(value)
+        case Var(name=name) if name in sizes:
+            return f"n[{sizes.index(name)}]"
+        case Op(fn="add" | "sub" as fn, args=args):
+            parts = [_extent(a, sizes) for a in args]
+            return f"({parts[0]} {'+' if fn == 'add' else '-'} {parts[1]})" if all(parts) else ""
+    return ""
+
+
+def _agrees(i: int, leading: Sequence[Mapping[str, Any]], shape: Sequence[str], others: Sequence[int], known: set[str]) -> list[str]:
+    """Conditions on array i: its shape, where that is not `known` already; what is written lies apart from the `others`."""
+    same = [f"{place} == {extent}" for axis, extent in enumerate(shape) if (place := f"v[{i}].shape[{axis}]") not in known]
+    if leading[i]["direction"] == "in":
+        return same
+    return same + [f"ct_Python_apart(&v[{i}], &v[{j}])" for j in others if j < i or (j > i and leading[j]["direction"] == "in")]
+
+
+def _text(op: Mapping[str, Any], looks: Sequence[str], sizes: Sequence[str], agree: Sequence[str], outs: Mapping[int, Sequence[str]]) -> str:
+    """`looks`: conditions on the inputs; `sizes`: what each one is; `agree`: conditions once these are known; `outs`: shapes of what may have to be
+    allocated, by position."""
+    leading = [a for a in op["arguments"] if a["kind"] in ("tensor", "scalar")]
+    symbol, count = op["symbols"]["call"], len(leading)
+    scalars = {i: a["dtype"] for i, a in enumerate(leading) if a["kind"] == "scalar"}
+    returned = [f"x[{i}]" for name in op["outputs"] for i, a in enumerate(leading) if a["name"] == name]
+    values = [f"({C_TYPES[scalars[i]]})s{i}" if i in scalars else f"v[{i}].data" for i in range(count)]
+    made = []
+    for at, (i, shape) in enumerate(outs.items()):
+        extents = f"(const int64_t[]){{{', '.join(shape) or '0'}}}"
+        new = f"(x[{i}] = made[{at}] = ct_Python_new(self, {MAKERS + at}, {extents}, {len(shape)}, all))"
+        made.append(f"(x[{i}] || ({new} && {_look(i, leading[i])}))")
+    declared = [f"ct_Object *x[{count}] = {{0}}, *all[{max(count + 1, *[len(s) for s in outs.values()], 1)}], *result = 0;", f"ct_View v[{count}];",
+                *[f"{'double' if DTYPES[t].kind == 'float' else 'long long'} s{i};" for i, t in scalars.items()]]
+    run = ["void *state = ct_Python.release();",
+           f"const int32_t code = {symbol}({', '.join([*values, *[f'n[{s}]' for s in range(len(sizes))]])});",
+           "ct_Python.acquire(state);",
+           "if (code) result = ct_Python_failure(self, code, given, count, words, all);",
+           f"else ct_Python.keep(result = {returned[0]});" if len(returned) == 1 else
+           f"else result = ct_Python.tuple({len(returned)}, {', '.join(returned)});"]
+    slowly = "ct_Python.call(ct_Python.item(self, 0), given, (uintptr_t)count, words)"
+    if made:
+        run = [f"ct_Object *made[{len(made)}] = {{0}};", f"if ({' && '.join(made)}) {{", *_inside(run),
+               f"}} else if (!ct_Python.failed()) result = {slowly};",
+               f"for (int i = 0; i < {len(made)}; i++) if (made[i]) ct_Python.drop(made[i]);"]
+    run.append("return result;")
+    lines = [*declared, f"if ({' && '.join([f'ct_Python_order(self, given, count, words, x, {len(looks)})', *looks])}) {{"]
+    if sizes:
+        lines += _inside([f"const int64_t n[] = {{{', '.join(sizes)}}};"])
+    lines += _inside([f"if ({' && '.join(agree)}) {{", *_inside(run), "}"] if agree else run)
+    lines += ["}", f"return {slowly};"]
+    head = f"{EXPORTED}ct_Object *{symbol}{PYTHON}(ct_Object *self, ct_Object *const *given, intptr_t count, ct_Object *words)"
+    return "\n".join(["", head, "{", *_inside(lines), "}", ""])
+
+
+def _inside(lines: Sequence[str]) -> list[str]:
+    return ["    " + line for line in lines]

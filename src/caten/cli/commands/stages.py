@@ -1,0 +1,104 @@
+"""The five stage commands: `caten parse`, `ir`, `schedule`, `render`, `compile`. Each takes a spec or the text of any earlier stage."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from ... import driver
+from ...core.text import show
+from ...echo import escape
+from ...frozen import frozen
+from ...loop.statements import LoopProgram
+from ...schedule import script
+from ...schedule.planning_log import Entry, explained
+from ..atomic_files import STDOUT, write
+from ..inputs import load, sources
+from ..shared_options import GroupedCommand, GroupedOption, Request, compiles
+from .build import build
+
+
+@frozen
+class Stage:
+    """A stage command. `run` takes the request and the command's own options; `examples` are the lines below the help text, `own` the options."""
+
+    help: str
+    examples: tuple[str, ...]
+    run: Callable[..., int | None]
+    makes_files: bool = False
+    own: tuple[Callable[[Any], Any], ...] = ()
+
+
+def level_printer(level: str) -> Callable[..., None]:
+    """A command that prints the programs at a level."""
+    def run(request: Request) -> None:
+        """One S-expression for each program, to -o or stdout."""
+        programs = [driver.advance(program, level, request.options, request.warn) for program in load(request, sources(request))]
+        write(request.output or STDOUT, "".join([show(program) + "\n" for program in programs]))
+    return run
+
+
+def print_schedules(request: Request, explain: bool, steps: bool) -> None:
+    """The (loop …) of each program, to -o or stdout; with `steps` only the schedules; with `explain`, the planning log behind it as comments."""
+    programs: list[LoopProgram] = []
+    texts: list[str] = []
+    for program in load(request, sources(request)):
+        log: list[Entry] = []
+        scheduled = driver.advance(program, "loop", request.options, request.warn, log=log)
+        assert isinstance(scheduled, LoopProgram)
+        programs.append(scheduled)
+        logs = [f"; {escape(line)}\n" for line in explained(log)] if explain else []
+        texts += logs if steps else [show(scheduled) + "\n", *logs]
+    write(request.output or STDOUT, "".join([script.schedules_text(programs), *texts] if steps else texts))
+
+
+def print_source(request: Request) -> None:
+    """The source text of all programs, to -o or stdout."""
+    write(request.output or STDOUT, driver.render(load(request, sources(request)), request.options, request.warn))
+
+
+EXPLAIN = click.option(
+    "--explain", is_flag=True, cls=GroupedOption, group="Output",
+    help="Print behind each program, as comments, what was planned and tried for it, and why some of it was not taken.")
+STEPS = click.option(
+    "--steps", is_flag=True, cls=GroupedOption, group="Output",
+    help="Print only the schedules, (schedule STEP…), as -s FILE and a spec's [schedule] take them.")
+STAGES: dict[str, Stage] = {
+    "parse": Stage(
+        "Print the validated, expanded spec: one (op …) for each composite, with all that the later stages need.",
+        ("caten parse gemm.toml", "caten parse -x lisp - < gemm.lisp",
+         "caten parse '(composite ((A{float}[N]) -> (B{float}[N])) (dotimes (i N) (setf (aref B i) (* 2 (aref A i)))))'",
+         "caten parse gemm.toml -DM=100 -march=x86_64_v3 > gemm.op"),
+        level_printer("op")),
+    "ir": Stage(
+        "Print the (tensor …) level: shapes and types inferred, loop nests raised to index notation where they fit.",
+        ("caten ir gemm.toml", "caten parse gemm.toml | caten ir -"),
+        level_printer("tensor")),
+    "schedule": Stage(
+        "Print the (loop …) level: kernels, as the compiler's choice, the spec's schedule or -s FILE make them.",
+        ("caten schedule gemm.toml", "caten schedule gemm.toml --steps -o tiles.lisp", "caten schedule gemm.toml -s tiles.lisp",
+         "caten schedule gemm.toml --explain", "caten ir gemm.toml | caten schedule -"),
+        print_schedules, own=(EXPLAIN, STEPS)),
+    "render": Stage(
+        "Print the source text that the runtime compiles: C for most.",
+        ("caten render gemm.toml", "caten render gemm.toml -o gemm.c",
+         "caten schedule gemm.toml | caten render - | cc -x c -fsyntax-only -"),
+        print_source),
+    "compile": Stage(
+        "Compile specs, or the text of any stage, to a library: the same as build.",
+        ("caten compile gemm.toml", "caten schedule gemm.toml | caten compile - -o gemm.so", "caten compile -c gemm.toml -o gemm.o"),
+        build, makes_files=True),
+}
+def command(name: str) -> click.Command:
+    """The command of a stage."""
+    stage = STAGES[name]
+
+    def callback(request: Request, **own: bool) -> int | None:
+        return stage.run(request, **own)
+    callback.__doc__ = stage.help
+    epilog = "\n".join(["\b", "Examples:", *[f"  {line}" for line in stage.examples]])
+    made = compiles(products=stage.makes_files)(callback)
+    for option in reversed(stage.own):
+        made = option(made)
+    return click.command(name, cls=GroupedCommand, epilog=epilog)(made)

@@ -1,0 +1,98 @@
+"""`caten test`: the tests that specs carry."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import click
+
+from ...errors import Diagnostic, NothingMatched, UsageError
+from ...testing.runner import unknown_name
+from ..atomic_files import STDOUT, write
+from ..inputs import check_names, expanded
+from ..progress import shown
+from ..shared_options import GroupedCommand, GroupedOption, Request, compiles
+from ..spec_test_runs import FileResult, Message, run
+
+_option = partial(click.option, cls=GroupedOption)
+EXAMPLES = """\b
+Examples:
+  caten test gemm.toml
+  caten test samples -j 4
+  caten test samples softmax.toml --junit junit.xml --json results.json
+  caten test gemm.toml --only small --runtime gcc -O0"""
+
+
+@click.command("test", cls=GroupedCommand, epilog=EXAMPLES)
+@_option("--tag", "tags", multiple=True, metavar="TAG", group="Input", help="Only the cases with this tag.")
+@_option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", group="Machine and runtime",
+         help="How many files are tested at a time, each in a process of its own.")
+@_option("--junit", "junit_file", metavar="FILE", group="Output", help="Write the results as JUnit XML. '-' is stdout, without the report.")
+@_option("--json", "json_file", metavar="FILE", group="Output", help="Write the results as JSON. '-' is stdout, without the report.")
+@compiles(runs=True)
+def command(request: Request, tags: tuple[str, ...] = (), jobs: int = 1, junit_file: str | None = None, json_file: str | None = None) -> int:
+    """Compile every spec, those below folders too, and run its [test] and [[test.case]]s in a process of their own. Each file is tested by itself;
+    a file with errors counts as failed. Exit code 1 when a case fails or compares nothing, 5 when none matches."""
+    if [junit_file, json_file, request.output].count(STDOUT) > 1:
+        raise UsageError(Diagnostic("E903", "only one of --junit, --json and -o can go to stdout", hint="name a file for the others"))
+    request = replace(request, inputs=expanded(request.inputs))
+    check_names(request)
+    files = request.inputs
+    live = request.output in (None, STDOUT) and STDOUT not in (junit_file, json_file)
+    lines: list[str] = []
+
+    def heard(result: FileResult, message: Message) -> None:
+        if message.get("diagnostics"):
+            request.reporter.show(result.diagnostics)
+        if "case" not in message:
+            return
+        first, *rest = message["lines"]
+        said = [f"{result.file}: {first}" if len(files) > 1 else first, *rest]
+        lines.extend(said)
+        if live:                                          # each when it is known: the next may take long
+            write(STDOUT, "".join([f"{line}\n" for line in said]))
+
+    with shown("testing", quiet=request.reporter.format != "text") as progress:
+        results = run(request, files, tags, jobs, progress, heard)
+    _check_selection(results, request.options.only)
+    if live and (lines or len(files) > 1):                # of one file that cannot be tested, its errors say enough
+        write(STDOUT, f"{summary(results)}\n")
+    elif request.output not in (None, STDOUT):
+        write(request.output, "".join([f"{line}\n" for line in (*lines, summary(results))]))
+    _write_records(results, junit_file, json_file)
+    failed = {result.exit_code or 1 for result in results if not result.passed}
+    return 0 if not failed else failed.pop() if len(failed) == 1 else 1
+
+
+def _write_records(results: Sequence[FileResult], junit_file: str | None, json_file: str | None) -> None:
+    if junit_file is None and json_file is None:
+        return
+    from ..spec_test_records import json_record, junit_record  # imported here: the XML library takes longer to import than a small test to run
+    for path, text in ((junit_file, junit_record), (json_file, json_record)):
+        if path is not None:
+            write(path, text(results))
+
+
+def _check_selection(results: Sequence[FileResult], only: Sequence[str]) -> None:
+    """NothingMatched where --only or --tag selects nothing in any file, or a name of --only is in none of them."""
+    if any(result.exit_code not in (0, NothingMatched.exit_code) for result in results):
+        return                                            # what a file with errors holds is not known
+    known = [name for result in results for name in result.names]
+    if unknown := [name for name in only if name not in known]:
+        raise unknown_name(unknown[0], known)
+    if not any(result.cases for result in results):
+        raise NothingMatched(*results[0].unmatched)
+
+
+def summary(results: Sequence[FileResult]) -> str:
+    """`5 of 7 passed in 3 files; failed: gelu.toml (2 of 3), bad.toml (not tested)`."""
+    def part(passed: int, of: int) -> str:
+        return f"{passed} of {of}"
+    cases = [case for result in results for case in result.cases]
+    text = part(sum([c["passed"] for c in cases]), len(cases)) + " passed"
+    if len(results) == 1:
+        return text
+    failed = [f"{r.file} ({part(sum([not c['passed'] for c in r.cases]), len(r.cases)) if r.cases else 'not tested'})"
+              for r in results if not r.passed]
+    return f"{text} in {len(results)} files" + (f"; failed: {', '.join(failed)}" if failed else "")

@@ -1,0 +1,144 @@
+"""`caten tune`: search for schedules that are faster on this machine, for -O3; show, export and merge what was found."""
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+
+import click
+
+from ...bench import sizes
+from ...core.program import Source
+from ...driver import record_places
+from ...errors import Diagnostic, UsageError
+from ...runtime import library_cache, tuning_records
+from ...runtime.tuning_records import Record
+from ...testing.sizes_and_scalars import read_settings
+from ...tune import tuner
+from ...tune.tuner import Outcome
+from ..atomic_files import STDOUT, write
+from ..inputs import as_written, sources
+from ..outputs import Production
+from ..progress import shown
+from ..shared_options import GroupedCommand, GroupedOption, Request, Seconds, compiles
+
+BUDGET = 60.0
+_option = partial(click.option, cls=GroupedOption, group="Tuning")
+EXAMPLES = """\b
+Examples:
+  caten tune axpy.toml --sizes N=4096 --budget 2 && caten -O3 axpy.toml
+  caten tune gemm.toml --sizes "M=512,N=512,K=512" --config OMP=1 --budget 2
+  caten tune gemm.toml --sizes "M=512,N=512,K=512" --budget 2 --beside     gemm.tune.json, to be kept with the spec
+  caten tune --show
+  caten tune --export records.json
+  caten tune --merge records.json
+
+A minute for each operator, which is the default, finds more than these two seconds."""
+
+
+@click.command("tune", cls=GroupedCommand, epilog=EXAMPLES)
+@_option("--budget", type=Seconds(), default=BUDGET, show_default=True, metavar="SECONDS",
+         help="How long to search, for each operator.")
+@_option("--sizes", "given", multiple=True, metavar="M=100,A=2.0",
+         help="Tune for these sizes; may be repeated. Without it for those of [bench.sizes], or the greatest test case.")
+@_option("--beside", is_flag=True, help="Put the records beside the specs, as NAME.tune.json, instead of into the cache.")
+@_option("--show", is_flag=True, help="Print the records that there are; with FILEs only those of their operators.")
+@_option("--export", "export", metavar="FILE", help="Write these records to a file. '-' is stdout.")
+@_option("--merge", is_flag=True, help="Take the records of the FILEs into the cache; of two for the same kernel and CPU the later counts.")
+@_option("--json", "json_file", metavar="FILE", help="Write what came of it to a file. '-' is stdout, without the lines.")
+@compiles(runs=True)
+def command(request: Request, budget: float = BUDGET, given: tuple[str, ...] = (), beside: bool = False, show: bool = False,
+            export: str | None = None, merge: bool = False, json_file: str | None = None) -> int:
+    """Search for schedules that are faster on this machine than those of -O2, for so many seconds each, and record them for -O3. Ctrl-C ends the
+    search and keeps what it found."""
+    if show + merge + (export is not None) + beside > 1:
+        raise UsageError(Diagnostic("E933", "--show, --export, --merge and --beside exclude each other", hint="run caten tune once for each"))
+    if merge:
+        return _merge(request)
+    if show or export is not None:
+        return _show(request, export, json_file)
+    return _tune(request, budget, given, beside, json_file)
+
+
+def _tune(request: Request, budget: float, given: Sequence[str], beside: bool, json_file: str | None) -> int:
+    request = replace(request, options=replace(request.options, opt=2))
+    settings = [read_settings(text, "--sizes") for text in given]
+    texts = sources(request)
+    production = Production(request, texts)
+    as_written(production.programs, "tune")
+    built, presets = production.built("so"), sizes.presets(texts)
+    if not beside and not request.options.use_cache:
+        raise UsageError(Diagnostic("E933", "--no-cache leaves no place for records", hint="put them beside the specs with --beside"))
+    todo = [(op, sizes.chosen(op, built, settings, presets)) for op in built.ops]
+    outcomes: list[Outcome] = []
+    for op, values in todo:
+        with shown("tuning", quiet=request.reporter.format != "text") as progress:
+            def said(spent: float, of: float, text: str, name: str = op.name) -> None:
+                progress(min(int(spent), int(of)), int(of), f"{name}: {text}")
+            outcome = tuner.tuned(op, values, request.options, budget, said, request.warn)
+        folder, collection = record_places(op, request.options)
+        _store(outcome, collection if beside else None, folder)
+        outcomes.append(outcome)
+        if outcome.interrupted:
+            break
+    if json_file is not None:
+        write(json_file, json.dumps([asdict(o) for o in outcomes], indent=2, ensure_ascii=False) + "\n")
+    if json_file != STDOUT:
+        write(request.output or STDOUT, "".join([f"{o.line()}\n" for o in outcomes]))
+    if outcomes and outcomes[-1].interrupted:
+        raise KeyboardInterrupt
+    return 0
+
+
+def _store(outcome: Outcome, collection: Path | None, folder: Path | None) -> None:
+    """Keep a record in one place; where nothing is faster, an earlier one goes."""
+    if outcome.record is not None and collection is not None:
+        before = tuning_records.read(collection) if collection.is_file() else []
+        tuning_records.write(collection, tuning_records.merged([*before, outcome.record]))
+    elif outcome.record is not None and folder is not None:
+        tuning_records.keep(outcome.record, folder)
+    elif outcome.record is None and outcome.measured and not outcome.interrupted:
+        tuning_records.forget(outcome.key, folder, collection)
+
+
+def _show(request: Request, export: str | None, json_file: str | None) -> int:
+    found = _known(request)
+    if export is not None:
+        write(export, tuning_records.text(found))
+        return 0
+    if json_file is not None:
+        write(json_file, tuning_records.text(found))
+    if json_file != STDOUT:
+        write(request.output or STDOUT, "".join([f"{r.line()}\n" for r in found]) or "no records\n")
+    return 0
+
+
+def _known(request: Request) -> list[Record]:
+    """The records of the cache and beside the inputs; with inputs only those of their operators."""
+    found = tuning_records.stored(_folder(request), request.warn) if request.options.use_cache else []
+    if not request.inputs:
+        return tuning_records.merged(found)
+    programs = Production(request, sources(request)).programs
+    files = dict.fromkeys([tuning_records.beside(source.file) for p in programs if (source := p.first(Source)) is not None])
+    found += [record for file in files for record in tuning_records.readable(file, request.warn)]
+    return tuning_records.merged([r for r in found if r.op in [p.name for p in programs]])
+
+
+def _merge(request: Request) -> int:
+    if not request.inputs:
+        raise UsageError(Diagnostic("E933", "--merge takes files of records", hint="caten tune --export FILE writes them"))
+    folder = _folder(request)
+    before = tuning_records.stored(folder, request.warn)
+    theirs = tuning_records.merged([record for name in request.inputs for record in tuning_records.read(Path(name))])
+    after = tuning_records.merged([*before, *theirs])
+    fresh = [record for record in after if record not in before]
+    for record in fresh:
+        tuning_records.keep(record, folder)
+    write(request.output or STDOUT, f"{len(theirs)} records read, {len(fresh)} taken, {len(after)} now\n")
+    return 0
+
+
+def _folder(request: Request) -> Path:
+    return library_cache.default_directory(request.options.cache_dir)

@@ -1,0 +1,94 @@
+"""Diagnostics for other programs: JSON, SARIF 2.1.0 for code-scanning services and editors, and the annotations of GitHub's workflow commands.
+
+Sources: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0"; GitHub Docs, "Workflow commands for GitHub Actions".
+"""
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from .. import __version__
+from ..errors import Diagnostic, Place
+
+SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def as_json(d: Diagnostic) -> dict[str, Any]:
+    """One object of the JSON format: `severity code message file line column hint notes`; a note has `message file line column`."""
+    return {"severity": d.severity, "code": d.code, "message": d.message, **_place_json(d.place), "hint": d.hint,
+            "notes": [{"message": text, **_place_json(place)} for text, place in d.notes]}
+
+
+def _place_json(place: Place | None) -> dict[str, Any]:
+    return {"file": place.file, "line": place.line, "column": place.column} if place else {"file": None, "line": None, "column": None}
+
+
+def json_text(diagnostics: Sequence[Diagnostic], exit_code: int) -> str:
+    """A list of objects."""
+    return json.dumps([as_json(d) for d in diagnostics], indent=2, ensure_ascii=True)
+
+
+def sarif_text(diagnostics: Sequence[Diagnostic], exit_code: int) -> str:
+    """A log with one run: the codes that occur as rules, each with its page, and a result for every diagnostic. Columns count code points."""
+    codes = sorted({d.code for d in diagnostics})
+    run = {
+        "tool": {"driver": {"name": "caten", "version": __version__, "rules": [_rule(code) for code in codes]}},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [{"executionSuccessful": exit_code == 0, "exitCode": exit_code}],
+        "results": [_result(d, codes.index(d.code)) for d in diagnostics],
+    }
+    return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=True)
+
+
+def _rule(code: str) -> dict[str, Any]:
+    from .explanation_pages import all_pages, title_of  # imported here: a build that has nothing to say reads no pages
+    page = all_pages().get(code, f"# {code}")
+    return {"id": code, "shortDescription": {"text": title_of(page)}, "help": {"text": page, "markdown": page}}
+
+
+def _result(d: Diagnostic, index: int) -> dict[str, Any]:
+    remarks = [text for text, place in d.notes if place is None] + ([d.hint] if d.hint else [])
+    result: dict[str, Any] = {"ruleId": d.code, "ruleIndex": index, "level": d.severity, "message": {"text": "\n".join([d.message, *remarks])}}
+    if d.place:
+        result["locations"] = [_location(d.place)]
+    related = [{**_location(place), "id": n, "message": {"text": text}} for n, (text, place) in enumerate(d.notes, 1) if place]
+    return {**result, "relatedLocations": related} if related else result
+
+
+def _location(place: Place) -> dict[str, Any]:
+    region: dict[str, Any] = {"startLine": max(1, place.line), "startColumn": max(1, place.column)}
+    if place.text:
+        region["snippet"] = {"text": place.text.rstrip("\r\n")}
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(place.file)}, "region": region}}
+
+
+def _uri(file: str) -> str:
+    """Relative where the name is, so that a service finds the file in its checkout."""
+    return Path(file).as_uri() if os.path.isabs(file) else quote(file.replace(os.sep, "/"))
+
+
+def github_text(diagnostics: Sequence[Diagnostic], exit_code: int) -> str:
+    """A line for each diagnostic; notes and hint follow its message, separated by encoded line ends."""
+    return "\n".join(map(_command, diagnostics))
+
+
+def _command(d: Diagnostic) -> str:
+    properties = {"file": d.place.file, "line": d.place.line, "col": d.place.column} if d.place else {}
+    listed = ",".join([f"{key}={_encoded(str(value), ',:')}" for key, value in (properties | {"title": f"caten {d.code}"}).items()])
+    remarks = [f"note: {text}" for text, _ in d.notes] + ([f"hint: {d.hint}"] if d.hint else [])
+    return f"::{d.severity} {listed}::" + _encoded("\n".join([d.message, *remarks]))
+
+
+def _encoded(text: str, also: str = "") -> str:
+    """As the commands want it: percent signs, line ends, and in properties their separators too."""
+    for c in "%\r\n" + also:
+        text = text.replace(c, f"%{ord(c):02X}")
+    return text
+
+
+# The formats that are written when everything is known: name -> text of all diagnostics, given the exit code.
+WRITTEN_LAST: Mapping[str, Callable[[Sequence[Diagnostic], int], str]] = {"json": json_text, "sarif": sarif_text, "github": github_text}

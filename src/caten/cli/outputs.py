@@ -1,0 +1,223 @@
+"""The outputs of one build command line: the stages run once, and every file is written from what they give."""
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from .. import compiler, driver, loading
+from ..bindings.c_example import as_reference, example
+from ..bindings.c_header import header
+from ..bindings.python_wrapper import wrapper
+from ..core.program import Opt, Program
+from ..core.text import show
+from ..errors import Diagnostic, UsageError
+from ..frontend import spec
+from ..frontend.spec import SpecText
+from ..kernels import known_build
+from ..runtime import tuning_records
+from ..runtime.manifest import to_json
+from ..runtime.toolchain import SONAME, under_name
+from ..testing.sizes_and_scalars import match_settings
+from .app import COMMANDS
+from .atomic_files import STDOUT, write
+from .command_cache import Remembered
+from .depfile import depfile
+from .inputs import as_written, load, sources
+from .output_kinds import NATIVE, OF_C, Makes, Plan, plan, stem_of
+from .printing import answer
+from .shared_options import Request
+
+# Product -> the kind of artifact that the runtime makes.
+ARTIFACTS = {"so": "so", "a": "a", "obj": "o", "asm": "s"}
+
+
+class Production:
+    """The stages of one command line, each run when something needs it."""
+
+    def __init__(self, request: Request, texts: Sequence[SpecText]):
+        self.request = request
+        self.texts = texts
+        self.name = "library"                # what the files are called; the plan says
+        self._warn = driver.once(request.warn)
+        self._library: compiler.Built | None = None
+        self._shown: set[Path] = set()         # artifacts whose commands -v has shown
+
+    @cached_property
+    def programs(self) -> list[Program]:
+        """As loaded, at the level that the inputs are on."""
+        return load(self.request, self.texts)
+
+    @cached_property
+    def _compilation(self) -> compiler.Compilation:
+        return compiler.Compilation(self.programs, self.request.options, loading.digest(self.texts), self._warn)
+
+    @cached_property
+    def makes(self) -> Makes:
+        """What the runtime makes, as far as names of files depend on it."""
+        runtime = self._compilation.runtime
+        return Makes(runtime.name, runtime.suffixes.get("so", ".so"), "c" in runtime.suffixes)
+
+    @property
+    def rendered(self) -> compiler.Rendered:
+        """Rendered and verified."""
+        return self._compilation.rendered
+
+    def at(self, level: str) -> str:
+        """The text of a level."""
+        return "".join([show(driver.advance(p, level, self.request.options, self._warn)) + "\n" for p in self.programs])
+
+    def built(self, product: str) -> compiler.Built:
+        """The artifact of a product, compiled or from the cache."""
+        return self._told(self._compilation.artifact(self._kind(product)))
+
+    def loadable(self) -> compiler.Built:
+        """The library for a command that calls it. One that is in the cache is not rendered again."""
+        self._kind("so")
+        if self._library is None:
+            self._library = self._told(known_build.built(self._compilation))
+        return self._library
+
+    def _told(self, made: compiler.Built) -> compiler.Built:
+        """With -v, the commands that made the artifact, once."""
+        if self.request.verbose and made.artifact not in self._shown:
+            self._shown.add(made.artifact)
+            _say(made.record.commands, "from the cache; it was made with" if made.from_cache else "compiled with")
+        return made
+
+    def example(self) -> str:
+        """A program that calls the library and checks itself, under the name that the library will have."""
+        if not self.rendered.ops:
+            raise UsageError(Diagnostic("E915", "an example compares with the spec as written, and the input is a later stage's text",
+                                        hint="start from the spec"))
+        written = [as_reference(p.without(Opt).adding(Opt(0))) for p in self.rendered.ops]
+        loops = [driver.advance(p, "loop", self.request.options) for p in written]
+        return example(self.rendered.manifest, driver.render(loops, self.request.options), self.name, self._needed())
+
+    def _needed(self) -> list[str]:
+        """The paths of libraries that the library is linked with by path: their folders are not the loader's."""
+        words = [word for command in self.commands("so", "library.so") for word in command]
+        return [word for word in words if word.startswith("/") and word.endswith((".so", ".dylib"))]
+
+    def commands(self, product: str, out: str) -> list[list[str]]:
+        """What the compiler would be called with."""
+        return self.rendered.runtime.commands(Path(out).with_suffix(".c"), Path(out), self._kind(product))
+
+    def _kind(self, product: str) -> str:
+        runtime = self._compilation.runtime
+        kind = ARTIFACTS[product]
+        if kind not in runtime.suffixes:
+            makes = [p for p, k in ARTIFACTS.items() if k in runtime.suffixes]
+            raise UsageError(Diagnostic("E914", f"runtime {runtime.name} makes no {product}", hint=f"it makes {', '.join(makes)}"))
+        return kind
+
+
+def _say(commands: Sequence[Sequence[str]], what: str) -> None:
+    for command in commands:
+        words = [w for w in command if not w.endswith(SONAME)]
+        print(f"caten: {what}: {shlex.join(words)}", file=sys.stderr)
+
+
+TEXTS: dict[str, Callable[[Production], str]] = {
+    "spec": lambda p: p.at("op"),
+    "ir": lambda p: p.at("tensor"),
+    "schedule": lambda p: p.at("loop"),
+    "c": lambda p: p.rendered.source,
+    "header": lambda p: header(p.rendered.programs, p.rendered.manifest),
+    "manifest": lambda p: to_json(p.rendered.manifest),
+    "example": lambda p: p.example(),
+    "python": lambda p: wrapper(p.rendered.manifest, f"{p.name}.so"),
+}
+
+
+def content(production: Production, product: str) -> bytes:
+    """The bytes of a product."""
+    if product in OF_C and not production.makes.c:
+        raise UsageError(Diagnostic("E914", f"runtime {production.makes.runtime} makes no C, so there is no {product} for it"))
+    if product in NATIVE and production.makes.library != ".so":
+        raise UsageError(Diagnostic("E914", f"runtime {production.makes.runtime} makes no library of this machine, so there is no {product} for it",
+                                    hint="caten.load(…) calls what it makes"))
+    if product in TEXTS:
+        return TEXTS[product](production).encode()
+    return production.built(product).artifact.read_bytes()
+
+
+def make(request: Request, known: Remembered, run_test: Callable[[Production, Plan, Any], int]) -> int:
+    """Write the outputs of a command line and remember them; the exit code. `run_test` tests the library, for --test."""
+    if request.prints:
+        return answer(request)
+    texts = sources(request, tuple(COMMANDS))
+    production = Production(request, texts)
+    names = [p.name for p in production.programs]
+    todo = plan(request.output, request.emits, stem_of(request.inputs, names, request.output), save_temps=request.save_temps,
+                makes=production.makes)
+    production.name = Path(todo.stem).name
+    if request.test is not None:
+        as_written(production.programs, "test")
+    settings = None if request.test is None else match_settings(request.test, production.programs)
+    if settings is not None and STDOUT in [path for _, path in todo.files]:
+        raise UsageError(Diagnostic("E903", "both a product and the report of --test would go to stdout", hint="name a file with -o"))
+    if request.dry_run:
+        return _dry_run(production, todo)
+    made = {path: (_product(production, kind, path), 0o755 if kind == "so" else 0o644) for kind, path in todo.files if kind != "depfile"}
+    for path, (data, mode) in made.items():
+        write(path, data, mode)
+    _write_depfile(request, production, todo, texts)
+    if known.name is not None and not request.reporter.kept:
+        known.keep(made, [*_dependencies(request, production, texts), *_collections(request, texts)])
+    if settings is None:
+        return 0
+    return run_test(production, todo, settings)
+
+
+def _product(production: Production, kind: str, path: str) -> bytes:
+    """The bytes of a product in the file `path`."""
+    made = content(production, kind)
+    return under_name(made, Path(path).name) if kind == "so" else made
+
+
+def _dry_run(production: Production, todo: Plan) -> int:
+    """-###: the commands, quoted, on stderr; nothing is run and nothing written."""
+    for kind, path in todo.files:
+        if kind in ARTIFACTS:
+            for line in production.commands(kind, path):
+                print(" " + shlex.join(line), file=sys.stderr)
+    return 0
+
+
+def _write_depfile(request: Request, production: Production, todo: Plan, texts: Sequence[SpecText]) -> None:
+    """-MD, or --emit=depfile: the products depend on the specs, what they include, the schedule and the runtime file."""
+    path = todo.path("depfile") or (None if request.depfile is None else request.depfile.file or f"{todo.stem}.d")
+    if path is None:
+        return
+    wanted = request.depfile
+    products = [p for kind, p in todo.files if kind != "depfile" and p != STDOUT]
+    targets = wanted.targets if wanted and wanted.targets else products[:1]
+    write(path, depfile(targets or [f"{todo.stem}.so"], _dependencies(request, production, texts), phony=wanted is not None and wanted.phony))
+
+
+def _dependencies(request: Request, production: Production, texts: Sequence[SpecText]) -> list[str]:
+    files = [name for name in request.inputs if name != STDOUT and not name.lstrip().startswith("(")]
+    for text in texts:
+        if text.lang == "toml" or text.text.lstrip().startswith("(composite"):
+            files += [_short(path) for path in spec.dependencies(text, request.options)]
+    if request.options.schedule is not None and request.options.schedule_file != STDOUT:
+        files.append(request.options.schedule_file)
+    runtime = production.rendered.runtime
+    files += [path for path in _collections(request, texts) if Path(path).is_file()]
+    return files if runtime.file is None else [*files, _short(runtime.file)]
+
+
+def _collections(request: Request, texts: Sequence[SpecText]) -> list[str]:
+    """The files of records beside the specs, which -O3 reads where they are."""
+    return [str(tuning_records.beside(text.name)) for text in texts if text.lang == "toml"] if request.options.opt >= 3 else []
+
+
+def _short(path: Path) -> str:
+    """Relative to the current directory where the file is below it."""
+    here = Path.cwd()
+    return os.path.relpath(path, here) if path.is_relative_to(here) else str(path)

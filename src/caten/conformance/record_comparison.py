@@ -1,0 +1,45 @@
+"""Two records beside each other: what became worse since the old one; and several runtimes in one table."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .markdown_report import KINDS, LEGEND, cell, score, table
+from .record import Record, Row
+from .verdicts import BAD
+
+GOOD = ("PASS", "QUALITY")
+
+
+def regressions(old: Record, new: Record, ran: frozenset[str] | None = None) -> list[str]:
+    """A line for every case that became worse: that passed and does not, or that is at fault and was not. `ran`: the cases that were selected."""
+    before = {r.id: r.verdict.status for r in old.rows}
+    lines = []
+    for r in new.rows:
+        was, now = before.get(r.id), r.verdict.status
+        if was is None or was == now or (ran is not None and r.id not in ran):
+            continue
+        if was == "PASS" or (was in GOOD and now not in GOOD) or (now in BAD and was not in BAD):
+            lines.append(f"{r.id}: was {was}, is {now}" + (f": {r.verdict.note}" if r.verdict.note else ""))
+    return lines
+
+
+def merged(records: Sequence[Record]) -> str:
+    """Several runtimes side by side, in one Markdown table."""
+    names = [r.runtime for r in records]
+    lines = [f"# Conformance of {', '.join([f'`{n}`' for n in names])}", "", LEGEND, ""]
+    lines += [f"- `{r.runtime}`: " + score(r).replace("\n", "; ") for r in records] + [""]
+    body: list[tuple[str, ...]] = []
+    for kind, (title, _) in KINDS.items():
+        by_row: list[dict[str, list[Row]]] = [_rows(r, kind) for r in records]
+        rows = list(dict.fromkeys([name for found in by_row for name in found]))
+        if rows:
+            body.append((f"**{title}**", *[cell(r.of_kind(kind)) for r in records]))
+        body += [(f"`{name}`", *[cell(found.get(name, [])) for found in by_row]) for name in rows]
+    return "\n".join(lines) + "\n" + table(("", *names), body) + "\n"
+
+
+def _rows(found: Record, kind: str) -> dict[str, list[Row]]:
+    rows: dict[str, list[Row]] = {}
+    for r in found.of_kind(kind):
+        rows.setdefault(r.row, []).append(r)
+    return rows

@@ -1,0 +1,76 @@
+"""Algebraic identities that hold for every value: one rule per line, with its equation.
+
+Those of floats hold for NaN, infinities and signed zeros, too. What depends on a proof about integers is in
+loop.simplify, sums and products of indices in loop.affine."""
+from __future__ import annotations
+
+from math import copysign
+from typing import Any
+
+from .dtypes import is_integer
+from .expr import FALSE, TRUE, Const, Expr, Hole, Op
+from .rewrite import Rules, holes
+from .scalars import NEGATED
+
+x, y = holes("x y")
+i, j = holes("i j", lambda n: is_integer(n.dtype))
+
+
+def _literal(name: str, value: float) -> Hole:
+    """A constant of any element type with this value; zeros are told apart by their sign."""
+    def holds(n: Any) -> bool:
+        return isinstance(n, Const) and n.value == value and (value != 0 or copysign(1, n.value) == copysign(1, value))
+    return Hole(name, holds)
+
+
+def _op(fn: str, *args: Any) -> Op:
+    return Op(fn, args)
+
+
+one, two, three, minus_one = _literal("one", 1), _literal("two", 2), _literal("three", 3), _literal("minus_one", -1)
+zero, minus_zero = _literal("zero", 0.0), _literal("minus_zero", -0.0)
+
+
+def _reciprocal(x: Expr, minus_one: Expr) -> Expr:
+    return Const(1.0, x.dtype) / x
+
+
+def _lattice(fn: str) -> Rules:
+    """min and max, written for min."""
+    m = _op(fn, x, y)
+    return Rules(
+        (_op(fn, x, x), x),                           # min(x, x) = x
+        (_op(fn, m, x), m), (_op(fn, m, y), m),       # min(min(x, y), x) = min(x, y)
+        (_op(fn, x, m), m), (_op(fn, y, m), m),       # min(x, min(x, y)) = min(x, y)
+    )
+
+
+EXTREMA = _lattice("min") + _lattice("max")
+
+FLOATS = Rules(
+    (x * one, x), (one * x, x),                       # x · 1 = x
+    (x / one, x),                                     # x / 1 = x
+    (x - zero, x),                                    # x - (+0) = x
+    (x + minus_zero, x), (minus_zero + x, x),         # x + (-0) = x
+    (_op("neg", _op("neg", x)), x),                   # -(-x) = x
+    # Powers, within one unit in the last place.
+    (_op("pow", x, one), x),                          # x^1 = x
+    (_op("pow", x, two), x * x),                      # x^2 = x · x
+    (_op("pow", x, three), x * x * x),                # x^3 = x · x · x
+    (_op("pow", x, minus_one), _reciprocal),          # x^-1 = 1 / x
+) + EXTREMA
+
+LOGIC = Rules(
+    (x & FALSE, FALSE), (FALSE & x, FALSE),           # x and false = false
+    (x & TRUE, x), (TRUE & x, x),                     # x and true = x
+    (x & x, x),                                       # x and x = x
+    (x | TRUE, TRUE), (TRUE | x, TRUE),               # x or true = true
+    (x | FALSE, x), (FALSE | x, x),                   # x or false = x
+    (x | x, x),                                       # x or x = x
+)
+
+NEGATIONS = Rules(
+    (_op("not", _op("not", x)), x),                                                             # not not x = x
+    *[(_op("not", _op(fn, x, y)), _op(NEGATED[fn], x, y)) for fn in ("eq", "ne")],              # not x = y is x ≠ y
+    *[(_op("not", _op(fn, i, j)), _op(NEGATED[fn], i, j)) for fn in ("lt", "le", "gt", "ge")],  # not i < j is i ≥ j
+)

@@ -1,0 +1,126 @@
+"""The cache key of a kernel: a hash of everything that determines the compiled code, known once the spec is read.
+
+It covers the structure of the operators, the runtime with its options and compiler, the options that change code, and
+caten itself. It covers names only if something else refers to them: a given schedule, the lines of -g, C compiler flags
+(which may define macros), or a runtime that uses more than the symbols of a library.
+"""
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from abc import ABC
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from .. import driver
+from ..core.program import Lines, Program, Schedule
+from ..frontend.op import OpProgram
+from ..frontend.structure import spelling, structure
+from ..frozen import frozen
+from ..options import Options
+from ..runtime import cpu, discover, tuning_records
+from ..runtime.c_runtime import Compiled
+from ..runtime.library_cache import file_identity
+from ..runtime.library_cache import key as hashed
+from ..runtime.protocol import Runtime
+
+PACKAGE = Path(__file__).resolve().parents[1]
+# Options that do not change what is compiled, and those that are in the programs.
+NO_PART = frozenset(("only", "include_dirs", "schedule_file", "verify", "seed", "debug", "use_cache", "cache_dir", "given", "temp_dir"))
+IN_PROGRAMS = frozenset(("binds", "strided", "schedule"))
+_imported = time.time()
+
+
+@frozen
+class Key:
+    """`name`: the hash. `spelled`: a hash of the operators with all names, places and words. `names`: of each operator
+    its name, then those that its structure numbers. `keeps`: may it be found by other processes?"""
+
+    name: str
+    spelled: str
+    names: tuple[tuple[str, ...], ...]
+    keeps: bool
+
+
+def key(programs: Sequence[Program], options: Options, runtime: Runtime) -> Key | None:
+    """The key of a library of operators; None where it is not to be looked for: programs that begin at a later level, a
+    build that is watched."""
+    ops = [p for p in programs if isinstance(p, OpProgram)]
+    if len(ops) < len(programs) or options.debug or not options.use_cache:
+        return None
+    found = [structure(op) for op in ops]
+    spelled = hashed(*[spelling(op) for op in ops])
+    others = _others_files(type(runtime))
+    named = bool(others or options.cflags) or not finds_by_symbol(runtime) or any(op.first(Schedule) or op.first(Lines) for op in ops)
+    parts = [*[s.tokens for s in found], *([spelled] if named else []), runtime.name,
+             runtime.identity(), *others, *_options(options), *_tuned(ops, options), caten()]
+    return Key(hashed("structure", *parts), spelled, tuple([(op.name, *s.names) for op, s in zip(ops, found, strict=True)]),
+               not others and _changed() < _imported)
+
+
+def finds_by_symbol(runtime: Runtime) -> bool:
+    """Does the runtime load a library by its manifest's symbols alone, so that it may be called under other names?"""
+    return isinstance(runtime, Compiled) and type(runtime).load is Compiled.load
+
+
+def _options(options: Options) -> list[str]:
+    return [f"{f.name}={getattr(options, f.name)!r}" for f in fields(options) if f.name not in NO_PART | IN_PROGRAMS]
+
+
+def _tuned(ops: Sequence[OpProgram], options: Options) -> Iterator[str]:
+    """At -O3 what `caten tune` may have recorded for these operators, by the state of the files; the records speak of
+    the CPU."""
+    if options.opt < 3:
+        return
+    yield cpu.model()
+    for op in ops:
+        folder, beside = driver.record_places(op, options)
+        files = sorted((folder / tuning_records.FOLDER).glob("*.json")) if folder is not None else []
+        for file in [*files, *([] if beside is None else [beside])]:
+            try:
+                yield file_identity(file)
+            except OSError:
+                yield "none"
+
+
+@cache
+def _others_files(kind: type[Runtime]) -> tuple[str, ...]:
+    """The content of the files that define a runtime which does not come with caten; what else it imports, and so
+    depends on, is not known."""
+    modules = dict.fromkeys([c.__module__ for c in kind.__mro__ if c not in (ABC, object)])
+    files = [Path(file).resolve() for name in modules if (file := getattr(sys.modules.get(name), "__file__", None))]
+    own = (PACKAGE, discover.builtin_folder().resolve())
+    return tuple([hashlib.sha256(f.read_bytes()).hexdigest() for f in files if not any(f.is_relative_to(folder) for folder in own)])
+
+
+@cache
+def caten() -> str:
+    """The identity of caten's own code: Python, islpy, and its files by name, size and modification time."""
+    solver = find_spec("islpy")
+    return "\n".join([sys.version, file_identity(solver.origin) if solver and solver.origin else "", *[f"{p} {s} {t}" for p, s, t in _files()]])
+
+
+@cache
+def _changed() -> float:
+    """The latest modification time of caten's code. This process may have imported an earlier state."""
+    return max([changed for _, _, changed in _files()]) / 1e9
+
+
+@cache
+def _files() -> tuple[tuple[str, int, int], ...]:
+    found: list[tuple[str, int, int]] = []
+    folders = [str(PACKAGE), str(discover.builtin_folder())]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    folders += [entry.path] if entry.name not in ("__pycache__", "explanations") else []
+                else:
+                    stat = entry.stat()
+                    found.append((entry.path, stat.st_size, stat.st_mtime_ns))
+    return tuple(sorted(found))

@@ -1,0 +1,125 @@
+"""Operators to their library, by way of the kernels that are known: where one was built before, nothing is scheduled, rendered or compiled."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from .. import compiler, driver, loading
+from ..collector import CollectingRarely
+from ..core.text import show
+from ..errors import Diagnostic
+from ..frontend.spec import SpecText
+from ..options import Options
+from ..render.c_identifiers import exports
+from ..runtime.call import Operator, Operators, callables, library_of
+from ..runtime.library_cache import key as hashed
+from ..runtime.manifest import Manifest
+from . import known_kernels
+from .kernel_key import Key, finds_by_symbol, key
+from .known_kernels import LOADED, Found, Kept
+from .rebuild_check import compare
+from .renamed_library import Own, under_manifest, under_names
+
+DAMAGED = "E651"                                            # a warning that is given once: what was damaged is made again
+
+
+def compiled(sources: Sequence[SpecText], options: Options, warn: compiler.Warn = driver.ignore) -> Any:
+    """The loaded operators of specs. A library with the same kernel under other names serves too."""
+    with CollectingRarely():
+        programs = loading.loaded(sources, options)
+        wanted = Wanted(compiler.Compilation(programs, options, loading.digest(sources), warn))
+        found = wanted.found()
+        if found is not None and not options.verify:
+            return wanted.under_own_names(found)
+        made = wanted.built(found)
+    loaded = made.runtime.load(made.artifact, made.manifest)
+    if isinstance(loaded, Operator | Operators):
+        loaded.says(made.source)
+    else:
+        loaded.source = made.source                         # an object of a plug-in's own
+    if wanted.kept is not None:
+        wanted.remember(Found(wanted.kept, made.artifact), loaded)
+    return loaded
+
+
+def built(compilation: compiler.Compilation) -> compiler.Built:
+    """The library of a compilation. A known one serves only if it was made of the very same text, names included."""
+    wanted = Wanted(compilation)
+    found = wanted.found(exactly=True)
+    if found is None or compilation.options.verify:
+        return wanted.built(found)
+    return compiler.Built(compilation.ops, (), found.kept.source, wanted.manifest_of(found), found.artifact,
+                          compiler.record_in(found.artifact.parent), compilation.runtime, True)
+
+
+class Wanted:
+    """A library that is wanted, and the key of its kernel. Without a key it is built as if no kernel were known."""
+
+    def __init__(self, compilation: compiler.Compilation):
+        self.compilation, self.programs, self.options = compilation, compilation.programs, compilation.options
+        self.runtime = compilation.runtime
+        self.key: Key | None = key(self.programs, self.options, self.runtime)
+        self.store = compiler.open_cache(self.options, self._hear_of_damage)
+        self.kept: Kept | None = None                       # what was left for other processes
+
+    def found(self, exactly: bool = False) -> Found | None:
+        """The kernel of the key. `exactly`: made of the same text, names, places and all."""
+        if self.key is None:
+            return None
+        exports([p.name for p in self.programs], [p.place() for p in self.programs])     # which a build refuses, too
+        found = LOADED.get(self.store.directory, self.key.name) or known_kernels.find(self.store, self.key, self.compilation.warn)
+        if found is None or not exactly or found.kept.spelled == self.key.spelled:
+            return found
+        return known_kernels.find(self.store, _exact(self.key), self.compilation.warn)
+
+    def _hear_of_damage(self, warning: Diagnostic) -> None:
+        """That there is no cache is said by the build that takes so long for it."""
+        if warning.code == DAMAGED:
+            self.compilation.warn(warning)
+
+    def built(self, known: Found | None) -> compiler.Built:
+        """Build the library, and keep it unless there were warnings: the next build is to give them again. With --verify
+        it is only compared with the known one."""
+        made = self.compilation.artifact()
+        told = [warning for warning in self.compilation.told if warning.code != DAMAGED]
+        if self.key is None or told or made.artifact.parent.parent != self.store.directory:
+            return made
+        if self.options.verify:
+            if known is not None:
+                compare(known.kept, self.programs, self.options)
+            return made
+        self.kept = Kept(made.artifact.parent.name, made.artifact.name, made.manifest, made.source, tuple([show(p) for p in self.programs]),
+                         self.key.names, self.key.spelled)
+        if known_kernels.keep(self.store, self.key, self.kept).spelled != self.key.spelled:
+            known_kernels.keep(self.store, _exact(self.key), self.kept)
+        return made
+
+    def manifest_of(self, found: Found) -> Manifest:
+        """The manifest of a kernel that was made of the same text, or of one that differs from it in what is no part of the operators."""
+        return found.kept.manifest | {"spec_sha256": self.compilation.spec_sha256}
+
+    def under_own_names(self, found: Found) -> Any:
+        """What calls a kernel that is known, under the names of these programs."""
+        assert self.key is not None
+        known, own, manifest = found.kept, None, self.manifest_of(found)
+        if self.key.spelled != known.spelled:
+            manifest = under_names(manifest, self.programs, known.names, self.key.names)
+            own = Own(self.programs, self.options, self.compilation.spec_sha256, manifest)
+        if found.library is not None:
+            loaded: Any = callables(under_manifest(found.library, manifest))
+        else:
+            loaded = self.runtime.load(found.artifact, manifest)
+            self.remember(found, loaded)
+        loaded.says(known.source, own)
+        return loaded
+
+    def remember(self, found: Found, loaded: Any) -> None:
+        """Remember a library that this process has loaded."""
+        if self.key is not None and finds_by_symbol(self.runtime):
+            LOADED.put(self.store.directory, self.key.name, replace(found, library=library_of(loaded)))
+
+
+def _exact(key: Key) -> Key:
+    """The key of a kernel that is only found under the same names."""
+    return replace(key, name=hashed(key.name, key.spelled))

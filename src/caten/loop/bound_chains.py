@@ -1,0 +1,104 @@
+"""Bound chains: prove that a form is ≥ 0 by replacing one atom after the other by its bound: 8·p + l < N where l < 8, p
+< q and 8·q ≤ N. Most bounds checks are of this kind and need no system of constraints.
+
+The innermost variable goes first. Where L ≥ 0 is known and f - k·L with k > 0 lacks the atom, f ≥ f - k·L. This is
+Fourier–Motzkin elimination along a single path.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from ..core.dtypes import is_integer
+from ..core.expr import Const, Expr, Op, Var
+from .affine import Linear, of_atom
+from .refutation import NEAR, Clause, Range
+
+MOST_FORMS = 24                # per proof
+MOST_TIMES = 64                # greatest factor for which a form is scaled to match a bound
+
+
+class Bounds(Protocol):
+    """The part of a context that a chain uses."""
+
+    @property
+    def ranges(self) -> Mapping[str, Range]: ...
+    @property
+    def clauses(self) -> tuple[Clause, ...]: ...
+    def linear(self, expr: Expr) -> Linear: ...
+    def interval(self, form: Linear) -> Range: ...
+
+
+def is_nonnegative(known: Bounds, form: Linear) -> bool:
+    """True if a chain of bounds proves that the form is ≥ 0."""
+    inner = {name: n for n, name in enumerate(known.ranges)}
+    return _Chain(known, inner).proves(form)
+
+
+class _Chain:
+    """One proof. `inner`: the nesting depth of each variable."""
+
+    def __init__(self, known: Bounds, inner: Mapping[str, int]):
+        self.known, self.inner, self.left = known, inner, MOST_FORMS
+
+    def proves(self, form: Linear) -> bool:
+        if self.known.interval(form)[0] >= 0:
+            return True
+        self.left -= 1
+        single = [m[0] for m in form.terms if len(m) == 1]
+        if self.left < 0 or form.degree > 2 or not single:     # higher products need a full system
+            return False
+        atom = max(single, key=self._turn)
+        match atom:
+            case Op("min" | "max" as fn, (a, b)) if is_integer(a.dtype) and (fn == "min") == (form.terms[(atom,)] > 0):
+                return all(self.proves(form.replace(atom, self.known.linear(side))) for side in (a, b))
+        return any(self.proves(less)
+                   for bound in self._bounds(atom) if (less := _without(form, atom, bound)) is not None)
+
+    def _turn(self, atom: Expr) -> tuple[int, int]:
+        """The elimination order: innermost first, then the largest expression."""
+        if isinstance(atom, Var):
+            return self.inner.get(atom.name, -1), 0
+        return max([self.inner.get(n.name, -1) for n in atom.unique() if isinstance(n, Var)],
+                   default=-1), atom.written_out
+
+    def _bounds(self, atom: Expr) -> Iterator[Linear]:
+        """Forms ≥ 0 that contain this atom."""
+        for clause in self.known.clauses:
+            if len(clause.alternatives) == 1 and atom in clause.atoms:
+                for c in clause.alternatives[0]:
+                    if (atom,) in c.linear.terms and c.linear.degree <= 2:
+                        yield c.linear
+                        if c.equal:
+                            yield c.linear.scaled(-1)
+        yield from self._laws(atom)
+        lo, hi = self.known.interval(of_atom(atom))
+        if hi < NEAR:
+            yield of_atom(atom).scaled(-1).shifted(hi)
+        if lo > -NEAR:
+            yield of_atom(atom).shifted(-lo)
+
+    def _laws(self, atom: Expr) -> Iterable[Linear]:
+        it = of_atom(atom)
+        match atom:
+            case Op(fn="floordiv", args=(a, Const(value=int() as d))) if d > 0 and is_integer(atom.dtype):
+                rest = self.known.linear(a) - it.scaled(d)
+                return rest, rest.scaled(-1).shifted(d - 1)
+            case Op(fn="min", args=(a, b)) if is_integer(atom.dtype):
+                return self.known.linear(a) - it, self.known.linear(b) - it
+            case Op(fn="max", args=(a, b)) if is_integer(atom.dtype):
+                return it - self.known.linear(a), it - self.known.linear(b)
+        return ()
+
+
+def _without(form: Linear, atom: Expr, bound: Linear) -> Linear | None:
+    """The form with `atom` eliminated by the bound `bound` ≥ 0; None if it bounds the other side."""
+    own, by = form.terms[(atom,)], bound.terms.get((atom,), 0)
+    if not by or (own > 0) != (by > 0) or bound.degree > 2:
+        return None
+    if own % by:
+        times = abs(by)
+        if times > MOST_TIMES:
+            return None
+        form, own = form.scaled(times), own * times
+    return form.plus(bound, -(own // by))

@@ -1,0 +1,335 @@
+"""The verifier of the op and loop levels: the invariants of every program after every pass.
+
+Names are unique and bound, ranks and element types agree, accesses are in bounds, marks are legal, vectors have
+constant extents. A failure is a compiler bug, not the user's: the E48x diagnostics name the statement.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from typing import Any
+
+from ..core.dtypes import DTYPES, is_packed
+from ..core.expr import Bitcast, Cast, Const, Conversion, Expr, Op, Var
+from ..core.node import Node
+from ..core.program import Buffer, Ensure, Param, Program, Unchecked
+from ..core.scalars import OPERATORS
+from ..errors import CatenError, error
+from .accesses import accesses, is_inside
+from .affine import Linear, constant, linear, text_of
+from .context import Context
+from .dependence import carried_dependence
+from .gpu_verifier import misplaced, race
+from .simplify import statement_field
+from .statements import (
+    MARKS,
+    SPACES,
+    STREAM,
+    WRITE,
+    Aref,
+    Fail,
+    Fold,
+    For,
+    If,
+    Incf,
+    Kernel,
+    Let,
+    Local,
+    Prefetch,
+    Ramp,
+    Setf,
+    Shuffle,
+    Splat,
+    Stmt,
+    Transpose,
+    Vref,
+)
+
+Scope = Mapping[str, Node]          # what declares each visible name
+
+
+def verify(program: Program) -> None:
+    """Raise CatenError E48x unless the program is well formed and every access is proven in bounds."""
+    arrays_are_sound(program)
+    _names_are_unique(program)
+    scope: dict[str, Node] = {}
+    for param in program.all(Param):
+        if hasattr(param, "declares"):
+            scope[param.declares()[0]] = param
+    context = Context.of(program)
+    checked = program.first(Unchecked) is None
+    for clause in program.clauses:
+        if isinstance(clause, Local):
+            _statement(clause, scope, context, checked)
+            scope[clause.name] = clause
+    for clause in program.clauses:
+        if field := statement_field(clause):
+            _names_are_known(clause)
+            if isinstance(clause, Kernel) and (wrong := misplaced(clause)) is not None:
+                raise _fault("E484", *wrong)
+            _statements(getattr(clause, field), scope, context, checked)
+
+
+def where_shown(before: Program, made: Program) -> Program:
+    """`made`, or `before` if the verifier cannot prove the accesses of `made` although its checks imply them."""
+    try:
+        verify(made)
+    except CatenError as fault:
+        if rests_on_checks(fault, before):
+            return before
+    return made
+
+
+def rests_on_checks(fault: CatenError, program: Program) -> bool:
+    """True if the fault is only an access that is not shown in bounds, in a program with run-time checks."""
+    return all(d.code == "E483" for d in fault.diagnostics) and any(
+        isinstance(n, Fail) for clause in program.clauses if statement_field(clause) for n in clause.unique())
+
+
+def arrays_are_sound(program: Program) -> None:
+    """Raise CatenError E480 or E482 unless every parameter has an element type, every array has as many axes in its
+    order and strides as in its shape, and every formula of a parameter or fact is over sizes and scalars."""
+    scope = {p.declares()[0]: p for p in program.all(Param) if hasattr(p, "declares")}
+    for clause in program.clauses:
+        if isinstance(clause, Param | Ensure):
+            for formula in clause.children:
+                if isinstance(formula, Expr):
+                    _formula(formula, scope, clause)
+    for param in program.all(Param):
+        if hasattr(param, "type") and param.type not in DTYPES:
+            raise _fault("E482", param, f"'{param.type}' is no element type")
+        if isinstance(param, Buffer):
+            if sorted(param.order) != list(range(len(param.shape))) or len(param.strides) not in (0, len(param.shape)):
+                raise _fault("E482", param, "the order or the strides do not fit the shape")
+            if param.seen and (param.strides or count_of(param.seen) != count_of(param.shape)):
+                raise _fault("E482", param, "kernels see as many elements as there are, of a dense array")
+            if param.access not in ("in", "out", "inout"):
+                raise _fault("E482", param, f"'{param.access}' is not in, out or inout")
+
+
+def count_of(shape: tuple[Expr, ...]) -> Linear:
+    """The number of elements of a shape."""
+    return reduce(Linear.times, map(linear, shape), constant(1))
+
+
+def _formula(formula: Expr, scope: Scope, clause: Node) -> None:
+    _expression(formula, scope, clause)
+    for node in formula.unique():
+        if not isinstance(node, Var | Const | Op | Conversion):
+            raise _fault("E482", clause, f"{text_of(node)} is not computed from sizes and scalars")
+
+
+def _names_are_unique(program: Program) -> None:
+    seen: set[str] = set()
+    stack: list[Node] = [c for c in reversed(program.clauses) if isinstance(c, Param | Stmt) or statement_field(c)]
+    while stack:
+        node = stack.pop()
+        if hasattr(node, "declares"):
+            name = node.declares()[0]
+            if name in seen:
+                raise _fault("E480", node, f"the name '{name}' is declared twice")
+            seen.add(name)
+        stack.extend([c for c in reversed(node.children) if isinstance(c, Stmt)])
+
+
+def _names_are_known(clause: Node) -> None:
+    """Check names and types first: the analysis of a loop's effect on its locals comes before the check of its body."""
+    for node in clause.unique():
+        if isinstance(node, Var | Aref | Vref) and not node.type:
+            user = next(s for s in clause.unique()
+                        if isinstance(s, Stmt) and any(isinstance(c, Expr) and node in c.unique() for c in s.children))
+            raise _fault("E480", user,
+                         f"'{node.name if isinstance(node, Var) else node.buffer}' is not declared before this use")
+
+
+def _statements(stmts: Iterable[Stmt], scope: Scope, context: Context, checked: bool) -> None:
+    visible = dict(scope)
+    for stmt in stmts:
+        _statement(stmt, visible, context, checked)
+        match stmt:
+            case For(name, body=body):
+                _statements(body, {**visible, name: stmt}, context.inside(stmt), checked)
+                if stmt.mark in ("parallel", "grid") and (shared := carried_dependence(stmt, context)) is not None:
+                    raise _fault("E484", stmt, f"the {stmt.mark} loop carries a dependence: {shared}")
+                if stmt.mark == "block" and (shared := race(stmt, context)) is not None:
+                    raise _fault("E484", stmt, f"no barrier separates two threads: {shared}")
+            case If(cond, then, otherwise):
+                _statements(then, visible, context.given(cond), checked)
+                _statements(otherwise, visible, context.given(cond, False), checked)
+            case Let(name) | Local(name):
+                visible[name] = stmt
+        context = context.after(stmt)
+
+
+def _statement(stmt: Stmt, scope: Scope, context: Context, checked: bool) -> None:
+    """Check the statement itself, not those inside it."""
+    for part in stmt.children:
+        if isinstance(part, Expr):
+            _expression(part, scope, stmt)
+    match stmt:
+        case For(_, lo, hi, step, mark):
+            if mark not in MARKS:
+                raise _fault("E484", stmt, f"'{mark}' is not a mark; the marks are {', '.join(MARKS)}")
+            if isinstance(step, Const) and step.value == 0:
+                raise _fault("E484", stmt, "the step is 0")
+            for bound in (lo, hi, step):
+                _is_scalar(bound, "i64", stmt, "a bound")
+        case If(cond):
+            _is_scalar(cond, "bool", stmt, "a condition")
+        case Let(_, dtype, value):
+            if value.dtype != dtype:
+                raise _fault("E482", stmt, f"a {value.dtype} cannot be named as {dtype}")
+        case Setf(ref, value) | Incf(ref, value):
+            if ref.dtype != value.dtype or value.lanes != ref.lanes:
+                raise _fault("E482", stmt, f"a {_kind(value)} is stored in a {_kind(ref)}")
+            if isinstance(stmt, Incf) and (OPERATORS.get(stmt.fn) is None or OPERATORS[stmt.fn].arity != 2
+                                           or DTYPES[ref.dtype].storage):
+                raise _fault("E482", stmt, f"'{stmt.fn}' does not combine two values")
+            if isinstance(stmt, Setf) and stmt.how and (stmt.how != STREAM or not isinstance(ref, Vref)
+                                                        or ref.mask is not None):
+                raise _fault("E488", stmt, f"a {_kind(ref)} is not stored with '{stmt.how}'")
+            _is_written(ref, scope, stmt)
+        case Prefetch(ref, how):
+            if how not in ("", WRITE):
+                raise _fault("E488", stmt, f"nothing is prefetched in order to '{how}'")
+        case Transpose(ref, axis, value, value_axis):
+            if ref.dtype != value.dtype:
+                raise _fault("E482", stmt, f"a {_kind(value)} is stored in a {_kind(ref)}")
+            if ref.buffer == value.buffer:
+                raise _fault("E487", stmt, f"'{ref.buffer}' is transposed into itself")
+            for block, across in ((ref, axis), (value, value_axis)):
+                _check_block(block, across, scope[block.buffer], stmt)
+            _is_written(ref, scope, stmt)
+        case Local(_, dtype, shape, space):
+            if dtype not in DTYPES or space not in SPACES:
+                raise _fault("E488", stmt, f"a local of type '{dtype}' in '{space}'")
+            if space in ("register", "stack", "shared") and not all(isinstance(n, Const) for n in shape):
+                raise _fault("E488", stmt, f"the shape of a local in '{space}' must be constant")
+    if checked and not context.unreachable:
+        _accesses_are_in_bounds(stmt, scope, context)
+
+
+def _is_written(ref: Expr, scope: Scope, stmt: Stmt) -> None:
+    target = scope.get(ref.buffer) if isinstance(ref, Aref | Vref) else None
+    if isinstance(target, Buffer) and target.access == "in":
+        raise _fault("E488", stmt, f"'{target.name}' is only read by the caller's agreement")
+
+
+def _check_block(block: Vref, across: int, declared: Node, stmt: Stmt) -> None:
+    """A block of vectors: an even number of lanes of at most 8 bytes, contiguous in memory, along two axes."""
+    rank = len(block.index)
+    fastest = declared.axes_in_memory[-1:] if isinstance(declared, Buffer) else (rank - 1,)
+    if block.count % 2 or DTYPES[block.dtype].bytes > 8 or is_packed(block.dtype) or block.mask is not None:
+        raise _fault("E487", stmt,
+                     f"{text_of(block)}: a block has rows of 2, 4, 6 … lanes of at most 8 bytes, all of them touched")
+    if (block.axis % rank,) != fastest or not -rank <= across < rank or across % rank == block.axis % rank:
+        raise _fault("E487", stmt,
+                     f"{text_of(block)}: its rows are not contiguous, or follow each other along axis {across}")
+
+
+def _accesses_are_in_bounds(stmt: Stmt, scope: Scope, context: Context) -> None:
+    for access in accesses(stmt, context):
+        at, positions = access.positions()
+        for k, (position, extent) in enumerate(zip(positions, _shape(scope[access.ref.buffer]), strict=True)):
+            if not is_inside(at, position, extent) and not is_inside(at.patient(), position, extent):
+                raise _fault("E483", stmt,
+                             f"{text_of(access.ref)}: index {k + 1} is not shown to be inside [0, {text_of(extent)})")
+
+
+def _shape(declaration: Node) -> tuple[Expr, ...]:
+    return (declaration.axes if isinstance(declaration, Buffer) else declaration.shape if isinstance(declaration, Local)
+            else ())
+
+
+def _expression(expr: Expr, scope: Scope, stmt: Node) -> None:
+    for node in reversed(list(expr.unique())):          # operands before what uses them
+        match node:
+            case Var(name, dtype):
+                declared = _declaration(name, scope, stmt)
+                declares: Any = declared                  # everything in scope but a buffer declares a type
+                if isinstance(declared, Buffer) or dtype != declares.declares()[1]:
+                    raise _fault("E482", stmt, f"'{name}' is read as a {dtype or 'value without a type'}")
+            case Aref(name, index, dtype) | Vref(name, _, index, type=dtype):
+                declared = _declaration(name, scope, stmt)
+                if not isinstance(declared, Buffer | Local) or dtype != declared.type:
+                    raise _fault("E482", stmt, f"'{name}' is not an array of {dtype or 'any type'}")
+                if len(index) != (axes := len(_shape(declared))):
+                    raise _fault("E489", stmt, f"{text_of(node)}: '{name}' has {axes} axes")
+                for i in index:
+                    _is_scalar(i, "i64", stmt, "an index")
+        for kind, check in _CHECKS.items():
+            if isinstance(node, kind):
+                check(node, stmt)
+
+
+def _declaration(name: str, scope: Scope, stmt: Node) -> Node:
+    if name not in scope:
+        raise _fault("E480", stmt, f"'{name}' is not declared before this use")
+    return scope[name]
+
+
+def _check_op(node: Op, stmt: Stmt) -> None:
+    row = OPERATORS.get(node.fn)
+    if row is None or len(node.args) != row.arity:
+        raise _fault("E482", stmt, f"{text_of(node)}: no such operator with {len(node.args)} operands")
+    operands = node.args[1:] if node.fn == "where" else node.args
+    if node.fn == "where" and node.args[0].dtype != "bool":
+        raise _fault("E482", stmt, f"{text_of(node)}: the condition is a {node.args[0].dtype}")
+    types = [a.dtype for a in operands]
+    if len(set(types)) > 1 or types[0] not in DTYPES or not row.takes_type(types[0]):
+        raise _fault("E482", stmt, f"{text_of(node)}: operands of type {', '.join(types)}")
+    if {a.lanes for a in node.args} - {1, node.lanes}:
+        raise _fault("E487", stmt, f"{text_of(node)}: vectors of different lengths")
+
+
+def _check_conversion(node: Cast | Bitcast, stmt: Stmt) -> None:
+    if node.type not in DTYPES or node.arg.dtype not in DTYPES:
+        raise _fault("E482", stmt, f"{text_of(node)}: from '{node.arg.dtype}' to '{node.type}'")
+    if isinstance(node, Bitcast) and DTYPES[node.type].bits != DTYPES[node.arg.dtype].bits:
+        raise _fault("E482", stmt, f"{text_of(node)}: the sizes differ")
+
+
+def _check_vector(node: Vref, stmt: Stmt) -> None:
+    if node.count < 1 or not -len(node.index) <= node.axis < len(node.index):
+        raise _fault("E487", stmt, f"{text_of(node)}: {node.count} lanes along axis {node.axis}")
+    if node.mask is not None and (node.mask.dtype != "bool" or node.mask.lanes != node.count):
+        raise _fault("E487", stmt, f"{text_of(node)}: the mask is a {_kind(node.mask)}")
+
+
+def _check_fold(node: Fold, stmt: Stmt) -> None:
+    if node.fn not in OPERATORS or node.arg.lanes & (node.arg.lanes - 1):
+        raise _fault("E487", stmt, f"{text_of(node)}: {node.arg.lanes} lanes do not fold by halves with '{node.fn}'")
+
+
+def _check_lanes(node: Splat | Ramp, stmt: Stmt) -> None:
+    if node.count < 1 or any(c.lanes != 1 for c in node.children if isinstance(c, Expr)):
+        raise _fault("E487", stmt, f"{text_of(node)}: a vector is made of scalars")
+
+
+def _check_shuffle(node: Shuffle, stmt: Stmt) -> None:
+    if any(not 0 <= p < node.arg.lanes for p in node.picks):
+        raise _fault("E487", stmt, f"{text_of(node)}: the vector has {node.arg.lanes} lanes")
+
+
+_CHECKS: dict[type[Node], Callable[..., None]] = {
+    Op: _check_op, Cast: _check_conversion, Bitcast: _check_conversion, Vref: _check_vector, Splat: _check_lanes,
+    Ramp: _check_lanes, Fold: _check_fold, Shuffle: _check_shuffle,
+}
+
+
+def _is_scalar(expr: Expr, dtype: str, stmt: Node, role: str) -> None:
+    if expr.dtype != dtype or expr.lanes != 1:
+        raise _fault("E482", stmt, f"{text_of(expr)}: {role} is a {_kind(expr)}, not {dtype}")
+
+
+def _kind(expr: Expr) -> str:
+    return expr.dtype if expr.lanes == 1 else f"vector of {expr.lanes} {expr.dtype}"
+
+
+def _fault(code: str, node: Node, message: str) -> CatenError:
+    shown = f"(for {node.name} …)" if isinstance(node, For) else text_of(node)
+    return error(code, f"{message}, in {shown if len(shown) <= 120 else shown[:117] + '…'}",
+                 hint="this program was made by the compiler: please report it with the spec")
+
+
+__all__ = ["arrays_are_sound", "verify"]

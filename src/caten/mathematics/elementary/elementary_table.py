@@ -1,0 +1,100 @@
+"""The table of elementary functions: which operator has a form over arithmetic, choice and bits, in which float type, and how far it holds.
+
+A runtime asks for them where it has no function of its own: for vectors, that is everywhere. Each form is an expression over the principal operators
+without exp, log and sin, but that the longer ones of float64 may name other operators of this table.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...core.expr import Cast, Expr, Op, Var
+from ...core.rewrite import Rules, holes
+from ...core.scalars import OPERATORS
+from ...frozen import frozen
+from . import error_functions, exponential, inverse_trigonometric, logarithm, powers, trigonometric
+from .arithmetic import Arithmetic
+
+
+@frozen
+class Form:
+    """`write` gives the expression from an arithmetic and the operands. `wide`: float32 is computed in float64 and rounded once. `double`: is there
+    one for float64? `fused`: does that need a fused multiply-add?"""
+
+    write: Callable[..., Expr]
+    wide: bool = True
+    double: bool = True
+    fused: bool = True
+
+FORMS: dict[str, Form] = {
+    "exp": Form(exponential.exp, wide=False, fused=False), "exp2": Form(exponential.exp2, wide=False),
+    "expm1": Form(exponential.expm1, fused=False), "sinh": Form(exponential.sinh, fused=False), "cosh": Form(exponential.cosh, fused=False),
+    "tanh": Form(exponential.tanh, wide=False, fused=False), "sigmoid": Form(exponential.sigmoid, wide=False, fused=False),
+    "log": Form(logarithm.log, wide=False, fused=False), "log2": Form(logarithm.log2), "log10": Form(logarithm.log10),
+    "log1p": Form(logarithm.log1p, fused=False), "asinh": Form(logarithm.asinh, fused=False), "acosh": Form(logarithm.acosh, fused=False),
+    "atanh": Form(logarithm.atanh, fused=False),
+    "sin": Form(trigonometric.sin), "cos": Form(trigonometric.cos), "tan": Form(trigonometric.tan),
+    "asin": Form(inverse_trigonometric.asin), "acos": Form(inverse_trigonometric.acos),
+    "atan": Form(inverse_trigonometric.atan), "atan2": Form(inverse_trigonometric.atan2, double=False),
+    "pow": Form(powers.power), "cbrt": Form(powers.cbrt), "hypot": Form(powers.hypot, double=False),
+    "erf": Form(error_functions.erf, wide=False, fused=False), "erfc": Form(error_functions.erfc),
+}
+# The greatest errors found on four million points and more, rounded up: float32, float64, and both with `fast`.
+ERRORS: dict[str, tuple[float | None, ...]] = {
+    "exp": (1.0, 0.9, 2.0, 1.0), "exp2": (0.9, 0.8, 2.1, 1.0), "expm1": (0.6, 1.0, 0.6, 2.0), "sinh": (0.6, 2.3, 0.6, 2.4),
+    "cosh": (0.6, 1.4, 0.6, 1.4), "tanh": (2.5, 2.3, 2.5, 2.5), "sigmoid": (2.3, 1.6, 3.3, 2.6), "log": (0.9, 0.9, 1.2, 0.9),
+    "log2": (0.6, 0.8, 0.6, 0.8), "log10": (0.6, 0.7, 0.6, 0.7), "log1p": (0.6, 0.9, 0.6, 0.9), "asinh": (0.6, 1.7, 0.6, 1.7),
+    "acosh": (0.6, 2.2, 0.6, 2.2), "atanh": (0.6, 1.9, 0.6, 1.9), "sin": (0.9, 0.9, 2.4, 0.9), "cos": (0.9, 0.9, 2.5, 0.9),
+    "tan": (1.0, 1.0, 1.0, 1.0), "asin": (0.6, 0.7, 0.6, 0.7), "acos": (0.6, 0.7, 0.6, 0.7), "atan": (0.6, 0.8, 0.6, 0.8),
+    "atan2": (0.6, None, 0.6, None), "pow": (0.6, 1.1, 0.6, 1.1), "cbrt": (0.6, 0.6, 0.6, 0.6), "hypot": (0.6, None, 0.6, None),
+    "erf": (1.0, 1.0, 1.0, 1.0), "erfc": (0.6, 4.0, 0.6, 4.0),
+}
+# What the fast forms promise: the error in units in the last place, where the operator's row has no greater one. Results below twice the least normal
+# number may be 0.
+FAST_ULP = 3.5
+NARROW_IF_FUSED = ("sin", "cos")           # wide only where the machine has no fused multiply-add
+
+
+def has_form(fn: str, a: Arithmetic) -> bool:
+    """Is there a form of this operator for this arithmetic?"""
+    form = FORMS.get(fn)
+    return form is not None and (a.dtype == "f32" or (a.dtype == "f64" and form.double and (a.fused or not form.fused)))
+
+
+def is_wide(fn: str, a: Arithmetic) -> bool:
+    """Is float32 computed in float64?"""
+    return a.dtype == "f32" and FORMS[fn].wide and not (a.fused and fn in NARROW_IF_FUSED)
+
+
+def limit(fn: str, a: Arithmetic) -> float | None:
+    """The greatest |x| for which a form holds, or None if it holds everywhere."""
+    if fn not in ("sin", "cos", "tan"):
+        return None
+    return trigonometric.SHORT_LIMIT if is_wide(fn, a) else trigonometric.LIMITS[a.dtype]
+
+
+def expand(fn: str, operands: tuple[Expr, ...], a: Arithmetic) -> Expr | None:
+    """The operator on these operands as its form, or None where there is none."""
+    if not has_form(fn, a):
+        return None
+    if is_wide(fn, a):
+        return Cast("f32", FORMS[fn].write(a.wide(), *[Cast("f64", x) for x in operands]))
+    return FORMS[fn].write(a, *operands)
+
+
+def measured(fn: str, dtype: str, fast: bool) -> float | None:
+    """The greatest error found, in units in the last place, or None where there is no form. The nightly tests look for a greater one."""
+    found = ERRORS.get(fn)
+    return found[("f32", "f64").index(dtype) + 2 * fast] if found else None
+
+
+def parameters(fn: str, a: Arithmetic) -> tuple[Var, ...]:
+    """The operands of a form as a function has them."""
+    return tuple([Var(name, a.dtype) for name in "xyz"[:OPERATORS[fn].arity]])
+
+
+def rules(fused: bool = True, fast: bool = False) -> Rules:
+    """Every form as a rule, for `core.rewrite`."""
+    def rule(fn: str) -> Callable[..., Expr | None]:
+        return lambda **found: expand(fn, tuple(found.values()), Arithmetic(next(iter(found.values())).dtype, fused, fast))
+    x, y = holes("x y")
+    return Rules(*[(Op(fn, (x, y)[:OPERATORS[fn].arity]), rule(fn)) for fn, form in FORMS.items()])

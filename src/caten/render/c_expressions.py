@@ -1,0 +1,179 @@
+"""Expressions of the loop level in C: scalars as C operators or helpers, vectors as GNU vector types."""
+from __future__ import annotations
+
+from ..core.dtypes import DTYPES, is_packed, is_short
+from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var
+from ..errors import error
+from ..loop.statements import Aref, Fold, Ramp, Shuffle, Splat, Vref
+from ..mathematics.elementary.arithmetic import Scaled
+from . import conversions
+from .c_literals import literal
+from .code import ADD, BITAND, CHOICE, EQUALITY, MUL, OR, PRIMARY, SHIFT, UNARY, Code, call, infix, prefix
+from .helper_bodies import PART
+from .vector_masks import Conditions
+
+
+class Expressions(Conditions):
+    """Turns expressions into C."""
+
+    def text(self, expr: Expr) -> str:
+        """The value as a whole C expression."""
+        return self.value(expr).text
+
+    def value(self, expr: Expr) -> Code:
+        """The value; a condition on vectors as a mask of its natural width."""
+        if expr.dtype == "bool" and self.lanes(expr) > 1:
+            return self.mask(expr, self.mask_bits(expr))
+        match expr:
+            case Const(value=constant, type=dtype):
+                return self._constant(constant, dtype)
+            case Var(name=name):
+                return Code(f"{self.mention(name)} != 0", EQUALITY) if name in self.flags else Code(self.mention(name))
+            case Op():
+                return self._operator(expr)
+            case Cast(type=to, arg=arg):
+                return self._cast(to, arg)
+            case Bitcast(type=to, arg=arg):
+                if to == arg.dtype or {to, arg.dtype} <= {"bool", "u8"} or is_packed(to):
+                    return self._cast(to, arg)
+                if self.lanes(arg) > 1:
+                    return prefix(f"({self.helpers.type(to, self.lanes(arg))})", self.value(arg))
+                return call(self.helpers.bits(to, arg.dtype), self.value(arg))
+            case Scaled(value=arg, n=n, biased=biased):
+                return call(self.helpers.scaled(arg.dtype, self.lanes(arg)), self.value(arg), self.value(n), self.value(biased))
+            case Splat(count=count, arg=arg):
+                return self.splat(arg, count)
+            case Ramp(count=count, base=base, step=step):
+                steps = Code(f"({self.helpers.type(base.dtype, count)}){{{', '.join(map(str, range(count)))}}}")
+                if not (isinstance(step, Const) and step.value == 1):
+                    steps = infix("*", MUL, steps, self.splat(step, count))
+                return infix("+", ADD, self.value(base) if DTYPES[base.dtype].bits >= 32 else self.splat(base, count), steps)
+            case Shuffle(arg=arg, picks=picks):
+                v = self.text(arg)
+                return Code(f"__builtin_shufflevector({v}, {v}, {', '.join(map(str, picks))})")
+            case Fold(fn=fn, arg=arg):
+                return call(self.helpers.fold(fn, arg.dtype, self.lanes(arg)), self.truth(arg) if arg.dtype == "bool" else self.value(arg))
+            case Aref():
+                return self.element(expr)
+            case Vref():
+                return self.load(expr)
+        raise TypeError(f"no C for {expr!r}")
+
+    def _constant(self, value: object, dtype: str) -> Code:
+        if DTYPES[dtype].kind == "complex":
+            self.helpers.type(dtype)
+        code = literal(value, dtype)
+        if "INFINITY" in code.text or "NAN" in code.text:
+            self.helpers.headers.add("math.h")
+        return code
+
+    def _operator(self, op: Op) -> Code:
+        fn, args, lanes = op.fn, op.args, self.lanes(op)
+        dtype = args[-1].dtype
+        if fn == "where":
+            return self._where(args, lanes)
+        if lanes > 1:
+            if DTYPES[dtype].kind == "complex":
+                raise error("E613", "complex numbers have no vector form", hint="do not vectorize this loop")
+            if fn in ("shl", "shr") and (shift := self._plain_shift(op, lanes)) is not None:
+                return shift
+            return self.helpers.apply(fn, dtype, lanes, self.operands(fn, args, lanes))
+        if (simple := self._simplified(op)) is not None:
+            return simple
+        codes = [self.value(a) for a in args]
+        if all(isinstance(a, Const) for a in args) and DTYPES[dtype].bits >= 32 and DTYPES[dtype].kind in ("int", "uint"):
+            codes[0] = self._typed(codes[0], dtype)
+        return self.helpers.apply(fn, dtype, 1, tuple(codes))
+
+    def _typed(self, constant: Code, dtype: str) -> Code:
+        """A constant that has its type in C, too: a plain one may be narrower."""
+        return Code(f"({self.helpers.types[dtype]}){constant.at(UNARY)}", UNARY)
+
+    def _simplified(self, op: Op) -> Code | None:
+        """The plain C operator where its operands make it exact."""
+        last, dtype = op.args[-1], op.args[0].dtype
+        match op:
+            case Op("floordiv", (Const(value=int(value)), Op("max", (_, Const(value=int(least)))) as divisor)) if value >= 0 and least > 0:
+                return infix("/", MUL, literal(value, dtype), self.value(divisor))
+        if not isinstance(last, Const) or DTYPES[dtype].kind not in ("int", "uint") or len(op.args) != 2 or DTYPES[dtype].bits < 32:
+            return None
+        value, left = int(last.value), op.args[0]
+        if op.fn in ("add", "sub") and DTYPES[dtype].least < value < 0 and not isinstance(left, Const):
+            return infix("-" if op.fn == "add" else "+", ADD, self.value(left), literal(-value, dtype))
+        power = value > 0 and value & (value - 1) == 0
+        if op.fn == "floordiv" and power and not isinstance(left, Const):
+            return infix(">>", SHIFT, self.value(left), Code(str(value.bit_length() - 1)))
+        if op.fn == "mod" and power and not isinstance(left, Const):
+            return infix("&", BITAND, self.value(left), literal(value - 1, dtype))
+        return self._plain_shift(op, 1)
+
+    def _plain_shift(self, op: Op, lanes: int) -> Code | None:
+        left, by = op.args[0], op.args[1].arg if isinstance(op.args[1], Splat) else op.args[1]
+        row = DTYPES[left.dtype]
+        if op.fn not in ("shl", "shr") or not isinstance(by, Const) or not 0 <= by.value < row.bits or isinstance(left, Const):
+            return None
+        if lanes > 1:
+            amount = Code(str(by.value)) if row.bits >= 32 and self.lanes(left) > 1 else self.splat(by, lanes)
+            return infix("<<" if op.fn == "shl" else ">>", SHIFT, self.vector(left, lanes), amount)
+        return infix("<<" if op.fn == "shl" else ">>", SHIFT, self.value(left), Code(str(by.value)))
+
+    def _where(self, args: tuple[Expr, ...], lanes: int) -> Code:
+        cond, yes, no = args
+        if self.lanes(cond) > 1:
+            dtype = yes.dtype
+            return call(self.helpers.select(dtype, lanes), self.mask(cond, DTYPES[dtype].bits), self.vector(yes, lanes), self.vector(no, lanes))
+        arms = [self.vector(a, lanes) if lanes > 1 else self.value(a) for a in (yes, no)]
+        if lanes == 1 and isinstance(yes, Const) and isinstance(no, Const) and yes.dtype in ("i64", "u64"):
+            arms[0] = self._typed(arms[0], yes.dtype)
+        return Code(f"{self.value(cond).at(CHOICE + 1)} ? {arms[0].at(CHOICE + 1)} : {arms[1].at(CHOICE)}", CHOICE)
+
+    def _cast(self, to: str, arg: Expr) -> Code:
+        of, lanes = arg.dtype, self.lanes(arg)
+        kinds = DTYPES[of].kind, DTYPES[to].kind
+        if of == to:
+            return self.value(arg)
+        if (through := conversions.by_way_of(to, of)) is not None:
+            return self._cast(to, Cast(through, arg))
+        if lanes > 1:
+            return self._cast_vector(to, arg, lanes)
+        value = self.value(arg)
+        if is_short(to) or is_short(of):
+            return call(conversions.scalar(self.helpers, to, of), value)
+        if kinds[0] == "complex":
+            if kinds[1] == "complex":
+                part = self.helpers.types[PART[to]]
+                return Code(f"({self.helpers.type(to)}){{({part}){value.at(PRIMARY)}.re, ({part}){value.at(PRIMARY)}.im}}")
+            if to == "bool":
+                return Code(f"{value.at(PRIMARY)}.re != 0 || {value.at(PRIMARY)}.im != 0", OR)
+            real = Code(f"{value.at(PRIMARY)}.re")
+            return real if to == PART[of] else call(self.helpers.saturate(to, PART[of]), real) if kinds[1] in ("int", "uint") else \
+                prefix(f"({self.helpers.types[to]})", real)
+        if kinds[1] == "complex":
+            part = self.helpers.types[PART[to]]
+            return Code(f"({self.helpers.type(to)}){{{value.text if of == PART[to] else f'({part}){value.at(UNARY)}'}, 0}}")
+        if to == "bool":
+            return infix("!=", EQUALITY, value, Code("0"))
+        if kinds[0] == "float" and kinds[1] in ("int", "uint"):
+            return call(self.helpers.saturate(to, of), value)
+        if is_packed(to) and of != "bool":
+            byte = "i8" if to == "i4" else "u8"
+            return call(conversions.wrapped(self.helpers, to), prefix(f"({self.helpers.types[byte]})", value))
+        return prefix(f"({self.helpers.types[to]})", value)
+
+    def _cast_vector(self, to: str, arg: Expr, lanes: int) -> Code:
+        of, h = arg.dtype, self.helpers
+        kinds = DTYPES[of].kind, DTYPES[to].kind
+        if "complex" in kinds:
+            raise error("E613", "complex numbers have no vector form", hint="do not vectorize this loop")
+        if is_short(to) or is_short(of):
+            return call(conversions.vector(h, to, of, lanes), self.value(arg))
+        if of == "bool":                                        # a mask is -1 or 0
+            bits = DTYPES[to].bits
+            ones = Code(f"-{self.mask(arg, bits).at(UNARY)}", UNARY)
+            return ones if to == f"i{bits}" else Code(f"__builtin_convertvector({ones.text}, {h.type(to, lanes)})")
+        if kinds[0] == "float" and kinds[1] in ("int", "uint"):
+            return call(h.lanewise(h.saturate(to, of), f"ct_{to}_of_{of}x{lanes}", of, to, lanes, 1), self.value(arg))
+        if is_packed(to):
+            byte = h.type("i8" if to == "i4" else "u8", lanes)
+            return call(conversions.wrapped(h, to, lanes), Code(f"__builtin_convertvector({self.text(arg)}, {byte})"))
+        return Code(f"__builtin_convertvector({self.text(arg)}, {h.type(to, lanes)})")

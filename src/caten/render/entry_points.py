@@ -1,0 +1,189 @@
+"""Render the entry points of the C ABI: checks of the arguments, scratch memory, kernel calls."""
+from __future__ import annotations
+
+import re
+
+from ..core.dtypes import is_packed
+from ..core.expr import Const, Expr, Var, index
+from ..core.program import Buffer, Check, Ensure, Scalar, Size
+from ..loop.affine import linear
+from ..loop.empty_calls import begins_idle, idle_sizes
+from ..loop.statements import Kernel, Local, LoopProgram
+from .c_expressions import Expressions
+from .c_identifiers import Names, free, symbol
+from .c_statements import KernelBody
+from .cpu_check import NOT_HERE
+from .helpers import Helpers
+from .lines import INDENT
+from .scratch_memory import ALIGNMENT, THREADS, Layout, needed
+from .work_estimate import in_floats
+
+NO_MEMORY = 1 << 62                    # bytes: more than any machine has, and fits an int64
+LARGE, PAGE = 4 << 20, 2 << 20         # bytes: the threshold for huge pages, and the size of one
+# Cache line alignment only: glibc keeps such a block for the next call, but unmaps one aligned to a huge page at once.
+ALLOCATE = f"""static void *ct_allocate(int64_t bytes)
+{{
+    char *block = aligned_alloc({ALIGNMENT}, ((size_t)bytes + {ALIGNMENT - 1}) & ~(size_t){ALIGNMENT - 1});
+#if defined(__linux__)
+    extern int madvise(void *, size_t, int);
+    const size_t ahead = -(uintptr_t)block & {PAGE - 1};
+    if (block && bytes >= {LARGE}) (void)madvise(block + ahead, ((size_t)bytes - ahead) & ~(size_t){PAGE - 1}, 14);  /* MADV_HUGEPAGE: a wish */
+#endif
+    return block;
+}}
+"""
+
+
+Argument = Buffer | Scalar | Size
+
+
+def arguments(program: LoopProgram) -> tuple[Argument, ...]:
+    """The parameters in the order of the C function: tensors and scalars as declared, sizes, strides array by array."""
+    strides = [s.name for b in program.all(Buffer) for s in b.strides if isinstance(s, Var)]
+    scalars = {p.name: p for p in program.params if isinstance(p, (Scalar, Size))}
+    return (*[p for p in program.params if isinstance(p, Buffer) or (isinstance(p, Scalar) and p.name not in strides)],
+            *[p for p in program.all(Size) if p.name not in strides],
+            *[scalars.get(n, Size(n)) for n in dict.fromkeys(strides)])
+
+
+class EntryPoints:
+    """Collects the kernels of a program and writes `ct_NAME_ws`, `ct_NAME_check`, and where calls can allocate memory `ct_NAME`."""
+
+    def __init__(self, program: LoopProgram, names: Names, helpers: Helpers, layout: Layout, prefix: str = "ct_", allocates: bool = True,
+                 checks_cpu: bool = False):
+        self.symbol = symbol(program.name, prefix)
+        self.program, self.names, self.helpers, self.layout, self.allocates = program, names, helpers, layout, allocates
+        self.params = arguments(program)
+        self.cpu_check = [f"{INDENT}if (CT_UNFIT) return {NOT_HERE};"] if checks_cpu else []
+        self.calls: list[tuple[str, list[str], bool]] = []
+        self.expressions = Expressions(helpers, names, flags=frozenset(s.name for s in program.all(Scalar) if s.type == "bool"))
+
+    def declaration(self, param: Argument) -> str:
+        """A parameter as the kernels and entry points take it."""
+        match param:
+            case Buffer(name=name, type=dtype, access=access):
+                element = "uint8_t" if is_packed(dtype) else self.helpers.type(dtype)
+                return f"{'const ' if access == 'in' else ''}{element} *restrict {self.names.of(name)}"
+            case Scalar(name=name, type=dtype):
+                return f"{self.helpers.type(dtype)} {self.names.of(name)}"
+            case Size(name=name):
+                return f"int64_t {self.names.of(name)}"
+
+    def kernel(self, name: str, body: KernelBody) -> str:
+        """The C function of a kernel, with the parameters that it uses."""
+        globals_ = [c for c in self.program.all(Local) if c.name in body.expressions.used]
+        pointers = [INDENT + body.scratch_pointer(c) for c in globals_]
+        used = [p for p in self.params if p.name in body.expressions.used]
+        parameters = [self.declaration(p) for p in used]
+        arguments = [self.names.of(p.name) for p in used]
+        if "ct_scratch" in body.expressions.used:
+            parameters.append("char *ct_scratch")
+            arguments.append("ct_scratch")
+        self.calls.append((name, arguments, body.fails))
+        lines = [f"static {'int32_t' if body.fails else 'void'} {name}({', '.join(parameters) or 'void'})", "{"]
+        lines += pointers + ([INDENT + "int32_t ct_failed = 0;"] if body.threads_fail else []) + body.lines
+        return "\n".join([*lines, *([INDENT + "return 0;"] if body.fails else []), "}", ""])
+
+    def text(self, taken: list[str]) -> str:
+        """The entry points. `taken`: the function names of the file so far; new ones are added to it."""
+        name = self.symbol
+        parameters = [self.declaration(p) for p in self.params]
+        passed = [self.names.of(p.name) for p in self.params]
+        ensures = self._checks()
+        scratch = self.layout.total is not index(0)
+        idle = self._idle(scratch)
+        checks, enter = "", [*ensures, *idle]
+        if scratch and ensures:
+            entry = free(f"{name}_entry", taken)
+            taken.append(entry)
+            used = [(p, n) for p, n in zip(parameters, passed, strict=True) if n in _mentioned(ensures)]
+            head = f"static int32_t {entry}({', '.join([p for p, _ in used]) or 'void'})"
+            checks = "\n".join([head, "{", *ensures, INDENT + "return 0;", "}", ""]) + "\n"
+            enter = [f"{INDENT}int32_t ct_status = {entry}({', '.join([n for _, n in used])});", f"{INDENT}if (ct_status) return ct_status;", *idle]
+        run = [*enter, *self._kernels(bool(scratch and ensures))]
+        ws = [f"CT_API int32_t {name}_ws({', '.join([*parameters, 'void *ct_scratch'])})", "{", *self._void(run, [*passed, "ct_scratch"]),
+              *self.cpu_check, *run, "}"]
+        if not self.allocates:
+            return checks + "\n".join([*ws, "", *self._texts(name), ""])
+        call = [f"CT_API int32_t {name}({', '.join(parameters) or 'void'})", "{"]
+        if not scratch:
+            call.append(f"{INDENT}return {name}_ws({', '.join([*passed, '0'])});")
+        else:
+            take, give_back = self._allocate()
+            call += [*self.cpu_check, *enter, *take, f"{INDENT}const int32_t ct_result = {name}_ws({', '.join([*passed, 'ct_block'])});", give_back,
+                     f"{INDENT}return ct_result;"]
+        return checks + "\n".join([*ws, "", *call, "}", "", *self._texts(name), ""])
+
+    def _checks(self) -> list[str]:
+        return [f"{INDENT}if (!({self.expressions.text(e.cond)})) return {e.row};" for e in self.program.all(Ensure)]
+
+    def _idle(self, scratch: bool) -> list[str]:
+        """An early return for empty calls: they allocate nothing and run no loops."""
+        stmts = [s for k in self.program.all(Kernel) for s in k.body]
+        sizes = [n for n in idle_sizes(self.program, stmts) if scratch or not begins_idle(stmts, n)]
+        return [f"{INDENT}if ({' || '.join([f'{self.names.of(n)} == 0' for n in sizes])}) return 0;"] if sizes else []
+
+    def _kernels(self, declared: bool) -> list[str]:
+        lines, last = [], len(self.calls) - 1
+        for n, (name, arguments, fails) in enumerate(self.calls):
+            call = f"{name}({', '.join(arguments)})"
+            if not fails:
+                lines.append(f"{INDENT}{call};")
+            elif n == last:
+                return [*lines, f"{INDENT}return {call};"]
+            else:
+                lines += [f"{INDENT}{'' if declared else 'int32_t '}ct_status = {call};", f"{INDENT}if (ct_status) return ct_status;"]
+                declared = True
+        return [*lines, f"{INDENT}return 0;"]
+
+    def _allocate(self) -> tuple[list[str], str]:
+        """The lines that allocate scratch memory, and the line that frees it. The size is estimated in floats first, so that integers
+        cannot overflow. Size 0, which small arguments often need, allocates nothing. Per-thread memory may be large, so only calls that
+        use it allocate it."""
+        self.helpers.headers.add("stdlib.h")
+        total, test, lines = self.layout.total, "", list[str]()
+        if isinstance(total, Const):
+            take = f"aligned_alloc({ALIGNMENT}, {total.value})" if total.value < LARGE else f"ct_allocate({min(total.value, NO_MEMORY)})"
+        else:
+            threads, take = THREADS in total.unique(), "ct_allocate(ct_bytes)"
+            when = needed(self.program) if threads else True
+            count, size = "omp_get_max_threads()", self.expressions.text(total)
+            about = self.expressions.text(in_floats(total, self.helpers.widest_float))
+            if isinstance(when, Expr):
+                count, size = f"{self.expressions.value(when).at(3)} ? {count} : 0", f"ct_threads > 0 ? {size} : 0"
+            if threads:
+                lines.append(f"const int64_t ct_threads = {count};")
+            lines += [f"if ({about} > 0x1p46) return -1;", f"const int64_t ct_bytes = {size};"]
+            if isinstance(when, Expr) or linear(total).constant <= 0:
+                test = "ct_bytes > 0"
+        if take.startswith("ct_allocate"):
+            self.helpers.define("ct_allocate", lambda: ALLOCATE)
+        if test:
+            lines += [f"_Alignas({ALIGNMENT}) char ct_none[{ALIGNMENT}];", f"void *ct_block = {test} ? {take} : ct_none;"]
+        else:
+            lines.append(f"void *ct_block = {take};")
+        lines.append("if (!ct_block) return -1;")
+        return [INDENT + line for line in lines], f"{INDENT}{f'if ({test}) ' if test else ''}free(ct_block);"
+
+    def _void(self, lines: list[str], names: list[str]) -> list[str]:
+        """`(void)x;` for unused parameters, against -Wunused-parameter."""
+        unused = [n for n in names if n not in _mentioned(lines)]
+        return [INDENT + " ".join([f"(void){n};" for n in unused])] if unused else []
+
+    def _texts(self, name: str) -> list[str]:
+        """`ct_NAME_check`: the text of a failure."""
+        rows = sorted(self.program.all(Check), key=lambda c: c.row)
+        lines = [f"CT_API const char *{name}_check(int32_t row)", "{"]
+        lines += [f"{INDENT}if (row == {c.row}) return \"{escaped(c.text)}\";" for c in rows]
+        last = f"row == {NOT_HERE} ? ct_Processor_lacks() : \"\"" if self.cpu_check else '""'
+        return [*lines, f"{INDENT}return row == -1 ? \"out of memory\" : {last};", "}"]
+
+
+def escaped(text: str) -> str:
+    """The inside of a C string literal."""
+    return "".join(["\\" + chr(b) if chr(b) in '"\\?' else chr(b) if 32 <= b < 127 else f"\\{b:03o}" for b in text.encode()])
+
+
+def _mentioned(lines: list[str]) -> set[str]:
+    """The words of a text."""
+    return set(re.findall(r"\w+", " ".join(lines)))

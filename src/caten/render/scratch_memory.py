@@ -1,0 +1,148 @@
+"""The layout of a call's scratch memory: the offset of each local in it, and its size."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from ..core.dtypes import DTYPES
+from ..core.expr import Const, Expr, Op, Var, index
+from ..core.node import substitute
+from ..core.program import Scalar, Target
+from ..errors import CatenError, error
+from ..frozen import frozen
+from ..loop.empty_calls import idle_sizes
+from ..loop.statements import For, If, Kernel, Let, Local, LoopProgram, Ref, Stmt
+from .linear_offsets import plus, product, times
+
+ALIGNMENT = 64                           # bytes: a cache line, and the widest vector
+THREADS = Var("ct_threads", "i64")       # what omp_get_max_threads() says at the call
+
+
+@frozen
+class Slot:
+    """A local in scratch memory, in bytes: thread t uses the slice at offset + t · step (step 0: one shared by all)."""
+
+    local: Local
+    offset: Expr
+    step: Expr
+
+
+@frozen
+class Layout:
+    """Scratch memory: `shared` bytes, then `share` bytes for every thread."""
+
+    slots: dict[str, Slot]
+    shared: Expr
+    share: Expr
+
+    @property
+    def total(self) -> Expr:
+        """Its size in bytes: a formula over the sizes, and over `ct_threads` where threads have shares of their own."""
+        return plus(self.shared, times(self.share, THREADS))
+
+
+def is_in_scratch(local: Local) -> bool:
+    """Is it in scratch memory (and not on the stack or in registers)?"""
+    return local.space in ("scratch", "global") or not all(isinstance(e, Const) for e in local.shape)
+
+
+def layout(program: LoopProgram, parallel: bool | None = None) -> Layout:
+    """The offset of every local; those of constant size come first and have constant offsets. `parallel`: do parallel loops use threads
+    (default: as the program's target says)?"""
+    known = {*program.sizes, *[s.name for s in program.all(Scalar)]}
+    try:
+        found: list[tuple[Local, Expr, bool]] = [(c, _bytes(c, {}, known), False) for c in program.all(Local)]
+        for kernel in program.all(Kernel):
+            _collect(kernel.body, {}, False, known, found)
+    except CatenError as problem:
+        raise CatenError(*[d.at(program.place()) for d in problem.diagnostics]) from None
+    if parallel is None:
+        parallel = runs_threads(program)
+    ends: dict[bool, Expr] = {False: index(0), True: index(0)}
+    placed: dict[str, tuple[Local, Expr, bool]] = {}
+    for local, size, inside in sorted(found, key=lambda f: not isinstance(f[1], Const)):
+        if local.name not in placed:
+            own = parallel and inside
+            placed[local.name] = (local, ends[own], own)
+            ends[own] = plus(ends[own], size)
+    shared, share = ends[False], ends[True]
+    return Layout({name: Slot(local, plus(shared, at) if own else at, share if own else index(0)) for name, (local, at, own) in placed.items()},
+                  shared, share)
+
+
+def scratch_bytes(program: LoopProgram, parallel: bool | None = None) -> Expr:
+    """The scratch memory of a call in bytes: a formula over the sizes, and over `ct_threads` where threads have private slices; 0 where the
+    call does nothing."""
+    total = layout(program, parallel).total
+    if isinstance(total, Const):
+        return total
+    idle = [Op("eq", (Var(n, "i64"), index(0))) for n in idle_sizes(program, [s for k in program.all(Kernel) for s in k.body])]
+    return Op("where", (reduce(lambda a, b: Op("or", (a, b)), idle), index(0), total)) if idle else total
+
+
+def needed(program: LoopProgram) -> Expr | bool:
+    """Does a call use scratch memory? A condition over the sizes and scalars where only some calls do."""
+    if program.all(Local):
+        return True
+    known = {*program.sizes, *[s.name for s in program.all(Scalar)]}
+    return _either([_needed(kernel.body, known) for kernel in program.all(Kernel)])
+
+
+def _needed(body: tuple[Stmt, ...], known: set[str]) -> Expr | bool:
+    parts: list[Expr | bool] = []
+    for stmt in body:
+        if isinstance(stmt, If) and stmt.cond.variables <= known and not any(isinstance(n, Ref) for n in stmt.cond.unique()):
+            then, otherwise = _needed(stmt.then, known), _needed(stmt.otherwise, known)
+            if then == otherwise:
+                parts.append(then)
+            else:
+                parts += [_both(stmt.cond, then), _both(Op("not", (stmt.cond,)), otherwise)]
+        else:
+            parts.append(any(isinstance(n, Local) and is_in_scratch(n) for n in stmt.unique()))
+    return _either(parts)
+
+
+def _both(cond: Expr, part: Expr | bool) -> Expr | bool:
+    return part if part is False else cond if part is True else Op("and", (cond, part))
+
+
+def _either(parts: Sequence[Expr | bool]) -> Expr | bool:
+    if any(part is True for part in parts):
+        return True
+    conds = [part for part in dict.fromkeys(parts) if isinstance(part, Expr)]
+    return reduce(lambda a, b: Op("or", (a, b)), conds) if conds else False
+
+
+def runs_threads(program: LoopProgram) -> bool:
+    """Was the program made for a runtime with threads switched on (`--config OMP=1`)?"""
+    target = program.first(Target)
+    return target is not None and any(c.key.upper() == "OMP" and c.value.lower() in ("1", "true", "on", "yes") for c in target.config)
+
+
+def _collect(body: tuple[Stmt, ...], lets: dict[Expr, Expr], inside: bool, known: set[str], found: list[tuple[Local, Expr, bool]]) -> None:
+    for stmt in body:
+        match stmt:
+            case Let(name=name, type=dtype, value=value):
+                lets = lets | {Var(name, dtype): substitute(value, lets)}
+            case Local() if is_in_scratch(stmt):
+                found.append((stmt, _bytes(stmt, lets, known), inside))
+            case For(body=inner, mark=mark):
+                _collect(inner, lets, inside or mark == "parallel", known, found)
+            case If(then=then, otherwise=otherwise):
+                _collect(then, lets, inside, known, found)
+                _collect(otherwise, lets, inside, known, found)
+
+
+def _bytes(local: Local, lets: dict[Expr, Expr], known: set[str]) -> Expr:
+    """Its size, rounded up to whole cache lines."""
+    shape = tuple([substitute(e, lets) for e in local.shape])
+    for extent in shape:
+        unknown = sorted(n for n in extent.variables if n not in known)
+        if unknown or any(c.head in ("aref", "vref") for c in extent.unique()):
+            on = " and ".join(unknown) or "an array"
+            raise error("E615", f"the extent of the local array '{local.name}' depends on {on}, which is not known at entry",
+                        hint="give it an extent over sizes that is large enough for every iteration")
+    size = times(product(shape), index(DTYPES[local.type].bytes))
+    if isinstance(size, Const):
+        return index(-(-size.value // ALIGNMENT) * ALIGNMENT)
+    return times((size + (ALIGNMENT - 1)) // ALIGNMENT, index(ALIGNMENT))

@@ -1,0 +1,106 @@
+"""What the names in a kernel stand for: their C names, the shapes of arrays, the lanes of vectors."""
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from ..core.dtypes import DTYPES, computed, is_packed
+from ..core.expr import Bitcast, Cast, Expr, Op, Var
+from ..core.node import substitute
+from ..core.scalars import COMPARISONS
+from ..frozen import frozen
+from ..loop.accesses import equalities
+from ..loop.statements import Shuffle
+from ..mathematics.elementary.arithmetic import Scaled
+from .c_identifiers import Names
+from .code import Code
+from .helpers import Helpers
+
+
+@frozen
+class View:
+    """How a buffer or local is reached: its shape and memory order, and for one in named registers the elements per variable."""
+
+    name: str
+    dtype: str
+    shape: tuple[Expr, ...]
+    order: tuple[int, ...]
+    strides: tuple[Expr, ...] = ()
+    width: int = 0                         # named registers: elements in one variable (0: an array in memory)
+    outside: bool = False                  # memory of the caller: a bool there may be any byte
+    shared: bool = False                   # may several threads write neighbours of it?
+
+    @property
+    def packed(self) -> bool:
+        """Do two elements share a byte?"""
+        return self.outside and is_packed(self.dtype)
+
+
+@dataclass
+class Scope(ABC):
+    """What is known of names. `views` and `vectors` grow as declarations are met; `used` collects the parameters that the text mentions.
+    Memory, conditions and values are three layers above it: each holds expressions of the other two, and reaches them by what is abstract here."""
+
+    helpers: Helpers
+    names: Names
+    views: dict[str, View] = field(default_factory=dict)
+    flags: frozenset[str] = frozenset()                                 # bool scalars of the caller
+    indices: frozenset[str] = frozenset()                               # loop variables and sizes
+    vectors: dict[str, tuple[int, int]] = field(default_factory=dict)   # vector names: lanes, and bits of a mask's lanes
+    used: dict[str, None] = field(default_factory=dict)
+    lanes_of: dict[Op, int] = field(default_factory=dict)
+
+    def lanes(self, expr: Expr) -> int:
+        """Of the vector that an expression is; 1 of a scalar."""
+        match expr:
+            case Var(name=name):
+                return self.vectors.get(name, (1, 0))[0]
+            case Op(args=args):
+                known = self.lanes_of.get(expr)              # a name is declared before it is used: what is known once stays so
+                if known is None:
+                    known = self.lanes_of[expr] = max([self.lanes(a) for a in args])
+                return known
+            case Cast(arg=arg) | Bitcast(arg=arg) | Scaled(value=arg):
+                return self.lanes(arg)
+        return expr.lanes
+
+    def mask_bits(self, expr: Expr) -> int:
+        """The width of lanes that a condition on vectors comes in most naturally."""
+        match expr:
+            case Var(name=name) if name in self.vectors:
+                return self.vectors[name][1]
+            case Op(fn=fn, args=args) if fn in (*COMPARISONS, "isnan", "isinf") and args[0].dtype != "bool":
+                return DTYPES[args[0].dtype].bits
+            case Op(args=args):
+                return max([self.mask_bits(a) for a in args if self.lanes(a) > 1])
+            case Cast(arg=arg) if arg.dtype != "bool":
+                return DTYPES[computed(arg.dtype)].bits
+            case Cast(arg=arg) | Shuffle(arg=arg):
+                return self.mask_bits(arg)
+        return 8
+
+    def mention(self, name: str) -> str:
+        """The C name of a variable or buffer."""
+        self.used[name] = None
+        return self.names.of(name)
+
+    @contextmanager
+    def given(self, cond: Expr) -> Iterator[None]:
+        """Where a condition holds that says what a size is, this number is in the place of the size in the shapes of arrays."""
+        known = dict(equalities(cond))
+        before = dict(self.views)
+        for name, view in before.items() if known else ():
+            shape, strides = [tuple([substitute(e, known) for e in axes]) for axes in (view.shape, view.strides)]
+            self.views[name] = replace(view, shape=shape, strides=strides)
+        yield
+        self.views.update(before)
+
+    @abstractmethod
+    def value(self, expr: Expr) -> Code:
+        """The value; a condition on vectors as a mask of its natural width."""
+
+    @abstractmethod
+    def condition(self, expr: Expr, bits: int, lanes: int) -> Code:
+        """A condition, scalar or vector, as a mask of lanes of so many bits."""

@@ -1,0 +1,126 @@
+"""Conditions on vectors in C: masks, as integers of the width of the data."""
+from __future__ import annotations
+
+from ..core.dtypes import DTYPES, computed, is_short
+from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var, number
+from ..core.scalars import COMPARISONS
+from ..loop.statements import Ramp, Shuffle, Splat, Vref
+from .addresses import Memory
+from .code import BITXOR, CHOICE, EQUALITY, OR, RELATION, UNARY, Code, Infix, call, infix, prefix
+
+
+class Conditions(Memory):
+    """Comparisons and logic lane by lane."""
+
+    def mask(self, expr: Expr, bits: int) -> Code:
+        """A bool vector as integers of `bits` bits: -1 where it holds, 0 elsewhere."""
+        lanes, h = self.lanes(expr), self.helpers
+        counted = self._counted(expr, bits, lanes)
+        if counted is not None:
+            return counted
+        match expr:
+            case Op(fn=fn, args=args) if fn in (*COMPARISONS, "isnan", "isinf") and args[0].dtype != "bool":
+                own = DTYPES[args[0].dtype].bits
+                sides = self.operands(fn, args, lanes)
+                if fn == "isnan":
+                    done = infix("!=", EQUALITY, sides[0], sides[0])
+                elif fn == "isinf":
+                    h.headers.add("math.h")
+                    done = infix("==", EQUALITY, call(h.vector_operator("abs", args[0].dtype, lanes, 1), sides[0]),
+                                 self.splat(Const(float("inf"), args[0].dtype), lanes))
+                else:
+                    spelling = h.ops[fn]
+                    assert isinstance(spelling, Infix)
+                    done = infix(spelling.symbol, spelling.level, *sides)
+                return self._compared(done, own, bits, lanes)
+            case Op(fn="not", args=(arg,)):
+                return prefix("~", self.condition(arg, bits, lanes))
+            case Op(fn="where", args=(cond, yes, no)):
+                arms = self.condition(yes, bits, lanes), self.condition(no, bits, lanes)
+                if self.lanes(cond) == 1:
+                    return Code(f"{self.value(cond).at(OR)} ? {arms[0].at(OR)} : {arms[1].at(OR)}", CHOICE)
+                return call(h.select(f"i{bits}", lanes), self.mask(cond, bits), *arms)
+            case Op(fn=fn, args=args):                          # logic, and the comparison of conditions
+                left, right = [self.condition(a, bits, lanes) for a in args]
+                match fn:
+                    case "and" | "or" | "xor":
+                        spelling = h.ops[fn]
+                        assert isinstance(spelling, Infix)
+                        return infix(spelling.symbol, spelling.level, left, right)
+                    case "eq":
+                        return prefix("~", infix("^", BITXOR, left, right))
+                    case "ne":
+                        return infix("^", BITXOR, left, right)
+                # true is -1 in a mask, so the order turns around
+                symbol = {"lt": ">", "gt": "<", "le": ">=", "ge": "<="}[fn]
+                return self._compared(infix(symbol, RELATION, left, right), bits, bits, lanes)
+            case Cast(arg=arg) if is_short(arg.dtype):
+                return self.mask(Cast("bool", Cast(computed(arg.dtype), arg)), bits)
+            case Cast(arg=arg) if arg.dtype != "bool":
+                return self._compared(infix("!=", EQUALITY, self.value(arg), self.splat(number(0, arg.dtype), lanes)),
+                                      DTYPES[arg.dtype].bits, bits, lanes)
+            case Cast(arg=arg) | Bitcast(arg=arg):
+                return self.mask(arg, bits)
+            case Splat(arg=arg):
+                return self.condition(arg, bits, lanes)
+            case Shuffle(arg=arg, picks=picks):
+                v = self.mask(arg, bits).text
+                return Code(f"__builtin_shufflevector({v}, {v}, {', '.join(map(str, picks))})")
+            case Var(name=name):
+                return self._resized(Code(self.mention(name)), self.vectors[name][1], bits, lanes)
+            case Vref():
+                return self._compared(infix("!=", EQUALITY, self.load(expr), Code(f"(ct_u8x{lanes}){{0}}")), 8, bits, lanes)
+        raise TypeError(f"no mask for {expr!r}")
+
+    def _counted(self, expr: Expr, bits: int, lanes: int) -> Code | None:
+        """Which lanes of a range of indices lie below a bound: their number, compared with the numbers of the lanes. One comparison in the
+        width of the data, where two of 64 bits and a conversion would be."""
+        match expr:
+            case Op(fn=compare, args=(Ramp(base=base, step=Const(value=1)), Splat(arg=end))):
+                fn = compare
+            case Op(fn=compare, args=(Splat(arg=end), Ramp(base=base, step=Const(value=1)))):
+                fn = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(compare, "")
+            case _:
+                return None
+        if fn not in ("lt", "le", "gt", "ge") or not self._is_index(base) or not self._is_index(end) or lanes >= 1 << (bits - 1):
+            return None
+        limit = self.value(end + 1 if fn in ("le", "gt") else end)
+        rest = bool(base.variables & end.variables)      # it begins at a multiple of the lanes in what there is
+        below = call(self.helpers.below(bits, lanes, rest), self.value(base), limit)
+        return below if fn in ("lt", "le") else prefix("~", below)
+
+    def _is_index(self, expr: Expr) -> bool:
+        """Is it made of loop variables and sizes alone, and so far from the ends of 64 bits?"""
+        return expr.dtype == "i64" and all(n.name in self.indices if isinstance(n, Var) else isinstance(n, Const | Op) for n in expr.unique())
+
+    def condition(self, expr: Expr, bits: int, lanes: int) -> Code:
+        """A condition, scalar or vector, as a mask."""
+        if self.lanes(expr) > 1:
+            return self.mask(expr, bits)
+        self.helpers.mask_type(bits, lanes)
+        signed = self.helpers.types[f"i{bits}"]
+        return call(self.helpers.splat(f"i{bits}", lanes), Code(f"({signed})-{self.value(expr).at(UNARY)}", UNARY))
+
+    def _compared(self, done: Code, own: int, bits: int, lanes: int) -> Code:
+        """What a comparison of lanes of `own` bits gives, as a mask. Of bytes, clang gives plain `char`, which has no sign on many machines."""
+        return self._resized(prefix(f"({self.helpers.mask_type(8, lanes)})", done) if own == 8 else done, own, bits, lanes)
+
+    def _resized(self, mask: Code, own: int, bits: int, lanes: int) -> Code:
+        kind = self.helpers.mask_type(bits, lanes)
+        return mask if own == bits else Code(f"__builtin_convertvector({mask.text}, {kind})")
+
+    def truth(self, expr: Expr) -> Code:
+        """A bool vector as it is stored: bytes 1 and 0."""
+        return prefix(f"({self.helpers.type('bool', self.lanes(expr))})", prefix("-", self.mask(expr, 8)))
+
+    def splat(self, arg: Expr, count: int) -> Code:
+        return call(self.helpers.splat(arg.dtype, count), self.value(arg))
+
+    def operands(self, fn: str, args: tuple[Expr, ...], lanes: int) -> tuple[Code, ...]:
+        """The operands of a vector operator. C's own operators take a scalar beside a vector, so there a splat is left out."""
+        scalars = [a.arg if isinstance(a, Splat) else a for a in args]
+        plain = isinstance(self.helpers.ops.get(fn), Infix) and DTYPES[args[0].dtype].bits >= 32 and any(self.lanes(a) > 1 for a in scalars)
+        return tuple([self.value(a) if plain else self.vector(a, lanes) for a in (scalars if plain else args)])
+
+    def vector(self, arg: Expr, count: int) -> Code:
+        return self.value(arg) if self.lanes(arg) > 1 else self.splat(arg, count)

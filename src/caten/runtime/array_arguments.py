@@ -1,0 +1,196 @@
+"""Arrays at the border between Python and a kernel: what is accepted, how it must lie in memory, and when a copy stands in for it."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..core.dtypes import DTYPES, is_packed
+from ..core.numpy_types import numpy_dtype
+from ..errors import CatenError, error
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+Argument = Mapping[str, Any]                 # one argument of a manifest
+
+
+def as_array(value: Any, argument: Argument, op: str) -> Array:
+    """The value as an array of numpy over the same memory, or an error that names the argument: E701 no array, E714 not in main memory."""
+    import numpy as np
+    name = argument["name"]
+    if isinstance(value, np.ndarray):
+        if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
+            raise error("E701", f"{op}: {name} is a masked array, and a kernel would read or write the elements behind the mask too",
+                        hint=f"{name}.filled(0) makes an array without a mask; {name}.data is the memory itself")
+        return np.asarray(value)
+    try:
+        return np.asarray(memoryview(value))
+    except (TypeError, ValueError, BufferError):
+        pass
+    if hasattr(value, "__dlpack__") and not isinstance(value, type):
+        if hasattr(value, "__dlpack_device__") and int(value.__dlpack_device__()[0]) not in (1, 3):       # kDLCPU, kDLCUDAHost
+            raise error("E714", f"{op}: {name} does not lie in main memory", hint="copy it there first")
+        try:
+            return _from_dlpack(value, argument)
+        except (BufferError, RuntimeError, TypeError, ValueError) as problem:
+            raise error("E701", f"{op}: {name} cannot be shared as an array: {problem}") from None
+    kind = "None" if value is None else f"a {type(value).__name__}"
+    raise error("E701", f"{op}: {name} must be an array of {describe(argument)}, not {kind}",
+                hint="anything with the buffer protocol or DLPack will do; numpy.asarray makes an array of a list")
+
+
+def _from_dlpack(value: Any, argument: Argument) -> Array:
+    import numpy as np
+    array = np.from_dlpack(value)
+    if array.flags.writeable or argument["direction"] == "in":
+        return array
+    try:
+        value.__dlpack__(max_version=(1, 0))
+    except TypeError:
+        # The exporter speaks DLPack before 1.0, which has no word for read-only (exporting such an array is an error there), so numpy assumes
+        # it. The memory may be written.
+        return np.asarray(_Memory(array))
+    return array
+
+
+class _Memory:
+    """The memory of an array, writable; keeps the array alive."""
+
+    def __init__(self, array: Array):
+        self.array = array
+        self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}
+
+
+def check(array: Array, argument: Argument, op: str) -> None:
+    """Element type (E702), rank (E703), and that an output can be written (E706)."""
+    name, wanted = argument["name"], numpy_dtype(argument["dtype"])
+    if array.dtype != wanted:
+        raise error("E702", f"{op}: {name} must have elements of type {wanted}, and has {_type(array.dtype)}",
+                    hint=f"{name}.astype('{wanted}') makes a converted copy" if argument["direction"] == "in" else None)
+    if array.ndim != len(argument["shape"]):
+        raise error("E703", f"{op}: {name} must be {describe(argument)}, and has the shape {array.shape}")
+    if argument["direction"] != "in" and not array.flags.writeable:
+        raise error("E706", f"{op}: {name} is written, but the given array is read-only")
+
+
+def _type(dtype: Any) -> str:
+    return str(dtype) if dtype.isnative else f"{dtype.newbyteorder('=')} in the other byte order"
+
+
+def describe(argument: Argument) -> str:
+    """An argument's type and shape as the tensor notation writes them: `float32[M, K]`."""
+    return f"{DTYPES[argument['dtype']].numpy}[{', '.join([str(e) for e in argument['shape']])}]"
+
+
+def fits(array: Array, argument: Argument) -> bool:
+    """Can the kernel work on this memory: aligned, and dense in the declared order (or strided as far as the argument takes strides)?"""
+    if not array.flags.aligned or is_packed(argument["dtype"]):
+        return False
+    along = array.transpose(argument["order"])
+    if argument["strides"] is None or not array.size:
+        return bool(along.flags.c_contiguous)
+    # Elements of an array that takes strides must not overlap, and its fastest axis must be dense.
+    least = array.itemsize
+    for position, (extent, stride) in enumerate(zip(reversed(along.shape), reversed(along.strides), strict=True)):
+        if extent == 1:
+            continue
+        if stride % array.itemsize or stride < least or (position == 0 and stride != array.itemsize):
+            return False
+        least = stride * extent
+    return True
+
+
+def dense(array: Array, argument: Argument) -> bool:
+    """Is it dense in the declared order?"""
+    return bool(array.transpose(argument["order"]).flags.c_contiguous)
+
+
+def copy(array: Array, argument: Argument, op: str) -> Array:
+    """The same elements as the kernel takes them: aligned and dense in the declared order, those of 4 bits two to a byte."""
+    if is_packed(argument["dtype"]):
+        return packed(array, argument)
+    new = empty(array.shape, argument, op)
+    new[...] = array
+    return new
+
+
+def packed(array: Array, argument: Argument) -> Array:
+    """Elements of 4 bits as bytes of two, the first one in the low half, along the declared order. An odd one at the end has a byte to itself."""
+    import numpy as np
+    flat = np.zeros(array.size + array.size % 2, np.uint8)
+    flat[:array.size] = np.ascontiguousarray(array.transpose(argument["order"])).reshape(-1).view(np.uint8) & 15
+    return flat[0::2] | flat[1::2] << 4
+
+
+def unpacked(content: Array, shape: tuple[int, ...], argument: Argument, op: str) -> Array:
+    """Bytes of two elements as an array of such elements."""
+    new = empty(shape, argument, op)
+    give_back(new, content, argument)
+    return new
+
+
+def give_back(array: Array, worked: Array, argument: Argument) -> None:
+    """What the kernel left in a copy, into the array that the caller has."""
+    import numpy as np
+    if not is_packed(argument["dtype"]):
+        array[...] = worked
+        return
+    flat = np.stack([worked & 15, worked >> 4], -1).reshape(-1)[:array.size]
+    if argument["dtype"] == "i4":
+        flat = ((flat ^ 8) - 8).view(np.int8)
+    along = array.transpose(argument["order"])
+    along[...] = flat.astype(array.dtype).reshape(along.shape)
+
+
+def stride_values(array: Array, argument: Argument) -> list[int]:
+    """The strides in elements that an array passes, by axis: those that the manifest spells as a name."""
+    return [s // array.itemsize for s, formula in zip(array.strides, argument["strides"] or (), strict=False) if isinstance(formula, str)]
+
+
+def empty(shape: tuple[int, ...], argument: Argument, op: str) -> Array:
+    """A new array that is dense in the declared order. Raises E712 where it cannot be had."""
+    import numpy as np
+    order = argument["order"]
+    try:
+        new: Array = np.empty([shape[axis] for axis in order], numpy_dtype(argument["dtype"]))
+    except (MemoryError, ValueError) as problem:
+        raise OutOfMemory.of(op, f"{argument['name']} of shape {shape} cannot be allocated: {problem}") from None
+    return new if order == sorted(order) else new.transpose([order.index(axis) for axis in range(len(order))])
+
+
+def folded(array: Array) -> bool:
+    """May elements of one array share memory, as those of a window that slides do? Axes that lie between each other count as sharing."""
+    least = array.itemsize if array.size else 0
+    for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        if stride < least:
+            return True
+        least = stride * (extent - 1) + least
+    return False
+
+
+def overlap(a: Array, b: Array) -> bool:
+    """May two arrays share an element? Compares the ranges of addresses: columns that lie between each other count as sharing."""
+    import numpy as np
+    return bool(np.may_share_memory(a, b))
+
+
+def share(a: Array, b: Array) -> bool:
+    """Do two arrays share an element? Exact where that is settled quickly, else a safe yes."""
+    import numpy as np
+    if not np.may_share_memory(a, b):
+        return False
+    try:
+        work: Any = 10_000                                     # numpy's stub allows only -1 and 0, its documentation any count
+        return bool(np.shares_memory(a, b, max_work=work))
+    except RuntimeError:                                       # TooHardError
+        return True
+
+
+class OutOfMemory(CatenError, MemoryError):
+    """Memory that a call needs cannot be had."""
+
+    @classmethod
+    def of(cls, op: str, message: str) -> OutOfMemory:
+        return cls(error("E712", f"{op}: {message}").diagnostics[0])

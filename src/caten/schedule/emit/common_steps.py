@@ -1,0 +1,115 @@
+"""Steps that several plans share: vector loops, masked tails, register accumulators and multiply-adds."""
+from __future__ import annotations
+
+from functools import partial
+
+from ...core.dtypes import is_float
+from ...core.expr import Const, Op, index
+from ...loop.affine import canonical
+from ...loop.statements import Aref, If, Incf
+from ..analysis.classify import Chain
+from ..draft import Draft
+from ..plans.plan import NotApplicable, PlanContext
+from ..step_results import Split, Staged
+
+LINEAR = ("add", "sub", "mul", "neg")         # operators of a linear index
+
+
+def vectorize_loop(draft: Draft, name: str, lanes: int) -> None:
+    """Turn a loop into vectors, unrolled over several vectors."""
+    if draft.loop(name).hi == Const(lanes, "i64") and draft.loop(name).lo == index(0):
+        draft.take("vectorize", name)
+        return
+    outer, inner = draft.split_exactly(name, lanes)
+    draft.take("vectorize", inner)
+    draft.take("unroll", outer)
+
+
+def vectorize_copy(draft: Draft, name: str, lanes: int) -> None:
+    """Turn a contiguous copy loop into vectors with a scalar tail."""
+    draft.take("vectorize", draft.split(name, lanes).inner)
+
+
+def vectorize_tile(draft: Draft, group: str, lane: str, *tiles: Staged) -> None:
+    """Vectorise the loop `lane` and unroll `group`, in the nest and in the loops over the elements of its tiles."""
+    for name in (lane, *[name for tile in tiles for name in tile.over(lane)]):
+        draft.take("vectorize", name)
+    if group:
+        draft.take("unroll", group)
+    does = {nest.loops[group]: nest.does for tile in tiles for nest in tile.nests if group in nest.loops}
+    for name in does:
+        draft.take("unroll", name, *(["full"] if does[name] == "halve" else []))
+
+
+def vectorize_masked(draft: Draft, loop: str, lanes: int, context: PlanContext) -> None:
+    """Turn a tail into masked vectors. NotApplicable if masks are expensive."""
+    if not context.masks_are_cheap:
+        raise NotApplicable(f"the tail '{loop}' stays scalar: vectors have no masks")
+    check_indices(draft, loop)
+    _, lane = draft.split_whole(loop, lanes, "pad")
+    draft.take("vectorize", lane)
+
+
+def check_indices(draft: Draft, loop: str) -> None:
+    """Check that all indices are linear: only those are proven to be in bounds under a lane mask."""
+    sizes = set(draft.program.sizes)
+    for ref in [n for n in draft.loop(loop).unique() if isinstance(n, Aref)]:
+        others = [n for i in ref.index for n in i.walk() if isinstance(n, Op) and n.fn not in LINEAR]
+        if any(not n.variables <= sizes for n in others):
+            raise NotApplicable(f"the index of {ref} is not linear")
+
+
+def use_fma(draft: Draft, loop: str, out: Aref, context: PlanContext) -> None:
+    """Contract sums of products to multiply-adds, if the machine has them."""
+    if context.machine.has_fma and is_float(out.dtype) and any(
+            isinstance(n, Incf) and n.fn == "add" and isinstance(n.value, Op) and n.value.fn == "mul"
+            for n in draft.loop(loop).walk()):
+        draft.take("contract", loop)
+
+
+def split_tiles(draft: Draft, loop: str, factor: int, lanes: int = 1) -> Split:
+    """Strip-mine a loop by `factor`, or by less if it is known to be shorter. A factor above `lanes` stays a multiple
+    of `lanes`."""
+    extent = canonical(draft.loop(loop).hi - draft.loop(loop).lo)
+    while isinstance(extent, Const) and factor > max(1, int(extent.value)):
+        factor //= 2
+        factor -= factor % lanes if factor > lanes else 0
+    return draft.split(loop, factor)
+
+
+def has_constant_length(draft: Draft, name: str) -> bool:
+    """Is the trip count constant? It is not in a loop that stops at the edge of the array."""
+    return isinstance(canonical(draft.loop(name).hi - draft.loop(name).lo), Const)
+
+
+def reorder(draft: Draft, chain: Chain, names: tuple[str, ...]) -> None:
+    """Reorder the loops of a chain, unless they are in this order."""
+    if names != chain.names:
+        draft.take("reorder", *names)
+
+
+# -- accumulators in registers ----------------------------------------------------------------------------------------
+def accumulate_in_registers(draft: Draft, loop: str, buffer: str, *axes: str, how: str = "accumulate",
+                            keep_conditions: bool = False) -> Staged:
+    """Keep accumulators in registers. If an earlier nest only sets the result to the identity element, the first sum
+    replaces it. Otherwise the result is staged as `how` says. So it is if conditions would stay around the sum, unless
+    `keep_conditions`."""
+    begin = partial(_start_from_first_sum, loop=loop, buffer=buffer, axes=axes, keep_conditions=keep_conditions)
+    return draft.result_of(begin) or draft.stage(loop, buffer, how, "register", *axes)
+
+
+def _start_from_first_sum(draft: Draft, loop: str, buffer: str, axes: tuple[str, ...], keep_conditions: bool) -> Staged:
+    staged = draft.stage(loop, buffer, "begin", "register", *axes)
+    if not keep_conditions and any(isinstance(n, If) for n in draft.loop(loop).unique()):
+        raise NotApplicable(f"a condition would be evaluated in every iteration of '{loop}'")
+    return staged
+
+
+def stage_partial_sums(draft: Draft, outer: str, buffer: str, loops: tuple[str, ...], tree: bool) -> Staged:
+    """Keep partial sums in registers, added as a `tree` unless a condition decides which of them exist."""
+    made = draft.result_of(partial(_stage_tree, outer=outer, buffer=buffer, loops=loops)) if tree else None
+    return made or draft.stage(outer, buffer, "partial", "register", *loops)
+
+
+def _stage_tree(draft: Draft, outer: str, buffer: str, loops: tuple[str, ...]) -> Staged:
+    return draft.stage(outer, buffer, "tree", "register", *loops)

@@ -1,0 +1,144 @@
+"""Steps of a packed convolution, whose register tile spans several image lines."""
+from __future__ import annotations
+
+from functools import partial
+
+from ...core.dtypes import is_float
+from ...core.expr import Op, Var
+from ...loop.affine import linear
+from ..analysis.classify import Chain, Contraction, fastest_axis
+from ..analysis.loop_queries import mentions
+from ..draft import Copies, Draft
+from ..plans.contractions import PackedConvolution
+from ..plans.plan import PlanContext
+from ..step_results import Unguarded
+from .common_steps import accumulate_in_registers, vectorize_loop
+
+STRIDES = (1, 2)                # of the windows, for which packing has copies if the stride is not constant
+
+
+def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: PackedConvolution,
+                            context: PlanContext) -> None:
+    """Tile, pack windows with zeros for the halo, drop the edge conditions if the sum is the same, vectorise,
+    parallelise."""
+    row, channel, *window = c.rows[-1], *c.sums
+    outside = (*c.batch, *c.rows[:-1])
+    draft.take("reorder", *outside, row, channel, *c.columns, *window)
+    around, inside = _tile_pixels(draft, c, plan)
+    co, ci = draft.split_whole(channel, plan.depth, "min")
+    oo, oi = draft.split_whole(row, plan.panel_rows, "min")
+    oio, oii = draft.split_whole(oi, plan.rows, "pad")
+    draft.take("reorder", *outside, oo, co, *around, oio, ci, *window, oii, *inside)
+    left = draft.stage(around[0], c.left.buffer, "read", "scratch", oio, ci, *window, oii)
+    right = draft.stage(oio, c.right.buffer, "read", "scratch", ci, *window, *inside)
+    sums = accumulate_in_registers(draft, ci, c.out.buffer, oii, *inside, how="partial", keep_conditions=True)
+    if context.threads and not draft.parallelize(*c.batch) and draft.parallelize_two(*around):
+        draft.parallelize(left.over(oio)[0])
+    copy = _drop_edge_conditions(draft, around[0], right.tile, inside[-1])
+    summing = (ci, *window)
+    steps = summing[-2] if plan.constant_window else summing[-1]       # a window row at once if its length is constant
+    draft.try_steps(("prefetch_at", steps, around[max(0, len(around) - 2)], c.right.buffer, 1))
+    _vectorize_packing(draft, c, plan, right.over(inside[-1]), window, inside)
+    tiles = [inside, *[tuple([nest.loops[axis] for axis in inside]) for nest in sums.usual_nests("begin", "lay")]]
+    along = [_fuse_loops(draft, loops) for loops in tiles]
+    for name in (right.tile, *sums.arrays) if len(inside) > 1 else ():
+        draft.take("flatten", name)
+    for name in along:
+        vectorize_loop(draft, name, plan.lanes)
+    for nest in sums.usual_nests("store"):
+        *lines, last = [nest.loops[axis] for axis in inside]
+        lanes = min(plan.width, plan.lanes) if lines else plan.lanes
+        draft.attempt(partial(vectorize_loop, name=last, lanes=lanes))
+        for line in lines:
+            draft.take("unroll", line)
+    if context.machine.has_fma and is_float(c.out.dtype):
+        for name in (ci, *([copy[ci]] if ci in copy else [])):
+            draft.take("contract", name)
+    for name in (oii, *sums.usual(oii)):
+        draft.take("unroll", name)
+    if not context.machine.fetches_ahead:
+        draft.try_steps(("prefetch", oio, c.out.buffer, 1, "write"))
+    draft.try_steps(("prefetch", left.over(oii)[0], c.left.buffer, plan.prefetch))
+    if plan.unroll_inner:
+        draft.take("unroll", window[-1])
+
+
+def _tile_pixels(draft: Draft, c: Contraction, plan: PackedConvolution) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split the pixels. Returns the loops over tiles and the loops inside one, of one line or several."""
+    *others, column = c.columns
+    xo, xi = draft.split_whole(column, plan.width, "pad")
+    if plan.lines == 1:
+        return (*others, xo), (xi,)
+    yo, yi = draft.split_whole(others[-1], plan.lines, "pad")
+    return (*others[:-1], yo, xo), (yi, xi)
+
+
+def _vectorize_packing(draft: Draft, c: Contraction, plan: PackedConvolution, filling: tuple[str, ...],
+                       window: list[str], inside: tuple[str, ...]) -> None:
+    """Vectorise the nests that pack windows; `filling`: their innermost loops."""
+    depth = 1 + len(window) + len(inside)
+    for name in filling:
+        for known in (*_copies_by_stride(draft, c, draft.loops_down_to(name, depth)), name):
+            lanes = min(plan.width, plan.lanes) if len(inside) > 1 else plan.lanes
+            draft.attempt(partial(_pack_vectors, loops=draft.loops_down_to(known, depth), lanes=lanes))
+
+
+def _copies_by_stride(draft: Draft, c: Contraction, loops: tuple[str, ...]) -> list[str]:
+    """Copy a packing nest for each usual constant stride of the windows. Returns the innermost loops of the copies."""
+    axis = fastest_axis(draft.program, c.right)
+    terms = [m for m in linear(c.right.index[axis]).terms if mentions(m, c.columns[-1:])] if axis is not None else []
+    sizes = [v.name for m in terms if len(m) == 2 for v in m if isinstance(v, Var) and v.name != c.columns[-1]]
+    made: list[str] = []
+    for size in sizes if len(terms) == 1 else ():
+        for stride in STRIDES:
+            copies = draft.result_of(partial(_copy_for_stride, loop=loops[0], size=size, stride=stride))
+            made += [copies[loops[-1]]] if copies is not None and loops[-1] in copies else []
+    return made
+
+
+def _copy_for_stride(draft: Draft, loop: str, size: str, stride: int) -> Copies:
+    """Copy a nest for one stride of the windows."""
+    return draft.specialize(loop, ("=", size, str(stride)), f"_{stride}")
+
+
+def _pack_vectors(draft: Draft, loops: tuple[str, ...], lanes: int) -> None:
+    """Vectorise a packing nest, with channels inside the edge conditions, so that these are evaluated once for all."""
+    channel, *others, last = loops
+    if any(isinstance(n, Op) and n.fn == "where" for n in draft.loop(last).unique()):
+        draft.try_steps(("reorder", *others, channel, last))
+    vectorize_loop(draft, last, lanes)
+
+
+def _fuse_loops(draft: Draft, loops: tuple[str, ...]) -> str:
+    """Fuse the lines of a tile into one loop over its pixels."""
+    first, *others = loops
+    for other in others:
+        first = draft.fuse(first, other)
+    return first
+
+
+def _drop_edge_conditions(draft: Draft, around: str, packed: str, pixels: str) -> Copies:
+    """Drop the conditions that packed zeros make redundant. If a weight is infinite or NaN, a copy with conditions
+    runs, in which only the loop over the pixels of a tile is vectorised. Returns the loops of that copy."""
+    made = draft.result_of(partial(_unguard, around=around, packed=packed))
+    if made is None:
+        return {}
+    sums = partial(_stage_test_sums, loops=made.tests, total=made.total)
+    if made.tests and (begun := draft.result_of(sums)) is not None:
+        for name in (made.tests[-1], *begun):
+            draft.try_steps(("vectorize", name))
+    if pixels in made.copies:
+        draft.try_steps(("vectorize", made.copies[pixels]))
+    return dict(made.copies)
+
+
+def _unguard(draft: Draft, around: str, packed: str) -> Unguarded:
+    """Remove the conditions from the loop `around`."""
+    made = draft.take("unguard", around, packed)
+    assert isinstance(made, Unguarded)
+    return made
+
+
+def _stage_test_sums(draft: Draft, loops: tuple[str, ...], total: str) -> tuple[str, ...]:
+    """Give the test as many partial sums as its innermost loop is long. Returns the loops that initialise them."""
+    return draft.stage(loops[0], total, "partial", "register", loops[-1]).over(loops[-1], "begin")

@@ -1,0 +1,91 @@
+"""Steps of matrix products with operands in place."""
+from __future__ import annotations
+
+from ...core.dtypes import is_float
+from ...core.expr import Const
+from ..analysis.classify import Chain, Contraction
+from ..draft import Draft
+from ..plans.contractions import UnpackedGemm
+from ..plans.plan import PlanContext
+from .common_steps import accumulate_in_registers, reorder
+
+
+def emit_unpacked_gemm(draft: Draft, chain: Chain, c: Contraction, plan: UnpackedGemm, context: PlanContext) -> None:
+    """Cover the result with register tiles, one height after the other, each with all widths."""
+    if plan.transposed:
+        c = c.transposed
+    i, j, k = c.rows[-1], c.columns[-1], c.sums[-1]
+    reorder(draft, chain, (*c.batch, i, j, k))
+    if plan.transpose_right:
+        draft.stage(i, c.right.buffer, "read", "scratch", *((k, j) if plan.lanes_along == "columns" else (j, k)))
+    for n, height in enumerate(plan.heights):
+        rows = draft.split(i, height)
+        draft.take("reorder", j, k, rows.inner)
+        if context.threads and n == 0:
+            draft.parallelize_two(*c.batch, rows.outer)
+        _tile_columns(draft, c, plan, (rows.inner,), j, k, context)
+        if not rows.tail:
+            return
+        i, j, k = rows.tail, rows.copies[j], rows.copies[k]
+    _tile_columns(draft, c, plan, (), j, k, context)
+
+
+def _tile_columns(draft: Draft, c: Contraction, plan: UnpackedGemm, rows: tuple[str, ...], j: str, k: str,
+                  context: PlanContext) -> None:
+    """Cover the columns of a tile's rows, or of a single row."""
+    for width in plan.widths if rows else plan.row_widths:
+        made = draft.split(j, width)
+        _keep_tile(draft, c, plan, (*rows, made.inner), k, context)
+        if not made.tail:
+            return
+        j, k, rows = made.tail, made.copies[k], tuple([made.copies[name] for name in rows])
+    if plan.masked:
+        _, lane = draft.split_whole(j, plan.masked, "pad")
+        rows = (*rows, lane)
+    _keep_tile(draft, c, plan, rows, k, context)
+
+
+def _keep_tile(draft: Draft, c: Contraction, plan: UnpackedGemm, tile: tuple[str, ...], k: str,
+               context: PlanContext) -> None:
+    """Keep a tile of the result in registers. `tile`: its loops, rows first."""
+    if tile:
+        draft.take("reorder", k, *tile)
+    if plan.lanes_along == "columns":
+        _vectorize_columns(draft, c, plan, tile, k)
+    else:
+        _vectorize_sum(draft, c, plan, tile, k, context)
+
+
+def _vectorize_columns(draft: Draft, c: Contraction, plan: UnpackedGemm, tile: tuple[str, ...], k: str) -> None:
+    *rows, j = tile
+    several = draft.loop(j).hi != Const(plan.lanes, "i64")
+    group, lane = draft.split_exactly(j, plan.lanes) if several else ("", j)
+    groups = [group] if several else []
+    made = accumulate_in_registers(draft, k, c.out.buffer, *rows, *groups, lane)
+    draft.take("vectorize", lane)
+    for name in made.over(lane):
+        if not draft.try_steps(("vectorize", name)):                                      # the stores may be strided
+            draft.take("unroll", name)
+    draft.take("contract", k)
+    for axis in (*groups, *rows):
+        for name in (axis, *made.over(axis)):
+            draft.take("unroll", name)
+
+
+def _vectorize_sum(draft: Draft, c: Contraction, plan: UnpackedGemm, tile: tuple[str, ...], k: str,
+                   context: PlanContext) -> None:
+    """Keep a vector accumulator for each element of the tile."""
+    made = draft.split(k, plan.lanes)
+    sums = draft.stage(made.outer, c.out.buffer, "partial", "register", *tile, made.inner)
+    for lane in (made.inner, *sums.over(made.inner)):
+        draft.take("vectorize", lane)
+    for axis in tile:
+        for loop in (axis, *sums.over(axis)):
+            draft.take("unroll", loop)
+    if context.machine.has_fma and is_float(c.out.dtype):
+        draft.take("contract", made.outer)
+    if made.tail and context.masks_are_cheap:
+        _, lane = draft.split_whole(made.tail, plan.lanes, "pad")
+        draft.take("vectorize", lane)
+        for axis in tile:
+            draft.take("unroll", made.copies[axis])

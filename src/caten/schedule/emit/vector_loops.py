@@ -1,0 +1,310 @@
+"""Steps of maps and reductions on CPUs: vector loops, vector accumulators, masked tails."""
+from __future__ import annotations
+
+from functools import partial
+
+from ...core.dtypes import DTYPES
+from ...core.expr import Const
+from ...loop.affine import canonical
+from ...loop.effects import reads
+from ...loop.statements import Aref
+from ..analysis.classify import Chain, Reduction, chain_of, contiguous_loop, reduction, stored
+from ..analysis.loop_queries import mentions
+from ..draft import Draft
+from ..plans.maps import ScalarLoops, VectorLoop
+from ..plans.plan import NotApplicable, PlanContext
+from ..plans.reductions import (
+    STREAMS,
+    ColumnReduction,
+    RowByRow,
+    RowPerLane,
+    RowReduction,
+    ScalarAccumulator,
+    SingleColumn,
+    VectorAccumulator,
+)
+from ..step_results import Split
+from .common_steps import (
+    accumulate_in_registers,
+    check_indices,
+    reorder,
+    split_tiles,
+    stage_partial_sums,
+    use_fma,
+    vectorize_masked,
+    vectorize_tile,
+)
+
+
+def emit_vector_loop(draft: Draft, chain: Chain, plan: VectorLoop, context: PlanContext) -> None:
+    """Vectorise the row loop. If it also accumulates, each of its vectors has a partial sum."""
+    loop = chain.names[-1] if plan.reduces else _row(draft, chain)
+    sums = tuple([ref.buffer for ref in stored(chain) if plan.reduces and not mentions(ref, (loop,))])
+    rest = [name for name in chain.names if name != loop]
+    if rest and chain.names[-1] != loop:
+        draft.take("reorder", *rest, loop)
+    if plan.reduces and context.threads:
+        draft.parallelize_two(*rest)
+    if plan.block and (blocks := draft.result_of(partial(_split_blocks, loop=loop, count=plan.block))) is not None:
+        rest, loop = [*rest, blocks.outer], blocks.inner
+    around = tuple(rest) if context.threads and not plan.reduces else None
+    outer = vectorize_row(draft, loop, sums, plan.lanes, plan.vectors, context, around, plan.tree)
+    if plan.non_temporal:
+        for buffer in dict.fromkeys([ref.buffer for ref in stored(chain)]):
+            draft.try_steps(("stream", outer, buffer))
+    else:
+        _prefetch_stores(draft, chain, outer, plan)
+
+
+def _row(draft: Draft, chain: Chain) -> str:
+    """The loop in which all stores are contiguous, or the innermost one."""
+    found = {contiguous_loop(draft.program, ref, chain.names) for ref in stored(chain)}
+    return (found.pop() if len(found) == 1 else None) or chain.names[-1]
+
+
+def _split_blocks(draft: Draft, loop: str, count: int) -> Split:
+    """Split rows into blocks that threads share."""
+    return draft.split(loop, count, "min")
+
+
+def _prefetch_stores(draft: Draft, chain: Chain, loop: str, plan: VectorLoop) -> None:
+    """Prefetch the cache lines of stores to arrays that are not read."""
+    read = frozenset().union(*[reads(stmt) for stmt in chain.body])
+    for ref in {p.buffer: p for p in stored(chain)}.values():           # one step prefetches all stores to an array
+        if plan.prefetch and ref.buffer not in read:
+            step = plan.lanes * plan.vectors * DTYPES[ref.dtype].bytes
+            draft.try_steps(("prefetch", loop, ref.buffer, max(1, plan.prefetch // step), "write"))
+
+
+def emit_scalar_loops(draft: Draft, chain: Chain, plan: ScalarLoops, context: PlanContext) -> None:
+    """Make loops parallel, and do nothing else."""
+    row = _row(draft, chain) if plan.parallel_rows else ""
+    if context.threads:
+        draft.parallelize_two(*[name for name in chain.names if name != row])
+
+
+def vectorize_row(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, count: int, context: PlanContext,
+                  around: tuple[str, ...] | None = None, tree: bool = True) -> str:
+    """Vectorise a loop, unrolled by `count` vectors, with a masked tail. The arrays `sums` are accumulated in as many
+    vectors, added as a `tree` at the end. Returns the new loop. It is parallel if none of the loops `around` can be
+    (None: no threads)."""
+    tiles = split_tiles(draft, loop, lanes * count, lanes)
+    outer, inner = tiles.outer, tiles.inner
+    if around is not None and not draft.parallelize_two(*around):
+        draft.parallelize(outer)
+    for name in tiles.rest:
+        draft.attempt(partial(vectorize_masked, loop=name, lanes=lanes, context=context))
+    group, lane = draft.split_exactly(inner, lanes) if draft.loop(inner).hi != Const(lanes, "i64") else ("", inner)
+    axes = (group, lane) if group else (lane,)
+    vectorize_tile(draft, group, lane, *[stage_partial_sums(draft, outer, buffer, axes, tree) for buffer in sums])
+    return outer
+
+
+# -- row reductions --------------------------------------------------------------------------------------------------
+def emit_row_reduction(draft: Draft, chain: Chain, plan: RowReduction, context: PlanContext) -> None:
+    """Vectorise the innermost summed loop with vector accumulators."""
+    total = _reduction(draft, chain)
+    reorder(draft, chain, (*total.kept, *total.summed))
+    if plan.block and draft.attempt(partial(_reduce_long, total=total, plan=plan, context=context)):
+        return
+    if context.threads:
+        draft.parallelize_two(*total.kept)
+    if plan.masked:
+        check_indices(draft, total.summed[-1])
+        outer, lane = draft.split_whole(total.summed[-1], plan.lanes, "pad")
+        vectorize_tile(draft, "", lane, draft.stage(outer, total.out.buffer, "partial", "register", lane))
+    else:
+        sums = (total.out.buffer,)
+        outer = vectorize_row(draft, total.summed[-1], sums, plan.lanes, plan.vectors, context, tree=plan.tree)
+    use_fma(draft, outer, total.out, context)
+
+
+def _reduce_long(draft: Draft, total: Reduction, plan: RowReduction, context: PlanContext) -> None:
+    """Reduce one long sum: in several streams if that pays, and the rest in blocks."""
+    loop = total.summed[0]
+    streams = partial(_reduce_streams, loop=loop, total=total, plan=plan, context=context)
+    far = draft.result_of(streams) if plan.stream_distance else None
+    if far is None:
+        _reduce_blocks(draft, loop, total, plan, context)
+    for name in far.rest if far is not None else ():           # may fail: a short tail of constant length stays scalar
+        draft.attempt(partial(_reduce_blocks, loop=name, total=total, plan=plan, context=context))
+
+
+def _reduce_blocks(draft: Draft, loop: str, total: Reduction, plan: RowReduction, context: PlanContext) -> None:
+    """Reduce blocks of a fixed length, so that the result does not depend on the number of threads, and then the
+    tail."""
+    blocks = split_tiles(draft, loop, plan.block)
+    part = draft.stage(blocks.outer, total.out.buffer, "partial", "scratch", blocks.outer).tile
+    draft.take("parallel", blocks.outer)
+    for each, buffer in ((blocks.inner, part), *[(name, total.out.buffer) for name in blocks.rest]):
+        outer = vectorize_row(draft, each, (buffer,), plan.lanes, plan.vectors, context, tree=plan.tree)
+        use_fma(draft, outer, total.out, context)
+
+
+def _reduce_streams(draft: Draft, loop: str, total: Reduction, plan: RowReduction, context: PlanContext) -> Split:
+    """Reduce several distant streams together. Returns the split into blocks of streams and a tail."""
+    blocks, stream, each = _split_streams(draft, loop, total.out, plan.stream_distance)
+    each, lane = draft.split_exactly(each, plan.lanes)
+    draft.take("reorder", each, stream, lane)
+    vectorize_tile(draft, stream, lane, stage_partial_sums(draft, each, total.out.buffer, (stream, lane), plan.tree))
+    use_fma(draft, each, total.out, context)
+    return blocks
+
+
+def _split_streams(draft: Draft, loop: str, out: Aref, apart: int) -> tuple[Split, str, str]:
+    """Split a loop into STREAMS streams, divided among the arrays that it reads. Returns the split into blocks, the
+    loop over the streams of a block and the loop along a stream."""
+    arrays = reads(draft.loop(loop)) - {out.buffer}
+    if not 1 <= len(arrays) <= STREAMS // 2:
+        raise NotApplicable(f"'{loop}' reads {len(arrays)} arrays")
+    count = STREAMS // len(arrays)
+    extent = canonical(draft.loop(loop).hi - draft.loop(loop).lo)
+    if isinstance(extent, Const) and int(extent.value) < count * apart:
+        raise NotApplicable(f"'{loop}' is too short for {count} streams")
+    blocks = draft.split(loop, count * apart)
+    return blocks, *draft.split_exactly(blocks.inner, apart)
+
+
+# -- column reductions -----------------------------------------------------------------------------------------------
+def emit_column_reduction(draft: Draft, chain: Chain, plan: ColumnReduction, context: PlanContext) -> None:
+    """Add several rows at once to contiguous results, block by block."""
+    total = _reduction(draft, chain)
+    loop, row = _result_loop(draft, total), total.summed[-1]
+    rest = tuple([name for name in total.kept if name != loop])
+    reorder(draft, chain, (*rest, loop, *total.summed))
+    outer, inner = draft.split_whole(loop, plan.block, "min")
+    draft.take("reorder", *total.summed, inner)
+    if context.threads:
+        draft.parallelize_two(*rest, outer)
+    if plan.stream_distance:
+        steps = partial(_add_distant_rows, out=total.out, row=row, inner=inner, plan=plan, context=context)
+        far = draft.result_of(steps)
+        if far is not None:
+            if not far.tail:
+                return
+            row, inner = far.tail, far.copies[inner]
+    rows = split_tiles(draft, row, plan.rows)
+    draft.take("reorder", inner, rows.inner)
+    for name in rows.copies.values():                     # the row tail, row by row
+        draft.attempt(partial(vectorize_row, loop=name, sums=(), lanes=plan.lanes, count=1, context=context))
+    _add_rows(draft, total.out, rows.inner, inner, plan, context)
+
+
+def _add_distant_rows(draft: Draft, out: Aref, row: str, inner: str, plan: ColumnReduction,
+                      context: PlanContext) -> Split:
+    """Add distant rows together. Returns the split into blocks of rows and a tail."""
+    blocks, stream, each = _split_streams(draft, row, out, plan.stream_distance)
+    draft.take("reorder", each, inner, stream)
+    _add_rows(draft, out, stream, inner, plan, context)
+    return blocks
+
+
+def _add_rows(draft: Draft, out: Aref, rows: str, inner: str, plan: ColumnReduction, context: PlanContext) -> None:
+    """Add the rows of the innermost loop to vectors of results in registers."""
+    columns = split_tiles(draft, inner, plan.lanes * plan.vectors, plan.lanes)
+    if columns.tail:
+        draft.attempt(partial(_add_masked_rows, out=out, columns=columns.tail, rows=columns.copies[rows],
+                              lanes=plan.lanes, context=context))
+    draft.take("reorder", rows, columns.inner)
+    group, lane = draft.split_exactly(columns.inner, plan.lanes)
+    vectorize_tile(draft, group, lane, draft.stage(rows, out.buffer, "accumulate", "register", group, lane))
+    use_fma(draft, rows, out, context)
+    draft.take("unroll", rows)
+
+
+def _add_masked_rows(draft: Draft, out: Aref, columns: str, rows: str, lanes: int, context: PlanContext) -> None:
+    """Add rows to the last columns, masked vectors in registers."""
+    if not context.masks_are_cheap:
+        raise NotApplicable(f"the tail '{columns}' stays scalar: vectors have no masks")
+    check_indices(draft, columns)
+    _, lane = draft.split_whole(columns, lanes, "pad")
+    draft.take("reorder", lane, rows)
+    draft.stage(rows, out.buffer, "accumulate", "register")
+    draft.take("vectorize", lane)
+
+
+def emit_single_column(draft: Draft, chain: Chain, plan: SingleColumn, context: PlanContext) -> None:
+    """Remove the loop over the only column and reduce the rest like a row."""
+    loop = _result_loop(draft, _reduction(draft, chain))
+    others = tuple([name for name in chain.names if name != loop])
+    reorder(draft, chain, (*others, loop))
+    draft.take("unroll", loop, "full")
+    emit_row_reduction(draft, chain_of(draft.loop(others[0])), plan.reduction, context)
+
+
+def emit_row_by_row(draft: Draft, chain: Chain, plan: RowByRow, context: PlanContext) -> None:
+    """Move the loop over contiguous results innermost."""
+    total = _reduction(draft, chain)
+    row = _result_loop(draft, total)
+    rest = [name for name in total.kept if name != row]
+    draft.take("reorder", *rest, *total.summed, row)
+    if context.threads:
+        draft.parallelize(*rest)
+
+
+# -- short reductions ------------------------------------------------------------------------------------------------
+def emit_scalar_accumulator(draft: Draft, chain: Chain, plan: ScalarAccumulator, context: PlanContext) -> None:
+    """Move the summed loops innermost and keep the accumulator in a register."""
+    total = _reduction(draft, chain)
+    reorder(draft, chain, (*total.kept, *total.summed))
+    if total.kept:
+        _hold(draft, total.summed[0], total.out.buffer)
+    if context.threads:
+        draft.parallelize_two(*total.kept)
+
+
+def emit_row_per_lane(draft: Draft, chain: Chain, plan: RowPerLane, context: PlanContext) -> None:
+    """Reduce one row in each lane."""
+    total = _reduction(draft, chain)
+    reorder(draft, chain, (*total.kept, *total.summed))
+    _hold(draft, total.summed[0], total.out.buffer)
+    vectorize_outer_loop(draft, total.kept, plan.lanes, context)
+
+
+def vectorize_outer_loop(draft: Draft, names: tuple[str, ...], count: int, context: PlanContext) -> None:
+    """Vectorise the last of these loops; threads share the others, or the vectors."""
+    *outside, last = names
+    tiles = draft.split(last, count)
+    draft.take("vectorize", tiles.inner)
+    if context.threads:
+        draft.parallelize_two(*outside, tiles.outer)
+
+
+def emit_vector_accumulator(draft: Draft, chain: Chain, plan: VectorAccumulator, context: PlanContext) -> None:
+    """Keep each vector of results in a register while all its terms are added."""
+    total = _reduction(draft, chain)
+    loop = _result_loop(draft, total)
+    rest = tuple([name for name in total.kept if name != loop])
+    reorder(draft, chain, (*rest, loop, *total.summed))
+    _hold(draft, total.summed[0], total.out.buffer)
+    tiles = split_tiles(draft, loop, plan.lanes)
+    if context.threads and not draft.parallelize_two(*rest):
+        draft.parallelize(tiles.outer)
+    if tiles.tail:
+        draft.attempt(partial(vectorize_masked, loop=tiles.tail, lanes=plan.lanes, context=context))
+    draft.take("vectorize", tiles.inner)
+    use_fma(draft, tiles.outer, total.out, context)
+    for name in reversed(total.summed) if plan.unrolled else ():
+        draft.take("unroll", name, "full")
+
+
+def _hold(draft: Draft, loop: str, buffer: str) -> None:
+    """Keep the accumulator of a loop in a register."""
+    accumulate_in_registers(draft, loop, buffer, keep_conditions=True)
+
+
+def _reduction(draft: Draft, chain: Chain) -> Reduction:
+    """The nest as a reduction. NotApplicable if it is none any more: the condition of a copy may have removed its
+    body."""
+    total = reduction(chain)
+    if total is None:
+        raise NotApplicable(f"'{chain.names[0]}' is no longer a reduction")
+    return total
+
+
+def _result_loop(draft: Draft, total: Reduction) -> str:
+    """The loop in which the results are contiguous."""
+    loop = contiguous_loop(draft.program, total.out, total.kept)
+    if loop is None:
+        raise NotApplicable(f"{total.out} has no contiguous loop")
+    return loop

@@ -1,0 +1,82 @@
+"""The log of plans and attempts, as data and in English, which `caten schedule --explain` prints."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ..frozen import frozen
+
+
+@frozen
+class Planned:
+    """Planning of the nest of a loop begins. `why_not`: why the nest stays as written; empty if it does not."""
+
+    nest: str
+    why_not: str = ""
+
+
+@frozen
+class Tried:
+    """An attempt at a plan, a part of one, or steps. `depth`: the number of enclosing attempts. `why_not`: why it was
+    not taken; empty if it was."""
+
+    what: str
+    depth: int
+    why_not: str = ""
+
+
+@frozen
+class Chosen:
+    """The plan being tried, as an S-expression."""
+
+    plan: str
+    depth: int
+
+
+@frozen
+class Copied:
+    """A specialised copy of a nest (loop versioning), for calls for which the condition holds. `copy`: its outermost
+    loop."""
+
+    loop: str
+    copy: str
+    cond: str
+    depth: int
+
+
+@frozen
+class StaysScalar:
+    """The loop is not vectorised, and why."""
+
+    loop: str
+    why: str
+    stored: tuple[str, ...]                        # the accesses that it stores to
+
+
+Entry = Planned | Tried | Chosen | Copied | StaysScalar
+
+
+def explained(log: Iterable[Entry]) -> Iterator[str]:
+    """One line per entry; nested attempts are indented."""
+    entries = list(log)
+    if not entries:
+        yield "nothing was planned: the schedule was given, there is no loop, or this level of optimisation asks for no plan"
+    for entry in entries:
+        match entry:
+            case Planned(nest, ""):
+                yield f"the plan of the nest of '{nest}':"
+            case Planned(nest, why):
+                yield f"the nest of '{nest}' stays as it is written, because {why}"
+            case Tried(what, depth, ""):
+                yield f"{_indent(depth)}taken: {what}"
+            case Tried(what, depth, why):
+                yield f"{_indent(depth)}not taken: {what}, because {why}"
+            case Chosen(plan, depth):
+                yield f"{_indent(depth)}{plan}"
+            case StaysScalar(loop, why):
+                yield f"  the loop '{loop}' stays scalar, because {why}"
+            case Copied(loop, copy, cond, depth):
+                yield f"{_indent(depth)}for calls with {cond} there is a copy of '{loop}': '{copy}'"
+
+
+def _indent(depth: int) -> str:
+    return "  " * (depth + 1)

@@ -1,0 +1,137 @@
+"""Plans of rows that several loops pass over in turn (softmax, layer norm), and of outer-loop vectorisation."""
+from __future__ import annotations
+
+from ...core.expr import Const, Op, Var
+from ...core.program import Buffer
+from ...frozen import frozen
+from ...loop.affine import canonical
+from ...loop.statements import Aref, For, LoopProgram
+from ...mathematics.elementary.elementary_table import FORMS
+from ..analysis.classify import Chain, chain_of, contiguous_loop, is_compute_bound, is_gathered, outermost, stored
+from ..analysis.loop_queries import loops_in, mentions
+from .maps import ScalarLoops
+from .parameters import Parameter
+from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of
+
+AHEAD = Parameter("rows.ahead", (0, 1), what="does a pass over a row prefetch the next row?")
+
+
+@frozen
+class RowPasses:
+    """Loops over rows (`outside`) around loops that each pass once over a row of `length` elements. `gathers`: would
+    outer-loop vectors read memory that is not contiguous?"""
+
+    lanes: int
+    outside: tuple[Axis, ...]
+    length: str
+    compute_bound: bool
+    gathers: bool = False
+
+
+@frozen
+class OuterLoopVectors(Plan):
+    """Outer-loop vectorisation: each lane runs an iteration of the innermost loop of the chain, with all loops inside
+    it. `single_pass`: those run once."""
+
+    lanes: int
+    single_pass: bool = False
+
+
+@frozen
+class RowPrefetch(Plan):
+    """The pass `loop` prefetches the next row of `arrays`, which the nest reads but does not write."""
+
+    loop: str
+    arrays: tuple[str, ...]
+
+
+def rows_of_one_element(p: RowPasses, context: PlanContext) -> Version:
+    """For rows of one element: the rows are the lanes."""
+    if not context.threads:
+        raise NotApplicable("the nest around it has plans for them")
+    return Version(OuterLoopVectors(p.lanes, single_pass=True), ("=", p.length, "1"), "one")
+
+
+def short_rows(p: RowPasses, context: PlanContext) -> Version:
+    """For rows shorter than one vector (two, if compute-bound): the rows are the lanes, and loads are strided."""
+    return Version(OuterLoopVectors(p.lanes), ("<", p.length, str(p.lanes * (2 if p.compute_bound else 1))), "w")
+
+
+def gathers(p: RowPasses, context: PlanContext) -> Version:
+    """For memory-bound loops whose lanes would gather: C compilers handle rows of constant length better."""
+    if p.compute_bound or not p.gathers:
+        raise NotApplicable("it is compute-bound, or the lanes read contiguous memory")
+    return Version(ScalarLoops())
+
+
+def outer_loop_vectors(p: RowPasses, context: PlanContext) -> Version:
+    """For inner loops that are short or have no contiguous access."""
+    return Version(OuterLoopVectors(p.lanes))
+
+
+def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
+    """A chain around loops with the same trip count, a size of the call."""
+    inner = list(outermost(chain.body))
+    if len({loop.hi for loop in inner}) != 1 or not all(
+            isinstance(loop.hi, Var) and loop.lo == Const(0, "i64") for loop in inner):
+        raise NotApplicable("the inner loops do not all count from 0 to the same size")
+    chains = [chain_of(loop) for loop in inner]
+    if not all(len(c.loops) == 1 and c.is_leaf for c in chains) or mentions(inner[0].hi, chain.names):
+        raise NotApplicable("the inner loops hold further loops, or their length changes from row to row")
+    return RowPasses(_lanes(chain, context), axes_of(chain), str(inner[0].hi), is_compute_bound(chain.body))
+
+
+def match_outer_loop(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
+    """A chain whose innermost loop may fill vectors, around loops that are short or have no contiguous access."""
+    lanes, inner, axes = _lanes(chain, context), loops_in(chain.body), axes_of(chain)
+    refs = {n for s in chain.body for n in s.unique() if isinstance(n, Aref)}
+    if not inner or _is_short(axes[-1].count, lanes) or not all(
+            _is_short(_count(loop), lanes) or not any(contiguous_loop(program, ref, (loop.name,)) for ref in refs)
+            for loop in inner):
+        raise NotApplicable("an inner loop may be vectorised, or the innermost loop around them never fills a vector")
+    return RowPasses(lanes, axes, "", is_compute_bound(chain.body),
+                     any(is_gathered(program, ref, axes[-1].name) for ref in refs))
+
+
+def row_prefetch(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPrefetch | None:
+    """Which of several passes prefetches the next row: the last that reads arrays the nest does not write, since the
+    whole present row is in cache by then. If the hardware prefetches, this pays only for compute-bound passes."""
+    written, found, compute_bound = {ref.buffer for ref in stored(chain)}, None, False
+    inner = list(outermost(chain.body))
+    for loop in inner if len(inner) > 1 else []:
+        arrays = [ref.buffer for ref in _row_reads(program, chain, loop) if ref.buffer not in written]
+        if arrays:
+            found = RowPrefetch(loop.name, tuple(dict.fromkeys(arrays)))
+            compute_bound = any(isinstance(n, Op) and n.fn in FORMS for n in loop.unique())
+    default = int(compute_bound or not context.machine.fetches_ahead)
+    return found if found is not None and context.value(AHEAD, default) else None
+
+
+def _row_reads(program: LoopProgram, chain: Chain, loop: For) -> list[Aref]:
+    """The accesses of a pass that are contiguous along a row of a caller's array."""
+    return [n for n in loop.walk() if isinstance(n, Aref) and isinstance(program.buffers.get(n.buffer), Buffer)
+            and mentions(n, chain.names[-1:]) and contiguous_loop(program, n, (loop.name,)) is not None]
+
+
+def _lanes(chain: Chain, context: PlanContext) -> int:
+    lanes = context.lanes([n.dtype for s in chain.body for n in s.unique() if isinstance(n, Aref)])
+    if lanes < 2:
+        raise NotApplicable("the machine has no vectors of its elements")
+    return lanes
+
+
+def _count(loop: For) -> int | None:
+    extent = canonical(loop.hi - loop.lo)
+    return int(extent.value) if isinstance(extent, Const) else None
+
+
+def _is_short(count: int | None, lanes: int) -> bool:
+    """Does a loop never fill a vector?"""
+    return count is not None and count < lanes
+
+
+PASSES = NestKind(
+    "rows", "Rows that several loops pass over in turn (softmax, layer norm). Other calls are planned loop by loop.",
+    match_passes, (rows_of_one_element, short_rows), is_total=False)
+SERIAL = NestKind("outer loops", "Loops around loops that are too short to vectorise or have no contiguous access.",
+                  match_outer_loop, (gathers, outer_loop_vectors))

@@ -1,0 +1,311 @@
+"""Closures: expressions and references of the loop level compiled to Python closures over one flat environment (the
+interpreter's inner half).
+
+Integer and bool scalars are Python numbers, floats are numpy scalars of their own type, vectors are numpy arrays. An
+access out of bounds raises.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core import integer_arithmetic
+from ..core.dtypes import DTYPES
+from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var
+from ..core.node import Node
+from ..errors import CatenError, error
+from ..loop.statements import Aref, Fold, Ramp, Ref, Shuffle, Splat, Transpose, Vref
+from ..mathematics import evaluate
+
+Value = Callable[[], Any]
+Action = Callable[[], None]
+
+
+def is_plain(dtype: str) -> bool:
+    """True if scalars of this type are Python numbers here."""
+    return DTYPES[dtype].kind in ("int", "uint", "bool")
+
+
+def to_scalar(value: Any, dtype: str) -> Any:
+    """A number as a scalar of the interpreter."""
+    if dtype == "bool":
+        return bool(value)
+    return integer_arithmetic.wrap(int(value), dtype) if is_plain(dtype) else evaluate.numpy_type(dtype)(value)
+
+
+def poison(dtype: str) -> Any:
+    """The content of an uninitialised element: a value that shows when it is read."""
+    return float("nan") if DTYPES[dtype].kind in ("float", "complex") else DTYPES[dtype].greatest
+
+
+# Common scalar operators without numpy's overhead; they agree with evaluate.
+SCALAR: dict[str, Callable[..., Any]] = {
+    "max": lambda x, y: x if x >= y or x != x else y,
+    "min": lambda x, y: x if x <= y or x != x else y,
+}
+
+
+class Closures:
+    """Compiles nodes into closures over one flat environment (names are unique in a program)."""
+
+    def __init__(self) -> None:
+        self.env: list[Any] = []
+        self.slots: dict[str, int] = {}
+        self.memo: dict[Expr, Value] = {}
+
+    def slot(self, name: str) -> int:
+        if name not in self.slots:
+            self.slots[name] = len(self.env)
+            self.env.append(None)
+        return self.slots[name]
+
+    def set(self, name: str, value: Any) -> None:
+        self.env[self.slot(name)] = value
+
+    # expressions
+
+    def value(self, expr: Expr) -> Value:
+        if expr not in self.memo:
+            self.memo[expr] = self._value(expr)
+        return self.memo[expr]
+
+    def _value(self, expr: Expr) -> Value:
+        match expr:
+            case Const(value, dtype):
+                constant = to_scalar(value, dtype)
+                return lambda: constant
+            case Var(name):
+                env, slot = self.env, self.slot(name)
+                return lambda: env[slot]
+            case Op("where", (cond, then, otherwise)) if expr.lanes == 1:
+                test, yes, no = self.value(cond), self.value(then), self.value(otherwise)
+                return lambda: yes() if test() else no()
+            case Op(fn, args):
+                return self.operator(fn, args, expr.lanes)
+            case Cast(target, arg):
+                return self.cast(arg, target)
+            case Bitcast(target, arg):
+                return self.bitcast(arg, target)
+            case Aref():
+                return self.read(expr)
+            case Vref():
+                return self.read_vector(expr)
+            case Splat(count, arg):
+                value, dtype = self.value(arg), evaluate.numpy_type(arg.dtype)
+                return lambda: np.full(count, value(), dtype)
+            case Ramp(count, base, step):
+                first, by = self.value(base), self.value(step)
+                lanes = np.arange(count).astype(evaluate.numpy_type(base.dtype))
+                return lambda: first() + by() * lanes
+            case Shuffle(arg, picks):
+                value, chosen = self.value(arg), list(picks)
+                return lambda: value()[chosen]
+            case Fold(fn, arg):
+                return self.fold(fn, arg)
+        raise error("E485", f"the interpreter does not know ({expr.head} …)")
+
+    @staticmethod
+    def function(fn: str, dtype: str, lanes: int) -> Callable[..., Any]:
+        """The Python function of an operator on operands of an element type."""
+        on_scalars = None
+        if lanes == 1:
+            on_scalars = SCALAR.get(fn) if DTYPES[dtype].kind == "float" else integer_arithmetic.function(fn, dtype)
+        return on_scalars or evaluate.function(fn, dtype)
+
+    def operator(self, fn: str, args: tuple[Expr, ...], lanes: int) -> Value:
+        compute = self.function(fn, args[-1].dtype, lanes)
+        values = [self.value(a) for a in args]
+        if len(values) == 1:
+            x, = values
+            return lambda: compute(x())
+        if len(values) == 2:
+            x, y = values
+            return lambda: compute(x(), y())
+        x, y, z = values
+        return lambda: compute(x(), y(), z())
+
+    def cast(self, arg: Expr, target: str) -> Value:
+        value, source = self.value(arg), arg.dtype
+        if arg.lanes > 1 or DTYPES[source].kind == "complex":
+            return lambda: evaluate.cast(value(), source, target)
+        to = evaluate.numpy_type(target)
+        d = DTYPES[target]
+        if target == "bool":
+            return lambda: bool(value() != 0)
+        if is_plain(target) and is_plain(source):
+            return lambda: integer_arithmetic.wrap(int(value()), target)
+        if is_plain(target):
+            return lambda: _saturate(float(value()), d.least, d.greatest)
+        if target == "bf16" and source not in ("f16", "f32"):           # ml_dtypes would round to float32 on the way
+            like = evaluate.numpy_type(source)
+            return lambda: evaluate.cast(like(value()), source, target)
+        if is_plain(source) and DTYPES[source].bits == 64:
+            wide = evaluate.numpy_type(source)
+            return lambda: to(x) if -1 << 53 <= (x := value()) <= 1 << 53 else evaluate.cast(wide(x), source, target)
+        return lambda: to(value())
+
+    def bitcast(self, arg: Expr, target: str) -> Value:
+        value, like, plain = self.value(arg), evaluate.numpy_type(arg.dtype), is_plain(target) and arg.lanes == 1
+
+        def reinterpret() -> Any:
+            x = value()
+            bits = evaluate.bitcast(x if isinstance(x, (np.ndarray, np.generic)) else like(x), target)
+            return bits.item() if plain else bits
+        return reinterpret
+
+    def fold(self, fn: str, arg: Expr) -> Value:
+        value, combine, plain = self.value(arg), evaluate.function(fn, arg.dtype), is_plain(arg.dtype)
+
+        def tree() -> Any:
+            v = value()
+            while len(v) > 1:
+                half = len(v) // 2
+                v = np.concatenate((combine(v[:half], v[half:2 * half]), v[2 * half:]))
+            return v[0].item() if plain else v[0]
+        return tree
+
+    # references
+
+    def locate(self, ref: Aref) -> Callable[[], tuple[Any, tuple[Any, ...]]]:
+        """The array and the index of an element, which is in bounds. Fast for one and two axes: every access comes
+        here."""
+        env, slot = self.env, self.slot(ref.buffer)
+        parts = [self.value(i) for i in ref.index]
+        if len(parts) == 1:
+            first, = parts
+
+            def place1() -> tuple[Any, tuple[Any, ...]]:
+                array, i = env[slot], first()
+                if not 0 <= i < len(array):
+                    raise _outside(ref, (i,), array.shape)
+                return array, (i,)
+            return place1
+        if len(parts) == 2:
+            first, second = parts
+
+            def place2() -> tuple[Any, tuple[Any, ...]]:
+                array, at = env[slot], (first(), second())
+                rows, columns = array.shape
+                if not (0 <= at[0] < rows and 0 <= at[1] < columns):
+                    raise _outside(ref, at, array.shape)
+                return array, at
+            return place2
+
+        def place() -> tuple[Any, tuple[Any, ...]]:
+            array, at = env[slot], tuple([p() for p in parts])
+            for i, extent in zip(at, array.shape, strict=True):
+                if not 0 <= i < extent:
+                    raise _outside(ref, at, array.shape)
+            return array, at
+        return place
+
+    def read(self, ref: Aref) -> Value:
+        place = self.locate(ref)
+        if is_plain(ref.dtype):
+            def item() -> Any:
+                array, at = place()
+                return array.item(at)
+            return item
+
+        def element() -> Any:
+            array, at = place()
+            return array[at]
+        return element
+
+    def locate_vector(self, ref: Vref) -> Callable[[], tuple[Any, tuple[Any, ...], Any]]:
+        """The array, the index of the accessed lanes, and the mask (None: all lanes)."""
+        env, slot, parts = self.env, self.slot(ref.buffer), [self.value(i) for i in ref.index]
+        axis = ref.axis % len(ref.index)
+        mask = None if ref.mask is None else self.value(ref.mask)
+        lanes = np.arange(ref.count)
+
+        def place() -> tuple[Any, tuple[Any, ...], Any]:
+            array, at = env[slot], tuple([p() for p in parts])
+            touched = None if mask is None else np.broadcast_to(mask(), ref.count)
+            along = lanes if touched is None else lanes[touched]
+            for n, (i, extent) in enumerate(zip(at, array.shape, strict=True)):
+                first, last = (i + int(along[0]), i + int(along[-1])) if n == axis and len(along) else (i, i)
+                if len(along) and not 0 <= first <= last < extent:
+                    raise _outside(ref, at, array.shape)
+            return array, (*at[:axis], at[axis] + along, *at[axis + 1:]), touched
+        return place
+
+    def read_vector(self, ref: Vref) -> Value:
+        place, dtype, count = self.locate_vector(ref), evaluate.numpy_type(ref.dtype), ref.count
+
+        def lanes() -> Any:
+            array, at, touched = place()
+            if touched is None:
+                return array[at]
+            out = np.zeros(count, dtype)
+            if touched.any():
+                out[touched] = array[at]
+            return out
+        return lanes
+
+    def transpose(self, stmt: Transpose) -> Action:
+        to, of = self.rows(stmt.ref, stmt.axis, stmt.value.count), self.rows(stmt.value, stmt.value_axis,
+                                                                             stmt.ref.count)
+
+        def move() -> None:
+            to()[...] = of().T
+        return move
+
+    def rows(self, ref: Vref, axis: int, count: int) -> Callable[[], Any]:
+        """`count` consecutive vectors along an axis, as a view: rows by lanes."""
+        env, slot, parts, rank = self.env, self.slot(ref.buffer), [self.value(i) for i in ref.index], len(ref.index)
+        counts = {axis % rank: count, ref.axis % rank: ref.count}
+
+        def view() -> Any:
+            array, at = env[slot], tuple([p() for p in parts])
+            if any(not 0 <= i <= i + counts.get(k, 1) <= extent
+                   for k, (i, extent) in enumerate(zip(at, array.shape, strict=True))):
+                raise _outside(ref, at, array.shape)
+            part = array[tuple([slice(i, i + counts[k]) if k in counts else i for k, i in enumerate(at)])]
+            return part if axis % rank < ref.axis % rank else part.T
+        return view
+
+    def combine(self, ref: Ref, value: Expr, fn: str) -> Action:
+        """place = fn(place, value)"""
+        if isinstance(ref, Vref):
+            return self.write(ref, self.operator(fn, (ref, value), ref.lanes))
+        assert isinstance(ref, Aref)
+        place, compute, more, plain = self.locate(ref), self.function(fn, ref.dtype,
+                                                                      1), self.value(value), is_plain(ref.dtype)
+
+        def update() -> None:
+            x = more()
+            array, at = place()
+            array[at] = compute(array.item(at) if plain else array[at], x)
+        return update
+
+    def write(self, ref: Ref, value: Value) -> Action:
+        if isinstance(ref, Vref):
+            locate, count = self.locate_vector(ref), ref.count
+
+            def store_lanes() -> None:
+                lanes = np.broadcast_to(value(), count)
+                array, at, touched = locate()
+                if touched is None or touched.any():
+                    array[at] = lanes if touched is None else lanes[touched]
+            return store_lanes
+        assert isinstance(ref, Aref)
+        place = self.locate(ref)
+
+        def store() -> None:
+            element = value()
+            array, at = place()
+            array[at] = element
+        return store
+
+
+def _saturate(x: float, least: int, greatest: int) -> int:
+    if x != x:
+        return 0
+    return least if x <= least else greatest if x >= greatest else int(x)
+
+
+def _outside(ref: Node, at: tuple[Any, ...], shape: tuple[int, ...]) -> CatenError:
+    return error("E485", f"the access {ref!r} is outside its array: index {tuple(int(i) for i in at)}, shape {shape}")

@@ -1,0 +1,75 @@
+"""Tune one operator: run the search and make the record of its result."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from ..attach import runtime_for
+from ..bench import measure
+from ..bench.sizes import Values
+from ..core.program import Schedule
+from ..driver import record_places
+from ..errors import Diagnostic
+from ..frontend.op import OpProgram
+from ..frozen import frozen
+from ..options import Options
+from ..runtime import cpu, tuning_records
+from ..runtime.tuning_records import Record
+from ..schedule.plans.parameters import Choices
+from .candidates import Shop
+from .search import Scored, Search
+
+Progress = Callable[[float, float, str], None]
+
+
+@frozen
+class Outcome:
+    """The result of tuning an operator. `record`: of a faster schedule, if any. `measured`: the number of schedules."""
+
+    op: str
+    key: str
+    record: Record | None
+    measured: int
+    interrupted: bool = False
+    note: str = ""
+
+    def line(self) -> str:
+        """For a person."""
+        if self.note:
+            return f"{self.op}  {self.note}"
+        text = f"x{self.record.gain:.2f}  {self.record.said}" if self.record else "nothing faster than -O2"
+        return f"{self.op}  {text}  ({self.measured} schedules measured{', interrupted' if self.interrupted else ''})"
+
+
+def tuned(op: OpProgram, sizes: Sequence[Values], options: Options, budget: float, progress: Progress,
+          warn: Callable[[Diagnostic], None]) -> Outcome:
+    """Search for `budget` seconds, starting from an earlier record. Raises CatenError E842 if the -O2 kernel cannot be
+    measured. Ctrl-C ends the search and keeps its best result."""
+    if op.first(Schedule) is not None:
+        return Outcome(op.name, "", None, 0, note="has a schedule of its own, which -O3 applies as well")
+    shop = Shop(op, sizes, options, measure.threads(options))
+    key = tuning_records.key(shop.before, runtime_for([op], options))
+    search = Search(shop, budget, progress=progress)
+    interrupted = False
+    try:
+        shop.check()
+        earlier = tuning_records.find(key, *record_places(op, options), warn)
+        again = shop.replayed(earlier.schedule, Choices(tuple(sorted(earlier.choices.items())))) if earlier is not None else None
+        search.run(shop.present, [again] if again is not None else [])
+    except KeyboardInterrupt:
+        interrupted = True
+    best = search.winner or (search.found[0] if interrupted and search.found else None)
+    return Outcome(op.name, key, None if best is None else _record(shop, key, best), search.measured, interrupted)
+
+
+def _record(shop: Shop, key: str, best: Scored) -> Record:
+    options, runtime = shop.options, runtime_for([shop.op], shop.options)
+    numbers = range(len(shop.sizes))
+    schedule = best.candidate.schedule
+    after = tuple([shop.seconds[schedule, n] for n in numbers])
+    return Record(
+        key=key, op=shop.op.name, runtime=options.runtime, config=",".join([f"{k}={v}" for k, v in options.config]), cpu=cpu.model(),
+        compiler=tuning_records.compiler(runtime), choices=dict(best.candidate.choices.values), schedule=schedule,
+        sizes=tuple([dict(v) for v in shop.sizes]),
+        before=tuple([t * r.value for t, r in zip(after, best.ratios, strict=True)]), after=after, gain=best.gain.value,
+        date=datetime.now(UTC).isoformat(timespec="seconds"))

@@ -1,0 +1,82 @@
+"""What a type checker says of a user's script: the package carries its types (py.typed)."""
+from __future__ import annotations
+
+import importlib.util
+import site
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import caten
+
+SCRIPT = '''\
+import numpy as np
+
+import caten
+
+gemm = caten.compile("gemm.toml")
+a, b, c = np.ones((2, 3), np.float32), np.ones((3, 4), np.float32), np.zeros((2, 4), np.float32)
+gemm(a, b, c)
+gemm(a, b, C=c)
+gemm.bind(a, b, c)()
+name: str = gemm.name
+sizes: tuple[str, ...] = gemm.sizes
+first: caten.Argument = gemm.arguments[0]
+shape: tuple[int | str, ...] = first.shape
+text: str = gemm.source + gemm.schedule + gemm.signature
+
+ops = caten.compile(["gemm.toml", "scale.toml"], runtime="gcc", sizes={"M": 100}, strided=["A"])
+ops.Scale(2.0, a, out={"y": c})
+ops["Gemm"](a, b, c)
+names: list[str] = list(ops)
+
+again: caten.Operator = caten.load("gemm.so")
+library: caten.Operators = caten.load_library("library.so")
+try:
+    again(a, b, c)
+except caten.CatenError as problem:
+    codes: list[str] = [d.code for d in problem.diagnostics]
+'''
+WRONG = '''\
+import caten
+
+gemm = caten.compile("gemm.toml")
+number: int = gemm.name
+caten.compile("gemm.toml", opt="fast")
+caten.compile("gemm.toml", levels=3)
+caten.compile(["gemm.toml"])(1)
+gemm.nothing
+caten.nothing
+'''
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """What mypy says of the two scripts, in an environment in which the package is installed."""
+    if importlib.util.find_spec("mypy") is None:
+        pytest.skip("mypy is not installed")
+    folder = tmp_path_factory.mktemp("user")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
+    [packages] = (folder / "venv").glob("lib/python*/site-packages")
+    (packages / "caten").symlink_to(Path(caten.__file__).parent)
+    (packages / "others.pth").write_text("\n".join([p for p in site.getsitepackages() if Path(p).is_dir()]))
+    (folder / "script.py").write_text(SCRIPT)
+    (folder / "wrong.py").write_text(WRONG)
+    command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(folder / "venv/bin/python"), "--no-error-summary",
+               "--cache-dir", str(folder / "cache"), "script.py", "wrong.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
+    lines = (done.stdout + done.stderr).splitlines()
+    return "\n".join([n for n in lines if n.startswith("script.py")]), "\n".join([n for n in lines if not n.startswith("script.py")])
+
+
+def test_a_script_is_clean(checked: tuple[str, str]) -> None:
+    assert checked[0] == ""
+
+
+def test_mistakes_are_found(checked: tuple[str, str]) -> None:
+    found = checked[1].splitlines()
+    wrong = [int(line.split(":")[1]) for line in found if ": error:" in line]
+    assert sorted(set(wrong)) == [4, 5, 6, 7, 8, 9], checked[1]
+    assert "py.typed" not in checked[1]
