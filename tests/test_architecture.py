@@ -14,13 +14,13 @@ MEANING = {"mathematics", "semantics"}
 PIPELINE = {"passes", "attach", "loading", "driver", "compiler"}
 # package or module -> what of ours it may import, besides itself
 ALLOWED: dict[str, set[str]] = {
-    "frozen": set(), "collector": set(), "echo": set(), "schemas": {"echo"}, "documents": {"echo", "schemas"}, "diagnostic": {"frozen"},
+    "frozen": set(), "collector": set(), "notices": set(), "echo": set(), "schemas": {"echo"}, "documents": {"echo", "schemas"}, "diagnostic": {"frozen"},
     "diagnostic_lines": {"diagnostic", "echo"}, "errors": {"diagnostic", "diagnostic_lines"},
     "options": {"frozen", "errors"}, "core": {"frozen", "errors"}, "mathematics": {"frozen", "core"},
     "loop": BASE, "semantics": BASE | {"mathematics", "loop"}, "tensor": BASE | {"loop", "frontend.op"},
     "frontend": BASE | {"loop", "tensor"},
     "schedule": BASE | {"mathematics", "loop"}, "render": BASE | {"mathematics", "loop"},
-    "bindings": BASE | {"loop", "render"}, "runtime": BASE | {"loop", "render", "bindings"},
+    "bindings": BASE | {"loop", "render"}, "runtime": BASE | {"notices", "loop", "render", "bindings"},
     "faults": {"runtime"},
     "passes": BASE | {"frontend", "loop", "tensor", "schedule"},
     "attach": BASE | {"frontend", "runtime", "schedule", "passes"},
@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "bench": BASE | {"__version__", "testing"} | STAGES | PIPELINE,
     "tune": BASE | {"semantics", "testing", "bench"} | STAGES | PIPELINE,
     "conformance": BASE | {"__version__", "testing"} | MEANING | STAGES | PIPELINE,
-    "cli": BASE | {"checking", "collector", "diagnostic_lines", "__version__", "faults", "conformance", "tune", "kernels", "testing", "bench", "api", "bindings"} | STAGES | PIPELINE,
+    "cli": BASE | {"notices", "checking", "collector", "diagnostic_lines", "__version__", "faults", "conformance", "tune", "kernels", "testing", "bench", "api", "bindings"} | STAGES | PIPELINE,
     "__init__": {"api"}, "__main__": {"cli"},
 }
 FILES = sorted(ROOT.rglob("*.py"))

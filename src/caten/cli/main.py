@@ -28,8 +28,11 @@ def run() -> NoReturn:
         open_streams()
         leave(say_version())
     open_streams()
-    from ..collector import COLLECTIONS  # imported here, because --version must not pay for it
+    from .. import notices  # imported here, because --version must not pay for it
+    from ..collector import COLLECTIONS
     gc.set_threshold(*COLLECTIONS)
+    if sys.stderr.isatty() or {"-v", "--verbose"} & set(arguments):
+        notices.tell = say_notice
     from .boundary import guarded
     from .signals import install
 
@@ -47,6 +50,11 @@ def say_version() -> int:
         print(f"caten: error: cannot write stdout: {problem.strerror} [E909]", file=sys.stderr)
         return 1
     return 0
+
+
+def say_notice(text: str) -> None:
+    """Print a notice."""
+    print(f"caten: {text}", file=sys.stderr, flush=True)
 
 
 def leave(code: int) -> NoReturn:

@@ -86,6 +86,10 @@ class Compiler:
         """The variables that it needs for one compilation in the folder `work`."""
         return zig.surroundings(host, work) if self.family == "zig" else {}
 
+    def linking(self) -> contextlib.AbstractContextManager[None]:
+        """Around a run of it that links: a notice where it is slow because it builds its own library first."""
+        return zig.first_use_told() if self.family == "zig" else contextlib.nullcontext()
+
 
 # -- finding them ---------------------------------------------------------------------------------------------------------------------------
 
@@ -264,7 +268,8 @@ def _probe(compiler: Compiler, host: Host, text: str, flags: Sequence[str], load
         shared, needed = [] if seconds else ["-fPIC", "-shared"], [w for w in flags if w.endswith((".so", ".dylib"))]
         try:
             words = [*compiler.words, "-O1", *compiler.quiet, *shared, SOURCE, "-o", "probe.so", *flags]
-            done = run(words, seconds or min(host.timeout, PROBE_SECONDS), folder, environment=compiler.surroundings(host, folder))
+            with compiler.linking():
+                done = run(words, seconds or min(host.timeout, PROBE_SECONDS), folder, environment=compiler.surroundings(host, folder))
             loading = [sys.executable, "-c", _LOAD_PROBE, str(folder / "probe.so"), *needed]
             return done.status == 0 and (not load or run(loading, PROBE_SECONDS).status == 0)
         except ToolError:
@@ -317,16 +322,20 @@ def commands(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str],
              link: Sequence[str] = ("-shared",), soname: str | None = None) -> list[list[str]]:
     """The commands that make `out` of a kind (`s o a so`) from a source file; `link` is what makes it one that is loaded, `soname` the name that it
     then says it has (as a rule that of the file)."""
+    inner = str(Path(out).with_suffix(".o"))
     match kind:
         case "so":
             name = [f"-Wl,-soname,{soname or Path(out).name}"] if "-shared" in link and sys.platform != "darwin" else []
+            if compiler.family == "zig" and "-shared" in link:
+                plain = [word for word in flags if not word.startswith("-march=")]         # it builds its own library for each
+                return [[*compiler.words, *flags, "-c", source, "-o", inner],
+                        [*compiler.words, *plain, *link, *name, inner, "-o", out, *libraries]]
             return [[*compiler.words, *flags, *link, *name, source, "-o", out, *libraries]]
         case "o":
             return [[*compiler.words, *flags, "-c", source, "-o", out]]
         case "s":
             return [[*compiler.words, *flags, "-S", source, "-o", out]]
         case "a":
-            inner = str(Path(out).with_suffix(".o"))
             return [[*compiler.words, *flags, "-c", source, "-o", inner], [*compiler.archiver(), "rcsD", out, inner]]
     raise ToolError(Diagnostic("E624", f"a C compiler makes {', '.join(SUFFIXES)}, not '{kind}'"))
 
@@ -348,7 +357,8 @@ def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str]
                     host.meanwhile()
                 known.append(version(compiler, host.timeout, environment))
         for step in steps:
-            done = run(step, host.timeout, folder, meanwhile, environment)
+            with compiler.linking() if "-shared" in step else contextlib.nullcontext():
+                done = run(step, host.timeout, folder, meanwhile, environment)
             if done.status != 0:
                 _must_run(compiler, host)
                 said = "\n".join(first_complaints(done.errors))

@@ -11,14 +11,21 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from .. import notices
 from .library_cache import COMPILER, obstacle
 from .protocol import Host
 
 LLVM = {"0.13": 18, "0.14": 19, "0.15": 20, "0.16": 21, "0.17": 22}          # the clang inside each version of the wheel
 OWN_LIBRARY, LOCAL = "ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"
 LEAST_FREE = 128 << 20                             # bytes that the library of a target may take; a disk with less is not begun on
+SLOW = 1.0                                         # seconds; linking takes less unless it builds its own library first
+FIRST_USE = ("the embedded clang builds its C library, once for each target: this takes 5 to 20 s (RISC-V: a minute), "
+             "and later compilations less than a second")
 _folders: dict[Path | None, Path] = {}              # $TMPDIR -> the temporary folder of this process there
 
 
@@ -43,6 +50,18 @@ def surroundings(host: Host, work: Path) -> dict[str, str]:
     named for its library stays. OSError where there is no place at all."""
     own = {} if os.environ.get(OWN_LIBRARY) else {OWN_LIBRARY: str(_kept(host.cache) or _temporary(host.temp))}
     return own | {LOCAL: str(work / "zig")}
+
+
+@contextmanager
+def first_use_told() -> Iterator[None]:
+    """Around linking: a notice where it is so slow that it must be building its own library."""
+    timer = threading.Timer(SLOW, lambda: notices.tell(FIRST_USE))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _kept(cache: Path | None) -> Path | None:
