@@ -17,7 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
-from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, overload
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transform, overload
 
 T = TypeVar("T")
 N = TypeVar("N", bound="Node")
@@ -167,7 +167,7 @@ class Node(metaclass=NodeMeta):
                 found.extend(_nodes_in(part))
         return tuple(found)
 
-    def map(self, fn: Callable[[Any], Any]) -> Any:
+    def map(self, fn: Callable[[Any], Any]) -> Self:
         """This node with `fn` applied to every child; itself when nothing changed.
 
         Where a child sits in a tuple, `fn` may return a tuple, which is spliced in its place (so a statement may become
@@ -271,23 +271,17 @@ def _map_tuple(parts: tuple[Any, ...], fn: Callable[[Any], Any]) -> tuple[Any, .
     return tuple(out) if changed else parts
 
 
-def substitute(node: Any, mapping: Mapping[Any, Any]) -> Any:
+def substitute(node: T, mapping: Mapping[Any, Any]) -> T:
     """`node` with every occurrence of a key of `mapping` replaced by its value; shared parts are rebuilt once."""
     memo: dict[Node, Any] = dict(mapping)
     read = {key.variables for key in mapping}              # what a key reads, all that it occurs in reads as well
 
-    def go(n: Node) -> Any:
+    def go(n: Any) -> Any:
         if n not in memo:
             memo[n] = n.map(go) if any(each <= n.variables for each in read) else n
         return memo[n]
 
-    if isinstance(node, tuple):
-        out: list[Any] = []
-        for n in node:
-            r = go(n)
-            out.extend(r if isinstance(r, tuple) else (r,))
-        return tuple(out)
-    return go(node)
+    return cast(T, _map_tuple(node, go) if isinstance(node, tuple) else go(node))      # rewriting keeps the kind
 
 
 def kept(compute: Callable[[N], T]) -> Callable[[N], T]:

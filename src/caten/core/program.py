@@ -4,7 +4,7 @@ Facts travel unchanged through all stages, so the text printed by any stage hold
 """
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from ..errors import Place
 from .expr import Expr, Var
@@ -292,11 +292,11 @@ class Program(Node):
         """The first clause of a class, or None."""
         return next(iter(self.all(kind)), None)
 
-    def adding(self, *clauses: Node) -> Program:
+    def adding(self, *clauses: Node) -> Self:
         """With more clauses at the end."""
         return self.replace(clauses=(*self.clauses, *clauses))
 
-    def without(self, *kinds: type[Node]) -> Program:
+    def without(self, *kinds: type[Node]) -> Self:
         """Without the clauses of these classes."""
         return self.replace(clauses=tuple([c for c in self.clauses if not isinstance(c, kinds)]))
 
@@ -343,7 +343,7 @@ def resolve(program: Any) -> Any:
 
     def go(node: Node) -> Any:
         if node not in memo:
-            new = node.map(go)
+            new: Any = node.map(go)
             if "type" in new._hidden and not new.type:
                 name = new.name if isinstance(new, Var) else new.buffer
                 new = new.replace(type=types.get(name, ""))

@@ -25,7 +25,7 @@ def reference_program(op: OpProgram) -> OpProgram:
     lowered = lower_forms(composite, body, lambda name: None, signature_scope(visible, composite), "E822")
     kept = op.without(At, Body, Reference, Case, Schedule, Ensure, Check, Doc)
     program: OpProgram = kept.adding(*lowered.positions,
-                                     Body(lowered.stmts))  # type: ignore[assignment]   # the class of `op` is kept
+                                     Body(lowered.stmts))
     return program
 
 

@@ -260,7 +260,7 @@ def _without_lets(expr: Expr, lets: Mapping[Var, Expr]) -> Expr:
 def _is_alone(incf: Incf, loop: For, times: int = 1) -> bool:
     """True if the element is loop-invariant and its array occurs only in the `times` accumulations of the loop."""
     own = {n.name for n in loop.walk() if isinstance(n, For | Let)}
-    indices: tuple[Expr, ...] = incf.ref.index  # type: ignore[attr-defined]   # of an Aref
+    indices: tuple[Expr, ...] = incf.ref.index
     uses = [n for n in loop.walk() if isinstance(n, Aref) and n.buffer == _name(incf.ref)]
     moved = any((isinstance(n, Var) and n.name in own) or isinstance(n, Aref) for i in indices for n in i.unique())
     return len(uses) == times and all(n is incf.ref for n in uses) and not moved

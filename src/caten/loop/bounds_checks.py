@@ -16,7 +16,7 @@ from .check_hoisting import REMEDY, Conditions, Frame, Site
 from .context import Context
 from .effects import reads, writes
 from .entry_checks import entry_rows, overflowing
-from .run_time_checks import CheckRows, told
+from .run_time_checks import CheckRows, body_text
 from .simplify import statement_field
 from .statements import Aref, For, If, Incf, Let, Local, Setf, Stmt
 
@@ -100,7 +100,7 @@ class _Walk(CheckRows):
             return
         cond = Op("ne", (loop.step, index(0)))
         if not site.known().proves(cond):
-            text = f"the step {told(loop.step)} of the loop over {loop.name} is 0"
+            text = f"the step {body_text(loop.step)} of the loop over {loop.name} is 0"
             site.check([(cond, None, constant(0))], (), self.spot(loop.name) + text, text, loop.step, loop.name)
 
     def check_range(self, loop: For, site: Site) -> None:
@@ -112,7 +112,7 @@ class _Walk(CheckRows):
                 continue
             cond = (index(-FURTHEST) <= value) & (value <= index(FURTHEST))
             if not known.proves(cond):
-                text = f"the {what} {told(value)} of the loop over {loop.name} is outside [-2^61, 2^61]"
+                text = f"the {what} {body_text(value)} of the loop over {loop.name} is outside [-2^61, 2^61]"
                 site.check([(cond, None, constant(0))], (), self.spot(loop.name) + text, text, value, loop.name)
 
 
@@ -137,7 +137,7 @@ class _Accesses(Site):
         return expr.map(lambda child: self.expr(child, conditions))
 
     def place(self, ref: Any, conditions: Conditions = ()) -> Any:
-        written, as_written = text_of(ref), [told(i) for i in ref.index]
+        written, as_written = text_of(ref), [body_text(i) for i in ref.index]
         ref = ref.map(lambda child: self.expr(child, conditions))
         shape = self.checks.shapes[ref.buffer]
         for axis, (position, extent) in enumerate(zip(ref.index, shape, strict=True)):
@@ -194,10 +194,10 @@ class _Accesses(Site):
                     conditions: Conditions) -> None:
         """Refuse an index that is always out of bounds; check one that may be. `said`: the index as the body has it."""
         checks, known = self.checks, self.known(None, conditions)
-        name, spot = told(written), checks.spot(written)
+        name, spot = body_text(written), checks.spot(written)
         what = f"{name}: index {axis + 1} (= {said})"
         if is_outside(known, position, extent):
-            raise checks.error("E400", written, f"{what} is outside [0, {told(extent)}) whenever it runs", REMEDY)
+            raise checks.error("E400", written, f"{what} is outside [0, {body_text(extent)}) whenever it runs", REMEDY)
         if not checks.guards_indices:
             return
         if products := [p for p in overflowing(known, position) if self.at_entry(p)]:
@@ -211,7 +211,7 @@ class _Accesses(Site):
         shown = ((lambda form: known.interval(form)[0] >= 0) if any(reads(cond) for cond, _ in conditions)
                  else known.is_nonnegative)
         self.check([(cond, form, end) for cond, form, end in sides if not shown(form)], conditions,
-                   f"{spot}{what} is outside [0, {told(extent)})", what, extent, written)
+                   f"{spot}{what} is outside [0, {body_text(extent)})", what, extent, written)
 
 
 def _guarded(read: Expr, conditions: Conditions) -> Expr:

@@ -10,7 +10,7 @@ from .affine import Linear, expression
 from .context import Context
 from .effects import reads
 from .entry_checks import comparison
-from .run_time_checks import CheckRows, told
+from .run_time_checks import CheckRows, body_text
 from .statements import Aref, Fail, For, If, Stmt
 
 REMEDY = "correct the bounds of the loops, the index, or the shape"
@@ -84,7 +84,7 @@ class Site:
         runs, holds, value = worst
         if value is not None and self.known(depth).given(runs).refutes(holds):
             reached = expression(need[2] - value if need[2].terms or need[2].constant else value)
-            raise self.checks.error("E400", written, f"{what} reaches {told(reached)}, outside [0, {told(extent)})",
+            raise self.checks.error("E400", written, f"{what} reaches {body_text(reached)}, outside [0, {body_text(extent)})",
                                     REMEDY)
         needed = _implied(self.known(depth), runs, holds)
         if depth < len(self.frames) and need[1] is not None and not self.known().given(needed).is_nonnegative(need[1]):

@@ -165,7 +165,7 @@ def _carried(loop: For, context: Context) -> tuple[tuple[Touch, Touch] | None, t
     summed = strided.summed() if _runs_often(loop) else {}
     shared -= strided.apart(loop.name, _most_iterations(loop, context)) | summed.keys()
     for incf in summed.values():
-        name: str = incf.ref.buffer                       # type: ignore[attr-defined]   # an element or a vector
+        name: str = incf.ref.buffer
         place = Touch(name, text_of(incf.ref), True, incf.fn, (), context, 0)
         commuting = commuting or (place, place)
     shared -= arrays_in_disjoint_blocks(loop, context, shared)

@@ -70,7 +70,7 @@ def _nest(body: tuple[Stmt, ...], mark: str) -> tuple[For, ...]:
     return tuple(found)
 
 
-def misplaced(kernel: Kernel) -> Fault | None:
+def structure_fault(kernel: Kernel) -> Fault | None:
     """A statement that may not be where it is, and why; None if the kernel is legal."""
     grid, block = grid_of(kernel), block_of(kernel)
     for nest, mark in ((grid, "grid"), (block, "block")):
@@ -86,11 +86,11 @@ def misplaced(kernel: Kernel) -> Fault | None:
     stray = next((n for n in _loops(thread_of(kernel)) if n.mark in BOUND), None)
     if stray is not None:
         return stray, f"a {stray.mark} loop belongs to the one perfect nest of its kernel: grid loops, then block loops"
-    return _misplaced_locals(kernel, block) or _misplaced_barrier(thread_of(kernel), [loop.name for loop in block],
+    return _local_fault(kernel, block) or _barrier_fault(thread_of(kernel), [loop.name for loop in block],
                                                                   bool(block))
 
 
-def _misplaced_locals(kernel: Kernel, block: tuple[For, ...]) -> Fault | None:
+def _local_fault(kernel: Kernel, block: tuple[For, ...]) -> Fault | None:
     group = group_of(kernel)
     for stmt in group[:-1] if block else ():
         if not isinstance(stmt, Let) and not (isinstance(stmt, Local) and stmt.space == "shared"):
@@ -102,7 +102,7 @@ def _misplaced_locals(kernel: Kernel, block: tuple[For, ...]) -> Fault | None:
     return None
 
 
-def _misplaced_barrier(stmts: tuple[Stmt, ...], varying: list[str], grouped: bool) -> Fault | None:
+def _barrier_fault(stmts: tuple[Stmt, ...], varying: list[str], grouped: bool) -> Fault | None:
     """A barrier that some thread may not reach. `varying`: names that differ between threads."""
     barrier = next((n for s in stmts for n in s.walk() if isinstance(n, Barrier)), None)
     if barrier is None:
@@ -111,10 +111,10 @@ def _misplaced_barrier(stmts: tuple[Stmt, ...], varying: list[str], grouped: boo
         return barrier, "a barrier is for the threads of a block"
     if any(isinstance(n, Fail) for s in stmts for n in s.unique()):
         return barrier, "a thread whose check fails would not reach the barrier"
-    return _unreached(stmts, varying)
+    return _divergent_barrier(stmts, varying)
 
 
-def _unreached(stmts: tuple[Stmt, ...], varying: list[str]) -> Fault | None:
+def _divergent_barrier(stmts: tuple[Stmt, ...], varying: list[str]) -> Fault | None:
     names = list(varying)
     for stmt in stmts:
         holds = any(isinstance(n, Barrier) for n in stmt.unique())
@@ -125,12 +125,12 @@ def _unreached(stmts: tuple[Stmt, ...], varying: list[str]) -> Fault | None:
                 differs = any(reads(e) or _mentions(e, names) for e in (lo, hi, step))
                 if holds and differs:
                     return stmt, "a barrier inside a loop that does not run equally often in all threads"
-                if holds and (wrong := _unreached(body, names)) is not None:
+                if holds and (wrong := _divergent_barrier(body, names)) is not None:
                     return wrong
             case If(cond=cond) if holds:
                 if reads(cond) or _mentions(cond, names):
                     return stmt, "a barrier under a condition that does not hold in all threads alike"
-                if (wrong := _unreached((*stmt.then, *stmt.otherwise), names)) is not None:
+                if (wrong := _divergent_barrier((*stmt.then, *stmt.otherwise), names)) is not None:
                     return wrong
     return None
 
@@ -145,7 +145,7 @@ def _loops(stmts: tuple[Stmt, ...]) -> list[For]:
 
 # races
 
-def race(loop: For, context: Context) -> str | None:
+def data_race(loop: For, context: Context) -> str | None:
     """Two accesses of different threads to one element, one of them a write, without a barrier between; or None."""
     order, loops = before(loop, context), {n.name: n for n in loop.walk() if isinstance(n, For)}
     for a, b, both in pairs(loop, context):
@@ -175,7 +175,7 @@ def _meetings(one: Phases, other: Phases, loops: dict[str, For]) -> list[tuple[C
     return [*cases, same]
 
 
-def met(loop: For, context: Context, buffer: str) -> str | None:
+def thread_conflict(loop: For, context: Context, buffer: str) -> str | None:
     """Two accesses of different threads to one element of a buffer, one of them a write, barriers or not; or None."""
     order = before(loop, context)
     for a, b, both in pairs(loop, context):

@@ -95,7 +95,7 @@ class CheckRows:
         return error(code, message, Place(self.file, at.line, at.column) if at is not None else None, hint=hint)
 
 
-def told(what: Node | str) -> str:
+def body_text(what: Node | str) -> str:
     """An expression as a body spells it: scalars by name, `(- x)` for the negation."""
     text = what if isinstance(what, str) else text_of(what)
     return re.sub(r"\(aref (\w+)\)", r"\1", text).replace("(neg ", "(- ")

@@ -5,7 +5,7 @@ Names of loops, `let`s and locals are unique in a program, so statements are add
 """
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ..core.expr import Const, Expr, index
 from ..core.node import Node
@@ -22,6 +22,12 @@ class Stmt(Node):
 
 class Ref(Expr):
     """A reference to memory that can be read and written."""
+
+    if TYPE_CHECKING:                                  # fields of both subclasses, in different positions
+        @property
+        def buffer(self) -> str: ...
+        @property
+        def index(self) -> tuple[Expr, ...]: ...
 
     @property
     def lanes(self) -> int:
@@ -249,6 +255,6 @@ def dotimes(name: str, extent: Expr, *body: Stmt) -> For:
     return For(name, ZERO, extent, ONE, "serial", body)
 
 
-def is_const(expr: Expr, value: int | None = None) -> bool:
+def is_const(expr: Expr, value: int | None = None) -> TypeGuard[Const]:
     """True if the expression is a literal (of this value)."""
     return isinstance(expr, Const) and (value is None or expr.value == value)

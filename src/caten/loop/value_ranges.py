@@ -49,7 +49,8 @@ class Valuation(ABC):
         """The memoised answer."""
         if question not in self.memo:
             self.memo[question] = find()
-        return self.memo[question]  # type: ignore[no-any-return]       # a question has answers of one type
+        answer: Answer = self.memo[question]
+        return answer
 
     def linear(self, expr: Expr) -> Linear:
         """The affine form of an integer expression's mathematical value. A part that may wrap is an atom."""
@@ -293,7 +294,9 @@ class Valuation(ABC):
         least = most = form.constant
         for m, k in form.terms.items():
             if m != without:
-                lo, hi = self.ranges[m[0].name]  # type: ignore[attr-defined]   # a variable has a name
+                (variable,) = m
+                assert isinstance(variable, Var)
+                lo, hi = self.ranges[variable.name]
                 least, most = (least + k * lo, most + k * hi) if k > 0 else (least + k * hi, most + k * lo)
         return least, most
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core.dtypes import DTYPES, is_packed
 from ..core.expr import Bitcast, Cast, Const, Conversion, Expr, Op, Var
@@ -19,7 +19,7 @@ from .accesses import accesses, is_inside
 from .affine import Linear, constant, linear, text_of
 from .context import Context
 from .dependence import carried_dependence
-from .gpu_verifier import misplaced, race
+from .gpu_verifier import data_race, structure_fault
 from .simplify import statement_field
 from .statements import (
     MARKS,
@@ -47,6 +47,8 @@ from .statements import (
 
 Scope = Mapping[str, Node]          # what declares each visible name
 
+P = TypeVar("P", bound=Program)
+
 
 def verify(program: Program) -> None:
     """Raise CatenError E48x unless the program is well formed and every access is proven in bounds."""
@@ -65,12 +67,12 @@ def verify(program: Program) -> None:
     for clause in program.clauses:
         if field := statement_field(clause):
             _names_are_known(clause)
-            if isinstance(clause, Kernel) and (wrong := misplaced(clause)) is not None:
+            if isinstance(clause, Kernel) and (wrong := structure_fault(clause)) is not None:
                 raise _fault("E484", *wrong)
             _statements(getattr(clause, field), scope, context, checked)
 
 
-def where_shown(before: Program, made: Program) -> Program:
+def where_shown(before: P, made: P) -> P:
     """`made`, or `before` if the verifier cannot prove the accesses of `made` although its checks imply them."""
     try:
         verify(made)
@@ -151,7 +153,7 @@ def _statements(stmts: Iterable[Stmt], scope: Scope, context: Context, checked: 
                 _statements(body, {**visible, name: stmt}, context.inside(stmt), checked)
                 if stmt.mark in ("parallel", "grid") and (shared := carried_dependence(stmt, context)) is not None:
                     raise _fault("E484", stmt, f"the {stmt.mark} loop carries a dependence: {shared}")
-                if stmt.mark == "block" and (shared := race(stmt, context)) is not None:
+                if stmt.mark == "block" and (shared := data_race(stmt, context)) is not None:
                     raise _fault("E484", stmt, f"no barrier separates two threads: {shared}")
             case If(cond, then, otherwise):
                 _statements(then, visible, context.given(cond), checked)

@@ -23,7 +23,7 @@ from .context import Context
 from .definite_stores import Store, Stores, inside
 from .effects import reads
 from .integer_sets import Constraint
-from .run_time_checks import CheckRows, told
+from .run_time_checks import CheckRows, body_text
 from .simplify import statement_field
 from .statements import ONE, ZERO, Aref, For, If, Incf, Setf, Stmt
 from .store_coverage import Coverage, Element, element_of
@@ -177,6 +177,6 @@ def _fill(buffer: Buffer, names: Names) -> Stmt:
 def refusal(op: Any, search: _Search, buffer: Buffer, element: tuple[Expr, ...]) -> CatenError:
     """E403 at the last statement that sets the output."""
     stores = [ref for _, ref in search.possible.get(buffer.name, ())]
-    place = told(text_of(Aref(buffer.name, element, buffer.type))) if element else buffer.name
+    place = body_text(text_of(Aref(buffer.name, element, buffer.type))) if element else buffer.name
     at = text_of(stores[-1]) if stores else buffer.name
     return CheckRows(op).error("E403", at, f"no statement sets {place}, an element of the output '{buffer.name}'", HINT)

@@ -55,7 +55,7 @@ def simplified(program: LoopProgram, planning: Planning | None = None) -> LoopPr
     if program.opt == 0:
         return program
     simple = simplify_program(program)
-    return where_shown(program, simple) if planning and planning.verify else simple  # type: ignore[return-value]   # of the same class
+    return where_shown(program, simple) if planning and planning.verify else simple
 
 
 def as_written(program: LoopProgram) -> LoopProgram:
@@ -69,7 +69,8 @@ def recommended(program: LoopProgram, planning: Planning | None = None) -> LoopP
     return recorded(drafted(program, planning=planning).program, ())
 
 
-def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[str, int] | None = None, planning: Planning | None = None) -> Draft:
+def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[str, int] | None = None,
+            planning: Planning | None = None) -> Draft:
     """The draft of the planners' schedule. `choices`: parameter values. `likely`: sizes for which nests may have
     specialised copies. Nests beyond the budget stay as written."""
     draft = Draft(program, choices, likely, planning)

@@ -135,7 +135,8 @@ class Draft:
     # attempts ----------------------------------------------------------------------------------------------------
     def try_steps(self, *steps: tuple[object, ...]) -> bool:
         """Take all of `steps`, or none if one is refused."""
-        return self._attempt(lambda draft: [draft.take(*step) for step in steps], " ".join([flat(tuple(map(script.plain, s))) for s in steps]))[0]
+        return self._attempt(lambda draft: [draft.take(*step) for step in steps],
+                             " ".join([flat(tuple(map(script.plain, s))) for s in steps]))[0]
 
     def result_of(self, steps: Callable[[Draft], Result], name: str = "") -> Result | None:
         """The result of a function that takes steps; None if it does not apply (see `attempt`)."""
@@ -186,7 +187,7 @@ class Draft:
             return all(d.code.startswith(REFUSED) for d in problem.diagnostics)
         return isinstance(problem, NotApplicable)
 
-    # what plans have in common ----------------------------------------------------------------------------------------------------
+    # common steps of plans ------------------------------------------------------------------------------------------
     def parallelize(self, *names: str) -> bool:
         """Make the first of these loops parallel that can be. Early on, while the body is small, the check is cheap."""
         return any(self.try_steps(("parallel", name)) for name in names)
@@ -204,7 +205,7 @@ class Draft:
     def loop(self, name: str) -> For:
         """The loop of this name. NotApplicable if there is none."""
         found = next((loop for loop in loops_in(self.program) if loop.name == name), None)
-        if found is None:                        # what never runs, such as a condition that is false in a copy, has been simplified away
+        if found is None:                        # simplified away, for example under a false condition in a copy
             raise NotApplicable(f"there is no loop over '{name}' any more")
         return found
 

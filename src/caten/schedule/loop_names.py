@@ -45,4 +45,4 @@ def renamed(stmts: tuple[Stmt, ...], new: dict[str, str]) -> tuple[Stmt, ...]:
 
 def with_value(stmts: tuple[Stmt, ...], loop: For, value: Any) -> tuple[Stmt, ...]:
     """Replace the variable of `loop` by an expression."""
-    return substitute(stmts, {Var(loop.name, "i64"): value})  # type: ignore[no-any-return]   # a tuple gives a tuple
+    return substitute(stmts, {Var(loop.name, "i64"): value})

@@ -59,7 +59,8 @@ def explained(log: Iterable[Entry]) -> Iterator[str]:
     """One line per entry; nested attempts are indented."""
     entries = list(log)
     if not entries:
-        yield "nothing was planned: the schedule was given, there is no loop, or this level of optimisation asks for no plan"
+        yield ("nothing was planned: the schedule was given, there is no loop, "
+               "or this level of optimisation asks for no plan")
     for entry in entries:
         match entry:
             case Planned(nest, ""):

@@ -1,5 +1,4 @@
-"""The schedule language: a list of steps, each the name of a primitive and its words, checked, applied in order and
-recorded."""
+"""The schedule language: steps are primitives with arguments. They are checked, applied and recorded."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
@@ -43,19 +42,21 @@ from .primitives.vectorize import vectorize
 from .primitives.widen import widen
 from .step_results import Made
 
-Step = tuple[Any, ...]                # of words, and of conditions as nested tuples of them
-Kind = str | tuple[str, ...]          # of a word: `loop`, `buffer`, `name`, `count`, `loop or count`, `condition`, or one of these words
+Step = tuple[Any, ...]                # words, and conditions as nested tuples of words
+# The kind of an argument: `loop`, `buffer`, `kernel`, `name`, `count`, `loop or count`, `condition`, or the words that
+# it may be.
+Kind = str | tuple[str, ...]
 
-MOST_NODES = 200_000                   # of a scheduled program, written out; of one that was large before,
-GROWTH = 8                             # times as many as then, up to what a text may have
+MOST_NODES = 200_000                   # of a scheduled program, written out, or
+GROWTH = 8                             # times the nodes before the step, if that is more, but at most MAX_FORMS
 
 APPLIED: Step = ("applied",)          # the last entry of a Schedule whose steps the program has taken
 
 
 @frozen
 class Primitive:
-    """How a step is written. `words`: what it must have; `options`: what may follow, in order; `rest`: what may be
-    repeated at the end."""
+    """A primitive and the kinds of its arguments: `words` are required, `options` may follow in this order, and `rest`
+    may be repeated at the end."""
 
     run: Callable[..., tuple[LoopProgram, Made]]
     words: tuple[Kind, ...]
@@ -63,7 +64,7 @@ class Primitive:
     rest: Kind = ""
 
     def loops(self, values: tuple[Any, ...]) -> list[str]:
-        """Those of a step's words that name loops."""
+        """The arguments of a step that name loops."""
         kinds = [*self.words, *self.options, *[self.rest] * len(values)]
         return [value for value, kind in zip(values, kinds, strict=False) if isinstance(value, str) and "loop" in kind]
 
@@ -71,11 +72,13 @@ class Primitive:
         """(split LOOP COUNT [cut|min|pad] [NAME] [NAME])"""
         def spelled(kind: Kind) -> str:
             return kind.upper().replace(" OR ", "|") if isinstance(kind, str) else "|".join(kind)
-        parts = [name, *map(spelled, self.words), *[f"[{spelled(k)}]" for k in self.options], *([f"{spelled(self.rest)}…"] if self.rest else [])]
+        parts = [name, *map(spelled, self.words), *[f"[{spelled(k)}]" for k in self.options],
+                 *([f"{spelled(self.rest)}…"] if self.rest else [])]
         return f"({' '.join(parts)})"
 
 
-def _split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", outer: str = "", inner: str = "") -> tuple[LoopProgram, Made]:
+def _split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", outer: str = "",
+           inner: str = "") -> tuple[LoopProgram, Made]:
     return split(program, loop, factor, tail, (outer, inner) if outer else None)
 
 
@@ -118,8 +121,8 @@ class StepRefused(CatenError):
 
 
 def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> LoopProgram:
-    """The program after `steps`, which are added to its Schedule fact. Raises CatenError E50x for a step that is
-    malformed and E51x for one that is refused; with `verify`, E48x for a step that made a wrong program."""
+    """Apply `steps`, and record them in the Schedule fact of the program. Raises CatenError E50x for a malformed step,
+    E51x to E537 for a refused one, and, with `verify`, E48x for one after which the verifier fails."""
     done: list[Step] = []
     for step in steps:
         words = tuple([plain(word) for word in step])
@@ -133,7 +136,7 @@ def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> L
 
 
 def take(program: LoopProgram, step: Iterable[Any], verify: bool = False) -> tuple[LoopProgram, Made]:
-    """The program after one step, and what the step made. Raises as `apply` does."""
+    """Apply one step. Returns the program and the result of the step. Raises as `apply` does."""
     words = tuple([plain(word) for word in step])
     after, made = _run(program, words)
     after = recorded(after, [words])
@@ -153,11 +156,12 @@ def _run(program: LoopProgram, words: Step) -> tuple[LoopProgram, Made]:
 
 
 def of_bounded_size(program: LoopProgram, step: Step, before: LoopProgram) -> LoopProgram:
-    """What a step made of the program before. E539 where nodes that it shares make its text too long: a condition
-    inside conditions that double, say, is small in memory, and whoever walks or prints it would never end."""
+    """The program after a step. E539 if its text is too long: shared nodes take little memory, but a walk over nested
+    conditions that double, for example, would never end."""
     most = max(MOST_NODES, min(GROWTH * _size(before), MAX_FORMS))
     if (size := _size(program)) > most:
-        raise refusal("E539", flat(step)[1:-1], f"the text of the program would have {spelled(size)} symbols, and may have {most}")
+        raise refusal("E539", flat(step)[1:-1],
+                      f"the text of the program would have {spelled(size)} symbols, and may have {most}")
     return program
 
 
@@ -167,8 +171,8 @@ def _size(program: LoopProgram) -> int:
 
 
 def plain(word: Any) -> Any:
-    """A word of a step as text, a condition as nested tuples of them, whatever it was given as: an expression, its
-    text, a form."""
+    """An argument of a step in its plain form: a word as text, a condition as nested tuples of words. It may be given
+    as an expression, text or a form."""
     if isinstance(word, Node):
         return form_of(word)
     if isinstance(word, tuple):
@@ -183,28 +187,28 @@ def written(program: LoopProgram, step: Step) -> Place | None:
 
 
 def recorded(program: LoopProgram, steps: Iterable[Step]) -> LoopProgram:
-    """The program with steps added to those its Schedule fact says it has taken; steps it was asked for, and has now
-    taken, are replaced."""
+    """The program with steps added to its record of applied steps. A schedule that was to be applied is replaced."""
     before = program.first(Schedule)
     taken = before.steps[:-1] if before is not None and is_applied(before) else ()
     fact = Schedule((*taken, *steps, APPLIED))
     if before is None:
-        return program.adding(fact)  # type: ignore[return-value]   # of the same class
+        return program.adding(fact)
     return program.replace(clauses=tuple([fact if c is before else c for c in program.clauses]))
 
 
 def is_applied(fact: Schedule) -> bool:
-    """Does the fact tell what was done (and not what is to be done)?"""
+    """Does the fact record applied steps, and not steps that are to be applied?"""
     return fact.steps[-1:] == (APPLIED,)
 
 
 def check(step: Step, place: Place | None = None) -> tuple[Any, ...]:
-    """The arguments that a step gives its primitive. Raises E502 for an unknown primitive and E503 for wrong words."""
+    """The checked arguments of a step. Raises E502 for an unknown primitive and E503 for wrong arguments."""
     name, *words = step or ("",)
     row = PRIMITIVES.get(name) if isinstance(name, str) else None
     if row is None:
         known = list(PRIMITIVES)
-        raise error("E502", f"there is no schedule step '{name}'; the steps are: {', '.join(known)}", place, hint=did_you_mean(name, known))
+        raise error("E502", f"there is no schedule step '{name}'; the steps are: {', '.join(known)}", place,
+                    hint=did_you_mean(name, known))
     kinds = [*row.words, *row.options]
     if len(words) < len(row.words) or (len(words) > len(kinds) and not row.rest):
         raise error("E503", f"{flat(step)}: {len(words)} words do not fit {row.usage(name)}", place)
@@ -217,7 +221,8 @@ def check(step: Step, place: Place | None = None) -> tuple[Any, ...]:
 def _value(word: str, kind: Kind, step: Step, place: Place | None) -> Any:
     if isinstance(kind, tuple):
         if word not in kind:
-            raise error("E503", f"{flat(step)}: expected one of {', '.join(kind)}, not '{flat(word)}'", place, hint=did_you_mean(flat(word), kind))
+            raise error("E503", f"{flat(step)}: expected one of {', '.join(kind)}, not '{flat(word)}'", place,
+                        hint=did_you_mean(flat(word), kind))
         return word
     if kind == "condition":
         return word
@@ -228,29 +233,33 @@ def _value(word: str, kind: Kind, step: Step, place: Place | None) -> Any:
             raise error("E503", f"{flat(step)}: expected a number, not '{word}'", place)
         return int(word)
     if not word.replace("_", "a").isalnum() or not word.isascii() or word[0].isdigit():
-        raise error("E503", f"{flat(step)}: expected the name of a {kind.split()[0] if kind != 'name' else 'new loop'}, not '{word}'", place)
+        what = "new loop" if kind == "name" else kind.split()[0]
+        raise error("E503", f"{flat(step)}: expected the name of a {what}, not '{word}'", place)
     return word
 
 
 def parse_schedule(text: str, spot: str | Callable[[int], Place] = "<schedule>", operator: str = "") -> Schedule:
-    """The Schedule that a text `(schedule step…)` spells, or that a printed program says it has taken, its steps checked as far as that needs no
-    program. A text of several `(loop NAME … (schedule step…))` has one schedule for each `operator`. `spot` gives places: the name of the file, or a
-    function from offsets. Raises E504 for other texts, E502 and E503 for steps."""
+    """Read a schedule: the text `(schedule step…)`, or a printed program that contains it. The text may hold several
+    programs `(loop NAME … (schedule step…))`, one for each `operator`. Steps are checked as far as possible without a
+    program. `spot`: the name of the file, or a function from offsets to positions. Raises E504 for other texts, E502
+    and E503 for steps."""
     return Schedule(tuple([step for step, _ in _steps(text, spot, operator)]))
 
 
 def schedules_text(programs: Sequence[LoopProgram]) -> str:
-    """The schedules that programs have taken, as `parse_schedule` reads them: `(schedule step…)` of one program, and of several a
+    """The applied schedules of programs as text for `parse_schedule`: `(schedule step…)` for one program, else a
     `(loop NAME (schedule step…))` for each."""
-    taken = [Schedule(tuple([s for s in fact.steps if s != APPLIED])) if (fact := p.first(Schedule)) else Schedule(()) for p in programs]
+    taken = [Schedule(tuple([s for s in fact.steps if s != APPLIED])) if (fact := p.first(Schedule)) else Schedule(())
+             for p in programs]
     if len(programs) == 1:
         return f"{show(taken[0])}\n"
     return "".join([f"{show(LoopProgram(p.name, (fact,)))}\n" for p, fact in zip(programs, taken, strict=True)])
 
 
 def asked_at(text: str, file: str, step: Step) -> Place | None:
-    """Where the text of a schedule asks for a step."""
-    names = [str(form[1]) for form in read_forms(text) if isinstance(form, Form) and form[:1] == ("loop",) and len(form) > 1]
+    """The position of a step in the text of a schedule."""
+    names = [str(form[1]) for form in read_forms(text) if isinstance(form, Form) and form[:1] == ("loop",)
+             and len(form) > 1]
     return next((place for name in names or [""] for asked, place in _steps(text, file, name) if asked == step), None)
 
 
@@ -263,14 +272,17 @@ def _steps(text: str, spot: str | Callable[[int], Place], operator: str = "") ->
         names = [str(loop[1]) for loop in loops if len(loop) > 1]
         loops = [loop for loop in loops if loop[1:2] == (operator,)]
         if len(loops) != 1:
-            said = f"are {len(loops)} schedules" if loops else "is no schedule"
-            raise error("E504", f"there {said} for {operator or 'an operator without a name'}", here(loops[1].pos if loops else 0),
-                        hint=did_you_mean(operator, names) or f"expected one (loop {operator or 'NAME'} (schedule step…))")
+            count = f"are {len(loops)} schedules" if loops else "is no schedule"
+            raise error("E504", f"there {count} for {operator or 'an operator without a name'}",
+                        here(loops[1].pos if loops else 0),
+                        hint=did_you_mean(operator, names)
+                        or f"expected one (loop {operator or 'NAME'} (schedule step…))")
         forms = [*loops]
     if len(forms) == 1 and forms == loops:
         forms = [clause for clause in loops[0] if isinstance(clause, Form) and clause[:1] == ("schedule",)]
     if len(forms) != 1 or not isinstance(forms[0], Form) or forms[0][:1] != ("schedule",):
-        raise error("E504", "expected one (schedule step…)", here(0), hint="for example (schedule (split i 8) (vectorize ii))")
+        raise error("E504", "expected one (schedule step…)", here(0),
+                    hint="for example (schedule (split i 8) (vectorize ii))")
     steps: list[tuple[Step, Place]] = []
     for form in forms[0][1:]:
         if not isinstance(form, Form) or not all(isinstance(word, str) for word in form[:2]):

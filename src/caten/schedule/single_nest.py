@@ -131,8 +131,8 @@ def _way(stmts: tuple[Stmt, ...], name: str, others: Collection[str]) -> tuple[P
         return ()
     stmt = stmts[at]
     stored = writes(stmt)
-    begun = [n for n, other in enumerate(stmts[:at]) if stored & writes(other) and not loop_names(other).isdisjoint(others)] if others else []
-    first = min(begun, default=at)
+    first = next((n for n, other in enumerate(stmts[:at])
+                  if others and stored & writes(other) and not loop_names(other).isdisjoint(others)), at)
     kept = tuple([other for other in stmts[:first] if other.__class__ is not For and not loops_in(other)])
     if not isinstance(stmt, If):
         return (Place(stmts, first, at, "", kept),)

@@ -1,5 +1,4 @@
-"""What one step of staging works with: an access, its loops and conditions, and a tile around a loop that takes its
-place."""
+"""The tile of one staging step: its access, axes and conditions, and the loops that fill and store it."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,25 +12,39 @@ from ..loop.statements import Aref, For, If, Let, Local, LoopProgram, Stmt, is_c
 from .analysis.access_bounds import MAX_STACK_BYTES, bytes_of, is_inside, shapes
 from .analysis.guards import guards_of, throughout, without_guards, wrapped
 from .analysis.injectivity import obstacle_to_one_to_one
-from .analysis.loop_queries import accesses, context_at, enclosing, largest, locals_in, loops_in, mentions, reads_memory, refusal, stride_in
+from .analysis.loop_queries import (
+    accesses,
+    context_at,
+    enclosing,
+    largest,
+    locals_in,
+    loops_in,
+    mentions,
+    reads_memory,
+    refusal,
+    stride_in,
+)
 from .loop_names import renamed
 from .step_results import Nest, Staged
 
-Edge = Callable[[list[For]], tuple[Stmt, ...]]        # what is done over the last axes of a tile, one that goes beyond the edge or a whole one
+# builds the loops over the last axes of a tile, either for whole tiles or for those that cross the edge of the array
+Edge = Callable[[list[For]], tuple[Stmt, ...]]
 
-# What the loops over the cells of a tile do, by the ending of their names, and whether that is for tiles beyond the edge.
-DOES = {"_r": ("fill", False), "_re": ("fill", True), "_z": ("begin", False), "_h": ("halve", False), "_s": ("lay", False),
+# The role of a nest over a tile by the suffix of its loop names, and whether it is for tiles that cross the edge.
+DOES = {"_r": ("fill", False), "_re": ("fill", True), "_z": ("begin", False), "_h": ("halve", False),
+        "_s": ("lay", False),
         "_w": ("store", False), "_we": ("store", True)}
 
 
 class Tile:
-    """The access, its loops, its conditions, and the tile's axes."""
+    """The tile that replaces the accesses of a loop to one buffer."""
 
-    def __init__(self, program: LoopProgram, found: For, buffer: str, space: str, loops: tuple[str, ...], step: str) -> None:
+    def __init__(self, program: LoopProgram, found: For, buffer: str, space: str, loops: tuple[str, ...],
+                 step: str) -> None:
         self.program, self.found, self.buffer, self.step, self.space = program, found, buffer, step, space
-        self.nests: list[Nest] = []                              # over the cells, as they were made
-        self.laid = ""                                           # the array in which the tile is laid out
-        self.first: Expr | None = None                           # where a tile sets what others add to
+        self.nests: list[Nest] = []                              # over the elements, in order of creation
+        self.laid = ""                                           # the copy of a register tile in memory
+        self.first: Expr | None = None                           # holds for the tile that sets; later ones add
         self.ref = self._access()
         self.inner = [found, *loops_in(found.body)]
         known = {loop.name: loop for loop in self.inner}
@@ -40,7 +53,7 @@ class Tile:
                 raise self.refuse(f"'{name}' is no loop inside '{found.name}'")
         if (twice := next((n for n in loops if loops.count(n) > 1), None)) is not None:
             raise self.refuse(f"'{twice}' is named twice; it is one axis of the tile")
-        self.axes = [known[n] for n in loops] if loops else [loop for loop in self.inner if mentions(self.ref, (loop.name,))]
+        self.axes = [known[n] for n in loops or [name for name in known if mentions(self.ref, (name,))]]
         self.names, self.context = Names.of(program), context_at(program, found)
         self.shape = shapes(program)[buffer]
         lets = [n.name for n in found.unique() if isinstance(n, Let)]
@@ -52,22 +65,23 @@ class Tile:
             raise self.refuse(f"the index of {self.ref} reads memory")
         conds = guards_of((found,), self.ref)
         whole = [c for c in conds if not mentions(c, unused) and not reads_memory(c)]
-        self.guards = tuple([part for cond in whole for part in conjuncts(cond)])              # each is asked for the whole tile
+        self.guards = tuple([part for cond in whole for part in conjuncts(cond)])
         self.is_conditional = len(whole) < sum(1 for n in found.walk() if isinstance(n, If))
         self.extents = [self._extent(loop, n) for n, loop in enumerate(self.axes)]
         if space == "stack" and bytes_of(self.ref.dtype, self.extents) > MAX_STACK_BYTES:
-            raise self.refuse(f"its {bytes_of(self.ref.dtype, self.extents)} bytes do not fit on the stack ({MAX_STACK_BYTES}); use scratch")
+            size = bytes_of(self.ref.dtype, self.extents)
+            raise self.refuse(f"its {size} bytes do not fit on the stack ({MAX_STACK_BYTES}); use scratch")
 
     def _local(self, suffix: str) -> tuple[Local, Aref]:
         local = Local(self.names.fresh(f"{self.buffer}_{suffix}"), self.ref.dtype, tuple(self.extents), self.space)
         return local, Aref(local.name, self._cell(), self.ref.dtype)
 
     def _cell(self) -> tuple[Expr, ...]:
-        """The place of an iteration in the tile."""
+        """The index in the tile of an iteration."""
         return tuple([canonical(Var(loop.name, "i64") - loop.lo) for loop in self.axes])
 
     def _with(self, local: Local, tile: Aref) -> tuple[Stmt, ...]:
-        """The loop with the tile in the place of the buffer."""
+        """The loop, with the tile instead of the buffer."""
         loops: tuple[Stmt, ...] = substitute((self.found,), {self.ref: tile})
         if not self.guards:
             return loops
@@ -75,7 +89,7 @@ class Tile:
         return without_guards(loops, set(self.guards), local.name, known, context_at(self.program, self.found))
 
     def _load(self) -> Expr:
-        """The element, or zero where a condition fails."""
+        """The element, or zero if a condition fails."""
         value: Expr = self.ref
         for cond in reversed(self.guards):
             value = Op("where", (cond, value, number(0, self.ref.dtype)))
@@ -85,11 +99,11 @@ class Tile:
         return (wrapped((stmt,), self.guards),) if self.guards else (stmt,)
 
     def _each(self, body: tuple[Stmt, ...], suffix: str) -> Edge:
-        """`body` for every cell."""
+        """Build `body` for every element."""
         return lambda axes: self._copy(self._over(axes, body), suffix)
 
     def _nest(self, body: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
-        """`body` in loops over the axes of the tile, with names of their own."""
+        """`body` in new loops over the axes of the tile."""
         return self._copy(self._over(self.axes, body), suffix)
 
     def _over(self, axes: list[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -103,7 +117,7 @@ class Tile:
         return renamed(stmts, loops)
 
     def made(self, stmts: tuple[Stmt, ...], tile: str) -> Staged:
-        """What became of all this in the statements: what never runs has been left out."""
+        """The result of the step, without nests that were simplified away."""
         at = {loop.name: n for n, loop in enumerate(loops_in(stmts))}
         nests = [nest for nest in self.nests if all(name in at for name in nest.loops.values())]
         nests.sort(key=lambda nest: [at[name] for name in nest.loops.values()])
@@ -111,8 +125,8 @@ class Tile:
         return Staged(tile, laid, tuple(nests))
 
     def _either(self, full: Edge, edge: Edge, suffix: str) -> tuple[Stmt, ...]:
-        """`full` where the whole tile satisfies the conditions, else `edge`. The question is asked inside the axes of
-        variable length that the conditions speak of, and outside of the others."""
+        """`full` if the whole tile satisfies the conditions, else `edge`. The test is inside the axes of variable
+        extent that the conditions use, and outside the other axes."""
         if not self.guards:
             return full(self.axes)
         around = self._choices_around()
@@ -127,9 +141,10 @@ class Tile:
         return renamed(self._over(self.axes[:around], (choice,)), outer)
 
     def _choices_around(self) -> int:
-        """How many axes lie around the question whether the whole tile satisfies the conditions."""
-        asked = [n for n, loop in enumerate(self.axes) if not is_const(canonical(loop.hi - loop.lo)) and mentions(self.guards, (loop.name,))]
-        return max(asked, default=-1) + 1
+        """The number of axes around the test whether the whole tile satisfies the conditions."""
+        variable = [n for n, loop in enumerate(self.axes) if not is_const(canonical(loop.hi - loop.lo))
+                    and mentions(self.guards, (loop.name,))]
+        return max(variable, default=-1) + 1
 
     def _access(self) -> Aref:
         refs = accesses(self.found, self.buffer)
@@ -145,7 +160,7 @@ class Tile:
         return ref
 
     def _extent(self, loop: For, position: int) -> Expr:
-        """The length of the tile along one loop."""
+        """The extent of the tile along one loop."""
         if not is_const(loop.step, 1):
             raise self.refuse(f"the step of '{loop.name}' is {loop.step}, not 1")
         later = [other.name for other in self.inner if other not in self.axes[:position]]
@@ -159,7 +174,8 @@ class Tile:
         if bound is not None:
             return index(bound)
         if self.space != "scratch":
-            raise self.refuse(f"the length {extent} of '{loop.name}' has no constant bound, which a tile in {self.space} needs")
+            raise self.refuse(
+                f"the length {extent} of '{loop.name}' has no constant bound, which a tile in {self.space} needs")
         if mentions(extent, [outer.name for outer in (*enclosing(self.program, self.found), *self.inner)]):
             raise self.refuse(f"the length {extent} of '{loop.name}' changes from iteration to iteration")
         return extent if self.context.interval(self.context.linear(extent))[0] >= 0 else Op("max", (extent, index(0)))
@@ -174,8 +190,8 @@ class Tile:
             raise self.refuse(f"{self.ref} is not proven to stay inside {self.buffer} for the whole tile")
 
     def _check_threads(self) -> None:
-        """Storing back what no iteration wrote is harmless on one thread; on several, the tiles of two threads must not
-        meet."""
+        """Check that tiles of two threads do not overlap. The tile is stored back whole, with elements that no
+        iteration wrote: on one thread that is harmless."""
         around = enclosing(self.program, self.found)
         ranges = [e for loop in self.inner if loop not in self.axes for e in (loop.lo, loop.hi)]
         for wide, thread in enumerate(around):
@@ -184,7 +200,8 @@ class Tile:
                 continue
             if any(stride_in(i, thread.name) and not mentions(i, within) for i in self.ref.index):
                 continue
-            raise self.refuse(f"what is not written under its conditions would be stored back while other iterations of '{thread.name}' write it")
+            raise self.refuse("what is not written under its conditions would be stored back "
+                              f"while other iterations of '{thread.name}' write it")
 
     def _check_one_to_one(self) -> None:
         reason = obstacle_to_one_to_one(self.ref, self.axes, self.extents, self.context)

@@ -191,11 +191,13 @@ class Staged(Made):
     def usual_nests(self, *does: str) -> tuple[Nest, ...]:
         """The nests for whole tiles, and those for edge tiles without a counterpart for whole tiles."""
         whole = {nest.does for nest in self.nests if not nest.is_edge}
-        return tuple([nest for nest in self.nests if not (nest.is_edge and nest.does in whole) and (not does or nest.does in does)])
+        return tuple([nest for nest in self.nests
+                      if not (nest.is_edge and nest.does in whole) and (not does or nest.does in does)])
 
 
 def _over(nests: Iterable[Nest], axis: str, does: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([nest.loops[axis] for nest in nests if axis in nest.loops and (not does or nest.does in does)]))
+    return tuple(dict.fromkeys([nest.loops[axis] for nest in nests
+                                if axis in nest.loops and (not does or nest.does in does)]))
 
 
 def loops_of(copies: Mapping[str, str], made: Any) -> dict[str, str]:

@@ -46,5 +46,5 @@ def _fault(program: LoopProgram) -> CatenError | None:
 
 def _refusal(step: Step, fault: Diagnostic) -> Diagnostic:
     return Diagnostic("E538", f"{flat(step)}: the program after it is not shown to be right: {fault.message}",
-                      hint="take the step at another point of the schedule, or leave it out; a condition in the signature "
-                           "may show what is missing")
+                      hint="take the step at another point of the schedule, or leave it out; "
+                           "a condition in the signature may show what is missing")

@@ -109,7 +109,7 @@ class _Lowering:
         end = self._loops(value.axes, lambda place: (Setf(place(name, value.type, value.axes), place.inside(finish)),))
         return (*self.declaration(own, apart), *zero, *self._accumulate(own, value, reduce, reduce.type), *end)
 
-    def _element(self, name: str, value: Compute, reads: list[Read], place: _Places) -> tuple[Stmt, ...]:
+    def _element(self, name: str, value: Compute, reads: list[Read], place: _Bindings) -> tuple[Stmt, ...]:
         """One element: each reduce into a scalar accumulator, then the expression."""
         stmts: list[Stmt] = []
         totals: dict[Node, Node] = {}
@@ -127,17 +127,17 @@ class _Lowering:
         return self._loops(value.axes,
                            lambda place: self._over(reduce, place, place(name, dtype or value.type, value.axes)))
 
-    def _over(self, reduce: Reduce, place: _Places, target: Aref) -> tuple[Stmt, ...]:
+    def _over(self, reduce: Reduce, place: _Bindings, target: Aref) -> tuple[Stmt, ...]:
         """The loops over the reduced axes around one accumulation."""
-        def leaf(inner: _Places) -> tuple[Stmt, ...]:
+        def leaf(inner: _Bindings) -> tuple[Stmt, ...]:
             add = Incf(target, inner.inside(reduce.expr), reduce.fn)
             return (add,) if reduce.cond is TRUE else (If(inner.inside(reduce.cond), (add,)),)
         return self._loops(reduce.over, leaf, place)
 
-    def _loops(self, axes: tuple[Axis, ...], body: Callable[[_Places], tuple[Stmt, ...]],
-               place: _Places | None = None) -> tuple[Stmt, ...]:
+    def _loops(self, axes: tuple[Axis, ...], body: Callable[[_Bindings], tuple[Stmt, ...]],
+               place: _Bindings | None = None) -> tuple[Stmt, ...]:
         """Serial loops over `axes`, outermost first, around the statements that `body` makes."""
-        place = place or _Places({})
+        place = place or _Bindings({})
         if not axes:
             return body(place)
         axis, rest = axes[0], axes[1:]
@@ -146,14 +146,14 @@ class _Lowering:
         return (For(name, place.inside(axis.lo), place.inside(axis.hi), ONE, "serial", self._loops(rest, body, inner)),)
 
 
-class _Places:
+class _Bindings:
     """The loop variables that stand for axis names at a point of the nest."""
 
     def __init__(self, names: dict[str, Expr]):
         self.names = names
 
-    def extended(self, names: dict[str, Expr]) -> _Places:
-        return _Places(self.names | names)
+    def extended(self, names: dict[str, Expr]) -> _Bindings:
+        return _Bindings(self.names | names)
 
     def inside(self, e: Expr) -> Expr:
         """A tensor-level expression in terms of these loop variables."""

@@ -21,7 +21,7 @@ def shapes(program: LoopProgram) -> dict[str, tuple[Expr, ...]]:
 
 def is_inside(ref: Ref, shape: tuple[Expr, ...], context: Context) -> bool:
     """Is every index of the access proven to be in bounds?"""
-    indices: tuple[Expr, ...] = ref.index  # type: ignore[attr-defined]   # every Ref has one
+    indices: tuple[Expr, ...] = ref.index
     return all(accesses.is_inside(context, i, n) for i, n in zip(indices, shape, strict=True))
 
 

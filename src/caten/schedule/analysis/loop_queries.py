@@ -106,7 +106,7 @@ def replaced(program: LoopProgram, old: For, *new: Stmt) -> LoopProgram:
             return clause
         return clause.replace(body=inside(clause.body))
 
-    return program.map(in_kernel)  # type: ignore[no-any-return]   # Node.map gives a node of its own class
+    return program.map(in_kernel)
 
 
 def trail(program: LoopProgram, loop: Stmt) -> tuple[tuple[tuple[Stmt, ...], Stmt], ...]:

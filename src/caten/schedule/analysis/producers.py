@@ -73,7 +73,7 @@ def with_list(program: LoopProgram, old: Stmts, new: Stmts) -> LoopProgram:
         if node not in memo:
             memo[node] = node.map(go).replace(**{f: new for f in FIELDS[type(node)] if getattr(node, f) == old})
         return memo[node]
-    return program.map(go)  # type: ignore[no-any-return]   # of the same class
+    return program.map(go)
 
 
 def verified(program: LoopProgram, refuse: Refusing) -> LoopProgram:

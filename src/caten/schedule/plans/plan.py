@@ -6,8 +6,8 @@ and the condition on the sizes under which the plan is used. Planners choose all
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, fields
-from typing import Any
+from dataclasses import Field, field, fields
+from typing import Any, ClassVar
 
 from ...core.dtypes import DTYPES, is_complex
 from ...core.expr import Const, Var
@@ -29,8 +29,10 @@ class Plan:
     """How to compute a nest. Its text is an S-expression: the class name, then all fields that are not empty, false or
     0."""
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]          # subclasses are dataclasses
+
     def __str__(self) -> str:
-        parts = [_field(f.name, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]   # a dataclass
+        parts = [_field(f.name, getattr(self, f.name)) for f in fields(self)]
         return f"({' '.join([self.head(), *filter(None, parts)])})"
 
     @classmethod

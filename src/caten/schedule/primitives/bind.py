@@ -4,7 +4,7 @@ from __future__ import annotations
 from ...core.expr import Const
 from ...core.program import Target
 from ...loop.dependence import carried_dependence
-from ...loop.gpu_verifier import MOST_THREADS, block_of, is_bound, misplaced, race
+from ...loop.gpu_verifier import MOST_THREADS, block_of, data_race, is_bound, structure_fault
 from ...loop.statements import Kernel, LoopProgram
 from ..analysis.loop_queries import context_at, find, locals_in, loops_in, refusal, replaced
 from ..step_results import NOTHING, Nothing
@@ -31,15 +31,17 @@ def bind(program: LoopProgram, loop: str, mark: str) -> tuple[LoopProgram, Nothi
     made = replaced(program, found, new)
     kernel = next(k for k in made.kernels if new in loops_in(k))
     if not is_bound(kernel):
-        raise refusal("E534", step, "it is not the outermost loop of its kernel, or not all there is in it", "separate the kernel before")
-    wrong = misplaced(kernel)
+        raise refusal("E534", step, "it is not the outermost loop of its kernel, or not all there is in it",
+                      "separate the kernel before")
+    wrong = structure_fault(kernel)
     if wrong is not None:
         raise refusal("E534", step, wrong[1])
     context = context_at(program, found)
-    reason = carried_dependence(new, context) if mark == "grid" else race(new, context)
+    reason = carried_dependence(new, context) if mark == "grid" else data_race(new, context)
     if reason is not None:
         raise refusal("E534", step, reason)
-    wide = [n.name for n in locals_in(kernel) if (n.space == "scratch" or not all(isinstance(e, Const) for e in n.shape))]
+    wide = [n.name for n in locals_in(kernel)
+            if n.space == "scratch" or not all(isinstance(e, Const) for e in n.shape)]
     if wide:
         raise refusal("E534", step, f"every thread would need the array '{wide[0]}' for itself")
     _check_size(program, kernel, step)
@@ -53,7 +55,8 @@ def _check_size(program: LoopProgram, kernel: Kernel, step: str) -> None:
     for block in block_of(kernel):
         threads *= block.hi.value if isinstance(block.hi, Const) else 1
     if target is not None and not target.machine.groups:
-        raise refusal("E534", step, "the target has no groups of threads", "take a runtime for a device, such as opencl")
+        raise refusal("E534", step, "the target has no groups of threads",
+                      "take a runtime for a device, such as opencl")
     most = target.machine.group_threads if target is not None else MOST_THREADS
     if threads > most:
         raise refusal("E534", step, f"a group would have {threads} threads, and {most} are the most")

@@ -27,9 +27,9 @@ def compute_at(program: LoopProgram, array: str, at: str, space: str = "") -> tu
         (local T f32 ((+ N 1)) scratch)
         (for i 0 (+ N 1) 1 serial                            (for j 0 N 1 serial
           (setf (aref T i) (* x (aref A i))))                  (local T f32 (2) stack)
-        (for j 0 N 1 serial                            ->      (for i j (+ j 2) 1 serial (setf (aref T (- i j)) (* x (aref A i))))
-          (setf (aref B j)                                     (setf (aref B j) (+ (aref T 0) (aref T 1))))
-            (+ (aref T j) (aref T (+ j 1)))))
+        (for j 0 N 1 serial                            ->      (for i j (+ j 2) 1 serial
+          (setf (aref B j)                                       (setf (aref T (- i j)) (* x (aref A i))))
+            (+ (aref T j) (aref T (+ j 1)))))                  (setf (aref B j) (+ (aref T 0) (aref T 1))))
     """
     step = f"compute_at {array} {at}"
 
@@ -38,17 +38,19 @@ def compute_at(program: LoopProgram, array: str, at: str, space: str = "") -> tu
     found, loop = produced(program, array, refuse), find(program, at, step)
     part = _Part(program, found, loop, _region(found, loop, refuse), space, refuse)
     rest = tuple([s for s in found.around if s is not found.local and s not in found.producers])
-    after = replaced(with_list(program, found.around, rest), part.loop_in(rest), loop.replace(body=(*part.computed(), *part.read())))
+    after = replaced(with_list(program, found.around, rest), part.loop_in(rest),
+                     loop.replace(body=(*part.computed(), *part.read())))
     return verified(after, refuse), NOTHING
 
 
 def _region(found: Produced, loop: For, refuse: Any) -> list[Span]:
-    """What one iteration reads."""
+    """The first and last index along each axis that one iteration reads."""
     name = found.local.name
     uses = uses_in(loop.body, name)
     if not uses or loop not in loops_in(found.readers) or _count(found.readers, name) > _count(loop.body, name):
         raise refuse(f"it is not read inside '{loop.name}' alone", "name a loop around everything that reads it")
-    if any(isinstance(n, Vref) and n.buffer == name for n in (*loop.unique(), *[n for s in found.producers for n in s.unique()])):
+    if any(isinstance(n, Vref) and n.buffer == name
+           for n in (*loop.unique(), *[n for s in found.producers for n in s.unique()])):
         raise refuse("it is used as vectors already", "compute_at before vectorize")
     try:
         region = box(uses)
@@ -68,7 +70,8 @@ def _count(stmts: tuple[Stmt, ...], name: str) -> int:
 class _Part:
     """The part of an array that one iteration reads, and the statements that compute it."""
 
-    def __init__(self, program: LoopProgram, found: Produced, loop: For, region: list[Span], space: str, refuse: Any) -> None:
+    def __init__(self, program: LoopProgram, found: Produced, loop: For, region: list[Span], space: str,
+                 refuse: Any) -> None:
         self.found, self.loop, self.refuse = found, loop, refuse
         around = enclosing(program, loop)
         self.context = context_at(program, loop).inside(loop)
@@ -85,12 +88,15 @@ class _Part:
         if bound is not None:
             return index(max(bound, 0))
         if mentions(extent, loops):
-            raise self.refuse(f"the part that is read, {extent} elements along an axis, changes from iteration to iteration")
+            raise self.refuse(f"the part that is read, {extent} elements along an axis, "
+                              "changes from iteration to iteration")
         return extent if self.context.is_nonnegative(self.context.linear(extent)) else Op("max", (extent, ZERO))
 
     def _space(self) -> str:
-        is_small = all(isinstance(n, Const) for n in self.extents) and bytes_of(self.found.local.type, self.extents) <= MAX_STACK_BYTES
-        return "register" if not self.kept else "stack" if is_small else "scratch"
+        if not self.kept:
+            return "register"
+        size = bytes_of(self.found.local.type, self.extents)
+        return "stack" if size <= MAX_STACK_BYTES and all(isinstance(n, Const) for n in self.extents) else "scratch"
 
     def loop_in(self, stmts: tuple[Stmt, ...]) -> For:
         """The loop, which the other statements still hold."""
@@ -108,7 +114,7 @@ class _Part:
         """The statements with indices that count from the first element of the part."""
         def moved(place: Aref) -> Aref:
             return place.replace(index=tuple([canonical(place.index[axis] - self.base[axis]) for axis in self.kept]))
-        return substitute(stmts, {place: moved(place) for _, place in uses_in(stmts, self.found.local.name)})  # type: ignore[no-any-return]
+        return substitute(stmts, {place: moved(place) for _, place in uses_in(stmts, self.found.local.name)})
 
     def _axes(self) -> dict[str, int]:
         """Which axis each loop over the array runs along: the loops whose variables are the indices of what sets it."""
@@ -118,8 +124,9 @@ class _Part:
             for axis, at in enumerate(place.index):
                 loop = known.get(at.name) if isinstance(at, Var) else None
                 if loop is None or not is_const(loop.step, 1) or axes.setdefault(loop.name, axis) != axis:
-                    raise self.refuse(f"what sets it uses {place}, whose indices are not the loops around it one by one",
-                                      "inline it, or schedule the loops that set it first")
+                    raise self.refuse(
+                        f"what sets it uses {place}, whose indices are not the loops around it one by one",
+                        "inline it, or schedule the loops that set it first")
         return axes
 
     def _narrowed(self, stmts: tuple[Stmt, ...], axes: dict[str, int]) -> tuple[Stmt, ...]:

@@ -42,5 +42,6 @@ def contract(program: LoopProgram, loop: str) -> tuple[LoopProgram, Nothing]:
     found = find(program, loop, step)
     fused = rewrite(found, CONTRACT)
     if fused is found:
-        raise refusal("E516", step, "there is no product of floats that is added to something", "name the loop whose body adds a product")
+        raise refusal("E516", step, "there is no product of floats that is added to something",
+                      "name the loop whose body adds a product")
     return replaced(program, found, fused), NOTHING

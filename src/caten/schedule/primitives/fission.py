@@ -45,7 +45,7 @@ def _position(found: For, after: str | int, step: str) -> int:
     if isinstance(after, int):
         at = after
     else:
-        at = next((n for n, stmt in enumerate(found.body, 1) if any(inner.name == after for inner in loops_in(stmt))), 0)
+        at = next((n for n, stmt in enumerate(found.body, 1) if after in [loop.name for loop in loops_in(stmt)]), 0)
         if not at:
             raise refusal("E524", step, f"'{after}' is no loop inside '{found.name}'")
     if not 0 < at < len(found.body):
@@ -57,6 +57,7 @@ def _needed(found: For, first: tuple[Stmt, ...], second: tuple[Stmt, ...]) -> tu
     """The values that the first part names and the second uses, where they are the same after the whole loop."""
     needed: list[Let] = []
     for stmt in reversed(first):
-        if isinstance(stmt, Let) and mentions((*needed, *second), (stmt.name,)) and reads(stmt).isdisjoint(writes(found)):
+        if (isinstance(stmt, Let) and mentions((*needed, *second), (stmt.name,))
+                and reads(stmt).isdisjoint(writes(found))):
             needed.insert(0, stmt)
     return tuple(needed)

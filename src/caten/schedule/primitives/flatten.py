@@ -37,14 +37,16 @@ def flatten(program: LoopProgram, array: str, axis: int | None = None) -> tuple[
     shape = found.axes if isinstance(found, Buffer) else found.shape
     at = len(shape) - 2 if axis is None else axis
     if not 0 <= at < len(shape) - 1:
-        raise refusal("E533", step, f"{found} has fewer than two axes" if len(shape) < 2 else f"{found} has no two axes from {at} on")
+        raise refusal("E533", step,
+                      f"{found} has fewer than two axes" if len(shape) < 2 else f"{found} has no two axes from {at} on")
     joined = canonical(shape[at] * shape[at + 1])
     axes = (*shape[:at], joined, *shape[at + 2:])
 
     def place(ref: Any) -> Any:
         return (*ref.index[:at], _joined(ref.index[at], ref.index[at + 1], shape[at + 1]), *ref.index[at + 2:])
 
-    new: dict[Node, Node] = {found: found.replace(seen=axes) if isinstance(found, Buffer) else found.replace(shape=axes)}
+    flat = found.replace(seen=axes) if isinstance(found, Buffer) else found.replace(shape=axes)
+    new: dict[Node, Node] = {found: flat}
     for ref in program.unique():
         match ref:
             case Aref(buffer=name) if name == array:

@@ -36,11 +36,13 @@ def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> tuple[
     one, two = find(program, outer, step), find(program, inner, step)
     _check(one, two, step)
     context = context_at(program, one)
-    extents = [_extent(one, context, by=two), _extent(two, context.inside(one))]       # of a loop that is not run, any number of inner ones will do
+    # if the outer loop does not run, the number of inner iterations does not matter
+    extents = [_extent(one, context, by=two), _extent(two, context.inside(one))]
     count = context.linear(extents[0]).times(context.linear(extents[1]))
     fits = context.fits(count)
     if not fits and not _fits_inside(two.body, context.inside(one).inside(two), count):
-        raise refusal("E522", step, f"the number of iterations, {extents[0]} · {extents[1]}, is not known to be below 2^63",
+        raise refusal("E522", step,
+                      f"the number of iterations, {extents[0]} · {extents[1]}, is not known to be below 2^63",
                       "bound the sizes by a condition in the signature, or split one of the loops and fuse the parts")
     mark = _mark(program, one, two, step)
     names = Names.of(program)
@@ -64,19 +66,22 @@ def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> tuple[
 
 def _check(one: For, two: For, step: str) -> None:
     if one.body != (two,):
-        inside = f"'{one.name}' holds more than '{two.name}'" if two in one.body else f"'{two.name}' is not directly inside '{one.name}'"
-        raise refusal("E522", step, inside, "reorder or fission first: both loops must follow each other without a statement between them")
+        inside = (f"'{one.name}' holds more than '{two.name}'" if two in one.body else
+                  f"'{two.name}' is not directly inside '{one.name}'")
+        raise refusal("E522", step, inside,
+                      "reorder or fission first: both loops must follow each other without a statement between them")
     for loop in (one, two):
         if not is_const(loop.step, 1):
             raise refusal("E522", step, f"the step of '{loop.name}' is {loop.step}, not 1")
     if mentions((two.lo, two.hi), (one.name,)):
-        raise refusal("E522", step, f"the range of '{two.name}' depends on '{one.name}'", "split with the tail pad or cut, whose ranges do not")
+        raise refusal("E522", step, f"the range of '{two.name}' depends on '{one.name}'",
+                      "split with the tail pad or cut, whose ranges do not")
     if reads_memory(two.lo) or reads_memory(two.hi):
         raise refusal("E522", step, f"the range of '{two.name}' reads memory")
 
 
 def _fits_inside(stmts: tuple[Stmt, ...], context: Context, count: Linear) -> bool:
-    """Is the number below 2^63 wherever these statements do anything?"""
+    """Is the number below 2^63 whenever these statements have an effect?"""
     for stmt in stmts:
         match stmt:
             case Let() | Local():
@@ -92,7 +97,8 @@ def _fits_inside(stmts: tuple[Stmt, ...], context: Context, count: Linear) -> bo
 
 
 def _extent(loop: For, context: Context, by: For | None = None) -> Expr:
-    """How many iterations a loop has. Where what it is multiplied `by` is known to be no less than 0, any number below 0 says that there are none."""
+    """The number of iterations of a loop. It may be negative if the extent of `by`, the other factor, is not: then the
+    product is not positive, either."""
     extent = canonical(loop.hi - loop.lo)
     known = [extent] if by is None else [extent, by.hi - by.lo]
     return extent if any(context.is_nonnegative(context.linear(e)) for e in known) else Op("max", (extent, ZERO))

@@ -20,8 +20,10 @@ def inline(program: LoopProgram, array: str) -> tuple[LoopProgram, Nothing]:
 
         (inline T)
         (local T f32 (N) scratch)
-        (for i 0 N 1 serial (setf (aref T i) (* x (aref A i))))       ->    (for j 0 N 1 serial (setf (aref B j) (exp (* x (aref A j)))))
-        (for j 0 N 1 serial (setf (aref B j) (exp (aref T j))))
+        (for i 0 N 1 serial                             (for j 0 N 1 serial
+          (setf (aref T i) (* x (aref A i))))     ->      (setf (aref B j) (exp (* x (aref A j)))))
+        (for j 0 N 1 serial
+          (setf (aref B j) (exp (aref T j))))
     """
     step = f"inline {array}"
 
@@ -42,7 +44,7 @@ def inline(program: LoopProgram, array: str) -> tuple[LoopProgram, Nothing]:
 
 
 def _store(found: Produced, refuse: Any) -> tuple[list[For], Setf]:
-    """The loops over the axes and the store inside of them, with the values that it names written out."""
+    """The loops over the axes, and the store inside them. Its `let`s are substituted."""
     loops: list[For] = []
     body: tuple[Stmt, ...] = found.producers
     while len(body) == 1 and isinstance(body[0], For):
@@ -54,7 +56,8 @@ def _store(found: Produced, refuse: Any) -> tuple[list[For], Setf]:
     for stmt in reversed(body[:-1]):
         if isinstance(stmt, Let):
             last = substitute(last, {Var(stmt.name, stmt.type): stmt.value})
-    if sorted(str(i) for i in last.ref.index) != sorted(loop.name for loop in loops) or found.local.name in reads(last.value):
+    indices, names = sorted(map(str, last.ref.index)), sorted(loop.name for loop in loops)
+    if indices != names or found.local.name in reads(last.value):
         raise refuse(f"{last.ref} is not set once for each iteration of the loops around it")
     if not all(is_const(loop.step, 1) for loop in loops):
         raise refuse("a loop that sets it has another step than 1")
@@ -62,7 +65,7 @@ def _store(found: Produced, refuse: Any) -> tuple[list[For], Setf]:
 
 
 class _Inlined:
-    """Statements with the value in the place of every read."""
+    """Replaces reads of the array by the value."""
 
     def __init__(self, found: Produced, loops: list[For], store: Setf, refuse: Any) -> None:
         self.found, self.loops, self.store, self.refuse = found, loops, store, refuse
@@ -79,12 +82,13 @@ class _Inlined:
             return stmt
         match stmt:
             case For(body=body):
-                own = stmt.replace(body=())
-                return self.expression(own, context).replace(body=tuple(self.statements(body, context.inside(stmt))))  # type: ignore[no-any-return]
+                own: For = self.expression(stmt.replace(body=()), context)
+                return own.replace(body=tuple(self.statements(body, context.inside(stmt))))
             case If(cond, then, otherwise):
                 return If(self.expression(cond, context), tuple(self.statements(then, context.given(cond))),
                           tuple(self.statements(otherwise, context.given(cond, False))))
-        return self.expression(stmt, context)  # type: ignore[no-any-return]   # a statement gives one
+        made: Stmt = self.expression(stmt, context)
+        return made
 
     def expression(self, node: Node, context: Context) -> Any:
         match node:
@@ -98,11 +102,11 @@ class _Inlined:
         return node.map(lambda child: self.expression(child, context))
 
     def value(self, place: Aref, context: Context) -> Expr:
-        index = dict(zip(self.store.ref.index, place.index, strict=True))  # type: ignore[attr-defined]   # it is an Aref
+        index = dict(zip(self.store.ref.index, place.index, strict=True))
         if any(reads(at) for at in place.index):
             raise self.refuse(f"the index of {place} reads memory")
         for loop in self.loops:
             at, lo, hi = [substitute(e, index) for e in (Var(loop.name, "i64"), loop.lo, loop.hi)]
             if not context.proves(Op("le", (lo, at))) or not context.proves(Op("lt", (at, hi))):
                 raise self.refuse(f"{place} is not proven to be one of the elements that '{loop.name}' sets")
-        return substitute(self.store.value, index)  # type: ignore[no-any-return]   # an expression gives one
+        return substitute(self.store.value, index)

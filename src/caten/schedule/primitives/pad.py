@@ -23,7 +23,8 @@ def pad(program: LoopProgram, loop: str, multiple: int) -> tuple[LoopProgram, No
     if multiple < 2:
         raise refusal("E527", step, f"{multiple} divides every number of iterations", "a multiple of 2 or more")
     if not is_const(found.step, 1):
-        raise refusal("E527", step, f"its step is {found.step}, not 1", "write the loop with step 1, and its index as a multiple")
+        raise refusal("E527", step, f"its step is {found.step}, not 1",
+                      "write the loop with step 1, and its index as a multiple")
     if reads_memory(found.lo) or reads_memory(found.hi):
         raise refusal("E527", step, "its range reads memory, which the conditions would read again")
     context = context_at(program, found)

@@ -23,7 +23,8 @@ def parallel(program: LoopProgram, loop: str) -> tuple[LoopProgram, Nothing]:
     if found.mark == "parallel":
         raise refusal("E514", step, "it is parallel already")
     around, inner = list(enclosing(program, found)), found
-    while around and around[-1].mark == "parallel" and around[-1].body == (inner,) and _has_the_same_range(found, around[-1]):
+    while (around and around[-1].mark == "parallel" and around[-1].body == (inner,)
+           and _has_the_same_range(found, around[-1])):
         inner = around.pop()
     others = [other.name for other in (*around, *loops_in(found.body)) if other.mark == "parallel"]
     if others:

@@ -63,7 +63,7 @@ def _in_type(program: LoopProgram, tile: str, target: str) -> LoopProgram:
                 return node.replace(type=target)
         mapped: Node = node.map(go)
         return mapped
-    return program.map(go)  # type: ignore[no-any-return]   # Node.map gives a node of its own class
+    return program.map(go)
 
 
 def _cast(value: Expr, target: str) -> Expr:
@@ -81,13 +81,13 @@ def _scaled(value: Expr, factor: Expr, dtype: str) -> Expr:
 
 
 def _uses(program: LoopProgram, tile: str) -> tuple[int, dict[Op, int], int]:
-    """How often the tile is read, the products it is read in with how often these stand there, and how many statements fill it."""
+    """The number of reads of the tile, of each product that reads it, and of the statements that fill it."""
     reads, stores, products = 0, 0, dict[Op, int]()
     for kernel in program.kernels:
         for node in kernel.walk():
             if isinstance(node, Setf) and isinstance(node.ref, Aref) and node.ref.buffer == tile:
                 stores += 1
-                reads -= 1                                            # the place that it sets
+                reads -= 1                                            # the element that it sets
             elif isinstance(node, Aref | Vref) and node.buffer == tile:
                 reads += 1
             elif isinstance(node, Op) and _factor(node, tile) is not None:
@@ -106,6 +106,7 @@ def _factor(node: Op, tile: str) -> Expr | None:
 
 
 def _shown(program: LoopProgram, tile: str) -> str:
-    uses = [stmt for kernel in program.kernels for stmt in kernel.walk() if isinstance(stmt, Stmt) and any(
-        isinstance(c, Expr) and any(isinstance(n, Aref | Vref) and n.buffer == tile for n in c.walk()) for c in stmt.children)]
+    uses = [stmt for kernel in program.kernels for stmt in kernel.walk() if isinstance(stmt, Stmt)
+            and any(isinstance(n, Aref | Vref) and n.buffer == tile
+                    for c in stmt.children if isinstance(c, Expr) for n in c.walk())]
     return ", ".join([str(u) for u in uses[:2]])

@@ -44,7 +44,7 @@ def prefetch(program: LoopProgram, loop: str, buffer: str, distance: int, how: s
 
 
 class _Ahead:
-    """Puts the requests in front of the statements."""
+    """Inserts prefetches before statements."""
 
     def __init__(self, loop: For, buffer: str, distance: int, how: str, step: str) -> None:
         self.loop, self.buffer, self.how, self.step = loop, buffer, how, step
@@ -53,11 +53,12 @@ class _Ahead:
             raise refusal("E530", step, f"the step of '{loop.name}' reads memory")
         self.later: dict[Expr, Expr] = {var: canonical(var + loop.step * distance)}
         vectors = any(isinstance(n, Vref) and n.buffer == buffer for n in loop.unique())
-        self.kinds = (Vref,) if vectors else (Aref, Vref)              # what is left of a row beside its vectors is not worth a request
+        # the scalar tail of a vectorised row is not worth a prefetch
+        self.kinds = (Vref,) if vectors else (Aref, Vref)
         self.lets = [n.name for n in loop.unique() if isinstance(n, Let)]
 
     def block(self, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """The list with a request in front of every statement that uses the buffer itself; each place is asked for once in a list."""
+        """Insert a prefetch before every statement that uses the buffer itself, once for each access in a list."""
         out: list[Stmt] = []
         asked: dict[Aref | Vref, None] = {}
         for stmt in stmts:
@@ -75,15 +76,16 @@ class _Ahead:
         return tuple(out)
 
     def uses(self, stmt: Stmt) -> list[Aref | Vref]:
-        """The places of the buffer in a statement, not in those inside it, that move with the loop."""
+        """The accesses of a statement to the buffer that depend on the loop, without those of nested statements."""
         if isinstance(stmt, Prefetch):
             return []
         own = [child for child in stmt.children if not isinstance(child, Stmt)]
-        places = dict.fromkeys(n for child in own for n in child.walk() if isinstance(n, self.kinds) and n.buffer == self.buffer)
+        places = dict.fromkeys(n for child in own for n in child.walk() if isinstance(n, self.kinds)
+                               and n.buffer == self.buffer)
         return [place for place in places if self.moves(place)]
 
     def moves(self, place: Aref | Vref) -> bool:
-        """Does its index depend on the loop? Where that needs what only a later iteration knows, the step is refused."""
+        """Does its index depend on the loop? E530 if a later iteration's index is not known in this one."""
         if any(reads_memory(i) for i in place.index):
             raise refusal("E530", self.step, f"the index of {place} reads memory")
         if mentions(place.index, self.lets):

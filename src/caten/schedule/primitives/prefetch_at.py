@@ -28,8 +28,8 @@ from ..analysis.loop_queries import (
 from ..step_results import NOTHING, Nothing
 from .prefetch import MAX_DISTANCE
 
-LINE = 64                     # bytes that memory sends at once
-MOST = 16                     # places that an iteration asks for
+LINE = 64                     # bytes of a cache line
+MOST = 16                     # prefetches in one iteration
 
 
 def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance: int) -> tuple[LoopProgram, Nothing]:
@@ -50,9 +50,10 @@ def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance:
                   (aref B p_r (+ (* 4 io) y_r) x_r)))))                      (aref B p_r (+ (* 4 io) y_r) x_r)))))
           (for j 0 N 1 serial                               ->      (for j 0 N 1 serial
             (for p 0 8 1 serial                                       (for p 0 8 1 serial
-                                                                        (prefetch (aref B p (+ (+ (* 4 io) (mod j 4)) 4) 7))
-              (for y 0 4 1 serial                                       (for y 0 4 1 serial
-                (for x 0 8 1 serial … (aref B_tile p y x)))))             (for x 0 8 1 serial … (aref B_tile p y x)))))
+              (for y 0 4 1 serial                                       (prefetch (aref B p
+                (for x 0 8 1 serial … (aref B_tile p y x)))))             (+ (+ (* 4 io) (mod j 4)) 4) 7))
+                                                                        (for y 0 4 1 serial
+                                                                          (for x 0 8 1 serial … (aref B_tile p y x)))))
 
     Refused: no tile of BUFFER, or more than one, is read in the first LOOP; its source does not depend on the second
     LOOP; an index reads memory; a loop inside the first has no constant length; more than 16 prefetches in one
@@ -74,7 +75,8 @@ def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance:
     place = _copied(program, outer, inner, buffer, refuse)
     if not mentions(place, (loop,)):
         raise refuse(f"{place} does not move with '{loop}'")
-    place = place.replace(index=tuple([substitute(i, {Var(loop, "i64"): canonical(Var(loop, "i64") + outer.step * distance)}) for i in place.index]))
+    later = {Var(loop, "i64"): canonical(Var(loop, "i64") + outer.step * distance)}
+    place = place.replace(index=substitute(place.index, later))
     moving = [n for n in loops_in(inner.body) if mentions(place, (n.name,))]
     for n in moving:
         if not isinstance(n.lo, Const) or not isinstance(canonical(n.hi - n.lo), Const) or n.step != Const(1, "i64"):
@@ -85,14 +87,15 @@ def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance:
     apart = [n for n in moving if n not in along]
     idle = [n for n in around[around.index(outer) + 1:] if not mentions(place, (n.name,)) and n.lo == Const(0, "i64")]
     spots = _in_turn(apart, Var(idle[-1].name, "i64")) if idle else _all(apart)
-    asked = [line.replace(index=tuple([canonical(substitute(i, spot)) for i in line.index])) for spot in spots for line in _lines(place, axis, along)]
+    asked = [line.replace(index=tuple([canonical(substitute(i, spot)) for i in line.index])) for spot in spots
+             for line in _lines(place, axis, along)]
     if len(asked) > MOST:
         raise refuse(f"an iteration would ask for more than {MOST} places")
     return replaced(program, inner, inner.replace(body=(*map(Prefetch, asked), *inner.body))), NOTHING
 
 
 def _copied(program: LoopProgram, outer: For, inner: For, buffer: str, refuse: Refusing) -> Aref:
-    """The place of a buffer whose copy is read in a loop, in the loops around that reading."""
+    """The element of a buffer whose packed copy is read in the inner loop, over the loops around that read."""
     locals_ = {n.name for n in locals_in(outer)}
     stored, places = {w.ref for w in writes(inner) if not isinstance(w, Transpose)}, dict[Aref, None]()
     for store in [n for n in outer.unique() if isinstance(n, Setf)]:
@@ -101,15 +104,16 @@ def _copied(program: LoopProgram, outer: For, inner: For, buffer: str, refuse: R
             continue
         names = [i.name for i in store.ref.index if isinstance(i, Var)]
         if len(set(names)) < len(store.ref.index):
-            continue                                                 # not each cell is an iteration of its own
+            continue                                                 # one iteration fills several elements
         for use in accesses(inner, store.ref.buffer):
             if isinstance(use, Aref) and use not in stored:
                 known: dict[Node, Expr] = dict(zip(store.ref.index, use.index, strict=True))
-                places |= dict.fromkeys([n.replace(index=tuple([canonical(substitute(i, known)) for i in n.index])) for n in sources])
+                places |= dict.fromkeys([n.replace(index=tuple([canonical(substitute(i, known)) for i in n.index]))
+                                         for n in sources])
     if not places:
         raise refuse(f"'{inner.name}' reads no copy of {buffer}", "stage it before, and vectorize afterwards")
     if len(places) > 1:
-        raise refuse(f"'{inner.name}' reads more than one copy of {buffer}: {', '.join([str(p) for p in list(places)[:3]])}")
+        raise refuse(f"'{inner.name}' reads more than one copy of {buffer}: {', '.join(map(str, list(places)[:3]))}")
     (place,) = places
     if any(reads_memory(i) for i in place.index):
         raise refuse(f"the index of {place} reads memory")
@@ -127,27 +131,31 @@ def _length(loop: For) -> int:
 
 
 def _lines(place: Aref, axis: int, along: Sequence[For]) -> list[Aref]:
-    """A place for each line of what loops along memory visit, the last first; the last alone where how far they go is not a number."""
+    """One access for each cache line that the loops `along` visit, the last line first; only the last line if a stride
+    is not constant."""
     last, span = place.index[axis], 1
     strides = [stride_in(last, n.name) for n in along]
     for n, stride in zip(along, strides, strict=True):
-        last = substitute(last, {Var(n.name, "i64"): n.lo if stride is not None and stride < 0 else canonical(n.hi - 1)})
+        end = n.lo if stride is not None and stride < 0 else canonical(n.hi - 1)
+        last = substitute(last, {Var(n.name, "i64"): end})
         span += abs(stride or 0) * max(0, _length(n) - 1)
     if None in strides:
         span = 1
     elements = LINE // max(1, DTYPES[place.dtype].bytes)
     backs = range(0, span, elements)[:MOST + 1]
-    return [place.replace(index=tuple([canonical(last - back) if i == axis else x for i, x in enumerate(place.index)])) for back in backs]
+    return [place.replace(index=tuple([canonical(last - back) if i == axis else x for i, x in enumerate(place.index)]))
+            for back in backs]
 
 
 def _all(apart: Sequence[For]) -> list[dict[Node, Expr]]:
-    """Every value of loops."""
+    """All iterations of nested loops."""
     values = [[canonical(n.lo + k) for k in range(_length(n))[:MOST + 1]] for n in apart]
-    return [dict(zip([Var(n.name, "i64") for n in apart], spot, strict=True)) for spot in islice(product(*values), MOST + 1)]
+    return [dict(zip([Var(n.name, "i64") for n in apart], spot, strict=True))
+            for spot in islice(product(*values), MOST + 1)]
 
 
 def _in_turn(apart: Sequence[For], turn: Expr) -> list[dict[Node, Expr]]:
-    """The values of loops in the iteration of that number; behind the last the first follows."""
+    """The iteration of nested loops with number `turn`, modulo the number of iterations."""
     spot: dict[Node, Expr] = {}
     for n in reversed(apart):
         length = _length(n)

@@ -24,7 +24,8 @@ def reorder(program: LoopProgram, *order: str) -> tuple[LoopProgram, Nothing]:
     found = [find(program, name, step) for name in order]
     top = next((f for f in found if set(order) <= {inner.name for inner in loops_in(f)}), None)
     if top is None:
-        raise refusal("E511", step, "the loops are not nested in each other", "name loops of one nest; caten schedule -O0 shows them")
+        raise refusal("E511", step, "the loops are not nested in each other",
+                      "name loops of one nest; caten schedule -O0 shows them")
     nest, conds, body = _peel(top, set(order), step)
     names = [loop.name for loop in nest]
     between = [name for name in names if name not in order]
@@ -55,7 +56,8 @@ def _peel(top: For, names: set[str], step: str) -> tuple[list[For], tuple[Expr, 
                 conds.append(cond)
                 body = then
             case _:
-                raise refusal("E511", step, f"'{nest[-1].name}' holds more than one statement, so the nest is not perfect",
+                raise refusal("E511", step,
+                              f"'{nest[-1].name}' holds more than one statement, so the nest is not perfect",
                               "give each statement loops of its own in the body")
     return nest, tuple(conds), body
 

@@ -27,7 +27,8 @@ def separate(program: LoopProgram, kernel: str) -> tuple[LoopProgram, Separated]
     step = f"separate {kernel}"
     known = [k.name for k in program.kernels]
     if kernel not in known:
-        raise error("E501", f"{step}: there is no kernel '{kernel}'; the kernels are: {', '.join(known)}", hint=did_you_mean(kernel, known))
+        raise error("E501", f"{step}: there is no kernel '{kernel}'; the kernels are: {', '.join(known)}",
+                    hint=did_you_mean(kernel, known))
     found = next(k for k in program.kernels if k.name == kernel)
     parts = [s for s in found.body if not isinstance(s, Let | Local)]
     if len(parts) < 2:
@@ -41,7 +42,8 @@ def separate(program: LoopProgram, kernel: str) -> tuple[LoopProgram, Separated]
     kernels: list[Kernel] = []
     for part in parts:
         declared = _declared(found, part, shared)
-        again = {s.name: every.fresh(s.name) for s in declared if isinstance(s, Let) and s.name in given}          # names are unique in a program
+        # names are unique in a program
+        again = {s.name: every.fresh(s.name) for s in declared if isinstance(s, Let) and s.name in given}
         given |= {s.name for s in declared if isinstance(s, Let)}
         kernels.append(Kernel(names.fresh(kernel) if kernels else kernel, renamed((*declared, part), again)))
     clauses: list[Node] = []

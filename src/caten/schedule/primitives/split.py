@@ -15,7 +15,8 @@ from ..step_results import Split, arrays_of, loops_of
 TAILS = ("cut", "min", "pad")
 
 
-def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names: tuple[str, str] | None = None) -> tuple[LoopProgram, Split]:
+def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut",
+          names: tuple[str, str] | None = None) -> tuple[LoopProgram, Split]:
     """Split loop i into a loop `io` over tiles and a loop `ii` over the COUNT iterations of a tile. Two NAMEs replace
     these names. Unless COUNT is known to divide the number of iterations, `cut` (the default), `min` or `pad` chooses
     how the tail is treated.
@@ -36,18 +37,19 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names
     found = find(program, loop, step)
     _check(found, factor, tail, step)
     context, new = context_at(program, found), Names.of(program)
-    outer, inner = (new.fresh(found.name + "o"), new.fresh(found.name + "i")) if names is None else (new.fresh(names[0]), new.fresh(names[1]))
+    outer, inner = [new.fresh(name) for name in names or (found.name + "o", found.name + "i")]
     if names is not None and names != (outer, inner):
         raise refusal("E510", step, f"the names {names[0]} and {names[1]} must differ and be new to the program")
     extent = canonical(found.hi - found.lo)
     if context.interval(context.linear(extent))[0] < 0 and not context.proves(Op("le", (found.lo, found.hi))):
         extent = Op("max", (extent, ZERO))
-    if is_const(extent) and tail == "cut" and factor > extent.value:  # type: ignore[attr-defined]   # a literal has a value
+    if is_const(extent) and tail == "cut" and factor > extent.value:
         raise refusal("E510", step, f"it has {extent} iterations, not one full tile of {factor}",
                       f"a factor of {extent} or less, or a tail: (split {found.name} {factor} min)")
     whole = _divides(factor, extent, context)
     exact = context.linear(extent).quotient(constant(factor)) if whole else None
-    tiles = normal((extent + (0 if whole or tail == "cut" else factor - 1)) // factor) if exact is None else expression(exact)
+    round_up = 0 if whole or tail == "cut" else factor - 1
+    tiles = normal((extent + round_up) // factor) if exact is None else expression(exact)
     start = Var(outer, "i64") * factor
     at = canonical(found.lo + start + Var(inner, "i64"))
     body = with_value(found.body, found, at)
@@ -59,17 +61,19 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", names
     left, copies = "", dict[str, str]()
     if whole:
         made: tuple[Stmt, ...] = (nest(index(factor), body),)
-    elif tail == "min" and is_const(extent) and extent.value <= factor:  # type: ignore[attr-defined]   # a literal has a value
+    elif tail == "min" and is_const(extent) and extent.value <= factor:
         made = (nest(extent, body),)                                     # there is no other tile
     elif tail == "min":
         made = (nest(Op("min", (index(factor), canonical(extent - start))), body),)
     elif tail == "pad":
-        inside = context.inside(For(outer, ZERO, tiles, ONE, "serial", ())).inside(For(inner, ZERO, index(factor), ONE, "serial", ()))
+        inside = context.inside(For(outer, ZERO, tiles, ONE, "serial", ()))
+        inside = inside.inside(For(inner, ZERO, index(factor), ONE, "serial", ()))
         made = (nest(index(factor), guarded(body, below(at, found.hi, inside))),)
     else:
         rest = For(new.fresh(found.name + "t"), canonical(found.lo + tiles * factor), found.hi, ONE, outer_mark, ())
         copy, copies = copied(found.body, "t", new)
-        made, left = (nest(index(factor), body), rest.replace(body=with_value(copy, found, Var(rest.name, "i64")))), rest.name
+        left = rest.name
+        made = (nest(index(factor), body), rest.replace(body=with_value(copy, found, Var(left, "i64"))))
     stmts = tidied(made)
     after = replaced(program, found, *stmts)
     return after, Split(outer, inner, left, loops_of(copies, stmts), arrays_of(copies.values(), after))
@@ -89,8 +93,9 @@ def _check(found: For, factor: int, tail: str, step: str) -> None:
     if factor < 1:
         raise refusal("E510", step, f"a tile has at least one iteration, not {factor}")
     if not is_const(found.step, 1):
-        raise refusal("E510", step, f"its step is {found.step}, not 1", "write the loop with step 1, and its index as a multiple")
-    changed = {w.ref.buffer for w in writes(found)}  # type: ignore[attr-defined]   # every place names its buffer
+        raise refusal("E510", step, f"its step is {found.step}, not 1",
+                      "write the loop with step 1, and its index as a multiple")
+    changed = {w.ref.buffer for w in writes(found)}
     for buffer in sorted(changed):
         if accesses((found.lo, found.hi), buffer):
             raise refusal("E510", step, f"its bounds read {buffer}, which its body writes")

@@ -13,8 +13,23 @@ from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.dependence import carried_dependence, is_reduction_over
 from ...loop.effects import reads, writes
-from ...loop.gpu_verifier import MOST_THREADS, misplaced, race
-from ...loop.statements import ONE, ZERO, Aref, Barrier, Fail, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, is_const
+from ...loop.gpu_verifier import MOST_THREADS, data_race, structure_fault
+from ...loop.statements import (
+    ONE,
+    ZERO,
+    Aref,
+    Barrier,
+    Fail,
+    For,
+    If,
+    Incf,
+    Let,
+    Local,
+    LoopProgram,
+    Setf,
+    Stmt,
+    is_const,
+)
 from ..analysis.loop_queries import context_at, find, loops_in, mentions, reads_memory, refusal, replaced
 from ..loop_names import with_value
 from ..normalize import tidied
@@ -28,24 +43,26 @@ def spread(program: LoopProgram, loop: str, count: int, name: str = "t") -> tupl
     Barriers separate conflicting uses of an array.
 
         (spread i 4)
-        (for i 0 M 1 serial                          (for i 0 M 1 grid
-          (for j 0 N 1 serial                          (local w_part f32 (4) shared)
-            (incf (aref w i) (aref A i j))))             (for t 0 4 1 block
-                                                         (local w_own f32 () register)
-                                              ->         (setf (aref w_own) 0.0)
-                                                         (for jo 0 (floordiv (+ N 3) 4) 1 serial
-                                                           (if (< (+ (* 4 jo) t) N) ((incf (aref w_own) (aref A i (+ (* 4 jo) t))))))
-                                                         (setf (aref w_part t) (aref w_own))
-                                                         (barrier)
-                                                         (if (< t 2) ((incf (aref w_part t) (aref w_part (+ t 2)))))
-                                                         (barrier)
-                                                         (if (< t 1) ((incf (aref w_part t) (aref w_part (+ t 1)))))
-                                                         (if (= t 0) ((incf (aref w i) (aref w_part 0))))))
+        (for i 0 M 1 serial                      (for i 0 M 1 grid
+          (for j 0 N 1 serial                      (local w_part f32 (4) shared)
+            (incf (aref w i) (aref A i j))))       (for t 0 4 1 block
+                                                     (local w_own f32 () register)
+                                           ->        (setf (aref w_own) 0.0)
+                                                     (for jo 0 (floordiv (+ N 3) 4) 1 serial
+                                                       (if (< (+ (* 4 jo) t) N)
+                                                         ((incf (aref w_own) (aref A i (+ (* 4 jo) t))))))
+                                                     (setf (aref w_part t) (aref w_own))
+                                                     (barrier)
+                                                     (if (< t 2) ((incf (aref w_part t) (aref w_part (+ t 2)))))
+                                                     (barrier)
+                                                     (if (< t 1) ((incf (aref w_part t) (aref w_part (+ t 1)))))
+                                                     (if (= t 0) ((incf (aref w i) (aref w_part 0))))))
     """
     step = f"spread {loop} {count}"
     target = program.first(Target)
     if target is not None and not target.machine.groups:
-        raise refusal("E536", step, "the target has no groups of threads", "take a runtime for a device, such as opencl")
+        raise refusal("E536", step, "the target has no groups of threads",
+                      "take a runtime for a device, such as opencl")
     most = target.machine.group_threads if target is not None else MOST_THREADS
     if count < 2 or count & (count - 1) or count > most:
         raise refusal("E536", step, f"the threads of a group are a power of two, and on this target {most} at most")
@@ -57,18 +74,20 @@ def spread(program: LoopProgram, loop: str, count: int, name: str = "t") -> tupl
     made = spread_out.group()
     new = replaced(program, found, made)
     kernel = next(k for k in new.kernels if made in loops_in(k))
-    wrong = misplaced(kernel)
+    wrong = structure_fault(kernel)
     if wrong is not None:
         raise refusal("E536", step, wrong[1], "separate the kernel before, and bind the loops outside")
     context = context_at(program, found)
-    reason = carried_dependence(made, context) or race(made.body[-1], context_at(new, made.body[-1]))  # type: ignore[arg-type]   # the block loop
+    block = made.body[-1]
+    assert isinstance(block, For)
+    reason = carried_dependence(made, context) or data_race(block, context_at(new, block))
     if reason is not None:
         raise refusal("E536", step, reason)
     return new, Spread(spread_out.thread.name, spread_out.rounds, tuple(spread_out.arrays))
 
 
 class _Spread:
-    """What is written meanwhile: the shared arrays, and the statements of one thread."""
+    """Collects the shared arrays and the statements of one thread."""
 
     def __init__(self, program: LoopProgram, found: For, count: int, thread: str, names: Names, step: str) -> None:
         self.program, self.found, self.count, self.names, self.step = program, found, count, names, step
@@ -81,7 +100,7 @@ class _Spread:
         self.written: set[str] = set()
 
     def group(self) -> For:
-        """The loop, one group for each iteration."""
+        """The grid loop: one group of threads for each iteration."""
         shared_out = 0
         for stmt in self.found.body:
             shared_out += isinstance(stmt, For)
@@ -95,23 +114,24 @@ class _Spread:
         match stmt:
             case Local(shape=shape):
                 if not all(isinstance(n, Const) for n in shape):
-                    raise refusal("E536", self.step, f"the shape of '{stmt.name}' is not constant, which shared memory needs")
+                    raise refusal("E536", self.step,
+                                  f"the shape of '{stmt.name}' is not constant, which shared memory needs")
                 self.shared.append(stmt.replace(space="shared"))
             case Let():
                 self.add(stmt, stmt)
             case For():
                 self.loop(stmt)
             case If() if any(isinstance(n, Fail) for n in stmt.unique()):
-                self.add(stmt, stmt)                    # every thread finds out
+                self.add(stmt, stmt)                    # every thread checks
             case _:
                 self.add(stmt, self.alone(stmt))
 
     def alone(self, *stmts: Stmt) -> Stmt:
-        """Done by thread 0."""
+        """Statements for thread 0 only."""
         return If(Op("eq", (self.thread, ZERO)), stmts)
 
     def add(self, meaning: Stmt, *written: Stmt) -> None:
-        """Statements that do what `meaning` does, behind a barrier where others must be done before."""
+        """Append statements with the effects of `meaning`, after a barrier if these conflict with earlier ones."""
         r, w = set(reads(meaning)), set(writes(meaning))
         if r & self.written or w & (self.written | self.read):
             self.wait()
@@ -124,14 +144,15 @@ class _Spread:
         self.read, self.written = set(), set()
 
     def loop(self, loop: For) -> None:
-        """A loop shared out over the threads."""
+        """Divide the iterations of a loop among the threads."""
         if not is_const(loop.step, 1) or any(reads_memory(e) for e in (loop.lo, loop.hi)):
-            raise refusal("E536", self.step, f"the range of '{loop.name}' is not known before it runs, or its step is not 1")
+            raise refusal("E536", self.step,
+                          f"the range of '{loop.name}' is not known before it runs, or its step is not 1")
         context: Context = context_at(self.program, loop)
         totals = [] if carried_dependence(loop, context) is None else self.totals(loop)
         own: dict[Expr, Expr] = {}
         for total in totals:
-            local = Local(self.names.fresh(f"{total.ref.buffer}_own"), total.ref.dtype, (), "register")  # type: ignore[attr-defined]   # an element
+            local = Local(self.names.fresh(f"{total.ref.buffer}_own"), total.ref.dtype, (), "register")
             cell = Aref(local.name, (), local.type)
             own[total.ref] = cell
             self.arrays.append(local.name)
@@ -146,7 +167,7 @@ class _Spread:
             self.tree(total, own[total.ref])
 
     def totals(self, loop: For) -> list[Incf]:
-        """The sums that its iterations add up, one for each place."""
+        """The accumulations of a loop, one for each element. E536 if its iterations depend on each other otherwise."""
         found: dict[Expr, Incf] = {}
         inside = [loop.name, *[n.name for n in loop.walk() if isinstance(n, For | Let)]]
         private = {n.name for n in loop.walk() if isinstance(n, Local)}
@@ -165,8 +186,8 @@ class _Spread:
         return list(found.values())
 
     def tree(self, total: Incf, own: Expr) -> None:
-        """The threads' sums added up pair by pair, and to the place."""
-        part = Local(self.names.fresh(f"{total.ref.buffer}_part"), total.ref.dtype, (index(self.count),), "shared")  # type: ignore[attr-defined]   # as above
+        """Add the partial sums of the threads pairwise, and add the total to the element."""
+        part = Local(self.names.fresh(f"{total.ref.buffer}_part"), total.ref.dtype, (index(self.count),), "shared")
         self.shared.append(part)
         self.arrays.append(part.name)
 
@@ -176,7 +197,8 @@ class _Spread:
         half = self.count // 2
         while half:
             self.wait()
-            self.out.append(If(self.thread < index(half), (Incf(cell(self.thread), cell(self.thread + half), total.fn),)))
+            self.out.append(If(self.thread < index(half),
+                               (Incf(cell(self.thread), cell(self.thread + half), total.fn),)))
             half //= 2
         last = Incf(total.ref, cell(ZERO), total.fn)
         self.add(last, self.alone(last))

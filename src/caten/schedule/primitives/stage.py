@@ -7,7 +7,7 @@ from ...core.node import substitute
 from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.context import Context
-from ...loop.gpu_verifier import BOUND, has_barrier, met
+from ...loop.gpu_verifier import BOUND, has_barrier, thread_conflict
 from ...loop.statements import SPACES, Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt, is_const
 from ..analysis.access_bounds import MAX_STACK_BYTES, bytes_of
 from ..analysis.accumulator_init import beginning
@@ -37,7 +37,8 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
         (stage i B read stack p)
         (for i 0 M 1 serial                               (local B_tile f32 (8) stack)
           (for p 0 8 1 serial                             (for p_r 0 8 1 serial (setf (aref B_tile p_r) (aref B p_r)))
-            (incf (aref A i) (aref B p))))          ->    (for i 0 M 1 serial (for p 0 8 1 serial (incf (aref A i) (aref B_tile p))))
+            (incf (aref A i) (aref B p))))          ->    (for i 0 M 1 serial
+                                                            (for p 0 8 1 serial (incf (aref A i) (aref B_tile p))))
     **read … shared**: the threads of a group fill the tile together, a part each, and then meet at a barrier. Block
     loops may be axes.
         (stage p B read shared i p)
@@ -46,15 +47,20 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
             (for p 0 8 1 serial                             (for i 0 4 1 block
               (incf (aref A g i) (aref B i p)))))     ->      (for p_f 0 8 1 serial
                                                                 (let c i64 (+ (* 4 p_f) i))
-                                                                (setf (aref B_tile (floordiv c 8) (mod c 8)) (aref B (floordiv c 8) (mod c 8))))
+                                                                (setf (aref B_tile (floordiv c 8) (mod c 8))
+                                                                      (aref B (floordiv c 8) (mod c 8))))
                                                               (barrier)
-                                                              (for p 0 8 1 serial (incf (aref A g i) (aref B_tile i p)))))
+                                                              (for p 0 8 1 serial
+                                                                (incf (aref A g i) (aref B_tile i p)))))
     **write**: set the tile inside the loop, and copy it to BUFFER after the loop. Use it where the stores would be
     strided. The loop must set every element of the tile, and read none of BUFFER.
         (stage j B write stack i j)
         (for j 0 8 1 serial                               (local B_tile f32 (8 8) stack)
-          (for i 0 8 1 serial                       ->    (for j 0 8 1 serial (for i 0 8 1 serial (setf (aref B_tile i j) (aref A j i))))
-            (setf (aref B i j) (aref A j i))))            (for i_w 0 8 1 serial (for j_w 0 8 1 serial (setf (aref B i_w j_w) …)))
+          (for i 0 8 1 serial                       ->    (for j 0 8 1 serial
+            (setf (aref B i j) (aref A j i))))              (for i 0 8 1 serial (setf (aref B_tile i j) (aref A j i))))
+                                                          (for i_w 0 8 1 serial
+                                                            (for j_w 0 8 1 serial
+                                                              (setf (aref B i_w j_w) (aref B_tile i_w j_w))))
     **accumulate**: load the tile before the loop, work on it, and store it after the loop. Use it for a register tile
     where each element must see its operations in the order of the program.
         (stage p C accumulate register)
@@ -84,10 +90,12 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
     remains. Use it for sums over one long axis. If the access does not use several LOOPs, the innermost of them, which
     will be vector lanes, is not combined.
         (stage po s tree register pi)
-                                                    ->    (local s_part …) … (for po … (for pi … (incf (aref s_part pi) (aref A po pi))))
-                                                          (for pi_h 0 2 1 serial (incf (aref s_part pi_h) (aref s_part (+ pi_h 2))))
-                                                          (for pi_h_2 0 1 1 serial (incf (aref s_part pi_h_2) (aref s_part (+ pi_h_2 1))))
-                                                          (incf (aref s) (aref s_part 0))
+                                      ->    (local s_part …) …
+                                            (for po … (for pi … (incf (aref s_part pi) (aref A po pi))))
+                                            (for pi_h 0 2 1 serial (incf (aref s_part pi_h) (aref s_part (+ pi_h 2))))
+                                            (for pi_h_2 0 1 1 serial
+                                              (incf (aref s_part pi_h_2) (aref s_part (+ pi_h_2 1))))
+                                            (incf (aref s) (aref s_part 0))
 
     Refused, among others: the loop uses BUFFER in more than one way; for `read`, the loop writes BUFFER (use
     accumulate); for `accumulate`, the loop only reads it (use read); for `write`, not every element is set (use
@@ -101,13 +109,15 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
         raise refusal("E515", step, f"a tile is one of {', '.join(HOWS)}, not '{how}'")
     if space == "shared":
         if how != "read":
-            raise refusal("E515", step, "threads fill a shared tile together with what they read; what they write is theirs")
+            raise refusal("E515", step,
+                          "threads fill a shared tile together with what they read; what they write is theirs")
         return stage_shared(program, at, buffer, loops)
     if found.mark in BOUND:
-        raise refusal("E515", step, f"'{at}' is bound to the {found.mark}, and a tile around it would belong to no thread",
+        raise refusal("E515", step,
+                      f"'{at}' is bound to the {found.mark}, and a tile around it would belong to no thread",
                       "stage inside it, or before bind")
     for outer in enclosing(program, found) if has_barrier(found) else ():
-        if outer.mark == "block" and (meeting := met(outer, context_at(program, outer), buffer)) is not None:
+        if outer.mark == "block" and (meeting := thread_conflict(outer, context_at(program, outer), buffer)) is not None:
             raise refusal("E515", step, f"threads wait for each other inside '{at}' because of it: {meeting}")
     if space not in SPACES[:3]:
         raise refusal("E515", step, f"a tile lives in {', '.join(SPACES[:3])}, not '{space}'")
@@ -125,8 +135,7 @@ class _Staged(Tile):
             raise self.refuse(f"{self.ref} is written inside '{self.found.name}', use accumulate")
         local, tile = self._local("tile")
         self._check_inside()
-        fill = self._either(self._each((Setf(tile, self.ref),), "_r"), self._each((Setf(tile, self._load()),), "_re"), "_r")
-        return (local, *fill, *substitute((self.found,), {self.ref: tile}))
+        return (local, *self._filled(tile), *substitute((self.found,), {self.ref: tile}))
 
     def accumulate(self) -> tuple[Stmt, ...]:
         if not any(w.ref is self.ref for w in writes(self.found)):
@@ -135,12 +144,17 @@ class _Staged(Tile):
         self._check_threads()
         self._check_inside()
         local, tile = self._local("tile")
-        load = self._either(self._each((Setf(tile, self.ref),), "_r"), self._each((Setf(tile, self._load()),), "_re"), "_r")
-        return (local, *load, *self._with(local, tile), *self._stored(tile))
+        return (local, *self._filled(tile), *self._with(local, tile), *self._stored(tile))
+
+    def _filled(self, tile: Aref) -> tuple[Stmt, ...]:
+        """Loops that load the tile."""
+        whole, edge = Setf(tile, self.ref), Setf(tile, self._load())
+        return self._either(self._each((whole,), "_r"), self._each((edge,), "_re"), "_r")
 
     def write(self) -> tuple[Stmt, ...]:
         stores = [w for w in writes(self.found) if w.ref is self.ref]
-        if not stores or not all(isinstance(w, Setf) for w in stores) or sum(1 for n in self.found.walk() if n is self.ref) > len(stores):
+        uses = sum(1 for n in self.found.walk() if n is self.ref)
+        if not stores or not all(isinstance(w, Setf) for w in stores) or uses > len(stores):
             raise self.refuse(f"{self.ref} is not only set inside '{self.found.name}', use accumulate")
         if not self._is_set((self.found,), self.context):
             raise self.refuse(f"{self.ref} is not set in every iteration of the tile's loops, use accumulate")
@@ -164,7 +178,8 @@ class _Staged(Tile):
         return (*before, *self._add(tile, fn))
 
     def _leaves_out(self, cond: Expr) -> bool:
-        """May a condition fail for an element that exists? Then it stays around the sum, and the tile keeps the neutral value there."""
+        """May a condition fail for an element of the array? Then it stays around the sum, and the tile keeps the
+        identity element there."""
         context = self.context
         for loop in self.axes:
             context = context.inside(loop)
@@ -178,9 +193,11 @@ class _Staged(Tile):
             raise self.refuse(f"every loop of the tile moves {self.ref}, so there is nothing to combine; use partial")
         for loop in summed:
             if not is_const(canonical(loop.hi - loop.lo)):
-                raise self.refuse(f"the length {canonical(loop.hi - loop.lo)} of '{loop.name}' is not constant, which a tree needs")
+                raise self.refuse(
+                    f"the length {canonical(loop.hi - loop.lo)} of '{loop.name}' is not constant, which a tree needs")
         if mentions(self.guards, [loop.name for loop in summed]):
-            raise self.refuse(f"its conditions speak of '{summed[-1].name}', so that some parts may not exist; use partial")
+            raise self.refuse(
+                f"its conditions speak of '{summed[-1].name}', so that some parts may not exist; use partial")
         before, tile, fn = self._parts()
         halved = summed[:-1] if len(summed) > 1 and summed[-1] is self.axes[-1] else summed
         levels: list[Stmt] = []
@@ -190,11 +207,12 @@ class _Staged(Tile):
         return (*before, *levels, *self._add(tile, fn))
 
     def _stored(self, tile: Aref) -> tuple[Stmt, ...]:
-        """The buffer takes every cell of the tile that exists in it."""
-        return self._either(self._each((Setf(self.ref, tile),), "_w"), self._each(self._guarded(Setf(self.ref, tile)), "_we"), "_w")
+        """Store the elements of the tile that lie inside the buffer."""
+        return self._either(self._each((Setf(self.ref, tile),), "_w"),
+                            self._each(self._guarded(Setf(self.ref, tile)), "_we"), "_w")
 
     def _is_set(self, stmts: tuple[Stmt, ...], context: Context) -> bool:
-        """Is the place set whenever these statements run where the tile's conditions hold?"""
+        """Do these statements set the element whenever they run and the conditions of the tile hold?"""
         for stmt in stmts:
             match stmt:
                 case Setf(ref=ref) if ref is self.ref:
@@ -211,7 +229,7 @@ class _Staged(Tile):
         return False
 
     def _operator(self) -> str:
-        """The one by which the place is added to."""
+        """The operator of the accumulation into the buffer."""
         stores = [w for w in writes(self.found) if w.ref is self.ref]
         fns = {w.fn for w in stores if isinstance(w, Incf)}
         uses = sum(1 for n in self.found.walk() if n is self.ref)
@@ -223,7 +241,7 @@ class _Staged(Tile):
         return fn
 
     def _parts(self) -> tuple[tuple[Stmt, ...], Aref, str]:
-        """The tile of partial results and the loop that fills it; a cell; the operator."""
+        """The statements that compute the partial results in the tile; an element of the tile; the operator."""
         fn = self._operator()
         self._check_threads()
         self._check_inside()
@@ -232,7 +250,8 @@ class _Staged(Tile):
         return (local, *start, *self._with(local, tile)), tile, fn
 
     def _halved(self, loop: For, tile: Aref, fn: str) -> tuple[Aref, list[Stmt]]:
-        """Cell 0 along an axis after it took the others, the lower half the upper half until one is left; the axis is none of the tile's then."""
+        """Reduce one axis of the tile pairwise: add the upper half to the lower half until element 0 has the sum.
+        Removes the axis. Returns an element of the reduced tile, and the statements."""
         cells, at = self.extents[self.axes.index(loop)], canonical(Var(loop.name, "i64") - loop.lo)
         assert isinstance(cells, Const)
         left = int(cells.value)
@@ -241,7 +260,8 @@ class _Staged(Tile):
         while left > 1:
             pairs = left // 2
             left -= pairs
-            other = tile.replace(index=tuple([canonical(i + left) if n == where else i for n, i in enumerate(tile.index)]))
+            other = tile.replace(index=tuple([canonical(i + left) if n == where else i
+                                              for n, i in enumerate(tile.index)]))
             shorter = [axis.replace(hi=canonical(axis.lo + pairs)) if axis is loop else axis for axis in self.axes]
             levels += self._copy(self._over(shorter, (Incf(tile, other, fn),)), "_h")
         self.extents.pop(self.axes.index(loop))
@@ -249,8 +269,8 @@ class _Staged(Tile):
         return tile.replace(index=tuple([index(0) if n == where else i for n, i in enumerate(tile.index)])), levels
 
     def _add(self, tile: Aref, fn: str) -> tuple[Stmt, ...]:
-        """The buffer takes what the tile holds. Where the edge decides how much of it, registers, which have no index that varies, are laid
-        out on the stack before."""
+        """Add the tile to the buffer. For a tile that crosses the edge of the array, registers are first copied to the
+        stack: registers have no variable index."""
         add = self._given(tile, fn, "_w")
         if not mentions(self.guards, [loop.name for loop in self.axes]):
             nest = add(self.axes)
@@ -260,14 +280,16 @@ class _Staged(Tile):
         out = Local(self.names.fresh(f"{self.buffer}_out"), tile.dtype, tuple(self.extents), "stack")
         place, self.laid = Aref(out.name, self._cell(), tile.dtype), out.name
         laid, rest = (out, *self._nest((Setf(place, tile),), "_s")), self._given(place, fn, "_we")
-        if self._choices_around():                                                            # one layout for all of them
+        if self._choices_around():                               # one layout for all of them
             return (*laid, *self._either(self._given(place, fn, "_w"), rest, "_w"))
         return self._either(add, lambda axes: (*laid, *rest(axes)), "_w")
 
     def _given(self, value: Expr, fn: str, suffix: str) -> Edge:
-        """The buffer takes a value in every cell, or (the suffix _we) in those inside: it is added, or set where it is the first."""
+        """Store a value to the buffer for every element of the tile, or (suffix `_we`) for those in bounds: the value
+        is added, or set by the first tile."""
         def nest(axes: list[For], store: Stmt) -> tuple[Stmt, ...]:
-            return self._copy(shortened(axes, self.guards, (store,)) if suffix == "_we" else self._over(axes, (store,)), suffix)
+            stmts = shortened(axes, self.guards, (store,)) if suffix == "_we" else self._over(axes, (store,))
+            return self._copy(stmts, suffix)
 
         def made(axes: list[For]) -> tuple[Stmt, ...]:
             if self.first is TRUE:

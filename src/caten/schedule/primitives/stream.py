@@ -30,7 +30,8 @@ def stream(program: LoopProgram, loop: str, buffer: str) -> tuple[LoopProgram, N
         raise refusal("E531", step, f"{buffer} is read in the nest of '{nest.name}', by {reader}")
     streamed = _streamed(found, buffer)
     if streamed is found:
-        raise refusal("E531", step, f"'{loop}' stores no whole vector to {buffer} that is not streamed already; vectorize first")
+        raise refusal("E531", step,
+                      f"'{loop}' stores no whole vector to {buffer} that is not streamed already; vectorize first")
     return replaced(program, found, streamed), NOTHING
 
 

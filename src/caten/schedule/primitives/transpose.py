@@ -31,7 +31,8 @@ def transpose(program: LoopProgram, outer: str, inner: str) -> tuple[LoopProgram
         case (For(name=name, body=(Setf(ref=Aref() as ref, value=Aref() as value),)),) if name == inner:
             pass
         case _:
-            raise refusal("E517", step, f"'{outer}' does not hold just '{inner}', and that just a copy from one array to another")
+            raise refusal("E517", step,
+                          f"'{outer}' does not hold just '{inner}', and that just a copy from one array to another")
     counts = {name: _count(loop, step) for name, loop in loops.items()}
     if ref.buffer == value.buffer:
         raise refusal("E517", step, f"{ref.buffer} is copied into itself")
@@ -40,7 +41,8 @@ def transpose(program: LoopProgram, outer: str, inner: str) -> tuple[LoopProgram
     if mentions((loops[inner].lo,), (outer,)):
         raise refusal("E517", step, f"the range of '{inner}' depends on '{outer}'")
     to, of = [{name: _axis(place, name, step) for name in loops} for place in (ref, value)]
-    down, across = [next((n for n in loops if axes[n] == fastest_axis(program, place)), "") for place, axes in ((ref, to), (value, of))]
+    down, across = [next((n for n in loops if axes[n] == fastest_axis(program, place)), "")
+                    for place, axes in ((ref, to), (value, of))]
     if {down, across} != set(loops) or to[down] == to[across] or of[down] == of[across]:
         raise refusal("E517", step, f"{value} is not contiguous in one of the loops and {ref} in the other")
     first = starts(loops)
@@ -59,7 +61,9 @@ def _count(loop: For, step: str) -> int:
     if loop.mark == "parallel":
         raise refusal("E517", step, f"'{loop.name}' is parallel")
     if not isinstance(extent, Const) or not is_const(loop.step, 1):
-        raise refusal("E517", step, f"the range of '{loop.name}' from {loop.lo} to {loop.hi} by {loop.step} has no constant length; split it first")
+        raise refusal("E517", step,
+                      f"the range of '{loop.name}' from {loop.lo} to {loop.hi} by {loop.step} has no constant length; "
+                      "split it first")
     if extent.value not in range(2, MAX_COUNT + 1, 2):
         raise refusal("E517", step, f"the {extent.value} iterations of '{loop.name}' are not 2, 4, 6 … {MAX_COUNT}")
     return int(extent.value)

@@ -19,7 +19,8 @@ from ..loop_names import copied
 from ..normalize import tidied
 from ..step_results import Unguarded, arrays_of, loops_of
 
-Use = tuple[dict[str, For], tuple[Expr, ...], Stmt]          # loops around, by name; conditions around; what reads the tile
+# loops around, by name; conditions around; what reads the tile
+Use = tuple[dict[str, For], tuple[Expr, ...], Stmt]
 
 
 def unguard(program: LoopProgram, loop: str, tile: str, ending: str = "g") -> tuple[LoopProgram, Unguarded]:
@@ -35,11 +36,12 @@ def unguard(program: LoopProgram, loop: str, tile: str, ending: str = "g") -> tu
         (unguard i T)
         (for i 0 M 1 serial                                   (local u_sum f32 () register)
           (local T f32 (8) scratch)                           (setf (aref u_sum) 0.0)
-          (for p_r 0 8 1 serial                               (for p_u 0 8 1 serial (incf (aref u_sum) (- (aref u p_u) (aref u p_u))))
-            (setf (aref T p_r) (where c … 0.0)))       ->     (if (= (aref u_sum) 0.0)
-          … (for p 0 8 1 serial                                 ((for i … (incf (aref w_part) (* (aref T p) (aref u p)))))
-            (if c                                               ((for ig …)))
-              ((incf (aref w_part) (* (aref T p) (aref u p))))))
+          (for p_r 0 8 1 serial                               (for p_u 0 8 1 serial
+            (setf (aref T p_r) (where c … 0.0)))       ->       (incf (aref u_sum) (- (aref u p_u) (aref u p_u))))
+          … (for p 0 8 1 serial                               (if (= (aref u_sum) 0.0)
+            (if c                                               ((for i …
+              ((incf (aref w_part) (* (aref T p) (aref u p))))))    (incf (aref w_part) (* (aref T p) (aref u p)))))
+                                                                ((for ig …)))
 
     Refused: the tile is not declared in LOOP, not filled by one nest, or used for anything but one sum of products; no
     condition around the products for which the tile holds zeros; a sum that does not start from 0 (stage it as
@@ -53,15 +55,16 @@ def unguard(program: LoopProgram, loop: str, tile: str, ending: str = "g") -> tu
     if not is_float(products.other.dtype):
         return replaced(program, found, *tidied((free,))), Unguarded()
     names = Names.of(program)
-    before, finite, total = products.looked_at(names)
+    before, finite, total = products.finiteness_test(names)
     copy, new = copied((found,), ending, names)
     made = tidied((*before, If(finite, (free,), copy)))
     after = replaced(program, found, *made)
-    return after, Unguarded(tuple([loop.name for loop in loops_in(tidied(before))]), total, loops_of(new, made), arrays_of(new.values(), after))
+    return after, Unguarded(tuple([loop.name for loop in loops_in(tidied(before))]), total, loops_of(new, made),
+                            arrays_of(new.values(), after))
 
 
 class _Products:
-    """What the step works with: where the tile is filled, where it is used, and with which other factor."""
+    """The filling of the tile, the products that use it, and their other factor."""
 
     def __init__(self, program: LoopProgram, found: For, tile: str, step: str) -> None:
         self.program, self.found, self.tile, self.step = program, found, tile, step
@@ -88,27 +91,31 @@ class _Products:
 
     def _factors(self) -> tuple[Aref, Aref]:
         match self.use:
-            case Incf(value=Op(fn="mul", args=(Aref() as a, Aref() as b)), fn="add") if (a.buffer == self.tile) != (b.buffer == self.tile):
-                return (a, b) if a.buffer == self.tile else (b, a)
+            case Incf(value=Op(fn="mul", args=(Aref() as a, Aref() as b)), fn="add"):
+                if (a.buffer == self.tile) != (b.buffer == self.tile):
+                    return (a, b) if a.buffer == self.tile else (b, a)
         raise self.refuse(f"{self.use.ref} does not take products of the tile and one other element")
 
     def _check_sum(self) -> None:
-        """The sum starts from 0.0: to add a zero to it then changes no more than the sign of a zero, which a sum in parts does not keep."""
+        """Check that the sum starts from 0.0. Then adding zeros changes at most the sign of a zero, which partial sums
+        do not preserve anyway."""
         ref = self.use.ref
         assert isinstance(ref, Aref)                             # a vector takes no product of two elements
         if is_complex(ref.dtype):
             raise self.refuse("the values are complex")
-        stores = [w for w in writes(self.found) if isinstance(w.ref, Aref | Vref) and w.ref.buffer == ref.buffer and w is not self.use]
+        stores = [w for w in writes(self.found) if isinstance(w.ref, Aref | Vref) and w.ref.buffer == ref.buffer
+                  and w is not self.use]
         if ref.buffer in self.program.buffers or not all(isinstance(w, Setf) and _is_zero(w.value) for w in stores):
             raise self.refuse(f"{ref} is no sum that starts from zero; stage it as partial")
         if self.other.buffer in written((self.found,)):
             raise self.refuse(f"{self.other} is written inside '{self.found.name}'")
 
     def _loops_of_the_other(self) -> list[For]:
-        """The loops that the other factor moves with, which find it in its array whatever the conditions say."""
+        """The loops whose variables the other factor uses. Its accesses are in bounds without the conditions."""
         inner = loops_in(self.found)
         needed = [loop for loop in inner if mentions(self.other, (loop.name,))]
-        changing = [*[loop.name for loop in inner if loop not in needed], *[n.name for n in self.found.walk() if isinstance(n, Let)]]
+        changing = [*[loop.name for loop in inner if loop not in needed],
+                    *[n.name for n in self.found.walk() if isinstance(n, Let)]]
         known = (*self.other.index, *[e for loop in needed for e in (loop.lo, loop.hi, loop.step)])
         if mentions(known, changing) or any(reads_memory(e) for e in known):
             raise self.refuse(f"what is read of {self.other} does not stay the same in '{self.found.name}'")
@@ -119,7 +126,7 @@ class _Products:
             raise self.refuse(f"{self.other} is not proven to stay inside {self.other.buffer} without the conditions")
         return needed
 
-    # the tile's zeros ----------------------------------------------------------------------------------------------------------------
+    # zeros of the tile ----------------------------------------------------------------------------------------------
     def _is_filled_with_zeros(self, cond: Expr) -> bool:
         """Does every cell that the products read hold zero when `cond` fails for it?"""
         return not reads_memory(cond) and self._fills(self.filling, {}, cond, self.context)
@@ -130,18 +137,20 @@ class _Products:
             case For(body=(only,)):
                 return self._fills(only, {**loops, stmt.name: stmt}, cond, context.inside(stmt))
             case If(cond=asked, then=(yes,), otherwise=(no,)) if not reads_memory(asked):
-                return self._fills(yes, loops, cond, context.given(asked)) and self._fills(no, loops, cond, context.given(asked, False))
+                return (self._fills(yes, loops, cond, context.given(asked))
+                        and self._fills(no, loops, cond, context.given(asked, False)))
             case Setf(ref=Aref(buffer=self.tile) as ref):
                 same = self._same_cell(ref, loops)
                 return same is not None and _is_zero_without(stmt.value, substitute(cond, same), context)
         return False
 
     def _same_cell(self, ref: Aref, loops: dict[str, For]) -> dict[Var, Var] | None:
-        """From the variables around the products to those of the filling, where these go over all of the cells that the products read."""
+        """The loop variables of the filling by those around the products; None unless the filling covers every element
+        that the products read."""
         same: dict[Var, Var] = {}
         for mine, filled in zip(self.mine.index, ref.index, strict=True):
             match mine, filled:
-                case Var(name=used), Var(name=stored) if used in self.loops and stored in loops and used not in [v.name for v in same]:
+                case Var(name=used), Var(name=stored) if used in self.loops and stored in loops and mine not in same:
                     same[mine] = filled
                 case _:
                     return None
@@ -149,11 +158,12 @@ class _Products:
             return None
         for used_var, stored_var in same.items():
             used_loop, stored_loop = self.loops[used_var.name], loops[stored_var.name]
-            if substitute((used_loop.lo, used_loop.hi, used_loop.step), same) != (stored_loop.lo, stored_loop.hi, stored_loop.step):
+            span = used_loop.lo, used_loop.hi, used_loop.step
+            if substitute(span, same) != (stored_loop.lo, stored_loop.hi, stored_loop.step):
                 return None
         return same
 
-    # what the step makes -----------------------------------------------------------------------------------------------------------
+    # results --------------------------------------------------------------------------------------------------------
     def without_conditions(self) -> For:
         """The loop without the conditions."""
         def go(node: Any) -> Any:
@@ -162,25 +172,27 @@ class _Products:
                 rest = tuple([c for c in conjuncts(node.cond) if c not in self.dropped])
                 return (wrapped(then, rest),) if rest else then
             return node.map(go) if isinstance(node, For | If) else node
-        return self.found.map(go)  # type: ignore[no-any-return]   # Node.map gives a node of its own class
+        return self.found.map(go)
 
-    def looked_at(self, names: Names) -> tuple[tuple[Stmt, ...], Expr, str]:
-        """Statements before the loop, and the condition that tells after them that the other factor is finite everywhere: x - x is zero for
-        every finite x, and NaN for the others, which stays in a sum; and the name of that sum."""
+    def finiteness_test(self, names: Names) -> tuple[tuple[Stmt, ...], Expr, str]:
+        """Statements before the loop that add x - x for every element x of the other factor; the condition that holds
+        after them if all elements are finite; the name of the sum. For a finite x, x - x is 0; otherwise it is NaN, and
+        so is the sum."""
         dtype = self.other.dtype
         total = Local(names.fresh(f"{self.other.buffer}_sum"), dtype, (), "register")
         cell = Aref(total.name, (), dtype)
         body: tuple[Stmt, ...] = (Incf(cell, Op("sub", (self.other, self.other))),)
         for loop in reversed(self.needed):
             body = (For(loop.name, loop.lo, loop.hi, loop.step, "serial", body),)
-        return (total, Setf(cell, number(0, dtype)), *copied(body, "_u", names)[0]), Op("eq", (cell, number(0, dtype))), total.name
+        before = (total, Setf(cell, number(0, dtype)), *copied(body, "_u", names)[0])
+        return before, Op("eq", (cell, number(0, dtype))), total.name
 
     def refuse(self, reason: str) -> Exception:
         return refusal("E529", self.step, reason)
 
 
 def _declaration(stmts: tuple[Stmt, ...], tile: str, context: Context) -> tuple[tuple[Stmt, ...], Context] | None:
-    """What follows the declaration of a tile in its list, and what is known there."""
+    """The statements after the declaration of a tile in its list, and the context there."""
     for n, stmt in enumerate(stmts):
         match stmt:
             case Local(name=name) if name == tile:
@@ -188,7 +200,8 @@ def _declaration(stmts: tuple[Stmt, ...], tile: str, context: Context) -> tuple[
             case For(body=body):
                 inner = _declaration(body, tile, context.inside(stmt))
             case If(cond=cond, then=then, otherwise=otherwise):
-                inner = _declaration(then, tile, context.given(cond)) or _declaration(otherwise, tile, context.given(cond, False))
+                inner = (_declaration(then, tile, context.given(cond))
+                         or _declaration(otherwise, tile, context.given(cond, False)))
             case _:
                 inner = None
         if inner is not None:
@@ -210,7 +223,8 @@ def _uses(stmts: Iterable[Stmt], tile: str, loops: dict[str, For], conds: tuple[
                 parts = (cond,)
             case _:
                 parts = tuple([c for c in stmt.children if isinstance(c, Expr)])
-        yield from [(loops, conds, stmt) for part in parts for n in part.walk() if isinstance(n, Aref | Vref) and n.buffer == tile]
+        yield from [(loops, conds, stmt) for part in parts for n in part.walk() if isinstance(n, Aref | Vref)
+                    and n.buffer == tile]
 
 
 def _is_zero_without(value: Expr, cond: Expr, context: Context) -> bool:

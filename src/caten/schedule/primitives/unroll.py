@@ -35,7 +35,8 @@ def unroll(program: LoopProgram, loop: str, how: str = "mark") -> tuple[LoopProg
     nodes = [node for stmt in found.body for node in stmt.walk()]
     statements = sum(isinstance(node, Stmt) for node in nodes)
     if len(values) > MAX_COPIES or len(values) * statements > MAX_STATEMENTS or len(values) * len(nodes) > MAX_NODES:
-        raise refusal("E512", step, f"{len(values)} copies of its body are too much text", f"(split {loop} 8) and unroll the inner loop")
+        raise refusal("E512", step, f"{len(values)} copies of its body are too much text",
+                      f"(split {loop} 8) and unroll the inner loop")
     names = Names.of(program)
     out: list[Stmt] = []
     iterations: list[Loops] = []

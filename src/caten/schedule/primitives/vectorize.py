@@ -35,7 +35,17 @@ from ...loop.statements import (
 )
 from ..analysis.access_bounds import is_inside, shapes
 from ..analysis.classify import fastest_axis
-from ..analysis.loop_queries import context_at, enclosing, find, locals_in, mentions, reads_memory, refusal, replaced, stride_in
+from ..analysis.loop_queries import (
+    context_at,
+    enclosing,
+    find,
+    locals_in,
+    mentions,
+    reads_memory,
+    refusal,
+    replaced,
+    stride_in,
+)
 from ..analysis.strided_loads import apart, is_zero_without
 from ..normalize import tidied
 from ..step_results import Vectorized
@@ -60,9 +70,10 @@ def vectorize(program: LoopProgram, loop: str) -> tuple[LoopProgram, Vectorized]
     if not is_const(extent) or not is_const(found.step, 1):
         raise refusal("E513", step, f"its range from {found.lo} to {found.hi} by {found.step} has no constant length",
                       f"(split {loop} 8) and vectorize the inner loop")
-    lanes = int(extent.value)  # type: ignore[attr-defined]   # a literal has a value
+    lanes = int(extent.value)
     if lanes < 2 or lanes > MAX_LANES or lanes & (lanes - 1):
-        raise refusal("E513", step, f"{lanes} iterations are not 2, 4, 8 … {MAX_LANES} lanes", f"(split {loop} 8) and vectorize the inner loop")
+        raise refusal("E513", step, f"{lanes} iterations are not 2, 4, 8 … {MAX_LANES} lanes",
+                      f"(split {loop} 8) and vectorize the inner loop")
     if found.mark == "parallel":
         raise refusal("E513", step, "the loop is parallel", f"(split {loop} 8) and vectorize the inner loop")
     if any(is_complex(n.dtype) for n in found.unique() if isinstance(n, Expr)):
@@ -73,11 +84,13 @@ def vectorize(program: LoopProgram, loop: str) -> tuple[LoopProgram, Vectorized]
         raise refusal("E513", step, reason)
     widening = _Widening(program, found, lanes, context.inside(found), step)
     body = tidied(widening.list_of(found.body, None))
-    return replaced(program, found, *body), Vectorized(tuple([local.name for local in locals_in(body) if local.name in widening.masks]))
+    masks = tuple([local.name for local in locals_in(body) if local.name in widening.masks])
+    return replaced(program, found, *body), Vectorized(masks)
 
 
 class _Widening:
-    """Statements of one loop body turned into vector statements. A value is a vector of `lanes`, or a scalar where it is the same in all."""
+    """Turns the statements of a loop body into vector statements. A value becomes a vector of `lanes`, or stays a
+    scalar if all lanes have the same."""
 
     def __init__(self, program: LoopProgram, loop: For, lanes: int, context: Context, step: str) -> None:
         self.var, self.lo, self.lanes, self.step, self.context = Var(loop.name, "i64"), loop.lo, lanes, step, context
@@ -90,12 +103,12 @@ class _Widening:
         self.at_once = tuple([outer.name for outer in enclosing(program, loop) if outer.mark != "serial"])
         self.registers = {n.name for n in locals_in(program) if n.space == "register"}
 
-    # statements ------------------------------------------------------------------------------------------------------------------
+    # statements -----------------------------------------------------------------------------------------------------
     def list_of(self, stmts: tuple[Stmt, ...], mask: Expr | None) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
         for n, stmt in enumerate(stmts):
-            if isinstance(stmt, Let) and self.is_index(stmt.value, stmts[n + 1:]):                   # its uses see through it
-                rest = substitute(stmts[n + 1:], {Var(stmt.name, stmt.type): stmt.value})
+            if isinstance(stmt, Let) and self.is_index(stmt.value, stmts[n + 1:]):
+                rest = substitute(stmts[n + 1:], {Var(stmt.name, stmt.type): stmt.value})      # strides stay visible
                 return (*out, *self.list_of(rest, mask))
             out.extend(self.statement(stmt, mask))
         return tuple(out)
@@ -136,7 +149,8 @@ class _Widening:
             case Local(name=name, shape=shape, space=space):
                 self.wide.add(name)
                 shape = (*shape, index(self.lanes))
-                return (stmt.replace(shape=shape, space="scratch" if space == "stack" and self.is_large(shape, stmt.type) else space),)
+                large = space == "stack" and self.is_large(shape, stmt.type)
+                return (stmt.replace(shape=shape, space="scratch" if large else space),)
             case Prefetch():
                 return (substitute(stmt, {self.var: self.lo}),)
         raise self.refuse(f"({stmt.head} …) has no vector form")
@@ -146,7 +160,8 @@ class _Widening:
         if cond.lanes == 1:
             return (If(cond, self.list_of(stmt.then, mask), self.list_of(stmt.otherwise, mask)),)
         same = [part for part in conjuncts(stmt.cond) if not self.varies(part) and not reads(part)]
-        if same and not stmt.otherwise:                               # what no lane's condition holds for is not even written with what it was
+        # a condition that all lanes share becomes a branch: without it, masked stores would write back old values
+        if same and not stmt.otherwise:
             some = [part for part in conjuncts(stmt.cond) if part not in same]
             return (If(reduce(both, same), self.choice(If(reduce(both, some), stmt.then, ()), mask), ()),)
         before: tuple[Stmt, ...] = ()
@@ -156,16 +171,18 @@ class _Widening:
             name = self.names.fresh(f"{self.var.name}_mask")
             self.wide.add(name)
             self.masks.append(name)
-            before = Local(name, "bool", (index(self.lanes),), "register"), Setf(self.own(name, "bool"), reduce(both, loaded))
+            local = Local(name, "bool", (index(self.lanes),), "register")
+            before = local, Setf(self.own(name, "bool"), reduce(both, loaded))
             cond = reduce(both, [part for part in conjuncts(cond) if part not in loaded] + [self.own(name, "bool")])
         then = self.list_of(stmt.then, both(mask, cond))
         otherwise = self.list_of(stmt.otherwise, both(mask, Op("not", (cond,)))) if stmt.otherwise else ()
         return (*before, *then, *otherwise)
 
     def reduction(self, stmt: Incf, mask: Expr | None) -> Incf:
-        """One place takes the values of all lanes."""
+        """Accumulate all lanes into one element."""
         if not is_monoid(stmt.fn, stmt.ref.dtype):
-            raise self.refuse(f"{stmt.ref} is the same place in every iteration and its operator {stmt.fn} has no neutral value")
+            raise self.refuse(
+                f"{stmt.ref} is the same place in every iteration and its operator {stmt.fn} has no neutral value")
         if mask is not None and not self.is_inside(stmt.ref):
             raise self.refuse(f"{stmt.ref} exists only where the conditions of some lane hold")
         value = self.vector(stmt.value, mask)
@@ -173,14 +190,14 @@ class _Widening:
             value = Op("where", (mask, value, Splat(self.lanes, identity(stmt.fn, stmt.ref.dtype))))
         return Incf(stmt.ref, Fold(stmt.fn, value), stmt.fn)
 
-    # values ----------------------------------------------------------------------------------------------------------------------
+    # values ---------------------------------------------------------------------------------------------------------
     def value(self, expr: Expr, mask: Expr | None) -> Expr:
         if not self.varies(expr):
             if any(n.lanes > 1 for n in expr.unique() if isinstance(n, Expr)):
                 raise self.refuse(f"{expr} is a vector already")
             if mask is not None:
                 for ref in expr.unique():
-                    if isinstance(ref, Ref) and (ref.buffer in self.written or not self.is_inside(ref)):  # type: ignore[attr-defined]   # as in is_inside
+                    if isinstance(ref, Ref) and (ref.buffer in self.written or not self.is_inside(ref)):
                         raise self.refuse(f"{ref} is read only where the conditions of some lane hold")
             return expr
         if expr.dtype == "i64":
@@ -198,7 +215,8 @@ class _Widening:
             case Op(fn="where", args=(cond, yes, no)):
                 test = self.vector(cond, mask)
                 chosen, other = self.vector(yes, both(mask, test)), self.vector(no, both(mask, Op("not", (test,))))
-                return chosen if _is_zero_elsewhere(chosen, test) and _is_zero(other) else Op("where", (test, chosen, other))
+                masked = _is_zero(other) and _is_zero_elsewhere(chosen, test)
+                return chosen if masked else Op("where", (test, chosen, other))
             case Op(fn=fn, args=args):
                 return Op(fn, tuple([self.vector(a, mask) for a in args]))
             case Cast(type=dtype, arg=arg):
@@ -212,7 +230,7 @@ class _Widening:
         return value if value.lanes > 1 else Splat(self.lanes, value)
 
     def place(self, ref: Ref, mask: Expr | None) -> tuple[Ref, bool]:
-        """The lanes of a place, and whether they lie in memory from the last to the first."""
+        """The vector access of all lanes, and whether the lanes lie in memory in reverse order."""
         if isinstance(ref, Vref):
             raise self.refuse(f"{ref} is a vector already")
         assert isinstance(ref, Aref)
@@ -230,14 +248,18 @@ class _Widening:
             raise self.refuse(f"{ref} is not contiguous in {self.var.name}")
         flipped = strides[moving[0]] == -1
         first = canonical(self.lo + (self.lanes - 1)) if flipped else self.lo
-        where = tuple([canonical(substitute(i, {self.var: first})) if axis in moving else i for axis, i in enumerate(ref.index)])
+        where = tuple([canonical(substitute(i, {self.var: first})) if axis in moving else i
+                       for axis, i in enumerate(ref.index)])
         axis = -1 if moving[0] == len(ref.index) - 1 else moving[0]
-        return Vref(ref.buffer, self.lanes, where, axis, None if mask is None else self.flip(mask, flipped), ref.type), flipped
+        lanes = None if mask is None else self.flip(mask, flipped)
+        return Vref(ref.buffer, self.lanes, where, axis, lanes, ref.type), flipped
 
     def spread(self, ref: Aref, mask: Expr | None) -> Expr | None:
-        """Every second, third or fourth element of a row, where it is that."""
+        """A load with stride 2, 3 or 4; None for other accesses."""
         shape = self.shapes.get(ref.buffer)
-        if ref.buffer in self.wide or shape is None or not ref.index or fastest_axis(self.program, ref) != len(ref.index) - 1:
+        if ref.buffer in self.wide or shape is None or not ref.index:
+            return None
+        if fastest_axis(self.program, ref) != len(ref.index) - 1:
             return None
         step = stride_in(ref.index[-1], self.var.name)
         if step is None or step < 2 or any(self.varies(i) for i in ref.index[:-1]) or self.holds_wide(ref.index[-1]):
@@ -246,20 +268,21 @@ class _Widening:
         return apart(ref, first, step, self.lanes, mask, shape, self.context)
 
     def chosen(self, place: Ref, vector: Expr) -> Setf:
-        """A register set as a whole, to what it was where the mask fails."""
+        """Set a whole register; lanes where the mask fails keep their values."""
         assert isinstance(place, Vref)
         assert place.mask is not None
         whole = place.replace(mask=None)
         return Setf(whole, Op("where", (place.mask, vector, whole)))
 
-    # questions -------------------------------------------------------------------------------------------------------------------
+    # predicates -----------------------------------------------------------------------------------------------------
     def varies(self, expr: Expr) -> bool:
         """Can it differ from lane to lane?"""
         return mentions(expr, (self.var.name,)) or self.holds_wide(expr)
 
     def holds_wide(self, expr: Expr) -> bool:
-        """Is a local read that has one value for each lane?"""
-        return any((isinstance(n, Var) and n.name in self.wide) or (isinstance(n, Aref | Vref) and n.buffer in self.wide) for n in expr.unique())
+        """Does it read a local that has one value for each lane?"""
+        return any((isinstance(n, Var) and n.name in self.wide)
+                   or (isinstance(n, Aref | Vref) and n.buffer in self.wide) for n in expr.unique())
 
     def is_index(self, value: Expr, rest: tuple[Stmt, ...]) -> bool:
         """Does it grow by a constant from lane to lane, and mean the same in the statements that follow?"""
@@ -274,20 +297,22 @@ class _Widening:
         return backwards(vector) if flipped else vector
 
     def is_inside(self, ref: Ref) -> bool:
-        shape = self.shapes.get(ref.buffer)  # type: ignore[attr-defined]   # every place names its buffer
+        shape = self.shapes.get(ref.buffer)
         return shape is not None and is_inside(ref, shape, self.context)
 
     def may_be_read(self, ref: Aref) -> bool:
-        """May lanes read it whose conditions do not hold? It is inside its array, and no other iteration writes it meanwhile: the loop writes other
-        arrays, or writes this one in the same place, which is another one in the iterations around that run at once."""
+        """May lanes whose conditions fail read it, too? It must be in bounds, and no concurrent iteration may write it:
+        the loop does not write the array, or writes this very element, and concurrent outer iterations have other
+        ones."""
         if not self.is_inside(ref):
             return False
         own = ref in self.stored and all(any(mentions(i, (name,)) for i in ref.index) for name in self.at_once)
         return ref.buffer not in self.written or ref.buffer in self.wide or own
 
     def is_register(self, place: Ref, ref: Ref) -> bool:
-        """Is it a masked vector of an array in registers, which has a place for every lane?"""
-        return isinstance(place, Vref) and place.mask is not None and place.buffer in self.registers and self.is_inside(ref)
+        """Is it a masked vector of an array in registers, which has an element for every lane?"""
+        masked = isinstance(place, Vref) and place.mask is not None
+        return masked and place.buffer in self.registers and self.is_inside(ref)
 
     def is_large(self, shape: tuple[Expr, ...], dtype: str) -> bool:
         total = DTYPES[dtype].bytes
@@ -332,4 +357,7 @@ def _is_zero_elsewhere(vector: Expr, test: Expr) -> bool:
 
 
 def _is_zero(vector: Expr) -> bool:
-    return isinstance(vector, Splat) and isinstance(vector.arg, Const) and repr(vector.arg.value) in ("0", "0.0", "False")
+    match vector:
+        case Splat(arg=Const(value=value)):
+            return repr(value) in ("0", "0.0", "False")
+    return False

@@ -22,7 +22,8 @@ def widen(program: LoopProgram, tile: str, cells: int) -> tuple[LoopProgram, Not
     step = f"widen {tile} {cells}"
     found = local_array(program, tile, partial(refusal, "E528", step))
     if found.space not in SPACES or len(found.shape) < 2:
-        raise refusal("E528", step, f"{found} has no rows in memory", f"it takes two axes or more, in {' or '.join(SPACES)}")
+        raise refusal("E528", step, f"{found} has no rows in memory",
+                      f"it takes two axes or more, in {' or '.join(SPACES)}")
     if cells < 1:
         raise refusal("E528", step, "it adds no cell")
     longer = found.replace(shape=(*found.shape[:-1], canonical(found.shape[-1] + cells)))
