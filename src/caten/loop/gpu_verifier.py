@@ -136,7 +136,7 @@ def _divergent_barrier(stmts: tuple[Stmt, ...], varying: list[str]) -> Fault | N
 
 
 def _mentions(expr: Expr, names: Iterable[str]) -> bool:
-    return any(isinstance(n, Var) and n.name in names for n in expr.unique())
+    return not expr.variables.isdisjoint(names)
 
 
 def _loops(stmts: tuple[Stmt, ...]) -> list[For]:

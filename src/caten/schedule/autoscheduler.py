@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from ..core.expr import Const
@@ -30,7 +30,7 @@ from .plans.plan import NestKind, NotApplicable, PlanContext, Planner, Version
 from .plans.versions import COPIES, DEVICE_NESTS, OUTER_LOOPS, PERFECT_NESTS, ROW_PASSES
 from .script import is_applied, recorded
 from .single_nest import apart
-from .step_results import Fissioned
+from .step_results import OneLoop
 from .user_steps import apply_asked
 
 
@@ -149,19 +149,12 @@ def _nest_and_copy(draft: Draft, name: str, machine: Machine) -> None:
 def _for_likely_sizes(draft: Draft, name: str) -> tuple[str, ...]:
     """Copy a nest for the likely sizes, if that is chosen. Returns the outermost loop of the copy."""
     sizes = [size.name for size in draft.program.all(Size) if size.name in draft.likely]
-    equal = [("=", size, str(draft.likely[size])) for size in sizes]
-    if not equal or not draft.ask(COPIES, 0):
+    if not sizes or not draft.ask(COPIES, 0):
         return ()
-    cond: Any = equal[0]
-    for other in equal[1:]:
-        cond = ("and", cond, other)
-    copies = draft.result_of(partial(_for_calls, name=name, cond=cond))
+    conds: list[Any] = [("=", size, str(draft.likely[size])) for size in sizes]
+    cond = reduce(lambda whole, other: ("and", whole, other), conds)
+    copies = draft.result_of(lambda d: d.specialize(name, cond, "k"), f"the step 'for calls {name}'")
     return () if copies is None else (copies[name],)
-
-
-def _for_calls(draft: Draft, name: str, cond: object) -> Copies:
-    """Copy a nest for calls for which a condition holds."""
-    return draft.specialize(name, cond, "k")
 
 
 def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
@@ -237,6 +230,6 @@ def _begun_apart(draft: Draft, chain: Chain) -> str:
             if whole is not None and whole.out == ref:
                 for name in reversed(chain.names):
                     made = draft.take("fission", name, 1)
-                assert isinstance(made, Fissioned)
-                return made.second
+                assert isinstance(made, OneLoop)
+                return made.loop
     raise NotApplicable("its body is no product after a beginning")

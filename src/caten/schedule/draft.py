@@ -23,7 +23,7 @@ from .plans.parameters import DEFAULTS, Choices, Parameter
 from .plans.plan import NotApplicable
 from .script import Step, StepRefused
 from .single_nest import apart
-from .step_results import Fused, Made, Specialized, Split, Staged
+from .step_results import Made, OneLoop, Specialized, Split, Staged
 
 REFUSED = ("E51", "E52", "E53")        # codes of steps that a program does not allow; with others a step is malformed
 Result = TypeVar("Result")
@@ -89,7 +89,7 @@ class Draft:
     def fuse(self, outer: str, inner: str) -> str:
         """Fuse two nested loops."""
         made = self.take("fuse", outer, inner)
-        assert isinstance(made, Fused)
+        assert isinstance(made, OneLoop)
         return made.loop
 
     def stage(self, at: str, buffer: str, how: str, space: str, *axes: str) -> Staged:

@@ -53,25 +53,14 @@ class Split(Made):
 
 
 @frozen
-class Fused(Made):
-    """The fused loop."""
+class OneLoop(Made):
+    """The fused loop, or the second loop after fission."""
 
     loop: str
 
     @property
     def loops(self) -> tuple[str, ...]:
         return (self.loop,)
-
-
-@frozen
-class Fissioned(Made):
-    """The second loop."""
-
-    second: str
-
-    @property
-    def loops(self) -> tuple[str, ...]:
-        return (self.second,)
 
 
 @frozen
@@ -90,11 +79,7 @@ class Unrolled(Made):
 class Vectorized(Made):
     """The mask arrays."""
 
-    masks: tuple[str, ...] = ()
-
-    @property
-    def arrays(self) -> tuple[str, ...]:
-        return self.masks
+    arrays: tuple[str, ...] = ()
 
 
 @frozen

@@ -2,16 +2,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from itertools import pairwise
-from typing import Any
 
 from ...core.expr import TRUE, Const, Expr, Op, Var, index
 from ...core.monoids import identity
 from ...core.program import Scalar
 from ...loop.affine import canonical
 from ...loop.context import Context
-from ...loop.statements import ZERO, Aref, For, If, LoopProgram, Setf, Stmt, Vref, is_const
-from .loop_queries import context_at, largest, mentions, reads_memory, replaced, stride_in, trail
+from ...loop.statements import ZERO, Aref, For, If, LoopProgram, Setf, Stmt, is_const
+from .loop_queries import context_at, largest, mentions, reads_memory, replaced, stride_in, trail, use_count
 
 
 def beginning(program: LoopProgram, found: For, ref: Aref, axes: Sequence[For], fn: str,
@@ -25,7 +25,7 @@ def beginning(program: LoopProgram, found: For, ref: Aref, axes: Sequence[For], 
     nest = around[0] if around else found
     conds, outside = _conditions(program, way, found), context_at(program, nest)
     blank = _blank(way, ref, shape, identity(fn, ref.dtype), conds, outside)
-    if _uses(nest, ref.buffer) > _uses(found, ref.buffer):
+    if use_count(nest, ref.buffer) > use_count(found, ref.buffer):
         raise ValueError(f"{ref.buffer} is also used outside of '{found.name}'")
     context = context_at(program, found)
     sums = [loop for loop in around if not mentions(ref, (loop.name,))]
@@ -108,7 +108,7 @@ def _blank(way: Sequence[tuple[tuple[Stmt, ...], Stmt]], ref: Aref, shape: tuple
     outside = [before for n, (before, _) in enumerate(way) if not any(isinstance(s, For) for _, s in way[:n])]
     for before in reversed(outside):
         for other in reversed(before):
-            if not _uses(other, ref.buffer):
+            if not use_count(other, ref.buffer):
                 continue
             nest = other
             while isinstance(nest, If) and (len(nest.then), nest.otherwise) == (1, ()) \
@@ -143,17 +143,9 @@ def _sets_all(nest: For, buffer: str, shape: tuple[Expr, ...], value: Const) -> 
     return False
 
 
-def _uses(node: Any, buffer: str) -> int:
-    """How often an array occurs in a statement."""
-    return sum(1 for n in node.walk() if isinstance(n, Aref | Vref) and n.buffer == buffer)
-
-
 def _not(cond: Expr) -> Expr:
     return cond.args[0] if isinstance(cond, Op) and cond.fn == "not" else Op("not", (cond,))
 
 
 def _joined(fn: str, conds: Sequence[Expr]) -> Expr:
-    whole = conds[0]
-    for cond in conds[1:]:
-        whole = Op(fn, (whole, cond))
-    return whole
+    return reduce(lambda whole, cond: Op(fn, (whole, cond)), conds)

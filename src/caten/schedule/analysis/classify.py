@@ -3,14 +3,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.expr import Const, Expr, Op
+from ...core.expr import Expr, Op
 from ...core.program import Buffer
 from ...frozen import frozen
 from ...loop.accesses import conjuncts
-from ...loop.affine import canonical
 from ...loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt
 from ...mathematics.elementary.elementary_table import FORMS
-from .loop_queries import mentions, stride_in
+from .loop_queries import mentions, stride_in, trip_count
 
 
 @frozen
@@ -116,7 +115,8 @@ def contraction(program: LoopProgram, chain: Chain) -> Contraction | None:
     if not all(any(not mentions(cond, hidden) for hidden in (one, other)) for cond in conds):
         return None
     other = (*[n for n in other if n != contiguous], contiguous)
-    sums = tuple(sorted(sums, key=lambda n: has_constant_extent(chain, n)))
+    constant = {loop.name for loop in chain.loops if trip_count(loop) is not None}
+    sums = tuple(sorted(sums, key=constant.__contains__))
     return Contraction(out, left, right, batch, one, other, sums)
 
 
@@ -127,12 +127,6 @@ def under(body: tuple[Stmt, ...]) -> tuple[tuple[Expr, ...], tuple[Stmt, ...]]:
         conds += conjuncts(body[0].cond)
         body = body[0].then
     return tuple(conds), body
-
-
-def has_constant_extent(chain: Chain, name: str) -> bool:
-    """Is the trip count of the loop constant?"""
-    loop = next(loop for loop in chain.loops if loop.name == name)
-    return isinstance(canonical(loop.hi - loop.lo), Const)
 
 
 def reduction(chain: Chain) -> Reduction | None:

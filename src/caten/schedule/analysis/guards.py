@@ -1,6 +1,8 @@
 """Guards (conditions around stores): sinking them to the leaves of a nest, finding them, and removing them."""
 from __future__ import annotations
 
+from functools import reduce
+
 from ...core.expr import Expr, Op, Var
 from ...core.node import substitute
 from ...loop.accesses import conjuncts
@@ -84,10 +86,7 @@ def throughout(conds: tuple[Expr, ...], loops: list[For]) -> Expr | None:
             if stride:
                 cond = substitute(cond, {Var(loop.name, "i64"): canonical(loop.hi - 1) if stride > 0 else loop.lo})
         worst.append(cond)
-    whole = worst[0]
-    for cond in worst[1:]:
-        whole = Op("and", (whole, cond))
-    return whole
+    return reduce(lambda whole, cond: Op("and", (whole, cond)), worst)
 
 
 def shortened(loops: list[For], conds: tuple[Expr, ...], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

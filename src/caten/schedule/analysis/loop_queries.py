@@ -7,7 +7,7 @@ from typing import Any
 from ...core.expr import Const, Expr, Op, Var
 from ...core.node import Node, kept
 from ...errors import CatenError, did_you_mean, error
-from ...loop.affine import linear
+from ...loop.affine import canonical, linear
 from ...loop.context import Context
 from ...loop.statements import Aref, For, If, Incf, Kernel, Local, LoopProgram, Ref, Setf, Stmt, Transpose, Vref
 
@@ -175,6 +175,18 @@ def mentions(node: Any, names: Iterable[str]) -> bool:
     """Does a variable with one of these names occur?"""
     roots = node if isinstance(node, tuple) else (node,)
     return any(not root.variables.isdisjoint(names) for root in roots)
+
+
+def trip_count(loop: For) -> int | None:
+    """The number of iterations of a loop with step 1, if it is constant."""
+    extent = canonical(loop.hi - loop.lo)
+    return int(extent.value) if isinstance(extent, Const) else None
+
+
+def use_count(node: Any, buffer: str) -> int:
+    """The number of occurrences of an array in a statement or a list of them."""
+    roots: Iterable[Node] = node if isinstance(node, tuple) else (node,)
+    return sum(1 for root in roots for n in root.walk() if isinstance(n, Aref | Vref) and n.buffer == buffer)
 
 
 def stride_in(expr: Expr, name: str) -> int | None:

@@ -5,9 +5,9 @@ from functools import partial
 
 from ...core.dtypes import is_float
 from ...core.expr import Const, Op, index
-from ...loop.affine import canonical
 from ...loop.statements import Aref, If, Incf
 from ..analysis.classify import Chain
+from ..analysis.loop_queries import trip_count
 from ..draft import Draft
 from ..plans.plan import NotApplicable, PlanContext
 from ..step_results import Split, Staged
@@ -70,16 +70,11 @@ def use_fma(draft: Draft, loop: str, out: Aref, context: PlanContext) -> None:
 def split_tiles(draft: Draft, loop: str, factor: int, lanes: int = 1) -> Split:
     """Strip-mine a loop by `factor`, or by less if it is known to be shorter. A factor above `lanes` stays a multiple
     of `lanes`."""
-    extent = canonical(draft.loop(loop).hi - draft.loop(loop).lo)
-    while isinstance(extent, Const) and factor > max(1, int(extent.value)):
+    count = trip_count(draft.loop(loop))
+    while count is not None and factor > max(1, count):
         factor //= 2
         factor -= factor % lanes if factor > lanes else 0
     return draft.split(loop, factor)
-
-
-def has_constant_length(draft: Draft, name: str) -> bool:
-    """Is the trip count constant? It is not in a loop that stops at the edge of the array."""
-    return isinstance(canonical(draft.loop(name).hi - draft.loop(name).lo), Const)
 
 
 def reorder(draft: Draft, chain: Chain, names: tuple[str, ...]) -> None:
@@ -107,9 +102,6 @@ def _start_from_first_sum(draft: Draft, loop: str, buffer: str, axes: tuple[str,
 
 def stage_partial_sums(draft: Draft, outer: str, buffer: str, loops: tuple[str, ...], tree: bool) -> Staged:
     """Keep partial sums in registers, added as a `tree` unless a condition decides which of them exist."""
-    made = draft.result_of(partial(_stage_tree, outer=outer, buffer=buffer, loops=loops)) if tree else None
+    made = draft.result_of(lambda d: d.stage(outer, buffer, "tree", "register", *loops),
+                           f"the step 'stage tree {outer} {buffer}'") if tree else None
     return made or draft.stage(outer, buffer, "partial", "register", *loops)
-
-
-def _stage_tree(draft: Draft, outer: str, buffer: str, loops: tuple[str, ...]) -> Staged:
-    return draft.stage(outer, buffer, "tree", "register", *loops)

@@ -4,10 +4,9 @@ from __future__ import annotations
 from functools import partial
 
 from ...core.dtypes import is_float
-from ...core.expr import Const
-from ...loop.affine import canonical
 from ...loop.statements import For
 from ..analysis.classify import Chain, Contraction, chain_of, contiguous_loop, stored
+from ..analysis.loop_queries import trip_count
 from ..draft import Draft
 from ..plans.gpu import GroupPerRow, GroupReduction, SharedGemm, SharedTranspose, ThreadPerElement
 from ..plans.plan import PlanContext
@@ -24,11 +23,10 @@ def emit_thread_per_element(draft: Draft, chain: Chain, plan: ThreadPerElement, 
     others = tuple([n for n in free if n != fast])
     summed = [n for n in chain.names if n not in free]
     reorder(draft, chain, (*others, fast, *summed))
-    extent = canonical(draft.loop(fast).hi - draft.loop(fast).lo)
-    count = plan.threads
-    if isinstance(extent, Const) and extent.value > 0:
-        count = min(count, 1 << (extent.value - 1).bit_length())
-    outer, inner = draft.split_whole(fast, count, "pad") if extent != Const(count, "i64") else ("", fast)
+    extent, count = trip_count(draft.loop(fast)), plan.threads
+    if extent is not None and extent > 0:
+        count = min(count, 1 << (extent - 1).bit_length())
+    outer, inner = draft.split_whole(fast, count, "pad") if extent != count else ("", fast)
     for name in (*others, *([outer] if outer else [])):
         draft.take("bind", name, "grid")
     draft.take("bind", inner, "block")

@@ -120,25 +120,15 @@ def _fuse_loops(draft: Draft, loops: tuple[str, ...]) -> str:
 def _drop_edge_conditions(draft: Draft, around: str, packed: str, pixels: str) -> Copies:
     """Drop the conditions that packed zeros make redundant. If a weight is infinite or NaN, a copy with conditions
     runs, in which only the loop over the pixels of a tile is vectorised. Returns the loops of that copy."""
-    made = draft.result_of(partial(_unguard, around=around, packed=packed))
-    if made is None:
+    made = draft.result_of(lambda d: d.take("unguard", around, packed), f"the step 'unguard {around} {packed}'")
+    if not isinstance(made, Unguarded):
         return {}
-    sums = partial(_stage_test_sums, loops=made.tests, total=made.total)
-    if made.tests and (begun := draft.result_of(sums)) is not None:
-        for name in (made.tests[-1], *begun):
+    first, last, total = made.tests[:1], made.tests[-1:], made.total     # as many partial sums as the last loop is long
+    if made.tests and (sums := draft.result_of(lambda d: d.stage(*first, total, "partial", "register", *last),
+                                               f"the step 'stage test sums {total}'")) is not None:
+        for name in (*last, *sums.over(*last, "begin")):
             draft.try_steps(("vectorize", name))
     if pixels in made.copies:
         draft.try_steps(("vectorize", made.copies[pixels]))
     return dict(made.copies)
 
-
-def _unguard(draft: Draft, around: str, packed: str) -> Unguarded:
-    """Remove the conditions from the loop `around`."""
-    made = draft.take("unguard", around, packed)
-    assert isinstance(made, Unguarded)
-    return made
-
-
-def _stage_test_sums(draft: Draft, loops: tuple[str, ...], total: str) -> tuple[str, ...]:
-    """Give the test as many partial sums as its innermost loop is long. Returns the loops that initialise them."""
-    return draft.stage(loops[0], total, "partial", "register", loops[-1]).over(loops[-1], "begin")

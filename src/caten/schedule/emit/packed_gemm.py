@@ -6,12 +6,12 @@ from functools import partial
 from ...core.dtypes import is_float
 from ...loop.statements import Aref, Vref
 from ..analysis.classify import Chain, Contraction
-from ..analysis.loop_queries import locals_in
+from ..analysis.loop_queries import locals_in, trip_count
 from ..draft import Draft
 from ..plans.contractions import PackedGemm
 from ..plans.plan import PlanContext
 from ..step_results import Staged
-from .common_steps import accumulate_in_registers, has_constant_length, vectorize_copy, vectorize_loop
+from .common_steps import accumulate_in_registers, vectorize_copy, vectorize_loop
 
 
 def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGemm, context: PlanContext) -> None:
@@ -45,8 +45,8 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
     visits = accumulate_in_registers(draft, ki, c.out.buffer, iii, ji, how="partial")
     for loop in reversed((*inner, iii)):
         draft.try_steps(("hoist", loop))
-    columns = [name for name in right.usual(ji) if has_constant_length(draft, name)]
-    results = [name for name in visits.usual(ji) if has_constant_length(draft, name)]
+    columns, results = [[name for name in tile.usual(ji) if trip_count(draft.loop(name)) is not None]
+                        for tile in (right, visits)]                    # without loops that stop at the edge of an array
     vectorize_loop(draft, ji, plan.lanes)
     for name in columns:
         draft.attempt(partial(vectorize_loop, name=name, lanes=plan.lanes))                 # loads may be strided

@@ -45,8 +45,10 @@ def emit_vector_loop(draft: Draft, chain: Chain, plan: VectorLoop, context: Plan
         draft.take("reorder", *rest, loop)
     if plan.reduces and context.threads:
         draft.parallelize_two(*rest)
-    if plan.block and (blocks := draft.result_of(partial(_split_blocks, loop=loop, count=plan.block))) is not None:
-        rest, loop = [*rest, blocks.outer], blocks.inner
+    if plan.block:                                             # threads share blocks of a row
+        name = loop
+        blocks = draft.result_of(lambda d: d.split(name, plan.block, "min"), f"the step 'split blocks {loop}'")
+        rest, loop = ([*rest, blocks.outer], blocks.inner) if blocks is not None else (rest, loop)
     around = tuple(rest) if context.threads and not plan.reduces else None
     outer = vectorize_row(draft, loop, sums, plan.lanes, plan.vectors, context, around, plan.tree)
     if plan.non_temporal:
@@ -60,11 +62,6 @@ def _row(draft: Draft, chain: Chain) -> str:
     """The loop in which all stores are contiguous, or the innermost one."""
     found = {contiguous_loop(draft.program, ref, chain.names) for ref in stored(chain)}
     return (found.pop() if len(found) == 1 else None) or chain.names[-1]
-
-
-def _split_blocks(draft: Draft, loop: str, count: int) -> Split:
-    """Split rows into blocks that threads share."""
-    return draft.split(loop, count, "min")
 
 
 def _prefetch_stores(draft: Draft, chain: Chain, loop: str, plan: VectorLoop) -> None:

@@ -7,12 +7,11 @@ Everything else runs as written, in one thread.
 from __future__ import annotations
 
 from ...core.dtypes import is_complex
-from ...core.expr import Const
 from ...frozen import frozen
-from ...loop.affine import canonical
 from ...loop.dependence import carried_dependence, find_loop
 from ...loop.statements import For, LoopProgram
 from ..analysis.classify import Chain, contraction, reduces_contiguously, reduction
+from ..analysis.loop_queries import trip_count
 from .plan import NestKind, NotApplicable, Plan, PlanContext, Version
 from .transposes import match_transpose
 
@@ -133,8 +132,8 @@ def match_row_reduction(program: LoopProgram, chain: Chain, context: PlanContext
 
 def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> GridNest:
     """Inner loops of unknown or large trip counts, which pass over a row in turn."""
-    extents = [canonical(s.hi - s.lo) for s in chain.body if isinstance(s, For)]
-    if chain.is_leaf or not extents or not all(not isinstance(n, Const) or n.value >= MIN_ITERATIONS for n in extents):
+    counts = [trip_count(s) for s in chain.body if isinstance(s, For)]
+    if chain.is_leaf or not counts or not all(n is None or n >= MIN_ITERATIONS for n in counts):
         raise NotApplicable("there are no long loops inside")
     return GridNest(len(chain.names))
 

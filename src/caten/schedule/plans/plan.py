@@ -13,9 +13,9 @@ from ...core.dtypes import DTYPES, is_complex
 from ...core.expr import Const, Var
 from ...core.program import Machine
 from ...frozen import frozen
-from ...loop.affine import canonical
 from ...loop.statements import Aref, Stmt
 from ..analysis.classify import Chain
+from ..analysis.loop_queries import trip_count
 from .parameters import Parameter
 
 MASK_BYTES = 32                 # vectors of at least this size have cheap lane masks
@@ -152,7 +152,6 @@ def axes_of(chain: Chain) -> tuple[Axis, ...]:
     """The loops of a chain, outermost first."""
     found = []
     for loop in chain.loops:
-        extent = canonical(loop.hi - loop.lo)
         size = loop.hi.name if loop.lo == Const(0, "i64") and isinstance(loop.hi, Var) else ""
-        found.append(Axis(loop.name, str(loop.hi), size, int(extent.value) if isinstance(extent, Const) else None))
+        found.append(Axis(loop.name, str(loop.hi), size, trip_count(loop)))
     return tuple(found)

@@ -4,11 +4,10 @@ from __future__ import annotations
 from ...core.expr import Const, Op, Var
 from ...core.program import Buffer
 from ...frozen import frozen
-from ...loop.affine import canonical
 from ...loop.statements import Aref, For, LoopProgram
 from ...mathematics.elementary.elementary_table import FORMS
 from ..analysis.classify import Chain, chain_of, contiguous_loop, is_compute_bound, is_gathered, outermost, stored
-from ..analysis.loop_queries import loops_in, mentions
+from ..analysis.loop_queries import loops_in, mentions, trip_count
 from .maps import ScalarLoops
 from .parameters import Parameter
 from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of
@@ -86,7 +85,7 @@ def match_outer_loop(program: LoopProgram, chain: Chain, context: PlanContext) -
     lanes, inner, axes = _lanes(chain, context), loops_in(chain.body), axes_of(chain)
     refs = {n for s in chain.body for n in s.unique() if isinstance(n, Aref)}
     if not inner or _is_short(axes[-1].count, lanes) or not all(
-            _is_short(_count(loop), lanes) or not any(contiguous_loop(program, ref, (loop.name,)) for ref in refs)
+            _is_short(trip_count(loop), lanes) or not any(contiguous_loop(program, ref, (loop.name,)) for ref in refs)
             for loop in inner):
         raise NotApplicable("an inner loop may be vectorised, or the innermost loop around them never fills a vector")
     return RowPasses(lanes, axes, "", is_compute_bound(chain.body),
@@ -118,11 +117,6 @@ def _lanes(chain: Chain, context: PlanContext) -> int:
     if lanes < 2:
         raise NotApplicable("the machine has no vectors of its elements")
     return lanes
-
-
-def _count(loop: For) -> int | None:
-    extent = canonical(loop.hi - loop.lo)
-    return int(extent.value) if isinstance(extent, Const) else None
 
 
 def _is_short(count: int | None, lanes: int) -> bool:

@@ -10,7 +10,17 @@ from ...loop.effects import reads
 from ...loop.statements import ZERO, Aref, For, If, Let, LoopProgram, Stmt, Vref, is_const
 from ..analysis.access_bounds import MAX_STACK_BYTES, bytes_of
 from ..analysis.footprints import Span, box, uses_in
-from ..analysis.loop_queries import context_at, enclosing, find, largest, loops_in, mentions, refusal, replaced
+from ..analysis.loop_queries import (
+    context_at,
+    enclosing,
+    find,
+    largest,
+    loops_in,
+    mentions,
+    refusal,
+    replaced,
+    use_count,
+)
 from ..analysis.producers import Produced, produced, verified, with_list
 from ..loop_names import with_value
 from ..normalize import tidied
@@ -47,7 +57,7 @@ def _region(found: Produced, loop: For, refuse: Any) -> list[Span]:
     """The first and last index along each axis that one iteration reads."""
     name = found.local.name
     uses = uses_in(loop.body, name)
-    if not uses or loop not in loops_in(found.readers) or _count(found.readers, name) > _count(loop.body, name):
+    if not uses or loop not in loops_in(found.readers) or use_count(found.readers, name) > use_count(loop.body, name):
         raise refuse(f"it is not read inside '{loop.name}' alone", "name a loop around everything that reads it")
     if any(isinstance(n, Vref) and n.buffer == name
            for n in (*loop.unique(), *[n for s in found.producers for n in s.unique()])):
@@ -61,10 +71,6 @@ def _region(found: Produced, loop: For, refuse: Any) -> list[Span]:
         if mentions((least, most), inside) or any(reads(e) for e in (least, most)):
             raise refuse(f"what is read of it, from {least} to {most}, is only known inside of '{loop.name}'")
     return region
-
-
-def _count(stmts: tuple[Stmt, ...], name: str) -> int:
-    return sum(1 for stmt in stmts for n in stmt.walk() if isinstance(n, Aref | Vref) and n.buffer == name)
 
 
 class _Part:

@@ -8,10 +8,10 @@ from ...loop.effects import reads, writes
 from ...loop.statements import For, Let, LoopProgram, Stmt
 from ..analysis.loop_queries import find, loops_in, mentions, refusal, replaced
 from ..loop_names import renamed, with_value
-from ..step_results import Fissioned
+from ..step_results import OneLoop
 
 
-def fission(program: LoopProgram, loop: str, after: str | int, name: str = "") -> tuple[LoopProgram, Fissioned]:
+def fission(program: LoopProgram, loop: str, after: str | int, name: str = "") -> tuple[LoopProgram, OneLoop]:
     """Distribute the body of a loop over two loops: the statements up to and including an inner LOOP, or the first
     COUNT of them, stay; the others move to a second loop after it. The second loop has the same name with a number
     appended, or the NAME. Both loops get the `let`s of the first part.
@@ -37,7 +37,7 @@ def fission(program: LoopProgram, loop: str, after: str | int, name: str = "") -
         raise refusal("E524", step, reason)
     other = Var(name or names.fresh(loop), "i64")
     rest = found.replace(name=other.name, body=with_value(second, found, other))
-    return replaced(program, found, found.replace(body=first), rest), Fissioned(other.name)
+    return replaced(program, found, found.replace(body=first), rest), OneLoop(other.name)
 
 
 def _position(found: For, after: str | int, step: str) -> int:

@@ -10,12 +10,12 @@ from ...loop.statements import ONE, ZERO, For, If, Let, Local, LoopProgram, Stmt
 from ..analysis.loop_queries import context_at, find, mentions, reads_memory, refusal, replaced
 from ..loop_names import with_value
 from ..normalize import normal, tidied
-from ..step_results import Fused
+from ..step_results import OneLoop
 
 GREATEST_COUNT = 1 << 62              # of the iterations that are asked for
 
 
-def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> tuple[LoopProgram, Fused]:
+def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> tuple[LoopProgram, OneLoop]:
     """Collapse a loop and the only loop inside it into one loop over all pairs of iterations. It is named after both,
     or gets the NAME. The old variables are the quotient and the remainder of the new one. The loop is parallel if one
     of the two was and both may be. If only the arrays in the body limit the product of the two extents, a check before
@@ -61,7 +61,7 @@ def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> tuple[
     if not fits:
         room = Op("le", (extents[0], index(GREATEST_COUNT) // Op("max", (extents[1], ONE))))
         made = (If(room, made),)
-    return replaced(program, one, *made), Fused(both.name)
+    return replaced(program, one, *made), OneLoop(both.name)
 
 
 def _check(one: For, two: For, step: str) -> None:

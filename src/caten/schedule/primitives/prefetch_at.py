@@ -23,6 +23,7 @@ from ..analysis.loop_queries import (
     refusal,
     replaced,
     stride_in,
+    trip_count,
     writes,
 )
 from ..step_results import NOTHING, Nothing
@@ -79,7 +80,7 @@ def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance:
     place = place.replace(index=substitute(place.index, later))
     moving = [n for n in loops_in(inner.body) if mentions(place, (n.name,))]
     for n in moving:
-        if not isinstance(n.lo, Const) or not isinstance(canonical(n.hi - n.lo), Const) or n.step != Const(1, "i64"):
+        if not isinstance(n.lo, Const) or trip_count(n) is None or n.step != Const(1, "i64"):
             raise refuse(f"the length of '{n.name}' is not constant")
     axis = fastest_axis(program, place)
     assert axis is not None                                          # it moves, so there is an index
@@ -125,9 +126,9 @@ def _copied(program: LoopProgram, outer: For, inner: For, buffer: str, refuse: R
 
 
 def _length(loop: For) -> int:
-    extent = canonical(loop.hi - loop.lo)
-    assert isinstance(extent, Const)
-    return int(extent.value)
+    count = trip_count(loop)
+    assert count is not None
+    return count
 
 
 def _lines(place: Aref, axis: int, along: Sequence[For]) -> list[Aref]:

@@ -117,8 +117,9 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
                       f"'{at}' is bound to the {found.mark}, and a tile around it would belong to no thread",
                       "stage inside it, or before bind")
     for outer in enclosing(program, found) if has_barrier(found) else ():
-        if outer.mark == "block" and (meeting := thread_conflict(outer, context_at(program, outer), buffer)) is not None:
-            raise refusal("E515", step, f"threads wait for each other inside '{at}' because of it: {meeting}")
+        conflict = thread_conflict(outer, context_at(program, outer), buffer) if outer.mark == "block" else None
+        if conflict is not None:
+            raise refusal("E515", step, f"threads wait for each other inside '{at}' because of it: {conflict}")
     if space not in SPACES[:3]:
         raise refusal("E515", step, f"a tile lives in {', '.join(SPACES[:3])}, not '{space}'")
     tile = _Staged(program, found, buffer, space, loops, step)
