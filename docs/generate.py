@@ -4,9 +4,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import itertools
+import operator
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner
 
@@ -16,7 +18,7 @@ from caten.cli.output_kinds import KINDS
 from caten.core import dtypes, expr, program, scalars
 from caten.core.monoids import MONOIDS
 from caten.core.node import Node
-from caten.core.text import show
+from caten.core.text import read_forms, show
 from caten.frontend import op, vocabulary
 from caten.frontend.spec import SpecText
 from caten.loop import statements
@@ -25,6 +27,7 @@ from caten.mathematics import elementary
 from caten.mathematics.elementary import elementary_table
 from caten.options import Options
 from caten.schedule import script
+from caten.schedule.planning_log import Copied, Entry, Planned, Tried
 from caten.schedule.plans import versions
 from caten.schedule.plans.parameters import Parameter
 from caten.schedule.plans.plan import NestKind, Plan
@@ -72,8 +75,8 @@ def op_page() -> str:
 
 {module_text(op)}
 
-`caten parse FILE` prints it. Its statements are those of the [loop level](loop.md); its clauses are parameters and facts, which all later levels
-carry along unchanged.
+`caten parse FILE` prints it. Its statements are those of the [loop level](loop.md). Its clauses are parameters and facts, which all later levels
+keep unchanged.
 
 ## Checks
 
@@ -111,7 +114,7 @@ def tensor_page() -> str:
 ## Values
 
 {entries(documented(values, Node))}
-## What a reduce may combine by
+## Operators of `reduce`
 
 | operator | kinds of element |
 |---|---|
@@ -131,8 +134,52 @@ def family(found: NestKind) -> str:
 
 
 def parameter(p: Parameter) -> str:
-    default = "by the machine" if p.default is None else p.default
+    default = "from the machine" if p.default is None else p.default
     return f"| `{p.name}` | {p.what} | {default} | {', '.join(map(str, p.values))} |"
+
+
+# Calls whose plans the page shows: a sample, and sizes by name.
+EXAMPLES: tuple[tuple[str, dict[str, int]], ...] = (
+    ("gemm", {"M": 1000, "N": 1000, "K": 1000}), ("gemm", {"M": 64, "N": 64, "K": 64}), ("gemm", {"M": 2, "N": 1000, "K": 1000}),
+    ("gemm", {"M": 1000, "N": 8, "K": 1000}), ("gemv", {"M": 1000, "N": 1000}), ("gemm_batched", {"B": 100, "M": 32, "N": 32, "K": 32}),
+    ("conv2d", {"N": 1, "C": 64, "H": 56, "W": 56, "O": 64, "K_H": 3, "K_W": 3, "H_out": 56, "W_out": 56}), ("dot", {"N": 1000000}), ("sum_rows", {"M": 1000, "N": 1000}),
+    ("sum_rows", {"M": 1000, "N": 4}), ("sum_columns", {"M": 1000, "N": 1000}), ("sum_columns", {"M": 1000, "N": 10}),
+    ("transpose", {"M": 100, "N": 100}), ("transpose", {"M": 4000, "N": 4000}), ("axpy", {"N": 1000000}), ("softmax", {"M": 1000, "N": 4}),
+)
+
+
+def holds(form: Any, sizes: dict[str, int]) -> Any:
+    """The value of a condition of a copy for these sizes."""
+    if not isinstance(form, tuple):
+        return sizes[str(form)] if str(form) in sizes else int(str(form))
+    meaning = {"and": operator.and_, "or": operator.or_, "<": operator.lt, "<=": operator.le, "=": operator.eq, "*": operator.mul, "mod": operator.mod}
+    return meaning[str(form[0])](*[holds(part, sizes) for part in form[1:]])
+
+
+def chosen_plans(sample: str, sizes: dict[str, int]) -> list[str]:
+    """The plan of each nest for a call with these sizes: the first whose condition holds."""
+    path, log = HERE.parent / "samples" / f"{sample}.toml", list[Entry]()
+    loaded = loading.load_programs(SpecText(f"samples/{sample}.toml", path.read_text(), "toml"), OPTIONS)[0]
+    driver.advance(loaded, "loop", OPTIONS, log=log)
+    found: dict[str, str] = {}
+    nest = kind = ""
+    for n, entry in enumerate(log):
+        match entry:
+            case Planned(name, ""):
+                nest = name
+            case Tried(what, _, "") if what.startswith("plans of "):
+                kind = what.removeprefix("plans of ")
+            case Tried(what, _, "") if what.startswith("the plan "):
+                copy = next((e for e in log[n + 1:n + 3] if isinstance(e, Copied)), None)
+                if copy is None or holds(read_forms(copy.cond)[0], sizes):
+                    found.setdefault(nest, f"{kind}: {what.removeprefix('the plan ')[1:-1]}")
+    return list(found.values())
+
+
+def examples() -> str:
+    """A table of the plans for calls with certain sizes."""
+    rows = [f"| `{sample}` | {', '.join(f'{k} = {v}' for k, v in sizes.items())} | {'; '.join(chosen_plans(sample, sizes))} |" for sample, sizes in EXAMPLES]
+    return "| sample | sizes of the call | kind of each nest: plan |\n|---|---|---|\n" + "\n".join(rows)
 
 
 def plans_page() -> str:
@@ -144,22 +191,28 @@ def plans_page() -> str:
 
 {module_text(versions)}
 
-`caten schedule FILE --explain` prints for each nest the plans that were tried, as S-expressions, the conditions of the copies, and why other plans do
-not apply; `--debug 3` does so for every build. A plan becomes steps of the [schedule language](schedule.md), which you can change by hand.
+`caten schedule FILE --explain` prints for each nest the plans that the compiler tried, the conditions of the copies, and why other plans do not apply.
+`--debug 3` prints the same during every build. A plan becomes steps of the [schedule language](schedule.md), which you can change by hand.
+
+## Examples
+
+What a library for x86-64-v3 runs in calls with these sizes, one plan for each nest of the operator. The next section explains the plans.
+
+{examples()}
 
 ## Kinds of nests
 
 {"".join(family(f) + chr(10) for f in kinds_of_nests)}## Plans
 
-| plan | its fields |
+| plan | description and fields |
 |---|---|
 {fields}
 
 ## Parameters
 
-What `caten tune` tries instead of the default, one at a time from the best few so far.
+`caten tune` tries these values instead of the default. It changes one parameter at a time, starting from the best schedules found so far.
 
-| parameter | what it is | default | values |
+| parameter | description | default | values |
 |---|---|---|---|
 {chr(10).join(map(parameter, versions.PARAMETERS.values()))}
 """
@@ -177,7 +230,7 @@ def loop_page() -> str:
 
 {module_text(loop_level)}
 
-## Places and vectors
+## Memory references and vectors
 
 {entries(documented(statements, expr.Expr))}
 ## Statements
@@ -325,23 +378,23 @@ def schedule_page() -> str:
 
 A schedule is a list of steps. Each step is a *primitive*: a small rewrite of the loops that does not change the result.
 
-- `caten schedule FILE` prints the scheduled loops, with the compiler's own schedule at the end; `caten schedule --steps FILE` prints the schedule alone.
-  `-s FILE` applies either text again, also after you changed it. The last entry of the former, `(applied)`, marks steps that have been taken; it may
-  stay. For several operators, `--steps` prints `(loop NAME (schedule STEP…))` for each, and `-s FILE` gives each operator the schedule of its name.
+- `caten schedule FILE` prints the scheduled loops and, at the end, the schedule that the compiler chose. `caten schedule --steps FILE` prints the schedule
+  alone. `-s FILE` applies either text again, also after you edit it. The last entry, `(applied)`, marks steps as already applied; it may stay in the file.
+  For several operators, `--steps` prints `(loop NAME (schedule STEP…))` for each, and `-s FILE` applies to each operator the schedule with its name.
 - To try a schedule of your own, write `(schedule STEP…)` to a file for `-s`, or put it into the spec: `[schedule] code = "(schedule …)"`.
-- The compiler refuses a step that would change the result, that it cannot prove right, or that names a missing loop, and gives the reason.
-- `--explain` adds comments: what the compiler tried, what it took, why not the rest, and for which calls a nest has copies. `-Wscalar` warns, with
-  place and reason, of nests that got no vectors.
-- Loops have the names of the variables in the body. Each step below says how it names the loops that it makes.
+- The compiler refuses a step that would change the result, that it cannot prove correct, or that names an unknown loop, and gives the reason.
+- `--explain` adds comments: which plans the compiler tried, which it chose, why it rejected the others, and which calls have a copy of the nest.
+  `-Wscalar` warns of nests without vectors, with position and reason.
+- Loops have the names of the variables in the body. Each step below describes the names of its new loops.
 
 {steps.section()}
 ## Steps
 
-| step | what it does | elsewhere called |
+| step | effect | names in other systems |
 |---|---|---|
 {chr(10).join(map(row, script.PRIMITIVES))}
 
-In the usage of a step, words in capitals stand for your names and numbers, `a|b` is a choice, `[…]` is optional, and `…` repeats.
+In the usage lines, words in capitals stand for your names and numbers, `a|b` is a choice, `[…]` is optional, and `…` repeats.
 
 {chr(10).join(entry(name) for name in script.PRIMITIVES)}"""
 

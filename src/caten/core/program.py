@@ -41,9 +41,9 @@ class Buffer(Param, head="buffer", named="seen"):
     """`(buffer A f32 (M K) (0 1) in)`: an array of `shape`, its axes from slowest to fastest in `order`, `in`, `out` or
     `inout`.
 
-    Dense in that order unless `strides` gives the distance in elements along every axis (the fastest has 1). Of a dense
-    one kernels may see the same elements as an array of other axes, which are in the order of memory: `(buffer A f32 (M
-    K) (0 1) in (seen (* M K)))` has one axis for them."""
+    It is dense in that order, unless `strides` gives the distance in elements along every axis (the fastest has 1).
+    Kernels may see a dense array with other axes over the same elements: `(buffer A f32 (M K) (0 1) in (seen (* M
+    K)))` has a single axis in kernels."""
 
     name: str
     type: str
@@ -126,26 +126,26 @@ class InOrder(Fact, head="in-order"):
 
 
 class Lines(Fact, head="lines"):
-    """`(lines)`: the C text carries #line directives into the source (-g)."""
+    """`(lines)`: the C text has #line directives that refer to the source (-g)."""
 
 
 class Config(Node, head="config"):
-    """`(config OMP 1)`: one option of the runtime, as given by the user."""
+    """`(config OMP 1)`: an option of the runtime, as the user gave it."""
 
     key: str
     value: Text
 
 
 class Machine(Node, head="machine"):
-    """`(machine x86_64_v3 32 16 (32768 524288) true)`: what planners may know of the machine; resolved from -march,
-    never from load.
+    """`(machine x86_64_v3 32 16 (32768 524288) true)`: the machine as planners see it. It follows from -march, and
+    does not depend on the load of the machine.
 
-    `arch`: the resolved architecture; `vector_bytes`: of one register; `registers`: how many vector registers;
-    `cache_bytes`: per core, from the first level on; `has_fma`: is there a fused multiply-add? `groups`: of a device
-    that runs threads in groups, how many threads run in lockstep, how many a group may have, and the bytes of memory
-    that they share; nothing for other machines. `threads`: do several threads share what is marked parallel? Then
-    copies of a nest may be worth their code. `fetches_ahead`: do its cores find what a pass reads and stores next so
-    well that asking for it by instructions costs more than it gains, unless the pass computes much?"""
+    `arch`: the architecture. `vector_bytes`: bytes of a vector register. `registers`: the number of vector registers.
+    `cache_bytes`: bytes of each private cache of a core, from L1 on. `has_fma`: is there a fused multiply-add?
+    `groups`, for devices with groups of threads: the number of threads in lockstep, the most threads of a group, and
+    the bytes of its shared memory. `threads`: do several threads share parallel loops? Then more copies of a nest may
+    pay. `fetches_ahead`: is the hardware prefetcher so good that prefetch instructions pay only in compute-bound
+    loops?"""
 
     arch: str
     vector_bytes: int
@@ -168,7 +168,7 @@ class Machine(Node, head="machine"):
 
 
 class Target(Fact, head="target"):
-    """`(target clang (machine …) (config K "V")…)`: the runtime, the resolved machine, the options that were given."""
+    """`(target clang (machine …) (config K "V")…)`: the runtime, the machine, and the options of the runtime."""
 
     runtime: Text
     machine: Machine
@@ -176,9 +176,9 @@ class Target(Fact, head="target"):
 
 
 class At(Fact, head="at"):
-    """`(at 8 17 "(aref A i p)")`: where in the source file this access or statement was written (the first place, where
-    there are several). For a loop it is its variable, for the operator's name `(op Gemm)`, for a test case `(case
-    "small")`. It is kept as text, so it means the same after a pass has renamed or removed what it speaks of."""
+    """`(at 8 17 "(aref A i p)")`: the first position of this access or statement in the source file. For a loop, the
+    text is its variable; for the name of the operator, `(op Gemm)`; for a test case, `(case "small")`. Since it is
+    text, a pass that renames or removes the node does not change it."""
 
     line: int
     column: int
@@ -237,15 +237,15 @@ class Setting(Node, head="set-size"):
 
 
 class Taken(Fact, head="taken"):
-    """`(taken io ii)`: names that are in use elsewhere: the program is a part of another one, and new names are to be
-    unique in that."""
+    """`(taken io ii)`: names that another part of the program uses. This program is one part, and new names must be
+    unique in the whole."""
 
     names: tuple[str, ...]
 
 
 class Schedule(Fact, head="schedule"):
-    """`(schedule (split i 6 pad) (reorder …) …)`: steps of the schedule language, in the order in which they are taken;
-    each is a tuple of words."""
+    """`(schedule (split i 6 pad) (reorder …) …)`: steps of the schedule language, in the order of their application.
+    Each is a tuple of words."""
 
     steps: tuple[Any, ...]
 
