@@ -14,7 +14,6 @@ help:  ## what can be made
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[toolchain,openmp]'
 	@touch $@
 
@@ -47,7 +46,6 @@ reports: $(VENV)/.test  ## the conformance reports under docs/reports, made anew
 
 $(PEERS)/.bench: pyproject.toml
 	$(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/python -m pip install --quiet --upgrade pip
 	$(PEERS)/bin/python -m pip install --quiet --editable '.[toolchain,openmp]'
 	$(PEERS)/bin/python benchmarks/install.py
 	@touch $@

@@ -1,11 +1,14 @@
 """Options and fixtures of the whole suite."""
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from collections.abc import Callable
 
 import pytest
+
+from caten.collector import COLLECTIONS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -16,6 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Programs under test start in half the time when they find their byte code; it goes into pytest's cache, whatever the environment says. So does
     the library that the embedded clang builds for itself."""
+    gc.set_threshold(*COLLECTIONS)
     os.environ["CATEN_STRICT"] = "1"               # what a user's build would go on after fails a test
     if (cache := getattr(config, "cache", None)) is not None:                # None: -p no:cacheprovider
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -50,8 +50,9 @@ def both(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.Monke
 
 
 def test_every_combination_links_and_runs(both: str) -> None:
+    subprocess.run([*both.split(), "-c", "main.c", "-o", "main.o"], check=True)
     for first, second in itertools.product(KINDS, KINDS):
-        subprocess.run([*both.split(), "main.c", f"./twice.{first}", f"./thrice.{second}", "-Wl,-rpath,$ORIGIN", "-lm", "-o", "main"], check=True)
+        subprocess.run([*both.split(), "main.o", f"./twice.{first}", f"./thrice.{second}", "-Wl,-rpath,$ORIGIN", "-lm", "-o", "main"], check=True)
         assert subprocess.run(["./main"], capture_output=True, text=True, check=True).stdout == "24 1 1 1\n", (first, second)
 
 

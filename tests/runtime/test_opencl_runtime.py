@@ -20,6 +20,7 @@ from caten.errors import CatenError, ToolError
 from caten.runtime import device_calls, discover
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.toml"))
+PROCESSES = 6
 
 AXPY = '[composite]\nname = "Axpy"\ninputs = ["a{float}[]()", "x{float}[N]<0>()", "y{float}[N]<0>()"]\noutputs = ["y"]\n' \
        '[implementation]\ncode = "(dotimes (i N) (incf (aref y i) (* a (aref x i))))"\n'
@@ -109,9 +110,10 @@ def test_checks_at_entry_and_in_a_kernel_end_the_call(run: Callable[..., Any]) -
         gather(x, np.array([0, 5, 1], np.int64))
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
-def test_a_sample_passes_its_own_tests(run: Callable[..., Any], sample: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "caten", "test", str(sample), "--runtime", "opencl"], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("part", range(PROCESSES))
+def test_samples_pass_their_own_tests(run: Callable[..., Any], part: int) -> None:
+    """Several in a process, which takes a second to start OpenCL."""
+    done = subprocess.run([sys.executable, "-m", "caten", "test", *map(str, SAMPLES[part::PROCESSES]), "--runtime", "opencl"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,11 @@ def programs() -> list[tuple[str, OpProgram]]:
 PROGRAMS = dict(programs())
 
 
+@cache
+def plan_as_written(name: str) -> tuple[Any, ...]:
+    return plan(PROGRAMS[name].without(At))
+
+
 @pytest.mark.parametrize("writing", WRITINGS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_sample_is_planned_alike_however_it_is_written(name: str, writing: str) -> None:
@@ -126,4 +132,4 @@ def test_a_sample_is_planned_alike_however_it_is_written(name: str, writing: str
         found = plan(other)
     except CatenError as problem:
         pytest.fail(f"{writing}: {problem}")
-    assert found == plan(program)
+    assert found == plan_as_written(name)
