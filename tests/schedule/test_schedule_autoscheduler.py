@@ -470,3 +470,16 @@ from caten.schedule import autoscheduler
 verifier.verify(autoscheduler.schedule(resolve(read({text!r})[0])))
 sys.exit(3 if "islpy" in sys.modules or "numpy" in sys.modules else 0)"""
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_loop_whose_lanes_are_contiguous_is_vectorised_around_loops_that_gather() -> None:
+    """A median by counting ranks. The loops over the window are innermost and index by quotients; k moves along memory."""
+    read = "(aref A (+ i (floordiv {0} 3)) (+ k (mod {0} 3)))"
+    before = program(
+        "(for i 0 (- M 2) 1 serial (for k 0 (- N 2) 1 serial (for a 0 9 1 serial"
+        " (local r i64 () register) (setf (aref r) 0)"
+        f" (for b 0 9 1 serial (incf (aref r) (where (< {read.format('b')} {read.format('a')}) 1 0)))"
+        f" (if (= (aref r) 4) ((setf (aref X i k) {read.format('a')})) ()))))", facts=AVX512)
+    after = scheduled(before)
+    assert taken(after) == "(schedule (split k 8) (vectorize ki) (split kt 8 pad) (vectorize kti) (parallel i) (applied))"
+    assert_same(before, after, SMALL)

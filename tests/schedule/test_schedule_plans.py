@@ -115,7 +115,7 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
         "vectors": ("(vector-loop (lanes 16) (vectors 1) (block 4096) (prefetch 1024))", "")}),
     ("a map of one row, fetched ahead", maps.MAPS, maps.Map(16, N, ()), FAR, {"vectors": ("(vector-loop (lanes 16) (vectors 1))", "")}),
     ("passes over rows", row_passes.PASSES, row_passes.RowPasses(16, (M,), "N", True), V4, {
-        "rows_of_one_element": ("(outer-loop-vectors (lanes 16) (single-pass))", "(= N 1)"), "short_rows": ("(outer-loop-vectors (lanes 16))", "(< N 32)")}),
+        "rows_of_one_element": ("(outer-loop-vectors (lanes 16) (outer-loops 1) (single-pass))", "(= N 1)"), "short_rows": ("(outer-loop-vectors (lanes 16) (outer-loops 1))", "(< N 32)")}),
 )
 
 

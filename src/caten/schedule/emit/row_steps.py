@@ -10,10 +10,10 @@ from .vector_loops import vectorize_outer_loop
 
 
 def emit_outer_loop_vectors(draft: Draft, chain: Chain, plan: OuterLoopVectors, context: PlanContext) -> None:
-    """Vectorise the innermost loop of the chain, which has loops inside it."""
+    """Vectorise a loop that has loops inside it."""
     for loop in outermost(chain.body) if plan.single_pass else ():
         draft.take("unroll", loop.name, "full")
-    vectorize_outer_loop(draft, chain.names, plan.lanes, context)
+    vectorize_outer_loop(draft, chain.names[:plan.outer_loops], plan.lanes, context, plan.masked)
 
 
 def emit_row_prefetch(draft: Draft, chain: Chain, plan: RowPrefetch) -> None:

@@ -258,11 +258,14 @@ def emit_row_per_lane(draft: Draft, chain: Chain, plan: RowPerLane, context: Pla
     vectorize_outer_loop(draft, total.kept, plan.lanes, context)
 
 
-def vectorize_outer_loop(draft: Draft, names: tuple[str, ...], count: int, context: PlanContext) -> None:
-    """Vectorise the last of these loops; threads share the others, or the vectors."""
+def vectorize_outer_loop(draft: Draft, names: tuple[str, ...], count: int, context: PlanContext,
+                         masked: bool = False) -> None:
+    """Vectorise the last of these loops, with or without a masked tail; threads share the others, or the vectors."""
     *outside, last = names
     tiles = draft.split(last, count)
     draft.take("vectorize", tiles.inner)
+    if tiles.tail and masked:
+        draft.attempt(partial(vectorize_masked, loop=tiles.tail, lanes=count, context=context))
     if context.threads:
         draft.parallelize_two(*outside, tiles.outer)
 

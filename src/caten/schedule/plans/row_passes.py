@@ -29,11 +29,14 @@ class RowPasses:
 
 @frozen
 class OuterLoopVectors(Plan):
-    """Outer-loop vectorisation: each lane runs an iteration of the innermost loop of the chain, with all loops inside
-    it. `single_pass`: those run once."""
+    """Outer-loop vectorisation: each lane runs an iteration of one loop, with all loops inside it. `outer_loops`: the
+    number of loops of the nest from the outermost down to that one. `single_pass`: those inside it run once. `masked`: is
+    the tail a masked vector?"""
 
     lanes: int
+    outer_loops: int
     single_pass: bool = False
+    masked: bool = False
 
 
 @frozen
@@ -48,12 +51,12 @@ def rows_of_one_element(p: RowPasses, context: PlanContext) -> Version:
     """For rows of one element: the rows are the lanes."""
     if not context.threads:
         raise NotApplicable("the nest around it has plans for them")
-    return Version(OuterLoopVectors(p.lanes, single_pass=True), ("=", p.length, "1"), "one")
+    return Version(OuterLoopVectors(p.lanes, len(p.outside), single_pass=True), ("=", p.length, "1"), "one")
 
 
 def short_rows(p: RowPasses, context: PlanContext) -> Version:
     """For rows shorter than one vector (two, if compute-bound): the rows are the lanes, and loads are strided."""
-    return Version(OuterLoopVectors(p.lanes), ("<", p.length, str(p.lanes * (2 if p.compute_bound else 1))), "w")
+    return Version(OuterLoopVectors(p.lanes, len(p.outside)), ("<", p.length, str(p.lanes * (2 if p.compute_bound else 1))), "w")
 
 
 def gathers(p: RowPasses, context: PlanContext) -> Version:
@@ -65,7 +68,7 @@ def gathers(p: RowPasses, context: PlanContext) -> Version:
 
 def outer_loop_vectors(p: RowPasses, context: PlanContext) -> Version:
     """For inner loops that are short or have no contiguous access."""
-    return Version(OuterLoopVectors(p.lanes))
+    return Version(OuterLoopVectors(p.lanes, len(p.outside), masked=context.masks_are_cheap and not p.gathers))
 
 
 def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
@@ -81,15 +84,21 @@ def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> Ro
 
 
 def match_outer_loop(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
-    """A chain whose innermost loop may fill vectors, around loops that are short or have no contiguous access."""
-    lanes, inner, axes = _lanes(chain, context), loops_in(chain.body), axes_of(chain)
+    """A loop of the chain that may fill vectors, around loops that are short or have no contiguous access: the innermost
+    whose lanes read contiguous memory, otherwise the innermost."""
+    lanes, axes = _lanes(chain, context), axes_of(chain)
     refs = {n for s in chain.body for n in s.unique() if isinstance(n, Aref)}
-    if not inner or _is_short(axes[-1].count, lanes) or not all(
-            _is_short(trip_count(loop), lanes) or not any(contiguous_loop(program, ref, (loop.name,)) for ref in refs)
-            for loop in inner):
-        raise NotApplicable("an inner loop may be vectorised, or the innermost loop around them never fills a vector")
-    return RowPasses(lanes, axes, "", is_compute_bound(chain.body),
-                     any(is_gathered(program, ref, axes[-1].name) for ref in refs))
+    found: list[RowPasses] = []
+    for n in reversed(range(len(chain.loops))):
+        inner = loops_in(chain.loops[n].body)
+        if inner and not _is_short(axes[n].count, lanes) and all(
+                _is_short(trip_count(loop), lanes) or not any(contiguous_loop(program, ref, (loop.name,)) for ref in refs)
+                for loop in inner):
+            gathers = any(is_gathered(program, ref, axes[n].name) for ref in refs)
+            found.append(RowPasses(lanes, axes[:n + 1], "", is_compute_bound(chain.body), gathers))
+    if not found:
+        raise NotApplicable("an inner loop may be vectorised, or the loops around them never fill a vector")
+    return next((each for each in found if not each.gathers), found[0])
 
 
 def row_prefetch(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPrefetch | None:
