@@ -9,14 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from caten.calls import array_arguments
+from caten.calls.call_arguments import OUT_OF_MEMORY
 from caten.core.dtypes import DTYPES, is_packed, is_short, short_value
 from caten.core.program import Machine, resolve
 from caten.core.scalars import OPERATORS
 from caten.core.text import read, show
 from caten.errors import error
 from caten.loop.statements import MARKS, LoopProgram
-from caten.runtime import array_arguments, copied_calls
-from caten.runtime.call import OUT_OF_MEMORY, callables
+from caten.runtime import copied_calls
+from caten.runtime.call import callables
 from caten.runtime.copied_calls import Call
 from caten.runtime.protocol import Choice, CompileRecord, Option, Runtime
 

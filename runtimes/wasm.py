@@ -14,14 +14,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar
 
+from caten.calls.call_arguments import OUT_OF_MEMORY
 from caten.core.program import Machine
-from caten.errors import error
+from caten.errors import error, out_of_memory
 from caten.render.code import Libm, Spelling
 from caten.render.cstyle import CStyle
 from caten.runtime import copied_calls, cpu, toolchain
-from caten.runtime.array_arguments import OutOfMemory
 from caten.runtime.c_runtime import Compiled
-from caten.runtime.call import OUT_OF_MEMORY, callables
+from caten.runtime.call import callables
 from caten.runtime.copied_calls import Call, scalar_bytes
 from caten.runtime.manifest import manifest_c
 from caten.runtime.protocol import Choice, Flag, Option, Text, Unavailable
@@ -157,7 +157,7 @@ class Instance:
                 value = scalar_bytes(packed.numbers[a["name"]], a["dtype"])
             if a["kind"] == "tensor" or a["dtype"] in ("c64", "c128"):
                 if not self._reach(at + len(value)):
-                    raise OutOfMemory.of(call.op["op"], f"{a['name']} does not fit the 4 GiB that WebAssembly has")
+                    raise out_of_memory(call.op["op"], f"{a['name']} does not fit the 4 GiB that WebAssembly has")
                 places.append((at, value))
                 arguments.append(signed(at, 32))
                 at += -(-len(value) // ALIGNMENT) * ALIGNMENT

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent / "src" / "caten"
 BASE = {"frozen", "errors", "options", "core", "echo", "documents", "schemas"}
-STAGES = {"frontend", "loop", "tensor", "schedule", "render", "runtime"}
+STAGES = {"calls", "frontend", "loop", "tensor", "schedule", "render", "runtime"}
 MEANING = {"mathematics", "semantics"}
 PIPELINE = {"passes", "attach", "loading", "driver", "compiler"}
 # package or module -> what of ours it may import, besides itself
@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "loop": BASE, "semantics": BASE | {"mathematics", "loop"}, "tensor": BASE | {"loop", "frontend.op"},
     "frontend": BASE | {"loop", "tensor"},
     "schedule": BASE | {"mathematics", "loop"}, "render": BASE | {"mathematics", "loop"},
-    "bindings": BASE | {"loop", "render"}, "runtime": BASE | {"notices", "loop", "render", "bindings"},
+    "calls": BASE, "bindings": BASE | {"loop", "render", "calls"}, "runtime": BASE | {"notices", "loop", "render", "calls", "bindings"},
     "faults": {"runtime"},
     "passes": BASE | {"frontend", "loop", "tensor", "schedule"},
     "attach": BASE | {"frontend", "runtime", "schedule", "passes"},

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast, overload
 
 from . import argument_checks, documents, loading
+from .calls.call_signature import Argument
 from .checking import Checked, proved
 from .errors import CatenError, Diagnostic, combined, error
 from .frontend.spec import SpecText, decode, read_file
@@ -17,7 +18,6 @@ from .options import Options, environment
 from .runtime import discover
 from .runtime.c_runtime import Compiled
 from .runtime.call import Operator, Operators, callables
-from .runtime.call_signature import Argument
 from .runtime.copied_calls import check_manifest
 from .runtime.library import open_library
 from .runtime.manifest import checked

@@ -9,7 +9,8 @@ from .diagnostic import Diagnostic, Place
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["CatenError", "Diagnostic", "NothingMatched", "Place", "ToolError", "UsageError", "combined", "did_you_mean", "error"]
+__all__ = ["CatenError", "Diagnostic", "NothingMatched", "OutOfMemory", "Place", "ToolError", "UsageError",
+           "combined", "did_you_mean", "error", "out_of_memory"]
 
 
 class CatenError(Exception):
@@ -44,6 +45,10 @@ class ToolError(CatenError):
     exit_code = 3
 
 
+class OutOfMemory(CatenError, MemoryError):
+    """The memory that a call needs cannot be allocated."""
+
+
 class NothingMatched(CatenError):
     """No composite, case or test matched what was asked for."""
 
@@ -54,6 +59,11 @@ def error(code: str, message: str, place: Place | None = None, *, hint: str | No
           notes: tuple[tuple[str, Place | None], ...] = ()) -> CatenError:
     """A CatenError of one diagnostic: `raise error("E301", "…", place)`."""
     return CatenError(Diagnostic(code, message, place, hint, notes))
+
+
+def out_of_memory(op: str, message: str) -> OutOfMemory:
+    """E712 in a call of the operator `op`."""
+    return OutOfMemory(Diagnostic("E712", f"{op}: {message}"))
 
 
 def combined(problems: Sequence[CatenError]) -> CatenError:

@@ -445,7 +445,7 @@ def test_samples_compute_under_other_names(sample: Path, nightly: bool, makes: l
         names = other_names(op)
         values = data.arguments(op, dict.fromkeys(op.sizes, 6), 1)
         written = [b.name for b in op.all(Buffer) if b.access == "inout"]
-        given = [{n: v.copy() if n in written else v for n, v in values.items() if n in [a["name"] for a in one._inputs]} for _ in range(2)]
+        given = [{n: v.copy() if n in written else v for n, v in values.items() if n in [a["name"] for a in one._arguments.inputs]} for _ in range(2)]
         sizes = {n: values[n] for n in one._keywords}
         results = [f(**{rename(n): v for n, v in (mine | sizes).items()})
                    for f, rename, mine in ((one, str, given[0]), (other, names.__getitem__, given[1]))]

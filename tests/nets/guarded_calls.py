@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from caten.calls.array_arguments import packed, unpacked
 from caten.core.dtypes import is_packed, is_short, short_bits
 from caten.core.numpy_types import kind_of
-from caten.runtime.array_arguments import packed, unpacked
 from caten.runtime.library import Library, open_library
 from caten.runtime.manifest import operators
 from caten.testing import isolate

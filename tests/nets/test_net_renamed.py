@@ -42,7 +42,7 @@ def program_of(spec: RandomSpec) -> OpProgram | None:
 
 def called(function: Any, values: dict[str, Any]) -> list[np.ndarray] | str:
     """The results of a call, or the code of its failure."""
-    wanted = [*[a["name"] for a in function._inputs], *function._keywords]
+    wanted = [*[a["name"] for a in function._arguments.inputs], *function._keywords]
     try:
         results = function(**{n: v for n, v in copied(values).items() if n in wanted})
     except CatenError as problem:

@@ -134,9 +134,9 @@ def test_the_wrapper_calls(wrapped: Any) -> None:
     y, s = module.class_(2.5, True, np.zeros(4, np.int32))
     np.testing.assert_array_equal(y, np.full((3, 2), 2.5))
     assert s == 7
-    with pytest.raises(ValueError, match=r"axis 0 of X, \(\* 2 int\), must be 4, and is 5"):
+    with pytest.raises(ValueError, match=r"axis 0 of X must be \(\* 2 int\), which cannot be 5 for any size int"):
         module.class_(2.5, True, np.zeros(5, np.int32))
-    with pytest.raises(ValueError, match="shape of Y must be"):
+    with pytest.raises(ValueError, match=r"axis 0 of Y must be \(\+ int 1\) = 3"):
         module.class_(2.5, True, np.zeros(4, np.int32), Y=np.zeros((2, 2), order="F"))
     z = np.array([1, 2j], np.complex64)
     np.testing.assert_array_equal(wrapped("turn").Turn(z, 1j), [1j, -2])
@@ -146,24 +146,6 @@ def test_the_wrapper_calls(wrapped: Any) -> None:
     np.testing.assert_array_equal(wrapped("take").Take(x, np.array([2, 0])), [2, 0])
     np.testing.assert_array_equal(wrapped("shift").Shift(1, x), [0, 1])
     assert list(vars(wrapped("several")))[-3:] == ["Gemm", "class_", "Turn"]
-
-
-def test_the_wrapper_names_what_does_not_fit(wrapped: Any) -> None:
-    gemm = wrapped("gemm").Gemm
-    a, b, c = np.ones((2, 3), np.float32), np.asfortranarray(np.ones((3, 4), np.float32)), np.zeros((2, 4), np.float32)
-    frozen = c.copy()
-    frozen.flags.writeable = False
-    for arguments, text in (
-            (([[1.0]], b, c), "Gemm: A must be a numpy array, not list"),
-            ((a.astype(float), b, c), "A must have elements of type float32, and has float64"),
-            ((a[0], b, c), "A must have 2 axes"), ((a, np.ascontiguousarray(b), c), "B must be contiguous"), ((a, b, frozen), "C is written"),
-            ((a, b, np.zeros((3, 4), np.float32)), "axis 0 of C, M, must be 2, and is 3"), ((a, b[:2].copy(order="F"), c), "axis 0 of B, K, must be 3, and is 2")):
-        with pytest.raises((TypeError, ValueError)) as caught:
-            gemm(*arguments)
-        assert text in str(caught.value)
-    memory = np.zeros(14, np.float32)
-    with pytest.raises(ValueError, match="C is written and shares memory with A"):
-        gemm(memory[:6].reshape(2, 3), b, memory[4:12].reshape(2, 4))
 
 
 def test_products_are_the_same_every_time(made: Any) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from native_calls import FILL, FILL_C, SCALE, SCALE_C, STRIDED, STRIDED_C, SWAP, SWAP_C, TAKE, TAKE_C, Native, matrices, one, refused
 
+from caten.calls import array_arguments
 from caten.errors import CatenError
-from caten.runtime import array_arguments
 from caten.runtime.call import Operator, Operators, callables
 
 

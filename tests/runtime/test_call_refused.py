@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from native_calls import FILL, FILL_C, SCALE, SCALE_C, Native, matrices, one, refused
 
-from caten.errors import CatenError
-from caten.runtime.array_arguments import OutOfMemory
+from caten.errors import CatenError, OutOfMemory
 from caten.runtime.call import Operator
 
 

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten.errors import CatenError
+from caten.errors import CatenError, OutOfMemory
 from caten.runtime import kernel_server
 from caten.runtime import manifest as m
-from caten.runtime.array_arguments import OutOfMemory
 from caten.runtime.call import callables
 
 KERNEL = """(loop Kernel (size N) (scalar a f32) (buffer X f32 (N) (0) in) (buffer Y f32 (N) (0) out)

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import caten
-from caten.errors import CatenError
+from caten.errors import CatenError, OutOfMemory
 from caten.runtime import discover, toolchain
-from caten.runtime.array_arguments import OutOfMemory
 from caten.runtime.protocol import Host, Unavailable
 
 GEMM = """(composite Gemm ((A{float}[M K] B{float}[K N] C{float}[M N]) -> (C))

@@ -7,8 +7,8 @@ from functools import cache, partial
 from typing import Any
 
 from ..bindings.cpython import ALIGNED, COLUMN_MAJOR, ELEMENTS, FUNCTIONS, ROW_MAJOR, WRITEABLE, inputs_of
+from ..calls import array_arguments
 from ..core.dtypes import DTYPES
-from . import array_arguments
 from .library import Library
 from .manifest import Manifest
 

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from ..bindings.cpython import C_TYPES
-from ..errors import CatenError, Diagnostic, ToolError, error
+from ..errors import CatenError, Diagnostic, ToolError, error, out_of_memory
 from . import copied_calls
-from .array_arguments import OutOfMemory
 from .copied_calls import Call, scalar_bytes
 from .library import Library
 from .manifest import operators
@@ -125,7 +124,7 @@ class Server:
         status = process.wait()
         if status >= NO_ROOM:
             argument = call.op["arguments"][status - NO_ROOM]["name"]
-            return OutOfMemory.of(call.op["op"], f"{argument} does not fit the memory of the process that runs the kernel")
+            return out_of_memory(call.op["op"], f"{argument} does not fit the memory of the process that runs the kernel")
         name = f"exit status {status}"
         with contextlib.suppress(ValueError):
             name = signal.Signals(-status).name if status < 0 else name

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.dtypes import DTYPES, is_packed
 from ..core.numpy_types import numpy_dtype
-from ..errors import CatenError, error
+from ..errors import error, out_of_memory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -156,7 +156,7 @@ def empty(shape: tuple[int, ...], argument: Argument, op: str) -> Array:
     try:
         new: Array = np.empty([shape[axis] for axis in order], numpy_dtype(argument["dtype"]))
     except (MemoryError, ValueError) as problem:
-        raise OutOfMemory.of(op, f"{argument['name']} of shape {shape} cannot be allocated: {problem}") from None
+        raise out_of_memory(op, f"{argument['name']} of shape {shape} cannot be allocated: {problem}") from None
     return new if order == sorted(order) else new.transpose([order.index(axis) for axis in range(len(order))])
 
 
@@ -186,11 +186,3 @@ def share(a: Array, b: Array) -> bool:
         return bool(np.shares_memory(a, b, max_work=work))
     except RuntimeError:                                       # TooHardError
         return True
-
-
-class OutOfMemory(CatenError, MemoryError):
-    """Memory that a call needs cannot be had."""
-
-    @classmethod
-    def of(cls, op: str, message: str) -> OutOfMemory:
-        return cls(error("E712", f"{op}: {message}").diagnostics[0])

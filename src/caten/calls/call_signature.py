@@ -2,16 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.dtypes import DTYPES
 from ..errors import did_you_mean, error
 from ..frozen import frozen
 from . import scalar_arguments
-from .manifest import Manifest
-
-if TYPE_CHECKING:
-    import inspect
 
 OUT = "out"
 
@@ -40,26 +36,15 @@ class CallSignature:
     """The arguments of an operator, from its manifest: `inputs` in the order of the spec; `outs`, the outputs that are no inputs, in the order of
     the spec's outputs; `leading`, all of these in the order of the C function; `sizes` by name."""
 
-    def __init__(self, op: Manifest):
+    def __init__(self, op: Mapping[str, Any]):
         self.name: str = op["op"]
-        self.leading: list[Manifest] = [a for a in op["arguments"] if a["kind"] in ("tensor", "scalar")]
+        self.leading: list[Mapping[str, Any]] = [a for a in op["arguments"] if a["kind"] in ("tensor", "scalar")]
         self.inputs = [a for a in self.leading if a["kind"] == "scalar" or a["direction"] != "out"]
         self.outs = [a for n in op["outputs"] for a in self.leading if a["name"] == n and a["direction"] == "out" and a["kind"] == "tensor"]
         self.sizes: list[str] = [a["name"] for a in op["arguments"] if a["kind"] == "size"]
         self._order = [a["name"] for a in (*self.inputs, *self.outs)]
         self._out_names = [a["name"] for a in self.outs]
-        self._takes_out = bool(self.outs) and OUT not in [a["name"] for a in self.inputs]
-
-    def of_python(self, keywords: Sequence[str]) -> inspect.Signature:
-        """As `inspect` has it. `keywords`: the sizes that no shape determines."""
-        import inspect
-        kinds = inspect.Parameter
-        rows = [kinds(a["name"], kinds.POSITIONAL_OR_KEYWORD) for a in self.inputs]
-        rows += [kinds(n, kinds.POSITIONAL_OR_KEYWORD, default=None) for n in self._out_names]
-        rows += [kinds(n, kinds.KEYWORD_ONLY) for n in keywords]
-        if self._takes_out and OUT not in self._order:
-            rows.append(kinds(OUT, kinds.KEYWORD_ONLY, default=None))
-        return inspect.Signature(rows)
+        self.takes_out = bool(self.outs) and OUT not in [a["name"] for a in self.inputs]
 
     def arranged(self, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, int]]:
         """The values in the order of the C function, None for an output that was not given; and the sizes that were given. E700 for a wrong set of
@@ -70,7 +55,7 @@ class CallSignature:
         sizes: dict[str, int] = {}
         outs: Any = None
         for name, value in named.items():
-            if name == OUT and self._takes_out and (OUT not in self._order or isinstance(value, tuple | list | Mapping)):
+            if name == OUT and self.takes_out and (OUT not in self._order or isinstance(value, tuple | list | Mapping)):
                 outs = value
             elif name in values:
                 raise error("E700", f"{self.name}: {name} was given twice")
@@ -79,7 +64,7 @@ class CallSignature:
             elif name in self.sizes:
                 sizes[name] = scalar_arguments.size(name, value, self.name)
             else:
-                known = [*self._order, *self.sizes, *([OUT] if self._takes_out else [])]
+                known = [*self._order, *self.sizes, *([OUT] if self.takes_out else [])]
                 raise error("E700", f"{self.name} has no argument {name}", hint=did_you_mean(name, known) or f"it takes {', '.join(known)}")
         if missing := [a["name"] for a in self.inputs if a["name"] not in values]:
             raise error("E700", f"{self.name}: {', '.join(missing)} missing; it takes {', '.join([a['name'] for a in self.inputs])}")
