@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .diagnostic import Diagnostic, Place
 
@@ -14,8 +14,9 @@ __all__ = ["CatenError", "Diagnostic", "NothingMatched", "OutOfMemory", "Place",
 
 
 class CatenError(Exception):
-    """What every part of caten raises for a person to read. Carries one or more diagnostics; its text has all of them, with source lines and carets.
-    It can be pickled: an error in a worker process is the same error in the process that waits for it."""
+    """An error with a message for the user: one or more diagnostics, whose text includes source lines and carets.
+
+    It can be pickled, with all attributes of a subclass: a worker process can pass it on."""
 
     exit_code = 1
 
@@ -27,10 +28,20 @@ class CatenError(Exception):
         from .diagnostic_lines import in_python  # imported here: most errors are shown otherwise, or caught
         return "\n".join([in_python(d) for d in self.diagnostics])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (type(self), self.args, self.__dict__)
+
     def shortened(self) -> Self:
         """The same error without the calls that led to it inside caten, to be raised `from None` where a user called."""
         self.__cause__ = None
         return self.with_traceback(None)
+
+
+def _unpickled(kind: type[CatenError], args: tuple[Any, ...], fields: dict[str, Any]) -> CatenError:
+    """An error of any subclass, whatever its `__init__` takes."""
+    made: CatenError = Exception.__new__(kind, *args)
+    made.__dict__.update(fields)
+    return made
 
 
 class UsageError(CatenError):

@@ -1,6 +1,7 @@
-"""Runtimes whose text is C and whose artifacts a C compiler makes: all that does not depend on which compiler, which machine, and how it is told."""
+"""Runtimes that render C and compile it with a C compiler: everything except the choice of compiler, machine and flags."""
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,14 +13,15 @@ from ..render.cstyle import CStyle
 from . import toolchain
 from .call import callables
 from .library import check_whole, open_library
+from .library_cache import file_identity
 from .manifest import manifest_c, operators
 from .protocol import CompileRecord, Runtime
 from .toolchain import Compiler
 
 
 class Compiled(CStyle, Runtime):
-    """C by a C compiler. A runtime says which one (`compiler`) and which machine it compiles for (`machine`), and may change what the compiler is
-    told, what its libraries are linked with, and how they are called."""
+    """C by a C compiler. A runtime names it (`compiler`) and the machine (`machine`). It may change the flags, the libraries
+    to link with, and how an artifact is loaded."""
 
     settings: dict[str, Any]
     suffixes = toolchain.SUFFIXES
@@ -30,7 +32,7 @@ class Compiled(CStyle, Runtime):
         """The one to use; `Unavailable` where there is none."""
 
     def flags(self, compiler: Compiler) -> list[str]:
-        """What the compiler is told, whatever it makes."""
+        """The flags of every compilation."""
         return [*toolchain.EXACT, "-O2", "-fPIC", "-fvisibility=hidden", *compiler.quiet, "-g" if self.host.debug else "-g0", *self.host.cflags]
 
     def libraries(self, compiler: Compiler) -> list[str]:
@@ -67,7 +69,8 @@ class Compiled(CStyle, Runtime):
     def identity(self) -> str:
         compiler = self.compiler()
         words = [*compiler.words, *self.flags(compiler), *self.link, *self.libraries(compiler)]
-        return "\n".join([self.name, compiler.identity(), *words])
+        linked = [file_identity(word) for word in words if os.path.isabs(word) and os.path.isfile(word)]   # OpenMP's
+        return "\n".join([self.name, compiler.identity(), *words, *linked])
 
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
         return callables(open_library(artifact, manifest))
