@@ -5,10 +5,22 @@ TYPE_CHECKING = False                  # typing takes as long to import as the r
 if TYPE_CHECKING:
     from typing import Any
 
-    from .api import Argument, CatenError, CatenWarning, Checked, Operator, Operators, check, compile, load, load_library
+    from .api import (
+        Argument,
+        CatenError,
+        CatenWarning,
+        Checked,
+        Operator,
+        Operators,
+        check,
+        compile,
+        load,
+        load_library,
+    )
 
 __version__ = "0.1.0"
-__all__ = ["Argument", "CatenError", "CatenWarning", "Checked", "Operator", "Operators", "__version__", "check", "compile", "load", "load_library"]
+__all__ = ["Argument", "CatenError", "CatenWarning", "Checked", "Operator", "Operators", "__version__", "check",
+           "compile", "load", "load_library"]
 
 
 if not TYPE_CHECKING:                  # with it, a type checker would take any name for one of these

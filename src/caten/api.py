@@ -4,9 +4,9 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast, overload
+from typing import Any, Protocol, SupportsIndex, cast, overload
 
 from . import argument_checks, documents, loading
 from .calls.call_signature import Argument
@@ -22,7 +22,8 @@ from .runtime.copied_calls import check_manifest
 from .runtime.library import open_library
 from .runtime.manifest import checked
 
-__all__ = ["Argument", "CatenError", "CatenWarning", "Checked", "Operator", "Operators", "check", "compile", "load", "load_library"]
+__all__ = ["Argument", "CatenError", "CatenWarning", "Checked", "Operator", "Operators", "check", "compile", "load",
+           "load_library"]
 
 STRING = "<string>"
 ARRAYS, OPERATORS = 'a list of names of arrays, ["A"]', 'a list of names of operators, ["Gemm"]'
@@ -30,40 +31,52 @@ FOREIGN = (".elf", ".wasm")                # libraries that lie beside their man
 
 
 class CatenWarning(UserWarning):
-    """Something that costs time but not the result, such as a cache that cannot be used."""
+    """A warning that does not affect results, such as a cache that cannot be used."""
+
+
+Spec = str | Path
+
+
+class Specs(Protocol):
+    """A list or tuple of specs: a sequence that is no str, whose `__contains__` takes a str alone."""
+
+    def __contains__(self, value: object, /) -> bool: ...
+    def __getitem__(self, index: SupportsIndex, /) -> Spec: ...
+    def __iter__(self) -> Iterator[Spec]: ...
 
 
 @overload
-def compile(spec: str | Path, runtime: str = ...,  # type: ignore[overload-overlap]   # a str is a sequence of str, too: this one comes first
-            config: Mapping[str, Any] | None = ..., opt: int = ..., sizes: Mapping[str, int] | None = ..., *,
-            strided: Sequence[str] = ..., bounds_check: bool = ..., reassociate: bool = ...,
-            only: Sequence[str] = ..., schedule: str | None = ..., include_dirs: Sequence[str | Path] = ..., cache: bool = ...,
-            verify: bool = ...) -> Operator: ...
+def compile(spec: Spec, runtime: str = ..., config: Mapping[str, Any] | None = ..., opt: int = ...,
+            sizes: Mapping[str, int] | None = ..., *, strided: Sequence[str] = ..., bounds_check: bool = ...,
+            reassociate: bool = ..., only: Sequence[str] = ..., schedule: str | None = ...,
+            include_dirs: Sequence[Spec] = ..., cache: bool = ..., verify: bool = ...) -> Operator: ...
 
 
 @overload
-def compile(spec: Sequence[str | Path], runtime: str = ..., config: Mapping[str, Any] | None = ..., opt: int = ...,
-            sizes: Mapping[str, int] | None = ..., *, strided: Sequence[str] = ..., bounds_check: bool = ..., reassociate: bool = ...,
-            only: Sequence[str] = ..., schedule: str | None = ..., include_dirs: Sequence[str | Path] = ..., cache: bool = ...,
-            verify: bool = ...) -> Operators: ...
+def compile(spec: Specs, runtime: str = ..., config: Mapping[str, Any] | None = ..., opt: int = ...,
+            sizes: Mapping[str, int] | None = ..., *, strided: Sequence[str] = ..., bounds_check: bool = ...,
+            reassociate: bool = ..., only: Sequence[str] = ..., schedule: str | None = ...,
+            include_dirs: Sequence[Spec] = ..., cache: bool = ..., verify: bool = ...) -> Operators: ...
 
 
-def compile(spec: str | Path | Sequence[str | Path], runtime: str = "clang", config: Mapping[str, Any] | None = None, opt: int = 2,
-            sizes: Mapping[str, int] | None = None, *, strided: Sequence[str] = (), bounds_check: bool = True, reassociate: bool = True,
-            only: Sequence[str] = (), schedule: str | None = None, include_dirs: Sequence[str | Path] = (), cache: bool = True,
-            verify: bool = False) -> Operator | Operators:
-    """A spec, compiled: its operator. A list of specs gives one library with an attribute for each operator; so does a spec of several operators,
-    for which a type checker knows this only if it stands in a list.
+def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any] | None = None, opt: int = 2,
+            sizes: Mapping[str, int] | None = None, *, strided: Sequence[str] = (), bounds_check: bool = True,
+            reassociate: bool = True, only: Sequence[str] = (), schedule: str | None = None,
+            include_dirs: Sequence[Spec] = (), cache: bool = True, verify: bool = False) -> Operator | Operators:
+    """Compile a spec to an operator, or a list of specs to a library with an attribute for each operator.
 
-    `spec`: a file (a str or Path), a text (a str that has several lines, or starts with a parenthesis), or a list of these.
-    `runtime`: a name or a runtime file; `config`: its options by key, as --config, each a text, an integer or a bool. `opt`: 0 the nest as written,
-    1 simplified, 2 scheduled for the machine, 3 with the schedules that `caten tune` recorded. `sizes`: sizes by name, integers from 0 to 2^40, that
-    are fixed at compile time, as -D; calls must agree. `strided`: a list of the arrays that pass strides, as -fstrided. `bounds_check=False` leaves
-    the checks at the call out. `reassociate=False` keeps float sums in the order in which they are written, as -fno-reassociate. `only`: a list of
-    the operators that are wanted. `schedule`: the text of a schedule to replay. `include_dirs`: a list of folders where included and called specs are
-    looked for, as -I. `cache=False` compiles anew. `verify=True` checks the program after every pass.
+    A spec of several operators becomes a library, too; a type checker knows this only of a list.
 
-    Raises CatenError with everything that is wrong with the spec; its subclass UsageError where an option is not what it must be (E668 names it), and
+    `spec`: a file (a str or Path), a text (a str of several lines, or one that starts with a parenthesis), or a list.
+    `runtime`: a name or a runtime file. `config`: options of the runtime by key, as --config: texts, integers or bools.
+    `opt`: 0 the nest as written, 1 simplified, 2 scheduled for the machine, 3 with schedules from `caten tune`.
+    `sizes`: sizes by name, from 0 to 2^40, that are fixed at compile time, as -D; calls must agree.
+    `strided`: the arrays whose strides a call passes, as -fstrided. `bounds_check=False` omits the checks at the call.
+    `reassociate=False` keeps float sums in the order of the spec, as -fno-reassociate. `only`: the operators to
+    compile. `schedule`: the text of a schedule to replay. `include_dirs`: folders to search for included and called
+    specs, as -I. `cache=False` neither reads nor writes the cache. `verify=True` checks the program after every pass.
+
+    Raises CatenError with all errors in the spec, UsageError for an option with a wrong value (E668 names it), and
     ToolError where the host compiler is missing or fails.
     """
     try:
@@ -77,25 +90,30 @@ def compile(spec: str | Path | Sequence[str | Path], runtime: str = "clang", con
             in_order=not argument_checks.flag("compile: reassociate", reassociate),
             only=argument_checks.listed("compile: only", only, argument_checks.text, OPERATORS),
             schedule=None if schedule is None else argument_checks.text("compile: schedule", schedule),
-            include_dirs=argument_checks.listed("compile: include_dirs", include_dirs, argument_checks.path, "a list of folders"),
-            use_cache=argument_checks.flag("compile: cache", cache), verify=argument_checks.flag("compile: verify", verify), **environment())
+            include_dirs=argument_checks.listed("compile: include_dirs", include_dirs, argument_checks.path,
+                                                "a list of folders"),
+            use_cache=argument_checks.flag("compile: cache", cache),
+            verify=argument_checks.flag("compile: verify", verify), **environment())
         made: Operator | Operators = known_build.compiled([read(s) for s in specs], options, warn)
         return Operators.of(made) if isinstance(spec, list | tuple) and isinstance(made, Operator) else made
     except CatenError as problem:
         raise problem.shortened() from None
 
 
-def check(spec: str | Path | Sequence[str | Path], runtime: str = "clang", config: Mapping[str, Any] | None = None, opt: int = 2, *,
-          include_dirs: Sequence[str | Path] = ()) -> tuple[Checked, ...]:
-    """Check a spec, or a list of specs, without compiling: parse it, infer shapes, prove its accesses in bounds and schedule it, as `caten check`.
+def check(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any] | None = None, opt: int = 2, *,
+          include_dirs: Sequence[Spec] = ()) -> tuple[Checked, ...]:
+    """Check a spec, or a list of specs, without compiling: parse it, infer shapes, prove its accesses in bounds and
+    schedule it, as `caten check`.
 
-    The parameters are those of `compile`. One `Checked` for each operator. Raises CatenError with everything that is wrong with the spec."""
+    The parameters are those of `compile`. One `Checked` for each operator. Raises CatenError with everything that is
+    wrong with the spec."""
     try:
         texts = [read(s) for s in argument_checks.specs("check: spec", spec)]
         options = Options(
             runtime=argument_checks.path("check: runtime", runtime, "the name of a runtime or its file"),
             config=argument_checks.config("check: config", config), opt=argument_checks.level("check: opt", opt),
-            include_dirs=argument_checks.listed("check: include_dirs", include_dirs, argument_checks.path, "a list of folders"), **environment())
+            include_dirs=argument_checks.listed("check: include_dirs", include_dirs, argument_checks.path,
+                                                "a list of folders"), **environment())
         found, problems = [], []
         for program in loading.loaded(texts, options):
             try:
@@ -110,21 +128,22 @@ def check(spec: str | Path | Sequence[str | Path], runtime: str = "clang", confi
 
 
 def load(path: str | Path) -> Operator:
-    """The operator of a library that was compiled before. A library of several operators is loaded as an object with an attribute for each, as
-    `load_library` gives it for any library; a type checker knows that only of `load_library`.
+    """The operator of a library that was compiled before. A library of several operators is loaded as an object with an
+    attribute for each, as `load_library` gives it for any library; a type checker knows that only of `load_library`.
 
     A program for another machine (gemm.elf, gemm.wasm) needs its manifest beside it, gemm.elf.json.
 
-    `path`: a str or Path. Raises CatenError E66x where the file is missing, torn, or no library of caten's. `.source` is the text of the .c file
-    beside it, if there is one."""
+    `path`: a str or Path. Raises CatenError E66x where the file is missing, torn, or no library of caten's. `.source`
+    is the text of the .c file beside it, if there is one."""
     try:
-        return cast("Operator", _loaded("load: path", path))       # see above: of a library of several operators this is not so
+        return cast("Operator", _loaded("load: path", path))       # not so for a library of several operators
     except CatenError as problem:
         raise problem.shortened() from None
 
 
 def load_library(path: str | Path) -> Operators:
-    """The operators of a library that was compiled before, as attributes and by name, even if there is only one. As `load` otherwise."""
+    """The operators of a library that was compiled before, as attributes and by name, even if there is only one. As
+    `load` otherwise."""
     try:
         found = _loaded("load_library: path", path)
     except CatenError as problem:
@@ -150,7 +169,8 @@ def _foreign(path: Path, described: Path) -> Operator | Operators:
         raise error("E663", f"{path} needs its manifest, and {described} cannot be read: {problem.strerror}",
                     hint="the manifest goes where the library goes") from None
     except ValueError as problem:
-        raise error("E663", f"{described} is not the manifest of {path}: {problem}", hint="compile the spec again") from None
+        raise error("E663", f"{described} is not the manifest of {path}: {problem}",
+                    hint="compile the spec again") from None
     checked(manifest, described)
     runtime = discover.find(manifest["runtime"], environment()["runtime_path"])
     if isinstance(runtime, Compiled):

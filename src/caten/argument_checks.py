@@ -66,7 +66,8 @@ def whole(value: Any) -> int | None:
         return None
     try:
         number: int = value.__index__()
-    except Exception:                                          # an array of several elements has the method, and no value
+    # An array of several elements has the method, and no value.
+    except Exception:
         return None
     return number
 
@@ -132,6 +133,7 @@ def specs(name: str, value: Any) -> list[str | Path]:
 def _spec(name: str, value: Any, takes: str) -> str | Path:
     if isinstance(value, os.PathLike):
         return Path(path(name, value, takes))
-    if not isinstance(value, str) or not value.strip() or value == "-":        # '-' would read what the process has as its standard input
+    # '-' would read what the process has as its standard input.
+    if not isinstance(value, str) or not value.strip() or value == "-":
         refuse(name, value, takes)
     return str(value)

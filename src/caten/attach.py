@@ -28,7 +28,8 @@ USED: dict[str, tuple[str, ...]] = {
 
 def runtime_of(options: Options) -> Runtime:
     """The configured runtime that the options name."""
-    host = Host(cc=options.cc, cflags=options.cflags, ldflags=options.ldflags, temp=Path(options.temp_dir) if options.temp_dir else None,
+    host = Host(cc=options.cc, cflags=options.cflags, ldflags=options.ldflags, temp=Path(options.temp_dir)
+                if options.temp_dir else None,
                 timeout=options.cc_timeout, debug=options.lines,
                 cache=library_cache.default_directory(options.cache_dir) if options.use_cache else None)
     return discover.find(options.runtime, options.runtime_path).configure(options.config, host)
@@ -63,7 +64,8 @@ def _with_schedule(program: Program, options: Options) -> Program:
         return program
     before = program.first(Schedule)
     steps = {flat(form_of(step)) for step in before.steps} if before is not None else set()
-    rest = program.replace(clauses=tuple([c for c in program.clauses if c is not before and not (isinstance(c, At) and c.what in steps)]))
+    rest = program.replace(clauses=tuple([c for c in program.clauses if c is not before
+                                          and not (isinstance(c, At) and c.what in steps)]))
     return rest.adding(script.parse_schedule(options.schedule, options.schedule_file, program.name))
 
 
@@ -72,16 +74,19 @@ def _strided(program: Program, name: str) -> Program:
     found = named(name, program.buffers)
     if found is None:
         raise UsageError(Diagnostic("E922", f"-fstrided={name}: {program.name} has no array called '{name}'",
-                                    hint=did_you_mean(name, list(program.buffers)) or f"the arrays are {', '.join(program.buffers)}"))
+                                    hint=did_you_mean(name, list(program.buffers))
+                                    or f"the arrays are {', '.join(program.buffers)}"))
     name, buffer = found, program.buffers[found]
     if is_packed(buffer.type):
-        raise UsageError(Diagnostic("E922", f"-fstrided={name}: two elements of '{name}' share a byte, so it has no strides"))
+        raise UsageError(Diagnostic("E922",
+                                    f"-fstrided={name}: two elements of '{name}' share a byte, so it has no strides"))
     fastest = buffer.order[-1] if buffer.order else None
     names = {axis: f"{name}_stride{axis}" for axis in range(len(buffer.shape)) if axis != fastest}
     strides = tuple(Var(names[a], "i64") if a in names else index(1) for a in range(len(buffer.shape)))
     clauses = tuple(buffer.replace(strides=strides) if c is buffer else c for c in program.clauses)
     last = max(n for n, c in enumerate(clauses) if isinstance(c, (Size, Scalar)) or hasattr(c, "shape"))
-    return program.replace(clauses=(*clauses[:last + 1], *[Scalar(n, "i64") for n in names.values()], *clauses[last + 1:]))
+    return program.replace(clauses=(*clauses[:last + 1], *[Scalar(n, "i64") for n in names.values()],
+                                    *clauses[last + 1:]))
 
 
 def reconcile(program: Program, options: Options) -> Program:
@@ -90,21 +95,26 @@ def reconcile(program: Program, options: Options) -> Program:
     level = level_of(program)
     target = program.first(Target)
     said: dict[str, Any] = {
-        "opt": program.opt, "binds": tuple((b.name, b.value) for b in program.all(Bind)), "unchecked": program.first(Unchecked) is not None,
+        "opt": program.opt, "binds": tuple((b.name, b.value) for b in program.all(Bind)),
+                            "unchecked": program.first(Unchecked) is not None,
         "in_order": program.first(InOrder) is not None,
         "lines": program.first(Lines) is not None, "runtime": target.runtime if target else options.runtime,
         "config": tuple((c.key, c.value) for c in target.config) if target else options.config,
         "strided": tuple(b.name for b in program.buffers.values() if b.strides), "schedule": None,
     }
-    wanted = {name: getattr(options, name) for name in options.given if name in said and getattr(options, name) != said[name]}
+    wanted = {name: getattr(options, name) for name in options.given if name in said
+              and getattr(options, name) != said[name]}
     for name in USED[level]:
         if name in wanted:
-            raise UsageError(Diagnostic("E923", f"{program.name}: the ({level} …) text was made with {name} = {_shown(said[name])}, "
-                                        f"the command line says {_shown(wanted[name])}", hint="start again from the spec, or leave the option out"))
+            raise UsageError(Diagnostic("E923", f"{program.name}: the ({level} …) text was made with {name} = "
+                                                f"{_shown(said[name])}, "
+                                        f"the command line says {_shown(wanted[name])}",
+                                        hint="start again from the spec, or leave the option out"))
     if "schedule" in wanted:
         program = _with_schedule(program, options)
     fresh = replace(options, **{n: v for n, v in said.items() if n not in wanted and n != "schedule"})
-    facts: list[Any] = [Opt(fresh.opt), target if target and not {"runtime", "config"} & wanted.keys() else target_of(fresh)]
+    facts: list[Any] = [Opt(fresh.opt), target if target and not {"runtime", "config"} & wanted.keys()
+                        else target_of(fresh)]
     facts += [Bind(n, v) for n, v in fresh.binds]
     facts += [Unchecked()] if fresh.unchecked else []
     facts += [InOrder()] if fresh.in_order else []

@@ -11,8 +11,8 @@ from .runtime.tuning_records import Warn
 
 @frozen
 class Checked:
-    """An operator without errors. `at_entry`: the number of conditions that a call checks before its loops; `in_loops`: the texts of those that it
-    checks inside its loops, by their number."""
+    """An operator without errors. `at_entry`: the number of conditions that a call checks before its loops; `in_loops`:
+    the texts of those that it checks inside its loops, by their number."""
 
     name: str
     at_entry: int

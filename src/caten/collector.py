@@ -4,7 +4,8 @@ from __future__ import annotations
 import gc
 import threading
 
-COLLECTIONS = 100_000, 20, 50         # looking for cycles after every 700 objects, as Python does, takes a fifth of a compile
+# Looking for cycles after every 700 objects, as Python does, takes a fifth of a compile.
+COLLECTIONS = 100_000, 20, 50
 
 
 class CollectingRarely:

@@ -32,9 +32,10 @@ RECORD = "record.json"                  # in a cache entry: how the artifact was
 
 @frozen
 class Built:
-    """What a build made. `ops` are the programs as written (empty where the build began at a later level), `programs` what became of them (empty
-    where the library was known before anything was scheduled), `source` the text as rendered, `artifact`
-    the library in the cache (or a temporary folder) with the manifest inside, `record` how it was compiled."""
+    """What a build made. `ops` are the programs as written (empty where the build began at a later level), `programs`
+    what became of them (empty where the library was known before anything was scheduled), `source` the text as
+    rendered, `artifact` the library in the cache (or a temporary folder) with the manifest inside, `record` how it was
+    compiled."""
 
     ops: tuple[OpProgram, ...]
     programs: tuple[LoopProgram, ...]
@@ -59,11 +60,13 @@ class Rendered:
 
 
 class Refused(Exception):
-    """The verifier refused what was rendered before it was verified. Rendered again, it is verified at once, and made otherwise."""
+    """The verifier refused what was rendered before it was verified. Rendered again, it is verified at once, and made
+    otherwise."""
 
 
 class Compilation:
-    """Programs on their way to one library: the source text and an artifact of each kind, made when first used, each once.
+    """Programs on their way to one library: the source text and an artifact of each kind, made when first used, each
+    once.
 
     The verifier checks the loops while the host compiler runs. If it refuses one, rendering starts again and every pass
     is verified. `ops`: the programs as written, where `programs` are what became of them."""
@@ -101,7 +104,8 @@ class Compilation:
         return self._with_draft(verify)
 
     def artifact(self, kind: str = "so") -> Built:
-        """One kind of artifact (`so`, `o`, `s`, `a`), compiled or from the cache. ToolError where the host compiler fails."""
+        """One kind of artifact (`so`, `o`, `s`, `a`), compiled or from the cache. ToolError where the host compiler
+        fails."""
         if kind not in self._artifacts:
             self._artifacts[kind] = self._with_draft(
                 lambda draft: compile_rendered(draft, self.options, self.warn, kind, self._due))
@@ -128,8 +132,8 @@ def build(sources: Sequence[SpecText], options: Options, warn: Warn = ignore) ->
 
 def render_programs(programs: Sequence[Program], options: Options, spec_sha256: str = "",
                     warn: Warn = ignore, due: list[Check] | None = None) -> Rendered:
-    """Programs at any level, rendered as one library with its manifest. With `due` the verifications of the loops are added there, for
-    `compile_rendered` to run."""
+    """Programs at any level, rendered as one library with its manifest. With `due` the verifications of the loops are
+    added there, for `compile_rendered` to run."""
     ops = written(programs)
     loops: list[LoopProgram] = []
     problems: list[Diagnostic] = []
@@ -163,7 +167,8 @@ def written(programs: Sequence[Program]) -> tuple[OpProgram, ...]:
 
 
 def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Provenance:
-    """Where the library will come from, found without starting a process: the compiler by its name, the flags without file names."""
+    """Where the library will come from, found without starting a process: the compiler by its name, the flags without
+    file names."""
     try:
         commands = runtime.commands(Path("source.c"), Path("library.so"), "so")
     except ToolError:
@@ -171,7 +176,8 @@ def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Pro
     words = commands[-1] if commands else []
     flags = tuple([w for w in words[1:] if w not in ("source.c", "library.so", "-o", "-Wl,-soname,library.so")])
     return Provenance(
-        target=target.machine.arch if target else "", compiler=Path(words[0]).name if words else runtime.name, flags=flags,
+        target=target.machine.arch if target else "", compiler=Path(words[0]).name if words else runtime.name,
+                      flags=flags,
         libraries=tuple([name for w in flags if (name := library_name(w))]), spec_sha256=spec_sha256,
         runtime_sha256=hashlib.sha256(runtime.file.read_bytes()).hexdigest() if runtime.file else "")
 
@@ -181,9 +187,11 @@ def open_cache(options: Options, warn: Warn = ignore) -> library_cache.Cache:
     return library_cache.Cache(library_cache.default_directory(options.cache_dir) if options.use_cache else None, warn)
 
 
-def compile_rendered(rendered: Rendered, options: Options, warn: Warn = ignore, kind: str = "so", due: list[Check] | None = None) -> Built:
-    """Compile what was rendered to one kind of artifact (`so o s a …`), unless the cache has it. What a compiler refuses is kept and named. The
-    verifications that are due run meanwhile, and `due` is empty then; Refused where one fails."""
+def compile_rendered(rendered: Rendered, options: Options, warn: Warn = ignore, kind: str = "so",
+                     due: list[Check] | None = None) -> Built:
+    """Compile what was rendered to one kind of artifact (`so o s a …`), unless the cache has it. What a compiler
+    refuses is kept and named. The verifications that are due run meanwhile, and `due` is empty then; Refused where one
+    fails."""
     due = [] if due is None else due
     store = open_cache(options, warn)
     runtime = rendered.runtime.hosted(cache=store.directory, meanwhile=partial(settle, due))
@@ -207,14 +215,16 @@ def compile_rendered(rendered: Rendered, options: Options, warn: Warn = ignore, 
         raise _with_kept_source(problem, store, name, text, runtime, kind) from None
     except OSError as problem:
         raise unwritable(problem) from None
-    return Built(rendered.ops, rendered.programs, rendered.source, rendered.manifest, entry / file, record_in(entry), runtime, not fresh)
+    return Built(rendered.ops, rendered.programs, rendered.source, rendered.manifest, entry / file, record_in(entry),
+                 runtime, not fresh)
 
 
 def record_in(entry: Path) -> CompileRecord:
     """How the artifact in an entry of the cache was made."""
     facts = json.loads((entry / RECORD).read_text())
     commands = tuple(tuple(c) for c in facts["commands"])
-    return CompileRecord(facts["compiler"], facts["version"], commands, tuple(facts["flags"]), tuple(facts["libraries"]))
+    return CompileRecord(facts["compiler"], facts["version"], commands, tuple(facts["flags"]),
+                         tuple(facts["libraries"]))
 
 
 def settle(due: list[Check] | None) -> None:
@@ -227,8 +237,10 @@ def settle(due: list[Check] | None) -> None:
         raise Refused from refusal
 
 
-def _with_kept_source(problem: ToolError, store: library_cache.Cache, name: str, text: str, runtime: Runtime, kind: str) -> ToolError:
-    """The compiler's complaint, with where its input was kept. One that is missing or does not run has refused nothing: nothing is kept."""
+def _with_kept_source(problem: ToolError, store: library_cache.Cache, name: str, text: str, runtime: Runtime,
+                      kind: str) -> ToolError:
+    """The compiler's complaint, with where its input was kept. One that is missing or does not run has refused nothing:
+    nothing is kept."""
     if problem.diagnostics[0].code in ("E610", "E626"):
         return problem
     try:
@@ -237,5 +249,6 @@ def _with_kept_source(problem: ToolError, store: library_cache.Cache, name: str,
         return problem
     commands = runtime.commands(kept / "source.c", kept / ("library" + runtime.suffixes[kind]), kind)
     first, *rest = problem.diagnostics
-    notes = (*first.notes, (f"the source is kept in {kept / 'source.c'}", None), *[(" ".join(c), None) for c in commands])
+    notes = (*first.notes, (f"the source is kept in {kept / 'source.c'}", None),
+             *[(" ".join(c), None) for c in commands])
     return ToolError(replace(first, notes=notes), *rest)

@@ -18,7 +18,8 @@ Pieces = list[tuple[str, str]]    # one line: (style, text) pairs
 
 def lines_of(d: Diagnostic) -> list[Pieces]:
     """`gemm.toml:8:17: error: message [E123]`, the source line and its caret, notes, hint."""
-    head: Pieces = [*_prefix(d.place), (d.severity, f"{d.severity}: "), ("", _indented(d.message, MAX_MESSAGE)), ("code", f" [{d.code}]")]
+    head: Pieces = [*_prefix(d.place), (d.severity, f"{d.severity}: "), ("", _indented(d.message, MAX_MESSAGE)),
+                    ("code", f" [{d.code}]")]
     return [head, *_after(d)]
 
 
@@ -39,7 +40,8 @@ def _after(d: Diagnostic) -> list[Pieces]:
 
 
 def _indented(text: str, most: int = 1 << 20) -> str:
-    """A message of several lines keeps them, each escaped by itself, and cut where it repeats a text that is too long to be read."""
+    """A message of several lines keeps them, each escaped by itself, and cut where it repeats a text that is too long
+    to be read."""
     return "\n    ".join([escape(line[:most]) + "…" * (len(line) > most) for line in text.split("\n")])
 
 
@@ -58,15 +60,18 @@ def _excerpt(place: Place | None) -> list[Pieces]:
     after = escape(line[column:start + MAX_LINE]).replace("\t", "    ")
     number = f"{place.line:5} | "
     lead = "…" if start else ""
-    width = sum(2 if unicodedata.east_asian_width(c) in "WF" else 0 if unicodedata.combining(c) else 1 for c in lead + before)
+    width = sum(2 if unicodedata.east_asian_width(c) in "WF" else 0 if unicodedata.combining(c) else 1
+                for c in lead + before)
     return [[("", number + lead + before + after + ("…" if start + MAX_LINE < len(line) else ""))],
             [("", " " * (len(number) - 2) + "| " + " " * width), ("hint", "^")]]
 
 
 def line_of(place: Place) -> str:
-    """The line in the file, for a place that was carried through a text as line and column alone; nothing where it cannot be read."""
+    """The line in the file, for a place that was carried through a text as line and column alone; nothing where it
+    cannot be read."""
     try:
-        if not os.path.isfile(place.file) or os.path.getsize(place.file) > MAX_READ:      # the name comes from the text: it may be a device
+        # The name comes from the text: it may be a device.
+        if not os.path.isfile(place.file) or os.path.getsize(place.file) > MAX_READ:
             return ""
         with open(place.file, encoding="utf-8", errors="replace") as stream:
             return next(islice(stream, place.line - 1, place.line), "")[:MAX_KEPT]

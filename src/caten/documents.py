@@ -46,7 +46,8 @@ def parse(data: bytes, schema: Mapping[str, Any]) -> Any:
     if text.startswith("\ufeff"):
         raise Malformed("it begins with a byte order mark")
     try:
-        value = json.loads(text, object_pairs_hook=_table, parse_int=_integer, parse_float=_number, parse_constant=_constant)
+        value = json.loads(text, object_pairs_hook=_table, parse_int=_integer, parse_float=_number,
+                           parse_constant=_constant)
         _check_texts(value)
     except json.JSONDecodeError as problem:
         raise Malformed(f"it is not JSON: {problem.msg} in line {problem.lineno}, column {problem.colno}") from None
@@ -91,7 +92,8 @@ def _check_texts(value: Any) -> None:
         texts += [key for v in level if isinstance(v, dict) for key in v]
         if any(_HALF.search(t) for t in texts if not t.isascii()):
             raise Malformed("a text holds half a character (a lone surrogate)")
-        level = [part for v in level if isinstance(v, dict | list) for part in (v.values() if isinstance(v, dict) else v)]
+        level = [part for v in level if isinstance(v, dict | list)
+                 for part in (v.values() if isinstance(v, dict) else v)]
         if not level:
             return
     raise Malformed(f"it is nested deeper than {MAX_DEPTH}")

@@ -45,7 +45,8 @@ def once(warn: tuning_records.Warn) -> tuning_records.Warn:
     return tell
 
 
-def advance(program: Program, to: str, options: Options, warn: tuning_records.Warn = ignore, due: list[Check] | None = None,
+def advance(program: Program, to: str, options: Options, warn: tuning_records.Warn = ignore,
+            due: list[Check] | None = None,
             log: list[Entry] | None = None) -> Program:
     """Run the passes from the level a program is on to the level `to` (`op`, `tensor`, `loop`). `warn` hears of records
     that are not used. With `due` the last verification is not run but added there, unless every pass is verified; who
@@ -57,13 +58,16 @@ def advance(program: Program, to: str, options: Options, warn: tuning_records.Wa
     return made
 
 
-def _advanced(program: Program, to: str, options: Options, warn: tuning_records.Warn, due: list[Check] | None, log: list[Entry]) -> Program:
+def _advanced(program: Program, to: str, options: Options, warn: tuning_records.Warn, due: list[Check] | None,
+              log: list[Entry]) -> Program:
     order, here = list(LEVELS), level_of(program)
     if order.index(here) > order.index(to):
-        raise UsageError(Diagnostic("E924", f"{program.name} is already at the {here} level, which comes after the {to} level",
+        raise UsageError(Diagnostic("E924",
+                                    f"{program.name} is already at the {here} level, which comes after the {to} level",
                                     hint="give an earlier text, or run the stage that makes the next level"))
     todo = [p for p in PASSES if order.index(here) < order.index(p.to) <= order.index(to)]
-    since: list[tuple[Step, Program]] = []                 # the steps since the program was verified, with what each began from
+    # The steps since the program was verified, with what each began from.
+    since: list[tuple[Step, Program]] = []
     for n, step in enumerate(todo):
         last = n + 1 == len(todo)
         if step.name == SCHEDULE:
@@ -90,14 +94,18 @@ def _taken(step: Step, program: Program, options: Options, warn: tuning_records.
     except Exception as fault:
         if step.plain is None or _raises_faults(options):
             raise
-        warn(_fault(f"{program.name}: the pass '{step.name}' failed ({type(fault).__name__}), and is left out", fault, program, options))
+        warn(_fault(f"{program.name}: the pass '{step.name}' failed ({type(fault).__name__}), and is left out", fault,
+                    program, options))
         return step.plain(program)
     for met in planning.faults[:1]:
-        warn(_fault(f"{program.name}: planning a nest failed ({type(met).__name__}), and a simpler plan is taken", met, program, options))
+        warn(_fault(f"{program.name}: planning a nest failed ({type(met).__name__}), and a simpler plan is taken", met,
+                    program, options))
     if planning.left:
         names = ", ".join([f"'{name}'" for name in planning.left[:5]]) + (" …" if len(planning.left) > 5 else "")
-        message = f"{program.name}: {len(planning.left)} nests are not scheduled, for the program is larger than what is planned: {names}"
-        warn(Diagnostic("E943", message, severity="warning", hint="they run as written; several smaller composites would each be scheduled"))
+        message = (f"{program.name}: {len(planning.left)} nests are not scheduled, for the program is larger than what "
+                   f"is planned: {names}")
+        warn(Diagnostic("E943", message, severity="warning",
+                        hint="they run as written; several smaller composites would each be scheduled"))
     if SCALAR in options.asked:
         for remark in dict.fromkeys(_scalar(program, planning.log)):
             warn(remark)
@@ -110,8 +118,10 @@ def _scalar(program: Program, log: Sequence[Entry]) -> Iterator[Diagnostic]:
     """The nests of which no vectors are made, where they are written."""
     for entry in log:
         if isinstance(entry, StaysScalar):
-            place = next((place for name in (entry.loop, *entry.stored) if (place := program.place_of(name)) is not None), None)
-            yield Diagnostic(SCALAR, f"{program.name}: the loop over '{entry.loop}' stays scalar: {entry.why}", place, severity="warning",
+            place = next((place for name in (entry.loop, *entry.stored)
+                          if (place := program.place_of(name)) is not None), None)
+            yield Diagnostic(SCALAR, f"{program.name}: the loop over '{entry.loop}' stays scalar: {entry.why}", place,
+                             severity="warning",
                              hint="caten schedule --explain shows all that was tried")
 
 
@@ -123,7 +133,8 @@ def _raises_faults(options: Options) -> bool:
 def _fault(message: str, fault: Exception, program: Program, options: Options) -> Diagnostic:
     """A warning about a fault of ours that a build goes on after, with its report."""
     note = faults.kept(fault, message, options.cache_dir, {"program.txt": show(program)})
-    return Diagnostic("E942", message, severity="warning", notes=((note, None),), hint=f"the library is right, and perhaps slower; {faults.PLEASE}")
+    return Diagnostic("E942", message, severity="warning", notes=((note, None),),
+                      hint=f"the library is right, and perhaps slower; {faults.PLEASE}")
 
 
 @contextmanager
@@ -141,11 +152,14 @@ def _placed(options: Options) -> Iterator[None]:
 def recalled(program: Program, options: Options, warn: tuning_records.Warn = ignore) -> Program:
     """At -O3 the program with the schedule that `caten tune` recorded for it, if there is one: replayed step by step
     and verified. A record that does not apply is not used; `warn` hears of it."""
-    if program.opt < 3 or not isinstance(program, LoopProgram) or program.first(Schedule) is not None or program.first(Target) is None:
+    scheduled = program.first(Schedule) is not None or program.first(Target) is None
+    if program.opt < 3 or not isinstance(program, LoopProgram) or scheduled:
         return program
-    record = tuning_records.find(tuning_records.key(program, runtime_for([program], options)), *record_places(program, options), warn)
+    record = tuning_records.find(tuning_records.key(program, runtime_for([program], options)),
+                                 *record_places(program, options), warn)
     if options.debug >= 1:
-        said = "no record of caten tune, scheduled as at -O2" if record is None else f"the schedule that caten tune found on {escape(record.date)}"
+        said = ("no record of caten tune, scheduled as at -O2" if record is None else
+                f"the schedule that caten tune found on {escape(record.date)}")
         print(f"caten: {program.name}: {said}", file=sys.stderr)
     if record is None:
         return program
@@ -165,7 +179,8 @@ def recalled(program: Program, options: Options, warn: tuning_records.Warn = ign
 def record_places(program: Program, options: Options) -> tuple[Path | None, Path | None]:
     """Where records of a program are looked for: the folder of the cache, the collection beside its spec."""
     source = program.first(Source)
-    return library_cache.default_directory(options.cache_dir) if options.use_cache else None, tuning_records.beside(source.file) if source else None
+    return (library_cache.default_directory(options.cache_dir) if options.use_cache else None,
+            tuning_records.beside(source.file) if source else None)
 
 
 def unscheduled(program: Program, options: Options) -> LoopProgram:
@@ -177,7 +192,8 @@ def unscheduled(program: Program, options: Options) -> LoopProgram:
     return program
 
 
-def _verified(program: Program, since: list[tuple[Step, Program]], options: Options, warn: tuning_records.Warn, log: list[Entry]) -> Program:
+def _verified(program: Program, since: list[tuple[Step, Program]], options: Options, warn: tuning_records.Warn,
+              log: list[Entry]) -> Program:
     """The program that these steps made, verified; where it is refused, what they make when each is verified on the
     way."""
     try:
@@ -191,7 +207,8 @@ def _verified(program: Program, since: list[tuple[Step, Program]], options: Opti
     return program
 
 
-def _made_again(refusal: CatenError, since: list[tuple[Step, Program]], options: Options, warn: tuning_records.Warn, log: list[Entry]) -> Program:
+def _made_again(refusal: CatenError, since: list[tuple[Step, Program]], options: Options, warn: tuning_records.Warn,
+                log: list[Entry]) -> Program:
     """What the steps make when all that they do is verified at once, and what is not shown to be right is left out: of
     simplifying, that may be; of planning, it is a fault of ours, and so it is where even this is refused and the plain
     passes have their turn."""
@@ -212,7 +229,8 @@ def _made_again(refusal: CatenError, since: list[tuple[Step, Program]], options:
         log.clear()
         program, left_out = plain, [refusal]
     for fault in left_out:
-        warn(_fault(f"{program.name}: what was made of it could not be verified, and is left out", fault, program, options))
+        warn(_fault(f"{program.name}: what was made of it could not be verified, and is left out", fault, program,
+                    options))
     return program
 
 

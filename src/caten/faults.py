@@ -18,6 +18,7 @@ def kept(problem: BaseException, headline: str, cache_dir: str | None, files: Ma
     text = text.encode(errors="replace").decode()
     cache = Cache(default_directory(cache_dir), lambda _: None)
     try:
-        return f"the details are in {cache.keep_failed(name, {'traceback.txt': text, **(files or {})}) / 'traceback.txt'}"
+        return (f"the details are in "
+                f"{cache.keep_failed(name, {'traceback.txt': text, **(files or {})}) / 'traceback.txt'}")
     except OSError:
         return "run again with --debug 4 for the details"

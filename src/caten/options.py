@@ -9,10 +9,13 @@ from typing import Any
 from .errors import Diagnostic, UsageError
 from .frozen import frozen
 
-# Flags of C compilers with which the same C text means something else: sums in another order, no NaN, no denormals, integers that do not wrap.
+# Flags of C compilers with which the same C text means something else: sums in another order, no NaN, no denormals,
+# integers that do not wrap.
 OTHER_MEANING = frozenset((
-    "-Ofast", "-ffast-math", "-funsafe-math-optimizations", "-ffinite-math-only", "-fassociative-math", "-freciprocal-math", "-fno-signed-zeros",
-    "-fapprox-func", "-ffp-contract=fast", "-ffp-contract=on", "-ffp-model=fast", "-ffp-model=aggressive", "-mdaz-ftz", "-mrecip",
+    "-Ofast", "-ffast-math", "-funsafe-math-optimizations", "-ffinite-math-only", "-fassociative-math",
+                           "-freciprocal-math", "-fno-signed-zeros",
+    "-fapprox-func", "-ffp-contract=fast", "-ffp-contract=on", "-ffp-model=fast", "-ffp-model=aggressive", "-mdaz-ftz",
+                           "-mrecip",
     "-fno-wrapv", "-ftrapv"))
 
 @frozen
@@ -36,10 +39,12 @@ class Options:
     schedule: str | None = None                          # the text of -s FILE
     schedule_file: str = "<schedule>"                    # its name, for diagnostics
     verify: bool = False                                 # --verify: after every pass and primitive
-    strict: bool = True                                  # a fault of caten's own ends the build, and no simpler plan is taken (CATEN_STRICT=1)
+    # A fault of caten's own ends the build, and no simpler plan is taken (CATEN_STRICT=1).
+    strict: bool = True
     seed: int = 0                                        # --seed
     debug: int = 0                                       # --debug 0…4
-    asked: frozenset[str] = frozenset()                  # the codes of warnings that are given only where they are asked for: -Wscalar
+    # The codes of warnings that are given only where they are asked for: -Wscalar.
+    asked: frozenset[str] = frozenset()
     cc_timeout: float = 120.0                            # seconds for one run of the host compiler
     use_cache: bool = True                               # --no-cache
     cache_dir: str | None = None                         # CATEN_CACHE_DIR (None: the platform's place)
@@ -56,7 +61,8 @@ def environment(link: Sequence[str] = ()) -> dict[str, Any]:
     for the linker. Raises UsageError E910 and E916."""
     get = os.environ.get
     return {"cc": get("CC") or None, "cflags": _words("CFLAGS"), "ldflags": (*_words("LDFLAGS"), *from_here(link)),
-            "temp_dir": get("TMPDIR") or None, "strict": get("CATEN_STRICT", "") not in ("", "0"), "cache_dir": get("CATEN_CACHE_DIR") or None,
+            "temp_dir": get("TMPDIR") or None, "strict": get("CATEN_STRICT", "") not in ("", "0"),
+            "cache_dir": get("CATEN_CACHE_DIR") or None,
             "runtime_path": tuple([d for d in get("CATEN_RUNTIME_PATH", "").split(os.pathsep) if d])}
 
 
@@ -64,7 +70,8 @@ def _words(variable: str) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(os.environ.get(variable, "")))
     except ValueError as problem:
-        raise UsageError(Diagnostic("E910", f"${variable} cannot be split into words: {problem}", hint="close the quote")) from None
+        raise UsageError(Diagnostic("E910", f"${variable} cannot be split into words: {problem}",
+                                    hint="close the quote")) from None
     same_meaning(words, f"${variable}")
     return from_here(words)
 
@@ -84,5 +91,6 @@ def same_meaning(words: Sequence[str], origin: str) -> None:
     """Raises UsageError E916 where a word for the C compiler would change what results are. `origin`: where the words
     come from."""
     if bad := [w for w in words if w in OTHER_MEANING]:
-        raise UsageError(Diagnostic("E916", f"{origin} holds {bad[0]}, with which results would depend on the C compiler",
+        raise UsageError(Diagnostic("E916",
+                                    f"{origin} holds {bad[0]}, with which results would depend on the C compiler",
                                     hint="leave it out; a schedule may reassociate sums and fuse products, visibly"))

@@ -28,7 +28,8 @@ from .tensor.values import TensorProgram
 In = TypeVar("In", bound=Program)
 Out = TypeVar("Out", bound=Program)
 LEVELS: dict[str, type[Program]] = {"op": OpProgram, "tensor": TensorProgram, "loop": LoopProgram}
-VERIFIERS: dict[str, Callable[[Any], None]] = {"op": loop_level.verify, "tensor": tensor_level.verify, "loop": loop_level.verify}
+VERIFIERS: dict[str, Callable[[Any], None]] = {"op": loop_level.verify, "tensor": tensor_level.verify,
+                                               "loop": loop_level.verify}
 SCHEDULE = "schedule"           # the pass that records of `caten tune` take the place of
 
 
@@ -60,11 +61,15 @@ def bind_sizes(program: LoopProgram) -> LoopProgram:
 
 
 PASSES: tuple[Pass[Any, Any], ...] = (
-    Pass("add_checks", pure(bounds_checks.add_checks), "tensor"),                  # accesses that are not proven inside get a check
-    Pass("normalise", pure(accumulations.normalise), "tensor",              # x = x + e is an accumulation, however it is written
+    # Accesses that are not proven inside get a check.
+    Pass("add_checks", pure(bounds_checks.add_checks), "tensor"),
+    # X = x + e is an accumulation, however it is written.
+    Pass("normalise", pure(accumulations.normalise), "tensor",
          plain=lambda p: p),
-    Pass("fill", pure(zero_fill.fill_outputs), "tensor"),                       # outputs that are not proven to be set everywhere hold 0 at first
-    Pass("raise", pure(raise_op), "tensor",                                 # loop nests to index notation where they fit
+    # Outputs that are not proven to be set everywhere hold 0 at first.
+    Pass("fill", pure(zero_fill.fill_outputs), "tensor"),
+    # Loop nests to index notation where they fit.
+    Pass("raise", pure(raise_op), "tensor",
          plain=partial(raise_op, as_written=True)),
     Pass("lower", pure(lower), "loop"),                                     # index notation to loops
     Pass("bind", pure(bind_sizes), "loop"),                                 # sizes known at compile time become numbers

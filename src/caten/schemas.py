@@ -12,9 +12,11 @@ from .echo import escape
 
 Rule = Mapping[str, Any]
 _TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "number": (int, float), "integer": (int,), "null": (type(None),),
+    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "number": (int, float),
+                                       "integer": (int,), "null": (type(None),),
 }
-_WORDS = {"object": "an object", "array": "an array", "string": "a text", "boolean": "true or false", "number": "a number", "integer": "an integer",
+_WORDS = {"object": "an object", "array": "an array", "string": "a text", "boolean": "true or false",
+          "number": "a number", "integer": "an integer",
           "null": "null"}
 
 
@@ -38,10 +40,13 @@ def _faults(value: Any, rule: Rule, at: str, schema: Rule) -> Iterator[str]:
     if kinds and not any(_is(value, kind) for kind in kinds):
         yield f"{_shown(value, at)}, and must be {' or '.join([_WORDS[k] for k in kinds])}"
         return
-    if ("const" in rule and not _same(value, rule["const"])) or ("enum" in rule and not any(_same(value, one) for one in rule["enum"])):
-        yield f"{_shown(value, at)}, and must be {' or '.join([str(one) for one in rule.get('enum', (rule.get('const'),))])}"
+    if ("const" in rule and not _same(value, rule["const"])) or ("enum" in rule and not any(_same(value, one)
+                                                                                            for one in rule["enum"])):
+        yield (f"{_shown(value, at)}, and must be "
+               f"{' or '.join([str(one) for one in rule.get('enum', (rule.get('const'),))])}")
     elif isinstance(value, str):
-        if len(value) < rule.get("minLength", 0) or ("pattern" in rule and not re.search(rule["pattern"].replace("$", r"\Z"), value)):
+        if len(value) < rule.get("minLength", 0) or ("pattern" in rule
+                                                     and not re.search(rule["pattern"].replace("$", r"\Z"), value)):
             yield f"{_shown(value, at)}, which it cannot be"
     elif isinstance(value, int | float) and not isinstance(value, bool):
         if value < rule.get("minimum", value):

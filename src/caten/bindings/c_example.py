@@ -1,4 +1,5 @@
-"""A program that calls a library and checks itself: the answer to "how do I call what was generated?", as C that compiles.
+"""A program that calls a library and checks itself: the answer to "how do I call what was generated?", as C that
+compiles.
 
 It carries the operators once more as they were written, unscheduled, under the names `NAME_reference`, and compares.
 """
@@ -59,7 +60,8 @@ _OF_SHORT = {
 static double of_f16(uint16_t h)
 {
     const int exponent = h >> 10 & 31, fraction = h & 1023;
-    const double size = exponent == 31 ? (fraction ? NAN : INFINITY) : exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
+    const double finite = exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
+    const double size = exponent == 31 ? (fraction ? NAN : INFINITY) : finite;
     return h & 0x8000 ? -size : size;
 }
 """,
@@ -79,9 +81,9 @@ def as_reference(program: Program) -> Program:
 
 
 def example(manifest: Mapping[str, Any], reference: str, name: str = "gemm", needed: Sequence[str] = ()) -> str:
-    """The text of a main.c for a library `name`.so with the header `name`.h. `needed`: the paths of shared libraries that the library needs and the
-    loader does not find by itself. `reference`: the C text of `as_reference` of each of its programs,
-    rendered without a schedule."""
+    """The text of a main.c for a library `name`.so with the header `name`.h. `needed`: the paths of shared libraries
+    that the library needs and the loader does not find by itself. `reference`: the C text of `as_reference` of each of
+    its programs, rendered without a schedule."""
     ops = manifest.get("ops") or [manifest]
     mains = [_check(op) for op in ops]
     used = {a["dtype"] for op in ops for a in op["arguments"]}
@@ -101,14 +103,17 @@ def example(manifest: Mapping[str, Any], reference: str, name: str = "gemm", nee
             "#include <math.h>", "#include <stdint.h>", "#include <stdio.h>", "#include <stdlib.h>", "",
             "/* ---- the reference: the same operators as they were written */", "", reference.strip(), "",
             "/* ---- calling and comparing */", "", *defined, f"#include {included}", "", _FILL,
-            *[text for t, text in _TO_SHORT.items() if t in used], *[text for t, text in _OF_SHORT.items() if t in written], _CLOSE]
+            *[text for t, text in _TO_SHORT.items() if t in used],
+            *[text for t, text in _OF_SHORT.items() if t in written], _CLOSE]
     calls = [f"    failures += check_{op['symbol']}();" for op in ops]
-    body = ["int main(void)", "{", "    int failures = 0;", *calls, '    puts(failures ? "FAILED" : "ok");', "    return failures != 0;", "}", ""]
+    body = ["int main(void)", "{", "    int failures = 0;", *calls, '    puts(failures ? "FAILED" : "ok");',
+            "    return failures != 0;", "}", ""]
     return "\n".join([*head, *mains, *body])
 
 
 def _variables(op: Mapping[str, Any]) -> dict[str, str]:
-    """Argument -> its variable in the example: the name of the parameter, unless the text around needs that name or its twin with `_want`."""
+    """Argument -> its variable in the example: the name of the parameter, unless the text around needs that name or its
+    twin with `_want`."""
     taken, found = {"e", "expected", "is_close", "next_number", "result", "state"}, {}
     for name, spelled in parameter_names(op).items():
         while not taken.isdisjoint({spelled, spelled + "_want"}):
@@ -142,7 +147,8 @@ def _check(op: Mapping[str, Any]) -> str:
                 lines += [f"    static {ctype} {name}[{max(count, 1)}];   /* {shape.strip()} */"]
                 lines += [f"    static {ctype} {other}[{max(count, 1)}];"] if other != name else []
                 filled += [f"    for (int64_t e = 0; e < {count}; e++) {_fill(f'{name}[e]', a['dtype'])}",
-                           *([f"    for (int64_t e = 0; e < {count}; e++) {other}[e] = {name}[e];"] if other != name else [])]
+                           *([f"    for (int64_t e = 0; e < {count}; e++) {other}[e] = {name}[e];"] if other != name
+                             else [])]
                 compared += _compare(name, other, count, a) if other != name else []
                 first, second = [*first, name], [*second, other]
             case "scalar":
@@ -154,8 +160,10 @@ def _check(op: Mapping[str, Any]) -> str:
                 lines += [f"    const int64_t {name} = {_dense_stride(a['name'], op, extents)};"]
                 first, second = [*first, name], [*second, name]
     lines += ["    state = 1;", *filled]
-    lines += [f"    const int32_t result = {call}({', '.join(first)});", f"    const int32_t expected = {reference}({', '.join(second)});",
-              "    if (result != expected) {", f'        printf("{op["op"]}: result %d instead of %d: %s\\n", (int)result, (int)expected,'
+    lines += [f"    const int32_t result = {call}({', '.join(first)});",
+              f"    const int32_t expected = {reference}({', '.join(second)});",
+              "    if (result != expected) {",
+              f'        printf("{op["op"]}: result %d instead of %d: %s\\n", (int)result, (int)expected,'
               f' result ? {op["symbols"]["check"]}(result) : "");', "        return 1;", "    }",
               "    if (result) {",
               f'        printf("{op["op"]}: refuses these numbers, and so does the reference: %s\\n",'
@@ -193,12 +201,14 @@ def _compare(name: str, want: str, count: int, a: Mapping[str, Any]) -> list[str
             close = f"is_close({name}[e], {want}[e], {TOLERANCE[dtype]})"
             shown = f"(double){name}[e], (double){want}[e]"
         case "complex":
-            close = f"is_close({name}[e].re, {want}[e].re, {TOLERANCE[dtype]}) && is_close({name}[e].im, {want}[e].im, {TOLERANCE[dtype]})"
+            close = (f"is_close({name}[e].re, {want}[e].re, {TOLERANCE[dtype]}) && is_close({name}[e].im, "
+                     f"{want}[e].im, {TOLERANCE[dtype]})")
             shown = f"(double){name}[e].re, (double){want}[e].re"
         case _:
             close, shown = f"{name}[e] == {want}[e]", f"(double){name}[e], (double){want}[e]"
     return [f"    for (int64_t e = 0; e < {count}; e++)", f"        if (!({close})) {{",
-            f'            printf("{a["name"]}: element %lld is %g instead of %g\\n", (long long)e, {shown});', "            return 1;", "        }"]
+            f'            printf("{a["name"]}: element %lld is %g instead of %g\\n", (long long)e, {shown});',
+            "            return 1;", "        }"]
 
 
 def _dense_stride(stride: str, op: Mapping[str, Any], extents: Mapping[str, Sequence[int]]) -> int:

@@ -14,19 +14,22 @@ from ..render.work_estimate import THRESHOLD
 
 INTERFACE = """\
  * Every function returns 0, or a number that says what went wrong:
- *   n > 0   check n failed; the text is what the function's _check gives for n. Outputs are unspecified then, nothing else was written to.
+ *   n > 0   check n failed; the function's _check gives the text for n. The values of outputs are then unspecified.
  *   -1      out of memory.
- *   -2      this processor lacks something that the library was compiled for, which _check names; nothing was written to. Asked on x86-64 alone.
- * Arrays are dense in the order that is given, aligned to one element, and may not overlap where one of them is written. Sizes are counts of
- * elements; a size of 0 is fine. A function with _ws works in scratch memory of the caller's; one without allocates what it needs.
+ *   -2      this processor lacks a feature that the library was compiled for, which _check names; nothing was
+ *           written. Only on x86-64.
+ * Arrays are dense in the order given, aligned to one element, and may not overlap where one of them is written. Sizes
+ * are counts of elements and may be 0. A function with _ws uses scratch memory from the caller; one without allocates.
  * There is no global state: any number of threads may call any of these functions at once, on different outputs."""
 
 # What the C types of storage types do not say.
 STORAGE = (
     (("f16",), " * A float16 is passed as its bits: IEEE 754 binary16."),
     (("bf16",), " * A bfloat16 is passed as its bits: the upper half of those of a float."),
-    (("i4", "u4"), " * Arrays of int4 and uint4 hold two elements in a byte, the first one in its low half, counted along the whole array in its\n"
-                   " * order; a last element without a neighbour has a byte to itself. Two calls at once may not write elements of the same byte."),
+    (("i4", "u4"), " * Arrays of int4 and uint4 hold two elements in a byte, the first one in its low half, counted "
+                   "along the whole array in its\n"
+                   " * order; a last element without a neighbour has a byte to itself. Two calls at once may not "
+                   "write elements of the same byte."),
 )
 
 
@@ -36,18 +39,24 @@ def header(programs: Sequence[LoopProgram], manifest: Mapping[str, Any]) -> str:
     ops = manifest.get("ops") or [manifest]
     guard = "CT_" + "_".join([op["symbol"].removeprefix("ct_").upper() for op in ops]) + "_H"
     used = {a["dtype"] for op in ops for a in op["arguments"]}
-    title = ", ".join([op["op"] for op in ops]) + (f" from {', '.join(files)}" if files else "") + f" for {manifest['target'] or 'any target'}."
+    title = ", ".join([op["op"] for op in ops]) + (f" from {', '.join(files)}" if files
+                                                   else "") + f" for {manifest['target'] or 'any target'}."
     layouts = [text for types, text in STORAGE if used & set(types)]
-    lines = [f"/* {_comment(title)}", " *", INTERFACE, *layouts, *[f" * {_comment(line)}" for line in _threads(programs)], " */",
-             f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    lines = [f"/* {_comment(title)}", " *", INTERFACE, *layouts,
+             *[f" * {_comment(line)}" for line in _threads(programs)], " */",
+             f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "", "#ifdef __cplusplus",
+             'extern "C" {', "#endif", ""]
     for name, part in (("c64", "float"), ("c128", "double")):
         if name in used:
             lines += [f"#ifndef CT_{name.upper()}_DEFINED", f"#define CT_{name.upper()}_DEFINED",
-                      f"typedef struct {{ {part} re, im; }} ct_{name};   /* as a C complex number lies in memory */", "#endif", ""]
+                      f"typedef struct {{ {part} re, im; }} ct_{name};   /* as a C complex number lies in memory */",
+                      "#endif", ""]
     for op in ops:
         lines += [*_comment_of(op), *declarations(op, parameter_names(op)), ""]
-    lines += ["/* The manifest of this library, as JSON. In a program with several libraries ct_manifest is that of one of them. */",
-              *[f"extern const char *const {op['symbol']}_manifest;" for op in ops], "extern const char ct_manifest[];", "",
+    lines += ["/* The manifest of this library, as JSON. In a program with several libraries ct_manifest is that of "
+              "one of them. */",
+              *[f"extern const char *const {op['symbol']}_manifest;" for op in ops], "extern const char ct_manifest[];",
+              "",
               "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
     return "\n".join(lines)
 
@@ -86,11 +95,14 @@ def _comment_of(op: Mapping[str, Any]) -> list[str]:
     lines = [f"{op['op']}: {op['documentation'].strip()}" if op["documentation"].strip() else op["op"], ""]
     lines += [f"  {_argument(a)}" for a in op["arguments"]]
     if op["binds"]:
-        lines += ["", "Compiled for " + ", ".join([f"{n} = {v}" for n, v in op["binds"].items()]) + "; the arguments must agree."]
+        lines += ["", "Compiled for " + ", ".join([f"{n} = {v}" for n, v in op["binds"].items()])
+                  + "; the arguments must agree."]
     if op["conditions"]:
         lines += ["", "Required: " + ", ".join(op["conditions"])]
-    threads = f", where {THREADS.name} is what omp_get_max_threads() returns" if THREADS.name in str(op["scratch_bytes"]) else ""
-    lines += ["", f"Scratch memory of {op['symbols']['workspace']}: {op['scratch_bytes']} bytes{threads}, aligned to 64."]
+    scratch, name = f"{op['scratch_bytes']} bytes", THREADS.name
+    if name in scratch:
+        scratch += f", where {name} is what omp_get_max_threads() returns"
+    lines += ["", f"Scratch memory of {op['symbols']['workspace']}: {scratch}, aligned to 64."]
     if op["checks"]:
         lines += ["", "Checks:"] + [f"  {row['row']}  {row['text']}" for row in op["checks"]]
     clean = [_comment(line).rstrip() for line in "\n".join(lines).split("\n")]
@@ -101,7 +113,8 @@ def _argument(a: Mapping[str, Any]) -> str:
     match a["kind"]:
         case "tensor":
             shape = " ".join([str(e) for e in a["shape"]])
-            order = f", axes from slowest to fastest {' '.join([str(i) for i in a['order']])}" if a["order"] != sorted(a["order"]) else ""
+            axes = " ".join([str(i) for i in a["order"]])
+            order = f", axes from slowest to fastest {axes}" if a["order"] != sorted(a["order"]) else ""
             strides = f", strides in elements {' '.join([str(s) for s in a['strides']])}" if a["strides"] else ""
             what = {"in": "read", "out": "written", "inout": "read and written"}[a["direction"]]
             return f"{a['name']}: {DTYPES[a['dtype']].numpy} [{shape}]{order}{strides}, {what}"
@@ -113,13 +126,16 @@ def _argument(a: Mapping[str, Any]) -> str:
 
 def _threads(programs: Sequence[LoopProgram]) -> list[str]:
     """What is true of threads inside a call."""
-    threaded = [p for p in programs if runs_threads(p) and any(isinstance(n, For) and n.mark == "parallel" for k in p.kernels for n in k.unique())]
+    threaded = [p for p in programs if runs_threads(p)
+                and any(isinstance(n, For) and n.mark == "parallel" for k in p.kernels for n in k.unique())]
     if not threaded:
         return ["Each call runs on the calling thread alone."]
     which = "" if len(threaded) == len(programs) else f" of {', '.join([p.name for p in threaded])}"
     others = "less work" if not which else "less work, and every other function,"
-    return [f"Loops{which} with more than about {THRESHOLD} operations run on several threads, by OpenMP: as many as the environment variable",
-            f"OMP_NUM_THREADS says, else one for each processor that the process may use; {others} stays on the calling thread.",
+    return [f"Loops{which} with more than about {THRESHOLD} operations run on several threads, by OpenMP: as many as "
+            f"the environment variable",
+            f"OMP_NUM_THREADS says, else one for each processor that the process may use; {others} stays on the "
+            f"calling thread.",
             "The results are the same for any number of threads."]
 
 

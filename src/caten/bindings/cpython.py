@@ -1,9 +1,10 @@
-"""C text by which Python calls an operator directly: for every operator a function of Python's own kind, beside the operator in its library.
+"""C text by which Python calls an operator directly: for every operator a function of Python's own kind, beside the
+operator in its library.
 
-Such a function takes what is exactly right, arrays of numpy with the element type, the axes and the layout of the operator, whose shapes agree and
-whose memory does not overlap, and goes straight to the operator; that takes a quarter of a microsecond. Everything else, and all that is wrong,
-it leaves to a Python function. What it needs of Python's C interface is handed in (`attach`): the library itself does not depend on Python.
-"""
+Such a function takes what is exactly right, arrays of numpy with the element type, the axes and the layout of the
+operator, whose shapes agree and whose memory does not overlap, and goes straight to the operator; that takes a quarter
+of a microsecond. Everything else, and all that is wrong, it leaves to a Python function. What it needs of Python's C
+interface is handed in (`attach`): the library itself does not depend on Python."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -25,16 +26,19 @@ C_TYPES: dict[str, str] = {
     **{f"i{b}": f"int{b}_t" for b in (8, 16, 32, 64)}, **{f"u{b}": f"uint{b}_t" for b in (8, 16, 32, 64)},
 }
 EXPORTED = '__attribute__((visibility("default"))) '
-LONG_WAY, FAILURE, NAMES, MAKERS = range(4)           # items of `self`: functions, the names of what may be given, what makes each output
+# Items of `self`: functions, the names of what may be given, what makes each output.
+LONG_WAY, FAILURE, NAMES, MAKERS = range(4)
 
 # The functions of Python's C interface in the order of `ct_Python`.
-FUNCTIONS = ("Py_IncRef", "Py_DecRef", "PyTuple_Size", "PyTuple_GetItem", "PyTuple_Pack", "PyObject_Vectorcall", "PyLong_FromLongLong",
-             "PyLong_AsLongLong", "PyFloat_AsDouble", "PyErr_Occurred", "PyErr_Clear", "PyEval_SaveThread", "PyEval_RestoreThread")
+FUNCTIONS = ("Py_IncRef", "Py_DecRef", "PyTuple_Size", "PyTuple_GetItem", "PyTuple_Pack", "PyObject_Vectorcall",
+             "PyLong_FromLongLong",
+             "PyLong_AsLongLong", "PyFloat_AsDouble", "PyErr_Occurred", "PyErr_Clear", "PyEval_SaveThread",
+             "PyEval_RestoreThread")
 
 ATTACH = "_Python_parts"                              # no operator's symbol has capitals
 _COMMON = f"""
-/* Calls from Python: arguments that are exactly what an operator takes go straight to it, all others to a function of Python's, the first item of
-   `self`. What this needs of Python is handed in. */
+/* Calls from Python: arguments of exactly the right types go to the operator, all others to a Python function, the
+   first item of `self`. `parts` has what this needs of Python. */
 #if defined(__clang__)
 #pragma clang optimize off                           /* the time of the C compiler is worth more here */
 #elif defined(__GNUC__)
@@ -56,7 +60,7 @@ static struct {{
     void *(*release)(void);
     void (*acquire)(void *);
     ct_Object *array_type, *float_type, *int_type;
-    uintptr_t head;                                  /* bytes that every object begins with; the last of them point to its type */
+    uintptr_t head;                                  /* bytes of an object's head; its last word points to the type */
     uintptr_t elements[{len(ELEMENTS)}];             /* numpy's numbers for an element type, a bit for each */
 }} ct_Python;
 
@@ -70,8 +74,9 @@ static int ct_Python_is(ct_Object *x, ct_Object *type)
     return ((ct_Object **)((char *)x + ct_Python.head))[-1] == type;
 }}
 
-/* What was given, in the order of the names that the third item of `self` holds; inputs alone may be given by position. */
-static int ct_Python_order(ct_Object *self, ct_Object *const *given, intptr_t count, ct_Object *words, ct_Object **x, intptr_t inputs)
+/* The arguments in the order of the names in the third item of `self`; only inputs may be positional. */
+static int ct_Python_order(ct_Object *self, ct_Object *const *given, intptr_t count, ct_Object *words, ct_Object **x,
+                           intptr_t inputs)
 {{
     ct_Object *known = ct_Python.item(self, 2);
     intptr_t named = words ? ct_Python.length(words) : 0, most = ct_Python.length(known);
@@ -88,7 +93,8 @@ static int ct_Python_order(ct_Object *self, ct_Object *const *given, intptr_t co
 }}
 
 /* A failed call: Python tells why. */
-static ct_Object *ct_Python_failure(ct_Object *self, int32_t code, ct_Object *const *given, intptr_t count, ct_Object *words, ct_Object **all)
+static ct_Object *ct_Python_failure(ct_Object *self, int32_t code, ct_Object *const *given, intptr_t count,
+                                    ct_Object *words, ct_Object **all)
 {{
     intptr_t total = count + (words ? ct_Python.length(words) : 0);
     if (!(all[0] = ct_Python.number(code))) return 0;
@@ -99,11 +105,13 @@ static ct_Object *ct_Python_failure(ct_Object *self, int32_t code, ct_Object *co
 }}
 """
 
-_VIEW = """
+_VIEW ="""
 typedef struct { void *data; int64_t bytes, shape[AXES]; } ct_View;
 
-/* An array of numpy behind its head, and the beginning of its element type behind the head of that: what numpy's own C interface reads. */
-typedef struct { char *data; int axes; const intptr_t *shape, *strides; ct_Object *base; char *element; int flags; } ct_Array;
+/* A numpy array after its head, and the first fields of its element type after that one's head: numpy's C ABI. */
+typedef struct {
+    char *data; int axes; const intptr_t *shape, *strides; ct_Object *base; char *element; int flags;
+} ct_Array;
 typedef struct { ct_Object *type; char kind, letter, order, reserved; int number; } ct_Element;
 
 /* Is it an array of numpy, and no other class, of these elements and axes? */
@@ -112,7 +120,8 @@ static int ct_Python_view(ct_Object *x, ct_View *view, int axes, int element, in
     if (!ct_Python_is(x, ct_Python.array_type)) return 0;
     const ct_Array *a = (const ct_Array *)((char *)x + ct_Python.head);
     const ct_Element *e = (const ct_Element *)(a->element + ct_Python.head);
-    if (a->axes != axes || (a->flags & flags) != flags || (unsigned)e->number > 31 || !(ct_Python.elements[element] >> e->number & 1)) return 0;
+    if (a->axes != axes || (a->flags & flags) != flags) return 0;
+    if ((unsigned)e->number > 31 || !(ct_Python.elements[element] >> e->number & 1)) return 0;
     if (e->order != '=' && e->order != '|') return 0;
     view->data = a->data;
     view->bytes = size;
@@ -121,7 +130,7 @@ static int ct_Python_view(ct_Object *x, ct_View *view, int axes, int element, in
 }
 """
 
-_APART = """
+_APART ="""
 static int ct_Python_apart(const ct_View *a, const ct_View *b)
 {
     uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
@@ -129,7 +138,7 @@ static int ct_Python_apart(const ct_View *a, const ct_View *b)
 }
 """
 
-_REAL = """
+_REAL ="""
 static int ct_Python_real(ct_Object *x, double *value, double most)
 {
     if (!ct_Python_is(x, ct_Python.float_type) && !ct_Python_is(x, ct_Python.int_type)) return 0;
@@ -139,7 +148,7 @@ static int ct_Python_real(ct_Object *x, double *value, double most)
 }
 """
 
-_INTEGER = """
+_INTEGER ="""
 static int ct_Python_integer(ct_Object *x, long long *value, long long least, long long most)
 {
     if (!ct_Python_is(x, ct_Python.int_type)) return 0;
@@ -149,7 +158,7 @@ static int ct_Python_integer(ct_Object *x, long long *value, long long least, lo
 }
 """
 
-_ALLOCATE = """
+_ALLOCATE ="""
 /* A new array, of Python's making: what item `maker` of `self` gives for these extents. */
 static ct_Object *ct_Python_new(ct_Object *self, intptr_t maker, const int64_t *shape, int axes, ct_Object **extents)
 {
@@ -162,11 +171,13 @@ static ct_Object *ct_Python_new(ct_Object *self, intptr_t maker, const int64_t *
 """
 
 
-_ON_DEMAND = {"ct_Python_apart(": _APART, "ct_Python_real(": _REAL, "ct_Python_integer(": _INTEGER, "ct_Python_new(": _ALLOCATE}
+_ON_DEMAND = {"ct_Python_apart(": _APART, "ct_Python_real(": _REAL, "ct_Python_integer(": _INTEGER,
+              "ct_Python_new(": _ALLOCATE}
 
 
 def attach_symbol(operators: Sequence[Mapping[str, Any]]) -> str:
-    """The function of a library that takes what the others need of Python, named after the first operator: a program may have several."""
+    """The function of a library that takes what the others need of Python, named after the first operator: a program
+    may have several."""
     return str(operators[0]["symbol"]) + ATTACH
 
 
@@ -180,7 +191,8 @@ def direct_c(operators: Sequence[Mapping[str, Any]]) -> str:
 
 
 def operator_c(op: Mapping[str, Any]) -> str:
-    """The function of one operator; nothing where it takes what this module does not know: strides, sizes that are no extent, complex scalars."""
+    """The function of one operator; nothing where it takes what this module does not know: strides, sizes that are no
+    extent, complex scalars."""
     leading, inputs = [a for a in op["arguments"] if a["kind"] in ("tensor", "scalar")], inputs_of(op)
     sizes = [a["name"] for a in op["arguments"] if a["kind"] == "size"]
     looks = [_look(i, a) for i, a in enumerate(leading)]
@@ -203,7 +215,8 @@ def operator_c(op: Mapping[str, Any]) -> str:
     if len(leading) == len(inputs) + 1:
         i = len(inputs)                                                     # one output that may be given
         agree.append(f"(!x[{i}] || ({' && '.join([looks[i], *_agrees(i, leading, shapes[i], tensors, set())])}))")
-    return _text(op, looks[:len(inputs)], [extents[n] for n in sizes], agree, {i: shapes[i] for i in tensors if i >= len(inputs)})
+    return _text(op, looks[:len(inputs)], [extents[n] for n in sizes], agree,
+                 {i: shapes[i] for i in tensors if i >= len(inputs)})
 
 
 def inputs_of(op: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -212,16 +225,19 @@ def inputs_of(op: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _look(i: int, argument: Mapping[str, Any]) -> str:
-    """The condition that argument i is of the right kind, which also takes its value; nothing where this module does not know the kind."""
+    """The condition that argument i is of the right kind, which also takes its value; nothing where this module does
+    not know the kind."""
     dtype = DTYPES[argument["dtype"]]
     if argument["kind"] == "scalar":
         if dtype.name in ("f32", "f64"):
             return f"ct_Python_real(x[{i}], &s{i}, {'0x1.ffffffp127' if dtype.bits == 32 else '__builtin_inf()'})"
         if dtype.kind in ("int", "uint"):
-            return f"ct_Python_integer(x[{i}], &s{i}, {max(dtype.least, 1 - (1 << 63))}, {min(dtype.greatest, (1 << 63) - 1)})"
+            return (f"ct_Python_integer(x[{i}], &s{i}, {max(dtype.least, 1 - (1 << 63))}, "
+                    f"{min(dtype.greatest, (1 << 63) - 1)})")
         return ""
     order = tuple(argument["order"])
-    layout = ROW_MAJOR if order == tuple(range(len(order))) else COLUMN_MAJOR if order == tuple(reversed(range(len(order)))) else 0
+    axes = tuple(range(len(order)))
+    layout = ROW_MAJOR if order == axes else COLUMN_MAJOR if order == axes[::-1] else 0
     if not layout or dtype.name not in ELEMENTS:
         return ""
     flags = layout | ALIGNED | (0 if argument["direction"] == "in" else WRITEABLE)
@@ -241,17 +257,22 @@ def _extent(expr: Expr, sizes: Sequence[str]) -> str:
     return ""
 
 
-def _agrees(i: int, leading: Sequence[Mapping[str, Any]], shape: Sequence[str], others: Sequence[int], known: set[str]) -> list[str]:
-    """Conditions on array i: its shape, where that is not `known` already; what is written lies apart from the `others`."""
-    same = [f"{place} == {extent}" for axis, extent in enumerate(shape) if (place := f"v[{i}].shape[{axis}]") not in known]
+def _agrees(i: int, leading: Sequence[Mapping[str, Any]], shape: Sequence[str], others: Sequence[int],
+            known: set[str]) -> list[str]:
+    """Conditions on array i: its shape, where that is not `known` already; what is written lies apart from the
+    `others`."""
+    same = [f"{place} == {extent}" for axis, extent in enumerate(shape)
+            if (place := f"v[{i}].shape[{axis}]") not in known]
     if leading[i]["direction"] == "in":
         return same
-    return same + [f"ct_Python_apart(&v[{i}], &v[{j}])" for j in others if j < i or (j > i and leading[j]["direction"] == "in")]
+    return same + [f"ct_Python_apart(&v[{i}], &v[{j}])" for j in others if j < i
+                   or (j > i and leading[j]["direction"] == "in")]
 
 
-def _text(op: Mapping[str, Any], looks: Sequence[str], sizes: Sequence[str], agree: Sequence[str], outs: Mapping[int, Sequence[str]]) -> str:
-    """`looks`: conditions on the inputs; `sizes`: what each one is; `agree`: conditions once these are known; `outs`: shapes of what may have to be
-    allocated, by position."""
+def _text(op: Mapping[str, Any], looks: Sequence[str], sizes: Sequence[str], agree: Sequence[str],
+          outs: Mapping[int, Sequence[str]]) -> str:
+    """`looks`: conditions on the inputs; `sizes`: what each one is; `agree`: conditions once these are known; `outs`:
+    shapes of what may have to be allocated, by position."""
     leading = [a for a in op["arguments"] if a["kind"] in ("tensor", "scalar")]
     symbol, count = op["symbols"]["call"], len(leading)
     scalars = {i: a["dtype"] for i, a in enumerate(leading) if a["kind"] == "scalar"}
@@ -262,7 +283,8 @@ def _text(op: Mapping[str, Any], looks: Sequence[str], sizes: Sequence[str], agr
         extents = f"(const int64_t[]){{{', '.join(shape) or '0'}}}"
         new = f"(x[{i}] = made[{at}] = ct_Python_new(self, {MAKERS + at}, {extents}, {len(shape)}, all))"
         made.append(f"(x[{i}] || ({new} && {_look(i, leading[i])}))")
-    declared = [f"ct_Object *x[{count}] = {{0}}, *all[{max(count + 1, *[len(s) for s in outs.values()], 1)}], *result = 0;", f"ct_View v[{count}];",
+    declared = [f"ct_Object *x[{count}] = {{0}}, *all[{max(count + 1, *[len(s) for s in outs.values()], 1)}], *result "
+                f"= 0;", f"ct_View v[{count}];",
                 *[f"{'double' if DTYPES[t].kind == 'float' else 'long long'} s{i};" for i, t in scalars.items()]]
     run = ["void *state = ct_Python.release();",
            f"const int32_t code = {symbol}({', '.join([*values, *[f'n[{s}]' for s in range(len(sizes))]])});",
@@ -276,12 +298,14 @@ def _text(op: Mapping[str, Any], looks: Sequence[str], sizes: Sequence[str], agr
                f"}} else if (!ct_Python.failed()) result = {slowly};",
                f"for (int i = 0; i < {len(made)}; i++) if (made[i]) ct_Python.drop(made[i]);"]
     run.append("return result;")
-    lines = [*declared, f"if ({' && '.join([f'ct_Python_order(self, given, count, words, x, {len(looks)})', *looks])}) {{"]
+    conditions = [f"ct_Python_order(self, given, count, words, x, {len(looks)})", *looks]
+    lines = [*declared, f"if ({' && '.join(conditions)}) {{"]
     if sizes:
         lines += _inside([f"const int64_t n[] = {{{', '.join(sizes)}}};"])
     lines += _inside([f"if ({' && '.join(agree)}) {{", *_inside(run), "}"] if agree else run)
     lines += ["}", f"return {slowly};"]
-    head = f"{EXPORTED}ct_Object *{symbol}{PYTHON}(ct_Object *self, ct_Object *const *given, intptr_t count, ct_Object *words)"
+    head = (f"{EXPORTED}ct_Object *{symbol}{PYTHON}(ct_Object *self, ct_Object *const *given, intptr_t count, "
+            f"ct_Object *words)")
     return "\n".join(["", head, "{", *_inside(lines), "}", ""])
 
 

@@ -14,7 +14,8 @@ from ..render.cpu_check import NOT_HERE
 from .wrapper_support import support
 
 CTYPES: dict[str, str] = {
-    "bool": "ctypes.c_uint8", "i4": "ctypes.c_int8", "u4": "ctypes.c_uint8", "f16": "ctypes.c_uint16", "bf16": "ctypes.c_uint16",
+    "bool": "ctypes.c_uint8", "i4": "ctypes.c_int8", "u4": "ctypes.c_uint8", "f16": "ctypes.c_uint16",
+                          "bf16": "ctypes.c_uint16",
     "f32": "ctypes.c_float", "f64": "ctypes.c_double", "c64": "_Complex64", "c128": "_Complex128",
     **{f"i{b}": f"ctypes.c_int{b}" for b in (8, 16, 32, 64)}, **{f"u{b}": f"ctypes.c_uint{b}" for b in (8, 16, 32, 64)},
 }
@@ -99,8 +100,8 @@ except OSError as problem:
             if os.path.isfile(os.path.join(_folder, "cmeel.prefix", "lib", "libomp.so")):
                 _openmp = os.path.join(_folder, "cmeel.prefix", "lib", "libomp.so")
     if "omp" not in str(problem) or not os.path.isfile(_openmp):
-        missing = "the OpenMP library is missing: pip install {{}}, or name its folder in LD_LIBRARY_PATH".format(_package)
-        raise ImportError("{{}}; {{}}".format(problem, missing)) from None
+        missing = "the OpenMP library is missing: pip install {{}}, or name its folder in LD_LIBRARY_PATH"
+        raise ImportError("{{}}; {{}}".format(problem, missing.format(_package))) from None
     _needed = ctypes.CDLL(_openmp)               # what the process has already is not looked for
     _library = ctypes.CDLL(_path)'''
 

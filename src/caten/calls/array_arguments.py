@@ -1,4 +1,5 @@
-"""Arrays at the border between Python and a kernel: what is accepted, how it must lie in memory, and when a copy stands in for it."""
+"""Arrays at the border between Python and a kernel: what is accepted, how it must lie in memory, and when a copy stands
+in for it."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -17,12 +18,14 @@ Argument = Mapping[str, Any]                 # one argument of a manifest
 
 
 def as_array(value: Any, argument: Argument, op: str) -> Array:
-    """The value as an array of numpy over the same memory, or an error that names the argument: E701 no array, E714 not in main memory."""
+    """The value as an array of numpy over the same memory, or an error that names the argument: E701 no array, E714 not
+    in main memory."""
     import numpy as np
     name = argument["name"]
     if isinstance(value, np.ndarray):
         if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
-            raise error("E701", f"{op}: {name} is a masked array, and a kernel would read or write the elements behind the mask too",
+            raise error("E701", f"{op}: {name} is a masked array, and a kernel would read or write the elements "
+                                f"behind the mask too",
                         hint=f"{name}.filled(0) makes an array without a mask; {name}.data is the memory itself")
         return np.asarray(value)
     try:
@@ -30,7 +33,8 @@ def as_array(value: Any, argument: Argument, op: str) -> Array:
     except (TypeError, ValueError, BufferError):
         pass
     if hasattr(value, "__dlpack__") and not isinstance(value, type):
-        if hasattr(value, "__dlpack_device__") and int(value.__dlpack_device__()[0]) not in (1, 3):       # kDLCPU, kDLCUDAHost
+        # KDLCPU, kDLCUDAHost.
+        if hasattr(value, "__dlpack_device__") and int(value.__dlpack_device__()[0]) not in (1, 3):
             raise error("E714", f"{op}: {name} does not lie in main memory", hint="copy it there first")
         try:
             return _from_dlpack(value, argument)
@@ -49,8 +53,8 @@ def _from_dlpack(value: Any, argument: Argument) -> Array:
     try:
         value.__dlpack__(max_version=(1, 0))
     except TypeError:
-        # The exporter speaks DLPack before 1.0, which has no word for read-only (exporting such an array is an error there), so numpy assumes
-        # it. The memory may be written.
+        # The exporter speaks DLPack before 1.0, which has no word for read-only (exporting such an array is an error
+        # there), so numpy assumes it. The memory may be written.
         return np.asarray(_Memory(array))
     return array
 
@@ -85,7 +89,8 @@ def describe(argument: Argument) -> str:
 
 
 def fits(array: Array, argument: Argument) -> bool:
-    """Can the kernel work on this memory: aligned, and dense in the declared order (or strided as far as the argument takes strides)?"""
+    """Can the kernel work on this memory: aligned, and dense in the declared order (or strided as far as the argument
+    takes strides)?"""
     if not array.flags.aligned or is_packed(argument["dtype"]):
         return False
     along = array.transpose(argument["order"])
@@ -108,7 +113,8 @@ def dense(array: Array, argument: Argument) -> bool:
 
 
 def copy(array: Array, argument: Argument, op: str) -> Array:
-    """The same elements as the kernel takes them: aligned and dense in the declared order, those of 4 bits two to a byte."""
+    """The same elements as the kernel takes them: aligned and dense in the declared order, those of 4 bits two to a
+    byte."""
     if is_packed(argument["dtype"]):
         return packed(array, argument)
     new = empty(array.shape, argument, op)
@@ -117,7 +123,8 @@ def copy(array: Array, argument: Argument, op: str) -> Array:
 
 
 def packed(array: Array, argument: Argument) -> Array:
-    """Elements of 4 bits as bytes of two, the first one in the low half, along the declared order. An odd one at the end has a byte to itself."""
+    """Elements of 4 bits as bytes of two, the first one in the low half, along the declared order. An odd one at the
+    end has a byte to itself."""
     import numpy as np
     flat = np.zeros(array.size + array.size % 2, np.uint8)
     flat[:array.size] = np.ascontiguousarray(array.transpose(argument["order"])).reshape(-1).view(np.uint8) & 15
@@ -146,7 +153,8 @@ def give_back(array: Array, worked: Array, argument: Argument) -> None:
 
 def stride_values(array: Array, argument: Argument) -> list[int]:
     """The strides in elements that an array passes, by axis: those that the manifest spells as a name."""
-    return [s // array.itemsize for s, formula in zip(array.strides, argument["strides"] or (), strict=False) if isinstance(formula, str)]
+    return [s // array.itemsize for s, formula in zip(array.strides, argument["strides"] or (), strict=False)
+            if isinstance(formula, str)]
 
 
 def empty(shape: tuple[int, ...], argument: Argument, op: str) -> Array:
@@ -161,7 +169,8 @@ def empty(shape: tuple[int, ...], argument: Argument, op: str) -> Array:
 
 
 def folded(array: Array) -> bool:
-    """May elements of one array share memory, as those of a window that slides do? Axes that lie between each other count as sharing."""
+    """May elements of one array share memory, as those of a window that slides do? Axes that lie between each other
+    count as sharing."""
     least = array.itemsize if array.size else 0
     for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
         if stride < least:
@@ -171,7 +180,8 @@ def folded(array: Array) -> bool:
 
 
 def overlap(a: Array, b: Array) -> bool:
-    """May two arrays share an element? Compares the ranges of addresses: columns that lie between each other count as sharing."""
+    """May two arrays share an element? Compares the ranges of addresses: columns that lie between each other count as
+    sharing."""
     import numpy as np
     return bool(np.may_share_memory(a, b))
 
@@ -182,7 +192,8 @@ def share(a: Array, b: Array) -> bool:
     if not np.may_share_memory(a, b):
         return False
     try:
-        work: Any = 10_000                                     # numpy's stub allows only -1 and 0, its documentation any count
+        # Numpy's stub allows only -1 and 0, its documentation any count.
+        work: Any = 10_000
         return bool(np.shares_memory(a, b, max_work=work))
     except RuntimeError:                                       # TooHardError
         return True

@@ -1,4 +1,5 @@
-"""Preparing a call: checked arrays and scalars, sizes from shapes, new outputs, and copies of arrays that the kernel cannot use in place."""
+"""Preparing a call: checked arrays and scalars, sizes from shapes, new outputs, and copies of arrays that the kernel
+cannot use in place."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,12 +13,14 @@ from . import array_arguments, scalar_arguments
 from .call_signature import CallSignature
 
 OUT_OF_MEMORY = -1
-MOST_SHAPES = 512              # whose sizes are remembered: a caller that never repeats a shape must not fill the memory
+# Whose sizes are remembered: a caller that never repeats a shape must not fill the memory.
+MOST_SHAPES = 512
 
 
 @frozen
 class Solved:
-    """What shapes determine: the sizes in the order of the C function, and the shapes of outputs that were not given."""
+    """What shapes determine: the sizes in the order of the C function, and the shapes of outputs that were not
+    given."""
 
     sizes: tuple[int, ...]
     new: Mapping[str, tuple[int, ...]]
@@ -25,8 +28,8 @@ class Solved:
 
 @frozen
 class Prepared:
-    """A checked call. `originals`: what the caller gave, and new outputs; `work`: what the kernel takes; `tail`: sizes and
-    strides; `copies`: (is it written?, original, copy, argument) of arrays that the kernel cannot use in place."""
+    """A checked call. `originals`: what the caller gave, and new outputs; `work`: what the kernel takes; `tail`: sizes
+    and strides; `copies`: (is it written?, original, copy, argument) of arrays that the kernel cannot use in place."""
 
     originals: list[Any]
     work: list[Any]
@@ -136,7 +139,8 @@ class CallArguments(CallSignature):
 
 
 def keyword_sizes(arguments: CallArguments) -> list[str]:
-    """The sizes that neither the shapes of inputs nor conditions determine: a caller who gives no outputs names them."""
+    """The sizes that neither the shapes of inputs nor conditions determine: a caller who gives no outputs names
+    them."""
     inputs = {a["name"] for a in arguments.inputs}
     found = determined([d for d in arguments.dims if d.array in inputs], arguments.equations,
                        [*arguments.binds, *arguments.numbers.values()])

@@ -14,9 +14,9 @@ OUT = "out"
 
 @frozen
 class Argument:
-    """An array or a scalar that an operator takes. `dtype`: the name of the element type in numpy (or in ml_dtypes). `shape`: an extent for each
-    axis, an integer or a formula over sizes (`M`, `(* 2 N)`); a scalar has none. `order`: the axes from slowest to fastest. `direction`: `in`,
-    `out` or `inout`."""
+    """An array or a scalar that an operator takes. `dtype`: the name of the element type in numpy (or in ml_dtypes).
+    `shape`: an extent for each axis, an integer or a formula over sizes (`M`, `(* 2 N)`); a scalar has none. `order`:
+    the axes from slowest to fastest. `direction`: `in`, `out` or `inout`."""
 
     name: str
     kind: str                                # tensor | scalar
@@ -28,29 +28,33 @@ class Argument:
 
 def argument(described: Mapping[str, Any]) -> Argument:
     """One argument of a manifest."""
-    return Argument(described["name"], described["kind"], DTYPES[described["dtype"]].numpy, tuple(described["shape"]), tuple(described["order"]),
+    return Argument(described["name"], described["kind"], DTYPES[described["dtype"]].numpy, tuple(described["shape"]),
+                    tuple(described["order"]),
                     described["direction"])
 
 
 class CallSignature:
-    """The arguments of an operator, from its manifest: `inputs` in the order of the spec; `outs`, the outputs that are no inputs, in the order of
-    the spec's outputs; `leading`, all of these in the order of the C function; `sizes` by name."""
+    """The arguments of an operator, from its manifest: `inputs` in the order of the spec; `outs`, the outputs that are
+    no inputs, in the order of the spec's outputs; `leading`, all of these in the order of the C function; `sizes` by
+    name."""
 
     def __init__(self, op: Mapping[str, Any]):
         self.name: str = op["op"]
         self.leading: list[Mapping[str, Any]] = [a for a in op["arguments"] if a["kind"] in ("tensor", "scalar")]
         self.inputs = [a for a in self.leading if a["kind"] == "scalar" or a["direction"] != "out"]
-        self.outs = [a for n in op["outputs"] for a in self.leading if a["name"] == n and a["direction"] == "out" and a["kind"] == "tensor"]
+        self.outs = [a for n in op["outputs"] for a in self.leading if a["name"] == n and a["direction"] == "out"
+                     and a["kind"] == "tensor"]
         self.sizes: list[str] = [a["name"] for a in op["arguments"] if a["kind"] == "size"]
         self._order = [a["name"] for a in (*self.inputs, *self.outs)]
         self._out_names = [a["name"] for a in self.outs]
         self.takes_out = bool(self.outs) and OUT not in [a["name"] for a in self.inputs]
 
     def arranged(self, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, int]]:
-        """The values in the order of the C function, None for an output that was not given; and the sizes that were given. E700 for a wrong set of
-        arguments, E713 for a wrong number of outputs."""
+        """The values in the order of the C function, None for an output that was not given; and the sizes that were
+        given. E700 for a wrong set of arguments, E713 for a wrong number of outputs."""
         if len(given) > len(self._order):
-            raise error("E700", f"{self.name} takes {len(self._order)} arguments, {', '.join(self._order)}; {len(given)} were given")
+            raise error("E700", f"{self.name} takes {len(self._order)} arguments, {', '.join(self._order)}; "
+                                f"{len(given)} were given")
         values: dict[str, Any] = dict(zip(self._order, given, strict=False))
         sizes: dict[str, int] = {}
         outs: Any = None
@@ -65,9 +69,11 @@ class CallSignature:
                 sizes[name] = scalar_arguments.size(name, value, self.name)
             else:
                 known = [*self._order, *self.sizes, *([OUT] if self.takes_out else [])]
-                raise error("E700", f"{self.name} has no argument {name}", hint=did_you_mean(name, known) or f"it takes {', '.join(known)}")
+                raise error("E700", f"{self.name} has no argument {name}", hint=did_you_mean(name, known)
+                            or f"it takes {', '.join(known)}")
         if missing := [a["name"] for a in self.inputs if a["name"] not in values]:
-            raise error("E700", f"{self.name}: {', '.join(missing)} missing; it takes {', '.join([a['name'] for a in self.inputs])}")
+            raise error("E700", f"{self.name}: {', '.join(missing)} missing; it takes "
+                                f"{', '.join([a['name'] for a in self.inputs])}")
         for name, value in self._outputs(outs):
             if values.get(name) is not None:
                 raise error("E700", f"{self.name}: the output {name} was given twice, once in out=")
@@ -84,11 +90,14 @@ class CallSignature:
                     inputs = [a["name"] for a in self.inputs]
                     hint = (f"{name} is an input: give it in its place" if name in inputs else
                             did_you_mean(str(name), self._out_names) or f"it takes {', '.join(self._out_names)}")
-                    raise error("E700", f"{self.name}: out= has the key {name!r}, which is no output that it takes", hint=hint)
+                    raise error("E700", f"{self.name}: out= has the key {name!r}, which is no output that it takes",
+                                hint=hint)
             outs = [outs.get(name) for name in self._out_names]
         elif not isinstance(outs, tuple | list):
             outs = (outs,)
         if len(outs) != len(self.outs):
-            raise error("E713", f"{self.name}: out= takes {len(self.outs)} arrays, {', '.join(self._out_names)}; {len(outs)} were given",
-                        hint="a tuple gives all of them in this order, with None for one to be allocated; a dict gives them by name")
+            raise error("E713", f"{self.name}: out= takes {len(self.outs)} arrays, {', '.join(self._out_names)}; "
+                                f"{len(outs)} were given",
+                        hint="a tuple gives all of them in this order, with None for one to be allocated; a dict "
+                             "gives them by name")
         yield from [(name, value) for name, value in zip(self._out_names, outs, strict=True) if value is not None]

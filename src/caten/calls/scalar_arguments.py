@@ -1,4 +1,5 @@
-"""Numbers at the border between Python and a kernel: what is accepted for a scalar or a size, and what the C call takes for it."""
+"""Numbers at the border between Python and a kernel: what is accepted for a scalar or a size, and what the C call takes
+for it."""
 from __future__ import annotations
 
 import operator
@@ -18,19 +19,22 @@ def size(name: str, value: Any, op: str) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise error("E708", f"{op}: the size {name} must be an integer, not {'None' if value is None else f'a {type(value).__name__}'}") from None
+        raise error("E708", f"{op}: the size {name} must be an integer, not "
+                            f"{'None' if value is None else f'a {type(value).__name__}'}") from None
     if not 0 <= number <= GREATEST_SIZE:
         raise error("E710", f"{op}: the size {name} is {spelled(number)}; sizes go from 0 to 2^40")
     return number
 
 
 def scalar(argument: Argument, op: str) -> Callable[[Any], Any]:
-    """A function that turns what was given for a scalar into what the C call takes: E708 for another type, E709 outside the type's range."""
+    """A function that turns what was given for a scalar into what the C call takes: E708 for another type, E709 outside
+    the type's range."""
     dtype, name = DTYPES[argument["dtype"]], argument["name"]
     greatest = FORMATS[dtype.name][2] if dtype.kind == "float" else 0.0
 
     def wrong(value: Any, wanted: str) -> CatenError:
-        return error("E708", f"{op}: {name} must be {wanted}, not {'None' if value is None else f'a {type(value).__name__}'}")
+        return error("E708", f"{op}: {name} must be {wanted}, not "
+                             f"{'None' if value is None else f'a {type(value).__name__}'}")
 
     def integer(value: Any) -> int:
         try:
@@ -38,11 +42,13 @@ def scalar(argument: Argument, op: str) -> Callable[[Any], Any]:
         except TypeError:
             raise wrong(value, "an integer") from None
         if not dtype.least <= number <= dtype.greatest:
-            raise error("E709", f"{op}: {name} is {spelled(number)}, outside the range of {dtype.numpy}, {dtype.least} to {dtype.greatest}")
+            raise error("E709", f"{op}: {name} is {spelled(number)}, outside the range of {dtype.numpy}, "
+                                f"{dtype.least} to {dtype.greatest}")
         return number
 
     def real(value: Any) -> float:
-        if isinstance(value, str | bytes) or "complex" in type(value).__name__ or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+        if isinstance(value, str | bytes) or "complex" in type(value).__name__ or not (hasattr(value, "__float__")
+                                                                                       or hasattr(value, "__index__")):
             raise wrong(value, "a number")
         try:
             number = float(value)
@@ -63,7 +69,8 @@ def scalar(argument: Argument, op: str) -> Callable[[Any], Any]:
         return int(bool(value))
 
     def pair(value: Any) -> tuple[float, float]:
-        if isinstance(value, str | bytes) or not any(hasattr(value, m) for m in ("__complex__", "__float__", "__index__")):
+        if isinstance(value, str | bytes) or not any(hasattr(value, m)
+                                                     for m in ("__complex__", "__float__", "__index__")):
             raise wrong(value, "a complex number")
         try:
             number = complex(value)
@@ -71,7 +78,8 @@ def scalar(argument: Argument, op: str) -> Callable[[Any], Any]:
             raise error("E709", f"{op}: {name} is outside the range of {dtype.numpy}") from None
         return number.real, number.imag
 
-    convert: Callable[[Any], Any] = {"int": integer, "uint": integer, "float": short if is_short(dtype.name) else real, "bool": truth,
+    convert: Callable[[Any], Any] = {"int": integer, "uint": integer, "float": short if is_short(dtype.name) else real,
+                                     "bool": truth,
                                      "complex": pair}[dtype.kind]
 
     def lone(value: Any) -> Any:
@@ -85,7 +93,8 @@ def scalar(argument: Argument, op: str) -> Callable[[Any], Any]:
 
 
 def _element(value: Any) -> Any:
-    """The one element of an array without axes, as a number of numpy's, or of Python's where the array is another library's."""
+    """The one element of an array without axes, as a number of numpy's, or of Python's where the array is another
+    library's."""
     import numpy as np
     if isinstance(value, np.generic):
         return value

@@ -31,7 +31,8 @@ from ..runtime.protocol import Runtime
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # Options that do not change what is compiled, and those that are in the programs.
-NO_PART = frozenset(("only", "include_dirs", "schedule_file", "verify", "seed", "debug", "use_cache", "cache_dir", "given", "temp_dir"))
+NO_PART = frozenset(("only", "include_dirs", "schedule_file", "verify", "seed", "debug", "use_cache", "cache_dir",
+                     "given", "temp_dir"))
 IN_PROGRAMS = frozenset(("binds", "strided", "schedule"))
 _imported = time.time()
 
@@ -56,10 +57,12 @@ def key(programs: Sequence[Program], options: Options, runtime: Runtime) -> Key 
     found = [structure(op) for op in ops]
     spelled = hashed(*[spelling(op) for op in ops])
     others = _others_files(type(runtime))
-    named = bool(others or options.cflags) or not finds_by_symbol(runtime) or any(op.first(Schedule) or op.first(Lines) for op in ops)
+    named = bool(others or options.cflags) or not finds_by_symbol(runtime) or any(op.first(Schedule) or op.first(Lines)
+                                                                                  for op in ops)
     parts = [*[s.tokens for s in found], *([spelled] if named else []), runtime.name,
              runtime.identity(), *others, *_options(options), *_tuned(ops, options), caten()]
-    return Key(hashed("structure", *parts), spelled, tuple([(op.name, *s.names) for op, s in zip(ops, found, strict=True)]),
+    return Key(hashed("structure", *parts), spelled,
+               tuple([(op.name, *s.names) for op, s in zip(ops, found, strict=True)]),
                not others and _changed() < _imported)
 
 
@@ -95,14 +98,16 @@ def _others_files(kind: type[Runtime]) -> tuple[str, ...]:
     modules = dict.fromkeys([c.__module__ for c in kind.__mro__ if c not in (ABC, object)])
     files = [Path(file).resolve() for name in modules if (file := getattr(sys.modules.get(name), "__file__", None))]
     own = (PACKAGE, discover.builtin_folder().resolve())
-    return tuple([hashlib.sha256(f.read_bytes()).hexdigest() for f in files if not any(f.is_relative_to(folder) for folder in own)])
+    return tuple([hashlib.sha256(f.read_bytes()).hexdigest() for f in files
+                  if not any(f.is_relative_to(folder) for folder in own)])
 
 
 @cache
 def caten() -> str:
     """The identity of caten's own code: Python, islpy, and its files by name, size and modification time."""
     solver = find_spec("islpy")
-    return "\n".join([sys.version, file_identity(solver.origin) if solver and solver.origin else "", *[f"{p} {s} {t}" for p, s, t in _files()]])
+    return "\n".join([sys.version, file_identity(solver.origin) if solver and solver.origin else "",
+                      *[f"{p} {s} {t}" for p, s, t in _files()]])
 
 
 @cache

@@ -1,4 +1,5 @@
-"""Operators to their library, by way of the kernels that are known: where one was built before, nothing is scheduled, rendered or compiled."""
+"""Operators to their library, by way of the kernels that are known: where one was built before, nothing is scheduled,
+rendered or compiled."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,7 +22,8 @@ from .known_kernels import LOADED, Found, Kept
 from .rebuild_check import compare
 from .renamed_library import Own, under_manifest, under_names
 
-DAMAGED = "E651"                                            # a warning that is given once: what was damaged is made again
+# A warning that is given once: what was damaged is made again.
+DAMAGED = "E651"
 
 
 def compiled(sources: Sequence[SpecText], options: Options, warn: compiler.Warn = driver.ignore) -> Any:
@@ -68,7 +70,8 @@ class Wanted:
         if self.key is None:
             return None
         exports([p.name for p in self.programs], [p.place() for p in self.programs])     # which a build refuses, too
-        found = LOADED.get(self.store.directory, self.key.name) or known_kernels.find(self.store, self.key, self.compilation.warn)
+        found = LOADED.get(self.store.directory, self.key.name) or known_kernels.find(self.store, self.key,
+                                                                                      self.compilation.warn)
         if found is None or not exactly or found.kept.spelled == self.key.spelled:
             return found
         return known_kernels.find(self.store, _exact(self.key), self.compilation.warn)
@@ -79,8 +82,8 @@ class Wanted:
             self.compilation.warn(warning)
 
     def built(self, known: Found | None) -> compiler.Built:
-        """Build the library, and keep it unless there were warnings: the next build is to give them again. With --verify
-        it is only compared with the known one."""
+        """Build the library, and keep it unless there were warnings: the next build is to give them again. With
+        --verify it is only compared with the known one."""
         made = self.compilation.artifact()
         told = [warning for warning in self.compilation.told if warning.code != DAMAGED]
         if self.key is None or told or made.artifact.parent.parent != self.store.directory:
@@ -89,14 +92,16 @@ class Wanted:
             if known is not None:
                 compare(known.kept, self.programs, self.options)
             return made
-        self.kept = Kept(made.artifact.parent.name, made.artifact.name, made.manifest, made.source, tuple([show(p) for p in self.programs]),
+        self.kept = Kept(made.artifact.parent.name, made.artifact.name, made.manifest, made.source,
+                         tuple([show(p) for p in self.programs]),
                          self.key.names, self.key.spelled)
         if known_kernels.keep(self.store, self.key, self.kept).spelled != self.key.spelled:
             known_kernels.keep(self.store, _exact(self.key), self.kept)
         return made
 
     def manifest_of(self, found: Found) -> Manifest:
-        """The manifest of a kernel that was made of the same text, or of one that differs from it in what is no part of the operators."""
+        """The manifest of a kernel that was made of the same text, or of one that differs from it in what is no part of
+        the operators."""
         return found.kept.manifest | {"spec_sha256": self.compilation.spec_sha256}
 
     def under_own_names(self, found: Found) -> Any:

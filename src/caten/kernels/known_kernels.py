@@ -1,4 +1,5 @@
-"""What is known of kernels that were built: in this process with the loaded library, and for other processes in a folder of the cache."""
+"""What is known of kernels that were built: in this process with the loaded library, and for other processes in a
+folder of the cache."""
 from __future__ import annotations
 
 import contextlib
@@ -19,19 +20,21 @@ from ..runtime.manifest import Manifest
 from .kernel_key import Key
 
 FILE = "kernel.json"                       # in an entry of the folder
-MOST_LOADED = 256                          # libraries that a process remembers; those that are in use stay loaded anyway
+# Libraries that a process remembers; those that are in use stay loaded anyway.
+MOST_LOADED = 256
 MOST_BYTES = 64 << 20                      # of the folder
 _WORDS = {"type": "array", "items": {"type": "string"}}
 SCHEMA: dict[str, Any] = {
     "type": "object", "required": ["entry", "file", "manifest", "source", "spelled", "names", "texts"],
-    "properties": {"entry": {"type": "string"}, "file": {"type": "string"}, "manifest": {"type": "object"}, "source": {"type": "string"},
+    "properties": {"entry": {"type": "string"}, "file": {"type": "string"}, "manifest": {"type": "object"},
+                   "source": {"type": "string"},
                    "spelled": {"type": "string"}, "names": {"type": "array", "items": _WORDS}, "texts": _WORDS}}
 
 
 @frozen
 class Kept:
-    """A kernel as it was built: the cache's entry and the file in it that holds the library, its manifest and source, the operators as texts of the
-    op level, and of its key the names and the hash of all words."""
+    """A kernel as it was built: the cache's entry and the file in it that holds the library, its manifest and source,
+    the operators as texts of the op level, and of its key the names and the hash of all words."""
 
     entry: str
     file: str
@@ -52,7 +55,8 @@ class Found:
 
 
 class Loaded:
-    """The libraries that this process has loaded, by folder of the cache and name of the key; the least recently used go first. For all threads."""
+    """The libraries that this process has loaded, by folder of the cache and name of the key; the least recently used
+    go first. For all threads."""
 
     def __init__(self, most: int = MOST_LOADED):
         self._most = most
@@ -110,7 +114,8 @@ def keep(store: Cache, key: Key, kept: Kept) -> Kept:
 def _read(entry: Path) -> Kept | None:
     try:
         held = documents.read(entry / FILE, SCHEMA)
-    except (OSError, ValueError):                          # another process has just removed it; it is larger than what is read
+    # Another process has just removed it; it is larger than what is read.
+    except (OSError, ValueError):
         return None
     return Kept(**held | {"texts": tuple(held["texts"]), "names": tuple([tuple(n) for n in held["names"]])})
 

@@ -14,7 +14,8 @@ from .known_kernels import Kept
 
 
 def compare(known: Kept, programs: Sequence[Program], options: Options) -> None:
-    """Render programs under the names of the kernel that their key found, with its words; E491 where another text than its own comes out."""
+    """Render programs under the names of the kernel that their key found, with its words; E491 where another text than
+    its own comes out."""
     before = [resolve(p) for text in known.texts for p in read(text)]
     dressed = [_dressed(old, new) for old, new in zip(before, programs, strict=True)]
     text = driver.render([driver.advance(p, "loop", options) for p in dressed], options)
@@ -28,5 +29,6 @@ def _dressed(old: Program, new: Program) -> Program:
     assert isinstance(old, OpProgram)
     assert isinstance(new, OpProgram)
     renamed = with_names(new, structure(old).names)
-    clauses = (*[c for c in old.clauses if isinstance(c, NO_PART)], *[c for c in renamed.clauses if not isinstance(c, NO_PART)])
+    clauses = (*[c for c in old.clauses if isinstance(c, NO_PART)],
+               *[c for c in renamed.clauses if not isinstance(c, NO_PART)])
     return old.replace(clauses=clauses)

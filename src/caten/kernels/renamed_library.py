@@ -18,12 +18,14 @@ from ..runtime.manifest import Manifest, operators
 SYMBOLS = ("symbol", "symbols")
 
 
-def under_names(manifest: Manifest, programs: Sequence[Program], before: Sequence[Sequence[str]], after: Sequence[Sequence[str]]) -> Manifest:
-    """The manifest of a library with the names of other programs: what a call needs. The rest, which `Own` has, is left as it was. `before` and
-    `after`: of each operator its own name, then the others in one order."""
+def under_names(manifest: Manifest, programs: Sequence[Program], before: Sequence[Sequence[str]],
+                after: Sequence[Sequence[str]]) -> Manifest:
+    """The manifest of a library with the names of other programs: what a call needs. The rest, which `Own` has, is left
+    as it was. `before` and `after`: of each operator its own name, then the others in one order."""
     ops = [_operator(op, p, dict(zip(old[1:], new[1:], strict=True)))
            for op, p, old, new in zip(operators(manifest), programs, before, after, strict=True)]
-    return ops[0] if "ops" not in manifest else manifest | {"ops": [{k: v for k, v in op.items() if k not in manifest} for op in ops]}
+    return ops[0] if "ops" not in manifest else manifest | {"ops": [{k: v for k, v in op.items() if k not in manifest}
+                                                                    for op in ops]}
 
 
 def _operator(op: Manifest, program: Program, names: Mapping[str, str]) -> Manifest:
@@ -50,12 +52,13 @@ def under_manifest(library: Library, manifest: Manifest) -> Library:
     """A loaded library with another manifest, whose operators are the same in the same order."""
     before = [op["op"] for op in operators(library.manifest)]
     after = [op["op"] for op in operators(manifest)]
-    return replace(library, manifest=manifest, entries={new: library.entries[old] for old, new in zip(before, after, strict=True)})
+    return replace(library, manifest=manifest,
+                   entries={new: library.entries[old] for old, new in zip(before, after, strict=True)})
 
 
 class Own:
-    """What programs are rendered to under their own names, with the symbols that their library really has. It is rendered when it is asked for: it
-    takes as long as a build without the C compiler."""
+    """What programs are rendered to under their own names, with the symbols that their library really has. It is
+    rendered when it is asked for: it takes as long as a build without the C compiler."""
 
     def __init__(self, programs: Sequence[Program], options: Options, spec_sha256: str, called: Manifest):
         self._programs, self._options, self._spec_sha256, self._called = programs, options, spec_sha256, called
@@ -76,7 +79,8 @@ class Own:
         found = self._rendered.manifest
         if "ops" not in found:
             return found | {key: self._called[key] for key in SYMBOLS}
-        return found | {"ops": [op | {key: called[key] for key in SYMBOLS} for op, called in zip(found["ops"], self._called["ops"], strict=True)]}
+        return found | {"ops": [op | {key: called[key] for key in SYMBOLS} for op,
+                                called in zip(found["ops"], self._called["ops"], strict=True)]}
 
 
 def _again(texts: Sequence[str], options: Options, spec_sha256: str, called: Manifest) -> Own:

@@ -1,4 +1,5 @@
-"""Runtimes that render C and compile it with a C compiler: everything except the choice of compiler, machine and flags."""
+"""Runtimes that render C and compile it with a C compiler: everything except the choice of compiler, machine and
+flags."""
 from __future__ import annotations
 
 import os
@@ -20,8 +21,8 @@ from .toolchain import Compiler
 
 
 class Compiled(CStyle, Runtime):
-    """C by a C compiler. A runtime names it (`compiler`) and the machine (`machine`). It may change the flags, the libraries
-    to link with, and how an artifact is loaded."""
+    """C by a C compiler. A runtime names it (`compiler`) and the machine (`machine`). It may change the flags, the
+    libraries to link with, and how an artifact is loaded."""
 
     settings: dict[str, Any]
     suffixes = toolchain.SUFFIXES
@@ -33,7 +34,8 @@ class Compiled(CStyle, Runtime):
 
     def flags(self, compiler: Compiler) -> list[str]:
         """The flags of every compilation."""
-        return [*toolchain.EXACT, "-O2", "-fPIC", "-fvisibility=hidden", *compiler.quiet, "-g" if self.host.debug else "-g0", *self.host.cflags]
+        return [*toolchain.EXACT, "-O2", "-fPIC", "-fvisibility=hidden", *compiler.quiet, "-g" if self.host.debug
+                else "-g0", *self.host.cflags]
 
     def libraries(self, compiler: Compiler) -> list[str]:
         """What a library is linked with."""
@@ -47,11 +49,13 @@ class Compiled(CStyle, Runtime):
 
     def commands(self, source: Path, out: Path, kind: str) -> list[list[str]]:
         compiler = self.compiler()
-        return toolchain.commands(compiler, self.flags(compiler), self.libraries(compiler), str(source), str(out), kind, self.link)
+        return toolchain.commands(compiler, self.flags(compiler), self.libraries(compiler), str(source), str(out), kind,
+                                  self.link)
 
     def compile(self, source: str, out: Path, kind: str) -> CompileRecord:
         compiler = self.compiler()
-        record = toolchain.compile_c(compiler, self.flags(compiler), self.libraries(compiler), source, out, kind, self.host, self.link)
+        record = toolchain.compile_c(compiler, self.flags(compiler), self.libraries(compiler), source, out, kind,
+                                     self.host, self.link)
         if kind == "so":
             try:
                 self.check_library(out)

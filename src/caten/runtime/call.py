@@ -1,7 +1,8 @@
-"""Calling a compiled operator with arrays: what is given is checked, copied where the kernel cannot work on it, and named where it is wrong.
+"""Calling a compiled operator with arrays: what is given is checked, copied where the kernel cannot work on it, and
+named where it is wrong.
 
-From the second call on, arrays that need none of this go to the kernel directly (`direct`); what is here is the long way, for all others.
-"""
+From the second call on, arrays that need none of this go to the kernel directly (`direct`); what is here is the long
+way, for all others."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 
 class Own(Protocol):
-    """What a spec is rendered to under its own names, for operators whose library was made under others; found when it is asked for."""
+    """What a spec is rendered to under its own names, for operators whose library was made under others; found when it
+    is asked for."""
 
     @property
     def manifest(self) -> Manifest: ...
@@ -32,12 +34,13 @@ class Own(Protocol):
 class Operator:
     """A compiled operator: `gemm(A, B, C)`.
 
-    Arrays and scalars are given in the order of the spec's `inputs`, by position or by name; sizes that no shape determines by name. Outputs among
-    the inputs are updated in place. Any other output is allocated, unless it is given: by position after the inputs, by its name, or in `out=` (one
-    array, a tuple in the order of the outputs, or a dict by name). The outputs are returned: one array, or a tuple in the order of the spec's
-    `outputs`. Raises CatenError E70x for arguments that do not fit, E711 for a failed check, and OutOfMemory. May be called from many threads at
-    once. An operator does not change: copies of it are the operator itself. It can be pickled, with its library.
-    """
+    Arrays and scalars are given in the order of the spec's `inputs`, by position or by name; sizes that no shape
+    determines by name. Outputs among the inputs are updated in place. Any other output is allocated, unless it is
+    given: by position after the inputs, by its name, or in `out=` (one array, a tuple in the order of the outputs, or a
+    dict by name). The outputs are returned: one array, or a tuple in the order of the spec's `outputs`. Raises
+    CatenError E70x for arguments that do not fit, E711 for a failed check, and OutOfMemory. May be called from many
+    threads at once. An operator does not change: copies of it are the operator itself. It can be pickled, with its
+    library."""
 
     def __init__(self, library: Library, op: Manifest, source: str = ""):
         self.name: str = op["op"]
@@ -55,13 +58,15 @@ class Operator:
     # ---- what it says of itself
 
     def says(self, source: str, own: Own | None = None) -> None:
-        """Its source text; with `own` all that the manifest does not have right because the library was made from a spec with other names."""
+        """Its source text; with `own` all that the manifest does not have right because the library was made from a
+        spec with other names."""
         self._source, self._own = source, own
 
     @property
     def manifest(self) -> Manifest:
         """What a library says of the operator, as `caten --emit=manifest` writes it."""
-        return self._op if self._own is None else next(op for op in operators(self._own.manifest) if op["op"] == self.name)
+        return self._op if self._own is None else next(op for op in operators(self._own.manifest)
+                                                       if op["op"] == self.name)
 
     @property
     def source(self) -> str:
@@ -92,7 +97,8 @@ class Operator:
     def signature(self) -> str:
         """The declarations as the spec has them, and what is returned."""
         returned = self._op["outputs"]
-        declared = self._op.get("signature") or [f"{a['name']}: {array_arguments.describe(a)}" for a in self._arguments.leading]
+        declared = self._op.get("signature") or [f"{a['name']}: {array_arguments.describe(a)}"
+                                                 for a in self._arguments.leading]
         return f"{self.name}({', '.join(declared)}) -> {', '.join(returned)}"
 
     @property
@@ -138,7 +144,8 @@ class Operator:
     # ---- calling
 
     def __new__(cls, *_: Any) -> Operator:
-        """Every operator is of a class of its own, because Python looks for `__call__` in the class: the second call finds another way there."""
+        """Every operator is of a class of its own, because Python looks for `__call__` in the class: the second call
+        finds another way there."""
         return super().__new__(type(cls.__name__, (cls,), {}))
 
     def __call__(self, *given: Any, **named: Any) -> Any:
@@ -152,8 +159,9 @@ class Operator:
         return result
 
     def bind(self, *given: Any, **named: Any) -> Callable[[], Any]:
-        """The call with these arguments, to be repeated: a function without arguments that always works on the same arrays (outputs that are not
-        given are allocated once). Contents may change between calls; shapes, and where the arrays lie, may not."""
+        """The call with these arguments, to be repeated: a function without arguments that always works on the same
+        arrays (outputs that are not given are allocated once). Contents may change between calls; shapes, and where the
+        arrays lie, may not."""
         try:
             values, sizes = self._arguments.arranged(given, named)
             prepared = self._arguments.prepare(values, sizes)
@@ -211,7 +219,8 @@ class Operators(Mapping[str, Operator]):
         self._library, self._manifest = library, library.manifest
         self._own: Own | None = None
         self._copied_from: Operators | None = None
-        self._found = {op.name: op for op in found or [Operator(library, op, source) for op in operators(library.manifest)]}
+        self._found = {op.name: op for op in found
+                       or [Operator(library, op, source) for op in operators(library.manifest)]}
 
     def says(self, source: str, own: Own | None = None) -> None:
         """As of one operator."""
@@ -249,7 +258,8 @@ class Operators(Mapping[str, Operator]):
     def __reduce__(self) -> tuple[Any, ...]:
         one = "ops" not in self._library.manifest                  # the library of one operator
         said = next(iter(self._found.values()))._source, self._own
-        return (Operators.of, (next(iter(self._found.values())),)) if one else (restored, (pickled(self._library), "", said))
+        return (Operators.of, (next(iter(self._found.values())),)) if one else (restored,
+                                                                                (pickled(self._library), "", said))
 
     def __getattr__(self, name: str) -> Operator:
         try:
@@ -277,7 +287,8 @@ class Operators(Mapping[str, Operator]):
 
 def callables(library: Library, source: str = "") -> Operator | Operators:
     """What calls a library: its operator, or all of them."""
-    return Operator(library, operators(library.manifest)[0], source) if "ops" not in library.manifest else Operators(library, source)
+    return Operator(library, operators(library.manifest)[0],
+                    source) if "ops" not in library.manifest else Operators(library, source)
 
 
 def library_of(operators: Operator | Operators) -> Library:

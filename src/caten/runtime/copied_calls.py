@@ -1,8 +1,7 @@
 """Calls of kernels that do not work on the caller's memory: those of a machine of its own, or of another process.
 
-The caller's side of a call is always the same (runtime.call): pointers, scalars, sizes and strides, in the order of the C function. Here they become
-arrays and numbers that can be copied over a border, and back.
-"""
+The caller's side of a call is always the same (runtime.call): pointers, scalars, sizes and strides, in the order of the
+C function. Here they become arrays and numbers that can be copied over a border, and back."""
 from __future__ import annotations
 
 import struct
@@ -26,15 +25,16 @@ if TYPE_CHECKING:
 # A scalar as it lies in memory, little-endian: codes of the module struct.
 PACKED: dict[str, str] = {"bool": "<B", "f32": "<f", "f64": "<d", "c64": "<ff", "c128": "<dd",
                           "f16": "<H", "bf16": "<H", "i4": "<b", "u4": "<B",
-                          "i8": "<b", "i16": "<h", "i32": "<i", "i64": "<q", "u8": "<B", "u16": "<H", "u32": "<I", "u64": "<Q"}
+                          "i8": "<b", "i16": "<h", "i32": "<i", "i64": "<q", "u8": "<B", "u16": "<H", "u32": "<I",
+                          "u64": "<Q"}
 Argument = Mapping[str, Any]                 # one argument of a manifest
 Run = Callable[["Call"], int]                # runs a call and returns its result, as the C function does
 
 
 @frozen
 class Call:
-    """One call of an operator. `arrays`: the caller's memory of every tensor, its axes as the spec numbers them; `numbers`: the scalars, sizes and
-    strides. Both by name."""
+    """One call of an operator. `arrays`: the caller's memory of every tensor, its axes as the spec numbers them;
+    `numbers`: the scalars, sizes and strides. Both by name."""
 
     op: Mapping[str, Any]
     arrays: Mapping[str, Array]
@@ -67,8 +67,8 @@ class Call:
 
 @frozen
 class Packed:
-    """The same call where arrays have no gaps. `bytes`: what they lie in, the caller's memory itself where it is like that; `numbers`: strides among
-    them are those of that memory."""
+    """The same call where arrays have no gaps. `bytes`: what they lie in, the caller's memory itself where it is like
+    that; `numbers`: strides among them are those of that memory."""
 
     call: Call
     bytes: Mapping[str, Array]
@@ -102,7 +102,8 @@ def library(artifact: Path, manifest: Mapping[str, Any], run: Callable[[int, Map
     import cffi
     ffi = cffi.FFI()
     ops = operators(manifest)
-    return Library(artifact, dict(manifest), ffi, {op["op"]: Entry(_entry(op, ffi, run(n, op)), _texts(op)) for n, op in enumerate(ops)})
+    return Library(artifact, dict(manifest), ffi,
+                   {op["op"]: Entry(_entry(op, ffi, run(n, op)), _texts(op)) for n, op in enumerate(ops)})
 
 
 def _entry(op: Mapping[str, Any], ffi: Any, run: Run) -> Callable[..., int]:
@@ -110,7 +111,8 @@ def _entry(op: Mapping[str, Any], ffi: Any, run: Run) -> Callable[..., int]:
 
     def call(*given: Any) -> int:
         numbers = {a["name"]: v for a, v in zip(declared, given, strict=True) if a["kind"] != "tensor"}
-        return run(Call(op, {a["name"]: over(ffi, v, a, numbers) for a, v in zip(declared, given, strict=True) if a["kind"] == "tensor"}, numbers))
+        return run(Call(op, {a["name"]: over(ffi, v, a, numbers) for a, v in zip(declared, given, strict=True)
+                             if a["kind"] == "tensor"}, numbers))
     return call
 
 

@@ -10,11 +10,13 @@ from ..core.program import Machine
 
 # The x86-64 levels from the highest: what /proc/cpuinfo must show for each.
 LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
-    ("x86_64_v4", frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"])),
+    ("x86_64_v4", frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "fma", "bmi1", "bmi2",
+                             "f16c", "movbe"])),
     ("x86_64_v3", frozenset(["avx", "avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"])),
     ("x86_64_v2", frozenset(["sse4_1", "sse4_2", "ssse3", "popcnt", "cx16"])),
 )
-# Vector bytes, registers, caches of a core, fused multiply-add. Typical of the level, not of one model: the same for every machine of that level.
+# Vector bytes, registers, caches of a core, fused multiply-add. Typical of the level, not of one model: the same for
+# every machine of that level.
 MACHINES: dict[str, Machine] = {m.arch: m for m in (
     Machine("x86_64", 16, 16, (32 << 10, 256 << 10), False),
     Machine("x86_64_v2", 16, 16, (32 << 10, 256 << 10), False),
@@ -28,8 +30,10 @@ MACHINES: dict[str, Machine] = {m.arch: m for m in (
 CPUS: dict[str, str] = {name: level for level, names in (
     ("x86_64", "core2 nocona k8 athlon64 opteron"),
     ("x86_64_v2", "nehalem westmere sandybridge ivybridge silvermont goldmont tremont bdver1 btver2 corei7 corei7-avx"),
-    ("x86_64_v3", "haswell broadwell skylake alderlake raptorlake meteorlake arrowlake znver1 znver2 znver3 core-avx2 bdver4"),
-    ("x86_64_v4", "skylake-avx512 cascadelake cooperlake cannonlake icelake-client icelake-server tigerlake rocketlake sapphirerapids graniterapids "
+    ("x86_64_v3", "haswell broadwell skylake alderlake raptorlake meteorlake arrowlake znver1 znver2 znver3 core-avx2 "
+                  "bdver4"),
+    ("x86_64_v4", "skylake-avx512 cascadelake cooperlake cannonlake icelake-client icelake-server tigerlake "
+                  "rocketlake sapphirerapids graniterapids "
                   "znver4 znver5"),
 ) for name in names.split()}
 
@@ -57,7 +61,8 @@ def features() -> frozenset[str]:
 
 @cache
 def vendor() -> str:
-    """Who made this machine's CPU, as it says itself (`GenuineIntel`, `AuthenticAMD`); empty where the system does not say."""
+    """Who made this machine's CPU, as it says itself (`GenuineIntel`, `AuthenticAMD`); empty where the system does not
+    say."""
     return _row("vendor_id")
 
 
@@ -86,7 +91,8 @@ def level_of(flags: frozenset[str]) -> str:
 
 
 def resolve(march: str) -> str:
-    """The architecture that a -march word stands for: `native` by this machine's features, a CPU name by its level; `-` and `_` are the same."""
+    """The architecture that a -march word stands for: `native` by this machine's features, a CPU name by its level; `-`
+    and `_` are the same."""
     word = march.strip().lower()
     if word == "native":
         return level_of(features()) if family() == "x86_64" else family()
@@ -102,7 +108,8 @@ def resolve(march: str) -> str:
 
 
 def needs_check(march: str) -> bool:
-    """Does code for a -march value need more than the baseline of its architecture? Only x86-64 has a run-time check."""
+    """Does code for a -march value need more than the baseline of its architecture? Only x86-64 has a run-time
+    check."""
     return resolve(march).startswith("x86_64") and march.strip().lower().replace("-", "_") != "x86_64"
 
 
@@ -112,10 +119,11 @@ def machine(arch: str) -> Machine:
 
 
 def machine_of(march: str) -> Machine:
-    """What planners may assume of the CPU that a -march word names: its architecture's row, and how well its cores fetch ahead, which differs by
-    who makes them."""
+    """What planners may assume of the CPU that a -march word names: its architecture's row, and how well its cores
+    fetch ahead, which differs by who makes them."""
     word = march.strip().lower()
-    return machine(resolve(march)).replace(fetches_ahead=vendor() == "AuthenticAMD" if word == "native" else word.startswith("znver"))
+    return machine(resolve(march)).replace(fetches_ahead=vendor() == "AuthenticAMD" if word == "native"
+                                           else word.startswith("znver"))
 
 
 def fingerprint(march: str) -> str:

@@ -15,9 +15,11 @@ from .manifest import Manifest
 METH_FASTCALL, METH_KEYWORDS = 0x80, 0x02
 
 
-def attached(library: Library, op: Manifest, long_way: Function[..., Any], failure: Function[..., Any]) -> Function[..., Any] | None:
-    """A function that calls the operator with what `long_way` takes, and leaves to that what is not simply right; `failure(code, …)`, with the
-    same arguments, raises what a result of the kernel other than 0 means. None where the library or this Python has no such thing."""
+def attached(library: Library, op: Manifest, long_way: Function[..., Any],
+             failure: Function[..., Any]) -> Function[..., Any] | None:
+    """A function that calls the operator with what `long_way` takes, and leaves to that what is not simply right;
+    `failure(code, …)`, with the same arguments, raises what a result of the kernel other than 0 means. None where the
+    library or this Python has no such thing."""
     direct = library.entries[op["op"]].direct
     parts = _python() if direct else None
     if parts is None:
@@ -42,8 +44,8 @@ def _made(*shape: int, argument: array_arguments.Argument, op: str) -> Any:
 
 @cache
 def _python() -> list[int] | None:
-    """What the function `attach_symbol` of a library takes; None where Python is not CPython, has not all functions, or where arrays do not lie in
-    memory as expected."""
+    """What the function `attach_symbol` of a library takes; None where Python is not CPython, has not all functions, or
+    where arrays do not lie in memory as expected."""
     import ctypes
 
     import numpy as np
@@ -55,7 +57,8 @@ def _python() -> list[int] | None:
         return None
     every = [np.dtype(letter) for letter in np.typecodes["All"]]
     elements = [sum({1 << t.num for t in every if t.name == name}) for name in (DTYPES[e].numpy for e in ELEMENTS)]
-    return [*functions, id(np.ndarray), id(float), id(int), object.__basicsize__, *elements]      # the types live for ever
+    # The types live for ever.
+    return [*functions, id(np.ndarray), id(float), id(int), object.__basicsize__, *elements]
 
 
 def _lie_as_expected(*given: Any) -> bool:
@@ -64,30 +67,36 @@ def _lie_as_expected(*given: Any) -> bool:
 
     class Array(ctypes.Structure):
         _fields_ = (("data", ctypes.c_void_p), ("axes", ctypes.c_int), ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
-                    ("strides", ctypes.c_void_p), ("base", ctypes.c_void_p), ("element", ctypes.c_void_p), ("flags", ctypes.c_int))
+                    ("strides", ctypes.c_void_p), ("base", ctypes.c_void_p), ("element", ctypes.c_void_p),
+                    ("flags", ctypes.c_int))
 
     class Element(ctypes.Structure):
-        _fields_ = (("type", ctypes.c_void_p), ("kind", ctypes.c_char), ("letter", ctypes.c_char), ("order", ctypes.c_char),
+        _fields_ = (("type", ctypes.c_void_p), ("kind", ctypes.c_char), ("letter", ctypes.c_char),
+                    ("order", ctypes.c_char),
                     ("reserved", ctypes.c_char), ("number", ctypes.c_int))
     head = object.__basicsize__
 
     def lies(array: Any) -> bool:
         dtype, flags = array.dtype, array.flags
         found, element = Array.from_address(id(array) + head), Element.from_address(id(dtype) + head)
-        known = {ROW_MAJOR: flags.c_contiguous, COLUMN_MAJOR: flags.f_contiguous, ALIGNED: flags.aligned, WRITEABLE: flags.writeable}
+        known = {ROW_MAJOR: flags.c_contiguous, COLUMN_MAJOR: flags.f_contiguous, ALIGNED: flags.aligned,
+                 WRITEABLE: flags.writeable}
         return (ctypes.c_void_p.from_address(id(array) + head - ctypes.sizeof(ctypes.c_void_p)).value == id(type(array))
                 and (found.data, found.axes, found.element) == (array.ctypes.data, array.ndim, id(dtype))
-                and tuple(found.shape[:array.ndim]) == array.shape and all(bool(found.flags & flag) == is_set for flag, is_set in known.items())
-                and (element.kind, element.order, element.number) == (dtype.kind.encode(), dtype.byteorder.encode(), dtype.num))
+                and tuple(found.shape[:array.ndim]) == array.shape
+                and all(bool(found.flags & flag) == is_set for flag, is_set in known.items())
+                and (element.kind, element.order, element.number) == (dtype.kind.encode(), dtype.byteorder.encode(),
+                                                                      dtype.num))
     return all(map(lies, given))
 
 
 @cache
 def _definition(function: int) -> Any:
-    """What Python wants to know of a C function, its PyMethodDef. It reads this until the last reference to what it made is gone, which may be
-    after the library is; so it is kept, one for every address."""
+    """What Python wants to know of a C function, its PyMethodDef. It reads this until the last reference to what it
+    made is gone, which may be after the library is; so it is kept, one for every address."""
     import ctypes
 
     class Definition(ctypes.Structure):
-        _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+        _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
+                    ("doc", ctypes.c_char_p))
     return Definition(b"operator", function, METH_FASTCALL | METH_KEYWORDS, None)

@@ -1,4 +1,5 @@
-"""Calling kernels on a device: the host checks the conditions at entry, copies arrays there, starts one kernel after the other, and copies back."""
+"""Calling kernels on a device: the host checks the conditions at entry, copies arrays there, starts one kernel after
+the other, and copies back."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,8 @@ MOST_GROUPS = (1 << 31) - 1            # of one launch, on any device
 
 
 class Device(Protocol):
-    """What a runtime knows of its device. Arrays of the host are numpy arrays without gaps; buffers are the device's own."""
+    """What a runtime knows of its device. Arrays of the host are numpy arrays without gaps; buffers are the device's
+    own."""
 
     def allocate(self, size: int) -> Any:
         """A buffer of so many bytes, at least one. Raises OutOfMemory."""
@@ -62,7 +64,8 @@ def entry(op: Mapping[str, Any], ffi: Any, device: Device) -> Callable[..., int]
         failed = next((row for row, condition in ensures if not evaluate(condition, numbers)), 0)
         if failed:
             return failed
-        tensors = {a["name"]: (a, over(ffi, p, a, numbers)) for a, p in zip(declared, given, strict=True) if a["kind"] == "tensor"}
+        tensors = {a["name"]: (a, over(ffi, p, a, numbers)) for a, p in zip(declared, given, strict=True)
+                   if a["kind"] == "tensor"}
         made = _Call(op, device, numbers)
         try:
             return made.run(tensors)
@@ -91,7 +94,8 @@ class _Call:
             self.new(name, copies[name].nbytes if name in copies else 0)
         for name, copy in copies.items():
             self.device.write(self.there[name], copy)
-        self.there |= {n: scalar(a["dtype"], self.numbers[n]) for a in self.op["arguments"] if (n := a["name"]) in self.numbers}
+        self.there |= {n: scalar(a["dtype"], self.numbers[n]) for a in self.op["arguments"]
+                       if (n := a["name"]) in self.numbers}
         if SCRATCH in self.wanted:
             self.new(SCRATCH, evaluate(formula(self.op["scratch_bytes"]), self.numbers))
         if STATUS in self.wanted:
@@ -119,7 +123,8 @@ class _Call:
 
     def new(self, name: str, size: int) -> None:
         """A buffer for an argument."""
-        self.there[name] = self.device.allocate(max((size + 3) // 4 * 4, 4))          # whole words, for atomic operations
+        # Whole words, for atomic operations.
+        self.there[name] = self.device.allocate(max((size + 3) // 4 * 4, 4))
         self.buffers.append(self.there[name])
 
     def start(self, kernel: Mapping[str, Any]) -> int:
@@ -127,9 +132,11 @@ class _Call:
         import numpy as np
         groups = evaluate(formula(kernel["groups"]), self.numbers)
         if groups > MOST_GROUPS:
-            raise error("E716", f"{self.op['op']}: {groups} groups of threads are more than a device takes", hint="call it for parts of the arrays")
+            raise error("E716", f"{self.op['op']}: {groups} groups of threads are more than a device takes",
+                        hint="call it for parts of the arrays")
         if groups > 0:
-            self.device.start(kernel["function"], groups, kernel["threads"], [self.there[n] for n in kernel["arguments"]])
+            self.device.start(kernel["function"], groups, kernel["threads"],
+                              [self.there[n] for n in kernel["arguments"]])
         status = np.array([NO_FAILURE], np.int32)
         if STATUS in kernel["arguments"]:
             self.device.read(self.there[STATUS], status)
@@ -139,6 +146,7 @@ class _Call:
 def scalar(dtype: str, value: Any) -> Any:
     """A number as a device takes it: of 16-bit floats, the bits."""
     import numpy as np
-    stored = {"bool": "uint8", "u4": "uint8", "i4": "int8"}.get(dtype, "uint16" if is_short(dtype) else DTYPES[dtype].numpy)
+    stored = {"bool": "uint8", "u4": "uint8", "i4": "int8"}.get(dtype, "uint16" if is_short(dtype)
+                                                                else DTYPES[dtype].numpy)
     kind: Any = np.dtype(stored).type
     return kind(complex(*value) if isinstance(value, tuple) else value)

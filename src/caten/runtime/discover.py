@@ -1,4 +1,5 @@
-"""Finding a runtime: by path, on CATEN_RUNTIME_PATH, among those that come with caten, among plugins. Only the one that is named is loaded."""
+"""Finding a runtime: by path, on CATEN_RUNTIME_PATH, among those that come with caten, among plugins. Only the one that
+is named is loaded."""
 from __future__ import annotations
 
 import hashlib
@@ -35,11 +36,12 @@ class Listed:
 
 
 def find(name: str, path: Sequence[str] = ()) -> Runtime:
-    """The runtime of a name, or of a file that is given by its path. `path`: the folders of CATEN_RUNTIME_PATH. UsageError E602 (unknown), E603
-    (broken), E604 (another version of the protocol)."""
+    """The runtime of a name, or of a file that is given by its path. `path`: the folders of CATEN_RUNTIME_PATH.
+    UsageError E602 (unknown), E603 (broken), E604 (another version of the protocol)."""
     if name.endswith(".py") or "/" in name or "\\" in name:
         if not os.path.isfile(name):              # unlike Path.is_file, it says no to a name that is too long
-            raise UsageError(Diagnostic("E602", f"there is no runtime file {name}", hint="a name without .py means a runtime that is installed"))
+            raise UsageError(Diagnostic("E602", f"there is no runtime file {name}",
+                                        hint="a name without .py means a runtime that is installed"))
         return _instance(_load(Path(name)), name)
     places = _files(path)
     if name not in places:
@@ -47,7 +49,8 @@ def find(name: str, path: Sequence[str] = ()) -> Runtime:
     if name not in places:
         known = list(places)
         hint = did_you_mean(name, known)
-        raise UsageError(Diagnostic("E602", f"there is no runtime called '{name}'", hint=hint or "name one of these, or a runtime file: my.py",
+        raise UsageError(Diagnostic("E602", f"there is no runtime called '{name}'", hint=hint
+                                    or "name one of these, or a runtime file: my.py",
                                     notes=((f"the runtimes are {', '.join(known) or 'none'}", None),)))
     _, load = places[name]
     return _instance(load(), name)
@@ -62,7 +65,8 @@ def listing(path: Sequence[str] = ()) -> list[Listed]:
             found.append(Listed(name, origin, find(name, path), None))
         except CatenError as problem:
             said = problem.diagnostics[0]
-            found.append(Listed(name, origin, None, said.message + (f" (line {said.place.line})" if said.place else "")))
+            found.append(Listed(name, origin, None,
+                                said.message + (f" (line {said.place.line})" if said.place else "")))
     return found
 
 
@@ -94,7 +98,8 @@ def _files(path: Sequence[str]) -> Places:
 
 
 def _plugins(files: Places) -> Places:
-    """The runtimes that other packages bring, but those whose name a file has. Asking every package takes a while: only when it is needed."""
+    """The runtimes that other packages bring, but those whose name a file has. Asking every package takes a while: only
+    when it is needed."""
     import importlib.metadata
     places: Places = {}
     for entry in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda e: e.name):
@@ -140,7 +145,8 @@ def _from_plugin(entry: importlib.metadata.EntryPoint) -> type[Runtime]:
     if isinstance(loaded, ModuleType):
         return _class_in(loaded, Path(loaded.__file__ or entry.value))
     if not (inspect.isclass(loaded) and issubclass(loaded, Runtime)):
-        raise UsageError(Diagnostic("E603", f"the plugin {entry.value} is no runtime", hint="the entry point must name a subclass of Runtime"))
+        raise UsageError(Diagnostic("E603", f"the plugin {entry.value} is no runtime",
+                                    hint="the entry point must name a subclass of Runtime"))
     return loaded
 
 
@@ -155,21 +161,25 @@ def _broken(origin: str, problem: BaseException) -> UsageError:
 
 def _class_in(module: ModuleType, file: Path) -> type[Runtime]:
     """The one runtime that a module defines itself (what it imports does not count)."""
-    classes = [c for c in vars(module).values() if inspect.isclass(c) and issubclass(c, Runtime) and c.__module__ == module.__name__ and c.name]
+    classes = [c for c in vars(module).values() if inspect.isclass(c) and issubclass(c, Runtime)
+               and c.__module__ == module.__name__ and c.name]
     named = [c for c in classes if c.name == file.stem] or classes
     if not named:
         raise UsageError(Diagnostic("E603", f"the runtime file {file} defines no runtime",
-                                    hint="it needs a class that derives from caten.runtime.protocol.Runtime and has a name"))
+                                    hint="it needs a class that derives from caten.runtime.protocol.Runtime and has a "
+                                         "name"))
     named[-1].file = file
     return named[-1]
 
 
 def _instance(cls: type[Runtime], name: str) -> Runtime:
     if cls.api_version != API_VERSION:
-        raise UsageError(Diagnostic("E604", f"the runtime '{name}' is written for version {cls.api_version!r} of the runtime protocol",
+        raise UsageError(Diagnostic("E604", f"the runtime '{name}' is written for version {cls.api_version!r} of the "
+                                            f"runtime protocol",
                                     hint=f"this caten has version {API_VERSION}"))
     if missing := sorted(getattr(cls, "__abstractmethods__", ())):
-        raise UsageError(Diagnostic("E603", f"the runtime '{name}' lacks {', '.join(missing)}", hint="every runtime must have these methods"))
+        raise UsageError(Diagnostic("E603", f"the runtime '{name}' lacks {', '.join(missing)}",
+                                    hint="every runtime must have these methods"))
     try:
         plugin_checks.check_results(cls)
         runtime = cls()

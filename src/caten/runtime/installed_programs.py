@@ -1,4 +1,5 @@
-"""Which of many programs are installed: looking through $PATH takes milliseconds, so a process does it once for as long as nothing changes there."""
+"""Which of many programs are installed: looking through $PATH takes milliseconds, so a process does it once for as long
+as nothing changes there."""
 from __future__ import annotations
 
 import os
@@ -7,13 +8,15 @@ from functools import lru_cache
 
 
 def installed(names: tuple[str, ...], path: str | None) -> tuple[str, ...]:
-    """The files of these names in the folders of a path, None being the process's own. They are looked for again when a folder has changed."""
+    """The files of these names in the folders of a path, None being the process's own. They are looked for again when a
+    folder has changed."""
     folders = (os.environ.get("PATH", os.defpath) if path is None else path).split(os.pathsep)
     return _found(names, path, (os.getcwd(), *folders), tuple([_changed(folder) for folder in folders]))
 
 
 @lru_cache(8)
-def _found(names: tuple[str, ...], path: str | None, _folders: tuple[str, ...], _when: tuple[int, ...]) -> tuple[str, ...]:
+def _found(names: tuple[str, ...], path: str | None, _folders: tuple[str, ...], _when: tuple[int, ...]) -> tuple[str,
+                                                                                                                 ...]:
     return tuple([found for name in names if (found := shutil.which(name, path=path)) is not None])
 
 

@@ -34,15 +34,19 @@ NO_ROOM = 16                             # exit status: this and the number of t
 def program(manifest: Mapping[str, Any]) -> str:
     """The C text to put after that of a library: a program that serves calls of its functions."""
     ops = operators(manifest)
-    kinds = ["".join(["v" if a["kind"] != "tensor" else "r" if a["direction"] == "in" else "w" for a in op["arguments"]]) for op in ops]
+    kinds = ["".join(["v" if a["kind"] != "tensor" else "r" if a["direction"] == "in" else "w"
+                      for a in op["arguments"]]) for op in ops]
     calls = []
     for n, op in enumerate(ops):
-        passed = [f"(void *)memory[{i}]" if a["kind"] == "tensor" else f"*(const {C_TYPES[a['dtype']]} *)slots[{i}].bytes"
+        passed = [f"(void *)memory[{i}]" if a["kind"] == "tensor"
+                  else f"*(const {C_TYPES[a['dtype']]} *)slots[{i}].bytes"
                   for i, a in enumerate(op["arguments"])]
-        calls.append(f"static int32_t ct_call_{n}(const ct_slot *slots, char *const *memory)\n{{\n    (void)slots; (void)memory;\n"
+        calls.append(f"static int32_t ct_call_{n}(const ct_slot *slots, char *const "
+                     f"*memory)\n{{\n    (void)slots; (void)memory;\n"
                      f"    return {op['symbols']['call']}({', '.join(passed)});\n}}\n")
     listed = ", ".join([f'"{k}"' for k in kinds])
-    tables = [f"enum {{ CT_MOST = {max(1, *map(len, kinds))} }};", f"static const char *const ct_kinds[] = {{{listed}}};",
+    tables = [f"enum {{ CT_MOST = {max(1, *map(len, kinds))} }};",
+              f"static const char *const ct_kinds[] = {{{listed}}};",
               "typedef union { int64_t length; unsigned char bytes[16]; } ct_slot;", *calls,
               "static int32_t (*const ct_calls[])(const ct_slot *, char *const *) = "
               f"{{{', '.join([f'ct_call_{n}' for n in range(len(ops))])}}};"]
@@ -61,7 +65,8 @@ def serve(command: Sequence[str], artifact: Path, manifest: Mapping[str, Any]) -
 
 
 class Server:
-    """The program, started when the first call needs it. Calls from several threads wait for each other; a forked process starts its own."""
+    """The program, started when the first call needs it. Calls from several threads wait for each other; a forked
+    process starts its own."""
 
     def __init__(self, command: Sequence[str]):
         self._command = list(command)
@@ -70,8 +75,10 @@ class Server:
         self._owner = 0
 
     def call(self, number: int, call: Call) -> int:
-        """What the function returns. E715 where the program crashed, OutOfMemory E712 where an argument does not fit its memory."""
-        if self._owner != os.getpid():                       # a fork: the lock may be held by a thread that is not here, the pipes are another's
+        """What the function returns. E715 where the program crashed, OutOfMemory E712 where an argument does not fit
+        its memory."""
+        # A fork: the lock may be held by a thread that is not here, the pipes are another's.
+        if self._owner != os.getpid():
             self._lock, self._process, self._owner = threading.Lock(), None, os.getpid()
         with self._lock:
             if self._process is None or self._process.poll() is not None:
@@ -83,7 +90,8 @@ class Server:
             except (EOFError, BrokenPipeError):
                 self._process = None
                 raise self._ended(process, call) from None
-            except BaseException:                            # Ctrl-C among them: what the program is at is not known any more
+            # Ctrl-C among them: what the program is at is not known any more.
+            except BaseException:
                 self._process = None
                 _end(process)
                 raise
@@ -91,10 +99,12 @@ class Server:
     def _start(self) -> None:
         self._said = tempfile.TemporaryFile()                # noqa: SIM115   # open as long as the program runs
         try:
-            process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, bufsize=0,
+            process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said,
+                                       bufsize=0,
                                        start_new_session=True)
         except OSError as problem:
-            raise ToolError(Diagnostic("E620", f"cannot run {self._command[0]}: {problem.strerror}", hint="is it still installed?")) from None
+            raise ToolError(Diagnostic("E620", f"cannot run {self._command[0]}: {problem.strerror}",
+                                       hint="is it still installed?")) from None
         self._process = process
         weakref.finalize(self, _end, process, os.getpid())
 
@@ -104,7 +114,8 @@ class Server:
         head = [scalar_bytes(number, "i64")]
         for a in packed.arguments:
             tensor = a["kind"] == "tensor"
-            slot = scalar_bytes(packed.bytes[a["name"]].nbytes, "i64") if tensor else scalar_bytes(packed.numbers[a["name"]], a["dtype"])
+            slot = scalar_bytes(packed.bytes[a["name"]].nbytes,
+                                "i64") if tensor else scalar_bytes(packed.numbers[a["name"]], a["dtype"])
             head.append(slot.ljust(SLOT, b"\0"))
         _send(process, b"".join(head))
         for content in packed.bytes.values():
@@ -124,7 +135,8 @@ class Server:
         status = process.wait()
         if status >= NO_ROOM:
             argument = call.op["arguments"][status - NO_ROOM]["name"]
-            return out_of_memory(call.op["op"], f"{argument} does not fit the memory of the process that runs the kernel")
+            return out_of_memory(call.op["op"],
+                                 f"{argument} does not fit the memory of the process that runs the kernel")
         name = f"exit status {status}"
         with contextlib.suppress(ValueError):
             name = signal.Signals(-status).name if status < 0 else name

@@ -25,20 +25,22 @@ from .manifest import Manifest, checked, known_version, operators
 from .toolchain import openmp_library
 
 _COMPLEX = "typedef struct { float re, im; } ct_c64; typedef struct { double re, im; } ct_c128;\n"
-_opened: dict[str, tuple[int, ...]] = {}          # path -> the identity of the file that this process has loaded under that path
+# Path -> the identity of the file that this process has loaded under that path.
+_opened: dict[str, tuple[int, ...]] = {}
 _pausing: set[int] = set()                        # the OpenMP libraries, by address, whose threads end before a fork
 _lock = threading.Lock()
 _needed: list[Any] = []                           # the OpenMP libraries that were opened for others
 OMP_PAUSE_SOFT = 1
 OPENMP = ("libiomp5", "libomp", "libgomp")
-OPENMP_HINT = ("install the OpenMP library: pip install cmeel-libomp (libomp) or intel-openmp (libiomp5), apt install libgomp1; or put it beside "
+OPENMP_HINT = ("install the OpenMP library: pip install cmeel-libomp (libomp) or intel-openmp (libiomp5), apt install "
+               "libgomp1; or put it beside "
                "the file, or name its folder in LD_LIBRARY_PATH")
 
 
 @frozen
 class Entry:
-    """The functions of one operator: `call` takes the C arguments, `check(n)` gives the text of failed check n; `direct`: the address of what Python
-    may call itself (`direct`), if there is such a thing."""
+    """The functions of one operator: `call` takes the C arguments, `check(n)` gives the text of failed check n;
+    `direct`: the address of what Python may call itself (`direct`), if there is such a thing."""
 
     call: Callable[..., int]
     check: Callable[[int], str]
@@ -47,8 +49,8 @@ class Entry:
 
 @frozen
 class Library:
-    """A loaded library: its manifest, and by operator name its functions. `ffi` makes the pointers that they take; `attach` takes what their
-    direct functions need of Python."""
+    """A loaded library: its manifest, and by operator name its functions. `ffi` makes the pointers that they take;
+    `attach` takes what their direct functions need of Python."""
 
     path: Path
     manifest: Manifest
@@ -92,7 +94,8 @@ def check_whole(path: Path) -> None:
 
 
 def open_library(path: Path, manifest: Mapping[str, Any] | None = None, expected_sha256: str | None = None) -> Library:
-    """Load a library, with the manifest inside it unless one is given. Where a hash is expected the file must have it."""
+    """Load a library, with the manifest inside it unless one is given. Where a hash is expected the file must have
+    it."""
     path = Path(os.path.abspath(path))
     check_whole(path)
     if expected_sha256 is not None and sha256(path) != expected_sha256:
@@ -104,33 +107,40 @@ def open_library(path: Path, manifest: Mapping[str, Any] | None = None, expected
     handle = _dlopen(ffi, path)
     if manifest is None:
         try:
-            manifest = documents.parse(ffi.string(ffi.cast("const char *", ffi.addressof(handle, "ct_manifest"))), {"type": "object"})
+            manifest = documents.parse(ffi.string(ffi.cast("const char *", ffi.addressof(handle, "ct_manifest"))),
+                                       {"type": "object"})
         except AttributeError:
-            raise error("E663", f"{path} holds no manifest", hint="only libraries that caten compiled can be loaded") from None
+            raise error("E663", f"{path} holds no manifest",
+                        hint="only libraries that caten compiled can be loaded") from None
         except ValueError as problem:
-            raise error("E663", f"the manifest in {path} cannot be read: {problem}", hint="compile the spec again") from None
+            raise error("E663", f"the manifest in {path} cannot be read: {problem}",
+                        hint="compile the spec again") from None
         checked(manifest, path)
     known_version(manifest, path)
     _end_threads_before_forks(ffi, handle)
     ops = operators(manifest)
     attach = attach_symbol(ops)
     ffi.cdef("\n".join([f"void {attach}(void **);", *[declaration(op) for op in ops]]))
-    library = Library(path, dict(manifest), ffi, {op["op"]: _entry(ffi, handle, op, path) for op in ops}, getattr(handle, attach, None))
+    library = Library(path, dict(manifest), ffi, {op["op"]: _entry(ffi, handle, op, path) for op in ops},
+                      getattr(handle, attach, None))
     _check_processor(library, getattr(handle, ops[0]["symbols"]["check"])(NOT_HERE))
     return library
 
 
 def _check_sanitizer(path: Path) -> None:
-    """The address sanitizer ends a process that loads it late: E664 where the library was made with it and the process started without."""
+    """The address sanitizer ends a process that loads it late: E664 where the library was made with it and the process
+    started without."""
     with contextlib.suppress(OSError):                       # that it cannot be read is said where it is opened
         if b"__asan_init" not in path.read_bytes() or "asan" in Path("/proc/self/maps").read_text("utf-8", "replace"):
             return
-        raise error("E664", f"cannot load {path}: it was made with the address sanitizer, which must be in the process from its start",
+        raise error("E664", f"cannot load {path}: it was made with the address sanitizer, which must be in the "
+                            f"process from its start",
                     hint='start it with LD_PRELOAD="$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0')
 
 
 def _check_processor(library: Library, lacking: Any) -> None:
-    """Some libraries are for some processors only; `lacking` is the text in which such a one says what this processor lacks."""
+    """Some libraries are for some processors only; `lacking` is the text in which such a one says what this processor
+    lacks."""
     if lacking and (said := library.ffi.string(lacking).decode()):
         raise ToolError(Diagnostic("E717", f"cannot use {library.path} here: {said}",
                                    hint="compile it again on this machine, or with -march=x86-64 for all of its kind",
@@ -139,16 +149,19 @@ def _check_processor(library: Library, lacking: Any) -> None:
 
 def declaration(op: Mapping[str, Any]) -> str:
     """The C declarations of one operator's functions, with untyped pointers."""
-    arguments = ", ".join(["void *" if a["kind"] == "tensor" else C_TYPES[a["dtype"]] for a in op["arguments"]]) or "void"
+    arguments = ", ".join(["void *" if a["kind"] == "tensor" else C_TYPES[a["dtype"]]
+                           for a in op["arguments"]]) or "void"
     symbols = op["symbols"]
-    return f"int32_t {symbols['call']}({arguments}); const char *{symbols['check']}(int32_t); void {symbols['call']}{PYTHON}(void);"
+    return (f"int32_t {symbols['call']}({arguments}); const char *{symbols['check']}(int32_t); void "
+            f"{symbols['call']}{PYTHON}(void);")
 
 
 def _entry(ffi: Any, handle: Any, op: Mapping[str, Any], path: Path) -> Entry:
     try:
         call, check = getattr(handle, op["symbols"]["call"]), getattr(handle, op["symbols"]["check"])
     except AttributeError as missing:
-        raise error("E663", f"{path} does not have what its manifest says: {missing}", hint="compile it again") from None
+        raise error("E663", f"{path} does not have what its manifest says: {missing}",
+                    hint="compile it again") from None
     texts = {row["row"]: row["text"] for row in op["checks"]}
 
     def text(row: int) -> str:
@@ -160,8 +173,8 @@ def _entry(ffi: Any, handle: Any, op: Mapping[str, Any], path: Path) -> Entry:
 
 
 def _end_threads_before_forks(ffi: Any, handle: Any) -> None:
-    """GNU OpenMP keeps a thread pool between parallel loops. A fork does not copy its threads, and the child would deadlock; so the pool ends
-    before a fork, and the next loop starts it again."""
+    """GNU OpenMP keeps a thread pool between parallel loops. A fork does not copy its threads, and the child would
+    deadlock; so the pool ends before a fork, and the next loop starts it again."""
     ffi.cdef("int omp_pause_resource_all(int);")
     try:
         pause = handle.omp_pause_resource_all
@@ -175,8 +188,8 @@ def _end_threads_before_forks(ffi: Any, handle: Any) -> None:
 
 
 def _dlopen(ffi: Any, path: Path) -> Any:
-    """dlopen returns the loaded library for a path it knows, even if the file was replaced since; a replaced file is therefore opened
-    under another name."""
+    """dlopen returns the loaded library for a path it knows, even if the file was replaced since; a replaced file is
+    therefore opened under another name."""
     with _lock:
         try:
             stat = path.stat()
@@ -196,8 +209,8 @@ def _dlopen(ffi: Any, path: Path) -> Any:
 
 
 def opened(ffi: Any, path: str) -> Any:
-    """dlopen, and where the OpenMP library of the embedded clang is missing, once more after opening that of the Python wheel: a library has
-    no rpath to it, and the dynamic loader accepts one that is already loaded."""
+    """dlopen, and where the OpenMP library of the embedded clang is missing, once more after opening that of the Python
+    wheel: a library has no rpath to it, and the dynamic loader accepts one that is already loaded."""
     try:
         return ffi.dlopen(path)
     except OSError as problem:

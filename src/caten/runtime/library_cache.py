@@ -1,9 +1,9 @@
 """The cache of compiled libraries: a folder of entries, each named by the hash of everything that it was made from.
 
-An entry is a folder that is filled under a temporary name and renamed, so it is there as a whole or not at all, whoever is killed when. It
-carries the hashes of its files, which are compared before use. Nothing is ever locked: two processes that make the same entry at once both succeed,
-and the first one's is kept. A cache that cannot be used costs time, never the result: `warn` hears of it.
-"""
+An entry is a folder that is filled under a temporary name and renamed, so it is there as a whole or not at all, whoever
+is killed when. It carries the hashes of its files, which are compared before use. Nothing is ever locked: two processes
+that make the same entry at once both succeed, and the first one's is kept. A cache that cannot be used costs time,
+never the result: `warn` hears of it."""
 from __future__ import annotations
 
 import atexit
@@ -27,9 +27,11 @@ FORMAT = 1                                 # version of the folder's layout, par
 HASHES = "sha256.json"                     # in an entry: file name -> hash
 COMPILER = "compiler"                      # the folder of what a compiler builds for itself
 PROBES = "probes"                          # the folder of what compilers were found to do
-KERNELS = "kernels"                        # the folder of entries that say which library an operator has, by its structure
+# The folder of entries that say which library an operator has, by its structure.
+KERNELS = "kernels"
 GREATEST_BYTES = 1 << 30                   # of all entries together
-SPARED_SECONDS = 60                        # an entry that was used so recently is not evicted: its user may be about to load it
+# An entry that was used so recently is not evicted: its user may be about to load it.
+SPARED_SECONDS = 60
 ABANDONED_SECONDS = 3600                   # a temporary folder this old belongs to a process that was killed
 LEAST_FREE = 1 << 20                       # a disk with less free space counts as full
 MAKE_ROOM = "make room, or name another folder with CATEN_CACHE_DIR"
@@ -49,7 +51,8 @@ class Stats:
 
 
 def key(*parts: str | bytes) -> str:
-    """The name of an entry from everything that its content depends on: source, flags, the compiler's and the runtime's identity, the CPU."""
+    """The name of an entry from everything that its content depends on: source, flags, the compiler's and the runtime's
+    identity, the CPU."""
     digest = hashlib.sha256(f"caten {FORMAT}".encode())
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -65,8 +68,8 @@ def file_identity(path: Path | str) -> str:
 
 
 def default_directory(chosen: str | None = None) -> Path:
-    """The folder of the cache: the chosen one, else where this platform keeps a user's caches, or below the temporary folder for a user without a
-    home, as one whom the system does not know by name has none."""
+    """The folder of the cache: the chosen one, else where this platform keeps a user's caches, or below the temporary
+    folder for a user without a home, as one whom the system does not know by name has none."""
     if chosen:
         return Path(chosen)
     from platformdirs import user_cache_path
@@ -77,7 +80,8 @@ def default_directory(chosen: str | None = None) -> Path:
 
 
 def obstacle(directory: Path) -> str | None:
-    """Why a folder may not hold what a process is going to execute; None where it may. Makes the folder where it does not exist."""
+    """Why a folder may not hold what a process is going to execute; None where it may. Makes the folder where it does
+    not exist."""
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
@@ -102,10 +106,12 @@ class Cache:
     def __init__(self, directory: Path | None, warn: Warn, greatest_bytes: int = GREATEST_BYTES):
         self.directory, self._warn, self._greatest = directory, warn, greatest_bytes
         if directory is not None and (reason := obstacle(directory)) is not None:
-            self._trouble(f"the cache folder {directory} is not used: {reason}", "name a private folder with CATEN_CACHE_DIR")
+            self._trouble(f"the cache folder {directory} is not used: {reason}",
+                          "name a private folder with CATEN_CACHE_DIR")
 
     def fetch(self, name: str, make: Callable[[Path], None]) -> Path:
-        """The folder of the entry `name`, whose files are whole; `make` fills a new folder where there is none. What `make` raises is passed on.
+        """The folder of the entry `name`, whose files are whole; `make` fills a new folder where there is none. What
+        `make` raises is passed on.
 
         Without a usable cache the folder lives as long as this process."""
         if (found := self.find(name)) is not None:
@@ -126,10 +132,12 @@ class Cache:
         if self.directory is None:
             return None
         entry = self.directory / name
-        for _ in range(2):                                                       # another process may make it between the two questions
+        # Another process may make it between the two questions.
+        for _ in range(2):
             if _is_whole(entry):
                 with contextlib.suppress(OSError):
-                    os.utime(entry)                                              # the least recently used entry goes first
+                    # The least recently used entry goes first.
+                    os.utime(entry)
                 return entry
             if not entry.exists():
                 return None
@@ -160,18 +168,20 @@ class Cache:
 
     def stats(self) -> Stats:
         """What there is."""
-        directory = self.directory or Path()
+        def files(folder: str) -> list[Path]:
+            known = self.directory is not None and (self.directory / folder).is_dir()
+            return list((self.directory / folder).iterdir()) if self.directory is not None and known else []
         entries = list(self._entries())
-        failed = len(list((directory / "failed").iterdir())) if self.directory is not None and (directory / "failed").is_dir() else 0
-        others = list((directory / KERNELS).iterdir()) if self.directory is not None and (directory / KERNELS).is_dir() else []
-        return Stats(directory, len(entries), sum([_bytes(e) for e in (*entries, *others)]), failed)
+        size = sum([_bytes(e) for e in (*entries, *files(KERNELS))])
+        return Stats(self.directory or Path(), len(entries), size, len(files("failed")))
 
     def clean(self) -> Stats:
         """Remove everything; what was there."""
         before = self.stats()
         if self.directory is not None:
             for child in list(self.directory.iterdir()):
-                if child.name in ("failed", COMPILER, PROBES, KERNELS) or _is_entry(child.name) or child.name.startswith("tmp-"):
+                if child.name in ("failed", COMPILER, PROBES,
+                                  KERNELS) or _is_entry(child.name) or child.name.startswith("tmp-"):
                     self._remove(child)
         return before
 
@@ -213,7 +223,8 @@ class Cache:
         return entry
 
     def _evict(self, newest: Path) -> None:
-        """Remove the least recently used entries until the rest is within the bound, and what killed processes left behind."""
+        """Remove the least recently used entries until the rest is within the bound, and what killed processes left
+        behind."""
         if self.directory is None:
             return
         now = time.time()
@@ -240,7 +251,8 @@ class Cache:
         try:
             grave = Path(tempfile.mkdtemp(prefix="tmp-", dir=entry.parent))
             os.rename(entry, grave / "entry")
-        except OSError:                                                      # another process was faster, or there is no space for a folder
+        # Another process was faster, or there is no space for a folder.
+        except OSError:
             shutil.rmtree(entry, ignore_errors=True)
         if grave is not None:
             shutil.rmtree(grave, ignore_errors=True)

@@ -1,8 +1,8 @@
 """The manifest: what a library says of itself, for bindings in any language.
 
-A library of one operator has all keys at the top; one of several has the keys that its operators share at the top, and the others in each entry of
-`ops`. `manifest.schema.json` is the published schema. Formulas are prefix arithmetic over sizes (core.size_formula).
-"""
+A library of one operator has all keys at the top; one of several has the keys that its operators share at the top, and
+the others in each entry of `ops`. `manifest.schema.json` is the published schema. Formulas are prefix arithmetic over
+sizes (core.size_formula)."""
 from __future__ import annotations
 
 import json
@@ -13,7 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from ..core.expr import Cast, Const, Expr, Op, Var
-from ..core.program import Bind, Buffer, Check, Doc, Ensure, Outputs, Program, Require, Scalar, Schedule, Signature, Size, Target
+from ..core.program import (
+    Bind,
+    Buffer,
+    Check,
+    Doc,
+    Ensure,
+    Outputs,
+    Program,
+    Require,
+    Scalar,
+    Schedule,
+    Signature,
+    Size,
+    Target,
+)
 from ..core.size_formula import evaluate, formula, names, spell
 from ..core.text import show
 from ..echo import escape
@@ -32,13 +46,14 @@ from .protocol import Runtime
 SCHEMA_VERSION = 1
 ABI_VERSION = 1
 Manifest = dict[str, Any]
-SHARED = ("schema_version", "abi_version", "libraries", "target", "compiler", "flags", "runtime", "spec_sha256", "runtime_sha256")
+SHARED = ("schema_version", "abi_version", "libraries", "target", "compiler", "flags", "runtime", "spec_sha256",
+          "runtime_sha256")
 
 
 @frozen
 class Provenance:
-    """Where a library comes from: the resolved target, the compiler and its flags, the libraries it needs at run time, the SHA-256 of the spec
-    and of the runtime file (hexadecimal)."""
+    """Where a library comes from: the resolved target, the compiler and its flags, the libraries it needs at run time,
+    the SHA-256 of the spec and of the runtime file (hexadecimal)."""
 
     target: str = ""
     compiler: str = ""
@@ -48,7 +63,8 @@ class Provenance:
     runtime_sha256: str = ""
 
 
-def manifest(programs: Sequence[LoopProgram], runtime: Runtime, record: Provenance, written: Sequence[Program] = ()) -> Manifest:
+def manifest(programs: Sequence[LoopProgram], runtime: Runtime, record: Provenance,
+             written: Sequence[Program] = ()) -> Manifest:
     """The manifest of a library of `programs`. `written`: the same programs before scheduling, for counting work."""
     return library_manifest(programs, runtime.name, record, written, runtime.allocates)
 
@@ -58,7 +74,8 @@ def library_manifest(programs: Sequence[LoopProgram], runtime: str, record: Prov
     """As `manifest`, with the runtime by its name, and whether its functions allocate memory."""
     exports([p.name for p in programs], [p.place() for p in programs])
     shared: Manifest = {
-        "libraries": list(record.libraries), "target": record.target, "compiler": record.compiler, "flags": list(record.flags),
+        "libraries": list(record.libraries), "target": record.target, "compiler": record.compiler,
+                        "flags": list(record.flags),
         "runtime": runtime, "spec_sha256": record.spec_sha256, "runtime_sha256": record.runtime_sha256,
     }
     ops = [operator(p, w, allocates) for p, w in zip(programs, written or programs, strict=True)]
@@ -68,13 +85,16 @@ def library_manifest(programs: Sequence[LoopProgram], runtime: str, record: Prov
 
 def known_version(manifest: Mapping[str, Any], origin: Path) -> None:
     """E665 where a manifest is of another version than this caten knows. `origin`: the file that holds it."""
-    for key, what, known in (("abi_version", "the calling convention", ABI_VERSION), ("schema_version", "a manifest of version", SCHEMA_VERSION)):
+    for key, what, known in (("abi_version", "the calling convention", ABI_VERSION),
+                             ("schema_version", "a manifest of version", SCHEMA_VERSION)):
         if manifest.get(key) != known:
-            raise error("E665", f"{origin} has {what} {escape(str(manifest.get(key))[:40])}; this caten knows {known}", hint="compile it again")
+            raise error("E665", f"{origin} has {what} {escape(str(manifest.get(key))[:40])}; this caten knows {known}",
+                        hint="compile it again")
 
 
 def checked(manifest: Mapping[str, Any], origin: Path) -> None:
-    """Raises E665 where a manifest from outside is of another version, E663 where it is not what the published schema says or contradicts itself."""
+    """Raises E665 where a manifest from outside is of another version, E663 where it is not what the published schema
+    says or contradicts itself."""
     known_version(manifest, origin)
     wrong = fault(manifest, schema()) or next((w for op in operators(manifest) for w in _contradictions(op)), None)
     if wrong is not None:
@@ -142,18 +162,21 @@ def runs_in_groups(program: LoopProgram) -> bool:
 
 
 def on_a_device(program: LoopProgram) -> Manifest:
-    """What the host needs to start the kernels of a device: the conditions that it checks at entry, and for each kernel its function, the number of
-    its groups, the threads of a group along every axis (the fastest last), and its arguments."""
+    """What the host needs to start the kernels of a device: the conditions that it checks at entry, and for each kernel
+    its function, the number of its groups, the threads of a group along every axis (the fastest last), and its
+    arguments."""
     kernels = zip(program.kernels, launches(program), strict=True)
     return {
         "ensures": [{"row": e.row, "condition": show(e.cond, 1 << 30)} for e in program.all(Ensure)],
-        "kernels": [{"name": k.name, "launch": [spell(canonical(e)) for e in plan.grid], "function": plan.function, "groups": spell(plan.groups),
+        "kernels": [{"name": k.name, "launch": [spell(canonical(e)) for e in plan.grid], "function": plan.function,
+                     "groups": spell(plan.groups),
                      "threads": list(plan.block), "arguments": list(plan.arguments)} for k, plan in kernels],
     }
 
 
 def outputs(program: LoopProgram) -> list[str]:
-    """The names of the outputs in the order of the spec; those that a program without that fact writes, in the order of its arguments."""
+    """The names of the outputs in the order of the spec; those that a program without that fact writes, in the order of
+    its arguments."""
     fact = program.first(Outputs)
     return list(fact.names) if fact else [b.name for b in program.all(Buffer) if b.access != "in"]
 
@@ -164,16 +187,19 @@ def arguments(program: LoopProgram) -> Iterator[Manifest]:
     for param in entry_points.arguments(program):
         match param:
             case Buffer(name=name, type=dtype, shape=shape, order=order, access=access):
-                yield {"name": name, "kind": "tensor", "dtype": dtype, "shape": [spell(e) for e in shape], "order": list(order),
+                yield {"name": name, "kind": "tensor", "dtype": dtype, "shape": [spell(e) for e in shape],
+                       "order": list(order),
                        "strides": [spell(e) for e in param.strides] or None, "direction": access}
             case Scalar() | Size():
                 name, dtype = param.declares()
                 kind = "stride" if name in strides else "size" if isinstance(param, Size) else "scalar"
-                yield {"name": name, "kind": kind, "dtype": dtype, "shape": [], "order": [], "strides": None, "direction": "in"}
+                yield {"name": name, "kind": kind, "dtype": dtype, "shape": [], "order": [], "strides": None,
+                       "direction": "in"}
 
 
 def _over_sizes(expr: Expr, program: Program) -> str | int | None:
-    """The formula's text, or None where it depends on more than the sizes of the call (a range that is read from an array, say)."""
+    """The formula's text, or None where it depends on more than the sizes of the call (a range that is read from an
+    array, say)."""
     known = {*program.sizes, *[s.name for s in program.all(Scalar)]}
     if all(isinstance(n, Op | Cast | Var | Const) for n in expr.unique()) and set(names(expr)) <= known:
         return spell(canonical(expr))
@@ -191,14 +217,16 @@ def embedded_text(manifest: Mapping[str, Any]) -> str:
 
 
 def manifest_c(manifest: Mapping[str, Any]) -> str:
-    """C text that puts the manifest into the library: `ct_OP_manifest` points to it, and where it is the only library of a program, or a shared one,
-    it is `ct_manifest`, too."""
+    """C text that puts the manifest into the library: `ct_OP_manifest` points to it, and where it is the only library
+    of a program, or a shared one, it is `ct_manifest`, too."""
     text = embedded_text(manifest)
     pieces = [text[i:i + 100] for i in range(0, len(text), 100)]
     lines = "\n".join(['  "' + p.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?") + '"' for p in pieces])
     exported = '__attribute__((visibility("default"))) '
-    named = "".join([f"{exported}const char *const {op['symbol']}_manifest = ct_Manifest;\n" for op in operators(manifest)])
-    shared = 'extern __attribute__((weak, alias("ct_Manifest"), visibility("default"))) const char ct_manifest[sizeof ct_Manifest];\n'
+    named = "".join([f"{exported}const char *const {op['symbol']}_manifest = ct_Manifest;\n"
+                     for op in operators(manifest)])
+    shared = ('extern __attribute__((weak, alias("ct_Manifest"), visibility("default"))) const char ct_manifest[sizeof '
+              'ct_Manifest];\n')
     own = f"static const char ct_Manifest[] =\n{lines};\n"
     return f"\n/* What this library says of itself; the schema is published with caten. */\n{own}{named}{shared}"
 

@@ -1,7 +1,7 @@
 """NVIDIA's run-time compiler, a library that needs no graphics card: CUDA C++ to PTX or to machine code.
 
-Run as a program, `python -m caten.runtime.nvrtc SOURCE OUT OPTION…`: exit code 0 and the compiler's version; 1 and what it says; 3 without one.
-"""
+Run as a program, `python -m caten.runtime.nvrtc SOURCE OUT OPTION…`: exit code 0 and the compiler's version; 1 and what
+it says; 3 without one."""
 from __future__ import annotations
 
 import ctypes
@@ -35,13 +35,15 @@ def found() -> ctypes.CDLL | None:
 
 
 def compiled(library: ctypes.CDLL, source: str, options: Sequence[str]) -> bytes:
-    """PTX where an option names a virtual architecture (`compute_80`), machine code where it names one of hardware (`sm_80`)."""
+    """PTX where an option names a virtual architecture (`compute_80`), machine code where it names one of hardware
+    (`sm_80`)."""
     program = ctypes.c_void_p()
     library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None)
     words = (ctypes.c_char_p * len(options))(*[o.encode() for o in options])
     status = library.nvrtcCompileProgram(program, len(options), words)
     if status:
-        raise Refused(_text(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program).rstrip(b"\0").decode("utf-8", "replace"))
+        raise Refused(_text(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog,
+                            program).rstrip(b"\0").decode("utf-8", "replace"))
     kind = "CUBIN" if any("sm_" in o for o in options) else "PTX"
     made = _text(getattr(library, f"nvrtcGet{kind}Size"), getattr(library, f"nvrtcGet{kind}"), program)
     library.nvrtcDestroyProgram(ctypes.byref(program))

@@ -1,9 +1,8 @@
 """Use OpenCL devices: find one, compile for it, launch kernels.
 
-`python -m caten.runtime.opencl SOURCE DEVICE OPTION…` compiles a file in a process of its own: a compiler may crash or hang there, and the
-caller, which never initialises OpenCL, may still fork. It prints the platform and the driver version. Exit code 1 with the compiler's
-messages, 3 without a device.
-"""
+`python -m caten.runtime.opencl SOURCE DEVICE OPTION…` compiles a file in a process of its own: a compiler may crash or
+hang there, and the caller, which never initialises OpenCL, may still fork. It prints the platform and the driver
+version. Exit code 1 with the compiler's messages, 3 without a device."""
 from __future__ import annotations
 
 import os
@@ -63,7 +62,8 @@ class Card:
     def begin(self) -> None:
         import pyopencl
         if _started and os.getpid() not in _started:
-            raise missing("OpenCL was started before this process was forked", "call the first kernel after the fork, or start a process of its own")
+            raise missing("OpenCL was started before this process was forked",
+                          "call the first kernel after the fork, or start a process of its own")
         with self.lock:
             _started.add(os.getpid())
             if self.program is None:

@@ -1,4 +1,5 @@
-"""A library as it is pickled: the path of its file, its bytes for a process that does not find that file, and its manifest."""
+"""A library as it is pickled: the path of its file, its bytes for a process that does not find that file, and its
+manifest."""
 from __future__ import annotations
 
 import hashlib
@@ -23,15 +24,17 @@ _lock = threading.Lock()
 
 @frozen
 class PickledLibrary:
-    """`path`: an absolute path; `content`: the bytes of the file; `manifest`: with the names under which the operators are called."""
+    """`path`: an absolute path; `content`: the bytes of the file; `manifest`: with the names under which the operators
+    are called."""
 
     path: str
     content: bytes
     manifest: Manifest
 
     def loaded(self) -> Any:
-        """The operators of the library, loaded by its runtime: from its path where that file is still the same, else from a copy in this process's
-        cache. CatenError E602 where the runtime is not installed, E66x and E717 where the library cannot be loaded here."""
+        """The operators of the library, loaded by its runtime: from its path where that file is still the same, else
+        from a copy in this process's cache. CatenError E602 where the runtime is not installed, E66x and E717 where the
+        library cannot be loaded here."""
         digest = hashlib.sha256(self.content).hexdigest()
         name = digest, json.dumps(self.manifest, sort_keys=True)
         with _lock:
@@ -56,13 +59,14 @@ def pickled(library: Library) -> PickledLibrary:
     try:
         return PickledLibrary(os.path.abspath(library.path), library.path.read_bytes(), dict(library.manifest))
     except OSError as problem:
-        raise error("E661", f"cannot pickle the operators of {library.path}: the file cannot be read: {problem.strerror}",
+        raise error("E661", f"cannot pickle the operators of {library.path}: the file cannot be read: "
+                            f"{problem.strerror}",
                     hint="compile the spec again") from None
 
 
 def restored(library: PickledLibrary, name: str, says: tuple[str, Any]) -> Any:
-    """The operator of a pickled library that has this name, or all of them where it is empty. `says`: its source, and the text under its own names
-    where those differ from the library's."""
+    """The operator of a pickled library that has this name, or all of them where it is empty. `says`: its source, and
+    the text under its own names where those differ from the library's."""
     try:
         found = library.loaded()
     except CatenError as problem:

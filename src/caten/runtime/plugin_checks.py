@@ -21,14 +21,16 @@ WIDEST = 1 << 12                                                       # bytes o
 
 
 def tables_fault(runtime: Runtime) -> tuple[str, str | None] | None:
-    """What is wrong with a runtime's tables and what may be meant; None where nothing is. A word that nobody knows would be ignored in silence."""
+    """What is wrong with a runtime's tables and what may be meant; None where nothing is. A word that nobody knows
+    would be ignored in silence."""
     return next(_faults(runtime), None)
 
 
 def _faults(runtime: Runtime) -> Iterator[tuple[str, str | None]]:
     plain: dict[str, type] = {"name": str, "description": str, "denormals": bool, "allocates": bool, "settings": dict}
     tables: dict[str, tuple[str, Collection[str] | None]] = {
-        "types": ("element type", DTYPES), "ops": ("operator", OPERATORS), "marks": ("loop mark", MARKS), "suffixes": ("kind of product", None),
+        "types": ("element type", DTYPES), "ops": ("operator", OPERATORS), "marks": ("loop mark", MARKS),
+                                                             "suffixes": ("kind of product", None),
         "config": ("option", None), "skips": ("pattern", None)}
     for member, kind in plain.items():
         if not isinstance(value := getattr(runtime, member), kind):
@@ -46,7 +48,8 @@ def _faults(runtime: Runtime) -> Iterator[tuple[str, str | None]]:
         of = {"config": Option, "types": str, "suffixes": str, "skips": str}.get(member, object)
         for word, value in table.items():
             if not isinstance(value, of):
-                yield f"`{member}` has {_kind(value)} for {word!r}", "use Flag, Text, Choice or Int" if member == "config" else None
+                hint = "use Flag, Text, Choice or Int" if member == "config" else None
+                yield f"`{member}` has {_kind(value)} for {word!r}", hint
     yield from _option_faults(runtime.config)
 
 
@@ -59,11 +62,13 @@ def _option_faults(config: Mapping[str, Option]) -> Iterator[tuple[str, str | No
             yield f"`config` has {other!r} and {key!r}, which are one key to --config", None
 
 
-RESULTS: dict[str, type] = {"configure": Runtime, "machine": Machine, "render": str, "trailer": str, "identity": str, "compile": CompileRecord}
+RESULTS: dict[str, type] = {"configure": Runtime, "machine": Machine, "render": str, "trailer": str, "identity": str,
+                            "compile": CompileRecord}
 
 
 def check_results(cls: type[Runtime]) -> None:
-    """Wrap the methods of a runtime class, once: each raises ToolError E605 where its result is not what the protocol says."""
+    """Wrap the methods of a runtime class, once: each raises ToolError E605 where its result is not what the protocol
+    says."""
     for method, kind in RESULTS.items():
         function = getattr(cls, method)
         if not hasattr(function, "checks_result"):
@@ -102,20 +107,23 @@ def why_unavailable(runtime: Runtime) -> Diagnostic | None:
         runtime.available()
     except CatenError as problem:
         said = problem.diagnostics[0]
-        return Diagnostic(said.code, str(said.message or "it does not say why it cannot be used"), hint=None if said.hint is None else str(said.hint))
+        return Diagnostic(said.code, str(said.message or "it does not say why it cannot be used"), hint=None
+                          if said.hint is None else str(said.hint))
     except (Exception, SystemExit) as problem:                # a runtime's own Python may fail in any way
         return _failed(runtime.name, f"`available` raised {type(problem).__name__}: {problem}").diagnostics[0]
     return None
 
 
 def blamed(problem: BaseException, own: Path) -> ToolError | None:
-    """An exception as the fault of the runtime file that it passed through; None where it passed through none. `own`: where our runtimes are."""
+    """An exception as the fault of the runtime file that it passed through; None where it passed through none. `own`:
+    where our runtimes are."""
     frames = [(f, line) for f, line in traceback.walk_tb(problem.__traceback__)
               if Path(f.f_code.co_filename).parent != own and _defines_a_runtime(f.f_globals)]
     if not frames:
         return None
     frame, line = frames[-1]
-    return _failed(f"{frame.f_code.co_filename}", f"line {line}, in {frame.f_code.co_name}: {type(problem).__name__}: {problem}")
+    return _failed(f"{frame.f_code.co_filename}",
+                   f"line {line}, in {frame.f_code.co_name}: {type(problem).__name__}: {problem}")
 
 
 def _defines_a_runtime(module: Mapping[str, Any]) -> bool:

@@ -20,11 +20,13 @@ def over(ffi: Any, pointer: Any, argument: Mapping[str, Any], sizes: Mapping[str
     shape = extents(argument, sizes)
     if is_packed(argument["dtype"]):
         count = (math.prod(shape) + 1) // 2
-        return np.frombuffer(ffi.buffer(ffi.cast("char *", pointer), count), np.uint8) if count else np.empty(0, np.uint8)
+        return np.frombuffer(ffi.buffer(ffi.cast("char *", pointer), count), np.uint8) if count else np.empty(0,
+                                                                                                              np.uint8)
     kind = numpy_dtype(argument["dtype"])
     if 0 in shape:
         return np.empty(shape, kind)
-    strides = [evaluate(formula(e), sizes) for e in argument["strides"]] if argument["strides"] else dense(shape, argument["order"])
+    strides = [evaluate(formula(e), sizes)
+               for e in argument["strides"]] if argument["strides"] else dense(shape, argument["order"])
     reach = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
     before = -sum([r for r in reach if r < 0])                       # elements before the pointer
     count = before + sum([r for r in reach if r > 0]) + 1

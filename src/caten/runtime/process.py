@@ -36,21 +36,25 @@ class Finished:
 
 def run(command: Sequence[str], timeout: float, cwd: Path | None = None, meanwhile: Callable[[], None] | None = None,
         environment: Mapping[str, str] | None = None) -> Finished:
-    """Run a command to its end. ToolError E620 where it cannot be started, E622 where it takes longer than `timeout` seconds: then it and its
-    children are killed. `meanwhile` is called while it runs; where that raises, they are killed too. `environment` adds to that of this process."""
+    """Run a command to its end. ToolError E620 where it cannot be started, E622 where it takes longer than `timeout`
+    seconds: then it and its children are killed. `meanwhile` is called while it runs; where that raises, they are
+    killed too. `environment` adds to that of this process."""
     env = {**os.environ, "LC_ALL": "C", **(environment or {})}
     try:
-        child = subprocess.Popen(list(command), cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        child = subprocess.Popen(list(command), cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE,
                                  start_new_session=True)
     except OSError as problem:
-        raise ToolError(Diagnostic("E620", f"cannot run {command[0]}: {problem.strerror}", hint="is it installed, and may it be executed?")) from None
+        raise ToolError(Diagnostic("E620", f"cannot run {command[0]}: {problem.strerror}",
+                                   hint="is it installed, and may it be executed?")) from None
     try:
         if meanwhile is not None:
             meanwhile()
         output, errors = _printed(child, timeout)
     except subprocess.TimeoutExpired:
         _kill(child)
-        raise ToolError(Diagnostic("E622", f"{Path(command[0]).name} was stopped after {timeout:g} s", hint="--cc-timeout gives it more time",
+        raise ToolError(Diagnostic("E622", f"{Path(command[0]).name} was stopped after {timeout:g} s",
+                                   hint="--cc-timeout gives it more time",
                                    notes=((" ".join(command), None),))) from None
     except BaseException:                # Ctrl-C among them: no child is left behind
         _kill(child)
@@ -59,7 +63,8 @@ def run(command: Sequence[str], timeout: float, cwd: Path | None = None, meanwhi
 
 
 def _printed(child: subprocess.Popen[bytes], timeout: float) -> list[str]:
-    """The beginnings of what a child prints, until it ends. However much it prints, no more is held. Raises TimeoutExpired."""
+    """The beginnings of what a child prints, until it ends. However much it prints, no more is held. Raises
+    TimeoutExpired."""
     deadline = time.monotonic() + timeout
     streams = [s for s in (child.stdout, child.stderr) if s is not None]
     kept = {stream.fileno(): bytearray() for stream in streams}

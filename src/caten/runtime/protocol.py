@@ -1,8 +1,8 @@
 """What a runtime is: tables of spellings and capabilities, options, and the few methods the driver calls.
 
-A runtime file defines one subclass of `Runtime`. `discover.find` makes an instance; `configure` returns another with the user's options applied.
-Instances never change after that, and nothing here reads the environment: what comes from it arrives in `Host`.
-"""
+A runtime file defines one subclass of `Runtime`. `discover.find` makes an instance; `configure` returns another with
+the user's options applied. Instances never change after that, and nothing here reads the environment: what comes from
+it arrives in `Host`."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -109,7 +109,8 @@ class Unavailable(ToolError):
 
 @frozen
 class Host:
-    """What the surroundings contribute: the environment's tools and flags, limits, and where probes may be remembered."""
+    """What the surroundings contribute: the environment's tools and flags, limits, and where probes may be
+    remembered."""
 
     cc: str | None = None                        # $CC
     cflags: tuple[str, ...] = ()                 # $CFLAGS, then -I -D of the command line
@@ -119,12 +120,14 @@ class Host:
     timeout: float = 120.0                       # --cc-timeout: seconds for one run of a tool
     cache: Path | None = None                    # the cache's folder (None: nothing is remembered)
     debug: bool = False                          # -g: debug information in what is compiled
-    meanwhile: Callable[[], None] | None = None  # to be called once a compiler has been started; what it raises ends the compiler
+    # To be called once a compiler has been started; what it raises ends the compiler.
+    meanwhile: Callable[[], None] | None = None
 
 
 @frozen
 class CompileRecord:
-    """How an artifact was made: the compiler's path and version, each command as argument vector, the flags, the libraries it needs at run time."""
+    """How an artifact was made: the compiler's path and version, each command as argument vector, the flags, the
+    libraries it needs at run time."""
 
     compiler: str
     version: str
@@ -145,8 +148,10 @@ class Runtime(ABC):
     marks: ClassVar[Mapping[str, Any]] = {}      # loop mark -> its spelling; what a schedule may use
     suffixes: ClassVar[Mapping[str, str]] = {}   # product kind (c so o s a …) -> file suffix; what can be made
     denormals: ClassVar[bool] = True             # are floats below the least normal number kept?
-    skips: ClassVar[Mapping[str, str]] = {}      # known faults: a pattern of `caten test-runtime --filter` -> the reason
-    allocates: ClassVar[bool] = True             # do its functions allocate their scratch memory? Else the caller gives it: there is only ct_NAME_ws
+    # Known faults: a pattern of `caten test-runtime --filter` -> the reason.
+    skips: ClassVar[Mapping[str, str]] = {}
+    # Do its functions allocate their scratch memory? Else the caller gives it: there is only ct_NAME_ws.
+    allocates: ClassVar[bool] = True
     file: Path | None = None                     # the runtime file, set by discover
 
     def __init__(self, settings: Mapping[str, Any] | None = None, host: Host | None = None):
@@ -154,7 +159,8 @@ class Runtime(ABC):
         self.host = host or Host()
 
     def configure(self, config: tuple[tuple[str, str], ...] = (), host: Host | None = None) -> Self:
-        """This runtime with options given as text; keys in any case. UsageError E600/E601 on an unknown key or a bad value (all of them)."""
+        """This runtime with options given as text; keys in any case. UsageError E600/E601 on an unknown key or a bad
+        value (all of them)."""
         known = {k.upper(): k for k in self.config}
         problems: list[Diagnostic] = []
         settings = dict(self.settings)
@@ -178,7 +184,8 @@ class Runtime(ABC):
 
     @property
     def fast(self) -> bool:
-        """Are functions computed in fewer operations: further off in the last place, and 0 below twice the least normal number?"""
+        """Are functions computed in fewer operations: further off in the last place, and 0 below twice the least normal
+        number?"""
         return self.settings.get("MATH") == "fast"
 
     def hosted(self, **changes: Any) -> Self:
@@ -198,11 +205,13 @@ class Runtime(ABC):
         """The source text of one program, or of a library of several. Pure: same programs and options, same text."""
 
     def trailer(self, manifest: Mapping[str, Any]) -> str:
-        """What the compiler is given after the source, and a reader of the source is not: the manifest, a program around the kernels."""
+        """What the compiler is given after the source, and a reader of the source is not: the manifest, a program
+        around the kernels."""
         return ""
 
     def commands(self, source: Path, out: Path, kind: str) -> list[list[str]]:
-        """The commands (argument vectors) that `compile` would run to make `out` from a source file; `kind` is a key of `suffixes`. Runs nothing."""
+        """The commands (argument vectors) that `compile` would run to make `out` from a source file; `kind` is a key of
+        `suffixes`. Runs nothing."""
         return []
 
     @abstractmethod
@@ -210,7 +219,8 @@ class Runtime(ABC):
         """Make `out` from the source text. ToolError when the tool is missing, fails or hangs."""
 
     def identity(self) -> str:
-        """A text that is equal whenever equal sources give equal artifacts: tool, flags, resolved CPU. Starts no process."""
+        """A text that is equal whenever equal sources give equal artifacts: tool, flags, resolved CPU. Starts no
+        process."""
         return f"{self.name} {self.api_version} {sorted(self.settings.items())}"
 
     @abstractmethod

@@ -25,10 +25,11 @@ from .protocol import UNSAFE, CompileRecord, Host, Unavailable
 
 SUFFIXES = {"c": ".c", "s": ".s", "o": ".o", "a": ".a", "so": ".so"}
 INSTALL = "install one: apt install clang (or gcc), or pip install 'caten[toolchain]'"
-SOURCE = "library.c"                     # the name inside the temporary folder: the same for every compilation, so that equal input gives equal bytes
+# The name inside the temporary folder: the same for every compilation, so that equal input gives equal bytes.
+SOURCE = "library.c"
 PROBE_SECONDS = 60.0
 CLANGS = ("clang", *[f"clang-{n}" for n in range(40, 9, -1)])
-# What every C compiler must be told, or the same text would mean something else: nothing is fused, integers wrap.
+# Flags that every compilation needs: no contraction to FMA, and integers that wrap.
 EXACT = ("-std=c11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv")
 OPENMP_PROBE = """int omp_get_num_threads(void);
 __attribute__((visibility("default"))) int ct_probe(void)
@@ -42,16 +43,19 @@ __attribute__((visibility("default"))) int ct_probe(void)
     return n;
 }
 """
-UNKNOWN_CPU = re.compile(r"target CPU|unknown CPU|CPUs for architecture|-march=", re.I)     # how clang, zig and gcc refuse -march=
-# A shared library says its name, for programs that are linked with it. The name is that of the file, which is known when the library leaves the
-# cache: until then this holds the room for any.
+# How clang, zig and gcc refuse -march=.
+UNKNOWN_CPU = re.compile(r"target CPU|unknown CPU|CPUs for architecture|-march=", re.I)
+# A shared library says its name, for programs that are linked with it. The name is that of the file, which is known
+# when the library leaves the cache: until then this holds the room for any.
 SONAME = "caten".ljust(255, "_")
-_LOAD_PROBE = "import ctypes, sys; needed = list(map(ctypes.CDLL, sys.argv[2:])); sys.exit(0 if ctypes.CDLL(sys.argv[1]).ct_probe() == 2 else 1)"
+_LOAD_PROBE = ("import ctypes, sys; needed = list(map(ctypes.CDLL, sys.argv[2:])); sys.exit(0 if "
+               "ctypes.CDLL(sys.argv[1]).ct_probe() == 2 else 1)")
 
 
 @frozen
 class Compiler:
-    """A C compiler: the words that start it, its family (`clang`, `zig`: clang in the ziglang wheel, `gcc`), the file that it is."""
+    """A C compiler: the words that start it, its family (`clang`, `zig`: clang in the ziglang wheel, `gcc`), the file
+    that it is."""
 
     words: tuple[str, ...]
     family: str
@@ -59,7 +63,8 @@ class Compiler:
 
     @property
     def name(self) -> str:
-        return "zig cc" if self.family == "zig" else Path(self.words[-1] if len(self.words) == 1 else self.words[0]).name
+        return "zig cc" if self.family == "zig" else Path(self.words[-1] if len(self.words) == 1
+                                                          else self.words[0]).name
 
     def identity(self) -> str:
         """Changes whenever another compiler sits in its place; starts no process."""
@@ -91,12 +96,13 @@ class Compiler:
         return zig.first_use_told() if self.family == "zig" else contextlib.nullcontext()
 
 
-# -- finding them ---------------------------------------------------------------------------------------------------------------------------
+# -- finding them ------------------------------------------------------------------------------------------------------
 
 def split_words(text: str, origin: str) -> tuple[str, ...]:
     """A compiler with arguments as argument vector, `ccache gcc`; ToolError E621 on shell metacharacters."""
     if bad := sorted(UNSAFE & set(text)):
-        raise ToolError(Diagnostic("E621", f"{origin} holds {bad[0]!r}, which no compiler's name does", hint="give a name or a path, and arguments"))
+        raise ToolError(Diagnostic("E621", f"{origin} holds {bad[0]!r}, which no compiler's name does",
+                                   hint="give a name or a path, and arguments"))
     return tuple(shlex.split(text))
 
 
@@ -111,11 +117,13 @@ def named(text: str, origin: str, host: Host) -> Compiler:
     if "ziglang" in words or Path(found).name == "zig":
         return Compiler((found, *words[1:]), "zig", found)
     real = Path(os.path.realpath(shutil.which(words[-1], path=host.path) or found)).name
-    return Compiler((found, *words[1:]), "clang" if "clang" in Path(words[-1]).name or "clang" in real else "gcc", found)
+    return Compiler((found, *words[1:]), "clang" if "clang" in Path(words[-1]).name or "clang" in real else "gcc",
+                    found)
 
 
 def candidates(kinds: Sequence[str], host: Host) -> list[Compiler]:
-    """The compilers that are here: those of clang's kind (`clang`, `zig`) newest first, then gcc. `kinds` limits the families."""
+    """The compilers that are here: those of clang's kind (`clang`, `zig`) newest first, then gcc. `kinds` limits the
+    families."""
     clangs: list[tuple[int, int, Compiler]] = []
     if "clang" in kinds:
         for found in installed(CLANGS, host.path):
@@ -134,13 +142,16 @@ def embedded() -> Compiler | None:
     return Compiler((str(file), "cc"), "zig", str(file)) if file is not None else None
 
 
-def choose(cc: str | None, kinds: Sequence[str], host: Host, fits: Callable[[Compiler], bool] | None = None) -> Compiler:
-    """`--config CC=`, else $CC, else the first of `candidates` that runs and `fits`. Unavailable E610 says what was tried."""
+def choose(cc: str | None, kinds: Sequence[str], host: Host,
+           fits: Callable[[Compiler], bool] | None = None) -> Compiler:
+    """`--config CC=`, else $CC, else the first of `candidates` that runs and `fits`. Unavailable E610 says what was
+    tried."""
     if cc or host.cc:
         chosen = named(cc or host.cc or "", "--config CC" if cc else "$CC", host)
         if fits is None or fits(chosen):
             return chosen
-        raise Unavailable(f"{chosen.name} does not compile, link and load OpenMP", f"{_openmp_package(chosen)}, or leave OMP out")
+        raise Unavailable(f"{chosen.name} does not compile, link and load OpenMP",
+                          f"{_openmp_package(chosen)}, or leave OMP out")
     tried = candidates(kinds, host)
     for compiler in tried:
         if runs(compiler, host) and (fits is None or fits(compiler)):
@@ -152,12 +163,14 @@ def choose(cc: str | None, kinds: Sequence[str], host: Host, fits: Callable[[Com
         raise Unavailable(f"there is no C compiler ({why})", INSTALL, tuple(broken))
     if fits is not None:
         raise Unavailable(f"no C compiler here compiles, links and loads OpenMP (tried {looked})",
-                          "apt install libomp-dev (clang) or gcc, or pip install 'caten[toolchain,openmp]'; OMP=0 does without", tuple(broken))
+                          "apt install libomp-dev (clang) or gcc, or pip install 'caten[toolchain,openmp]'; OMP=0 "
+                          "does without", tuple(broken))
     raise Unavailable(f"there is no C compiler ({looked})", INSTALL)
 
 
 def cross(cc: str | None, kinds: Sequence[str], host: Host, fits: Callable[[Compiler], bool], target: str) -> Compiler:
-    """One that compiles for another machine: `--config CC=`, else the first of `candidates` that `fits`. $CC is for this machine."""
+    """One that compiles for another machine: `--config CC=`, else the first of `candidates` that `fits`. $CC is for
+    this machine."""
     if cc:
         return named(cc, "--config CC", host)
     tried = candidates(kinds, host)
@@ -179,15 +192,16 @@ def _openmp_package(compiler: Compiler) -> str:
     return "apt install libgomp1"
 
 
-# -- OpenMP and other libraries -------------------------------------------------------------------------------------------------------------
+# -- OpenMP and other libraries ----------------------------------------------------------------------------------------
 
 OPENMP_WHEELS = {"cmeel-libomp": "libomp", "intel-openmp": "libiomp5"}      # wheel -> its OpenMP library
-BESIDE = "-Wl,-rpath,$ORIGIN"            # a library that is needed is looked for beside the one that needs it, and nowhere that only this machine has
+# A library that is needed is looked for beside the one that needs it, and nowhere that only this machine has.
+BESIDE = "-Wl,-rpath,$ORIGIN"
 
 
 def openmp_flags(compiler: Compiler) -> list[str]:
-    """What turns `#pragma omp` on, then what links its library; the embedded clang brings none and takes that of a wheel.
-    That is found beside the result, or where the process already has it (`library`). The library of another
+    """What turns `#pragma omp` on, then what links its library; the embedded clang brings none and takes that of a
+    wheel. That is found beside the result, or where the process already has it (`library`). The library of another
     compiler is named too, so that the manifest can list it. The result must stay loaded: unloading it would unmap the
     code that OpenMP's waiting threads are in."""
     stay = [] if sys.platform == "darwin" else ["-Wl,-z,nodelete"]
@@ -198,15 +212,16 @@ def openmp_flags(compiler: Compiler) -> list[str]:
 
 
 def library_name(word: str) -> str:
-    """The library that a word of a link command names, `m` of `-lm` and `iomp5` of `/opt/libiomp5.so`; empty where it names none."""
+    """The library that a word of a link command names, `m` of `-lm` and `iomp5` of `/opt/libiomp5.so`; empty where it
+    names none."""
     if word.startswith("-l"):
         return word[2:]
     return Path(word).stem.removeprefix("lib") if word.endswith((".so", ".dylib")) and not word.startswith("-") else ""
 
 
 def openmp_library(needed: str = "") -> Path | None:
-    """The OpenMP library of a wheel: LLVM's in cmeel-libomp, or Intel's in intel-openmp, which is larger. `needed`: a text that names the file, where
-    only that one will do; the loader takes one for the other under no name."""
+    """The OpenMP library of a wheel: LLVM's in cmeel-libomp, or Intel's in intel-openmp, which is larger. `needed`: a
+    text that names the file, where only that one will do; the loader takes one for the other under no name."""
     import importlib.metadata  # slow to import, and only the embedded clang's OpenMP asks
     for package, stem in OPENMP_WHEELS.items():
         if needed and f"{stem}." not in needed:
@@ -214,28 +229,35 @@ def openmp_library(needed: str = "") -> Path | None:
         names = (f"{stem}.so", f"{stem}.dylib")
         places = [Path(sys.prefix) / "lib" / name for name in names] if package == "intel-openmp" else []
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            places += [Path(str(f.locate())).resolve() for f in importlib.metadata.files(package) or [] if f.name in names]
+            places += [Path(str(f.locate())).resolve() for f in importlib.metadata.files(package) or []
+                       if f.name in names]
         if (found := next((p for p in places if p.is_file()), None)) is not None:
             return found
     return None
 
 
 def has_openmp(compiler: Compiler, host: Host) -> bool:
-    """Does a program with a parallel region compile, link, load, and run on two threads? Asked once and remembered in the cache."""
+    """Does a program with a parallel region compile, link, load, and run on two threads? Asked once and remembered in
+    the cache."""
     flags = openmp_flags(compiler)
-    return remembered(host, f"openmp {compiler.identity()} {flags}", lambda: _probe(compiler, host, OPENMP_PROBE, flags, True))
+    return remembered(host, f"openmp {compiler.identity()} {flags}",
+                      lambda: _probe(compiler, host, OPENMP_PROBE, flags, True))
 
 
 def has_library(compiler: Compiler, host: Host, library: str) -> bool:
     """Can `-lLIBRARY` be linked?"""
     text = "int ct_probe(void) { return 2; }\n"
-    return remembered(host, f"library {library} {compiler.identity()}", lambda: _probe(compiler, host, text, [f"-l{library}"], False))
+    return remembered(host, f"library {library} {compiler.identity()}",
+                      lambda: _probe(compiler, host, text, [f"-l{library}"], False))
 
 
 def builds(compiler: Compiler, host: Host, flags: Sequence[str], seconds: float = PROBE_SECONDS) -> bool:
-    """Does a program that uses the C library compile and link with these flags? Where the compiler has yet to build that library, it does so now."""
-    text = "#include <math.h>\n#include <stdio.h>\nint main(int n, char **words) { return printf(\"%g\", sin(n)) + !words; }\n"
-    return remembered(host, f"program {compiler.identity()} {flags}", lambda: _probe(compiler, host, text, [*flags, "-lm"], False, seconds))
+    """Does a program that uses the C library compile and link with these flags? Where the compiler has yet to build
+    that library, it does so now."""
+    text = ("#include <math.h>\n#include <stdio.h>\nint main(int n, char **words) { return printf(\"%g\", sin(n)) + "
+            "!words; }\n")
+    return remembered(host, f"program {compiler.identity()} {flags}",
+                      lambda: _probe(compiler, host, text, [*flags, "-lm"], False, seconds))
 
 
 def runs(compiler: Compiler, host: Host) -> bool:
@@ -257,7 +279,8 @@ def complaint(compiler: Compiler, host: Host) -> str | None:
         except ToolError as problem:
             return problem.diagnostics[0].message
         if done.status != 0:
-            return f"{compiler.name} {done.reason}" + "".join([f": {line}" for line in done.errors.strip().splitlines()[:1]])
+            return f"{compiler.name} {done.reason}" + "".join([f": {line}"
+                                                               for line in done.errors.strip().splitlines()[:1]])
         return None if (folder / "probe.o").is_file() else f"{compiler.name} reported success and wrote no output"
 
 
@@ -269,7 +292,8 @@ def _probe(compiler: Compiler, host: Host, text: str, flags: Sequence[str], load
         try:
             words = [*compiler.words, "-O1", *compiler.quiet, *shared, SOURCE, "-o", "probe.so", *flags]
             with compiler.linking():
-                done = run(words, seconds or min(host.timeout, PROBE_SECONDS), folder, environment=compiler.surroundings(host, folder))
+                done = run(words, seconds or min(host.timeout, PROBE_SECONDS), folder,
+                           environment=compiler.surroundings(host, folder))
             loading = [sys.executable, "-c", _LOAD_PROBE, str(folder / "probe.so"), *needed]
             return done.status == 0 and (not load or run(loading, PROBE_SECONDS).status == 0)
         except ToolError:
@@ -277,12 +301,13 @@ def _probe(compiler: Compiler, host: Host, text: str, flags: Sequence[str], load
 
 
 def remembered(host: Host, question: str, ask: Callable[[], bool]) -> bool:
-    """The answer to a question about a tool. A yes is kept in the cache's folder of probes under everything that it depends on; a no is not, because
-    what is missing may be installed, and a disk have room, the next time."""
+    """The answer to a question about a tool. A yes is kept in the cache's folder of probes under everything that it
+    depends on; a no is not, because what is missing may be installed, and a disk have room, the next time."""
     file = _probe_file(host, question)
     if file is not None:
         with contextlib.suppress(OSError, ValueError):
-            if documents.read(file, {"type": "object", "required": ["answer"], "properties": {"answer": {"type": "boolean"}}})["answer"]:
+            if documents.read(file, {"type": "object", "required": ["answer"],
+                                     "properties": {"answer": {"type": "boolean"}}})["answer"]:
                 return True
     answer = ask()
     if file is not None and answer:
@@ -296,10 +321,11 @@ def remembered(host: Host, question: str, ask: Callable[[], bool]) -> bool:
 
 
 def _probe_file(host: Host, question: str) -> Path | None:
-    return None if host.cache is None else host.cache / PROBES / (hashlib.sha256(question.encode()).hexdigest()[:32] + ".json")
+    return None if host.cache is None else host.cache / PROBES / (hashlib.sha256(question.encode()).hexdigest()[:32]
+                                                                  + ".json")
 
 
-# -- compiling ------------------------------------------------------------------------------------------------------------------------------
+# -- compiling ---------------------------------------------------------------------------------------------------------
 
 @contextlib.contextmanager
 def temporary(host: Host) -> Iterator[Path]:
@@ -320,14 +346,15 @@ def unwritable(problem: OSError, folder: Path | None = None) -> ToolError:
 
 def commands(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str], source: str, out: str, kind: str,
              link: Sequence[str] = ("-shared",), soname: str | None = None) -> list[list[str]]:
-    """The commands that make `out` of a kind (`s o a so`) from a source file; `link` is what makes it one that is loaded, `soname` the name that it
-    then says it has (as a rule that of the file)."""
+    """The commands that make `out` of a kind (`s o a so`) from a source file; `link` is what makes it one that is
+    loaded, `soname` the name that it then says it has (as a rule that of the file)."""
     inner = str(Path(out).with_suffix(".o"))
     match kind:
         case "so":
             name = [f"-Wl,-soname,{soname or Path(out).name}"] if "-shared" in link and sys.platform != "darwin" else []
             if compiler.family == "zig" and "-shared" in link:
-                plain = [word for word in flags if not word.startswith("-march=")]         # it builds its own library for each
+                # It builds its own library for each.
+                plain = [word for word in flags if not word.startswith("-march=")]
                 return [[*compiler.words, *flags, "-c", source, "-o", inner],
                         [*compiler.words, *plain, *link, *name, inner, "-o", out, *libraries]]
             return [[*compiler.words, *flags, *link, *name, source, "-o", out, *libraries]]
@@ -340,10 +367,12 @@ def commands(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str],
     raise ToolError(Diagnostic("E624", f"a C compiler makes {', '.join(SUFFIXES)}, not '{kind}'"))
 
 
-def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str], text: str, out: Path, kind: str, host: Host,
+def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str], text: str, out: Path, kind: str,
+              host: Host,
               link: Sequence[str] = ("-shared",)) -> CompileRecord:
-    """Compile C text. The work happens in a folder of its own under fixed names, and the result is moved into place when it is whole.
-    ToolError E620, E622, E623 (the compiler refuses or crashes), E625 (it wrote nothing, or the result cannot be stored)."""
+    """Compile C text. The work happens in a folder of its own under fixed names, and the result is moved into place
+    when it is whole. ToolError E620, E622, E623 (the compiler refuses or crashes), E625 (it wrote nothing, or the
+    result cannot be stored)."""
     made = "library" + SUFFIXES[kind]
     with temporary(host) as folder:
         (folder / SOURCE).write_text(text, encoding="utf-8")
@@ -362,13 +391,16 @@ def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str]
             if done.status != 0:
                 _must_run(compiler, host)
                 said = "\n".join(first_complaints(done.errors))
-                hint = "-march= and --config MARCH= take a CPU that this compiler knows" if UNKNOWN_CPU.search(said) else \
-                       "see whether it compiles without $CFLAGS and $LDFLAGS" if host.cflags or host.ldflags else \
-                       "a complaint about generated C is a fault of caten: please report it, with the source"
-                raise ToolError(Diagnostic("E623", f"{compiler.name} {done.reason}" + (f":\n{said}" if said else ""), hint=hint))
+                hint = ("-march= and --config MARCH= take a CPU that this compiler knows"
+                        if UNKNOWN_CPU.search(said) else
+                        "see whether it compiles without $CFLAGS and $LDFLAGS" if host.cflags or host.ldflags else
+                        "a complaint about generated C is a fault of caten: please report it, with the source")
+                raise ToolError(Diagnostic("E623", f"{compiler.name} {done.reason}" + (f":\n{said}" if said else ""),
+                                           hint=hint))
         result = folder / made
         if not result.is_file() or result.stat().st_size == 0:
-            raise ToolError(Diagnostic("E625", f"{compiler.name} reported success and wrote no output", hint="is this really a C compiler?"))
+            raise ToolError(Diagnostic("E625", f"{compiler.name} reported success and wrote no output",
+                                       hint="is this really a C compiler?"))
         _store(result, out)
     return CompileRecord(compiler.words[0], known[0], tuple([tuple(s) for s in steps]), tuple(flags),
                          tuple([w for w in libraries if w.startswith("-l") or w.endswith((".so", ".dylib"))]))
@@ -388,12 +420,14 @@ def under_name(library: bytes, name: str) -> bytes:
 
 
 def _must_run(compiler: Compiler, host: Host) -> None:
-    """Where a compiler refused what it was given: ToolError E626 if it refuses everything. It is asked anew next time."""
+    """Where a compiler refused what it was given: ToolError E626 if it refuses everything. It is asked anew next
+    time."""
     if (said := complaint(compiler, host)) is None:
         return
     if (file := _probe_file(host, _running(compiler))) is not None:
         file.unlink(missing_ok=True)
-    raise ToolError(Diagnostic("E626", f"the C compiler cannot be used, it does not even compile an empty function: {said}",
+    raise ToolError(Diagnostic("E626",
+                               f"the C compiler cannot be used, it does not even compile an empty function: {said}",
                                hint="see what is wrong with it, or name another one with CC"))
 
 
@@ -412,21 +446,25 @@ def _store(result: Path, out: Path) -> None:
 def version(compiler: Compiler, timeout: float = PROBE_SECONDS, environment: Mapping[str, str] | None = None) -> str:
     """The first line of `--version`, `unknown` where it says nothing in time (seconds)."""
     try:
-        lines = run([*compiler.words, "--version"], min(timeout, PROBE_SECONDS), environment=environment).output.strip().splitlines()
+        lines = run([*compiler.words, "--version"], min(timeout, PROBE_SECONDS),
+                    environment=environment).output.strip().splitlines()
     except ToolError:
         return "unknown"
     return lines[0] if lines else "unknown"
 
 
 def target_triple(compiler: Compiler, flags: Sequence[str], host: Host) -> str:
-    """The target triple that it compiles for with these flags, `x86_64-unknown-linux-gnu`. ToolError E623 where it does not say it.
-    The embedded clang prints one for -dumpmachine that it does not compile for; the one that it does stands in what -v prints."""
+    """The target triple that it compiles for with these flags, `x86_64-unknown-linux-gnu`. ToolError E623 where it does
+    not say it. The embedded clang prints one for -dumpmachine that it does not compile for; the one that it does stands
+    in what -v prints."""
     with temporary(host) as folder:
         (folder / SOURCE).write_text("int ct_probe;\n")
         asked = ["-v", "-c", SOURCE, "-o", "probe.o"] if compiler.family == "zig" else ["-dumpmachine"]
         done = run([*compiler.words, *flags, *asked], min(host.timeout, PROBE_SECONDS), folder,
                    environment=compiler.surroundings(host, folder))
-    found = re.search(r"^Target: (\S+)", done.errors, re.M) if compiler.family == "zig" else re.search(r"^(\S+)$", done.output, re.M)
+    found = re.search(r"^Target: (\S+)", done.errors,
+                      re.M) if compiler.family == "zig" else re.search(r"^(\S+)$", done.output, re.M)
     if done.status != 0 or found is None:
-        raise ToolError(Diagnostic("E623", f"{compiler.name} {done.reason} and names no target", hint="is this really a C compiler?"))
+        raise ToolError(Diagnostic("E623", f"{compiler.name} {done.reason} and names no target",
+                                   hint="is this really a C compiler?"))
     return re.sub(r"\d+\.[\d.]+", "", found[1])                       # versions of the kernel and the C library

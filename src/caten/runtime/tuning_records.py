@@ -1,9 +1,9 @@
 """Records of `caten tune`: the schedule that was the fastest for one kernel on one machine, with the times that say so.
 
-A record has a key: the hash of the kernel before it is scheduled, of the runtime with its options, the compiler's name and the CPU. Records lie in
-the folder `records` of the cache, a file for each, and in collections: `gemm.tune.json` beside `gemm.toml`, or what `--export` wrote. Files are
-replaced as a whole. Of two records with one key the later one counts.
-"""
+A record has a key: the hash of the kernel before it is scheduled, of the runtime with its options, the compiler's name
+and the CPU. Records lie in the folder `records` of the cache, a file for each, and in collections: `gemm.tune.json`
+beside `gemm.toml`, or what `--export` wrote. Files are replaced as a whole. Of two records with one key the later one
+counts."""
 from __future__ import annotations
 
 import contextlib
@@ -39,17 +39,19 @@ SCHEMA: dict[str, Any] = {                # of a collection; a key names a file
     "type": "object", "required": ["schema_version", "records"],
     "properties": {"schema_version": {"const": SCHEMA_VERSION}, "records": {"type": "array", "items": {
         "type": "object", "required": ["key", *_WORDS, "choices", "sizes", "before", "after", "gain"],
-        "properties": {"key": {"type": "string", "pattern": "^[0-9a-f]{64}$"}, **{word: {"type": "string"} for word in _WORDS},
+        "properties": {"key": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+                       **{word: {"type": "string"} for word in _WORDS},
                        "choices": {"type": "object", "additionalProperties": {"type": "integer"}},
-                       "sizes": {"type": "array", "items": {"type": "object", "additionalProperties": {"type": "number"}}},
+                       "sizes": {"type": "array",
+                                 "items": {"type": "object", "additionalProperties": {"type": "number"}}},
                        "before": _SECONDS, "after": _SECONDS, "gain": _POSITIVE}}}}}
 
 
 @frozen
 class Record:
-    """A schedule, and what was measured. `choices`: the parameters that are not as at -O2; `sizes`: the sizes and scalars that were measured;
-    `before` and `after`: seconds of a call at each of them, as -O2 schedules and with this schedule; `gain`: the geometric mean of their ratios,
-    above 1 where the schedule is faster."""
+    """A schedule, and what was measured. `choices`: the parameters that are not as at -O2; `sizes`: the sizes and
+    scalars that were measured; `before` and `after`: seconds of a call at each of them, as -O2 schedules and with this
+    schedule; `gain`: the geometric mean of their ratios, above 1 where the schedule is faster."""
 
     key: str
     op: str
@@ -82,7 +84,8 @@ def key(program: LoopProgram, runtime: Runtime) -> str:
     kernel = [flat(form_of(c)) for c in program.clauses if not isinstance(c, Fact) or isinstance(c, Ensure | Unchecked)]
     settings = [f"{name}={value}" for name, value in sorted(runtime.settings.items())]
     machine = (flat(form_of(runtime.machine())), cpu.model())
-    return library_cache.key("tuned", *kernel, runtime.name, *settings, *runtime.host.cflags, *machine, compiler(runtime))
+    return library_cache.key("tuned", *kernel, runtime.name, *settings, *runtime.host.cflags, *machine,
+                             compiler(runtime))
 
 
 def compiler(runtime: Runtime) -> str:
@@ -100,8 +103,10 @@ def beside(spec: str) -> Path:
 
 
 def find(wanted: str, folder: Path | None, collection: Path | None, warn: Warn) -> Record | None:
-    """The record of this key in the cache's folder or in a collection. `warn` hears of files that are damaged, which count as absent."""
-    files = ([] if folder is None else [folder / FOLDER / f"{wanted}.json"]) + ([] if collection is None else [collection])
+    """The record of this key in the cache's folder or in a collection. `warn` hears of files that are damaged, which
+    count as absent."""
+    files = ([] if folder is None else [folder / FOLDER / f"{wanted}.json"]) + ([] if collection is None
+                                                                                else [collection])
     found = [record for file in files for record in readable(file, warn)]
     return max([r for r in found if r.key == wanted], key=lambda r: r.date, default=None)
 
@@ -140,7 +145,8 @@ def merged(records: Iterable[Record]) -> list[Record]:
 
 def text(records: Iterable[Record]) -> str:
     """A collection as it is written."""
-    return json.dumps({"schema_version": SCHEMA_VERSION, "records": [asdict(r) for r in records]}, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps({"schema_version": SCHEMA_VERSION, "records": [asdict(r) for r in records]}, indent=2,
+                      ensure_ascii=False) + "\n"
 
 
 def write(path: Path, records: Iterable[Record]) -> None:
@@ -162,7 +168,8 @@ def write(path: Path, records: Iterable[Record]) -> None:
 
 
 def read(path: Path) -> list[Record]:
-    """The records of a collection. UsageError E902 where the file cannot be read, E932 where it holds something else."""
+    """The records of a collection. UsageError E902 where the file cannot be read, E932 where it holds something
+    else."""
     try:
         return [_record(entry) for entry in read_document(path, SCHEMA)["records"]]
     except OSError as problem:
@@ -175,7 +182,8 @@ def read(path: Path) -> list[Record]:
 def _record(entry: Mapping[str, Any]) -> Record:
     """A record from JSON that conforms to the schema."""
     words = {n: entry[n] for n in _WORDS}
-    return Record(**words, key=entry["key"], choices=entry["choices"], sizes=tuple(entry["sizes"]), before=tuple([float(t) for t in entry["before"]]),
+    return Record(**words, key=entry["key"], choices=entry["choices"], sizes=tuple(entry["sizes"]),
+                  before=tuple([float(t) for t in entry["before"]]),
                   after=tuple([float(t) for t in entry["after"]]), gain=float(entry["gain"]))
 
 
@@ -186,6 +194,7 @@ def readable(path: Path, warn: Warn) -> list[Record]:
     try:
         return read(path)
     except CatenError as problem:
-        warn(Diagnostic("E652", f"the records in {path} are not used: {problem.diagnostics[0].message}", severity="warning",
+        warn(Diagnostic("E652", f"the records in {path} are not used: {problem.diagnostics[0].message}",
+                        severity="warning",
                         hint="remove the file, or tune again"))
         return []

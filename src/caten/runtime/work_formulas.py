@@ -1,8 +1,8 @@
 """How much work a program is: floating-point operations and bytes, as formulas over its sizes.
 
-Counted on the nest as written (an op program, or a loop program without a schedule), so that padding and packing, which a schedule adds, are not
-taken for useful work. A branch counts as taken; where a range depends on outer loops in a way that has no closed form, its first value counts.
-"""
+Counted on the nest as written (an op program, or a loop program without a schedule), so that padding and packing, which
+a schedule adds, are not taken for useful work. A branch counts as taken; where a range depends on outer loops in a way
+that has no closed form, its first value counts."""
 from __future__ import annotations
 
 import math
@@ -20,11 +20,13 @@ COUNTS: dict[str, int] = {"fma": 2, "where": 0, "conj": 0, "real": 0, "imag": 0}
 
 
 MOST_DEPTH = 64                # of a formula, before equal terms are put together
-MOST = 6                       # the degree of the greatest polynomial: loops of which each one's range depends on the one outside
+# The degree of the greatest polynomial: loops of which each one's range depends on the one outside.
+MOST = 6
 
 
 def flops(program: Program) -> Expr:
-    """Floating-point operations of one call: an operator on floats is one, a fused multiply-add two, a comparison or conversion none."""
+    """Floating-point operations of one call: an operator on floats is one, a fused multiply-add two, a comparison or
+    conversion none."""
     bodies = [k.body for k in program.all(Kernel)] or [getattr(program, "body", ())]
     total: Expr = index(0)
     for body in bodies:
@@ -33,7 +35,8 @@ def flops(program: Program) -> Expr:
 
 
 def bytes_moved(program: Program) -> Expr:
-    """Bytes that any implementation must read and write: every array that is read once, every array that is written once."""
+    """Bytes that any implementation must read and write: every array that is read once, every array that is written
+    once."""
     total: Expr = index(0)
     for buffer in program.buffers.values():
         size: Expr = index(DTYPES[buffer.type].bytes * (2 if buffer.access == "inout" else 1))
@@ -53,8 +56,8 @@ def _statements(body: tuple[Stmt, ...]) -> Expr:
 
 
 def _short(total: Expr) -> Expr:
-    """As long as there are different terms, not statements, of which there may be hundreds. Polynomials in a loop's variable that are short stay as
-    they are spelled, which `_degree` knows."""
+    """As long as there are different terms, not statements, of which there may be hundreds. Polynomials in a loop's
+    variable that are short stay as they are spelled, which `_degree` knows."""
     return canonical(total) if total.depth > MOST_DEPTH else total
 
 
@@ -64,7 +67,8 @@ def _statement(stmt: Stmt) -> Expr:
             return plus(index(_expression(lo) + _expression(hi)), _sum(name, lo, hi, step, _statements(body)))
         case If(cond=cond, then=then, otherwise=otherwise):
             branch, other = _statements(then), _statements(otherwise)
-            return plus(index(_expression(cond)), branch if other == index(0) else other if branch == index(0) else Op("max", (branch, other)))
+            return plus(index(_expression(cond)), branch if other == index(0) else other if branch == index(0)
+                        else Op("max", (branch, other)))
         case Let(value=value):
             return index(_expression(value))
         case Setf(ref=ref, value=value):
@@ -208,5 +212,6 @@ def times(a: Expr, b: Expr) -> Expr:
 
 def parallel_extents(program: Program) -> dict[str, tuple[Expr, ...]]:
     """Kernel name -> the trip counts of its parallel loops, outermost first; empty for a serial kernel."""
-    return {k.name: tuple([_trips(n.lo, n.hi, n.step) for s in k.body for n in s.walk() if isinstance(n, For) and n.mark == "parallel"])
+    return {k.name: tuple([_trips(n.lo, n.hi, n.step) for s in k.body for n in s.walk() if isinstance(n, For)
+                           and n.mark == "parallel"])
             for k in program.all(Kernel)}

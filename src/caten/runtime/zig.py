@@ -1,8 +1,8 @@
 """The clang inside the ziglang wheel: where it is, which version, and where it keeps what it builds for itself.
 
-It comes without a compiled library of its own, builds one when it first links for a target (seconds; a minute where that is a whole C library), and
-ends with an error where it has no place to keep that. So it is always given one: a folder in caten's cache, or a temporary folder.
-"""
+It comes without a compiled library of its own, builds one when it first links for a target (seconds; a minute where
+that is a whole C library), and ends with an error where it has no place to keep that. So it is always given one: a
+folder in caten's cache, or a temporary folder."""
 from __future__ import annotations
 
 import atexit
@@ -20,9 +20,11 @@ from .. import notices
 from .library_cache import COMPILER, obstacle
 from .protocol import Host
 
-LLVM = {"0.13": 18, "0.14": 19, "0.15": 20, "0.16": 21, "0.17": 22}          # the clang inside each version of the wheel
+# The clang inside each version of the wheel.
+LLVM = {"0.13": 18, "0.14": 19, "0.15": 20, "0.16": 21, "0.17": 22}
 OWN_LIBRARY, LOCAL = "ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"
-LEAST_FREE = 128 << 20                             # bytes that the library of a target may take; a disk with less is not begun on
+# Bytes that the library of a target may take; a disk with less is not begun on.
+LEAST_FREE = 128 << 20
 SLOW = 1.0                                         # seconds; linking takes less unless it builds its own library first
 FIRST_USE = ("the embedded clang builds its C library, once for each target: this takes 5 to 20 s (RISC-V: a minute), "
              "and later compilations less than a second")
@@ -40,14 +42,15 @@ def executable() -> Path | None:
 
 
 def llvm_version(file: Path) -> int:
-    """The version of the clang inside, told by the name of the wheel's metadata: importing what reads it takes longer than many a kernel."""
+    """The version of the clang inside, told by the name of the wheel's metadata: importing what reads it takes longer
+    than many a kernel."""
     found = [folder.name.split("-")[1] for folder in sorted(file.parents[1].glob("ziglang-*.dist-info"))]
     return LLVM.get(".".join(found[0].split(".")[:2]), max(LLVM.values())) if found else 0
 
 
 def surroundings(host: Host, work: Path) -> dict[str, str]:
-    """The variables that tell it its folders. What belongs to one compilation goes into the folder `work`, and with it. A folder that the user
-    named for its library stays. OSError where there is no place at all."""
+    """The variables that tell it its folders. What belongs to one compilation goes into the folder `work`, and with it.
+    A folder that the user named for its library stays. OSError where there is no place at all."""
     own = {} if os.environ.get(OWN_LIBRARY) else {OWN_LIBRARY: str(_kept(host.cache) or _temporary(host.temp))}
     return own | {LOCAL: str(work / "zig")}
 
