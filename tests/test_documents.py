@@ -114,7 +114,8 @@ RESULTS = {"schema_version": 1, "machine": {"cpu": "c", "cpus": 2}, "limits": {"
 REPORT = {"schema_version": 1, "provenance": {"runtime": "clang", "caten": "0", "command": "c", "again": "a", "seed": 0}, "counts": {"PASS": 1},
           "cells": [{"kind": "operator", "row": "add", "column": "f32", "cases": {"a": "PASS", "b": {"status": "FAIL", "note": "n", "ulp": 1.5}}}]}
 MANIFEST = {
-    "schema_version": 1, "abi_version": 1, "op": "Scale", "symbol": "ct_scale", "symbols": {"call": "ct_scale", "workspace": "ct_scale_ws", "check": "ct_scale_check"},
+    "schema_version": 1, "abi_version": 1, "op": "Scale", "symbol": "ct_scale", "symbols": {"call": "ct_scale", "workspace": "ct_scale_ws",
+    "workspace_size": "ct_scale_ws_size", "check": "ct_scale_check"},
     "documentation": "", "signature": ["X{float}[N]"], "arguments": [
         {"name": "X", "kind": "tensor", "dtype": "f32", "shape": ["(* 2 N)", 4], "order": [0, 1], "strides": ["s", 1], "direction": "inout"},
         {"name": "a", "kind": "scalar", "dtype": "f64", "shape": [], "order": [], "strides": None, "direction": "in"},

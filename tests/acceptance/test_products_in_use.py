@@ -236,6 +236,19 @@ assert (results[0] == results[1]).all() and (results[0] != arrays[-1]).any()
 """
 
 
+# The size of the workspace for the sizes above, for an empty call, for a negative size, and for one above the limit.
+WORKSPACE_SIZE = {name: f"""#include <stdio.h>
+#include "lib.h"
+int main(void)
+{{
+    const int64_t sizes[] = {{{', '.join(f"ct_{name}_ws_size({sizes})" for sizes in calls)}}};
+    for (int i = 0; i < 4; i++) printf("%lld\\n", (long long)sizes[i]);
+    return 0;
+}}
+""" for name, calls in (("walk", ("2000, 333", "2000, 0", "-1, 333", "1, INT64_MAX")),
+                       ("gemm", ("2000, 70, 333", "2000, 70, 0", "-1, 70, 333", "1, 1, INT64_MAX")))}
+
+
 @pytest.mark.parametrize("omp", ["0", "1"])
 @pytest.mark.parametrize("name", ["walk", "gemm"])
 def test_scratch_memory_of_exactly_the_stated_size(name: str, omp: str, folder: Path, tool: Any) -> None:
@@ -252,9 +265,13 @@ def test_scratch_memory_of_exactly_the_stated_size(name: str, omp: str, folder: 
                               env={"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"})
         assert done.returncode in (0, -signal.SIGSEGV), done.stderr
         return done.returncode == 0
+    Path("size.c").write_text(WORKSPACE_SIZE[name])
+    subprocess.run(["gcc", "-Wall", "-Werror", "size.c", "./lib.so", "-Wl,-rpath,$ORIGIN", "-o", "size"], check=True)
     for threads in (1, 4) if omp == "1" else (1,):
         size = int(evaluate(formula(op["scratch_bytes"]), {"M": 2000, "N": 333, "K": 70, "ct_threads": threads}))
         assert size >= 333 * 4
+        told = subprocess.run(["./size"], capture_output=True, text=True, env={"OMP_NUM_THREADS": str(threads)}, check=True)
+        assert told.stdout.split() == [str(size), "0", "-1", "-1"]
         assert call(threads, size)
     if name == "walk":
         assert not call(threads, size - 64 * (333 * 4 // 64))               # the page does notice

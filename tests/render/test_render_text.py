@@ -288,6 +288,16 @@ def test_calls_that_use_no_scratch_of_threads_do_not_take_it() -> None:
     assert "void *ct_block = ct_bytes > 0 ? ct_allocate(ct_bytes) : ct_none;" in text
 
 
+def test_the_size_of_the_workspace_takes_the_sizes_and_the_scalars_that_it_depends_on() -> None:
+    text = CStyle().render(program("""(loop Op (buffer Y f32 (M) (0) inout) (size M) (scalar a f32) (scalar k i64)
+      (kernel main (for i 0 M 1 serial (local B f32 (k) scratch) (setf (aref B 0) a) (setf (aref Y i) (aref B 0)))))"""))
+    size = text[text.index("CT_API int64_t ct_op_ws_size(int64_t k, int64_t M)"):]
+    assert "if (M == 0) return 0;" in size
+    assert "return ((k * 4 + 63) >> 6) * 64 > 0 ? ((k * 4 + 63) >> 6) * 64 : 0;" in size
+    none = CStyle().render(program("(loop Op (buffer Y f32 (M) (0) inout) (size M) (kernel main (for i 0 M 1 serial (setf (aref Y i) 1.0:f32))))"))
+    assert "CT_API int64_t ct_op_ws_size(int64_t M)\n{\n    (void)M;\n    return 0;\n}" in none
+
+
 def test_scratch_is_sliced_per_thread() -> None:
     op = program(SCRATCH)
     assert repr(scratch_bytes(op, parallel=True)) == "(where (= M 0) 0 (+ (* (floordiv (+ (* M 4) 63) 64) 64) (* 128 ct_threads)))"

@@ -33,7 +33,7 @@ def test_one_operator(describe: Describe) -> None:
     found = describe(GEMM)
     assert [k for k in KEYS if k not in found] == []
     assert found["op"] == "Gemm"
-    assert found["symbols"] == {"call": "ct_gemm", "workspace": "ct_gemm_ws", "check": "ct_gemm_check"}
+    assert found["symbols"] == {"call": "ct_gemm", "workspace": "ct_gemm_ws", "workspace_size": "ct_gemm_ws_size", "check": "ct_gemm_check"}
     assert [(a["name"], a["kind"]) for a in found["arguments"]] == [
         ("A", "tensor"), ("alpha", "scalar"), ("B", "tensor"), ("C", "tensor"), ("T", "tensor"), ("M", "size"), ("K", "size"), ("N", "size"),
         ("A_stride0", "stride")]

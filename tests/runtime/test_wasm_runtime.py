@@ -117,6 +117,7 @@ def test_there_is_no_function_that_allocates(wasm: Wasm, tmp_path: Path, monkeyp
     assert guarded([GEMM, "--runtime", "wasm", "-o", "gemm.wasm"]) == 0
     header = (tmp_path / "gemm.wasm.h").read_text()
     assert "ct_gemm_ws(" in header
+    assert "ct_gemm_ws_size(" in header
     assert "ct_gemm(" not in header
     loaded = caten.load("gemm.wasm")
     assert "call" not in loaded.manifest["symbols"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..core import size_formula
 from ..core.dtypes import DTYPES, is_packed
 from ..core.program import Source
 from ..loop.statements import For, LoopProgram
@@ -19,7 +20,8 @@ INTERFACE = """\
  *   -2      this processor lacks a feature that the library was compiled for, which _check names; nothing was
  *           written. Only on x86-64.
  * Arrays are dense in the order given, aligned to one element, and may not overlap where one of them is written. Sizes
- * are counts of elements and may be 0. A function with _ws uses scratch memory from the caller; one without allocates.
+ * are counts of elements and may be 0. A function with _ws uses scratch memory from the caller, as many bytes as its
+ * _ws_size returns for the same sizes (-1 for sizes that a call refuses); a function without _ws allocates.
  * There is no global state: any number of threads may call any of these functions at once, on different outputs."""
 
 # What the C types of storage types do not say.
@@ -76,6 +78,12 @@ def parameters(op: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
     return found
 
 
+def workspace_parameters(op: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
+    """The parameters of the function that returns the size of the workspace: all sizes, and each scalar that the size depends on."""
+    depends = size_formula.names(size_formula.formula(op["scratch_bytes"]))
+    return [f"{element_type(a)} {names[a['name']]}" for a in op["arguments"] if a["kind"] == "size" or a["name"] in depends]
+
+
 def element_type(a: Mapping[str, Any]) -> str:
     """The C type of a scalar, or of what an array is an array of: bytes of two elements where these have 4 bits."""
     return "uint8_t" if a["kind"] == "tensor" and is_packed(a["dtype"]) else TYPES[a["dtype"]]
@@ -87,6 +95,7 @@ def declarations(op: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
     call = [f"int32_t {symbols['call']}({', '.join(given) or 'void'});"] if "call" in symbols else []
     return [*call,
             f"int32_t {symbols['workspace']}({', '.join([*given, 'void *ct_scratch'])});",
+            f"int64_t {symbols['workspace_size']}({', '.join(workspace_parameters(op, names)) or 'void'});",
             f"const char *{symbols['check']}(int32_t row);"]
 
 

@@ -31,7 +31,8 @@ def symbol(name: str, prefix: str = "ct_") -> str:
 
 REFERENCE = "_reference"                             # the operator as it was written, in the example program
 PYTHON = "_python"                                   # the operator as Python calls it
-EXPORTS = ("", "_ws", "_check", "_manifest", PYTHON, REFERENCE)     # what follows the symbol of an operator in the names that its library needs
+# The suffixes of an operator's symbol in the names that its library needs.
+EXPORTS = ("", "_ws", "_ws_size", "_check", "_manifest", PYTHON, REFERENCE)
 OWN = ("ct_manifest", "ct_c64", "ct_c128")           # what every library or header may declare beside the operators
 
 

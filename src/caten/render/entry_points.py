@@ -46,8 +46,15 @@ def arguments(program: LoopProgram) -> tuple[Argument, ...]:
             *[scalars.get(n, Size(n)) for n in dict.fromkeys(strides)])
 
 
+def workspace_parameters(program: LoopProgram, total: Expr) -> list[Argument]:
+    """The parameters of `ct_NAME_ws_size` in the order of the C function: all sizes, and each scalar that `total` depends on."""
+    strides = {s.name for b in program.all(Buffer) for s in b.strides if isinstance(s, Var)}
+    return [p for p in arguments(program) if p.name in total.variables or (isinstance(p, Size) and p.name not in strides)]
+
+
 class EntryPoints:
-    """Collects the kernels of a program and writes `ct_NAME_ws`, `ct_NAME_check`, and where calls can allocate memory `ct_NAME`."""
+    """Collects the kernels of a program and writes its C functions: `ct_NAME_ws`, `ct_NAME_ws_size`, `ct_NAME_check`, and `ct_NAME` where
+    calls can allocate memory."""
 
     def __init__(self, program: LoopProgram, names: Names, helpers: Helpers, layout: Layout, prefix: str = "ct_", allocates: bool = True,
                  checks_cpu: bool = False):
@@ -102,7 +109,7 @@ class EntryPoints:
             enter = [f"{INDENT}int32_t ct_status = {entry}({', '.join([n for _, n in used])});", f"{INDENT}if (ct_status) return ct_status;", *idle]
         run = [*enter, *self._kernels(bool(scratch and ensures))]
         ws = [f"CT_API int32_t {name}_ws({', '.join([*parameters, 'void *ct_scratch'])})", "{", *self._void(run, [*passed, "ct_scratch"]),
-              *self.cpu_check, *run, "}"]
+              *self.cpu_check, *run, "}", "", *self._workspace_size()]
         if not self.allocates:
             return checks + "\n".join([*ws, "", *self._texts(name), ""])
         call = [f"CT_API int32_t {name}({', '.join(parameters) or 'void'})", "{"]
@@ -148,12 +155,11 @@ class EntryPoints:
             threads, take = THREADS in total.unique(), "ct_allocate(ct_bytes)"
             when = needed(self.program) if threads else True
             count, size = "omp_get_max_threads()", self.expressions.text(total)
-            about = self.expressions.text(in_floats(total, self.helpers.widest_float))
             if isinstance(when, Expr):
                 count, size = f"{self.expressions.value(when).at(3)} ? {count} : 0", f"ct_threads > 0 ? {size} : 0"
             if threads:
                 lines.append(f"const int64_t ct_threads = {count};")
-            lines += [f"if ({about} > 0x1p46) return -1;", f"const int64_t ct_bytes = {size};"]
+            lines += [self._refuse_huge(), f"const int64_t ct_bytes = {size};"]
             if isinstance(when, Expr) or linear(total).constant <= 0:
                 test = "ct_bytes > 0"
         if take.startswith("ct_allocate"):
@@ -164,6 +170,27 @@ class EntryPoints:
             lines.append(f"void *ct_block = {take};")
         lines.append("if (!ct_block) return -1;")
         return [INDENT + line for line in lines], f"{INDENT}{f'if ({test}) ' if test else ''}free(ct_block);"
+
+    def _refuse_huge(self) -> str:
+        """Return -1 where the scratch memory exceeds 2^46 bytes. Floating-point arithmetic cannot overflow here; integer arithmetic could."""
+        return f"if ({self.expressions.text(in_floats(self.layout.total, self.helpers.widest_float))} > 0x1p46) return -1;"
+
+    def _workspace_size(self) -> list[str]:
+        """`ct_NAME_ws_size`: the bytes of scratch memory that `ct_NAME_ws` needs, or -1 for sizes that a call refuses."""
+        total, params = self.layout.total, workspace_parameters(self.program, self.layout.total)
+        if isinstance(total, Const):
+            lines = [*(self._idle(True) if total.value else []), f"{INDENT}return {min(total.value, NO_MEMORY)};"]
+        else:
+            known = {p.name for p in params}
+            checks = [self.expressions.text(e.cond) for e in self.program.all(Ensure) if e.cond.variables <= known]
+            lines = [*self.cpu_check, *[f"{INDENT}if (!({check})) return -1;" for check in checks], *self._idle(True)]
+            if THREADS in total.unique():
+                lines.append(f"{INDENT}const int64_t {THREADS.name} = omp_get_max_threads();")
+            size = self.expressions.text(total)
+            lines.append(INDENT + self._refuse_huge())
+            lines.append(f"{INDENT}return {size if linear(total).constant > 0 else f'{size} > 0 ? {size} : 0'};")
+        head = f"CT_API int64_t {self.symbol}_ws_size({', '.join([self.declaration(p) for p in params]) or 'void'})"
+        return [head, "{", *self._void(lines, [self.names.of(p.name) for p in params]), *lines, "}"]
 
     def _void(self, lines: list[str], names: list[str]) -> list[str]:
         """`(void)x;` for unused parameters, against -Wunused-parameter."""

@@ -137,7 +137,8 @@ def operator(program: LoopProgram, written: Program, allocates: bool = True) -> 
     return {
         "op": program.name,
         "symbol": name,
-        "symbols": {**({"call": name} if allocates else {}), "workspace": f"{name}_ws", "check": f"{name}_check"},
+        "symbols": {**({"call": name} if allocates else {}), "workspace": f"{name}_ws", "workspace_size": f"{name}_ws_size",
+                    "check": f"{name}_check"},
         "documentation": doc.text if doc else "",
         "signature": list(declared.tensors) if declared else [],
         "arguments": list(arguments(program)),
