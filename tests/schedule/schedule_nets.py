@@ -1,4 +1,5 @@
-"""What the tests of schedules share: small programs over a fixed set of arrays, and the nets every rewriting goes through."""
+"""What the tests of schedules share: small programs over a fixed set of arrays, and the nets every rewriting goes
+through."""
 from __future__ import annotations
 
 import random
@@ -33,7 +34,8 @@ def program(statements: str, params: str = PARAMS, facts: str = "") -> LoopProgr
 
 
 def kernel_text(node: LoopProgram) -> str:
-    """The statements of the (only) kernel, one after the other; of several kernels what is between them, and each with its name."""
+    """The statements of the (only) kernel, one after the other; of several kernels what is between them, and each with
+    its name."""
     if len(node.kernels) > 1:
         return "\n".join(show(clause) for clause in node.clauses if isinstance(clause, Kernel | Local))
     return "\n".join(show(stmt) for stmt in node.kernels[0].body)
@@ -64,8 +66,8 @@ def assert_sound(after: LoopProgram) -> None:
 
 def assert_same(before: LoopProgram, after: LoopProgram, sizes: tuple[tuple[int, ...], ...] = SIZES, seed: int = 0,
                 may_be_idle: bool = False) -> None:
-    """Both give the same arrays, bit for bit, whatever the order of parallel iterations; unless it `may_be_idle`, at some of the sizes an element is
-    changed, or the call fails, so that something is compared."""
+    """Both give the same arrays, bit for bit, whatever the order of parallel iterations; unless it `may_be_idle`, at
+    some of the sizes an element is changed, or the call fails, so that something is compared."""
     matters = False
     for n, row in enumerate(sizes):
         bound = dict(zip(before.sizes, row, strict=False))
@@ -75,11 +77,13 @@ def assert_same(before: LoopProgram, after: LoopProgram, sizes: tuple[tuple[int,
             own = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in given.items()}
             results.append((run(node, own, order), own))
         (code, expected), *others = results
-        matters |= code != 0 or any(not np.array_equal(value, given[name], equal_nan=True) for name, value in expected.items() if name in before.buffers)
+        matters |= code != 0 or any(not np.array_equal(value, given[name], equal_nan=True)
+                                    for name, value in expected.items() if name in before.buffers)
         for other_code, other in others:
             assert other_code == code
             for name, value in expected.items():
-                assert np.array_equal(value, other[name], equal_nan=isinstance(value, np.ndarray) and value.dtype.kind == "f"), (name, bound)
+                assert np.array_equal(value, other[name], equal_nan=isinstance(value, np.ndarray)
+                                      and value.dtype.kind == "f"), (name, bound)
     assert matters or may_be_idle, "the program does nothing at these sizes"
 
 

@@ -1,5 +1,6 @@
-"""What scheduling costs, counted in calls of functions, which no neighbour on the machine changes: a program of many nests costs what its nests cost by
-themselves, and one whose axes have the same size twice what one of different sizes costs."""
+"""What scheduling costs, counted in calls of functions, which no neighbour on the machine changes: a program of many
+nests costs what its nests cost by themselves, and one whose axes have the same size twice what one of different sizes
+costs."""
 from __future__ import annotations
 
 import cProfile
@@ -58,7 +59,8 @@ def calls(text: str) -> int:
     return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]   # which typeshed does not know
 
 
-@pytest.mark.parametrize("family", [maps, sums_of_rows, sums_of_one_array, sums_across, products], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("family", [maps, sums_of_rows, sums_of_one_array, sums_across, products],
+                         ids=lambda f: f.__name__)
 def test_many_nests_cost_what_they_cost_by_themselves(family: Callable[[int], Nest], nightly: bool) -> None:
     count = (100 if nightly else 4) if family is products else 300 if nightly else 20
     calls(program([family(9000)]))                                # what only the first one needs
@@ -66,7 +68,8 @@ def test_many_nests_cost_what_they_cost_by_themselves(family: Callable[[int], Ne
     assert calls(program([family(n) for n in range(count)])) < 1.2 * count * alone
 
 
-ALIKE = [("[C C N]", "[B C N]"), ("[C C]", "[B C]"), ("[C C C]", "[A B C]"), ("[C C 4]", "[B C 4]"), ("[C N C]", "[C N B]"), ("[C C N N]", "[A B C N]")]
+ALIKE = [("[C C N]", "[B C N]"), ("[C C]", "[B C]"), ("[C C C]", "[A B C]"), ("[C C 4]", "[B C 4]"),
+         ("[C N C]", "[C N B]"), ("[C C N N]", "[A B C N]")]
 
 
 def through(shape: str, count: int) -> list[Nest]:

@@ -1,6 +1,7 @@
-"""Specs whose proofs are hard: windows that slide, arrays that are changed in place and read mirrored. Each is scheduled in seconds, however it is
-written; some took minutes, or for ever, inside a decision procedure. And specs that are large: bodies of a thousand operators or statements, and
-programs of many nests, are scheduled like small ones, in time that grows with them."""
+"""Specs whose proofs are hard: windows that slide, arrays that are changed in place and read mirrored. Each is
+scheduled in seconds, however it is written; some took minutes, or for ever, inside a decision procedure. And specs that
+are large: bodies of a thousand operators or statements, and programs of many nests, are scheduled like small ones, in
+time that grows with them."""
 from __future__ import annotations
 
 import random
@@ -40,12 +41,14 @@ def pooling(rng: random.Random) -> str:
 def in_place(rng: random.Random) -> str:
     """Nests over the same arrays, whose places move in both directions."""
     def place(var: str) -> str:
-        return rng.choice([f"(+ {var} {rng.randint(0, 7)})", f"(- (+ N {rng.randint(0, 6)}) {var})", str(rng.randint(0, 7))])
+        return rng.choice([f"(+ {var} {rng.randint(0, 7)})", f"(- (+ N {rng.randint(0, 6)}) {var})",
+                           str(rng.randint(0, 7))])
 
     def element(i: str, j: str) -> str:
         return f"(aref {rng.choice('AB')} {place(i)} {place(j)})"
     nests = " ".join(f"(dotimes (i{n} {rng.choice(['N', '(- N 1)'])}) (dotimes (j{n} N) ({rng.choice(['incf', 'mincf', 'setf'])} "
-                     f"{element(f'i{n}', f'j{n}')} (- {element(f'i{n}', f'j{n}')} {element(f'i{n}', f'j{n}')}))))" for n in range(rng.randint(1, 3)))
+                     f"{element(f'i{n}', f'j{n}')} (- {element(f'i{n}', f'j{n}')} {element(f'i{n}', f'j{n}')}))))"
+                     for n in range(rng.randint(1, 3)))
     kind = rng.choice(["float", "int8", "int16"])
     arrays = [f"{name}{{{kind}}}[(+ N 8) (+ N 8)]{rng.choice(['', '<1 0>()'])}" for name in "AB"]
     return spec(["z{int8}[N]", *arrays], ["A", "B"], f"{nests} (incf (aref A 0 0) 1) (incf (aref B 0 0) 1)")
@@ -60,7 +63,8 @@ def convolution(rng: random.Random) -> str:
     place = f"(- (+ (* {rng.randint(1, 2)} x) (* {rng.randint(1, 3)} u)) {rng.randint(0, 3)})"
     column = f"(- (+ y (* {rng.randint(1, 3)} v)) {rng.randint(0, 3)})"
     order = rng.choice(["<0 1 2 3>()", "<1 0 3 2>()", "<3 2 1 0>()"])
-    return spec(["X{float}[B C H W]", f"V{{float}}[F C {window} {wide}]", "zr{float}[R]", f"Y{{float}}[B F O P]{order}"], ["Y"], f"""
+    return spec(["X{float}[B C H W]", f"V{{float}}[F C {window} {wide}]", "zr{float}[R]",
+                 f"Y{{float}}[B F O P]{order}"], ["Y"], f"""
 (dotimes (b B) (dotimes (o F) (dotimes (x O) (dotimes (y P) (dotimes (c C) (dotimes (u {window}) (dotimes (v {wide})
   {inside(place, 'H')} {inside(column, 'W')} (incf (aref Y b o x y) (* (aref X b c {place} {column}) (aref V o c u v))))))))))))""")
 
@@ -72,7 +76,8 @@ def condition_on_the_result(rng: random.Random) -> str:
     what = rng.choice(["(aref A i)", "(aref A j)", "(aref A 0)"])
     cond = rng.choice([f"(< i (- N {rng.randint(1, 3)}))", f"(< j (- M {rng.randint(1, 3)}))", "(/= i 0)", "(= j 0)"])
     return spec(["A{float}[(max N M)]", "B{float}[N M]", "zk{int8}[K]"], ["B"],
-                f"{' '.join(loops)} (when {cond} ({rng.choice(['incf', 'mincf', 'maxcf'])} (aref B i j) {what}))" + ")" * 3)
+                f"{' '.join(loops)} (when {cond} ({rng.choice(['incf', 'mincf', 'maxcf'])} (aref B i j) {what}))" + ")"
+                * 3)
 
 
 @pytest.mark.parametrize("family", [pooling, in_place, convolution, condition_on_the_result], ids=lambda f: f.__name__)
@@ -93,7 +98,8 @@ def nested(count: int) -> str:
     """One expression, nested on the left, which reads two elements over and over."""
     begins = "".join([f"({FUNCTIONS[n % 4]} " for n in range(count)])
     ends = "".join([" 0.5)" if n % 5 == 0 else f" (aref {'XZ'[n % 2]} i))" for n in range(count)])
-    return spec(["X{float}[N]", "Z{float}[N]"], ["Y{float}[N]"], f"(dotimes (i N) (setf (aref Y i) {begins}(aref X i){ends}))")
+    return spec(["X{float}[N]", "Z{float}[N]"], ["Y{float}[N]"],
+                f"(dotimes (i N) (setf (aref Y i) {begins}(aref X i){ends}))")
 
 
 def whole(count: int) -> str:
@@ -130,12 +136,14 @@ def added(count: int) -> str:
 def locals_(count: int) -> str:
     """Statements that each use the local before."""
     sets = " ".join([f"(set v{n + 1} ({FUNCTIONS[n % 4]} v{n} (aref {'XZ'[n % 2]} i)))" for n in range(count)])
-    return spec(["X{float}[N]", "Z{float}[N]"], ["Y{float}[N]"], f"(dotimes (i N) (set v0 (aref X i)) {sets} (setf (aref Y i) v{count}))")
+    return spec(["X{float}[N]", "Z{float}[N]"], ["Y{float}[N]"],
+                f"(dotimes (i N) (set v0 (aref X i)) {sets} (setf (aref Y i) v{count}))")
 
 
 def nests(count: int) -> str:
     """Loops one after the other."""
-    loops = " ".join([f"(dotimes (i{n} N) (setf (aref Y {n} i{n}) (* {n}.5 (+ (aref X i{n}) (aref Z i{n})))))" for n in range(count)])
+    loops = " ".join([f"(dotimes (i{n} N) (setf (aref Y {n} i{n}) (* {n}.5 (+ (aref X i{n}) (aref Z i{n})))))"
+                      for n in range(count)])
     return spec(["X{float}[N]", "Z{float}[N]"], [f"Y{{float}}[{count} N]"], loops)
 
 
@@ -150,14 +158,18 @@ def scheduled(text: str) -> tuple[LoopProgram, float]:
     return made, time.process_time() - started
 
 
-@pytest.mark.parametrize("family", [nested, whole, shared, summed, rows, added, locals_, nests], ids=lambda f: f.__name__)
-def test_large_specs_are_scheduled_as_vectors_in_time_that_grows_with_them(family: Callable[[int], str], nightly: bool) -> None:
+@pytest.mark.parametrize("family", [nested, whole, shared, summed, rows, added, locals_, nests],
+                         ids=lambda f: f.__name__)
+def test_large_specs_are_scheduled_as_vectors_in_time_that_grows_with_them(family: Callable[[int], str],
+                                                                           nightly: bool) -> None:
     scheduled(family(8))                                         # what only the first one needs
-    small, large = (1000, 10_000) if nightly and family in (nested, whole, shared, summed) else (40, 160) if family is nests else (100, 600)
+    small, large = (1000, 10_000) if nightly and family in (nested, whole, shared,
+                                                            summed) else (40, 160) if family is nests else (100, 600)
     few = min(scheduled(family(small))[1] for _ in range(3))
     program, many = min((scheduled(family(large)) for _ in range(2)), key=lambda found: found[1])
     stores = [s for s in program.unique() if isinstance(s, Setf | Incf) and isinstance(s.ref, Aref) and s.ref.index]
     wide = [s for s in program.unique() if isinstance(s, Setf | Incf) and isinstance(s.ref, Vref)]
     assert wide
-    assert family is summed or (len(stores) <= len(wide) if family in (rows, nests) else not stores), stores[:3]   # a sum goes to one element; short rows
+    # a sum goes to one element; short rows
+    assert family is summed or (len(stores) <= len(wide) if family in (rows, nests) else not stores), stores[:3]
     assert many < 2 * (large / small) * few, f"{large} take {many:.2f} s, {small} took {few:.2f}"

@@ -27,7 +27,8 @@ from caten.semantics.interpret import run
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 AVX2 = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true))'
 AVX512 = '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))'
-ENSURED = "".join([f' (ensure {n} (and (<= 0 {s}) (<= {s} 1048576))) (check {n} "{s}")' for n, s in enumerate("LMNK", 1)])
+ENSURED = "".join([f' (ensure {n} (and (<= 0 {s}) (<= {s} 1048576))) (check {n} "{s}")'
+                   for n, s in enumerate("LMNK", 1)])
 ZEN = '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true () false true))'
 THREADS = '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true () true))'
 NEON = '(opt 2) (target "clang" (machine aarch64 16 32 (65536 524288) false))'
@@ -76,9 +77,11 @@ def test_a_map_is_vectors_and_threads() -> None:
 
 
 def test_a_map_of_two_axes_has_its_threads_outside_and_its_vectors_inside() -> None:
-    before = program("(for j 0 N 1 serial (for i 0 M 1 serial (setf (aref X i j) (+ (aref A i j) (aref u j)))))", facts=AVX2)
+    before = program("(for j 0 N 1 serial (for i 0 M 1 serial (setf (aref X i j) (+ (aref A i j) (aref u j)))))",
+                     facts=AVX2)
     after = scheduled(before)
-    assert parallel_loops(after) == ["iw", "i"]                                    # rows that do not fill a vector have a copy, without any
+    # rows that do not fill a vector have a copy, without any
+    assert parallel_loops(after) == ["iw", "i"]
     assert not [v for loop in loops_in(after) if loop.name == "jw" for v in loop.unique() if isinstance(v, Vref)]
     assert all(v.axis == -1 for v in vectors(after))
     assert_same(before, after, SMALL)
@@ -90,8 +93,10 @@ def test_a_sum_along_memory_keeps_several_vectors_of_partial_sums() -> None:
     (part,) = [n for k in after.kernels for n in k.unique() if isinstance(n, Local) and len(n.shape) == 2]
     assert [e.value for e in part.shape] == [4, 8]  # type: ignore[attr-defined]   # constant extents
     short, fold, rest = [n for k in after.kernels for n in k.walk() if isinstance(n, Fold)]
-    assert isinstance(short.arg, Vref)                                            # of a short row one vector, all of whose parts have masks
-    assert isinstance(fold.arg, Vref)                                             # one vector, after a tree, and what is left of a row
+    # of a short row one vector, all of whose parts have masks
+    assert isinstance(short.arg, Vref)
+    # one vector, after a tree, and what is left of a row
+    assert isinstance(fold.arg, Vref)
     assert isinstance(rest.arg, Op)
     assert rest.arg.fn == "where"
     assert not [loop for loop in loops_in(after) if loop.mark == "unroll" and fold in loop.walk()]
@@ -104,15 +109,18 @@ def test_a_sum_across_memory_keeps_results_in_registers() -> None:
     after = scheduled(before)
     several = next(loop for loop in loops_in(after) if loop.name == "jo")
     assert not any(isinstance(n, Fold) for n in several.unique())
-    assert [loop.hi for loop in loops_in(several) if loop.name == "ii"] == [index(8)]    # rows that are read side by side
-    assert parallel_loops(after) == ["iso", "jvo", "jo"]                           # of one column the rows, in blocks; few columns in one go
+    # rows that are read side by side
+    assert [loop.hi for loop in loops_in(several) if loop.name == "ii"] == [index(8)]
+    # of one column the rows, in blocks; few columns in one go
+    assert parallel_loops(after) == ["iso", "jvo", "jo"]
     assert_same(before, after, SMALL)
 
 
 def test_rows_of_a_matrix_are_cut_into_pieces_and_those_of_more_axes_are_not() -> None:
-    """A matrix may have one row; loops around more axes are enough to share, and pieces would cost each short row, for which there is a copy. Of C only
-    a part is set: its rows do not follow each other."""
-    before = program("(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) 2.0)))", "(size M) (size N) (buffer C f32 (M (+ N 1)) (0 1) inout)",
+    """A matrix may have one row; loops around more axes are enough to share, and pieces would cost each short row, for
+    which there is a copy. Of C only a part is set: its rows do not follow each other."""
+    before = program("(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) 2.0)))",
+                     "(size M) (size N) (buffer C f32 (M (+ N 1)) (0 1) inout)",
                      THREADS)
     matrix = scheduled(before)
     assert_same(before, matrix, ((0, 3), (1, 5), (3, 33), (2, 4097), (1, 9000)))
@@ -127,11 +135,13 @@ def test_threads_share_few_columns_in_shorter_blocks() -> None:
     nest = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref v j) (aref A i j) max)))"
     after = scheduled(program(nest, facts=THREADS))
     assert parallel_loops(after) == ["iso", "jvo", "jso", "jo"]
-    assert [loop.hi for loop in loops_in(after) if loop.name == "jso"] == [Op("floordiv", (Var("N", "i64") + 511, index(512)))]
+    assert [loop.hi for loop in loops_in(after) if loop.name == "jso"] == [Op("floordiv",
+                                                                              (Var("N", "i64") + 511, index(512)))]
     assert_same(program(nest, facts=THREADS), after, SMALL)
 
 
-@pytest.mark.parametrize(("value", "apart"), [("(aref u j)", 4), ("(* (aref u j) (aref t j))", 2), ("(* (* (aref u j) (aref t j)) (aref r j))", 0), ("2.0", 0)])
+@pytest.mark.parametrize(("value", "apart"), [("(aref u j)", 4), ("(* (aref u j) (aref t j))", 2),
+                                              ("(* (* (aref u j) (aref t j)) (aref r j))", 0), ("2.0", 0)])
 def test_a_long_sum_reads_far_streams_at_once(value: str, apart: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four together: of one array four, of two two each; of more it would be one."""
     monkeypatch.setattr(reductions, "FAR", 48)
@@ -146,9 +156,11 @@ def test_a_long_sum_reads_far_streams_at_once(value: str, apart: int, monkeypatc
 
 
 @pytest.mark.parametrize(("length", "streams_in"), [(191, False), (192, True), (193, True)])
-def test_a_sum_of_known_length_has_streams_where_it_is_long_enough(length: int, streams_in: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sum_of_known_length_has_streams_where_it_is_long_enough(length: int, streams_in: bool,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reductions, "FAR", 48)
-    before = program(f"(for j 0 {length} 1 serial (incf (aref s) (aref u j)))", f"(buffer s f32 () () inout) (buffer u f32 ({length}) (0) in) (size N)", ZEN)
+    before = program(f"(for j 0 {length} 1 serial (incf (aref s) (aref u j)))",
+                     f"(buffer s f32 () () inout) (buffer u f32 ({length}) (0) in) (size N)", ZEN)
     after = scheduled(before)
     assert ("(split j 192)" in taken(after)) == streams_in
     assert_same(before, after, ((1,),))
@@ -163,7 +175,8 @@ def test_columns_are_sums_of_rows_far_apart(monkeypatch: pytest.MonkeyPatch) -> 
     assert "(split i 12)" in fact
     assert "(split ii 3)" in fact
     assert "(split it 8)" in fact
-    assert len(re.findall(r"\(split j\w* 16 pad\)", fact)) == 4             # few columns; the last ones, of far rows and of those that are left
+    # few columns; the last ones, of far rows and of those that are left
+    assert len(re.findall(r"\(split j\w* 16 pad\)", fact)) == 4
     assert " 8192 min)" in fact
     assert_same(program(nest, facts=ZEN), after, SMALL)
     shared = taken(scheduled(program(nest, facts=ZEN.replace("false true", "true true"))))
@@ -177,7 +190,8 @@ def test_one_column_is_summed_like_a_row() -> None:
     before = program("(for j 0 N 1 serial (for i 0 M 1 serial (incf (aref v j) (aref A i j))))", facts=AVX2)
     after = scheduled(before)
     assert steps(after).count("specialize") == 2
-    assert {loop.name for loop in loops_in(after) if any(isinstance(n, Fold) for n in loop.unique())} == {"iso", "istto"}
+    assert {loop.name
+            for loop in loops_in(after) if any(isinstance(n, Fold) for n in loop.unique())} == {"iso", "istto"}
     assert_same(before, after, ((0, 1, 0), (1, 1, 0), (70, 1, 0), (150, 1, 0)))
 
 
@@ -186,7 +200,8 @@ def test_rows_that_do_not_fill_a_vector_are_lanes() -> None:
     after = scheduled(before)
     assert parallel_loops(after) == ["iwo", "im", "i"]
     assert "(specialize i (< N 8) w)" in show(after)
-    assert {v.count for loop in loops_in(after) if loop.name == "iwo" for v in loop.unique() if isinstance(v, Vref)} == {8}
+    assert {v.count for loop in loops_in(after) if loop.name == "iwo"
+            for v in loop.unique() if isinstance(v, Vref)} == {8}
     assert_same(before, after, ((0, 1, 0), (1, 1, 0), (37, 1, 0), (37, 0, 0), (40, 15, 0), (9, 16, 0)))
 
 
@@ -197,7 +212,8 @@ def test_threads_share_a_long_sum_in_blocks_of_a_fixed_length(monkeypatch: pytes
     assert parallel_loops(after) == ["jo"]
     (part,) = [n for k in after.kernels for n in k.unique() if isinstance(n, Local) and n.space == "scratch"]
     assert show(part.shape[0]) == "(floordiv N 64)"
-    assert all(any(isinstance(n, Vref) for n in loop.unique()) for loop in loops_in(after) if loop.name in ("jio", "jto", "jtto"))
+    assert all(any(isinstance(n, Vref) for n in loop.unique())
+               for loop in loops_in(after) if loop.name in ("jio", "jto", "jtto"))
     assert_same(before, after, ((0, 0, 0), (0, 63, 0), (0, 64, 0), (0, 200, 0)))
 
 
@@ -206,14 +222,17 @@ def test_softmax_threads_over_rows_and_vectorises_each_pass() -> None:
       (local t f32 () register) (setf (aref t) 0.0) (for j_2 0 N 1 serial (setf (aref X i j_2) (- (aref A i j_2) (aref m))))
       (for j_3 0 N 1 serial (incf (aref t) (aref X i j_3))) (for j_4 0 N 1 serial (setf (aref X i j_4) (+ (aref X i j_4) (aref t)))))""", facts=AVX2)
     after = scheduled(before)
-    assert parallel_loops(after) == ["ioneo", "iwo", "i"]                         # rows of one element are lanes, and short ones
+    # rows of one element are lanes, and short ones
+    assert parallel_loops(after) == ["ioneo", "iwo", "i"]
     assert steps(after).count("stage") == 2
-    assert not [n for n in loops_in(after) if n.name == "i" for s in loops_in(n.body) if not any(isinstance(v, Vref) for v in s.walk())]
+    assert not [n for n in loops_in(after) if n.name == "i"
+                for s in loops_in(n.body) if not any(isinstance(v, Vref) for v in s.walk())]
     assert_same(before, after, (*SMALL, (1, 1, 0), (40, 1, 0)))
 
 
 def test_a_pass_that_stores_and_sums_keeps_vectors_of_partial_sums() -> None:
-    before = program("(for j 0 N 1 serial (let e f32 (* x (aref u j))) (setf (aref v j) e) (incf (aref s) e))", facts=AVX2)
+    before = program("(for j 0 N 1 serial (let e f32 (* x (aref u j))) (setf (aref v j) e) (incf (aref s) e))",
+                     facts=AVX2)
     after = scheduled(before)
     (part,) = [n for k in after.kernels for n in k.unique() if isinstance(n, Local) and n.name.startswith("s_part")]
     assert part.space == "register"
@@ -227,18 +246,23 @@ ROWS = """(for i 0 M 1 serial (local t f32 () register) (setf (aref t) 0.0) (for
 
 def test_the_last_pass_over_what_is_read_asks_for_what_comes_next() -> None:
     after = scheduled(program(ROWS, facts=AVX2))
-    asks = {loop.name: [n for n in loop.walk() if isinstance(n, Prefetch)] for loop in loops_in(after) if loop.name in ("jo", "j_2o", "j_3o")}
+    asks = {loop.name: [n for n in loop.walk() if isinstance(n, Prefetch)]
+            for loop in loops_in(after) if loop.name in ("jo", "j_2o", "j_3o")}
     assert [(n.ref.buffer, n.how) for n in asks.pop("j_2o") if isinstance(n.ref, Vref)] == [("X", "write"), ("A", "")]
     assert asks == {"jo": [], "j_3o": []}
 
 
-@pytest.mark.parametrize(("value", "asked"), [("(+ (aref A i j_2) (aref t))", []), ("(exp (- (aref A i j_2) (aref t)))", [("A", "")])], ids=["adds", "exp"])
-def test_a_machine_that_fetches_ahead_is_asked_where_a_pass_computes_much(value: str, asked: list[tuple[str, str]]) -> None:
+@pytest.mark.parametrize(("value", "asked"), [("(+ (aref A i j_2) (aref t))", []),
+                                              ("(exp (- (aref A i j_2) (aref t)))", [("A", "")])], ids=["adds", "exp"])
+def test_a_machine_that_fetches_ahead_is_asked_where_a_pass_computes_much(value: str,
+                                                                          asked: list[tuple[str, str]]) -> None:
     after = scheduled(program(ROWS.replace("(+ (aref A i j_2) (aref t))", value), facts=ZEN))
     loop = next(loop for loop in loops_in(after) if loop.name == "j_2o")
     assert [(n.ref.buffer, n.how) for n in loop.walk() if isinstance(n, Prefetch) and isinstance(n.ref, Vref)] == asked
-    assert "prefetch" not in steps(scheduled(program("(for j 0 N 1 serial (setf (aref v j) (* x (aref u j))))", facts=ZEN)))
-    assert "prefetch" in steps(scheduled(program("(for j 0 N 1 serial (setf (aref v j) (* x (aref u j))))", facts=AVX512)))
+    assert "prefetch" not in steps(scheduled(program("(for j 0 N 1 serial (setf (aref v j) (* x (aref u j))))",
+                                                     facts=ZEN)))
+    assert "prefetch" in steps(scheduled(program("(for j 0 N 1 serial (setf (aref v j) (* x (aref u j))))",
+                                                 facts=AVX512)))
 
 
 def test_one_pass_asks_for_nothing() -> None:
@@ -258,19 +282,23 @@ def test_lanes_up_to_a_local_are_inside() -> None:
     assert any(v.mask is not None for v in vectors(after))
 
 
-@pytest.mark.parametrize(("begin", "split"), [("(setf (aref C i j) 0.0)", True), ("(setf (aref C i j) (aref A i 0))", False), ("(setf (aref C 0 j) 0.0)", False)])
+@pytest.mark.parametrize(("begin", "split"),
+                         [("(setf (aref C i j) 0.0)", True), ("(setf (aref C i j) (aref A i 0))", False),
+                          ("(setf (aref C 0 j) 0.0)", False)])
 def test_a_product_under_a_condition_is_begun_in_a_nest_of_its_own(begin: str, split: bool) -> None:
     text = f"(for i 0 M 1 serial (for j 0 N 1 serial {begin} (for p 0 K 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))"
     params = "(size M) (size N) (size K) " + " ".join(
-        [f"(buffer {n} f32 ({s}) (0 1) {access})" for n, s, access in (("A", "M K", "in"), ("B", "K N", "in"), ("C", "M N", "inout"))])
+        [f"(buffer {n} f32 ({s}) (0 1) {access})"
+         for n, s, access in (("A", "M K", "in"), ("B", "K N", "in"), ("C", "M N", "inout"))])
     after = scheduled(program(f"(if (< 0 K) ({text}))", params, AVX2))
     assert ("fission" in steps(after)) == split
     assert not split or sum(step == "vectorize" for step in steps(after)) > 5
 
 
-# The copies: for one column (1) and few columns (c), where the left operand lies along the sum; for few, where it lies along the rows (t); for small
-# operands (e); for few rows, where the right operand lies along the columns (r).
-COPIES = {"A[i p] B[p j]": ["c", "e", "r"], "A[p i] B[p j]": ["t", "e", "r"], "A[i p] B[j p]": ["c", "e"], "A[p i] B[j p]": ["t", "e"]}
+# The copies: for one column (1) and few columns (c), where the left operand lies along the sum; for few, where it lies
+# along the rows (t); for small operands (e); for few rows, where the right operand lies along the columns (r).
+COPIES = {"A[i p] B[p j]": ["c", "e", "r"], "A[p i] B[p j]": ["t", "e", "r"], "A[i p] B[j p]": ["c", "e"],
+          "A[p i] B[j p]": ["t", "e"]}
 EXTENTS = {"i": "M", "j": "N", "p": "K"}
 OPERANDS = {"A[i p] B[p j]": ("M K", "K N", "i p", "p j"), "A[p i] B[p j]": ("K M", "K N", "p i", "p j"),
             "A[i p] B[j p]": ("M K", "N K", "i p", "j p"), "A[p i] B[j p]": ("K M", "N K", "p i", "j p")}
@@ -282,20 +310,23 @@ def product(order: str, operands: str, machine: str = AVX2, dtype: str = "f32") 
     for name in reversed(order):
         text = f"(for {name} 0 {EXTENTS[name]} 1 serial {text})"
     params = "(size M) (size N) (size K) " + " ".join(
-        [f"(buffer {n} {dtype} ({s}) (0 1) {access})" for n, s, access in (("A", a, "in"), ("B", b, "in"), ("C", "M N", "inout"))])
+        [f"(buffer {n} {dtype} ({s}) (0 1) {access})"
+         for n, s, access in (("A", a, "in"), ("B", b, "in"), ("C", "M N", "inout"))])
     return program(text, params, machine)
 
 
 def endings(after: LoopProgram) -> list[str]:
     """What the copies of the nest are called by."""
     fact = after.first(Schedule)
-    return [] if fact is None else [str(step[3]) if len(step) > 3 else "1" for step in fact.steps if step[0] == "specialize"]
+    return [] if fact is None else [str(step[3]) if len(step) > 3 else "1"
+                                    for step in fact.steps if step[0] == "specialize"]
 
 
 def accumulators(after: LoopProgram) -> int:
     """How many places the innermost summed loop adds to: the iterations of the unrolled loops in it."""
     inner = next(loop for loop in loops_in(after) if loop.name == "pi")
-    return prod([loop.hi.value for loop in loops_in(inner.body) if isinstance(loop.hi, Const) and loop.mark == "unroll"])
+    return prod([loop.hi.value for loop in loops_in(inner.body) if isinstance(loop.hi, Const)
+                 and loop.mark == "unroll"])
 
 
 @pytest.mark.parametrize("order", ["".join(o) for o in itertools.permutations("ijp")])
@@ -313,7 +344,8 @@ def test_every_order_and_transposition_of_a_product_is_tiled(order: str, operand
 @pytest.mark.parametrize("operands", OPERANDS)
 def test_a_tiled_product_means_the_same(operands: str) -> None:
     before = product("ijp", operands)
-    assert_same(before, scheduled(before), ((0, 3, 2), (3, 0, 2), (2, 3, 0), (1, 1, 1), (2, 77, 21), (8, 32, 5), (1, 600, 3), (9, 1, 70), (7, 17, 5), (13, 33, 3)))
+    assert_same(before, scheduled(before), ((0, 3, 2), (3, 0, 2), (2, 3, 0), (1, 1, 1), (2, 77, 21), (8, 32, 5),
+                                            (1, 600, 3), (9, 1, 70), (7, 17, 5), (13, 33, 3)))
 
 
 def test_products_without_a_sum_are_swept_through_like_few_rows() -> None:
@@ -324,7 +356,8 @@ def test_products_without_a_sum_are_swept_through_like_few_rows() -> None:
     assert_same(before, after, ((5, 600, 1), (2, 600, 9), (1, 33, 1), (9, 17, 0)))
 
 
-@pytest.mark.parametrize(("machine", "dtype", "count"), [(AVX512, "f32", 16), (NEON, "f32", 16), (AVX2, "f64", 12), (AVX2, "i32", 12)])
+@pytest.mark.parametrize(("machine", "dtype", "count"),
+                         [(AVX512, "f32", 16), (NEON, "f32", 16), (AVX2, "f64", 12), (AVX2, "i32", 12)])
 def test_tiles_follow_the_machine_and_the_type(machine: str, dtype: str, count: int) -> None:
     before = product("ijp", "A[i p] B[p j]", machine, dtype)
     after = scheduled(before)
@@ -344,18 +377,21 @@ def test_a_batched_product_threads_over_the_batch() -> None:
     after = scheduled(before)
     assert parallel_loops(after) == ["bd", "ido", "be", "b"]       # of few rows in a lane each, these, too
     assert steps(after).count("stage") == 8
-    assert_same(before, after, ((2, 7, 17, 3), (0, 1, 1, 1), (2, 12, 32, 5), (2, 9, 37, 4), (3, 8, 24, 1), (2, 3, 7, 0)))
+    assert_same(before, after,
+                ((2, 7, 17, 3), (0, 1, 1, 1), (2, 12, 32, 5), (2, 9, 37, 4), (3, 8, 24, 1), (2, 3, 7, 0)))
 
 
 @pytest.mark.parametrize("machine", [AVX2, AVX512, NEON])
 @pytest.mark.parametrize("operands", ["A[i p] B[p j]", "A[i p] B[j p]"])
 def test_few_columns_are_dot_products(operands: str, machine: str) -> None:
-    """Vectors along the sum, one for each element of a tile, whose lanes are added up at the end; tiles of every width and height."""
+    """Vectors along the sum, one for each element of a tile, whose lanes are added up at the end; tiles of every width
+    and height."""
     before = product("ijp", operands, machine)
     after = scheduled(before)
     folds = [n for k in after.kernels for n in k.unique() if isinstance(n, Fold)]
     assert len(folds) >= 3
-    assert_same(before, after, ((3, 1, 57), (2, 1, 16), (2, 3, 24), (7, 2, 7), (1, 1, 0), (26, 7, 50), (25, 6, 48), (24, 13, 49)))
+    assert_same(before, after,
+                ((3, 1, 57), (2, 1, 16), (2, 3, 24), (7, 2, 7), (1, 1, 0), (26, 7, 50), (25, 6, 48), (24, 13, 49)))
 
 
 @pytest.mark.parametrize("operands", OPERANDS)
@@ -368,9 +404,11 @@ def test_small_operands_are_read_where_they_lie(operands: str) -> None:
 def test_threads_share_each_of_few_products() -> None:
     before = program("""(for b 0 L 1 serial (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial
       (incf (aref C b i j) (* (aref A b i p) (aref B b p j)))))))""", """(size L) (size M) (size N) (size K)
-      (buffer A f32 (L M K) (0 1 2) in) (buffer B f32 (L K N) (0 1 2) in) (buffer C f32 (L M N) (0 1 2) inout)""", THREADS + ENSURED)
+      (buffer A f32 (L M K) (0 1 2) in) (buffer B f32 (L K N) (0 1 2) in) (buffer C f32 (L M N) (0 1 2) inout)""",
+                     THREADS + ENSURED)
     after = scheduled(before)
-    assert parallel_loops(after) == ["bd", "ido", "be", "jfio_r", "ifio_r", "jfio", "ifio", "b"]         # of small ones the rows, too
+    # of small ones the rows, too
+    assert parallel_loops(after) == ["bd", "ido", "be", "jfio_r", "ifio_r", "jfio", "ifio", "b"]
     assert "(or (<= 4 L) (<= M 32))" in taken(after)                       # a few small ones are work for one thread
     assert_same(before, after, ((3, 7, 17, 3), (4, 7, 17, 3), (1, 12, 32, 5), (4, 9, 37, 4)))
 
@@ -379,12 +417,15 @@ def test_every_copy_of_a_product_of_whole_tiles_sets_its_result_with_the_first_s
     before = program("""(for bz 0 L 1 serial (for iz 0 M 1 serial (for jz 0 N 1 serial (setf (aref C bz iz jz) 0.0))))
       (for b 0 L 1 serial (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial
       (incf (aref C b i j) (* (aref A b i p) (aref B b p j)))))))""", """(size L) (size M) (size N) (size K)
-      (buffer A f32 (L M K) (0 1 2) in) (buffer B f32 (L K N) (0 1 2) in) (buffer C f32 (L M N) (0 1 2) inout)""", THREADS + ENSURED)
+      (buffer A f32 (L M K) (0 1 2) in) (buffer B f32 (L K N) (0 1 2) in) (buffer C f32 (L M N) (0 1 2) inout)""",
+                     THREADS + ENSURED)
     after = scheduled(before)
     fact = after.first(Schedule)
     assert fact is not None
-    assert [step[3] for step in fact.steps if step[0] == "stage" and step[2] == "C"] == ["begin", *["accumulate"] * 4, "begin", "begin"]
-    assert_same(before, after, ((3, 7, 17, 3), (4, 7, 17, 3), (1, 12, 32, 5), (5, 3, 2, 0), (2, 3, 2, 0), (2, 8, 32, 0), (4, 9, 37, 4)))
+    assert [step[3] for step in fact.steps if step[0] == "stage"
+            and step[2] == "C"] == ["begin", *["accumulate"] * 4, "begin", "begin"]
+    assert_same(before, after, ((3, 7, 17, 3), (4, 7, 17, 3), (1, 12, 32, 5), (5, 3, 2, 0), (2, 3, 2, 0), (2, 8, 32, 0),
+                                (4, 9, 37, 4)))
 
 
 def test_a_condition_that_leaves_out_elements_is_not_asked_for_every_product() -> None:
@@ -393,13 +434,15 @@ def test_a_condition_that_leaves_out_elements_is_not_asked_for_every_product() -
     after = scheduled(before)
     fact = after.first(Schedule)
     assert fact is not None
-    assert [step[3] for step in fact.steps if step[0] == "stage" and step[2] == "C"][-1] == "partial"        # of the nest for any sizes
+    # of the nest for any sizes
+    assert [step[3] for step in fact.steps if step[0] == "stage" and step[2] == "C"][-1] == "partial"
     assert_same(before, after, SMALL)
 
 
 def test_constant_sizes_smaller_than_a_tile() -> None:
     before = program("(for i 0 5 1 serial (for j 0 3 1 serial (for p 0 4 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))",
-                     "(buffer A f32 (5 4) (0 1) in) (buffer B f32 (4 3) (0 1) in) (buffer C f32 (5 3) (0 1) inout)", AVX2)
+                     "(buffer A f32 (5 4) (0 1) in) (buffer B f32 (4 3) (0 1) in) (buffer C f32 (5 3) (0 1) inout)",
+                     AVX2)
     assert_same(before, scheduled(before), ((),))
 
 
@@ -434,7 +477,8 @@ def test_levels() -> None:
 
 
 def test_a_schedule_that_is_given_replaces_the_recipe() -> None:
-    after = autoscheduler.schedule(program("(for j 0 N 1 serial (setf (aref v j) x))", facts=AVX2 + " (schedule (split j 4 min))"))
+    after = autoscheduler.schedule(program("(for j 0 N 1 serial (setf (aref v j) x))",
+                                           facts=AVX2 + " (schedule (split j 4 min))"))
     assert [loop.name for loop in loops_in(after)] == ["jo", "ji"]
     assert steps(after) == ["split", "applied"]
     assert autoscheduler.schedule(after) is after
@@ -447,7 +491,8 @@ def test_results_do_not_depend_on_names() -> None:
 
 
 def test_conditions_between_the_loops_are_kept() -> None:
-    before = program("(for i 0 M 1 serial (if (< 1 i) ((for j 0 N 1 serial (setf (aref X i j) (aref A i j))))))", facts=AVX2)
+    before = program("(for i 0 M 1 serial (if (< 1 i) ((for j 0 N 1 serial (setf (aref X i j) (aref A i j))))))",
+                     facts=AVX2)
     after = scheduled(before)
     assert any(isinstance(n, If) for k in after.kernels for n in k.unique())
     assert_same(before, after, SMALL)
@@ -473,7 +518,8 @@ sys.exit(3 if "islpy" in sys.modules or "numpy" in sys.modules else 0)"""
 
 
 def test_a_loop_whose_lanes_are_contiguous_is_vectorised_around_loops_that_gather() -> None:
-    """A median by counting ranks. The loops over the window are innermost and index by quotients; k moves along memory."""
+    """A median by counting ranks. The loops over the window are innermost and index by quotients; k moves along
+    memory."""
     read = "(aref A (+ i (floordiv {0} 3)) (+ k (mod {0} 3)))"
     before = program(
         "(for i 0 (- M 2) 1 serial (for k 0 (- N 2) 1 serial (for a 0 9 1 serial"

@@ -1,4 +1,5 @@
-"""Sums whose first part sets what a nest set to nothing before: random tiles of them, and what the plan makes of a convolution."""
+"""Sums whose first part sets what a nest set to nothing before: random tiles of them, and what the plan makes of a
+convolution."""
 from __future__ import annotations
 
 import random
@@ -14,7 +15,8 @@ from caten.schedule.analysis.loop_queries import loops_in
 
 PRODUCT = ("(for a 0 M 1 serial (for b 0 K 1 serial (setf (aref C a b) 0.0)))"
            "(for i 0 M 1 serial (for j 0 K 1 serial (for p 0 N 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))")
-LEFT_OUT = PRODUCT.replace("(incf", "(if (< (+ i (* 2 j)) M) ((incf").replace("(aref B p j))))))", "(aref B p j))))))))")
+LEFT_OUT = PRODUCT.replace("(incf", "(if (< (+ i (* 2 j)) M) ((incf").replace("(aref B p j))))))",
+                                                                              "(aref B p j))))))))")
 SIZES = ((0, 0, 0), (1, 1, 1), (3, 5, 2), (4, 0, 3), (7, 9, 8))
 
 
@@ -52,7 +54,8 @@ def test_a_convolution_sets_its_result_once(K: str, stays: bool) -> None:
     text = f"""(for z 0 M 1 serial (for x 0 W 1 serial (setf (aref Y z x) 0.0)))
  (for o 0 M 1 serial (for x_2 0 W 1 serial (for c 0 {K} 1 serial (for q 0 3 1 serial
  (incf (aref Y o x_2) (* (aref X c (+ x_2 q)) (aref F o c q)))))))"""
-    before = program(text, f"""(size M) (size C) (size W) (buffer X f32 ({K} (+ W 2)) (0 1) in) (buffer F f32 (M {K} 3) (0 1 2) in)
+    before = program(text,
+                     f"""(size M) (size C) (size W) (buffer X f32 ({K} (+ W 2)) (0 1) in) (buffer F f32 (M {K} 3) (0 1 2) in)
  (buffer Y f32 (M W) (0 1) out)""", '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))')
     after = autoscheduler.schedule(before)
     assert "Y begin register" in show(after)

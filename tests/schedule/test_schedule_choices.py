@@ -37,19 +37,24 @@ def test_every_parameter_is_asked_for() -> None:
 @pytest.mark.parametrize("sample", ["gemm", "axpy", "sum_rows", "sum_columns", "transpose"])
 def test_without_choices_the_schedule_is_that_of_the_recipes(sample: str) -> None:
     before = unscheduled(sample)
-    assert script.recorded(autoscheduler.drafted(before, choices=DEFAULTS).program, ()) is autoscheduler.recommended(before)
+    assert script.recorded(autoscheduler.drafted(before, choices=DEFAULTS).program,
+                           ()) is autoscheduler.recommended(before)
 
 
 @pytest.mark.parametrize(("sample", "hole"), [
-    ("gemm", "gemm.rows"), ("gemm", "gemm.vectors"), ("gemm", "gemm.depth"), ("gemm", "narrow.rows"), ("axpy", "maps.vectors"),
+    ("gemm", "gemm.rows"), ("gemm", "gemm.vectors"), ("gemm", "gemm.depth"), ("gemm", "narrow.rows"),
+                                              ("axpy", "maps.vectors"),
     ("gemm", "gemm.order"), ("gemm", "gemm.unroll"), ("sum_rows", "sums.vectors"), ("sum_rows", "sums.tree"),
-    ("sum_columns", "columns.rows"), ("sum_columns", "columns.block"), ("where", "maps.ahead"), ("softmax", "rows.ahead"),
-    ("conv2d", "convolution.width"), ("conv2d", "convolution.share"), ("sum_columns", "columns.vectors"), ("transpose", "transposes.down"), ("where", "maps.stream")])
+    ("sum_columns", "columns.rows"), ("sum_columns", "columns.block"), ("where", "maps.ahead"),
+                                              ("softmax", "rows.ahead"),
+    ("conv2d", "convolution.width"), ("conv2d", "convolution.share"), ("sum_columns", "columns.vectors"),
+                                              ("transpose", "transposes.down"), ("where", "maps.stream")])
 def test_another_value_is_another_schedule_that_replays(sample: str, hole: str) -> None:
     before = unscheduled(sample)
     draft = autoscheduler.drafted(before)
     default = draft.asked[hole]
-    changed = autoscheduler.drafted(before, choices=DEFAULTS.with_(hole, next(v for v in PARAMETERS[hole].values if v != default)))
+    changed = autoscheduler.drafted(before, choices=DEFAULTS.with_(hole, next(v for v in PARAMETERS[hole].values
+                                                                              if v != default)))
     assert changed.program is not draft.program
     assert_sound(changed.program)
     fact = changed.program.first(Schedule)

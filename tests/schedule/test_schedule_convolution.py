@@ -1,4 +1,5 @@
-"""What the plan of convolutions makes of windows of one and two directions, at their edges and with values that are not finite."""
+"""What the plan of convolutions makes of windows of one and two directions, at their edges and with values that are not
+finite."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -32,7 +33,8 @@ def windows(machine: str, dtype: str = "f32", stride: int | str = 1, dilation: i
     inside = f"(and (and (<= 0 {h}) (< {h} H)) (and (<= 0 {w}) (< {w} W)))"
     text = (f"(for o 0 M 1 serial (for c 0 C 1 serial (for y 0 H 1 serial (for x 0 W 1 serial (for p 0 3 1 serial (for q 0 3 1 serial"
             f" (if {inside} ((incf (aref Y o y x) (* (aref X c {h} {w}) (aref F o c p q)))))))))))")
-    return program(text, f"""(size M) (size C) (size H) (size W) (size S) (buffer X {dtype} (C H W) (0 1 2) in) (buffer F {dtype} (M C 3 3) (0 1 2 3) in)
+    return program(text,
+                   f"""(size M) (size C) (size H) (size W) (size S) (buffer X {dtype} (C H W) (0 1 2) in) (buffer F {dtype} (M C 3 3) (0 1 2 3) in)
  (buffer Y {dtype} (M H W) (0 1 2) inout)""", MACHINES[machine])
 
 
@@ -40,7 +42,8 @@ def line(machine: str) -> LoopProgram:
     """Y[o x] of X[c w] and F[o c 3], not padded."""
     text = """(for o 0 M 1 serial (for c 0 C 1 serial (for x 0 W 1 serial (for q 0 3 1 serial
  (incf (aref Y o x) (* (aref X c (+ x q)) (aref F o c q)))))))"""
-    return program(text, """(size M) (size C) (size W) (buffer X f32 (C (+ W 2)) (0 1) in) (buffer F f32 (M C 3) (0 1 2) in)
+    return program(text,
+                   """(size M) (size C) (size W) (buffer X f32 (C (+ W 2)) (0 1) in) (buffer F f32 (M C 3) (0 1 2) in)
  (buffer Y f32 (M W) (0 1) inout)""", MACHINES[machine])
 
 
@@ -58,7 +61,8 @@ def taken(node: LoopProgram) -> Schedule:
 
 
 @pytest.mark.parametrize(("machine", "dtype", "stride", "dilation"), [
-    ("avx512", "f32", 1, 1), ("avx512", "f32", 2, 1), ("avx512", "f32", 3, 1), ("avx512", "f32", 1, 2), ("avx512", "f64", 1, 1), ("avx512", "i32", 2, 1),
+    ("avx512", "f32", 1, 1), ("avx512", "f32", 2, 1), ("avx512", "f32", 3, 1), ("avx512", "f32", 1, 2),
+                                                                      ("avx512", "f64", 1, 1), ("avx512", "i32", 2, 1),
     ("avx2", "f32", 1, 1), ("avx2", "f64", 1, 1), ("avx2", "i32", 1, 1), ("neon", "f32", 1, 1)])
 def test_windows_mean_the_same(machine: str, dtype: str, stride: int, dilation: int) -> None:
     before = windows(machine, dtype, stride, dilation)
@@ -74,7 +78,8 @@ def test_a_step_that_is_not_known_has_copies_that_are_vectors() -> None:
     before = windows("avx512", stride="S")
     after = scheduled(before)
     assert [step[2] for step in taken(after).steps if step[0] == "specialize"] == [("=", "S", "1"), ("=", "S", "2")]
-    reads = {v.count for loop in loops_in(after) if loop.name.endswith(("_1", "_2")) for v in loop.unique() if isinstance(v, Vref) and v.buffer == "X"}
+    reads = {v.count for loop in loops_in(after) if loop.name.endswith(("_1", "_2"))
+             for v in loop.unique() if isinstance(v, Vref) and v.buffer == "X"}
     assert reads == {8, 16}
     assert_same(before, after, SIZES)
 
@@ -122,17 +127,20 @@ def test_windows_of_one_place_have_a_nest_of_their_own(machine: str) -> None:
     h, w = "(- (+ (* y S) p) 1)", "(- (+ (* x S) q) 1)"
     text = f"""(for o 0 M 1 serial (for y 0 H 1 serial (for x 0 W 1 serial (for c 0 C 1 serial (for p 0 P 1 serial (for q 0 Q 1 serial
  (if (and (and (<= 0 {h}) (< {h} H)) (and (<= 0 {w}) (< {w} W))) ((incf (aref Y o y x) (* (aref X c {h} {w}) (aref F o c p q)))))))))))"""
-    before = program(text, """(size M) (size C) (size H) (size W) (size S) (size P) (size Q) (buffer X i32 (C H W) (0 1 2) in)
+    before = program(text,
+                     """(size M) (size C) (size H) (size W) (size S) (size P) (size Q) (buffer X i32 (C H W) (0 1 2) in)
  (buffer F i32 (M C P Q) (0 1 2 3) in) (buffer Y i32 (M H W) (0 1 2) inout)""", MACHINES[machine])
     after = scheduled(before)
     assert "(specialize o (and (= P 1) (= Q 1)) p)" in " ".join(show(taken(after)).split())
-    assert_same(before, after, ((3, 2, 5, 9, 1, 1, 1), (9, 9, 5, 10, 2, 1, 1), (2, 3, 4, 9, 1, 1, 2), (2, 3, 4, 9, 1, 2, 3), (0, 1, 1, 1, 1, 1, 1)))
+    assert_same(before, after, ((3, 2, 5, 9, 1, 1, 1), (9, 9, 5, 10, 2, 1, 1), (2, 3, 4, 9, 1, 1, 2),
+                                (2, 3, 4, 9, 1, 2, 3), (0, 1, 1, 1, 1, 1, 1)))
 
 
 def test_a_window_that_is_written_as_one_place() -> None:
     """A product under a condition: no loop over whole tiles stores its result."""
     spec = (ROOT / "benchmarks" / "specs" / "conv7x7s2.toml").read_text()
-    for old, new in (("(* y 2) kh) 3)", "y kh) 0)"), ("(* x 2) kw) 3)", "x kw) 0)"), ("(kh 7)", "(kh 1)"), ("(kw 7)", "(kw 1)"), ("C 7 7]", "C 1 1]")):
+    for old, new in (("(* y 2) kh) 3)", "y kh) 0)"), ("(* x 2) kw) 3)", "x kw) 0)"), ("(kh 7)", "(kh 1)"),
+                     ("(kw 7)", "(kw 1)"), ("C 7 7]", "C 1 1]")):
         assert old in spec
         spec = spec.replace(old, new)
     options = Options(config=(("MARCH", "x86_64_v4"),))
@@ -147,7 +155,8 @@ def places(machine: str, stride: int, guard: str = "") -> LoopProgram:
     add = f"(incf (aref Y o y x) (* (aref X c (* {stride} y) (* {stride} x)) (aref F o c)))"
     text = f"""(for o 0 M 1 serial (for c 0 C 1 serial (for y 0 H 1 serial (for x 0 W 1 serial {f'(if {guard} ({add}))' if guard else add}))))"""
     extents = "H_in W_in" if guard else f"(* {stride} H) (* {stride} W)"
-    return program(text, f"""(size M) (size C) (size H) (size W) {'(size H_in) (size W_in)' if guard else ''} (buffer X i32 (C {extents}) (0 1 2) in)
+    return program(text,
+                   f"""(size M) (size C) (size H) (size W) {'(size H_in) (size W_in)' if guard else ''} (buffer X i32 (C {extents}) (0 1 2) in)
  (buffer F i32 (M C) (0 1) in) (buffer Y i32 (M H W) (0 1 2) inout)""", MACHINES[machine])
 
 
@@ -171,4 +180,5 @@ def test_conditions_on_every_second_place_end_loops(machine: str) -> None:
     after = scheduled(before)
     asked = [n for n in after.unique() if isinstance(n, If) and len(n.then) == 1 and isinstance(n.then[0], Incf)]
     assert not asked                     # around single places, as there is no loop over them
-    assert_same(before, after, ((3, 2, 5, 9, 9, 17), (9, 2, 5, 9, 10, 18), (9, 2, 5, 9, 3, 4), (2, 1, 4, 35, 7, 66), (2, 1, 4, 35, 0, 0), (1, 1, 2, 140, 3, 200)))
+    assert_same(before, after, ((3, 2, 5, 9, 9, 17), (9, 2, 5, 9, 10, 18), (9, 2, 5, 9, 3, 4), (2, 1, 4, 35, 7, 66),
+                                (2, 1, 4, 35, 0, 0), (1, 1, 2, 140, 3, 200)))

@@ -1,4 +1,5 @@
-"""Every primitive on small texts: the steps, the statements before, the statements after; and every net on each of them."""
+"""Every primitive on small texts: the steps, the statements before, the statements after; and every net on each of
+them."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -39,13 +40,15 @@ def test_golden(file: Path, title: str, update_goldens: bool) -> None:
         assert shown == expected
     assert_sound(after)
     if "contract" not in steps:
-        assert_same(before, after, SIZES if "(aref u 0)" not in before_text else SIZES[1:], may_be_idle=title == "no iterations")
+        assert_same(before, after, SIZES if "(aref u 0)" not in before_text else SIZES[1:],
+                    may_be_idle=title == "no iterations")
 
 
 def _write(file: Path, title: str, shown: str) -> None:
     old = cases(file)
     new = {**old, title: (*old[title][:2], shown)}
-    file.write_text("".join([f"=== {t}\n{steps}\n--- before\n{before}\n--- after\n{after}\n" for t, (steps, before, after) in new.items()]))
+    file.write_text("".join([f"=== {t}\n{steps}\n--- before\n{before}\n--- after\n{after}\n"
+                             for t, (steps, before, after) in new.items()]))
 
 
 def test_every_primitive_has_cases() -> None:

@@ -1,4 +1,5 @@
-"""What was tried, as data: plans and steps in order, why some were not taken, and the copies that are in the program."""
+"""What was tried, as data: plans and steps in order, why some were not taken, and the copies that are in the
+program."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -70,6 +71,7 @@ def test_the_copies_of_the_log_are_those_of_the_program(name: str) -> None:
     copies = [entry for entry in draft.log if isinstance(entry, Copied)]
     fact = draft.program.first(Schedule)
     assert fact is not None
-    assert [(entry.loop, entry.cond) for entry in copies] == [(step[1], flat(step[2])) for step in fact.steps if step[0] == "specialize"] != []
+    assert [(entry.loop, entry.cond) for entry in copies] == [(step[1], flat(step[2]))
+                                                              for step in fact.steps if step[0] == "specialize"] != []
     assert isinstance(draft.log[0], Planned)
     assert len(list(explained(draft.log))) == len(draft.log)

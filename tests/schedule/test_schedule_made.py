@@ -1,4 +1,5 @@
-"""What steps make: the loops and arrays that they name are those that are new to the program, each by what it stands for."""
+"""What steps make: the loops and arrays that they name are those that are new to the program, each by what it stands
+for."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -45,7 +46,8 @@ def test_a_copy_leaves_out_what_never_runs_in_it() -> None:
 
 
 def test_the_nests_of_a_tile_are_told_by_their_axes_whole_tiles_and_edges_apart() -> None:
-    told = made_by(SUM, ("reorder", "i", "p", "j"), ("split", "p", 8, "pad"), ("reorder", "i", "po", "j", "pi"), ("stage", "j", "C", "partial", "register", "pi"))
+    told = made_by(SUM, ("reorder", "i", "p", "j"), ("split", "p", 8, "pad"), ("reorder", "i", "po", "j", "pi"),
+                   ("stage", "j", "C", "partial", "register", "pi"))
     assert told == Staged("C_part", "C_out", (
         Nest("begin", False, {"pi": "pi_z"}), Nest("store", False, {"pi": "pi_w"}), Nest("lay", False, {"pi": "pi_s"}),
         Nest("store", True, {"pi": "pi_we"})))

@@ -1,4 +1,5 @@
-"""Plans as data: which versions planners make of what they are shown, for which calls, without a program being changed."""
+"""Plans as data: which versions planners make of what they are shown, for which calls, without a program being
+changed."""
 from __future__ import annotations
 
 import re
@@ -30,8 +31,10 @@ def axis(name: str, count: int) -> Axis:
     return Axis(name, str(count), count=count)
 
 
-def versions(kind: NestKind, what: Any, machine: Machine, threads: bool = True, ask: Callable[[Parameter, int], int] = lambda p, d: d) -> dict[str, Version]:
-    """The versions that planners of a kind of nest have, by the planners' names, down to the first that is for all calls."""
+def versions(kind: NestKind, what: Any, machine: Machine, threads: bool = True,
+             ask: Callable[[Parameter, int], int] = lambda p, d: d) -> dict[str, Version]:
+    """The versions that planners of a kind of nest have, by the planners' names, down to the first that is for all
+    calls."""
     found: dict[str, Version] = {}
     for planner in kind.planners:
         try:
@@ -47,7 +50,8 @@ def product(lanes: int, left: str = "k", right: str = "n", **more: Any) -> Produ
     return Product("f32", lanes, (), (M,), (N,), (K,), left, right, **more)
 
 
-def total(lanes: int, kept: tuple[Axis, ...], summed: tuple[Axis, ...], along: bool, row: Axis | None = None, **more: Any) -> Sum:
+def total(lanes: int, kept: tuple[Axis, ...], summed: tuple[Axis, ...], along: bool, row: Axis | None = None,
+          **more: Any) -> Sum:
     return Sum("f32", lanes, kept, summed, along, row, **more)
 
 
@@ -79,16 +83,20 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
                  "(and (< 0 K) (and (< 0 M) (and (or (<= 2 K) (< N 512)) (or (<= (* K N) 16384) (and (<= M 24) (<= (* K N) 131072))))))"),
         "few_rows": ("(column-reduction (lanes 16) (vectors 2) (rows 8) (block 8192))", "(or (< M 3) (< K 2))"),
         "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1))", "")}),
-    ("a product of known size", contractions.PRODUCTS, Product("f32", 16, (), (axis("m", 64),), (axis("n", 64),), (axis("k", 64),), "k", "n"), V4, {
+    ("a product of known size", contractions.PRODUCTS,
+     Product("f32", 16, (), (axis("m", 64),), (axis("n", 64),), (axis("k", 64),), "k", "n"), V4, {
         "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1) (pack-along-sum))", "")}),
-    ("a batch of products, on threads", contractions.PRODUCTS, Product("f32", 16, (B,), (M,), (N,), (K,), "k", "n"), SHARED, {
-        "whole_tiles": ("(unpacked-gemm (heights 8) (widths 32) (lanes 16) (lanes-along columns))", "(and (<= (* K N) 16384) (and (= (mod N 32) 0) (= (mod M 8) 0)))"),
+    ("a batch of products, on threads", contractions.PRODUCTS, Product("f32", 16, (B,), (M,), (N,), (K,), "k", "n"),
+     SHARED, {
+        "whole_tiles": ("(unpacked-gemm (heights 8) (widths 32) (lanes 16) (lanes-along columns))",
+                        "(and (<= (* K N) 16384) (and (= (mod N 32) 0) (= (mod M 8) 0)))"),
         "batch_fits_cache": ("(unpacked-gemm (heights 8) (widths 32) (lanes 16) (lanes-along columns) (row-widths 64) (masked 16))",
                             "(and (< 0 K) (and (< 0 M) (and (<= (* K N) 16384) (or (<= 4 B) (<= M 32)))))"),
         "small_batch": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1) (pack-along-sum) (parallel-product))", "(< B 4)"),
         "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1) (pack-along-sum))", "")}),
     ("a convolution with windows of 3 × 3", contractions.PRODUCTS,
-     Product("f32", 16, (B,), (M,), (Axis("y", "H", "H"), Axis("x", "W", "W")), (K, axis("r", 3), axis("s", 3)), None, "x", True, True), V4, {
+     Product("f32", 16, (B,), (M,), (Axis("y", "H", "H"), Axis("x", "W", "W")), (K, axis("r", 3), axis("s", 3)), None,
+             "x", True, True), V4, {
          "convolution": ("(packed-convolution (rows 8) (lines 4) (width 8) (lanes 16) (depth 16) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner))", "")}),
     ("a sum of rows", reductions.ROW_SUMS, total(16, (M,), (N,), True, M), V4, {
         "short_rows": ("(row-per-lane (lanes 16))", "(< N 16)"),
@@ -98,29 +106,40 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
         "medium_rows": ("(row-reduction (lanes 16) (vectors 1) (masked))", "")}),
     ("a sum of rows of 64 elements", reductions.ROW_SUMS, total(16, (M,), (axis("n", 64),), True, M), V4, {
         "rows": ("(row-reduction (lanes 16) (vectors 4) (tree))", "")}),
-    ("one long sum", reductions.ROW_SUMS, total(8, (), (N,), True), V3, {"rows": ("(row-reduction (lanes 8) (vectors 4) (tree) (block 65536))", "")}),
+    ("one long sum", reductions.ROW_SUMS, total(8, (), (N,), True), V3,
+     {"rows": ("(row-reduction (lanes 8) (vectors 4) (tree) (block 65536))", "")}),
     ("one long sum, where streams pay", reductions.ROW_SUMS, total(16, (), (N,), True), FAR, {
         "rows": ("(row-reduction (lanes 16) (vectors 4) (tree) (block 65536) (stream-distance 262144))", "")}),
     ("a sum of columns, on threads", reductions.COLUMN_SUMS, total(16, (N,), (M,), False, N), SHARED, {
-        "single_column": ("(single-column (reduction (row-reduction (lanes 16) (vectors 4) (tree) (block 65536))))", "(= N 1)"),
+        "single_column": ("(single-column (reduction (row-reduction (lanes 16) (vectors 4) (tree) (block 65536))))",
+                          "(= N 1)"),
         "narrow_columns": ("(vector-accumulator (lanes 16))", "(<= N 32)"),
         "single_block": ("(column-reduction (lanes 16) (vectors 2) (rows 8) (block 512))", "(<= N 2048)"),
         "columns": ("(column-reduction (lanes 16) (vectors 2) (rows 8) (block 2048))", "")}),
-    ("a sum of three columns", reductions.COLUMN_SUMS, total(16, (axis("n", 3),), (M,), False, axis("n", 3)), V4, {"few_columns": ("(row-by-row)", "")}),
-    ("sums of rows of three elements", reductions.SHORT_SUMS, total(16, (M,), (axis("n", 3),), True, M), V4, {"tiny_rows": ("(scalar-accumulator)", "")}),
-    ("the same of exponentials", reductions.SHORT_SUMS, total(16, (M,), (axis("n", 3),), True, M, compute_bound=True), V4, {"tiny_rows": ("(row-per-lane (lanes 16))", "")}),
-    ("a window of nine", reductions.SHORT_SUMS, total(16, (M, N), (axis("r", 3), axis("s", 3)), False, N), V4, {"few_terms": ("(vector-accumulator (lanes 16) (unrolled))", "")}),
+    ("a sum of three columns", reductions.COLUMN_SUMS, total(16, (axis("n", 3),), (M,), False, axis("n", 3)), V4,
+     {"few_columns": ("(row-by-row)", "")}),
+    ("sums of rows of three elements", reductions.SHORT_SUMS, total(16, (M,), (axis("n", 3),), True, M), V4,
+     {"tiny_rows": ("(scalar-accumulator)", "")}),
+    ("the same of exponentials", reductions.SHORT_SUMS, total(16, (M,), (axis("n", 3),), True, M, compute_bound=True),
+     V4, {"tiny_rows": ("(row-per-lane (lanes 16))", "")}),
+    ("a window of nine", reductions.SHORT_SUMS, total(16, (M, N), (axis("r", 3), axis("s", 3)), False, N), V4,
+     {"few_terms": ("(vector-accumulator (lanes 16) (unrolled))", "")}),
     ("a map of rows, on threads", maps.MAPS, maps.Map(16, N, (M,)), SHARED, {
-        "short_rows": ("(scalar-loops (parallel-rows))", "(< N 16)"), "rows_of_one_block": ("(vector-loop (lanes 16) (vectors 1) (prefetch 1024))", "(<= N 4096)"),
+        "short_rows": ("(scalar-loops (parallel-rows))", "(< N 16)"),
+                                                                             "rows_of_one_block": ("(vector-loop (lanes 16) (vectors 1) (prefetch 1024))", "(<= N 4096)"),
         "vectors": ("(vector-loop (lanes 16) (vectors 1) (block 4096) (prefetch 1024))", "")}),
-    ("a map of one row, fetched ahead", maps.MAPS, maps.Map(16, N, ()), FAR, {"vectors": ("(vector-loop (lanes 16) (vectors 1))", "")}),
+    ("a map of one row, fetched ahead", maps.MAPS, maps.Map(16, N, ()), FAR,
+     {"vectors": ("(vector-loop (lanes 16) (vectors 1))", "")}),
     ("passes over rows", row_passes.PASSES, row_passes.RowPasses(16, (M,), "N", True), V4, {
-        "rows_of_one_element": ("(outer-loop-vectors (lanes 16) (outer-loops 1) (single-pass))", "(= N 1)"), "short_rows": ("(outer-loop-vectors (lanes 16) (outer-loops 1))", "(< N 32)")}),
+        "rows_of_one_element": ("(outer-loop-vectors (lanes 16) (outer-loops 1) (single-pass))",
+                                "(= N 1)"), "short_rows": ("(outer-loop-vectors (lanes 16) (outer-loops 1))",
+                                                           "(< N 32)")}),
 )
 
 
 @pytest.mark.parametrize(("kind", "what", "machine", "expected"), [p[1:] for p in PLANS], ids=[p[0] for p in PLANS])
-def test_the_versions_of_a_nest(kind: NestKind, what: Any, machine: Machine, expected: dict[str, tuple[str, str]]) -> None:
+def test_the_versions_of_a_nest(kind: NestKind, what: Any, machine: Machine,
+                                expected: dict[str, tuple[str, str]]) -> None:
     found = versions(kind, what, machine)
     assert {name: (str(v.plan), "" if v.when is None else flat(v.when)) for name, v in found.items()} == expected
 
@@ -129,9 +148,12 @@ def test_a_device_has_groups_of_as_many_threads_as_it_may() -> None:
     device = Machine("gpu", 4, 0, (), True, (32, 256, 49152))
     group = gpu.GridNest(1, ("i",))
     made = [str(v.plan) for family in gpu.KINDS for v in versions(family, group, device).values()]
-    assert made == ["(shared-transpose (size 32) (columns 8))", "(shared-gemm (rows 64) (columns 64) (depth 16) (thread-rows 4) (threads-across 16))",
-                    "(group-reduction (threads 256) (block 16384))", "(group-per-row (row-loops 1) (threads 256))", "(group-per-row (row-loops 1) (threads 256))",
-                    "(thread-per-element (loops i) (threads 256))", "(thread-per-element (loops i) (threads 256) (outermost))"]
+    assert made == ["(shared-transpose (size 32) (columns 8))",
+                    "(shared-gemm (rows 64) (columns 64) (depth 16) (thread-rows 4) (threads-across 16))",
+                    "(group-reduction (threads 256) (block 16384))", "(group-per-row (row-loops 1) (threads 256))",
+                    "(group-per-row (row-loops 1) (threads 256))",
+                    "(thread-per-element (loops i) (threads 256))",
+                    "(thread-per-element (loops i) (threads 256) (outermost))"]
 
 
 def test_a_plan_is_a_form() -> None:
@@ -143,23 +165,28 @@ def test_a_plan_is_a_form() -> None:
 
 def test_names_of_loops_choose_nothing() -> None:
     def renamed(what: Any) -> Any:
-        return replace(what, **{k: tuple([replace(a, name=f"{a.name}x") for a in v]) if isinstance(v, tuple) else f"{v}x" if k.endswith("_along") and v else v
+        return replace(what, **{k: tuple([replace(a, name=f"{a.name}x") for a in v]) if isinstance(v, tuple)
+                                else f"{v}x" if k.endswith("_along") and v else v
                                 for k, v in vars(what).items()})
     for _, family, what, machine, _ in PLANS:
         if isinstance(what, Product):
             assert versions(family, renamed(what), machine) == versions(family, what, machine)
 
 
-@pytest.mark.parametrize(("parameter", "value", "text"), [("gemm.rows", 4, "(rows 4)"), ("gemm.depth", 64, "(depth 64)"), ("gemm.order", 1, "(rows-outer)"), ("gemm.unroll", 2, "(unroll 2)")])
+@pytest.mark.parametrize(("parameter", "value", "text"),
+                         [("gemm.rows", 4, "(rows 4)"), ("gemm.depth", 64, "(depth 64)"),
+                          ("gemm.order", 1, "(rows-outer)"), ("gemm.unroll", 2, "(unroll 2)")])
 def test_a_parameter_changes_the_plan(parameter: str, value: int, text: str) -> None:
-    found = versions(contractions.PRODUCTS, product(16), V4, ask=lambda p, default: value if p.name == parameter else default)
+    found = versions(contractions.PRODUCTS, product(16), V4, ask=lambda p,
+                     default: value if p.name == parameter else default)
     assert text in str(found["packed"].plan)
 
 
 def test_one_thread_shares_nothing() -> None:
     """Threads are asked for by the machine, and by the nest."""
     what = maps.Map(16, N, (M,))
-    assert set(versions(maps.MAPS, what, SHARED, threads=False)) == set(versions(maps.MAPS, what, V4)) == {"short_rows", "vectors"}
+    assert set(versions(maps.MAPS, what, SHARED,
+                        threads=False)) == set(versions(maps.MAPS, what, V4)) == {"short_rows", "vectors"}
 
 
 def test_machines_without_masks_take_whole_tiles() -> None:
@@ -170,7 +197,9 @@ def test_machines_without_masks_take_whole_tiles() -> None:
 
 
 def test_every_plan_has_steps_and_every_parameter_a_name() -> None:
-    kinds = {c for m in MODULES for c in vars(m).values() if isinstance(c, type) and issubclass(c, Plan)} - {Plan, row_passes.RowPrefetch}
+    kinds = {c for m in MODULES for c in vars(m).values() if isinstance(c, type)
+             and issubclass(c, Plan)} - {Plan, row_passes.RowPrefetch}
     assert kinds == {*emit.OF_LOOPS, *emit.OF_PRODUCTS}
-    assert all(p.what and (p.default is None or p.default in p.values) and re.fullmatch(r"[a-z]+\.[a-z]+", name) for name, p in PARAMETERS.items())
+    assert all(p.what and (p.default is None or p.default in p.values) and re.fullmatch(r"[a-z]+\.[a-z]+", name)
+               for name, p in PARAMETERS.items())
     assert {transposes.TRANSPOSES, contractions.PRODUCTS, maps.MAPS} < {*PERFECT_NESTS, *ROW_PASSES, *OUTER_LOOPS}

@@ -1,5 +1,5 @@
-"""Faults planted in the primitives: the nets that every rewriting goes through catch each of them, on the texts of the goldens and of the
-refusals."""
+"""Faults planted in the primitives: the nets that every rewriting goes through catch each of them, on the texts of the
+goldens and of the refusals."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -44,25 +44,35 @@ def unproven(program: LoopProgram, found: For, ref: Aref, axes: Any, fn: str, sh
 
 PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "fuse: a remainder that is forgotten": (
-        "fuse", "fuse.canonical", lambda e, right=fuse.canonical: substitute(right(e), {Op("mod", (Var("ij", "i64"), index(6))): index(0)})),
+        "fuse", "fuse.canonical", lambda e,
+                                            right=fuse.canonical: substitute(right(e),
+                                                                             {Op("mod", (Var("ij", "i64"), index(6))): index(0)})),
     "merge: the second keeps its own variable": (
-        "merge", "merge.with_value", lambda stmts, loop, value, right=merge.with_value: right(stmts, loop, value + loop.lo)),
+        "merge", "merge.with_value", lambda stmts, loop, value,
+                                                 right=merge.with_value: right(stmts, loop, value + loop.lo)),
     "merge: nothing stands against it": ("merge", "merge.obstacle_to_merge", lambda program, first, second: None),
     "fission: nothing stands against it": ("fission", "fission.obstacle_to_fission", lambda program, loop, at: None),
     "pad: no conditions": ("pad", "pad.guarded", lambda stmts, conds: stmts),
-    "flatten: rows that overlap": ("flatten", "flatten._joined", lambda row, cell, length: canonical(row * (length - 1) + cell)),
+    "flatten: rows that overlap": ("flatten", "flatten._joined", lambda row, cell,
+                                   length: canonical(row * (length - 1) + cell)),
     "unguard: any condition is dropped": ("unguard", "unguard._is_zero_without", lambda value, cond, context: True),
     "unguard: any value is zero": ("unguard", "unguard._is_zero", lambda value: True),
-    "widen: rows become shorter": ("widen", "widen.canonical", lambda extent, right=widen.canonical: right(extent - 20)),
+    "widen: rows become shorter": ("widen", "widen.canonical", lambda extent,
+                                   right=widen.canonical: right(extent - 20)),
     "inline: what is read in between is not asked": ("inline", "inline.produced", unasked),
-    "compute_at: one element less": ("compute_at", "compute_at.largest", lambda e, right=compute_at.largest: (right(e) or 2) - 1),
+    "compute_at: one element less": ("compute_at", "compute_at.largest", lambda e,
+                                     right=compute_at.largest: (right(e) or 2) - 1),
     "compute_at: what is read in between is not asked": ("compute_at", "compute_at.produced", unasked),
     "stage: a tile is taken to be set": ("stage", "stage._Staged._is_set", lambda tile, stmts, context: True),
     "stage: elements without a first sum are not seen": ("stage", "stage.beginning", unproven),
-    "stage: elements that a condition leaves out are not seen": ("stage", "stage._Staged._leaves_out", lambda tile, cond: False),
-    "stage: cells that meet are not seen": ("stage", "staging.obstacle_to_one_to_one", lambda ref, axes, extents, context: None),
+    "stage: elements that a condition leaves out are not seen": ("stage", "stage._Staged._leaves_out", lambda tile,
+                                                                 cond: False),
+    "stage: cells that meet are not seen": ("stage", "staging.obstacle_to_one_to_one", lambda ref, axes, extents,
+                                            context: None),
     "specialize: a size is taken for another": (
-        "specialize", "specialize.equalities", lambda cond, find=specialize.equalities: [(v, index(c.value + 1)) for v, c in find(cond)]),
+        "specialize", "specialize.equalities", lambda cond,
+                                                find=specialize.equalities: [(v, index(c.value + 1))
+                                                                             for v, c in find(cond)]),
 }
 
 
@@ -79,7 +89,8 @@ def is_caught(steps: str, text: str) -> bool:
     """Does the verifier or the interpreter tell that something is wrong?"""
     before = program(text)
     try:
-        assert_same(before, script.apply(before, script.parse_schedule(f"(schedule {steps})").steps, verify=True), SIZES)
+        assert_same(before, script.apply(before, script.parse_schedule(f"(schedule {steps})").steps, verify=True),
+                    SIZES)
     except AssertionError:
         return True
     except CatenError as problem:

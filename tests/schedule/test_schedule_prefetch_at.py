@@ -34,7 +34,8 @@ def lines(node: LoopProgram, loop: str) -> tuple[dict[int, set[tuple[int, ...]]]
     asked: dict[int, set[tuple[int, ...]]] = {}
     copied: dict[int, set[tuple[int, ...]]] = {}
     for stmt, at in run(node.kernels[0].body, {}):
-        into, ref = (asked, stmt.ref) if isinstance(stmt, Prefetch) else (copied, stmt.value) if isinstance(stmt, Setf) else (None, None)
+        into, ref = (asked, stmt.ref) if isinstance(stmt, Prefetch) else (copied,
+                                                                          stmt.value) if isinstance(stmt, Setf) else (None, None)
         if into is not None and isinstance(ref, Aref) and ref.buffer == "X":
             *rows, place = [evaluate(i, at) for i in ref.index]
             into.setdefault(at[loop], set()).add((*rows, place // LINE))
@@ -44,7 +45,8 @@ def lines(node: LoopProgram, loop: str) -> tuple[dict[int, set[tuple[int, ...]]]
 @pytest.mark.parametrize("step", [1, 2, 3])
 @pytest.mark.parametrize("at", ["q", "r", "c"])
 def test_all_that_is_copied_next_is_asked_for(step: int, at: str) -> None:
-    node = script.apply(program(CONVOLUTION.format(step=step), ARRAYS), script.parse_schedule(f"(schedule {STEPS} (prefetch_at {at} yo X 1))").steps)
+    node = script.apply(program(CONVOLUTION.format(step=step), ARRAYS),
+                        script.parse_schedule(f"(schedule {STEPS} (prefetch_at {at} yo X 1))").steps)
     asked, copied = lines(node, "yo")
     assert copied[1] <= asked[0]
     assert not copied[1] <= copied[0]
@@ -54,6 +56,8 @@ def test_what_a_convolution_asks_for() -> None:
     text = CONVOLUTION.format(step=2).replace("o 0 16", "o 0 M").replace("y 0 8", "y 0 N").replace("x 0 16", "x 0 W")
     arrays = """(size M) (size N) (size W) (buffer X f32 (2 (+ (* 2 N) 1) (+ (* 2 W) 1)) (0 1 2) in) (buffer F f32 (M 2 3 3) (0 1 2 3) in)
  (buffer Y f32 (M N W) (0 1 2) inout)"""
-    node = autoscheduler.schedule(program(text, arrays, '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))'))
-    within = [loop.name for loop in loops_in(node) if any(isinstance(s, Prefetch) and "(aref X " in str(s.ref) for s in loop.body)]
+    node = autoscheduler.schedule(program(text, arrays,
+                                          '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))'))
+    within = [loop.name for loop in loops_in(node)
+              if any(isinstance(s, Prefetch) and "(aref X " in str(s.ref) for s in loop.body)]
     assert within == ["q"]

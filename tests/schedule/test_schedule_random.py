@@ -1,4 +1,5 @@
-"""Random schedules: whatever steps are accepted, the program means the same, prints and reads back, and passes the verifier."""
+"""Random schedules: whatever steps are accepted, the program means the same, prints and reads back, and passes the
+verifier."""
 from __future__ import annotations
 
 import itertools
@@ -47,7 +48,8 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
     if not loops or not buffers:
         return "parallel", "gone"
     loop = pick(rng, loops)
-    match pick(rng, [*["split"] * 3, "reorder", "unroll", "hoist", *["vectorize"] * 2, "parallel", *["stage"] * 2, "transpose", "specialize", "fuse",
+    match pick(rng, [*["split"] * 3, "reorder", "unroll", "hoist", *["vectorize"] * 2, "parallel", *["stage"] * 2,
+                     "transpose", "specialize", "fuse",
                      "pad", "widen", "inline", "compute_at", *["merge"] * 2, *["fission"] * 2]):
         case "split":
             return "split", loop, str(pick(rng, [1, 2, 3, 4, 8])), pick(rng, ["cut", "min", "pad"])
@@ -56,9 +58,11 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
         case "transpose":
             return "transpose", *rng.sample(loops, min(len(loops), 2))
         case "specialize":
-            return "specialize", loop, pick(rng, [("<", "M", "4"), ("=", "N", "17"), ("and", ("<", "2", "K"), ("<=", "M", "N"))])
+            return "specialize", loop, pick(rng, [("<", "M", "4"), ("=", "N", "17"),
+                                                  ("and", ("<", "2", "K"), ("<=", "M", "N"))])
         case "fuse":
-            inner = next((n.name for n in node.unique() if isinstance(n, For) and any(n in o.body for o in loops_in(node) if o.name == loop)), loop)
+            inner = next((n.name for n in node.unique() if isinstance(n, For)
+                          and any(n in o.body for o in loops_in(node) if o.name == loop)), loop)
             return "fuse", loop, inner
         case "merge":
             return "merge", *pick(rng, neighbours(node) or [(loop, pick(rng, loops))])
@@ -67,7 +71,8 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
         case "pad":
             return "pad", loop, str(pick(rng, [2, 3, 8]))
         case "widen":
-            return "widen", pick(rng, [n.name for n in node.unique() if isinstance(n, Local)] or ["none"]), str(pick(rng, [1, 3]))
+            return "widen", pick(rng, [n.name for n in node.unique() if isinstance(n, Local)]
+                                 or ["none"]), str(pick(rng, [1, 3]))
         case "inline" | "compute_at" as name:
             array = pick(rng, [n.name for n in node.unique() if isinstance(n, Local)] or ["none"])
             return (name, array) if name == "inline" else (name, array, loop)
@@ -75,18 +80,22 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
             return "unroll", loop, pick(rng, ["mark", "full"])
         case "stage":
             axes = rng.sample(loops, min(len(loops), rng.randrange(3)))
-            return ("stage", loop, pick(rng, buffers), pick(rng, ["read", "write", "accumulate", "partial"]), pick(rng, ["register", "stack", "scratch"]), *axes)
+            return ("stage", loop, pick(rng, buffers), pick(rng, ["read", "write", "accumulate", "partial"]),
+                    pick(rng, ["register", "stack", "scratch"]), *axes)
         case name:
             return name, loop
 
 
 def neighbours(node: LoopProgram) -> list[tuple[str, str]]:
     """Loops that follow each other in a list."""
-    lists = [body for n in node.unique() for body in (getattr(n, "body", ()), getattr(n, "then", ()), getattr(n, "otherwise", ()))]
-    return [(a.name, b.name) for body in lists for a, b in itertools.pairwise(body) if isinstance(a, For) and isinstance(b, For)]
+    lists = [body for n in node.unique()
+             for body in (getattr(n, "body", ()), getattr(n, "then", ()), getattr(n, "otherwise", ()))]
+    return [(a.name, b.name) for body in lists for a, b in itertools.pairwise(body) if isinstance(a, For)
+            and isinstance(b, For)]
 
 
-def random_schedule(name: str, seed: int, counts: Counter[str]) -> tuple[LoopProgram, LoopProgram, list[tuple[str, ...]]]:
+def random_schedule(name: str, seed: int, counts: Counter[str]) -> tuple[LoopProgram, LoopProgram,
+                                                                         list[tuple[str, ...]]]:
     """A program, the same after the random steps that it accepts, and these."""
     rng = random.Random(f"{name} {seed}")
     before = after = program(PROGRAMS[name])
@@ -118,7 +127,8 @@ def with_last_steps(node: LoopProgram, seed: int, counts: Counter[str]) -> tuple
             ahead = ("prefetch", loop, buffer, "2", *pick(rng, [(), ("write",)]))
             around = [f.name for f in loops_in(node) if loop in [n.name for n in loops_in(f.body)]]
             at = ("prefetch_at", loop, pick(rng, around or [loop]), buffer, "1")
-            for step in (("stage", loop, buffer, "read", "scratch"), at, ("stage", loop, buffer, "tree", "stack", loop), ("stream", loop, buffer), ahead):
+            for step in (("stage", loop, buffer, "read", "scratch"), at, ("stage", loop, buffer, "tree", "stack", loop),
+                         ("stream", loop, buffer), ahead):
                 try:
                     node = script.apply(node, [step])
                 except CatenError as refused:
@@ -147,15 +157,18 @@ def test_random_schedules_keep_the_meaning(nightly: bool) -> None:
         for seed in range(64 if nightly else 8):
             check(name, seed, counts)
     print(sorted(counts.items()))
-    kinds = ("split", "reorder", "unroll", "hoist", "vectorize", "parallel", "stage", "specialize", "pad", "fuse", "fission", "read", "accumulate", "partial")
-    kinds += ("transpose", "widen", "merge", "inline", "compute_at", "write") if nightly else ()     # they fit few nests
+    kinds = ("split", "reorder", "unroll", "hoist", "vectorize", "parallel", "stage", "specialize", "pad", "fuse",
+             "fission", "read", "accumulate", "partial")
+    # they fit few nests
+    kinds += ("transpose", "widen", "merge", "inline", "compute_at", "write") if nightly else ()
     assert all(counts[kind] > 0 for kind in kinds), counts
     assert all(counts[kind] > 0 for kind in ("prefetch", "prefetch_at", "stream", "tree")), counts
 
 
 def test_the_net_catches_a_block_of_the_wrong_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a block starts is that of the loops: with every range from 0, something must fail."""
-    monkeypatch.setattr("caten.schedule.primitives.transpose.starts", lambda loops: {Var(name, "i64"): index(0) for name in loops})
+    monkeypatch.setattr("caten.schedule.primitives.transpose.starts",
+                        lambda loops: {Var(name, "i64"): index(0) for name in loops})
     before = program("(for i 2 6 1 serial (for j 1 7 1 serial (setf (aref S (- i 2) j) (aref R j i))))")
     with pytest.raises((AssertionError, CatenError)):
         assert_same(before, script.apply(before, [("transpose", "i", "j")]), SIZES)

@@ -35,14 +35,16 @@ def vectors(node: LoopProgram) -> list[Vref]:
 def test_a_map_of_dense_arrays_is_one_loop(columns: str) -> None:
     before, after = scheduled(f"(for i 0 M 1 serial (for j 0 {columns} 1 serial (setf (aref B i j) (* 2.0 (aref A i j)))))",
                               f"(size M) (size N) (buffer A f32 (M {columns}) (0 1) in) (buffer B f32 (M {columns}) (0 1) inout)")
-    assert [s for s in steps(after) if s.split()[0] in ("fuse", "flatten")] == ["fuse i j", "flatten B 0", "flatten A 0"]
+    assert [s for s in steps(after) if s.split()[0] in ("fuse", "flatten")] == ["fuse i j", "flatten B 0",
+                                                                                "flatten A 0"]
     assert all(v.count == 8 and len(v.index) == 1 for v in vectors(after))
     assert vectors(after)
     assert_same(before, after, SIZES)
 
 
 @pytest.mark.parametrize(("a", "b"), [
-    ("(M N) (0 1) in", "(M N) (1 0) inout"), ("(M (+ N 1)) (0 1) in", "(M N) (0 1) inout"), ("(M N) (0 1) in q 1", "(M N) (0 1) inout"),
+    ("(M N) (0 1) in", "(M N) (1 0) inout"), ("(M (+ N 1)) (0 1) in", "(M N) (0 1) inout"),
+                                      ("(M N) (0 1) in q 1", "(M N) (0 1) inout"),
     ("(N) (0) in", "(M N) (0 1) inout")])
 def test_rows_that_do_not_follow_each_other_stay(a: str, b: str) -> None:
     at = "j" if a.startswith("(N)") else "i j"
@@ -60,10 +62,12 @@ def test_outer_axes_become_one_beside_a_short_row(row: str, merged: list[str]) -
 
 
 def test_a_product_of_sizes_that_bounds_itself_is_not_asked_about_without_end() -> None:
-    """M · N is bounded by M · M · N, and M is above 0 where a loop up to ⌊M · N / 16⌋ runs, if that is not more than M · N."""
+    """M · N is bounded by M · M · N, and M is above 0 where a loop up to ⌊M · N / 16⌋ runs, if that is not more than M
+    · N."""
     before = program("(for i 0 M 1 serial (for j 0 M 1 serial (for k 0 N 1 serial (setf (aref B i j k) (aref A i j k)))))",
                      "(size M) (size N) (buffer A f32 (M M N) (0 1 2) in) (buffer B f32 (M M N) (0 1 2) inout)", AVX2)
-    steps = [("fuse", "j", "k"), ("flatten", "A", "1"), ("flatten", "B", "1"), ("split", "jk", "16"), ("parallel", "i"), ("split", "jkt", "16", "pad"),
+    steps = [("fuse", "j", "k"), ("flatten", "A", "1"), ("flatten", "B", "1"), ("split", "jk", "16"), ("parallel", "i"),
+             ("split", "jkt", "16", "pad"),
              ("vectorize", "jkti"), ("vectorize", "jki")]
     assert_same(before, script.apply(before, steps, verify=True), SIZES)
 
@@ -80,7 +84,8 @@ def test_an_array_that_another_nest_uses_otherwise_stays() -> None:
 
 
 def test_a_caller_array_in_another_order_is_not_flattened() -> None:
-    before = program("(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref B i j) 1.0)))", "(size M) (size N) (buffer B f32 (M N) (1 0) inout)", AVX2)
+    before = program("(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref B i j) 1.0)))",
+                     "(size M) (size N) (buffer B f32 (M N) (1 0) inout)", AVX2)
     with pytest.raises(CatenError, match="'B' is not dense in memory with its axes in order"):
         script.apply(before, [("flatten", "B")])
 
@@ -89,7 +94,8 @@ def test_the_terms_of_a_window_are_written_out_and_its_results_are_lanes() -> No
     before, after = scheduled("""(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref B i j) 0.0)))
       (for p 0 M 1 serial (for q 0 N 1 serial (for a 0 3 1 serial (for b 0 3 1 serial (incf (aref B p q) (aref A (+ p a) (+ q b)))))))""",
                               "(size M) (size N) (buffer A f32 ((+ M 2) (+ N 2)) (0 1) in) (buffer B f32 (M N) (0 1) out)")
-    assert not {"a", "b", "i"} & {loop.name for loop in loops_in(after)}                      # the first term sets what was zero before
+    # the first term sets what was zero before
+    assert not {"a", "b", "i"} & {loop.name for loop in loops_in(after)}
     assert {v.count for v in vectors(after)} == {8}
     assert [n.space for kernel in after.kernels for n in kernel.walk() if isinstance(n, Local)] == ["register"] * 2
     assert_same(before, after, SIZES)

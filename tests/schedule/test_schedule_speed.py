@@ -37,7 +37,8 @@ def seconds(operator: Any, times: int) -> float:
     return best
 
 
-def test_a_scheduled_product_is_several_times_faster_than_its_nest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduled_product_is_several_times_faster_than_its_nest(tmp_path: Path,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
     fast, plain = compiled(2, tmp_path, monkeypatch), compiled(0, tmp_path, monkeypatch)
     assert seconds(plain, 2) >= RATIO * seconds(fast, 8)
 

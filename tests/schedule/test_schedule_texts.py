@@ -17,7 +17,8 @@ def test_a_misspelt_name_gets_a_hint() -> None:
     assert caught.value.diagnostics[0].hint == "did you mean 'vectorize'?"
 
 
-@pytest.mark.parametrize("text", ["", "(split i 4)", "(schedule) (schedule)", "schedule", "(schedule split)", "(schedule ((split) i 4))", "()", "(loop Op (size N))", "(tensor Op (schedule))"])
+@pytest.mark.parametrize("text", ["", "(split i 4)", "(schedule) (schedule)", "schedule", "(schedule split)",
+                                  "(schedule ((split) i 4))", "()", "(loop Op (size N))", "(tensor Op (schedule))"])
 def test_texts_that_are_no_schedule(text: str) -> None:
     with pytest.raises(CatenError) as caught:
         script.parse_schedule(text)

@@ -48,21 +48,26 @@ def blocks(node: LoopProgram) -> list[Transpose]:
 
 @pytest.mark.parametrize("order", ["ij", "ji"])
 @pytest.mark.parametrize(("dtype", "machine", "lanes"), [
-    ("f32", AVX512, 16), ("f32", AVX2, 8), ("f32", SSE, 4), ("f64", AVX512, 8), ("i64", AVX2, 4), ("c64", AVX2, 4), ("i16", AVX2, 16), ("u8", AVX2, 16)])
+    ("f32", AVX512, 16), ("f32", AVX2, 8), ("f32", SSE, 4), ("f64", AVX512, 8), ("i64", AVX2, 4), ("c64", AVX2, 4),
+                                                         ("i16", AVX2, 16), ("u8", AVX2, 16)])
 def test_a_transposition_is_blocks_in_registers(order: str, dtype: str, machine: str, lanes: int) -> None:
     after = scheduled(copy("ji", "ij", order, dtype, machine))
     assert {(b.ref.count, b.value.count) for b in blocks(after)} == {(lanes, lanes)}
-    assert [loop.name for loop in loops_in(after) if loop.mark == "parallel"] == (["io"] if dtype == "c64" else ["iso", "io"])
+    assert [loop.name
+            for loop in loops_in(after) if loop.mark == "parallel"] == (["io"] if dtype == "c64" else ["iso", "io"])
 
 
-@pytest.mark.parametrize(("to", "of"), [(a, b) for a, b in itertools.product(["".join(p) for p in itertools.permutations("ijk")], repeat=2) if a[-1] != b[-1]])
+@pytest.mark.parametrize(("to", "of"),
+                         [(a, b) for a, b in itertools.product(["".join(p) for p in itertools.permutations("ijk")],
+                                                               repeat=2) if a[-1] != b[-1]])
 def test_every_permutation_of_three_axes(to: str, of: str) -> None:
     before = copy(to, of, to)
     after = scheduled(before)
     assert blocks(after)
     threads = [loop.name for loop in loops_in(after) if loop.mark == "parallel"]
     (unmoved,) = set(to) - {to[-1], of[-1]}
-    pair = f"{to[1:]}o"                                   # two axes that follow each other in both arrays, and end the one stored, are one
+    # two axes that follow each other in both arrays, and end the one stored, are one
+    pair = f"{to[1:]}o"
     assert threads == ([f"{to[1:]}so", pair] if to[1:] in of else [f"{unmoved}s", unmoved])
     assert_same(before, after, ((2, 3, 5), (9, 8, 10)))
 
@@ -90,7 +95,8 @@ def test_what_no_cache_holds_is_stored_past_them(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("caten.schedule.plans.transposes.FITS", Parameter("transposes.fits", (), 0))
     before = copy("ji", "ij", "ij", "f32", AVX512)
     after = scheduled(before)
-    assert [show(store.ref) for store in streamed(after)] == ["(vref B 16 ((+ (* 64 jso) jsi) (+ (* 256 iso) (* 16 isio))))"]
+    assert [show(store.ref)
+            for store in streamed(after)] == ["(vref B 16 ((+ (* 64 jso) jsi) (+ (* 256 iso) (* 16 isio))))"]
     assert len(blocks(after)) == 2
     assert_same(before, after, (sizes[:2],))
 
@@ -118,16 +124,19 @@ def test_other_nests_are_none(of: str, to: str, statement: str) -> None:
 
 
 def random_blocks(rng: random.Random) -> tuple[LoopProgram, LoopProgram]:
-    """A copy between parts of two arrays of two or three axes, and the same with blocks of random lengths in the middle of it."""
+    """A copy between parts of two arrays of two or three axes, and the same with blocks of random lengths in the middle
+    of it."""
     rows, columns = rng.choice((2, 4, 6, 8, 12)), rng.choice((2, 4, 6, 10))
-    first, last = [(lo, lo + length * rng.randrange(1, 3) + rng.randrange(2)) for lo, length in ((rng.randrange(4), rows), (rng.randrange(4), columns))]
+    first, last = [(lo, lo + length * rng.randrange(1, 3) + rng.randrange(2))
+                   for lo, length in ((rng.randrange(4), rows), (rng.randrange(4), columns))]
     shift, extra = rng.randrange(3), rng.random() < 0.5
     k, around = ("k ", "(for k 0 3 1 serial {})") if extra else ("", "{}")
     copying = f"(setf (aref B (+ j {shift}) {k}i) (aref A {k}(+ i {shift}) j))"
     nest = f"(for i {first[0]} {first[1]} 1 serial (for j {last[0]} {last[1]} 1 serial {copying}))"
     m, n = first[1] + shift, last[1] + shift
     axes, three = ("(0 1 2)", "3 ") if extra else ("(0 1)", "")
-    before = program(around.format(nest), f"(buffer A i32 ({three}{m} {n}) {axes} in) (buffer B i32 ({n} {three}{m}) {axes} inout)")
+    before = program(around.format(nest),
+                     f"(buffer A i32 ({three}{m} {n}) {axes} in) (buffer B i32 ({n} {three}{m}) {axes} inout)")
     steps = [("split", "i", rows), ("reorder", "j", "ii"), ("split", "j", columns), ("transpose", "ji", "ii")]
     return before, script.apply(before, steps)
 

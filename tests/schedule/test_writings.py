@@ -40,7 +40,8 @@ def plan(program: Any) -> tuple[Any, ...]:
     return tuple([(step[0], *[word(w) for w in step[1:]]) for step in (fact.steps if fact else ())])
 
 
-WORDS = frozenset(("min", "pad", "cut", "full", "register", "stack", "scratch", "accumulate", "partial", "tree", "begin", "read", "write", "copy",
+WORDS = frozenset(("min", "pad", "cut", "full", "register", "stack", "scratch", "accumulate", "partial", "tree",
+                   "begin", "read", "write", "copy",
                    "<", "<=", "=", ">=", ">", "and", "or", "*", "+", "-", "floordiv", "max"))
 
 
@@ -57,7 +58,8 @@ def each(program: OpProgram, change: Callable[[Stmt], tuple[Stmt, ...]]) -> OpPr
                 case _:
                     out += change(s)
         return tuple(out)
-    return program.replace(clauses=tuple([c.replace(stmts=go(c.stmts)) if isinstance(c, Body) else c for c in program.clauses]))
+    return program.replace(clauses=tuple([c.replace(stmts=go(c.stmts)) if isinstance(c, Body) else c
+                                          for c in program.clauses]))
 
 
 def written_out(stmt: Stmt) -> tuple[Stmt, ...]:
@@ -81,8 +83,10 @@ class Named:
             return (stmt,)
         lets: list[Stmt] = []
         names: dict[Node, Node] = {}
-        indices = {n for ref in stmt.value.unique() if isinstance(ref, Aref) for i in ref.index for n in i.unique()}      # their checks move with them
-        for ref in dict.fromkeys([n for n in stmt.value.unique() if isinstance(n, Aref) and n.index and n not in indices and not any(map(reads, n.index))]):
+        # their checks move with them
+        indices = {n for ref in stmt.value.unique() if isinstance(ref, Aref) for i in ref.index for n in i.unique()}
+        for ref in dict.fromkeys([n for n in stmt.value.unique() if isinstance(n, Aref) and n.index
+                                  and n not in indices and not any(map(reads, n.index))]):
             self.count += 1
             local = Aref(f"v{self.count}", (), ref.dtype)
             lets += [Local(local.buffer, ref.dtype, (), "register"), Setf(local, ref)]
@@ -96,7 +100,8 @@ class Named:
 def renamed(program: OpProgram) -> OpProgram:
     """Every name is another one, of other length and in another order."""
     names = structure(program).names
-    return with_names(program, [f"{chr(ord('a') + (7 * n) % 26)}{'yx'[n % 2] * (1 + n % 3)}{n}" for n in range(len(names))])
+    return with_names(program,
+                      [f"{chr(ord('a') + (7 * n) % 26)}{'yx'[n % 2] * (1 + n % 3)}{n}" for n in range(len(names))])
 
 
 WRITINGS: dict[str, Writing] = {
