@@ -84,7 +84,8 @@ class Site:
         runs, holds, value = worst
         if value is not None and self.known(depth).given(runs).refutes(holds):
             reached = expression(need[2] - value if need[2].terms or need[2].constant else value)
-            raise self.checks.error("E400", written, f"{what} reaches {body_text(reached)}, outside [0, {body_text(extent)})",
+            raise self.checks.error("E400", written,
+                                    f"{what} reaches {body_text(reached)}, outside [0, {body_text(extent)})",
                                     REMEDY)
         needed = _implied(self.known(depth), runs, holds)
         if depth < len(self.frames) and need[1] is not None and not self.known().given(needed).is_nonnegative(need[1]):

@@ -45,7 +45,7 @@ class Draft:
 
     @property
     def log(self) -> list[Entry]:
-        """What was tried, in order."""
+        """The log of attempts, in order."""
         return self.planning.log
 
     def on(self, program: LoopProgram) -> Draft:

@@ -182,7 +182,7 @@ def plain(word: Any) -> Any:
 
 
 def written(program: LoopProgram, step: Step) -> Place | None:
-    """Where a spec wrote this step."""
+    """The position of this step in the spec."""
     return program.place_of(flat(step))
 
 

@@ -16,13 +16,13 @@ from ..loop.statements import Aref, For, If, Kernel, LoopProgram, Stmt, Vref
 from .analysis.loop_queries import loops_in
 from .script import is_applied, recorded
 
-UNASKED = At | Check | Case | Doc | Signature | Source | Reference      # which no step asks for
+UNUSED = At | Check | Case | Doc | Signature | Source | Reference       # facts that no step uses
 
 
 @frozen
-class Place:
-    """A list of statements on the way to the nest. The one at `last` is the nest, or the condition that it is under, in
-    the arm `arm`; those from `first` on belong to it; `kept` is what stays of those before."""
+class Level:
+    """A statement list on the path to the nest. The statement at `last` is the nest, or a condition around it with the
+    nest in `arm`. The statements from `first` on belong to the nest; `kept` are those before that stay."""
 
     stmts: tuple[Stmt, ...]
     first: int
@@ -38,8 +38,8 @@ class Place:
         return (*own, If(stmt.cond, tuple(inner), ()) if self.arm == "then" else If(stmt.cond, (), tuple(inner)))
 
     def within(self, made: Sequence[Stmt]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:
-        """What became of a focused list: the statements that are not the condition, and the arm of that; None where it
-        is another list by now."""
+        """The inverse of `focused` after steps: the statements besides the condition, and its arm. None if the list no
+        longer has this form."""
         stmt, rest = self.stmts[self.last], tuple(made[len(self.kept):])
         if tuple(made[:len(self.kept)]) != self.kept:
             return None
@@ -51,7 +51,7 @@ class Place:
         return None
 
     def back(self, own: Sequence[Stmt], inner: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        """The original list with the changed parts put back."""
+        """The original list with the changed parts."""
         stmt = self.stmts[self.last]
         put = (stmt.replace(**{self.arm: tuple(inner)}),) if isinstance(stmt, If) else ()
         return (*self.stmts[:self.first], *own, *put, *self.stmts[self.last + 1:])
@@ -59,27 +59,27 @@ class Place:
 
 @frozen
 class Apart:
-    """A program of one nest of another one, and the way to it, from the outermost list of statements."""
+    """A program of a single nest of the program `whole`, and the path to the nest, from the outermost list."""
 
     program: LoopProgram
     whole: LoopProgram
     kernel: Kernel
-    way: tuple[Place, ...]
+    path: tuple[Level, ...]
 
     def back(self, made: LoopProgram) -> LoopProgram | None:
-        """The whole program with the nest as it is `made`, and the steps that made it recorded; None where it cannot be
-        told from the way to it."""
+        """The whole program with the nest of `made` and its recorded steps. None if the path to the nest has
+        changed."""
         (kernel,) = made.kernels
         new: tuple[Stmt, ...] = kernel.body
         found: list[tuple[Stmt, ...]] = []
-        for place in self.way:
-            parts = place.within(new)
+        for level in self.path:
+            parts = level.within(new)
             if parts is None:
                 return None
             own, new = parts
             found.append(own)
-        for place, own in zip(reversed(self.way), reversed(found), strict=True):
-            new = place.back(own, new)
+        for level, own in zip(reversed(self.path), reversed(found), strict=True):
+            new = level.back(own, new)
         body = self.kernel.replace(body=new)
         program = self.whole.replace(clauses=tuple([body if c is self.kernel else c for c in self.whole.clauses]))
         fact = made.first(Schedule)
@@ -87,45 +87,45 @@ class Apart:
 
 
 def apart(program: LoopProgram, name: str, others: Collection[str] = ()) -> Apart | None:
-    """The nest that holds the loop `name`, with those before it, from the first of the loops `others` on that it stores
-    to as well. None where it is all there is, and where what is known before it hangs on what another nest does."""
+    """The nest around the loop `name` as a program, together with earlier nests from the first of the loops `others` on
+    that stores to the same array. None if there are no other nests, or if facts before the nest depend on one."""
     for kernel in program.kernels:
-        way = _way(kernel.body, name, others)
-        if way:
-            return _apart(program, kernel, way)
+        path = _path(kernel.body, name, others)
+        if path:
+            return _apart(program, kernel, path)
     return None
 
 
-def _apart(program: LoopProgram, kernel: Kernel, way: tuple[Place, ...]) -> Apart | None:
-    known = frozenset().union(*[reads(stmt) | writes(stmt) for place in way for stmt in place.kept],
-                              *[reads(stmt.cond) for place in way if isinstance(stmt := place.stmts[place.last], If)])
+def _apart(program: LoopProgram, kernel: Kernel, path: tuple[Level, ...]) -> Apart | None:
+    known = frozenset().union(*[reads(stmt) | writes(stmt) for level in path for stmt in level.kept],
+                              *[reads(stmt.cond) for level in path if isinstance(stmt := level.stmts[level.last], If)])
     body: tuple[Stmt, ...] = ()
-    for place in reversed(way):
-        body = place.focused(body)
-    if (known and known & _changed(way)) or (len(program.kernels) == 1 and loops_in(body) == loops_in(kernel)):
+    for level in reversed(path):
+        body = level.focused(body)
+    if (known and known & _changed(path)) or (len(program.kernels) == 1 and loops_in(body) == loops_in(kernel)):
         return None
     part = kernel.replace(body=body)
     taken = Taken(tuple(sorted(declared_names(program) - declared_names(part))))
     kept = _arrays(program.all(Buffer), part)
     clauses = [part if c is kernel else c for c in program.clauses
-               if c is kernel or not isinstance(c, Kernel | Schedule | Taken | UNASKED | Buffer) or c in kept]
-    return Apart(LoopProgram(program.name, (*clauses, taken)), program, kernel, way)
+               if c is kernel or not isinstance(c, Kernel | Schedule | Taken | UNUSED | Buffer) or c in kept]
+    return Apart(LoopProgram(program.name, (*clauses, taken)), program, kernel, path)
 
 
-def _changed(way: tuple[Place, ...]) -> frozenset[str]:
-    """What the nests before write that are left behind."""
-    return frozenset().union(*[writes(stmt) for place in way for stmt in place.stmts[:place.first] if loops_in(stmt)])
+def _changed(path: tuple[Level, ...]) -> frozenset[str]:
+    """The names that the omitted nests before write."""
+    return frozenset().union(*[writes(stmt) for level in path for stmt in level.stmts[:level.first] if loops_in(stmt)])
 
 
 def _arrays(buffers: Sequence[Buffer], part: Kernel) -> frozenset[Buffer]:
-    """The arrays that a nest names, and the first of each shape."""
+    """The arrays that a nest uses, and the first array of each shape."""
     named = {n.buffer for n in part.unique() if isinstance(n, Aref | Vref)}
     first = {(b.type, b.shape): b for b in reversed(buffers)}
     return frozenset([b for b in buffers if b.name in named]).union(first.values())
 
 
-def _way(stmts: tuple[Stmt, ...], name: str, others: Collection[str]) -> tuple[Place, ...]:
-    """From this list to the outermost loop around `name`; empty where that is not there."""
+def _path(stmts: tuple[Stmt, ...], name: str, others: Collection[str]) -> tuple[Level, ...]:
+    """The path from this list to the outermost loop around `name`; empty if there is none."""
     at = next((n for n, stmt in enumerate(stmts) if name in loop_names(stmt)), None)
     if at is None:
         return ()
@@ -135,6 +135,6 @@ def _way(stmts: tuple[Stmt, ...], name: str, others: Collection[str]) -> tuple[P
                   if others and stored & writes(other) and not loop_names(other).isdisjoint(others)), at)
     kept = tuple([other for other in stmts[:first] if other.__class__ is not For and not loops_in(other)])
     if not isinstance(stmt, If):
-        return (Place(stmts, first, at, "", kept),)
+        return (Level(stmts, first, at, "", kept),)
     arm = "then" if any(name in loop_names(s) for s in stmt.then) else "otherwise"
-    return (Place(stmts, first, at, arm, kept), *_way(getattr(stmt, arm), name, others))
+    return (Level(stmts, first, at, arm, kept), *_path(getattr(stmt, arm), name, others))

@@ -113,7 +113,7 @@ class _Raiser:
         self.axes: dict[str, Axis] = {}
         self.locals: dict[str, Expr | None] = {}                   # scalar local -> its value (None: not set yet)
         self.lets: dict[str, Expr] = {}                            # `let` name -> its value
-        self.places: dict[str, tuple[Aref, Expr]] = {}             # array -> the one place touched, and its value now
+        self.places: dict[str, tuple[Aref, Expr]] = {}             # array -> its only element in use, and its value
         self.reduces: list[Define] = []
         self.written = _written(group)
         touched = [n for n in group[0].walk() if isinstance(n, Aref) and n.buffer in self.written]

@@ -54,8 +54,8 @@ def _locals_below(node: Node) -> tuple[Local, ...]:
 
 
 def _parts(node: Node) -> tuple[Node, ...]:
-    """The statements that a node holds; of a program its clauses, among which are kernels, and arrays that several of
-    them use."""
+    """The statements directly inside a node. For a program, its clauses: kernels, and arrays that several kernels
+    use."""
     match node:
         case For() | Kernel():
             return node.body
@@ -67,7 +67,7 @@ def _parts(node: Node) -> tuple[Node, ...]:
 
 
 def find(program: LoopProgram, name: str, step: str) -> For:
-    """The loop called `name`; E501 names the loops there are."""
+    """The loop called `name`. E501, with the names of all loops, if there is none."""
     known = {loop.name: loop for loop in loops_in(program)}
     if name not in known:
         there = ", ".join(known) if known else "none"
@@ -77,7 +77,7 @@ def find(program: LoopProgram, name: str, step: str) -> For:
 
 
 def local_array(program: LoopProgram, name: str, refuse: Refusing) -> Local:
-    """The local array called `name`; what `refuse` makes of the reason names the arrays there are."""
+    """The local array called `name`. Raises `refuse(reason)`, with the names of all local arrays, if there is none."""
     known = {n.name: n for n in locals_in(program.kernels)}
     if name not in known:
         there = ', '.join(known) or 'none'
@@ -110,8 +110,8 @@ def replaced(program: LoopProgram, old: For, *new: Stmt) -> LoopProgram:
 
 
 def trail(program: LoopProgram, loop: Stmt) -> tuple[tuple[tuple[Stmt, ...], Stmt], ...]:
-    """From the kernel down to `loop`, or another statement that occurs once: each statement on the way, after the
-    statements before it in its list; `loop` itself is last."""
+    """The path from the kernel to `loop`, or another statement that occurs once: pairs of the statements before it in
+    its list and the statement itself, outermost first, `loop` last."""
     def go(stmts: tuple[Stmt, ...]) -> tuple[tuple[tuple[Stmt, ...], Stmt], ...] | None:
         for n, stmt in enumerate(stmts):
             if stmt is loop:
@@ -134,7 +134,7 @@ def enclosing(program: LoopProgram, loop: For) -> tuple[For, ...]:
 
 
 def context_at(program: LoopProgram, loop: Stmt) -> Context:
-    """What is known just before `loop`, or another statement that occurs once, runs."""
+    """The context just before `loop`, or another statement that occurs once."""
     context = Context.of(program)
     way = trail(program, loop)
     for n, (before, stmt) in enumerate(way):

@@ -46,7 +46,7 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
     for loop in reversed((*inner, iii)):
         draft.try_steps(("hoist", loop))
     columns, results = [[name for name in tile.usual(ji) if trip_count(draft.loop(name)) is not None]
-                        for tile in (right, visits)]                    # without loops that stop at the edge of an array
+                        for tile in (right, visits)]          # not those that stop at the edge of an array
     vectorize_loop(draft, ji, plan.lanes)
     for name in columns:
         draft.attempt(partial(vectorize_loop, name=name, lanes=plan.lanes))                 # loads may be strided

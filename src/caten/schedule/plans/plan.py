@@ -51,8 +51,8 @@ def _field(name: str, value: Any) -> str:
 
 @frozen
 class PlanContext:
-    """What a planner knows besides the nest. `threads`: may threads share loops of the nest? `ask` gives the value of a
-    parameter from its default on this machine."""
+    """The machine and the parameters that a planner uses. `threads`: may threads share loops of the nest? `ask` gives
+    the value of a parameter from its default on this machine."""
 
     machine: Machine
     threads: bool

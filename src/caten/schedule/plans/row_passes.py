@@ -30,8 +30,8 @@ class RowPasses:
 @frozen
 class OuterLoopVectors(Plan):
     """Outer-loop vectorisation: each lane runs an iteration of one loop, with all loops inside it. `outer_loops`: the
-    number of loops of the nest from the outermost down to that one. `single_pass`: those inside it run once. `masked`: is
-    the tail a masked vector?"""
+    number of loops of the nest from the outermost down to that one. `single_pass`: those inside it run once. `masked`:
+    is the tail a masked vector?"""
 
     lanes: int
     outer_loops: int
@@ -56,7 +56,8 @@ def rows_of_one_element(p: RowPasses, context: PlanContext) -> Version:
 
 def short_rows(p: RowPasses, context: PlanContext) -> Version:
     """For rows shorter than one vector (two, if compute-bound): the rows are the lanes, and loads are strided."""
-    return Version(OuterLoopVectors(p.lanes, len(p.outside)), ("<", p.length, str(p.lanes * (2 if p.compute_bound else 1))), "w")
+    return Version(OuterLoopVectors(p.lanes, len(p.outside)),
+                   ("<", p.length, str(p.lanes * (2 if p.compute_bound else 1))), "w")
 
 
 def gathers(p: RowPasses, context: PlanContext) -> Version:
@@ -84,15 +85,16 @@ def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> Ro
 
 
 def match_outer_loop(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
-    """A loop of the chain that may fill vectors, around loops that are short or have no contiguous access: the innermost
-    whose lanes read contiguous memory, otherwise the innermost."""
+    """A loop of the chain that may fill vectors, around loops that are short or have no contiguous access: the
+    innermost whose lanes read contiguous memory, otherwise the innermost."""
     lanes, axes = _lanes(chain, context), axes_of(chain)
     refs = {n for s in chain.body for n in s.unique() if isinstance(n, Aref)}
     found: list[RowPasses] = []
     for n in reversed(range(len(chain.loops))):
         inner = loops_in(chain.loops[n].body)
         if inner and not _is_short(axes[n].count, lanes) and all(
-                _is_short(trip_count(loop), lanes) or not any(contiguous_loop(program, ref, (loop.name,)) for ref in refs)
+                _is_short(trip_count(loop), lanes) or not any(contiguous_loop(program, ref, (loop.name,))
+                                                              for ref in refs)
                 for loop in inner):
             gathers = any(is_gathered(program, ref, axes[n].name) for ref in refs)
             found.append(RowPasses(lanes, axes[:n + 1], "", is_compute_bound(chain.body), gathers))

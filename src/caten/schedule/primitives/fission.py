@@ -41,7 +41,7 @@ def fission(program: LoopProgram, loop: str, after: str | int, name: str = "") -
 
 
 def _position(found: For, after: str | int, step: str) -> int:
-    """How many statements of the body come to the first loop."""
+    """The number of statements of the body that stay in the first loop."""
     if isinstance(after, int):
         at = after
     else:

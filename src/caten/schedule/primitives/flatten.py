@@ -70,7 +70,7 @@ def _array(program: LoopProgram, name: str, step: str) -> Array:
 
 
 def _joined(row: Expr, cell: Expr, length: Expr) -> Expr:
-    """row · length + cell; x where they are the quotient and the remainder of x."""
+    """row · length + column, simplified to x if these are the quotient and the remainder of x."""
     match row, cell:
         case Op(fn="floordiv", args=(x, by)), Op(fn="mod", args=(other, to)) if x is other and by is to is length:
             return x

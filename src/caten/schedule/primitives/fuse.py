@@ -12,7 +12,7 @@ from ..loop_names import with_value
 from ..normalize import normal, tidied
 from ..step_results import OneLoop
 
-GREATEST_COUNT = 1 << 62              # of the iterations that are asked for
+GREATEST_COUNT = 1 << 62              # of iterations of the fused loop
 
 
 def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> tuple[LoopProgram, OneLoop]:

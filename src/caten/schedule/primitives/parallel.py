@@ -37,5 +37,5 @@ def parallel(program: LoopProgram, loop: str) -> tuple[LoopProgram, Nothing]:
 
 
 def _has_the_same_range(loop: For, outer: For) -> bool:
-    """In all iterations of a loop around it."""
+    """Is the range of a loop the same in all iterations of an outer loop?"""
     return not mentions((loop.lo, loop.hi), (outer.name,)) and not reads_memory(loop.lo) and not reads_memory(loop.hi)

@@ -43,7 +43,7 @@ def precompute(program: LoopProgram, tile: str) -> tuple[LoopProgram, Nothing]:
 
 
 def _converted(program: LoopProgram, tile: str) -> str | None:
-    """The one type that every use of a tile converts it to."""
+    """The type to which every use of a tile converts it; None if they differ."""
     nodes = [n for kernel in program.kernels for n in kernel.walk()]
     filled = sum(1 for n in nodes if isinstance(n, Setf) and isinstance(n.ref, Aref) and n.ref.buffer == tile)
     uses = sum(1 for n in nodes if isinstance(n, Aref | Vref) and n.buffer == tile)
@@ -96,7 +96,7 @@ def _uses(program: LoopProgram, tile: str) -> tuple[int, dict[Op, int], int]:
 
 
 def _factor(node: Op, tile: str) -> Expr | None:
-    """What the product multiplies an element of the tile by."""
+    """The other factor of a product with an element of the tile; None if there is none."""
     match node:
         case Op(fn="mul", args=(Aref(buffer=name), other)) if name == tile:
             return other

@@ -77,5 +77,5 @@ def _declared(kernel: Kernel, part: Stmt, shared: list[Local]) -> list[Stmt]:
 
 
 def _uses(part: Stmt, name: str) -> bool:
-    """Does a statement read or write an array, or ask for a place of it?"""
+    """Does a statement read, write or prefetch an array?"""
     return any(isinstance(n, Aref | Vref) and n.buffer == name for n in part.unique())

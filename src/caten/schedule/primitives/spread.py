@@ -93,7 +93,7 @@ class _Spread:
         self.program, self.found, self.count, self.names, self.step = program, found, count, names, step
         self.thread = Var(thread, "i64")
         self.shared: list[Local] = []
-        self.rounds: dict[str, str] = {}                # the loops that are shared out, and those that take their place
+        self.rounds: dict[str, str] = {}                # the divided loops, and the loops that replace them
         self.arrays: list[str] = []                     # that are new
         self.out: list[Stmt] = []
         self.read: set[str] = set()                     # since the last barrier
@@ -215,11 +215,11 @@ def _accumulating(node: Node) -> Any:
 
 
 def reads_memory_in(ref: Aref) -> bool:
-    """Does the index of a place read memory?"""
+    """Does the index of an access read memory?"""
     return any(reads_memory(i) for i in ref.index)
 
 
 def _through(stmts: tuple[Stmt, ...], own: dict[Expr, Expr]) -> tuple[Stmt, ...]:
-    """The statements with their sums in places of their own."""
+    """The statements with the thread's own accumulators."""
     through: tuple[Stmt, ...] = substitute(stmts, own) if own else stmts
     return through

@@ -70,7 +70,7 @@ def _count(loop: For, step: str) -> int:
 
 
 def _axis(place: Aref, name: str, step: str) -> int:
-    """The one axis along which a loop moves a place, by single elements."""
+    """The axis of an access in which a loop has stride 1. E517 unless it is the only axis that depends on the loop."""
     if any(reads_memory(i) for i in place.index):
         raise refusal("E517", step, f"the index of {place} reads memory")
     strides = [stride_in(i, name) for i in place.index]

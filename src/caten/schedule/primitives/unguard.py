@@ -128,11 +128,11 @@ class _Products:
 
     # zeros of the tile ----------------------------------------------------------------------------------------------
     def _is_filled_with_zeros(self, cond: Expr) -> bool:
-        """Does every cell that the products read hold zero when `cond` fails for it?"""
+        """Is every element that the products read zero if `cond` fails for it?"""
         return not reads_memory(cond) and self._fills(self.filling, {}, cond, self.context)
 
     def _fills(self, stmt: Stmt, loops: dict[str, For], cond: Expr, context: Context) -> bool:
-        """Does a statement store to every cell, and zero where the condition fails for the cell?"""
+        """Does a statement set every element of the tile, and to zero if the condition fails for it?"""
         match stmt:
             case For(body=(only,)):
                 return self._fills(only, {**loops, stmt.name: stmt}, cond, context.inside(stmt))
@@ -236,7 +236,7 @@ def _is_zero_without(value: Expr, cond: Expr, context: Context) -> bool:
 
 
 def _is_zero(value: Expr) -> bool:
-    """Is it 0 or 0.0, and not -0.0?"""
+    """Is it 0 or 0.0 (not -0.0)?"""
     return isinstance(value, Const) and repr(value.value) in ("0", "0.0")
 
 

@@ -310,7 +310,7 @@ class _Widening:
         return ref.buffer not in self.written or ref.buffer in self.wide or own
 
     def is_register(self, place: Ref, ref: Ref) -> bool:
-        """Is it a masked vector of an array in registers, which has an element for every lane?"""
+        """Is it a masked access to an array in registers, which has an element for every lane?"""
         masked = isinstance(place, Vref) and place.mask is not None
         return masked and place.buffer in self.registers and self.is_inside(ref)
 
@@ -347,7 +347,7 @@ def _is_loaded(cond: Expr, changed: frozenset[str]) -> bool:
 
 
 def _is_zero_elsewhere(vector: Expr, test: Expr) -> bool:
-    """Is it a masked read, and so 0, where `test` fails?"""
+    """Is it a masked load that gives 0 in lanes where `test` fails?"""
     match vector:
         case Op(fn="where", args=(_, chosen, other)) if _is_zero(other):
             return _is_zero_elsewhere(chosen, test)
