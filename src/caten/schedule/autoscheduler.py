@@ -27,7 +27,7 @@ from .planning_log import Chosen, Planned, Tried
 from .plans import row_passes
 from .plans.parameters import DEFAULTS, Choices
 from .plans.plan import NestKind, NotApplicable, PlanContext, Planner, Version
-from .plans.versions import COPIES, DEVICE_NESTS, OUTER_LOOPS, PERFECT_NESTS, ROW_PASSES
+from .plans.versions import COLUMNS, COPIES, DEVICE_NESTS, OUTER_LOOPS, PERFECT_NESTS, ROW_PASSES
 from .script import is_applied, recorded
 from .single_nest import apart
 from .step_results import OneLoop
@@ -170,6 +170,8 @@ def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
     if (product := draft.result_of(partial(_begun_apart, chain=chain))) is not None:
         for each in (name, product):
             _nest(draft, each, machine, threads)
+        return
+    if _planned_by(draft, chain, COLUMNS, context):
         return
     if not _planned_by(draft, chain, ROW_PASSES, context) and _planned_by(draft, chain, OUTER_LOOPS, context):
         return

@@ -103,6 +103,14 @@ def match_outer_loop(program: LoopProgram, chain: Chain, context: PlanContext) -
     return next((each for each in found if not each.gathers), found[0])
 
 
+def match_columns(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
+    """A loop as `match_outer_loop` finds it, whose lanes read contiguous memory."""
+    found = match_outer_loop(program, chain, context)
+    if found.gathers:
+        raise NotApplicable(f"some access is not contiguous in '{found.outside[-1].name}'")
+    return found
+
+
 def row_prefetch(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPrefetch | None:
     """Which of several passes prefetches the next row: the last that reads arrays the nest does not write, since the
     whole present row is in cache by then. If the hardware prefetches, this pays only for compute-bound passes."""
@@ -138,5 +146,8 @@ def _is_short(count: int | None, lanes: int) -> bool:
 PASSES = NestKind(
     "rows", "Rows that several loops pass over in turn (softmax, layer norm). Other calls are planned loop by loop.",
     match_passes, (rows_of_one_element, short_rows), is_total=False)
+COLUMNS = NestKind(
+    "columns", "Loops whose iterations lie next to each other in memory, around loops that are too short to vectorise or "
+    "have no contiguous access (softmax or a running sum over columns, a median).", match_columns, (outer_loop_vectors,))
 SERIAL = NestKind("outer loops", "Loops around loops that are too short to vectorise or have no contiguous access.",
                   match_outer_loop, (gathers, outer_loop_vectors))

@@ -17,6 +17,7 @@ from .transposes import TRANSPOSES
 
 PERFECT_NESTS: tuple[NestKind, ...] = (
     TRANSPOSES, PRODUCTS, SHORT_SUMS, ROW_SUMS, COLUMN_SUMS, OTHER_SUMS, MAPS_WITH_SUMS, MAPS)
+COLUMNS: tuple[NestKind, ...] = (row_passes.COLUMNS,)
 ROW_PASSES: tuple[NestKind, ...] = (row_passes.PASSES,)
 OUTER_LOOPS: tuple[NestKind, ...] = (row_passes.SERIAL,)
 DEVICE_NESTS: tuple[NestKind, ...] = gpu.KINDS
