@@ -27,6 +27,7 @@ from .step_results import Made, OneLoop, Specialized, Split, Staged
 
 REFUSED = ("E51", "E52", "E53")        # codes of steps that a program does not allow; with others a step is malformed
 Result = TypeVar("Result")
+Outcome = TypeVar("Outcome", bound=Made)
 Copies = dict[str, str]                # loops of a copy by the names of the originals
 
 
@@ -77,8 +78,11 @@ class Draft:
 
     def split(self, loop: str, count: int, *tail: str) -> Split:
         """Split a loop."""
-        made = self.take("split", loop, count, *tail)
-        assert isinstance(made, Split)
+        return self._made(Split, "split", loop, count, *tail)
+
+    def _made(self, kind: type[Outcome], *words: object) -> Outcome:
+        made = self.take(*words)
+        assert isinstance(made, kind)
         return made
 
     def split_whole(self, loop: str, count: int, tail: str) -> tuple[str, str]:
@@ -88,21 +92,16 @@ class Draft:
 
     def fuse(self, outer: str, inner: str) -> str:
         """Fuse two nested loops."""
-        made = self.take("fuse", outer, inner)
-        assert isinstance(made, OneLoop)
-        return made.loop
+        return self._made(OneLoop, "fuse", outer, inner).loop
 
     def stage(self, at: str, buffer: str, how: str, space: str, *axes: str) -> Staged:
         """Stage the footprint of a loop in a buffer as a local tile."""
-        made = self.take("stage", at, buffer, how, space, *axes)
-        assert isinstance(made, Staged)
-        return made
+        return self._made(Staged, "stage", at, buffer, how, space, *axes)
 
     def specialize(self, loop: str, cond: object, *ending: str) -> Copies:
         """Copy a loop for calls for which `cond` holds. Returns the loops of the copy that may run, by the original
         names."""
-        made = self.take("specialize", loop, cond, *ending)
-        assert isinstance(made, Specialized)
+        made = self._made(Specialized, "specialize", loop, cond, *ending)
         self.log.append(Copied(loop, made.copies[loop], flat(script.plain(cond)), self.depth))
         return dict(made.copies)
 

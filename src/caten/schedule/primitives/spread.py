@@ -1,6 +1,7 @@
 """spread: share the work of one iteration among the threads of a group."""
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ...core.dtypes import DTYPES
@@ -30,7 +31,7 @@ from ...loop.statements import (
     Stmt,
     is_const,
 )
-from ..analysis.loop_queries import context_at, find, loops_in, mentions, reads_memory, refusal, replaced
+from ..analysis.loop_queries import Refusing, context_at, find, loops_in, mentions, reads_memory, refusal, replaced
 from ..loop_names import with_value
 from ..normalize import tidied
 from ..step_results import Spread
@@ -59,38 +60,39 @@ def spread(program: LoopProgram, loop: str, count: int, name: str = "t") -> tupl
                                                      (if (= t 0) ((incf (aref w i) (aref w_part 0))))))
     """
     step = f"spread {loop} {count}"
+    refuse = partial(refusal, "E536", step)
     target = program.first(Target)
     if target is not None and not target.machine.groups:
-        raise refusal("E536", step, "the target has no groups of threads",
-                      "take a runtime for a device, such as opencl")
+        raise refuse("the target has no groups of threads", "take a runtime for a device, such as opencl")
     most = target.machine.group_threads if target is not None else MOST_THREADS
     if count < 2 or count & (count - 1) or count > most:
-        raise refusal("E536", step, f"the threads of a group are a power of two, and on this target {most} at most")
+        raise refuse(f"the threads of a group are a power of two, and on this target {most} at most")
     written = find(program, loop, step)
     found: For = _accumulating(written)
     program = replaced(program, written, found)
     names = Names.of(program)
-    spread_out = _Spread(program, found, count, names.fresh(name), names, step)
+    spread_out = _Spread(program, found, count, names.fresh(name), names, refuse)
     made = spread_out.group()
     new = replaced(program, found, made)
     kernel = next(k for k in new.kernels if made in loops_in(k))
     wrong = structure_fault(kernel)
     if wrong is not None:
-        raise refusal("E536", step, wrong[1], "separate the kernel before, and bind the loops outside")
+        raise refuse(wrong[1], "separate the kernel before, and bind the loops outside")
     context = context_at(program, found)
     block = made.body[-1]
     assert isinstance(block, For)
     reason = carried_dependence(made, context) or data_race(block, context_at(new, block))
     if reason is not None:
-        raise refusal("E536", step, reason)
+        raise refuse(reason)
     return new, Spread(spread_out.thread.name, spread_out.rounds, tuple(spread_out.arrays))
 
 
 class _Spread:
     """Collects the shared arrays and the statements of one thread."""
 
-    def __init__(self, program: LoopProgram, found: For, count: int, thread: str, names: Names, step: str) -> None:
-        self.program, self.found, self.count, self.names, self.step = program, found, count, names, step
+    def __init__(self, program: LoopProgram, found: For, count: int, thread: str, names: Names,
+                 refuse: Refusing) -> None:
+        self.program, self.found, self.count, self.names, self.refuse = program, found, count, names, refuse
         self.thread = Var(thread, "i64")
         self.shared: list[Local] = []
         self.rounds: dict[str, str] = {}                # the divided loops, and the loops that replace them
@@ -106,7 +108,7 @@ class _Spread:
             shared_out += isinstance(stmt, For)
             self.statement(stmt)
         if not shared_out:
-            raise refusal("E536", self.step, "there is no loop in it to be shared out")
+            raise self.refuse("there is no loop in it to be shared out")
         block = For(self.thread.name, ZERO, index(self.count), ONE, "block", tidied(tuple(self.out)))
         return self.found.replace(mark="grid", body=(*self.shared, block))
 
@@ -114,8 +116,7 @@ class _Spread:
         match stmt:
             case Local(shape=shape):
                 if not all(isinstance(n, Const) for n in shape):
-                    raise refusal("E536", self.step,
-                                  f"the shape of '{stmt.name}' is not constant, which shared memory needs")
+                    raise self.refuse(f"the shape of '{stmt.name}' is not constant, which shared memory needs")
                 self.shared.append(stmt.replace(space="shared"))
             case Let():
                 self.add(stmt, stmt)
@@ -146,8 +147,7 @@ class _Spread:
     def loop(self, loop: For) -> None:
         """Divide the iterations of a loop among the threads."""
         if not is_const(loop.step, 1) or any(reads_memory(e) for e in (loop.lo, loop.hi)):
-            raise refusal("E536", self.step,
-                          f"the range of '{loop.name}' is not known before it runs, or its step is not 1")
+            raise self.refuse(f"the range of '{loop.name}' is not known before it runs, or its step is not 1")
         context: Context = context_at(self.program, loop)
         totals = [] if carried_dependence(loop, context) is None else self.totals(loop)
         own: dict[Expr, Expr] = {}
@@ -177,12 +177,12 @@ class _Spread:
             if not mentions(node.ref, inside) and not reads_memory_in(node.ref):
                 before = found.setdefault(node.ref, node)
                 if before.fn != node.fn:
-                    raise refusal("E536", self.step, f"{node.ref} takes values by two operators")
+                    raise self.refuse(f"{node.ref} takes values by two operators")
         for ref, total in found.items():
             if not is_monoid(total.fn, ref.dtype) or DTYPES[ref.dtype].kind == "complex":
-                raise refusal("E536", self.step, f"'{total.fn}' on {ref.dtype} is not added up by threads")
+                raise self.refuse(f"'{total.fn}' on {ref.dtype} is not added up by threads")
         if not found or not is_reduction_over(self.program, loop.name):
-            raise refusal("E536", self.step, f"the iterations of '{loop.name}' depend on each other")
+            raise self.refuse(f"the iterations of '{loop.name}' depend on each other")
         return list(found.values())
 
     def tree(self, total: Incf, own: Expr) -> None:

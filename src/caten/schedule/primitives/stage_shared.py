@@ -1,6 +1,8 @@
 """stage … shared: a tile that the threads of a group fill together."""
 from __future__ import annotations
 
+from functools import partial
+
 from ...core.expr import Const, Expr, Op, Var, index, number
 from ...core.node import substitute
 from ...core.program import Target
@@ -14,6 +16,7 @@ from ..analysis.access_bounds import bytes_of, is_inside, shapes
 from ..analysis.classify import contiguous_loop
 from ..analysis.guards import guards_of
 from ..analysis.loop_queries import (
+    Refusing,
     accesses,
     context_at,
     enclosing,
@@ -35,39 +38,38 @@ def stage_shared(program: LoopProgram, at: str, buffer: str, loops: tuple[str, .
     """Stage a tile in shared memory. It has one axis for each of `loops`, which are block loops or loops inside `at`.
     Neighbouring threads load neighbouring elements of the array."""
     step = f"stage {at} {buffer}"
+    refuse = partial(refusal, "E515", step)
     found = find(program, at, step)
-    fill = _Fill(program, found, buffer, loops, step)
+    fill = _Fill(program, found, buffer, loops, refuse)
     made = fill.placed()
     loop = next(n for n in loops_in(made) if n.name == fill.block[0].name)
     reason = data_race(loop, context_at(made, loop))
     if reason is not None:
-        raise refusal("E515", step, reason)
+        raise refuse(reason)
     return made, fill.made
 
 
 class _Fill:
     """The access, the axes of the tile, which may be block loops, and the conditions."""
 
-    def __init__(self, program: LoopProgram, found: For, buffer: str, loops: tuple[str, ...], step: str) -> None:
-        self.program, self.found, self.step = program, found, step
+    def __init__(self, program: LoopProgram, found: For, buffer: str, loops: tuple[str, ...], refuse: Refusing) -> None:
+        self.program, self.found, self.refuse = program, found, refuse
         self.kernel = next(k for k in program.kernels if found in loops_in(k))
         self.block = block_of(self.kernel)
         if not self.block or found in self.block or found not in loops_in(self.block[-1]):
-            raise refusal("E515", step, f"'{found.name}' is not inside the threads of a group",
-                          "bind loops to a block before")
+            raise refuse(f"'{found.name}' is not inside the threads of a group", "bind loops to a block before")
         refs = accesses(found, buffer)
         if len(refs) != 1 or not isinstance(refs[0], Aref) or any(w.ref is refs[0] for w in writes(found)):
-            raise refusal("E515", step, f"'{found.name}' does not read {buffer} in exactly one way, or writes it")
+            raise refuse(f"'{found.name}' does not read {buffer} in exactly one way, or writes it")
         self.ref = refs[0]
         known = {loop.name: loop for loop in (*self.block, found, *loops_in(found.body))}
         if missing := [n for n in loops if n not in known]:
-            raise refusal("E515", step, f"'{missing[0]}' is neither a block loop nor a loop inside '{found.name}'")
+            raise refuse(f"'{missing[0]}' is neither a block loop nor a loop inside '{found.name}'")
         self.axes = [known[n] for n in loops or [name for name in known if mentions(self.ref, (name,))]]
         self.other = [*[n for n, loop in known.items() if loop not in self.axes],
                       *[n.name for n in found.unique() if isinstance(n, Let)]]
         if mentions(self.ref, self.other) or any(reads_memory(i) for i in self.ref.index):
-            raise refusal("E515", step,
-                          f"{self.ref} moves with what is no axis of the tile, or with what is read from memory")
+            raise refuse(f"{self.ref} moves with what is no axis of the tile, or with what is read from memory")
         self.extents = [self._extent(loop) for loop in self.axes]
         self.guards = [part for cond in guards_of((found,), self.ref) for part in conjuncts(cond)
                        if not mentions(part, self.other) and not reads_memory(part)]
@@ -76,14 +78,13 @@ class _Fill:
         shared = sum([bytes_of(n.type, n.shape) for n in group_of(self.kernel) if isinstance(n, Local)])
         shared += bytes_of(self.ref.dtype, map(index, self.extents))
         if target is not None and target.machine.groups and shared > target.machine.shared_bytes:
-            raise refusal("E515", step,
-                          f"a group would share {shared} bytes, and {target.machine.shared_bytes} are the most")
+            raise refuse(f"a group would share {shared} bytes, and {target.machine.shared_bytes} are the most")
 
     def _extent(self, loop: For) -> int:
         most = largest(canonical(loop.hi - loop.lo))
         if most is None or not is_const(loop.step, 1) or not is_const(loop.lo, 0):
-            raise refusal("E515", self.step,
-                          f"'{loop.name}' has no constant bound on its length, or does not count from 0 in steps of 1")
+            raise self.refuse(
+                f"'{loop.name}' has no constant bound on its length, or does not count from 0 in steps of 1")
         return most
 
     def placed(self) -> LoopProgram:
@@ -157,5 +158,4 @@ class _Fill:
         for cond in conds:
             context = context.given(cond)
         if not isinstance(ref, Aref) or not is_inside(ref, shapes(self.program)[ref.buffer], context):
-            raise refusal("E515", self.step,
-                          f"{self.ref} is not proven to stay inside {self.ref.buffer} for the whole tile")
+            raise self.refuse(f"{self.ref} is not proven to stay inside {self.ref.buffer} for the whole tile")

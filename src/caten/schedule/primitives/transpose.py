@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from ...core.dtypes import DTYPES
 from ...core.expr import Const, Expr, Var
@@ -9,7 +10,7 @@ from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.statements import Aref, For, LoopProgram, Setf, Transpose, Vref, is_const
 from ..analysis.classify import fastest_axis
-from ..analysis.loop_queries import find, mentions, reads_memory, refusal, replaced, stride_in
+from ..analysis.loop_queries import Refusing, find, mentions, reads_memory, refusal, replaced, stride_in
 from ..normalize import tidied
 from ..step_results import NOTHING, Nothing
 
@@ -26,25 +27,25 @@ def transpose(program: LoopProgram, outer: str, inner: str) -> tuple[LoopProgram
             (setf (aref T (+ p j) (+ q i)) (aref A (+ q i) (+ p j)))))
     """
     step = f"transpose {outer} {inner}"
+    refuse = partial(refusal, "E517", step)
     loops = {name: find(program, name, step) for name in (outer, inner)}
     match loops[outer].body:
         case (For(name=name, body=(Setf(ref=Aref() as ref, value=Aref() as value),)),) if name == inner:
             pass
         case _:
-            raise refusal("E517", step,
-                          f"'{outer}' does not hold just '{inner}', and that just a copy from one array to another")
-    counts = {name: _count(loop, step) for name, loop in loops.items()}
+            raise refuse(f"'{outer}' does not hold just '{inner}', and that just a copy from one array to another")
+    counts = {name: _count(loop, refuse) for name, loop in loops.items()}
     if ref.buffer == value.buffer:
-        raise refusal("E517", step, f"{ref.buffer} is copied into itself")
+        raise refuse(f"{ref.buffer} is copied into itself")
     if DTYPES[ref.dtype].bytes > 8:
-        raise refusal("E517", step, f"the elements of {ref.buffer} have more than 8 bytes")
+        raise refuse(f"the elements of {ref.buffer} have more than 8 bytes")
     if mentions((loops[inner].lo,), (outer,)):
-        raise refusal("E517", step, f"the range of '{inner}' depends on '{outer}'")
-    to, of = [{name: _axis(place, name, step) for name in loops} for place in (ref, value)]
+        raise refuse(f"the range of '{inner}' depends on '{outer}'")
+    to, of = [{name: _axis(place, name, refuse) for name in loops} for place in (ref, value)]
     down, across = [next((n for n in loops if axes[n] == fastest_axis(program, place)), "")
                     for place, axes in ((ref, to), (value, of))]
     if {down, across} != set(loops) or to[down] == to[across] or of[down] == of[across]:
-        raise refusal("E517", step, f"{value} is not contiguous in one of the loops and {ref} in the other")
+        raise refuse(f"{value} is not contiguous in one of the loops and {ref} in the other")
     first = starts(loops)
     block, rows = [Vref(place.buffer, counts[along], substitute(place.index, first), axes[along], None, place.dtype)
                    for place, along, axes in ((ref, down, to), (value, across, of))]
@@ -56,24 +57,23 @@ def starts(loops: Mapping[str, For]) -> dict[Var, Expr]:
     return {Var(name, "i64"): loop.lo for name, loop in loops.items()}
 
 
-def _count(loop: For, step: str) -> int:
+def _count(loop: For, refuse: Refusing) -> int:
     extent = canonical(loop.hi - loop.lo)
     if loop.mark == "parallel":
-        raise refusal("E517", step, f"'{loop.name}' is parallel")
+        raise refuse(f"'{loop.name}' is parallel")
     if not isinstance(extent, Const) or not is_const(loop.step, 1):
-        raise refusal("E517", step,
-                      f"the range of '{loop.name}' from {loop.lo} to {loop.hi} by {loop.step} has no constant length; "
-                      "split it first")
+        raise refuse(f"the range of '{loop.name}' from {loop.lo} to {loop.hi} by {loop.step} has no constant length; "
+                     "split it first")
     if extent.value not in range(2, MAX_COUNT + 1, 2):
-        raise refusal("E517", step, f"the {extent.value} iterations of '{loop.name}' are not 2, 4, 6 … {MAX_COUNT}")
+        raise refuse(f"the {extent.value} iterations of '{loop.name}' are not 2, 4, 6 … {MAX_COUNT}")
     return int(extent.value)
 
 
-def _axis(place: Aref, name: str, step: str) -> int:
+def _axis(place: Aref, name: str, refuse: Refusing) -> int:
     """The axis of an access in which a loop has stride 1. E517 unless it is the only axis that depends on the loop."""
     if any(reads_memory(i) for i in place.index):
-        raise refusal("E517", step, f"the index of {place} reads memory")
+        raise refuse(f"the index of {place} reads memory")
     strides = [stride_in(i, name) for i in place.index]
     if sum(s != 0 for s in strides) != 1 or 1 not in strides:
-        raise refusal("E517", step, f"'{name}' does not move {place} by one along one axis")
+        raise refuse(f"'{name}' does not move {place} by one along one axis")
     return strides.index(1)
