@@ -78,12 +78,12 @@ def structure_fault(kernel: Kernel) -> Fault | None:
             return nest[-1], f"more than {MOST_AXES} block loops"
         inner = [loop.name for loop in nest]
         for loop in nest:
-            if not is_const(loop.step, 1) or any(reads(e) or _mentions(e, inner) for e in (loop.lo, loop.hi)):
+            if not is_const(loop.step, 1) or any(_varies(e, inner) for e in (loop.lo, loop.hi)):
                 return loop, f"the bounds of a {mark} loop are the same in all groups, and its step is 1"
     for loop in block:
         if not is_const(loop.lo, 0) or not isinstance(loop.hi, Const):
             return loop, "a block has a constant number of threads, counted from 0"
-    stray = next((n for n in _loops(thread_of(kernel)) if n.mark in BOUND), None)
+    stray = next((n for s in thread_of(kernel) for n in s.walk() if isinstance(n, For) and n.mark in BOUND), None)
     if stray is not None:
         return stray, f"a {stray.mark} loop belongs to the one perfect nest of its kernel: grid loops, then block loops"
     return _local_fault(kernel, block) or _barrier_fault(thread_of(kernel), [loop.name for loop in block],
@@ -119,28 +119,25 @@ def _divergent_barrier(stmts: tuple[Stmt, ...], varying: list[str]) -> Fault | N
     for stmt in stmts:
         holds = any(isinstance(n, Barrier) for n in stmt.unique())
         match stmt:
-            case Let(name=name, value=value) if reads(value) or _mentions(value, names):
+            case Let(name=name, value=value) if _varies(value, names):
                 names.append(name)
             case For(lo=lo, hi=hi, step=step, body=body):
-                differs = any(reads(e) or _mentions(e, names) for e in (lo, hi, step))
+                differs = any(_varies(e, names) for e in (lo, hi, step))
                 if holds and differs:
                     return stmt, "a barrier inside a loop that does not run equally often in all threads"
                 if holds and (wrong := _divergent_barrier(body, names)) is not None:
                     return wrong
             case If(cond=cond) if holds:
-                if reads(cond) or _mentions(cond, names):
+                if _varies(cond, names):
                     return stmt, "a barrier under a condition that does not hold in all threads alike"
                 if (wrong := _divergent_barrier((*stmt.then, *stmt.otherwise), names)) is not None:
                     return wrong
     return None
 
 
-def _mentions(expr: Expr, names: Iterable[str]) -> bool:
-    return not expr.variables.isdisjoint(names)
-
-
-def _loops(stmts: tuple[Stmt, ...]) -> list[For]:
-    return [n for s in stmts for n in s.walk() if isinstance(n, For)]
+def _varies(expr: Expr, names: Iterable[str]) -> bool:
+    """May the value differ between threads or groups? `names`: variables that do."""
+    return bool(reads(expr)) or not expr.variables.isdisjoint(names)
 
 
 # races

@@ -24,12 +24,7 @@ class Made:
         return ()
 
 
-@frozen
-class Nothing(Made):
-    """There are no new loops or arrays."""
-
-
-NOTHING = Nothing()
+NOTHING = Made()                      # no new loops or arrays
 
 
 @frozen

@@ -7,12 +7,12 @@ from ...loop.dependence import carried_dependence
 from ...loop.gpu_verifier import MOST_THREADS, block_of, data_race, is_bound, structure_fault
 from ...loop.statements import Kernel, LoopProgram
 from ..analysis.loop_queries import context_at, find, locals_in, loops_in, refusal, replaced
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 
 MARKS = ("grid", "block")
 
 
-def bind(program: LoopProgram, loop: str, mark: str) -> tuple[LoopProgram, Nothing]:
+def bind(program: LoopProgram, loop: str, mark: str) -> tuple[LoopProgram, Made]:
     """Map each iteration of a loop to a thread group (`grid`), or to a thread of every group (`block`, a loop of
     constant length).
 

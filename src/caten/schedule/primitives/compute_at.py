@@ -24,10 +24,10 @@ from ..analysis.loop_queries import (
 from ..analysis.producers import Produced, produced, verified, with_list
 from ..loop_names import with_value
 from ..normalize import tidied
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 
 
-def compute_at(program: LoopProgram, array: str, at: str, space: str = "") -> tuple[LoopProgram, Nothing]:
+def compute_at(program: LoopProgram, array: str, at: str, space: str = "") -> tuple[LoopProgram, Made]:
     """Move the statements that compute a local array into the LOOP that reads it; each iteration then computes just the
     part that it reads. The array shrinks to that part: in a register for one element, on the stack if the size is
     constant and small, else in scratch memory. Elements that two iterations read are computed twice. Parallel loops

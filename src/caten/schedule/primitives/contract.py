@@ -9,7 +9,7 @@ from ...core.node import Node
 from ...core.rewrite import Rules, holes, rewrite
 from ...loop.statements import Incf, LoopProgram, Ref, Setf
 from ..analysis.loop_queries import find, refusal, replaced
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 
 
 def _fused(**parts: Any) -> Node | None:
@@ -30,7 +30,7 @@ CONTRACT = Rules(
 )
 
 
-def contract(program: LoopProgram, loop: str) -> tuple[LoopProgram, Nothing]:
+def contract(program: LoopProgram, loop: str) -> tuple[LoopProgram, Made]:
     """Replace x·y + z inside LOOP by (fma x y z), which rounds once. An accumulation becomes an assignment, which no
     later step can reorder, so take this step last.
 

@@ -10,12 +10,12 @@ from ...core.program import Buffer
 from ...loop.affine import canonical
 from ...loop.statements import Aref, Local, LoopProgram, Vref
 from ..analysis.loop_queries import local_array, refusal
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 
 Array = Local | Buffer
 
 
-def flatten(program: LoopProgram, array: str, axis: int | None = None) -> tuple[LoopProgram, Nothing]:
+def flatten(program: LoopProgram, array: str, axis: int | None = None) -> tuple[LoopProgram, Made]:
     """Make one axis of the last two axes of an array, or of axis COUNT (from 0) and the next one. No element moves. Use
     it after `fuse`: the array is then contiguous along the collapsed loop, so that loop can be vectorized.
 

@@ -6,10 +6,10 @@ from ...loop.accesses import conjuncts
 from ...loop.statements import For, If, LoopProgram, Stmt
 from ..analysis.guards import wrapped
 from ..analysis.loop_queries import find, mentions, reads_memory, refusal, replaced
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 
 
-def hoist(program: LoopProgram, loop: str) -> tuple[LoopProgram, Nothing]:
+def hoist(program: LoopProgram, loop: str) -> tuple[LoopProgram, Made]:
     """Move the loop-invariant parts of a condition from the body of LOOP to before it, where they are tested once.
     Further loops may lie between LOOP and the condition.
 

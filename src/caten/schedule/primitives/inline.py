@@ -11,10 +11,10 @@ from ...loop.statements import Aref, For, If, Let, LoopProgram, Setf, Stmt, is_c
 from ..analysis.loop_queries import context_at, refusal
 from ..analysis.producers import Produced, produced, verified, with_list
 from ..normalize import tidied
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 
 
-def inline(program: LoopProgram, array: str) -> tuple[LoopProgram, Nothing]:
+def inline(program: LoopProgram, array: str) -> tuple[LoopProgram, Made]:
     """Replace each read of a local array by the expression that computes the element, and remove the array with the
     loops that filled it. One store in loops over the axes of the array must compute all of it.
 

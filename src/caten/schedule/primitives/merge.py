@@ -6,10 +6,10 @@ from ...loop.dependence import obstacle_to_merge, obstacle_to_parallel
 from ...loop.statements import For, LoopProgram
 from ..analysis.loop_queries import find, refusal, replaced, trail
 from ..loop_names import with_value
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 
 
-def merge(program: LoopProgram, first: str, second: str) -> tuple[LoopProgram, Nothing]:
+def merge(program: LoopProgram, first: str, second: str) -> tuple[LoopProgram, Made]:
     """Fuse two loops over the same range, one right after the other, into one loop that runs both bodies. It keeps the
     name of the first.
 

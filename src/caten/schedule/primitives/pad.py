@@ -7,10 +7,10 @@ from ...loop.statements import ZERO, LoopProgram, is_const
 from ..analysis.guards import below, guarded
 from ..analysis.loop_queries import context_at, find, reads_memory, refusal, replaced
 from ..normalize import normal, tidied
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 
 
-def pad(program: LoopProgram, loop: str, multiple: int) -> tuple[LoopProgram, Nothing]:
+def pad(program: LoopProgram, loop: str, multiple: int) -> tuple[LoopProgram, Made]:
     """Round the number of iterations up to a multiple of COUNT; a condition around each store keeps it in bounds. A
     later split by COUNT then has no tail.
 

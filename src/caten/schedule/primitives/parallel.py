@@ -4,10 +4,10 @@ from __future__ import annotations
 from ...loop.dependence import obstacle_to_parallel
 from ...loop.statements import For, LoopProgram
 from ..analysis.loop_queries import enclosing, find, loops_in, mentions, reads_memory, refusal, replaced
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 
 
-def parallel(program: LoopProgram, loop: str) -> tuple[LoopProgram, Nothing]:
+def parallel(program: LoopProgram, loop: str) -> tuple[LoopProgram, Made]:
     """Run the iterations of a loop on several threads. Refused where one iteration depends on another.
 
         (parallel i)

@@ -6,10 +6,10 @@ from ...core.node import Node
 from ...core.program import Scalar
 from ...loop.statements import Aref, Kernel, Local, LoopProgram, Setf, Stmt, Vref
 from ..analysis.loop_queries import locals_in, refusal
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 
 
-def precompute(program: LoopProgram, tile: str) -> tuple[LoopProgram, Nothing]:
+def precompute(program: LoopProgram, tile: str) -> tuple[LoopProgram, Made]:
     """Move a conversion or a scalar factor from every use of a tile to the packing of the tile. If every use converts
     the elements to the same type, the tile gets that type. Otherwise, if every use multiplies by the same scalar
     argument (alpha of a gemm), packing multiplies. Zero padding stays zero.

@@ -7,12 +7,12 @@ from ...loop.affine import canonical
 from ...loop.statements import WRITE, Aref, For, If, Let, LoopProgram, Prefetch, Stmt, Vref
 from ..analysis.loop_queries import find, locals_in, mentions, reads_memory, refusal, replaced
 from ..normalize import tidied
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 
 MAX_DISTANCE = 1024           # so that an address, computed in 64 bits, cannot wrap around: no memory has 2^53 bytes
 
 
-def prefetch(program: LoopProgram, loop: str, buffer: str, distance: int, how: str = "") -> tuple[LoopProgram, Nothing]:
+def prefetch(program: LoopProgram, loop: str, buffer: str, distance: int, how: str = "") -> tuple[LoopProgram, Made]:
     """Insert a prefetch instruction before each use of BUFFER in LOOP, for the address that the same use will have
     COUNT iterations later. With `write`, the cache line is fetched for writing.
 

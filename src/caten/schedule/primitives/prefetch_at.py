@@ -26,14 +26,14 @@ from ..analysis.loop_queries import (
     trip_count,
     writes,
 )
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 from .prefetch import MAX_DISTANCE
 
 LINE = 64                     # bytes of a cache line
 MOST = 16                     # prefetches in one iteration
 
 
-def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance: int) -> tuple[LoopProgram, Nothing]:
+def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance: int) -> tuple[LoopProgram, Made]:
     """While the first LOOP computes with a packed tile of BUFFER, prefetch the elements that will be packed into the
     tile COUNT iterations of the second LOOP later.
 

@@ -6,10 +6,10 @@ from ...loop.dependence import obstacle_to_permutation
 from ...loop.statements import For, If, LoopProgram, Stmt
 from ..analysis.guards import wrapped
 from ..analysis.loop_queries import context_at, find, loops_in, reads_memory, refusal, replaced
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 
 
-def reorder(program: LoopProgram, *order: str) -> tuple[LoopProgram, Nothing]:
+def reorder(program: LoopProgram, *order: str) -> tuple[LoopProgram, Made]:
     """Put the named loops of a perfect nest into this order, outermost first. Conditions between them move to the
     innermost body.
 

@@ -6,10 +6,10 @@ from typing import Any
 from ...loop.effects import reads
 from ...loop.statements import STREAM, For, Local, LoopProgram, Setf, Stmt, Vref
 from ..analysis.loop_queries import accesses, enclosing, find, refusal, replaced
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 
 
-def stream(program: LoopProgram, loop: str, buffer: str) -> tuple[LoopProgram, Nothing]:
+def stream(program: LoopProgram, loop: str, buffer: str) -> tuple[LoopProgram, Made]:
     """Make every vector store to BUFFER inside LOOP a non-temporal store. Use it for an output that is larger than the
     caches and not read again soon. The nest may not read BUFFER. Take this step after `vectorize`: scalar and masked
     stores stay as they are.

@@ -12,12 +12,12 @@ from ...loop.statements import Aref, For, LoopProgram, Setf, Transpose, Vref, is
 from ..analysis.classify import fastest_axis
 from ..analysis.loop_queries import Refusing, find, mentions, reads_memory, refusal, replaced, stride_in
 from ..normalize import tidied
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 
 MAX_COUNT = 64
 
 
-def transpose(program: LoopProgram, outer: str, inner: str) -> tuple[LoopProgram, Nothing]:
+def transpose(program: LoopProgram, outer: str, inner: str) -> tuple[LoopProgram, Made]:
     """Turn two loops around one copy into a statement that transposes the block in vector registers. Both loops have
     constant even lengths; the copy reads contiguously along one of them and stores contiguously along the other.
 

@@ -7,12 +7,12 @@ from ...core.node import substitute
 from ...loop.affine import canonical
 from ...loop.statements import LoopProgram
 from ..analysis.loop_queries import local_array, refusal
-from ..step_results import NOTHING, Nothing
+from ..step_results import NOTHING, Made
 
 SPACES = ("stack", "scratch", "shared")
 
 
-def widen(program: LoopProgram, tile: str, cells: int) -> tuple[LoopProgram, Nothing]:
+def widen(program: LoopProgram, tile: str, cells: int) -> tuple[LoopProgram, Made]:
     """Pad every row of a local array by COUNT unused elements. Rows that lie a power of two apart compete for the same
     cache sets; padded rows do not.
 
