@@ -418,7 +418,7 @@ def codes_page() -> str:
     return f"""{GENERATED}
 # Diagnostics
 
-A message looks like this, and all that is wrong with a file is reported at once:
+One run reports all errors of a file, in file order, each with its place:
 
 ```
 gemm.toml:8:17: error: 'A' has 2 axes, [M K], but 1 index is given [E307]

@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "compiler": BASE | {"frontend", "loop", "runtime", "attach", "loading", "driver"},
     "kernels": BASE | {"collector"} | STAGES | PIPELINE,
     "testing": BASE | MEANING | STAGES | PIPELINE,
-    "argument_checks": BASE | {"runtime"}, "checking": BASE | {"driver", "runtime"}, "api": BASE | {"argument_checks", "checking", "kernels"} | STAGES | PIPELINE,
+    "argument_checks": BASE | {"runtime"}, "checking": BASE | {"driver", "runtime", "loading", "frontend", "testing"}, "api": BASE | {"argument_checks", "checking", "kernels"} | STAGES | PIPELINE,
     "bench": BASE | {"__version__", "testing"} | STAGES | PIPELINE,
     "tune": BASE | {"semantics", "testing", "bench"} | STAGES | PIPELINE,
     "conformance": BASE | {"__version__", "testing"} | MEANING | STAGES | PIPELINE,

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, SupportsIndex, cast, overload
 
-from . import argument_checks, documents, loading
+from . import argument_checks, checking, documents
 from .calls.call_signature import Argument
 from .checking import Checked, proved
-from .errors import CatenError, Diagnostic, combined, error
+from .errors import CatenError, Diagnostic, PartlyRefused, combined, error
 from .frontend.spec import SpecText, decode, read_file
 from .kernels import known_build
 from .options import Options, environment
@@ -94,7 +94,11 @@ def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any
                                                 "a list of folders"),
             use_cache=argument_checks.flag("compile: cache", cache),
             verify=argument_checks.flag("compile: verify", verify), **environment())
-        made: Operator | Operators = known_build.compiled([read(s) for s in specs], options, warn)
+        texts = [read(s) for s in specs]
+        try:
+            made: Operator | Operators = known_build.compiled(texts, options, warn)
+        except PartlyRefused as refusal:
+            raise checking.with_later_errors(refusal, texts, options) from None
         return Operators.of(made) if isinstance(spec, list | tuple) and isinstance(made, Operator) else made
     except CatenError as problem:
         raise problem.shortened() from None
@@ -115,7 +119,7 @@ def check(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any] 
             include_dirs=argument_checks.listed("check: include_dirs", include_dirs, argument_checks.path,
                                                 "a list of folders"), **environment())
         found, problems = [], []
-        for program in loading.loaded(texts, options):
+        for program in checking.loaded(texts, options):
             try:
                 found.append(proved(program, options, warn))
             except CatenError as problem:

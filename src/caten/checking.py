@@ -1,12 +1,17 @@
 """Checks of specs without compiling them."""
 from __future__ import annotations
 
-from . import driver
+from collections.abc import Sequence
+
+from . import driver, loading
 from .core.program import Check, Ensure, Program
 from .driver import ignore
+from .errors import CatenError, Diagnostic, PartlyRefused, in_file_order
+from .frontend.spec import SpecText, gather
 from .frozen import frozen
 from .options import Options
 from .runtime.tuning_records import Warn
+from .testing.spec_tests import check_tests
 
 
 @frozen
@@ -24,3 +29,31 @@ def proved(program: Program, options: Options, warn: Warn = ignore) -> Checked:
     program = driver.advance(program, "loop", options, warn)
     at_entry = {e.row for e in program.all(Ensure)}
     return Checked(program.name, len(at_entry), {c.row: c.text for c in program.all(Check) if c.row not in at_entry})
+
+
+def loaded(sources: Sequence[SpecText], options: Options) -> list[Program]:
+    """The programs of specs, with their tests checked. CatenError with all errors in the specs, those of bounds and
+    schedules too."""
+    programs: list[Program] = []
+    try:
+        programs = loading.loaded(sources, options)
+        gather(check_tests, programs)
+    except PartlyRefused as refusal:
+        raise with_later_errors(refusal, sources, options) from None
+    except CatenError as refusal:
+        if not programs:
+            raise
+        raise with_later_errors(PartlyRefused(refusal.diagnostics, programs), sources, options) from None
+    return programs
+
+
+def with_later_errors(refusal: PartlyRefused, sources: Sequence[SpecText], options: Options) -> CatenError:
+    """The errors of a refusal, and those that the later phases find in its other programs, in file order."""
+    problems: list[Diagnostic] = list(refusal.diagnostics)
+    for program in refusal.programs:
+        for check in (check_tests, lambda p: proved(p, options)):
+            try:
+                check(program)
+            except CatenError as problem:
+                problems += problem.diagnostics if problem.exit_code == 1 else ()
+    return CatenError(*in_file_order(problems, [source.name for source in sources]))

@@ -1,7 +1,7 @@
 """Errors: diagnostics that are raised, and which exit code follows."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .diagnostic import Diagnostic, Place
@@ -9,8 +9,8 @@ from .diagnostic import Diagnostic, Place
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["CatenError", "Diagnostic", "NothingMatched", "OutOfMemory", "Place", "ToolError", "UsageError",
-           "combined", "did_you_mean", "error", "out_of_memory"]
+__all__ = ["CatenError", "Diagnostic", "NothingMatched", "OutOfMemory", "PartlyRefused", "Place", "ToolError", "UsageError",
+           "combined", "did_you_mean", "error", "in_file_order", "out_of_memory"]
 
 
 class CatenError(Exception):
@@ -43,6 +43,14 @@ def _unpickled(kind: type[CatenError], args: tuple[Any, ...], fields: dict[str, 
     made: CatenError = Exception.__new__(kind, *args)
     made.__dict__.update(fields)
     return made
+
+
+class PartlyRefused(CatenError):
+    """Some definitions of a file have errors. `programs` are those that later phases can check."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic], programs: Sequence[Any] = ()):
+        super().__init__(*diagnostics)
+        self.programs = programs
 
 
 class UsageError(CatenError):
@@ -85,6 +93,15 @@ def combined(problems: Sequence[CatenError]) -> CatenError:
     first = type(problems[0])
     kind = first if first in (UsageError, NothingMatched) else CatenError
     return kind(*[d for p in problems for d in p.diagnostics])
+
+
+def in_file_order(problems: Iterable[Diagnostic], files: Sequence[str] = ()) -> list[Diagnostic]:
+    """The distinct diagnostics by line and column: those of `files` first, in this order, then those of other files."""
+    def position(d: Diagnostic) -> tuple[int, int, int]:
+        if d.place is None:
+            return len(files) + 1, 0, 0
+        return files.index(d.place.file) if d.place.file in files else len(files), d.place.line, d.place.column
+    return sorted(dict.fromkeys(problems), key=position)
 
 
 def did_you_mean(name: str, known: list[str] | tuple[str, ...]) -> str | None:

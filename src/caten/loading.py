@@ -4,12 +4,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from .attach import attach, reconcile
 from .core.program import Program, Unchecked, resolve
 from .core.text import flat, form_of, parse, place_in, read_forms
-from .errors import CatenError, Diagnostic, NothingMatched, Place, combined, did_you_mean, error
+from .errors import CatenError, Diagnostic, NothingMatched, PartlyRefused, Place, combined, did_you_mean, error
 from .frontend import spec
 from .frontend.composite import named
 from .frontend.op import OpProgram
@@ -26,7 +27,13 @@ def load_programs(source: SpecText, options: Options) -> list[Program]:
     head = _HEAD.match(source.text)
     if head is not None and head[1] in LEVELS:
         return [reconcile(p, options) if _is_selected(p, options) else p for p in read_programs(source)]
-    return [attach(p, options) if _is_selected(p, options) else p for p in spec.load(source, options)]
+    try:
+        return [attach(p, options) if _is_selected(p, options) else p for p in spec.load(source, options)]
+    except PartlyRefused as refusal:
+        programs: list[Program] = []
+        with suppress(CatenError):               # a wrong option or runtime: an error of its own once the spec is right
+            programs = [attach(p, options) for p in refusal.programs if _is_selected(p, options)]
+        raise PartlyRefused(refusal.diagnostics, programs) from None
 
 
 def _is_selected(program: Program, options: Options) -> bool:
@@ -77,7 +84,7 @@ def selected(programs: list[Program], only: Sequence[str]) -> list[Program]:
 
 def loaded(sources: Sequence[SpecText], options: Options) -> list[Program]:
     """The programs of specs (or of texts of earlier stages) that --only selects. CatenError with the errors of every
-    source."""
+    source: PartlyRefused with the programs that later phases can check, if there are any."""
     programs: list[Program] = []
     problems: list[CatenError] = []
     for source in sources:
@@ -86,10 +93,18 @@ def loaded(sources: Sequence[SpecText], options: Options) -> list[Program]:
         except CatenError as problem:
             problems.append(problem)
     if problems:
-        raise combined(problems)
+        raise _partly_refused(problems, [p for p in programs if _is_selected(p, options)])
     if not programs:
         raise NothingMatched(Diagnostic("E920", "there is no composite in the input"))
     return selected(programs, options.only)
+
+
+def _partly_refused(problems: Sequence[CatenError], programs: Sequence[Program]) -> CatenError:
+    """Errors of several sources as one, with the programs of all."""
+    partly = [p for p in problems if isinstance(p, PartlyRefused)]
+    if len(partly) < len(problems):
+        return combined(problems)
+    return PartlyRefused(combined(problems).diagnostics, [*programs, *[p for one in partly for p in one.programs]])
 
 
 def digest(sources: Sequence[SpecText]) -> str:

@@ -117,6 +117,26 @@ def goldens() -> Iterator[tuple[Path, str]]:
         yield path, path.with_suffix(".txt").read_text("utf-8")
 
 
+# The caret of these points at a value or at the place of something missing, and not at the name that the message quotes.
+AT_A_VALUE = {"E012", "E013", "E020", "E101", "E102", "E103", "E120", "E306", "E310", "E316"}
+
+
+def test_the_caret_points_at_the_token_that_the_message_quotes() -> None:
+    """At the token, or at the form that holds it, wherever the line of the caret has it."""
+    compared = 0
+    for path, text in goldens():
+        lines = path.read_bytes().decode("utf-8", "replace").split("\n")
+        for code, row, column, message in re.findall(r"^(E\d{3}) (\d+):(\d+) (.*)$", text, re.MULTILINE):
+            line = lines[int(row) - 1]
+            quoted = tuple(t for t in re.findall(r"'([^']+)'", message) if t in line)
+            if quoted and code not in AT_A_VALUE:
+                compared += 1
+                found = line[int(column) - 1:]
+                in_form = found.startswith("(") and any(t in found for t in quoted)
+                assert in_form or found.lstrip("\"'[({").startswith(quoted), f"{path.name}: {code} {message}: {found}"
+    assert compared >= 80
+
+
 def test_the_net_is_wide() -> None:
     codes = {code for _, text in goldens() for code in re.findall(r"^(E\d{3}) ", text, re.MULTILINE)}
     assert len(SPECS) >= 200

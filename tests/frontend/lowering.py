@@ -1,15 +1,13 @@
 """Shared by the tests of bodies: declarations and a body as text -> IR text, or the diagnostics of a refusal."""
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from caten.core.text import place_in, show
 from caten.errors import CatenError, Place
 from caten.frontend.body import Lowered, lower_body
-from caten.frontend.composite import Composite
+from caten.frontend.composite import Callees, Composite
 from caten.frontend.signature import Written, declare
 
-Lookup = Callable[[str], Composite | None]
+NONE = Callees()
 
 
 def composite(code: str, inputs: str = "X{float}[N]", outputs: str = "Y{float}[N]", name: str = "Main", where: str = "") -> Composite:
@@ -21,15 +19,15 @@ def composite(code: str, inputs: str = "X{float}[N]", outputs: str = "Y{float}[N
                      Place(name, 1, 1), name)
 
 
-def library(*members: Composite) -> Lookup:
-    return lambda name: next((c for c in members if c.name.lower() == name.lower()), None)
+def library(*members: Composite) -> Callees:
+    return Callees(members)
 
 
-def lowered(code: str, inputs: str = "X{float}[N]", outputs: str = "Y{float}[N]", lookup: Lookup = lambda name: None) -> Lowered:
+def lowered(code: str, inputs: str = "X{float}[N]", outputs: str = "Y{float}[N]", lookup: Callees = NONE) -> Lowered:
     return lower_body(composite(code, inputs, outputs), lookup)
 
 
-def ir(code: str, inputs: str = "X{float}[N]", outputs: str = "Y{float}[N]", lookup: Lookup = lambda name: None) -> str:
+def ir(code: str, inputs: str = "X{float}[N]", outputs: str = "Y{float}[N]", lookup: Callees = NONE) -> str:
     """The statements on one line each, however they are nested."""
     return "\n".join(" ".join(show(s, 10_000).split()) for s in lowered(code, inputs, outputs, lookup).stmts)
 
@@ -43,7 +41,7 @@ def value(expr: str, inputs: str = "X{float}[N]; s{float}[]; k{int32}[]; h{int}[
     return text[len(start):-2]
 
 
-def refusals(code: str, inputs: str = "X{float}[N]", outputs: str = "Y{float}[N]", lookup: Lookup = lambda name: None) -> list[str]:
+def refusals(code: str, inputs: str = "X{float}[N]", outputs: str = "Y{float}[N]", lookup: Callees = NONE) -> list[str]:
     """`code line:column message | hint` of each diagnostic."""
     try:
         found = lowered(code, inputs, outputs, lookup)

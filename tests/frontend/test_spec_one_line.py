@@ -3,7 +3,9 @@ import pytest
 from loading import lisp, only, refusals
 
 from caten.core.text import show
-from caten.frontend.spec import composites, load
+from caten.frontend.composite import Declarations
+from caten.frontend.one_line_spec import composites
+from caten.frontend.spec import load
 from caten.options import Options
 
 ADD = "(composite Add ((A{float}[M, N], B{float}[M, N]) -> (C{float}[M, N]) where M > 0, N < 9) (dotimes (i M) (dotimes (j N) (setf (aref C i j) (+ (aref A i j) (aref B i j))))))"
@@ -28,7 +30,7 @@ def test_conditions_in_parentheses_and_several_forms():
 
 def test_a_one_line_form_becomes_what_the_toml_form_becomes():
     text = "(composite Gemm ((A{float}[M K]<0 1>(), B{float}[K N]<0 1>()) -> (C{float}[M N]<0 1>()))"
-    one, = composites(lisp(text + " (setf (aref C 0 0) 1.0))"), Options())
+    one, = composites(lisp(text + " (setf (aref C 0 0) 1.0))"), Declarations())
     assert (one.sizes, one.outputs, [t.text for t in one.tensors]) == (("M", "K", "N"), ("C",), [
         "A{float}[M K]<0 1>()", "B{float}[K N]<0 1>()", "C{float}[M N]<0 1>()"])
 
@@ -40,7 +42,7 @@ def test_a_one_line_form_becomes_what_the_toml_form_becomes():
     ("(A{float}[M], D{int}[]) -> (A B{float}[(* 2 M)](where M > 0)\n  C-1{int}[])", ["A", "B", "C_1"]),
 ])
 def test_outputs_of_a_one_line_form(signature, outputs):
-    one, = composites(lisp(f"(composite ({signature}) (setf (aref {outputs[0]} 0) 1.0))"), Options())
+    one, = composites(lisp(f"(composite ({signature}) (setf (aref {outputs[0]} 0) 1.0))"), Declarations())
     assert list(one.outputs) == outputs
 
 
@@ -50,7 +52,7 @@ def test_outputs_of_a_one_line_form(signature, outputs):
     ("(C{float}[C-OUT]) -> (C{float}[C-OUT])", "C_out_2"),
 ])
 def test_an_output_declared_like_an_input_is_a_new_tensor(signature, output):
-    one, = composites(lisp(f"(composite ({signature}) (return C))"), Options())
+    one, = composites(lisp(f"(composite ({signature}) (return C))"), Declarations())
     assert one.outputs == (output,)
     assert (one.tensor("C").access, one.tensor(output).access, one.tensor(output).text[:len(output) + 1]) == ("in", "out", output + "{")
 

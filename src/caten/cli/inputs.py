@@ -5,12 +5,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from .. import loading, passes
+from .. import checking, passes
 from ..core.program import Program
 from ..errors import Diagnostic, UsageError, did_you_mean
 from ..frontend.op import OpProgram
-from ..frontend.spec import SpecText, gather, read_file
-from ..testing.spec_tests import check_tests
+from ..frontend.spec import SpecText, read_file
 from .shared_options import Request
 
 ARGUMENT = "<argument>"
@@ -90,9 +89,7 @@ def _similar(path: Path) -> str | None:
 
 def load(request: Request, texts: Sequence[SpecText]) -> list[Program]:
     """The programs of all inputs, with their tests checked. CatenError with everything that is wrong."""
-    programs = loading.loaded(texts, request.options)
-    gather(check_tests, programs)
-    return programs
+    return checking.loaded(texts, request.options)
 
 
 def as_written(programs: Sequence[Program], verb: str) -> None:

@@ -10,10 +10,10 @@ from ..errors import CatenError, Diagnostic, error
 from ..frozen import frozen
 from ..loop.statements import Stmt
 from .accumulators import accumulate_in_float32
-from .composite import Composite, fold
+from .composite import Callees, Composite, fold
 from .composite_calls import inline_call, weak_float
 from .expressions import is_function
-from .lowering_state import Frame, Lookup, Work
+from .lowering_state import Frame, Work
 from .return_values import split, store_returned
 from .scope import Array, Names, Number, Scope
 from .statement_forms import STATEMENTS, divided, sequence
@@ -37,18 +37,18 @@ class Lowered:
     inlined: int = 0                  # statements of callees
 
 
-def lower_body(composite: Composite, lookup: Lookup) -> Lowered:
-    """Lower the whole body of a composite. `lookup` finds others by name for `call`. Raises CatenError with every
+def lower_body(composite: Composite, callees: Callees) -> Lowered:
+    """Lower the whole body of a composite. `callees`: those it may `call`. Raises CatenError with every
     refusal.
 
     The type of a local is the join of all its assignments, so the body is read again until no type changes (a
     fixpoint).
     """
-    return lower_forms(composite, read_forms(composite.code, composite.where, depth=MAX_NESTED), lookup,
+    return lower_forms(composite, read_forms(composite.code, composite.where, depth=MAX_NESTED), callees,
                        signature_scope(composite.names, composite))
 
 
-def lower_forms(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, scope: Scope,
+def lower_forms(composite: Composite, forms: Sequence[Sexp], callees: Callees, scope: Scope,
                 code: str = "E230") -> Lowered:
     """`lower_body` for forms already read, with the names of `scope`."""
     if not forms:
@@ -58,7 +58,7 @@ def lower_forms(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, sco
     kinds: dict[Key, str] = {}
     for _ in range(MAX_PASSES):
         before = dict(kinds)
-        work, stmts = _read_once(composite, forms, lookup, scope, kinds)
+        work, stmts = _read_once(composite, forms, callees, scope, kinds)
         if kinds == before:
             break
     else:
@@ -91,10 +91,10 @@ def _inside(form: Form) -> Iterator[Form]:
             yield part
 
 
-def _read_once(composite: Composite, forms: Sequence[Sexp], lookup: Lookup, scope: Scope,
+def _read_once(composite: Composite, forms: Sequence[Sexp], callees: Callees, scope: Scope,
                kinds: dict[Key, str]) -> tuple[Work, tuple[Stmt, ...]]:
     """One pass with the types of locals known so far."""
-    work = Work(Names(composite.names), kinds, frozenset(composite.sizes), lookup, composite.file,
+    work = Work(Names(composite.names), kinds, frozenset(composite.sizes), callees, composite.file,
                 STATEMENTS | {"call": inline_call})
     frame = Frame(work, composite.where, Typing(composite.where, weak_float(composite.tensors)),
                   callers=(composite.name,))

@@ -5,12 +5,16 @@ Both spellings of a spec (TOML and the one-line form) end here. frontend.body lo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TypeVar
 
 from ..core.expr import Expr
 from ..core.program import Fact
 from ..errors import CatenError, Diagnostic, Place
 from ..frozen import frozen
+
+T = TypeVar("T")
 
 
 @frozen
@@ -72,14 +76,42 @@ class Composite:
         return (*[t.name for t in self.tensors], *self.sizes)
 
 
-class Refused(CatenError):
-    """Some composites of a text, called `names`, were refused. The others are `declared`; their bodies can still be
-    checked."""
+class Callees:
+    """The composites that a body may call, by name in any spelling."""
 
-    def __init__(self, problems: Sequence[Diagnostic], names: Iterable[str], declared: Sequence[Composite]):
-        super().__init__(*problems)
-        self.names = frozenset([fold(name) for name in names])
-        self.declared = declared
+    def __init__(self, composites: Sequence[Composite] = ()):
+        self.composites = composites
+
+    def find(self, name: str) -> Composite | None:
+        return next((c for c in self.composites if fold(c.name) == fold(name)), None)
+
+    def names(self) -> list[str]:
+        return [c.name for c in self.composites]
+
+
+@dataclass
+class Declarations:
+    """What was read so far: the composites whose signatures are right, all errors, and the names of refused composites.
+    `complete`: False if a composite without a name, or a whole file, was refused."""
+
+    composites: list[Composite] = field(default_factory=list)
+    problems: list[Diagnostic] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
+    complete: bool = True
+
+    def attempt(self, make: Callable[[], T]) -> T | None:
+        """What `make` returns; None, and its errors on record, if it refuses."""
+        try:
+            return make()
+        except CatenError as refusal:
+            self.problems += refusal.diagnostics
+            return None
+
+    def refuse(self, name: str | None) -> None:
+        if name is None:
+            self.complete = False
+        else:
+            self.refused.add(fold(name))
 
 
 @lru_cache(maxsize=4096)

@@ -8,7 +8,7 @@ from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Op, Var
 from ..core.node import contains, substitute
 from ..core.text import Atom, Form, Sexp, read_forms
-from ..errors import CatenError
+from ..errors import CatenError, did_you_mean
 from ..loop.affine import canonical
 from ..loop.statements import Let, Stmt
 from .composite import Composite, Declared
@@ -63,10 +63,11 @@ def _find(f: Frame, form: Form) -> Composite:
     name = form[1]
     if not isinstance(name, Atom):
         f.fail("E223", "expected the name of a composite here", name.pos, "write (call Name X Y …)")
-    callee = f.work.lookup(name)
+    callee = f.work.callees.find(name)
     if callee is None:
         f.fail("E232", f"there is no composite '{name}'", name.pos,
-               f"include the file that defines it, or put {name}.toml on the -I path")
+               did_you_mean(name, f.work.callees.names())
+               or f"include the file that defines it, or put {name}.toml on the -I path")
     if callee.name in f.callers:
         f.fail("E233", f"{' calls '.join((*f.callers, callee.name))}: recursion is not possible", name.pos,
                "write a loop")

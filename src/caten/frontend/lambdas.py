@@ -8,7 +8,7 @@ from ..core.program import At, Buffer, Case, Check, Doc, Ensure, Outputs, Refere
 from ..core.text import Atom, Form, Sexp, read_forms
 from ..errors import Place, error
 from .body import lower_forms, signature_scope
-from .composite import Composite, Declared, fold
+from .composite import Callees, Composite, Declared, fold
 from .op import Body, OpProgram
 
 
@@ -22,7 +22,7 @@ def reference_program(op: OpProgram) -> OpProgram:
     composite = _composite(op, reference)
     names, body = _parts(composite, reference)
     visible = (*map(str, names), *[o for o in composite.outputs if fold(o) not in map(fold, names)])
-    lowered = lower_forms(composite, body, lambda name: None, signature_scope(visible, composite), "E822")
+    lowered = lower_forms(composite, body, Callees(), signature_scope(visible, composite), "E822")
     kept = op.without(At, Body, Reference, Case, Schedule, Ensure, Check, Doc)
     program: OpProgram = kept.adding(*lowered.positions,
                                      Body(lowered.stmts))

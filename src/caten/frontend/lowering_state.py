@@ -13,11 +13,10 @@ from ..errors import CatenError, Diagnostic, Place, error
 from ..frozen import frozen
 from ..loop.simplify import simplify
 from ..loop.statements import Aref, Stmt
-from .composite import Composite, fold
+from .composite import Callees, fold
 from .scope import Names, Scope, Variable, is_identifier
 from .typing import Spot, Term, Typing, Value, spell
 
-Lookup = Callable[[str], Composite | None]
 Handler = Callable[["Frame", Form, Scope], list[Stmt]]
 
 MAX_CALLS = 1000                      # inlined calls in one body
@@ -37,7 +36,7 @@ class Work:
     names: Names
     kinds: dict[tuple[int, ...], str]
     sizes: frozenset[str]
-    lookup: Lookup
+    callees: Callees
     file: str
     statements: Mapping[str, Handler]
     positions: dict[Node, At] = field(default_factory=dict)

@@ -6,10 +6,11 @@ C_out; the body may return its value.
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from ..core.text import Atom, Form, Sexp, read_forms
-from ..errors import CatenError, Diagnostic, Place, error
-from .composite import Composite, Refused
+from ..errors import Place, error
+from .composite import Composite, Declarations
 from .sections import positions
 from .signature import Written, declare, identifier
 from .spec_files import SpecText, shown
@@ -20,25 +21,21 @@ MAIN = "Main"
 SHAPE = "(composite [Name] ((A{float}[M]) -> (B{float}[M]) [where …]) body…)"
 
 
-def composites(source: SpecText) -> list[Composite]:
-    """The operators of a text of `(composite …)` forms. Raises CatenError with every fault."""
-    found: list[Composite] = []
-    problems: list[Diagnostic] = []
-    refused: list[str] = []
+def composites(source: SpecText, found: Declarations) -> list[Composite]:
+    """The operators of a text of `(composite …)` forms; errors go to `found`. E019 or E20x for a text without forms."""
     places = Locations(source.text, source.name)
     forms = read_forms(source.text, places.at)
     if not forms:
         raise error("E019", "there is no composite here", Place(source.name, 1, 1), hint=f"write {SHAPE}")
+    declared: list[Composite] = []
     for form in forms:
-        try:
-            found.append(_composite(form, places))
-        except CatenError as refusal:
-            problems.extend(refusal.diagnostics)
-            refused.append(str(form[1]) if isinstance(form, Form) and len(form) > 1 and isinstance(form[1], Atom)
-                           else MAIN)
-    if problems:
-        raise Refused(problems, refused, found)
-    return found
+        composite = found.attempt(partial(_composite, form, places))
+        if composite is not None:
+            declared.append(composite)
+        else:
+            named = isinstance(form, Form) and len(form) > 1 and isinstance(form[1], Atom)
+            found.refuse(str(form[1]) if named else MAIN)
+    return declared
 
 
 def _composite(form: Sexp, source: Locations) -> Composite:

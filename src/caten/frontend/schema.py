@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ..errors import Diagnostic, did_you_mean
+from ..errors import Diagnostic, did_you_mean, in_file_order
 from .spec_files import shown
 from .toml_positions import Locations, Path
 
@@ -30,17 +30,36 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
+Violation = tuple[Diagnostic, Path, bool]      # with the path of the wrong value, and if a table is expected there
+
+
 def problems(document: Any, places: Locations) -> list[Diagnostic]:
-    """All violations of the schema, in the order of the text."""
+    """All violations of the schema, in the order of the text. What violates it is taken out of `document`."""
     found = list(_check(document, schema(), (), places))
-    return sorted(found, key=lambda d: (d.place.line, d.place.column) if d.place else (0, 0))
+    for _, path, table in found:
+        _take_out(document, path, table)
+    return in_file_order([d for d, _, _ in found])
 
 
-def _check(value: Any, rule: dict[str, Any], path: Path, places: Locations) -> Iterator[Diagnostic]:
+def _take_out(document: Any, path: Path, table: bool) -> None:
+    """Remove a value, or the array that it is an element of; an empty table stands in for a table."""
+    while not table and path and isinstance(path[-1], int):
+        path = path[:-1]
+    if not path:
+        return
+    for part in path[:-1]:
+        document = document.get(part, {}) if isinstance(document, dict) else document[part]
+    if table:
+        document[path[-1]] = {}
+    else:
+        document.pop(path[-1], None)
+
+
+def _check(value: Any, rule: dict[str, Any], path: Path, places: Locations) -> Iterator[Violation]:
     while "$ref" in rule:
         rule = schema()["$defs"][rule["$ref"].rpartition("/")[2]]
     if "not" in rule:
-        yield Diagnostic("E018", f"[{_dotted(path)}] is not supported yet", places.key(*path), "remove the section")
+        yield Diagnostic("E018", f"[{_dotted(path)}] is not supported yet", places.key(*path), "remove the section"), path, False
         return
     if "oneOf" in rule:
         options = [_resolved(r) for r in rule["oneOf"]]
@@ -56,15 +75,16 @@ def _check(value: Any, rule: dict[str, Any], path: Path, places: Locations) -> I
         yield from _check_table(value, rule, path, places)
     elif isinstance(value, list):
         if len(value) < rule.get("minItems", 0):
-            yield Diagnostic("E013", f"'{_dotted(path)}' is empty", places.value(*path))
+            yield Diagnostic("E013", f"'{_dotted(path)}' is empty", places.value(*path)), path, False
         for i, item in enumerate(value):
             yield from _check(item, rule["items"], (*path, i), places)
     elif "enum" in rule and value not in rule["enum"]:
-        yield Diagnostic("E013", f"'{_dotted(path)}' cannot be {shown(str(value))}", places.value(*path),
-                         did_you_mean(str(value), rule["enum"]) or f"use one of {', '.join(rule['enum'])}")
+        hint = did_you_mean(str(value), rule["enum"]) or f"use one of {', '.join(rule['enum'])}"
+        message = f"'{_dotted(path)}' cannot be {shown(str(value))}"
+        yield Diagnostic("E013", message, places.value(*path), hint), path, False
 
 
-def _check_table(value: dict[str, Any], rule: dict[str, Any], path: Path, places: Locations) -> Iterator[Diagnostic]:
+def _check_table(value: dict[str, Any], rule: dict[str, Any], path: Path, places: Locations) -> Iterator[Violation]:
     known, more = rule.get("properties", {}), rule.get("additionalProperties", True)
     for key, item in value.items():
         if key in known:
@@ -73,14 +93,15 @@ def _check_table(value: dict[str, Any], rule: dict[str, Any], path: Path, places
             yield from _check(item, more, (*path, key), places)
         else:
             where = f"in [{_dotted(path)}]" if path else "at the top level"
-            yield Diagnostic("E010", f"unknown key {shown(key)} {where}", places.key(*path, key),
-                             did_you_mean(key, list(known)) or f"the keys are {', '.join(known)}")
+            hint = did_you_mean(key, list(known)) or f"the keys are {', '.join(known)}"
+            unknown = Diagnostic("E010", f"unknown key {shown(key)} {where}", places.key(*path, key), hint)
+            yield unknown, (*path, key), False
     for key in rule.get("required", ()):
         if key not in value:
             where = f"[{_dotted(path)}] lacks" if path else "the spec lacks"
             form = f"[{key}]" if not path else f"'{key}'"
             hint = known[key].get("description") if path else "a spec starts with [composite]"
-            yield Diagnostic("E011", f"{where} {form}", places.key(*path), hint)
+            yield Diagnostic("E011", f"{where} {form}", places.key(*path), hint), (), False
 
 
 def _resolved(rule: dict[str, Any]) -> dict[str, Any]:
@@ -102,11 +123,12 @@ def _has_type(value: Any, rule: dict[str, Any]) -> bool:
             and (not isinstance(value, bool) or "boolean" in kinds))
 
 
-def _wrong_type(value: Any, kinds: list[str], path: Path, places: Locations) -> Diagnostic:
+def _wrong_type(value: Any, kinds: list[str], path: Path, places: Locations) -> Violation:
     wanted = " or ".join(dict.fromkeys(_WORDS[k] for k in kinds))
     got = next((_WORDS[k] for k in ("boolean", "object", "array", "string", "number") if isinstance(value, _TYPES[k])),
                "a date or time")
-    return Diagnostic("E012", f"'{_dotted(path)}' must be {wanted}, not {got}", places.value(*path))
+    message = f"'{_dotted(path)}' must be {wanted}, not {got}"
+    return Diagnostic("E012", message, places.value(*path)), path, "object" in kinds
 
 
 def _dotted(path: Path) -> str:

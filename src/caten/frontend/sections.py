@@ -21,21 +21,21 @@ WORDS = {"input": ("random",), "expect": ("reference", "empty")}       # words i
 Section = tuple[dict[str, Any], Path]      # a table and its path; both empty if absent
 
 
-def facts(test: Section, bench: Section, schedule: Section, signature: Signature, places: Locations,
-          runtime: str) -> tuple[Fact, ...]:
-    """The facts of one operator. Raises CatenError with every fault in these sections."""
+def facts(test: Section, bench: Section, schedule: Section, signature: Signature | None, places: Locations,
+          runtime: str) -> tuple[tuple[Fact, ...], list[Diagnostic]]:
+    """The facts of one operator, and every error in these sections; without a signature only those that need none."""
     problems: list[Diagnostic] = []
     found: list[Fact] = []
-    for part in (_reference(*test, places), _cases(*test, signature, places), _presets(*bench, signature, places),
-                 _schedule(*schedule, places, runtime)):
+    parts: list[Iterator[Fact | Diagnostic]] = [_reference(*test, places), _schedule(*schedule, places, runtime)]
+    if signature is not None:
+        parts[1:1] = [_cases(*test, signature, places), _presets(*bench, signature, places)]
+    for part in parts:
         for item in part:
             if isinstance(item, Diagnostic):
                 problems.append(item)
             else:
                 found.append(item)
-    if problems:
-        raise CatenError(*problems)
-    return tuple(found)
+    return tuple(found), problems
 
 
 def positions(signature: Signature) -> tuple[Fact, ...]:
@@ -43,7 +43,7 @@ def positions(signature: Signature) -> tuple[Fact, ...]:
     return tuple([At.of(place.line, place.column, condition) for condition, place in signature.positions])
 
 
-def _reference(table: dict[str, Any], path: Path, places: Locations) -> Iterator[Fact]:
+def _reference(table: dict[str, Any], path: Path, places: Locations) -> Iterator[Fact | Diagnostic]:
     code = table.get("code", "")
     if code.strip():
         start = places.inside(*path, "code")(0)
@@ -128,7 +128,8 @@ def _settings(table: dict[str, Any], path: Path, signature: Signature,
                              did_you_mean(key, known) or f"these are {', '.join(known) or 'none'}")
 
 
-def _presets(table: dict[str, Any], path: Path, signature: Signature, places: Locations) -> Iterator[Diagnostic]:
+def _presets(table: dict[str, Any], path: Path, signature: Signature,
+             places: Locations) -> Iterator[Fact | Diagnostic]:
     for name, preset in table.get("sizes", {}).items():
         for item in _settings(preset, (*path, "sizes", name), signature, places):
             if isinstance(item, Diagnostic):

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
@@ -10,18 +11,18 @@ import tomli
 
 from ..core.node import Node
 from ..core.program import At, Buffer, Doc, Outputs, Require, Scalar, Signature, Size, Source
-from ..core.text import flat
-from ..errors import CatenError, Diagnostic, Place, error
+from ..core.text import flat, read_forms
+from ..errors import CatenError, Diagnostic, PartlyRefused, Place, error, in_file_order
 from ..options import Options
 from . import one_line_spec, schema, sections
-from .body import Lowered, lower_body
-from .composite import Composite, Declared, Refused, fold
+from .body import MAX_NESTED, Lowered, lower_body
+from .composite import Callees, Composite, Declarations, Declared, fold
 from .op import Body, OpProgram
 from .signature import Written, declare, identifier
 from .spec_files import SpecText, check_text, decode, inside, read_file, shown
 from .toml_positions import Locations, Path, locate
 
-__all__ = ["SpecText", "composites", "decode", "load", "read_file"]
+__all__ = ["SpecText", "decode", "load", "read_file"]
 
 T = TypeVar("T")
 MAX_INLINED = 10_000                                       # inlined statements in the bodies of one file
@@ -29,58 +30,35 @@ PARTS = ("implementation", "test", "bench", "schedule")    # the sections that b
 
 
 def load(source: SpecText, options: Options) -> list[OpProgram]:
-    """The validated operators of a spec, with typed bodies. Raises CatenError with every fault."""
+    """The validated operators of a spec, with typed bodies. Raises PartlyRefused with every error and the operators that
+    have none in their signatures and bodies."""
     specs = _Specs(options)
-    try:
-        own = specs.read(source)
-    except Refused as refusal:
-        raise CatenError(*refusal.diagnostics, *_faults_of_bodies(specs, refusal)) from None
-    lookup, inlined = specs.lookup_in(own), 0
-
-    def program(composite: Composite) -> OpProgram:
-        nonlocal inlined
-        if inlined > MAX_INLINED:
-            raise error("E239", f"calls bring more than {MAX_INLINED} statements into the bodies of this file",
-                        composite.name_place,
-                        hint="each body that calls others holds their statements: divide the file")
-        lowered = lower_body(composite, lookup)
-        inlined += lowered.inlined
-        return _program(composite, lowered)
-    return gather(program, own)
-
-
-def _faults_of_bodies(specs: _Specs, refusal: Refused) -> list[Diagnostic]:
-    """The faults in the bodies of the composites whose declarations are right."""
-    known = specs.lookup_in(list(refusal.declared))
-    problems: list[Diagnostic] = []
-    for composite in refusal.declared:
-        missing: list[str] = []
-
-        def lookup(name: str, missing: list[str] = missing) -> Composite | None:
-            if fold(name) not in refusal.names:
-                return known(name)
-            missing.append(name)
-            raise CatenError()                # already reported
+    own = specs.read(source)
+    programs, inlined = list[OpProgram](), 0
+    for composite in own:
         try:
-            lower_body(composite, lookup)
-        except CatenError as problem:
-            problems += [d for d in problem.diagnostics
-                         if not missing or d.code not in ("E227", "E228")]      # the call may set them
-    return problems
+            if inlined > MAX_INLINED:
+                raise error("E239", f"calls bring more than {MAX_INLINED} statements into the bodies of this file",
+                            composite.name_place,
+                            hint="each body that calls others holds their statements: divide the file")
+            lowered = specs.lower(composite)
+        except CatenError as refusal:
+            specs.found.problems += refusal.diagnostics
+            continue
+        inlined += lowered.inlined
+        if fold(composite.name) not in specs.found.refused:
+            programs.append(_program(composite, lowered))
+    if specs.found.problems:
+        raise PartlyRefused(in_file_order(specs.found.problems, (source.name,)), programs)
+    return programs
 
 
 def dependencies(source: SpecText, options: Options) -> list[FilePath]:
     """The absolute paths of the files that a spec includes or calls, in reading order."""
     specs = _Specs(options)
-    own = specs.read(source)
-    lookup = specs.lookup_in(own)
-    gather(lambda one: lower_body(one, lookup), own)
+    for composite in specs.read(source):
+        specs.lower(composite)
     return list(specs.known)
-
-
-def composites(source: SpecText, options: Options) -> list[Composite]:
-    """The declared operators of a spec, with bodies as text."""
-    return _Specs(options).read(source)
 
 
 def gather(make: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
@@ -97,32 +75,41 @@ def gather(make: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
     return made
 
 
-class _Specs:
-    """The specs of one compilation: the compiled one and those that it includes or calls."""
+class _Specs(Callees):
+    """The specs of one compilation: the compiled one and those that it includes or calls. Bodies may call composites of
+    this spec, of its includes, and of name.toml along the -I path."""
 
     def __init__(self, options: Options):
+        super().__init__()
         self.options = options
+        self.found = Declarations()
         self.reading: list[FilePath] = []                       # the include chain, to find cycles
         self.known: dict[FilePath, list[Composite]] = {}
-        self.included: list[Composite] = []
+        self.silent = False                                     # a call met a composite with errors on record
 
     def read(self, source: SpecText) -> list[Composite]:
-        """The operators of a text, which may be an included file."""
+        """The operators of a text, which may be an included file. CatenError if it cannot be read at all."""
         check_text(source)
         source = SpecText(source.name, source.text.replace("\r\n", "\n"), source.lang)
         if source.lang == "lisp":
-            return distinct(one_line_spec.composites(source))
-        document, places = parse(source)
-        for i, name in enumerate(document.get("include", ())):
-            self.include(name, source, places.value("include", i))
-        return distinct(_composites(document, places, source, self.options))
+            own = one_line_spec.composites(source, self.found)
+        else:
+            document, places, problems = read_document(source)
+            self.found.problems += problems
+            for i, name in enumerate(document.get("include", ())):
+                if self.found.attempt(partial(self.include, name, source, places.value("include", i))) is None:
+                    self.found.complete = False
+            own = self.declare(document, places, source)
+        self.found.attempt(partial(check_distinct, own))
+        self.composites = [*own, *self.composites]
+        return own
 
-    def include(self, name: str, source: SpecText, place: Place) -> None:
+    def include(self, name: str, source: SpecText, place: Place) -> list[Composite]:
         path = inside(name, source.name, self.options.include_dirs)
         if path is None:
             raise error("E016", f"there is no {shown(name)} below the spec's folder or the -I path", place,
                         hint="an include never leaves these folders; add one with -I")
-        self.included.extend(self.file(path, place))
+        return self.file(path, place)
 
     def file(self, path: FilePath, place: Place | None) -> list[Composite]:
         """The operators of a file, read once."""
@@ -132,27 +119,64 @@ class _Specs:
                         hint="remove one of the includes of the loop")
         if resolved not in self.known:
             self.reading.append(resolved)
-            self.known[resolved] = self.read(read_file(path))
-            self.reading.pop()
+            try:
+                self.known[resolved] = self.read(read_file(path))
+            finally:
+                self.reading.pop()
         return self.known[resolved]
 
-    def lookup_in(self, own: list[Composite]) -> Callable[[str], Composite | None]:
-        """Name resolution for `(call Name …)`: in this spec, in its includes, as name.toml along the -I path."""
-        def lookup(name: str) -> Composite | None:
-            for found in (*own, *self.included):
-                if fold(found.name) == fold(name):
-                    return found
-            for folder in self.options.include_dirs:
-                for spelled in dict.fromkeys((name, name.lower())):
-                    path = FilePath(folder) / f"{spelled}.toml"
-                    if re.fullmatch(r"[A-Za-z0-9_-]+", name) and path.is_file():
-                        return next((c for c in self.file(path, None) if fold(c.name) == fold(name)), None)
-            return None
-        return lookup
+    def declare(self, document: dict[str, Any], places: Locations, source: SpecText) -> list[Composite]:
+        """The composites of a document."""
+        written = document.get("composite", [])
+        tables: list[tuple[dict[str, Any], Path, dict[str, Any]]] = [(written, ("composite",), document)]
+        if isinstance(written, list):
+            tables = [(table, ("composite", i), {}) for i, table in enumerate(written)]
+            self.found.problems += [
+                Diagnostic("E014", f"with [[composite]], write [composite.{p}]: [{p}] would belong to none of them",
+                           places.key(p)) for p in PARTS if p in document and written]
+        declared = [_composite(table, path, outer, places, source, self.options, self.found)
+                    for table, path, outer in tables]
+        return [composite for composite in declared if composite is not None]
+
+    def lower(self, composite: Composite) -> Lowered:
+        """The body of a composite. CatenError without diagnostics for what errors on record bring about."""
+        self.silent = False
+        try:
+            return lower_body(composite, self)
+        except CatenError as refusal:
+            if self.silent:                                     # the call may set the outputs
+                raise CatenError(*[d for d in refusal.diagnostics if d.code not in ("E227", "E228")]) from None
+            raise
+
+    def find(self, name: str) -> Composite | None:
+        """The composite that a body calls. CatenError without diagnostics if it has errors on record."""
+        if fold(name) not in self.found.refused:
+            composite = super().find(name) or self._on_path(name)
+            if composite is not None or self.found.complete:
+                return composite
+        self.silent = True
+        raise CatenError
+
+    def _on_path(self, name: str) -> Composite | None:
+        for folder in self.options.include_dirs:
+            for spelled in dict.fromkeys((name, name.lower())):
+                path = FilePath(folder) / f"{spelled}.toml"
+                if re.fullmatch(r"[A-Za-z0-9_-]+", name) and path.is_file():
+                    return next((c for c in self.file(path, None) if fold(c.name) == fold(name)), None)
+        return None
 
 
 def parse(source: SpecText) -> tuple[dict[str, Any], Locations]:
-    """The document of a TOML spec, validated against the schema, and its source positions."""
+    """The document of a TOML spec, valid against the schema, and its source positions."""
+    document, places, problems = read_document(source)
+    if problems:
+        raise CatenError(*problems)
+    return document, places
+
+
+def read_document(source: SpecText) -> tuple[dict[str, Any], Locations, list[Diagnostic]]:
+    """The document of a TOML spec without the parts that violate the schema, its source positions, and the violations.
+    E004 or E005 if it is no TOML."""
     places = locate(source.text, source.name)
     try:
         document = tomli.loads(source.text)
@@ -161,10 +185,7 @@ def parse(source: SpecText) -> tuple[dict[str, Any], Locations]:
     except (ValueError, RecursionError):     # numbers that Python cannot convert
         number = max(re.finditer(r"\d[\d_]*", source.text), key=lambda m: m.end() - m.start())
         raise error("E004", f"a number of {len(number[0])} digits", places.at(number.start())) from None
-    found = schema.problems(document, places)
-    if found:
-        raise CatenError(*found)
-    return document, places
+    return document, places, schema.problems(document, places)
 
 
 # tomli's message -> our message and hint.
@@ -196,74 +217,55 @@ def _offset(text: str, line: int, column: int) -> int:
     return min(starts[min(line, len(starts)) - 1] + column - 1, len(text))
 
 
-def distinct(found: list[Composite]) -> list[Composite]:
-    """The composites, if their names are distinct."""
+def check_distinct(composites: Sequence[Composite]) -> None:
+    """E015 for composites of the same name."""
     seen: dict[str, Composite] = {}
-    for composite in found:
-        if (other := seen.setdefault(fold(composite.name), composite)) is not composite:
-            raise error("E015", f"there are two composites called '{composite.name}'", composite.name_place,
-                        notes=(("the first one is here", other.name_place),))
-    return found
-
-
-def _composites(document: dict[str, Any], places: Locations, source: SpecText, options: Options) -> list[Composite]:
-    """The composites of a valid document."""
-    written = document["composite"]
-    if isinstance(written, list):
-        stray = [Diagnostic("E014", f"with [[composite]], write [composite.{p}]: [{p}] would belong to none of them",
-                            places.key(p))
-                 for p in PARTS if p in document]
-        if stray:
-            raise CatenError(*stray)
-        return _each(written, lambda i: _composite(written[i], ("composite", i), {}, places, source, options))
-    return [_composite(written, ("composite",), document, places, source, options)]
-
-
-def _each(tables: list[dict[str, Any]], make: Callable[[int], Composite]) -> list[Composite]:
-    """The composite of each table. Raises Refused with the diagnostics of all failures."""
-    declared: list[Composite] = []
-    problems: list[Diagnostic] = []
-    refused: list[str] = []
-    for i, table in enumerate(tables):
-        try:
-            declared.append(make(i))
-        except CatenError as refusal:
-            problems += refusal.diagnostics
-            refused.append(table["name"])
-    if problems:
-        raise Refused(problems, refused, declared)
-    return declared
+    repeated = [(c, first) for c in composites if (first := seen.setdefault(fold(c.name), c)) is not c]
+    if repeated:
+        raise CatenError(*[Diagnostic("E015", f"there are two composites called '{c.name}'", c.name_place,
+                                      notes=(("the first one is here", first.name_place),)) for c, first in repeated])
 
 
 def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places: Locations, source: SpecText,
-               options: Options) -> Composite:
-    """One `[composite]` with its sections, which stand in it or (for a single one) at the top level."""
+               options: Options, found: Declarations) -> Composite | None:
+    """One `[composite]` with its sections, which stand in it or (for a single one) at the top level. Its errors go to
+    `found`; None if they leave no signature or no body."""
     def section(name: str) -> sections.Section:
         if name in table and name in outer:
-            raise error("E014", f"both [{name}] and [composite.{name}]", places.key(*path, name),
-                        notes=(("the other one is here", places.key(name)),))
+            found.problems.append(Diagnostic("E014", f"both [{name}] and [composite.{name}]", places.key(*path, name),
+                                             notes=(("the other one is here", places.key(name)),)))
         return (table[name], (*path, name)) if name in table else (outer.get(name, {}), (name,))
 
     def strings(values: list[str], at: Path) -> list[Written]:
         return [Written(text, places.inside(*at, i)) for i, text in enumerate(values)]
 
-    implementation, code_path = section("implementation")
-    if not implementation:
-        raise error("E011", f"{shown(table['name'])} lacks an [implementation]", places.key(*path),
-                    hint="add a section with code = \"\"\"…\"\"\"")
-    if implementation.get("lang") == "python":
-        raise error("E018", "Python bodies are not supported yet", places.value(*code_path, "lang"),
-                    hint="write the body in Lisp")
-    test, test_path = section("test")
-    name_place = places.inside(*path, "name")(0)
-    name = identifier(table["name"], name_place)
-    signature = declare(strings(table["inputs"], (*path, "inputs")), strings(table["outputs"], (*path, "outputs")),
-                        strings(test.get("requirements", []), (*test_path, "requirements")),
-                        places.key(*path, "outputs"))
-    facts = sections.facts((test, test_path), section("bench"), section("schedule"), signature, places, options.runtime)
+    (implementation, code_path), (test, test_path) = section("implementation"), section("test")
+    name, name_place = table.get("name"), places.inside(*path, "name")(0)
+    if name is None or found.attempt(lambda: identifier(name, name_place)) is None:
+        found.refuse(name)
+    misplaced = any(d.code == "E014" or d.hint == "did you mean 'implementation'?" for d in found.problems)
+    if name is not None and "implementation" not in table and "implementation" not in outer and not misplaced:
+        found.problems.append(Diagnostic("E011", f"{shown(name)} lacks an [implementation]", places.key(*path),
+                                         "add a section with code = \"\"\"…\"\"\""))
+    python = implementation.get("lang") == "python"
+    if python:
+        found.problems.append(Diagnostic("E018", "Python bodies are not supported yet",
+                                         places.value(*code_path, "lang"), "write the body in Lisp"))
+    signature = found.attempt(lambda: declare(
+        strings(table["inputs"], (*path, "inputs")), strings(table["outputs"], (*path, "outputs")),
+        strings(test.get("requirements", []), (*test_path, "requirements")),
+        places.key(*path, "outputs"))) if "inputs" in table and "outputs" in table else None
+    facts, problems = sections.facts((test, test_path), section("bench"), section("schedule"), signature, places,
+                                     options.runtime)
+    found.problems += problems
+    code, where = implementation.get("code"), places.inside(*code_path, "code")
+    if name is None or signature is None or code is None or python:
+        found.refuse(name)
+        if code is not None and not python:
+            found.attempt(lambda: read_forms(code, where, depth=MAX_NESTED))
+        return None
     return Composite(name, signature.tensors, signature.inputs, signature.outputs, signature.sizes,
-                     signature.conditions, implementation["code"], "lisp", places.inside(*code_path, "code"),
-                     name_place, source.name,
+                     signature.conditions, code, "lisp", where, name_place, source.name,
                      table.get("documentation", "").strip(), (*facts, *sections.positions(signature)))
 
 

@@ -36,29 +36,43 @@ class LambdaText:
     """A parsed test lambda; `parameters` are its names. E801 or E802 where the text is none."""
 
     def __init__(self, code: str, place: Place | None = None):
-        self.place = place
+        self.place, self.lines = place, code.split("\n")
         # The text is indented as its author likes; one pair of parentheses makes that irrelevant to Python.
         try:
             node = ast.parse(f"({code}\n)", mode="eval").body
         except (SyntaxError, ValueError, MemoryError, RecursionError) as problem:
-            line, column = getattr(problem, "lineno", 1) or 1, getattr(problem, "offset", 1) or 1
-            raise self.error("E801", f"the test code is not Python: {getattr(problem, 'msg', None) or problem}", line, column - 1) from None
+            raise self.not_python(problem) from None
         if not isinstance(node, ast.Lambda):
             raise self.error("E802", "the test code is not a lambda", node.lineno, node.col_offset,
                              "write `lambda A, B: …`, naming tensors, scalars and sizes")
         if node.args.vararg or node.args.kwarg or node.args.defaults or node.args.kwonlyargs or node.args.posonlyargs:
             raise self.error("E802", "a test lambda takes plain names only", node.lineno, node.col_offset, "no defaults, *args or **kwargs")
-        self.node, self.lines = node, code.split("\n")
+        self.node = node
         self.parameters = tuple(a.arg for a in node.args.args)
 
+    def not_python(self, problem: Exception) -> CatenError:
+        """E801 where Python's parser stopped; at the end of the text if that is our own parenthesis."""
+        line, column = getattr(problem, "lineno", 1) or 1, (getattr(problem, "offset", 1) or 1) - 1
+        message = f"the test code is not Python: {getattr(problem, 'msg', None) or problem}"
+        if (line, column) == (1, 0) or line > len(self.lines):
+            line = len("\n".join(self.lines).rstrip().split("\n"))
+            column = len(self._line(line).rstrip())
+        return self.error("E801", message, line, len(self._line(line)[:column].encode()))
+
     def error(self, code: str, message: str, line: int = 1, column: int = 0, hint: str | None = None) -> CatenError:
-        """A diagnostic at a line (from 1) and column (from 0) of the parenthesised text."""
+        """A diagnostic at a line (from 1) and a column (from 0, in bytes of UTF-8) of the parenthesised text."""
         place = None
         if self.place is not None:
+            before = len(self._line(line).encode()[:column].decode("utf-8", "ignore"))
             first = line == 1
-            text = self.place.text if first else (self.lines[line - 1] if hasattr(self, "lines") and line <= len(self.lines) else "")
-            place = Place(self.place.file, self.place.line + line - 1, (self.place.column + column - 1) if first else column + 1, text)
+            column = max(self.place.column + before - 1, self.place.column) if first else before + 1
+            text = self.place.text if first else self.lines[line - 1]
+            place = Place(self.place.file, self.place.line + line - 1, column, text)
         return CatenError(Diagnostic(code, message, place, hint))
+
+    def _line(self, line: int) -> str:
+        """A line of the parenthesised text."""
+        return ("(" if line == 1 else "") + self.lines[line - 1]
 
     def check_names(self) -> None:
         """E803 or E804 where it uses a name, or a function of a module, that no test may."""
