@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import caten
-from caten.errors import CatenError, Diagnostic, OutOfMemory, Place, error, out_of_memory
-from caten.frontend import composite
+from caten.errors import CatenError, Diagnostic, OutOfMemory, PartlyRefused, Place, error, out_of_memory
 from caten.runtime.protocol import Unavailable
 from caten.schedule.script import StepRefused
 
@@ -22,7 +21,7 @@ PROBLEM = Diagnostic("E301", "wrong", Place("a.toml", 1, 2, "x y"), "write z", (
 MADE: dict[type, Callable[[], BaseException]] = {
     StepRefused: lambda: StepRefused(("split", "i", 4), [PROBLEM, PROBLEM]),
     Unavailable: lambda: Unavailable("no compiler", "install one", (("tried gcc", None),)),
-    composite.Refused: lambda: composite.Refused([PROBLEM], ["K-H"], ()),
+    PartlyRefused: lambda: PartlyRefused([PROBLEM], ()),
 }
 
 
