@@ -207,7 +207,7 @@ REFUSALS = (
      "(for j 0 N 1 serial (if (and (<= 0:i32 (aref I j)) (< (cast i64 (aref I j)) N)) ((incf (aref s) (aref u (cast i64 (aref I j)))))))",
      "prefetch j u: the index of (aref u (cast i64 (aref I j))) reads memory"),
     ("E530", "(prefetch j R 1)", "(for j 0 8 1 serial (let k i64 (mod j 2)) (setf (aref R k 0) x))",
-     "prefetch j R: the index of (aref R k 0) has a name that is given inside 'j'"),
+     "prefetch j R: the index of (aref R k 0) uses a name that is defined inside 'j'"),
     ("E530", "(prefetch j R 1)",
      "(for j 0 8 (+ 1 (max 0 (cast i64 (aref Q 0)))) serial (if (< 0 N) ((setf (aref R j 0) x))))",
      "prefetch j R: the step of 'j' reads memory"),
@@ -228,7 +228,7 @@ REFUSALS = (
     ("E530", "(split j 4 min) (reorder i jo p ji) (stage p A read scratch p) (prefetch_at p jo A 1)", MATMUL,
      "prefetch_at p A: (aref A i p) does not move with 'jo'"),
     ("E530", "(split i 20 pad) (split p 8 pad) (reorder io po j pi ii) (stage j A read scratch pi ii) (prefetch_at j io A 1)", MATMUL,
-     "prefetch_at j A: an iteration would ask for more than 16 places"),
+     "prefetch_at j A: an iteration would make more than 16 prefetches"),
     ("E530", f"{COPIED} (vectorize ii) (prefetch_at pi io A 1)",
      MATMUL.replace("(aref B p j)", "x").replace("(aref C i j)", "(aref w i)"),
      "prefetch_at pi A: 'pi' reads no copy of A"),
@@ -266,7 +266,7 @@ REFUSALS = (
     ("E515", "(split j 4 min) (stage ji s tree stack ji)", "(for j 0 N 1 serial (incf (aref s) (aref u j)))",
      "of 'ji' is not constant, which a tree needs"),
     ("E515", "(stage j s tree stack j)", "(for j 0 8 1 serial (if (< j N) ((incf (aref s) (aref u j)))))",
-     "stage j s: its conditions speak of 'j', so that some parts may not exist; use partial"),
+     "stage j s: its conditions depend on 'j', so that some parts may not exist; use partial"),
     # contract
     ("E516", "(contract j)", ONE, "contract j: there is no product of floats that is added to something"),
     # transpose

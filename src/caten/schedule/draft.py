@@ -168,7 +168,7 @@ class Draft:
     def skip(self, nest: str) -> None:
         """Leave a nest as written: it exceeds the budget."""
         self.planning.left.append(nest)
-        self.log.append(Planned(nest, "it is larger than what is planned"))
+        self.log.append(Planned(nest, "it exceeds the compile-time budget"))
 
     def log_scalar(self, chain: Chain, since: int) -> None:
         """Log that a nest stays scalar, with the reason of the last attempt since entry `since`."""

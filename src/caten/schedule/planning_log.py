@@ -60,7 +60,7 @@ def explained(log: Iterable[Entry]) -> Iterator[str]:
     entries = list(log)
     if not entries:
         yield ("nothing was planned: the schedule was given, there is no loop, "
-               "or this level of optimisation asks for no plan")
+               "or this optimisation level makes no plans")
     for entry in entries:
         match entry:
             case Planned(nest, ""):

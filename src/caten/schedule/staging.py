@@ -200,7 +200,7 @@ class Tile:
                 continue
             if any(stride_in(i, thread.name) and not mentions(i, within) for i in self.ref.index):
                 continue
-            raise self.refuse("what is not written under its conditions would be stored back "
+            raise self.refuse("elements whose conditions fail would be stored back "
                               f"while other iterations of '{thread.name}' write it")
 
     def _check_one_to_one(self) -> None:

@@ -89,7 +89,8 @@ class _Ahead:
         if any(reads_memory(i) for i in place.index):
             raise refusal("E530", self.step, f"the index of {place} reads memory")
         if mentions(place.index, self.lets):
-            raise refusal("E530", self.step, f"the index of {place} has a name that is given inside '{self.loop.name}'")
+            raise refusal("E530", self.step,
+                          f"the index of {place} uses a name that is defined inside '{self.loop.name}'")
         return mentions(place.index, (self.loop.name,))
 
     def shifted(self, place: Aref | Vref) -> Aref | Vref:

@@ -91,7 +91,7 @@ def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance:
     asked = [line.replace(index=tuple([canonical(substitute(i, spot)) for i in line.index])) for spot in spots
              for line in _lines(place, axis, along)]
     if len(asked) > MOST:
-        raise refuse(f"an iteration would ask for more than {MOST} places")
+        raise refuse(f"an iteration would make more than {MOST} prefetches")
     return replaced(program, inner, inner.replace(body=(*map(Prefetch, asked), *inner.body))), NOTHING
 
 

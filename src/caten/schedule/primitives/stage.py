@@ -198,7 +198,7 @@ class _Staged(Tile):
                     f"the length {canonical(loop.hi - loop.lo)} of '{loop.name}' is not constant, which a tree needs")
         if mentions(self.guards, [loop.name for loop in summed]):
             raise self.refuse(
-                f"its conditions speak of '{summed[-1].name}', so that some parts may not exist; use partial")
+                f"its conditions depend on '{summed[-1].name}', so that some parts may not exist; use partial")
         before, tile, fn = self._parts()
         halved = summed[:-1] if len(summed) > 1 and summed[-1] is self.axes[-1] else summed
         levels: list[Stmt] = []
@@ -238,7 +238,7 @@ class _Staged(Tile):
             raise self.refuse(f"{self.ref} is not only added to, with one operator, inside '{self.found.name}'")
         (fn,) = fns
         if not is_monoid(fn, self.ref.dtype):
-            raise self.refuse(f"'{fn}' has no neutral value on {self.ref.dtype}")
+            raise self.refuse(f"'{fn}' has no identity element on {self.ref.dtype}")
         return fn
 
     def _parts(self) -> tuple[tuple[Stmt, ...], Aref, str]:
