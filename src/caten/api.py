@@ -146,8 +146,7 @@ def load(path: str | Path) -> Operator:
 
 
 def load_library(path: str | Path) -> Operators:
-    """The operators of a library that was compiled before, as attributes and by name, even if there is only one. As
-    `load` otherwise."""
+    """The operators of a compiled library, by attribute and by name, even if there is only one. Otherwise as `load`."""
     try:
         found = _loaded("load_library: path", path)
     except CatenError as problem:

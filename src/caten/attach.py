@@ -90,8 +90,7 @@ def _strided(program: Program, name: str) -> Program:
 
 
 def reconcile(program: Program, options: Options) -> Program:
-    """Options given beside the text of an earlier stage: applied where that text has not used them yet, else they must
-    agree with it."""
+    """Apply options to the text of an earlier stage. Options that the text has used already must agree with it."""
     level = level_of(program)
     target = program.first(Target)
     said: dict[str, Any] = {

@@ -60,8 +60,7 @@ class Rendered:
 
 
 class Refused(Exception):
-    """The verifier refused what was rendered before it was verified. Rendered again, it is verified at once, and made
-    otherwise."""
+    """The verifier refused a program after rendering. The next attempt verifies each pass at once."""
 
 
 class Compilation:
@@ -74,7 +73,7 @@ class Compilation:
     def __init__(self, programs: Sequence[Program], options: Options, spec_sha256: str = "", warn: Warn = ignore,
                  ops: Sequence[OpProgram] = ()):
         self.programs, self.options, self.spec_sha256 = programs, options, spec_sha256
-        self.told: list[Diagnostic] = []              # the warnings so far
+        self.warnings: list[Diagnostic] = []
         self._tell = once(warn)
         self.ops = tuple(ops) or written(programs)
         self._due: list[Check] | None = []            # verifications still to run; None: each runs with its pass
@@ -82,7 +81,7 @@ class Compilation:
 
     def warn(self, warning: Diagnostic) -> None:
         """Record a warning, and pass it on the first time."""
-        self.told.append(warning)
+        self.warnings.append(warning)
         self._tell(warning)
 
     @cached_property
@@ -104,8 +103,7 @@ class Compilation:
         return self._with_draft(verify)
 
     def artifact(self, kind: str = "so") -> Built:
-        """One kind of artifact (`so`, `o`, `s`, `a`), compiled or from the cache. ToolError where the host compiler
-        fails."""
+        """An artifact (`so`, `o`, `s`, `a`), compiled or from the cache. ToolError if the host compiler fails."""
         if kind not in self._artifacts:
             self._artifacts[kind] = self._with_draft(
                 lambda draft: compile_rendered(draft, self.options, self.warn, kind, self._due))
@@ -167,8 +165,7 @@ def written(programs: Sequence[Program]) -> tuple[OpProgram, ...]:
 
 
 def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Provenance:
-    """Where the library will come from, found without starting a process: the compiler by its name, the flags without
-    file names."""
+    """The provenance of the library, without starting a process: compiler by name, flags without file names."""
     try:
         commands = runtime.commands(Path("source.c"), Path("library.so"), "so")
     except ToolError:
@@ -239,8 +236,7 @@ def settle(due: list[Check] | None) -> None:
 
 def _with_kept_source(problem: ToolError, store: library_cache.Cache, name: str, text: str, runtime: Runtime,
                       kind: str) -> ToolError:
-    """The compiler's complaint, with where its input was kept. One that is missing or does not run has refused nothing:
-    nothing is kept."""
+    """The compiler's message, with the folder of its kept input; none is kept if the compiler does not run."""
     if problem.diagnostics[0].code in ("E610", "E626"):
         return problem
     try:

@@ -40,8 +40,7 @@ def _after(d: Diagnostic) -> list[Pieces]:
 
 
 def _indented(text: str, most: int = 1 << 20) -> str:
-    """A message of several lines keeps them, each escaped by itself, and cut where it repeats a text that is too long
-    to be read."""
+    """A message with its lines, each escaped, and cut where it repeats a very long text."""
     return "\n    ".join([escape(line[:most]) + "…" * (len(line) > most) for line in text.split("\n")])
 
 
@@ -67,8 +66,7 @@ def _excerpt(place: Place | None) -> list[Pieces]:
 
 
 def line_of(place: Place) -> str:
-    """The line in the file, for a place that was carried through a text as line and column alone; nothing where it
-    cannot be read."""
+    """The line of a file that a place names; empty if the file cannot be read."""
     try:
         # The name comes from the text: it may be a device.
         if not os.path.isfile(place.file) or os.path.getsize(place.file) > MAX_READ:

@@ -25,8 +25,7 @@ class Malformed(ValueError):
 
 
 def read(path: Path, schema: Mapping[str, Any]) -> Any:
-    """The document in a file, which conforms to a schema. OSError where it cannot be read, Malformed where it holds
-    something else."""
+    """The document in a file, checked against a schema. OSError if unreadable, Malformed if it does not conform."""
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)

@@ -194,8 +194,7 @@ def unscheduled(program: Program, options: Options) -> LoopProgram:
 
 def _verified(program: Program, since: list[tuple[Step, Program]], options: Options, warn: tuning_records.Warn,
               log: list[Entry]) -> Program:
-    """The program that these steps made, verified; where it is refused, what they make when each is verified on the
-    way."""
+    """The program after these steps, verified; if the verifier refuses it, verified after each step."""
     try:
         VERIFIERS[level_of(program)](program)
     except CatenError as refusal:

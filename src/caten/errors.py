@@ -32,8 +32,7 @@ class CatenError(Exception):
         return _unpickled, (type(self), self.args, self.__dict__)
 
     def shortened(self) -> Self:
-        """The same error without the calls that led to it inside caten, to be raised `from None` where a user
-        called."""
+        """The same error without the frames inside caten, to be raised `from None` at the user's call."""
         self.__cause__ = None
         return self.with_traceback(None)
 

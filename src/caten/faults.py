@@ -11,8 +11,7 @@ PLEASE = "this is a fault of caten, not of the input: please report it with that
 
 
 def kept(problem: BaseException, headline: str, cache_dir: str | None, files: Mapping[str, str] | None = None) -> str:
-    """Keep the traceback under `headline`, and further texts by their names, beside each other; a note that says where
-    they are."""
+    """Keep the traceback and further texts by their names under `headline`; a note with their folder."""
     text = f"{headline}\n\n" + "".join(traceback.format_exception(problem))
     name = "crash-" + hashlib.sha256(text.encode(errors="replace")).hexdigest()
     text = text.encode(errors="replace").decode()

@@ -41,15 +41,14 @@ def _is_selected(program: Program, options: Options) -> bool:
 
 
 def read_programs(source: SpecText) -> list[Program]:
-    """The programs of a text of the stages, verified: a person may have edited it. Raises CatenError with everything
-    that is wrong."""
-    def spot(pos: int) -> Place:
+    """The verified programs of a text of the stages. Raises CatenError with all errors."""
+    def place(pos: int) -> Place:
         return place_in(source.text, pos, source.name)
     programs: list[Program] = []
     problems: list[Diagnostic] = []
-    for form in read_forms(source.text, spot):
+    for form in read_forms(source.text, place):
         try:
-            node = parse(form, spot)
+            node = parse(form, place)
             if not isinstance(node, Program):
                 raise error("E214", f"a text of the stages holds programs, not {flat(form_of(node))[:60]}",
                             hint="each starts with (op …), (tensor …) or (loop …)")
@@ -58,7 +57,7 @@ def read_programs(source: SpecText) -> list[Program]:
             VERIFIERS[level_of(program)](program.adding(Unchecked()) if isinstance(program, OpProgram) else program)
             programs.append(program)
         except CatenError as problem:
-            problems += [_of_text(d, spot(form.pos)) for d in problem.diagnostics]
+            problems += [_of_text(d, place(form.pos)) for d in problem.diagnostics]
     if problems:
         raise CatenError(*problems)
     return programs
@@ -83,8 +82,8 @@ def selected(programs: list[Program], only: Sequence[str]) -> list[Program]:
 
 
 def loaded(sources: Sequence[SpecText], options: Options) -> list[Program]:
-    """The programs of specs (or of texts of earlier stages) that --only selects. CatenError with the errors of every
-    source: PartlyRefused with the programs that later phases can check, if there are any."""
+    """The selected programs of specs or of texts of earlier stages. CatenError with the errors of every source:
+    PartlyRefused with the programs that later phases can check, if there are any."""
     programs: list[Program] = []
     problems: list[CatenError] = []
     for source in sources:

@@ -88,8 +88,7 @@ def from_here(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def same_meaning(words: Sequence[str], origin: str) -> None:
-    """Raises UsageError E916 where a word for the C compiler would change what results are. `origin`: where the words
-    come from."""
+    """UsageError E916 for a C compiler flag that would change results. `origin`: the source of the words."""
     if bad := [w for w in words if w in OTHER_MEANING]:
         raise UsageError(Diagnostic("E916",
                                     f"{origin} holds {bad[0]}, with which results would depend on the C compiler",

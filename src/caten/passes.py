@@ -51,8 +51,7 @@ def pure(function: Callable[[In], Out]) -> Callable[[In, Planning], Out]:
 
 
 def bind_sizes(program: LoopProgram) -> LoopProgram:
-    """Kernels with the sizes known at compile time replaced by their values; the parameters stay, and the entry checks
-    compare."""
+    """Kernels with the sizes known at compile time as constants; the parameters stay, and entry checks compare."""
     values = {Var(b.name, "i64"): index(b.value) for b in program.all(Bind)}
     if not values:
         return program

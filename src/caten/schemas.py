@@ -81,8 +81,7 @@ def _faults_of_object(value: dict[str, Any], rule: Rule, at: str, schema: Rule) 
 
 
 def _faults_of_all(value: Any, rules: list[Rule], at: str, schema: Rule) -> Iterator[str]:
-    """Nothing where a value conforms to one of the rules; else the fault of the one that it has the type of, or that
-    goes the furthest."""
+    """None if a value conforms to one of the rules, else the fault of the closest rule."""
     found = [next(_faults(value, rule, at, schema), None) for rule in rules]
     if None not in found:
         yield max([f for f in found if f is not None], key=lambda f: (", and must be" not in f, len(f)))

@@ -112,8 +112,7 @@ def example(manifest: Mapping[str, Any], reference: str, name: str = "gemm", nee
 
 
 def _variables(op: Mapping[str, Any]) -> dict[str, str]:
-    """Argument -> its variable in the example: the name of the parameter, unless the text around needs that name or its
-    twin with `_want`."""
+    """The C variable of each argument: the parameter's name, unless the program uses it or its `_want` twin."""
     taken, found = {"e", "expected", "is_close", "next_number", "result", "state"}, {}
     for name, spelled in parameter_names(op).items():
         while not taken.isdisjoint({spelled, spelled + "_want"}):

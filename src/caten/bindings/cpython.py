@@ -176,8 +176,7 @@ _ON_DEMAND = {"ct_Python_apart(": _APART, "ct_Python_real(": _REAL, "ct_Python_i
 
 
 def attach_symbol(operators: Sequence[Mapping[str, Any]]) -> str:
-    """The function of a library that takes what the others need of Python, named after the first operator: a program
-    may have several."""
+    """The function that sets the table of Python's functions; the first operator gives it a unique name."""
     return str(operators[0]["symbol"]) + ATTACH
 
 
@@ -191,8 +190,7 @@ def direct_c(operators: Sequence[Mapping[str, Any]]) -> str:
 
 
 def operator_c(op: Mapping[str, Any]) -> str:
-    """The function of one operator; nothing where it takes what this module does not know: strides, sizes that are no
-    extent, complex scalars."""
+    """The C function of one operator; none for strides, complex scalars, and sizes that are no extent."""
     leading, inputs = [a for a in op["arguments"] if a["kind"] in ("tensor", "scalar")], inputs_of(op)
     sizes = [a["name"] for a in op["arguments"] if a["kind"] == "size"]
     looks = [_look(i, a) for i, a in enumerate(leading)]
@@ -225,8 +223,7 @@ def inputs_of(op: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _look(i: int, argument: Mapping[str, Any]) -> str:
-    """The condition that argument i is of the right kind, which also takes its value; nothing where this module does
-    not know the kind."""
+    """The C condition that argument i has the right type, which also reads its value; empty for other types."""
     dtype = DTYPES[argument["dtype"]]
     if argument["kind"] == "scalar":
         if dtype.name in ("f32", "f64"):
@@ -259,8 +256,7 @@ def _extent(expr: Expr, sizes: Sequence[str]) -> str:
 
 def _agrees(i: int, leading: Sequence[Mapping[str, Any]], shape: Sequence[str], others: Sequence[int],
             known: set[str]) -> list[str]:
-    """Conditions on array i: its shape, where that is not `known` already; what is written lies apart from the
-    `others`."""
+    """The conditions on array i: its shape where not yet `known`, and for an output no overlap with `others`."""
     same = [f"{place} == {extent}" for axis, extent in enumerate(shape)
             if (place := f"v[{i}].shape[{axis}]") not in known]
     if leading[i]["direction"] == "in":

@@ -10,7 +10,7 @@ from typing import Any
 from ..calls.call_arguments import CallArguments, keyword_sizes
 from ..core.dtypes import DTYPES
 from ..core.numpy_types import EXTENDED
-from ..render.cpu_check import NOT_HERE
+from ..render.cpu_check import UNSUPPORTED_CPU
 from .wrapper_support import support
 
 CTYPES: dict[str, str] = {
@@ -113,7 +113,7 @@ def wrapper(manifest: Mapping[str, Any], library: str) -> str:
     opening = (_OPENING_WITH_OPENMP if OPENMP & {*manifest["libraries"]} else _OPENING).format(library=library)
     top = _TOP.format(title=", ".join([op["op"] for op in ops]) + ".", library=library,
                       shown=library.replace("\\", "\\\\").replace('"', '\\"'), opening=opening,
-                      check=ops[0]["symbols"]["check"], lacks=NOT_HERE, support=indent(support(), "    "),
+                      check=ops[0]["symbols"]["check"], lacks=UNSUPPORTED_CPU, support=indent(support(), "    "),
                       needs="numpy, ml_dtypes" if extended else "numpy",
                       extended="\nimport ml_dtypes  # its types are numpy's by name from here on\n" if extended else "")
     table = f"\n_calls = {{\n{''.join([_described(op) for op in ops])}}}\n"

@@ -1,2 +1,1 @@
-"""The arguments of a call: numpy arrays and scalars, checked and prepared for a C function. Wrappers get a copy of this
-code."""
+"""The arguments of a call: arrays and scalars, checked and prepared for a C function. Wrappers contain this code."""

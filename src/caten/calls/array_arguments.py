@@ -1,5 +1,4 @@
-"""Arrays at the border between Python and a kernel: what is accepted, how it must lie in memory, and when a copy stands
-in for it."""
+"""Array arguments of a call: which arrays a call accepts, which ones a kernel can use in place, and copies."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -18,8 +17,7 @@ Argument = Mapping[str, Any]                 # one argument of a manifest
 
 
 def as_array(value: Any, argument: Argument, op: str) -> Array:
-    """The value as an array of numpy over the same memory, or an error that names the argument: E701 no array, E714 not
-    in main memory."""
+    """The value as a numpy array over the same memory. E701 if it is no array, E714 if it is not in main memory."""
     import numpy as np
     name = argument["name"]
     if isinstance(value, np.ndarray):
@@ -89,8 +87,7 @@ def describe(argument: Argument) -> str:
 
 
 def fits(array: Array, argument: Argument) -> bool:
-    """Can the kernel work on this memory: aligned, and dense in the declared order (or strided as far as the argument
-    takes strides)?"""
+    """Can the kernel use this memory: aligned, and dense in the declared order or with strides that it takes?"""
     if not array.flags.aligned or is_packed(argument["dtype"]):
         return False
     along = array.transpose(argument["order"])
@@ -113,8 +110,7 @@ def dense(array: Array, argument: Argument) -> bool:
 
 
 def copy(array: Array, argument: Argument, op: str) -> Array:
-    """The same elements as the kernel takes them: aligned and dense in the declared order, those of 4 bits two to a
-    byte."""
+    """A copy for the kernel: aligned, dense in the declared order, and with 4-bit elements two to a byte."""
     if is_packed(argument["dtype"]):
         return packed(array, argument)
     new = empty(array.shape, argument, op)
@@ -123,8 +119,7 @@ def copy(array: Array, argument: Argument, op: str) -> Array:
 
 
 def packed(array: Array, argument: Argument) -> Array:
-    """Elements of 4 bits as bytes of two, the first one in the low half, along the declared order. An odd one at the
-    end has a byte to itself."""
+    """4-bit elements two to a byte, the first in the low half, in the declared order; an odd one has its own byte."""
     import numpy as np
     flat = np.zeros(array.size + array.size % 2, np.uint8)
     flat[:array.size] = np.ascontiguousarray(array.transpose(argument["order"])).reshape(-1).view(np.uint8) & 15
@@ -169,8 +164,7 @@ def empty(shape: tuple[int, ...], argument: Argument, op: str) -> Array:
 
 
 def folded(array: Array) -> bool:
-    """May elements of one array share memory, as those of a window that slides do? Axes that lie between each other
-    count as sharing."""
+    """May elements of an array overlap, as in a sliding window? Interleaved axes count as overlap."""
     least = array.itemsize if array.size else 0
     for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
         if stride < least:
@@ -180,8 +174,7 @@ def folded(array: Array) -> bool:
 
 
 def overlap(a: Array, b: Array) -> bool:
-    """May two arrays share an element? Compares the ranges of addresses: columns that lie between each other count as
-    sharing."""
+    """May two arrays overlap? Compares address ranges, so interleaved columns count as overlap."""
     import numpy as np
     return bool(np.may_share_memory(a, b))
 

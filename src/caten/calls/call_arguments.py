@@ -1,5 +1,4 @@
-"""Preparing a call: checked arrays and scalars, sizes from shapes, new outputs, and copies of arrays that the kernel
-cannot use in place."""
+"""Preparing a call: checks, sizes from shapes, new outputs, and copies of arrays that the kernel cannot use."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +18,7 @@ MOST_SHAPES = 512
 
 @frozen
 class Solved:
-    """What shapes determine: the sizes in the order of the C function, and the shapes of outputs that were not
-    given."""
+    """What shapes determine: the sizes in the order of the C function, and the shapes of new outputs."""
 
     sizes: tuple[int, ...]
     new: Mapping[str, tuple[int, ...]]
@@ -85,8 +83,7 @@ class CallArguments(CallSignature):
 
     def _solve(self, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, int],
                numbers: Mapping[str, int]) -> Solved:
-        """The sizes that follow from shapes, from `numbers` in conditions and from `sizes` by name; the shapes of new
-        outputs."""
+        """The sizes from shapes, from `numbers` in conditions and from `sizes` by name; the shapes of new outputs."""
         key = (*shapes.items(), *sizes.items(), *numbers.items())
         if key not in self._solved:
             for name, value in sizes.items():
@@ -139,8 +136,7 @@ class CallArguments(CallSignature):
 
 
 def keyword_sizes(arguments: CallArguments) -> list[str]:
-    """The sizes that neither the shapes of inputs nor conditions determine: a caller who gives no outputs names
-    them."""
+    """The sizes that a caller names: neither the shapes of inputs nor conditions determine them."""
     inputs = {a["name"] for a in arguments.inputs}
     found = determined([d for d in arguments.dims if d.array in inputs], arguments.equations,
                        [*arguments.binds, *arguments.numbers.values()])

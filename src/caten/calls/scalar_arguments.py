@@ -1,5 +1,4 @@
-"""Numbers at the border between Python and a kernel: what is accepted for a scalar or a size, and what the C call takes
-for it."""
+"""Scalar and size arguments of a call: which values a call accepts, and their conversion for C."""
 from __future__ import annotations
 
 import operator
@@ -27,8 +26,7 @@ def size(name: str, value: Any, op: str) -> int:
 
 
 def scalar(argument: Argument, op: str) -> Callable[[Any], Any]:
-    """A function that turns what was given for a scalar into what the C call takes: E708 for another type, E709 outside
-    the type's range."""
+    """A function that converts a scalar for the C call. E708 for a wrong type, E709 outside the type's range."""
     dtype, name = DTYPES[argument["dtype"]], argument["name"]
     greatest = FORMATS[dtype.name][2] if dtype.kind == "float" else 0.0
 
@@ -93,8 +91,7 @@ def scalar(argument: Argument, op: str) -> Callable[[Any], Any]:
 
 
 def _element(value: Any) -> Any:
-    """The one element of an array without axes, as a number of numpy's, or of Python's where the array is another
-    library's."""
+    """The element of an array without axes: a numpy scalar, or a Python number for arrays of other libraries."""
     import numpy as np
     if isinstance(value, np.generic):
         return value

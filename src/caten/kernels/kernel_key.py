@@ -49,8 +49,7 @@ class Key:
 
 
 def key(programs: Sequence[Program], options: Options, runtime: Runtime) -> Key | None:
-    """The key of a library of operators; None where it is not to be looked for: programs that begin at a later level, a
-    build that is watched."""
+    """The key of a library; None for programs of a later level, with --debug, and without a cache."""
     ops = [p for p in programs if isinstance(p, OpProgram)]
     if len(ops) < len(programs) or options.debug or not options.use_cache:
         return None
@@ -76,8 +75,7 @@ def _options(options: Options) -> list[str]:
 
 
 def _tuned(ops: Sequence[OpProgram], options: Options) -> Iterator[str]:
-    """At -O3 what `caten tune` may have recorded for these operators, by the state of the files; the records speak of
-    the CPU."""
+    """The records of `caten tune` that -O3 may use, by the state of their files, and the CPU."""
     if options.opt < 3:
         return
     yield cpu.model()
@@ -93,8 +91,7 @@ def _tuned(ops: Sequence[OpProgram], options: Options) -> Iterator[str]:
 
 @cache
 def _others_files(kind: type[Runtime]) -> tuple[str, ...]:
-    """The content of the files that define a runtime which does not come with caten; what else it imports, and so
-    depends on, is not known."""
+    """The hashes of the files of a runtime that does not come with caten; their imports are unknown."""
     modules = dict.fromkeys([c.__module__ for c in kind.__mro__ if c not in (ABC, object)])
     files = [Path(file).resolve() for name in modules if (file := getattr(sys.modules.get(name), "__file__", None))]
     own = (PACKAGE, discover.builtin_folder().resolve())

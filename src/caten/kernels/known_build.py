@@ -1,5 +1,4 @@
-"""Operators to their library, by way of the kernels that are known: where one was built before, nothing is scheduled,
-rendered or compiled."""
+"""Operators to their library. A kernel that was built before is not scheduled, rendered or compiled again."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -85,8 +84,8 @@ class Wanted:
         """Build the library, and keep it unless there were warnings: the next build is to give them again. With
         --verify it is only compared with the known one."""
         made = self.compilation.artifact()
-        told = [warning for warning in self.compilation.told if warning.code != DAMAGED]
-        if self.key is None or told or made.artifact.parent.parent != self.store.directory:
+        warnings = [warning for warning in self.compilation.warnings if warning.code != DAMAGED]
+        if self.key is None or warnings or made.artifact.parent.parent != self.store.directory:
             return made
         if self.options.verify:
             if known is not None:
@@ -100,8 +99,7 @@ class Wanted:
         return made
 
     def manifest_of(self, found: Found) -> Manifest:
-        """The manifest of a kernel that was made of the same text, or of one that differs from it in what is no part of
-        the operators."""
+        """The manifest of a found kernel, with the hash of this spec."""
         return found.kept.manifest | {"spec_sha256": self.compilation.spec_sha256}
 
     def under_own_names(self, found: Found) -> Any:

@@ -1,5 +1,4 @@
-"""What is known of kernels that were built: in this process with the loaded library, and for other processes in a
-folder of the cache."""
+"""Known kernels: those that this process has loaded, and entries of the cache for other processes."""
 from __future__ import annotations
 
 import contextlib
@@ -55,8 +54,7 @@ class Found:
 
 
 class Loaded:
-    """The libraries that this process has loaded, by folder of the cache and name of the key; the least recently used
-    go first. For all threads."""
+    """The loaded libraries, by cache folder and key; the least recently used go first. Thread-safe."""
 
     def __init__(self, most: int = MOST_LOADED):
         self._most = most

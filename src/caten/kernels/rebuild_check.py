@@ -14,8 +14,7 @@ from .known_kernels import Kept
 
 
 def compare(known: Kept, programs: Sequence[Program], options: Options) -> None:
-    """Render programs under the names of the kernel that their key found, with its words; E491 where another text than
-    its own comes out."""
+    """Render programs under the names of the kernel found by their key. E491 if the text differs."""
     before = [resolve(p) for text in known.texts for p in read(text)]
     dressed = [_dressed(old, new) for old, new in zip(before, programs, strict=True)]
     text = driver.render([driver.advance(p, "loop", options) for p in dressed], options)

@@ -1,13 +1,13 @@
 """Check at run time that the CPU has the instruction set extensions that a library was compiled for.
 
 Code for a newer x86-64 dies on an older one with SIGILL. So entry points are compiled for the x86-64 baseline, check the CPU once by `cpuid`,
-and return NOT_HERE. The compiler's predefined macros say which extensions the code may use.
+and return UNSUPPORTED_CPU. The compiler's predefined macros say which extensions the code may use.
 """
 from __future__ import annotations
 
 from ..frozen import frozen
 
-NOT_HERE = -2                                         # the result of a call where the CPU lacks an extension
+UNSUPPORTED_CPU = -2                                         # the result of a call where the CPU lacks an extension
 
 
 @frozen
@@ -47,7 +47,8 @@ def _rows() -> str:
 
 
 CPU_CHECK = f"""\
-/* The processor: this is compiled for one kind of x86-64, and where it runs on another that lacks something, its functions return {NOT_HERE}. What is
+/* The processor: this is compiled for one kind of x86-64, and where it runs on another that \
+lacks something, its functions return {UNSUPPORTED_CPU}. What is
    called from outside, and asks, is compiled for all of them. */
 #if defined(__x86_64__)
 #define CT_ANY target("{_NONE}")

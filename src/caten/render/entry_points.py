@@ -12,7 +12,7 @@ from ..loop.statements import Kernel, Local, LoopProgram
 from .c_expressions import Expressions
 from .c_identifiers import Names, free, symbol
 from .c_statements import KernelBody
-from .cpu_check import NOT_HERE
+from .cpu_check import UNSUPPORTED_CPU
 from .helpers import Helpers
 from .lines import INDENT
 from .scratch_memory import ALIGNMENT, THREADS, Layout, needed
@@ -61,7 +61,7 @@ class EntryPoints:
         self.symbol = symbol(program.name, prefix)
         self.program, self.names, self.helpers, self.layout, self.allocates = program, names, helpers, layout, allocates
         self.params = arguments(program)
-        self.cpu_check = [f"{INDENT}if (CT_UNFIT) return {NOT_HERE};"] if checks_cpu else []
+        self.cpu_check = [f"{INDENT}if (CT_UNFIT) return {UNSUPPORTED_CPU};"] if checks_cpu else []
         self.calls: list[tuple[str, list[str], bool]] = []
         self.expressions = Expressions(helpers, names, flags=frozenset(s.name for s in program.all(Scalar) if s.type == "bool"))
 
@@ -202,7 +202,7 @@ class EntryPoints:
         rows = sorted(self.program.all(Check), key=lambda c: c.row)
         lines = [f"CT_API const char *{name}_check(int32_t row)", "{"]
         lines += [f"{INDENT}if (row == {c.row}) return \"{escaped(c.text)}\";" for c in rows]
-        last = f"row == {NOT_HERE} ? ct_Processor_lacks() : \"\"" if self.cpu_check else '""'
+        last = f"row == {UNSUPPORTED_CPU} ? ct_Processor_lacks() : \"\"" if self.cpu_check else '""'
         return [*lines, f"{INDENT}return row == -1 ? \"out of memory\" : {last};", "}"]
 
 

@@ -1,5 +1,4 @@
-"""Runtimes that render C and compile it with a C compiler: everything except the choice of compiler, machine and
-flags."""
+"""Runtimes that render C and compile it: everything but the choice of compiler, machine and flags."""
 from __future__ import annotations
 
 import os

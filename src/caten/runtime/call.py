@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 
 class Own(Protocol):
-    """What a spec is rendered to under its own names, for operators whose library was made under others; found when it
-    is asked for."""
+    """The source and manifest of a spec under its own names, computed on first use; its library has other names."""
 
     @property
     def manifest(self) -> Manifest: ...
@@ -58,8 +57,7 @@ class Operator:
     # ---- what it says of itself
 
     def says(self, source: str, own: Own | None = None) -> None:
-        """Its source text; with `own` all that the manifest does not have right because the library was made from a
-        spec with other names."""
+        """Set the source text, and with `own` source and manifest under the names of another spec."""
         self._source, self._own = source, own
 
     @property
@@ -144,9 +142,10 @@ class Operator:
     # ---- calling
 
     def __new__(cls, *_: Any) -> Operator:
-        """Every operator is of a class of its own, because Python looks for `__call__` in the class: the second call
-        finds another way there."""
-        return super().__new__(type(cls.__name__, (cls,), {}))
+        """Every operator has a class of its own: Python looks up `__call__` there, and the first call replaces it."""
+        kind: Any = type(cls.__name__, (cls,), {})
+        made: Operator = super().__new__(kind)
+        return made
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         try:

@@ -61,8 +61,7 @@ def features() -> frozenset[str]:
 
 @cache
 def vendor() -> str:
-    """Who made this machine's CPU, as it says itself (`GenuineIntel`, `AuthenticAMD`); empty where the system does not
-    say."""
+    """The vendor of this machine's CPU (`GenuineIntel`, `AuthenticAMD`); empty if the system does not tell."""
     return _row("vendor_id")
 
 
@@ -91,8 +90,7 @@ def level_of(flags: frozenset[str]) -> str:
 
 
 def resolve(march: str) -> str:
-    """The architecture that a -march word stands for: `native` by this machine's features, a CPU name by its level; `-`
-    and `_` are the same."""
+    """The architecture level for a -march word: `native`, a level or a CPU name; `-` and `_` are the same."""
     word = march.strip().lower()
     if word == "native":
         return level_of(features()) if family() == "x86_64" else family()
@@ -108,8 +106,7 @@ def resolve(march: str) -> str:
 
 
 def needs_check(march: str) -> bool:
-    """Does code for a -march value need more than the baseline of its architecture? Only x86-64 has a run-time
-    check."""
+    """Does code for a -march value need more than its architecture's baseline? Only x86-64 has a check."""
     return resolve(march).startswith("x86_64") and march.strip().lower().replace("-", "_") != "x86_64"
 
 

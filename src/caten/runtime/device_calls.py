@@ -1,5 +1,4 @@
-"""Calling kernels on a device: the host checks the conditions at entry, copies arrays there, starts one kernel after
-the other, and copies back."""
+"""Calling kernels on a device: check the conditions, copy arrays in, start the kernels, copy results back."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +19,7 @@ MOST_GROUPS = (1 << 31) - 1            # of one launch, on any device
 
 
 class Device(Protocol):
-    """What a runtime knows of its device. Arrays of the host are numpy arrays without gaps; buffers are the device's
-    own."""
+    """The device of a runtime. Host arrays are numpy arrays without gaps; buffers belong to the device."""
 
     def allocate(self, size: int) -> Any:
         """A buffer of so many bytes, at least one. Raises OutOfMemory."""

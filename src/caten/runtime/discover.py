@@ -1,5 +1,4 @@
-"""Finding a runtime: by path, on CATEN_RUNTIME_PATH, among those that come with caten, among plugins. Only the one that
-is named is loaded."""
+"""Finding a runtime by path, on CATEN_RUNTIME_PATH, in caten, or as a plugin. Only the named one is loaded."""
 from __future__ import annotations
 
 import hashlib
@@ -98,8 +97,7 @@ def _files(path: Sequence[str]) -> Places:
 
 
 def _plugins(files: Places) -> Places:
-    """The runtimes that other packages bring, but those whose name a file has. Asking every package takes a while: only
-    when it is needed."""
+    """The runtimes of other packages, without names that files have. Slow: only called when needed."""
     import importlib.metadata
     places: Places = {}
     for entry in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda e: e.name):

@@ -1,5 +1,4 @@
-"""Which of many programs are installed: looking through $PATH takes milliseconds, so a process does it once for as long
-as nothing changes there."""
+"""Which programs are installed. A search of $PATH takes milliseconds, so a process keeps the result."""
 from __future__ import annotations
 
 import os
@@ -8,8 +7,7 @@ from functools import lru_cache
 
 
 def installed(names: tuple[str, ...], path: str | None) -> tuple[str, ...]:
-    """The files of these names in the folders of a path, None being the process's own. They are looked for again when a
-    folder has changed."""
+    """The files with these names on a path (None: $PATH); searched again after a folder has changed."""
     folders = (os.environ.get("PATH", os.defpath) if path is None else path).split(os.pathsep)
     return _found(names, path, (os.getcwd(), *folders), tuple([_changed(folder) for folder in folders]))
 

@@ -65,8 +65,7 @@ def serve(command: Sequence[str], artifact: Path, manifest: Mapping[str, Any]) -
 
 
 class Server:
-    """The program, started when the first call needs it. Calls from several threads wait for each other; a forked
-    process starts its own."""
+    """The server program, started by the first call. Threads wait for each other; a forked process starts its own."""
 
     def __init__(self, command: Sequence[str]):
         self._command = list(command)
@@ -75,8 +74,7 @@ class Server:
         self._owner = 0
 
     def call(self, number: int, call: Call) -> int:
-        """What the function returns. E715 where the program crashed, OutOfMemory E712 where an argument does not fit
-        its memory."""
+        """The function's result. E715 if the program crashed, E712 if an argument does not fit its memory."""
         # A fork: the lock may be held by a thread that is not here, the pipes are another's.
         if self._owner != os.getpid():
             self._lock, self._process, self._owner = threading.Lock(), None, os.getpid()

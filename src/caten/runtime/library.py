@@ -20,7 +20,7 @@ from ..bindings.cpython import C_TYPES, attach_symbol
 from ..errors import Diagnostic, ToolError, error
 from ..frozen import frozen
 from ..render.c_identifiers import PYTHON
-from ..render.cpu_check import NOT_HERE
+from ..render.cpu_check import UNSUPPORTED_CPU
 from .manifest import Manifest, checked, known_version, operators
 from .toolchain import openmp_library
 
@@ -94,8 +94,7 @@ def check_whole(path: Path) -> None:
 
 
 def open_library(path: Path, manifest: Mapping[str, Any] | None = None, expected_sha256: str | None = None) -> Library:
-    """Load a library, with the manifest inside it unless one is given. Where a hash is expected the file must have
-    it."""
+    """Load a library, with its own manifest unless one is given. `expected_sha256`: its hash, checked."""
     path = Path(os.path.abspath(path))
     check_whole(path)
     if expected_sha256 is not None and sha256(path) != expected_sha256:
@@ -123,13 +122,12 @@ def open_library(path: Path, manifest: Mapping[str, Any] | None = None, expected
     ffi.cdef("\n".join([f"void {attach}(void **);", *[declaration(op) for op in ops]]))
     library = Library(path, dict(manifest), ffi, {op["op"]: _entry(ffi, handle, op, path) for op in ops},
                       getattr(handle, attach, None))
-    _check_processor(library, getattr(handle, ops[0]["symbols"]["check"])(NOT_HERE))
+    _check_processor(library, getattr(handle, ops[0]["symbols"]["check"])(UNSUPPORTED_CPU))
     return library
 
 
 def _check_sanitizer(path: Path) -> None:
-    """The address sanitizer ends a process that loads it late: E664 where the library was made with it and the process
-    started without."""
+    """E664 for a library with the address sanitizer in a process without: the sanitizer would end the process."""
     with contextlib.suppress(OSError):                       # that it cannot be read is said where it is opened
         if b"__asan_init" not in path.read_bytes() or "asan" in Path("/proc/self/maps").read_text("utf-8", "replace"):
             return
@@ -139,8 +137,7 @@ def _check_sanitizer(path: Path) -> None:
 
 
 def _check_processor(library: Library, lacking: Any) -> None:
-    """Some libraries are for some processors only; `lacking` is the text in which such a one says what this processor
-    lacks."""
+    """E717 if this processor lacks a feature; `lacking` is the library's text for that."""
     if lacking and (said := library.ffi.string(lacking).decode()):
         raise ToolError(Diagnostic("E717", f"cannot use {library.path} here: {said}",
                                    hint="compile it again on this machine, or with -march=x86-64 for all of its kind",
@@ -188,8 +185,7 @@ def _end_threads_before_forks(ffi: Any, handle: Any) -> None:
 
 
 def _dlopen(ffi: Any, path: Path) -> Any:
-    """dlopen returns the loaded library for a path it knows, even if the file was replaced since; a replaced file is
-    therefore opened under another name."""
+    """dlopen, under another name for a replaced file: dlopen returns the loaded library for a known path."""
     with _lock:
         try:
             stat = path.stat()

@@ -51,8 +51,7 @@ class Stats:
 
 
 def key(*parts: str | bytes) -> str:
-    """The name of an entry from everything that its content depends on: source, flags, the compiler's and the runtime's
-    identity, the CPU."""
+    """The name of an entry: a hash of source, flags, compiler, runtime, CPU, all that its content depends on."""
     digest = hashlib.sha256(f"caten {FORMAT}".encode())
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -80,8 +79,7 @@ def default_directory(chosen: str | None = None) -> Path:
 
 
 def obstacle(directory: Path) -> str | None:
-    """Why a folder may not hold what a process is going to execute; None where it may. Makes the folder where it does
-    not exist."""
+    """Why a folder may not hold code to execute; None if it may. Creates a missing folder."""
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
@@ -223,8 +221,7 @@ class Cache:
         return entry
 
     def _evict(self, newest: Path) -> None:
-        """Remove the least recently used entries until the rest is within the bound, and what killed processes left
-        behind."""
+        """Remove the least recently used entries beyond the bound, and files of killed processes."""
         if self.directory is None:
             return
         now = time.time()

@@ -93,8 +93,7 @@ def known_version(manifest: Mapping[str, Any], origin: Path) -> None:
 
 
 def checked(manifest: Mapping[str, Any], origin: Path) -> None:
-    """Raises E665 where a manifest from outside is of another version, E663 where it is not what the published schema
-    says or contradicts itself."""
+    """E665 for a manifest of another version, E663 for one that breaks the schema or contradicts itself."""
     known_version(manifest, origin)
     wrong = fault(manifest, schema()) or next((w for op in operators(manifest) for w in _contradictions(op)), None)
     if wrong is not None:
@@ -176,8 +175,7 @@ def on_a_device(program: LoopProgram) -> Manifest:
 
 
 def outputs(program: LoopProgram) -> list[str]:
-    """The names of the outputs in the order of the spec; those that a program without that fact writes, in the order of
-    its arguments."""
+    """The names of the outputs in the order of the spec, or of the arguments for a program without that fact."""
     fact = program.first(Outputs)
     return list(fact.names) if fact else [b.name for b in program.all(Buffer) if b.access != "in"]
 
@@ -199,8 +197,7 @@ def arguments(program: LoopProgram) -> Iterator[Manifest]:
 
 
 def _over_sizes(expr: Expr, program: Program) -> str | int | None:
-    """The formula's text, or None where it depends on more than the sizes of the call (a range that is read from an
-    array, say)."""
+    """The formula's text, or None if it depends on more than sizes, such as a range read from an array."""
     known = {*program.sizes, *[s.name for s in program.all(Scalar)]}
     if all(isinstance(n, Op | Cast | Var | Const) for n in expr.unique()) and set(names(expr)) <= known:
         return spell(canonical(expr))

@@ -35,8 +35,7 @@ def found() -> ctypes.CDLL | None:
 
 
 def compiled(library: ctypes.CDLL, source: str, options: Sequence[str]) -> bytes:
-    """PTX where an option names a virtual architecture (`compute_80`), machine code where it names one of hardware
-    (`sm_80`)."""
+    """PTX for a virtual architecture (`compute_80`), machine code for a real one (`sm_80`)."""
     program = ctypes.c_void_p()
     library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None)
     words = (ctypes.c_char_p * len(options))(*[o.encode() for o in options])

@@ -1,5 +1,4 @@
-"""A library as it is pickled: the path of its file, its bytes for a process that does not find that file, and its
-manifest."""
+"""A pickled library: its path, its bytes for a process without that file, and its manifest."""
 from __future__ import annotations
 
 import hashlib
@@ -24,8 +23,7 @@ _lock = threading.Lock()
 
 @frozen
 class PickledLibrary:
-    """`path`: an absolute path; `content`: the bytes of the file; `manifest`: with the names under which the operators
-    are called."""
+    """`path`: absolute; `content`: the bytes of the file; `manifest`: with the names for calls."""
 
     path: str
     content: bytes

@@ -21,8 +21,7 @@ WIDEST = 1 << 12                                                       # bytes o
 
 
 def tables_fault(runtime: Runtime) -> tuple[str, str | None] | None:
-    """What is wrong with a runtime's tables and what may be meant; None where nothing is. A word that nobody knows
-    would be ignored in silence."""
+    """The faults of a runtime's tables, with hints. Unknown words would otherwise be ignored silently."""
     return next(_faults(runtime), None)
 
 
@@ -67,8 +66,7 @@ RESULTS: dict[str, type] = {"configure": Runtime, "machine": Machine, "render": 
 
 
 def check_results(cls: type[Runtime]) -> None:
-    """Wrap the methods of a runtime class, once: each raises ToolError E605 where its result is not what the protocol
-    says."""
+    """Wrap the methods of a runtime class, once: a result against the protocol is ToolError E605."""
     for method, kind in RESULTS.items():
         function = getattr(cls, method)
         if not hasattr(function, "checks_result"):
@@ -115,8 +113,7 @@ def why_unavailable(runtime: Runtime) -> Diagnostic | None:
 
 
 def blamed(problem: BaseException, own: Path) -> ToolError | None:
-    """An exception as the fault of the runtime file that it passed through; None where it passed through none. `own`:
-    where our runtimes are."""
+    """An exception as a fault of the runtime file it passed through, or None. `own`: the folder of our runtimes."""
     frames = [(f, line) for f, line in traceback.walk_tb(problem.__traceback__)
               if Path(f.f_code.co_filename).parent != own and _defines_a_runtime(f.f_globals)]
     if not frames:

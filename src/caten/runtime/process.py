@@ -63,8 +63,7 @@ def run(command: Sequence[str], timeout: float, cwd: Path | None = None, meanwhi
 
 
 def _printed(child: subprocess.Popen[bytes], timeout: float) -> list[str]:
-    """The beginnings of what a child prints, until it ends. However much it prints, no more is held. Raises
-    TimeoutExpired."""
+    """The first bytes of a child's output, read until it ends; the rest is dropped. Raises TimeoutExpired."""
     deadline = time.monotonic() + timeout
     streams = [s for s in (child.stdout, child.stderr) if s is not None]
     kept = {stream.fileno(): bytearray() for stream in streams}

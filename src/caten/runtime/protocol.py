@@ -109,8 +109,7 @@ class Unavailable(ToolError):
 
 @frozen
 class Host:
-    """What the surroundings contribute: the environment's tools and flags, limits, and where probes may be
-    remembered."""
+    """The environment: tools and flags, limits, and the folder that remembers probes."""
 
     cc: str | None = None                        # $CC
     cflags: tuple[str, ...] = ()                 # $CFLAGS, then -I -D of the command line
@@ -126,8 +125,7 @@ class Host:
 
 @frozen
 class CompileRecord:
-    """How an artifact was made: the compiler's path and version, each command as argument vector, the flags, the
-    libraries it needs at run time."""
+    """How an artifact was made: compiler path and version, commands (argument vectors), flags, needed libraries."""
 
     compiler: str
     version: str
@@ -159,8 +157,7 @@ class Runtime(ABC):
         self.host = host or Host()
 
     def configure(self, config: tuple[tuple[str, str], ...] = (), host: Host | None = None) -> Self:
-        """This runtime with options given as text; keys in any case. UsageError E600/E601 on an unknown key or a bad
-        value (all of them)."""
+        """This runtime with options as text; keys in any case. UsageError E600/E601 lists all bad keys and values."""
         known = {k.upper(): k for k in self.config}
         problems: list[Diagnostic] = []
         settings = dict(self.settings)
@@ -184,8 +181,7 @@ class Runtime(ABC):
 
     @property
     def fast(self) -> bool:
-        """Are functions computed in fewer operations: further off in the last place, and 0 below twice the least normal
-        number?"""
+        """Do elementary functions use fewer operations, less exact and 0 below twice the least normal number?"""
         return self.settings.get("MATH") == "fast"
 
     def hosted(self, **changes: Any) -> Self:
@@ -205,13 +201,11 @@ class Runtime(ABC):
         """The source text of one program, or of a library of several. Pure: same programs and options, same text."""
 
     def trailer(self, manifest: Mapping[str, Any]) -> str:
-        """What the compiler is given after the source, and a reader of the source is not: the manifest, a program
-        around the kernels."""
+        """Text for the compiler that `source` omits: the manifest, or a program around the kernels."""
         return ""
 
     def commands(self, source: Path, out: Path, kind: str) -> list[list[str]]:
-        """The commands (argument vectors) that `compile` would run to make `out` from a source file; `kind` is a key of
-        `suffixes`. Runs nothing."""
+        """The commands (argument vectors) to make `out` from a source file; `kind`: a key of `suffixes`."""
         return []
 
     @abstractmethod
@@ -219,8 +213,7 @@ class Runtime(ABC):
         """Make `out` from the source text. ToolError when the tool is missing, fails or hangs."""
 
     def identity(self) -> str:
-        """A text that is equal whenever equal sources give equal artifacts: tool, flags, resolved CPU. Starts no
-        process."""
+        """A text that changes whenever equal sources may give other artifacts: tool, flags, CPU. Starts no process."""
         return f"{self.name} {self.api_version} {sorted(self.settings.items())}"
 
     @abstractmethod

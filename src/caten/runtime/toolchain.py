@@ -54,8 +54,7 @@ _LOAD_PROBE = ("import ctypes, sys; needed = list(map(ctypes.CDLL, sys.argv[2:])
 
 @frozen
 class Compiler:
-    """A C compiler: the words that start it, its family (`clang`, `zig`: clang in the ziglang wheel, `gcc`), the file
-    that it is."""
+    """A C compiler: its command, its family (`clang`, `zig`: clang in the ziglang wheel, `gcc`) and its file."""
 
     words: tuple[str, ...]
     family: str
@@ -93,7 +92,7 @@ class Compiler:
 
     def linking(self) -> contextlib.AbstractContextManager[None]:
         """Around a run of it that links: a notice where it is slow because it builds its own library first."""
-        return zig.first_use_told() if self.family == "zig" else contextlib.nullcontext()
+        return zig.announced_first_use() if self.family == "zig" else contextlib.nullcontext()
 
 
 # -- finding them ------------------------------------------------------------------------------------------------------
@@ -122,8 +121,7 @@ def named(text: str, origin: str, host: Host) -> Compiler:
 
 
 def candidates(kinds: Sequence[str], host: Host) -> list[Compiler]:
-    """The compilers that are here: those of clang's kind (`clang`, `zig`) newest first, then gcc. `kinds` limits the
-    families."""
+    """The installed compilers: clang and zig, newest first, then gcc. `kinds` limits the families."""
     clangs: list[tuple[int, int, Compiler]] = []
     if "clang" in kinds:
         for found in installed(CLANGS, host.path):
@@ -144,8 +142,7 @@ def embedded() -> Compiler | None:
 
 def choose(cc: str | None, kinds: Sequence[str], host: Host,
            fits: Callable[[Compiler], bool] | None = None) -> Compiler:
-    """`--config CC=`, else $CC, else the first of `candidates` that runs and `fits`. Unavailable E610 says what was
-    tried."""
+    """`--config CC=`, else $CC, else the first of `candidates` that runs and `fits`. E610 lists those tried."""
     if cc or host.cc:
         chosen = named(cc or host.cc or "", "--config CC" if cc else "$CC", host)
         if fits is None or fits(chosen):
@@ -169,8 +166,7 @@ def choose(cc: str | None, kinds: Sequence[str], host: Host,
 
 
 def cross(cc: str | None, kinds: Sequence[str], host: Host, fits: Callable[[Compiler], bool], target: str) -> Compiler:
-    """One that compiles for another machine: `--config CC=`, else the first of `candidates` that `fits`. $CC is for
-    this machine."""
+    """A cross compiler: `--config CC=`, else the first of `candidates` that `fits`. $CC is for this machine."""
     if cc:
         return named(cc, "--config CC", host)
     tried = candidates(kinds, host)
@@ -212,8 +208,7 @@ def openmp_flags(compiler: Compiler) -> list[str]:
 
 
 def library_name(word: str) -> str:
-    """The library that a word of a link command names, `m` of `-lm` and `iomp5` of `/opt/libiomp5.so`; empty where it
-    names none."""
+    """The library in a word of a link command: `m` of `-lm`, `iomp5` of `/opt/libiomp5.so`, else empty."""
     if word.startswith("-l"):
         return word[2:]
     return Path(word).stem.removeprefix("lib") if word.endswith((".so", ".dylib")) and not word.startswith("-") else ""
@@ -237,8 +232,7 @@ def openmp_library(needed: str = "") -> Path | None:
 
 
 def has_openmp(compiler: Compiler, host: Host) -> bool:
-    """Does a program with a parallel region compile, link, load, and run on two threads? Asked once and remembered in
-    the cache."""
+    """Does a parallel region compile, link, load, and run on two threads? The cache remembers a yes."""
     flags = openmp_flags(compiler)
     return remembered(host, f"openmp {compiler.identity()} {flags}",
                       lambda: _probe(compiler, host, OPENMP_PROBE, flags, True))
@@ -252,8 +246,7 @@ def has_library(compiler: Compiler, host: Host, library: str) -> bool:
 
 
 def builds(compiler: Compiler, host: Host, flags: Sequence[str], seconds: float = PROBE_SECONDS) -> bool:
-    """Does a program that uses the C library compile and link with these flags? Where the compiler has yet to build
-    that library, it does so now."""
+    """Does a program with the C library compile and link with these flags? zig builds that library first."""
     text = ("#include <math.h>\n#include <stdio.h>\nint main(int n, char **words) { return printf(\"%g\", sin(n)) + "
             "!words; }\n")
     return remembered(host, f"program {compiler.identity()} {flags}",
@@ -420,8 +413,7 @@ def under_name(library: bytes, name: str) -> bytes:
 
 
 def _must_run(compiler: Compiler, host: Host) -> None:
-    """Where a compiler refused what it was given: ToolError E626 if it refuses everything. It is asked anew next
-    time."""
+    """After a failed compilation: ToolError E626 if the compiler refuses everything. Forgets the remembered yes."""
     if (said := complaint(compiler, host)) is None:
         return
     if (file := _probe_file(host, _running(compiler))) is not None:

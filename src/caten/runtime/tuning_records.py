@@ -103,8 +103,7 @@ def beside(spec: str) -> Path:
 
 
 def find(wanted: str, folder: Path | None, collection: Path | None, warn: Warn) -> Record | None:
-    """The record of this key in the cache's folder or in a collection. `warn` hears of files that are damaged, which
-    count as absent."""
+    """The record of this key in the cache or in a collection. `warn` gets damaged files, which count as absent."""
     files = ([] if folder is None else [folder / FOLDER / f"{wanted}.json"]) + ([] if collection is None
                                                                                 else [collection])
     found = [record for file in files for record in readable(file, warn)]
@@ -168,8 +167,7 @@ def write(path: Path, records: Iterable[Record]) -> None:
 
 
 def read(path: Path) -> list[Record]:
-    """The records of a collection. UsageError E902 where the file cannot be read, E932 where it holds something
-    else."""
+    """The records of a collection. UsageError E902 if the file is unreadable, E932 if it is malformed."""
     try:
         return [_record(entry) for entry in read_document(path, SCHEMA)["records"]]
     except OSError as problem:

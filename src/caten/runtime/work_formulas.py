@@ -25,8 +25,7 @@ MOST = 6
 
 
 def flops(program: Program) -> Expr:
-    """Floating-point operations of one call: an operator on floats is one, a fused multiply-add two, a comparison or
-    conversion none."""
+    """Floating-point operations of a call: fused multiply-add 2, other operators 1, comparisons and casts 0."""
     bodies = [k.body for k in program.all(Kernel)] or [getattr(program, "body", ())]
     total: Expr = index(0)
     for body in bodies:
@@ -35,8 +34,7 @@ def flops(program: Program) -> Expr:
 
 
 def bytes_moved(program: Program) -> Expr:
-    """Bytes that any implementation must read and write: every array that is read once, every array that is written
-    once."""
+    """Compulsory memory traffic in bytes: each array that is read, once, and each that is written, once."""
     total: Expr = index(0)
     for buffer in program.buffers.values():
         size: Expr = index(DTYPES[buffer.type].bytes * (2 if buffer.access == "inout" else 1))

@@ -42,8 +42,7 @@ def executable() -> Path | None:
 
 
 def llvm_version(file: Path) -> int:
-    """The version of the clang inside, told by the name of the wheel's metadata: importing what reads it takes longer
-    than many a kernel."""
+    """The LLVM version of the wheel, from its metadata folder's name: importlib.metadata is slow to import."""
     found = [folder.name.split("-")[1] for folder in sorted(file.parents[1].glob("ziglang-*.dist-info"))]
     return LLVM.get(".".join(found[0].split(".")[:2]), max(LLVM.values())) if found else 0
 
@@ -56,7 +55,7 @@ def surroundings(host: Host, work: Path) -> dict[str, str]:
 
 
 @contextmanager
-def first_use_told() -> Iterator[None]:
+def announced_first_use() -> Iterator[None]:
     """Around linking: a notice where it is so slow that it must be building its own library."""
     timer = threading.Timer(SLOW, lambda: notices.tell(FIRST_USE))
     timer.daemon = True
