@@ -147,7 +147,7 @@ PASSES = NestKind(
     "rows", "Rows that several loops pass over in turn (softmax, layer norm). Other calls are planned loop by loop.",
     match_passes, (rows_of_one_element, short_rows), is_total=False)
 COLUMNS = NestKind(
-    "columns", "Loops whose iterations are contiguous in memory, around loops that are too short to vectorise or have no "
-    "contiguous access (softmax or a running sum over columns, a median).", match_columns, (outer_loop_vectors,))
+    "columns", "Loops whose iterations are contiguous in memory, around loops that are too short to vectorise or have "
+    "no contiguous access (softmax or a running sum over columns, a median).", match_columns, (outer_loop_vectors,))
 SERIAL = NestKind("outer loops", "Loops around loops that are too short to vectorise or have no contiguous access.",
                   match_outer_loop, (gathers, outer_loop_vectors))

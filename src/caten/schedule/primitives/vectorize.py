@@ -182,7 +182,8 @@ class _Widening:
         """Accumulate all lanes into one element."""
         if not is_monoid(stmt.fn, stmt.ref.dtype):
             raise self.refuse(
-                f"{stmt.ref} is the same element in every iteration, and its operator {stmt.fn} has no identity element")
+                f"{stmt.ref} is the same element in every iteration, and its operator {stmt.fn} "
+                "has no identity element")
         if mask is not None and not self.is_inside(stmt.ref):
             raise self.refuse(f"{stmt.ref} exists only where the conditions of some lane hold")
         value = self.vector(stmt.value, mask)
