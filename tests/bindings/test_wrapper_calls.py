@@ -2,11 +2,18 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from caten.bindings.wrapper_support import support
+from caten.core import size_formula
 
 SPECS = """
 (composite Scale ((a{float}[], x{float}[N](where N > 0)) -> (y{float}[N])) (dotimes (i N) (setf (aref y i) (* a (aref x i)))))
@@ -166,3 +173,16 @@ def test_missing_and_surplus_arguments_are_those_of_a_python_function(folder: Pa
         "Scale() missing 1 required positional argument: 'x'",
         "Scale() takes from 2 to 3 positional arguments but 4 were given",
         "(v, b, z, h, X=None, B2=None, Z2=None, H2=None, *, N=None, **_named) (X, sum, out=None, **_named) True", "True"], done.stderr
+
+
+@pytest.mark.parametrize("text", [
+    "(* 2 M)", "(+ M (- N 1))", "(floordiv (- 0 M) N)", "(mod (- 0 M) N)", "(floordiv M Z)", "(truncdiv (- 0 M) N)",
+    "(max M N)", "(min M (neg N))", "(where (< M N) 1 2)", "(and (< 0 M) (not (= M N)))", "(or (<= M N) (/= M N))",
+    "(cast i64 (abs (neg M)))", "(>= M 7)", "(> M 7:i32)", "5", "true"])
+def test_formulas_in_a_wrapper_mean_what_they_mean_in_caten(text: str) -> None:
+    scope: dict[str, Any] = {"re": re, "Any": Any, "Mapping": Mapping, "cache": cache}
+    exec(support().partition("\n\n\ndef did_you_mean")[0], scope)
+    sizes = {"M": 7, "N": 3, "Z": 0}
+    assert scope["evaluate"](scope["formula"](text), sizes) == size_formula.evaluate(size_formula.formula(text), sizes)
+    if "cast" not in text and ":" not in text and text != "true":
+        assert str(scope["spell"](scope["formula"](text))) == text

@@ -1,11 +1,11 @@
-"""Formulas over sizes: text, value, Python spelling, solving."""
+"""Formulas over sizes: text, value, solving."""
 from __future__ import annotations
 
 import random
 
 import pytest
 
-from caten.core.size_formula import ALLOWED, evaluate, formula, names, python, solve, spell
+from caten.core.size_formula import ALLOWED, evaluate, formula, names, solve, spell
 from caten.errors import CatenError
 
 SIZES = {"M": 7, "N": 3, "Z": 0}
@@ -18,7 +18,6 @@ VALUES = [("(* 2 M)", 14), ("(+ M (- N 1))", 9), ("(floordiv (- 0 M) N)", -3), (
 def test_values(text: str, value: int) -> None:
     expr = formula(text)
     assert evaluate(expr, SIZES) == value
-    assert eval(python(expr), {}, SIZES) == value
     assert formula(spell(expr)) is expr
 
 
@@ -56,8 +55,6 @@ def test_what_is_no_formula() -> None:
     for text in ("(aref A 1)", "(exp M)"):
         with pytest.raises(CatenError, match="not a formula"):
             evaluate(formula(text), SIZES)
-        with pytest.raises(CatenError, match="not a formula"):
-            python(formula(text))
     with pytest.raises(CatenError, match="one formula"):
         formula("1 2")
     with pytest.raises(KeyError):

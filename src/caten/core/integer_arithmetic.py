@@ -1,6 +1,6 @@
 """What every operator means on integers and bools: the one table, and the Python functions made from it.
 
-Constant folding, the interpreter, the formulas over sizes and the generated Python wrappers evaluate these texts.
+Constant folding, the interpreter, formulas over sizes and written Python wrappers evaluate these texts.
 numpy's functions (mathematics.evaluate) and the C helpers (render.helper_bodies) spell the same meaning themselves; a
 test compares them with this table."""
 from __future__ import annotations

@@ -1,17 +1,16 @@
-"""Integer formulas over sizes, as text in a manifest: reading, evaluating, spelling in Python, solving.
+"""Integer formulas over sizes, as text in a manifest: reading, evaluating, solving.
 
 The text is the prefix arithmetic of the tensor notation, `(* 2 M)`, with two operands to an operator; every binding
 language can read it."""
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
 from ..errors import error
 from .expr import Cast, Const, Expr, Op, Var, index
-from .integer_arithmetic import BOOLS, INTEGERS, exact, function
+from .integer_arithmetic import exact, function
 from .node import substitute
 from .scalars import COMPARISONS
 from .text import parse, read_forms, show
@@ -22,13 +21,11 @@ ALLOWED = ("add", "sub", "mul", "neg", "abs", "floordiv", "mod", "truncdiv", "ma
 
 
 @cache
-def _python(fn: str) -> tuple[Callable[..., Any], str]:
-    """An operator as a function of Python numbers, and as Python text with numbered operands. `and`, `or` and `not`
-    combine conditions."""
-    compute, text = (function(fn, "bool"), BOOLS[fn]) if fn in ("and", "or", "not") else (exact(fn), INTEGERS[fn])
+def _function(fn: str) -> Callable[..., Any]:
+    """An operator as a function of Python numbers. `and`, `or` and `not` combine conditions."""
+    compute = function(fn, "bool") if fn in ("and", "or", "not") else exact(fn)
     assert compute is not None
-    numbered = re.sub(r"\b[xyz]\b", lambda m: "{" + str("xyz".index(m[0])) + "}", text)
-    return compute, numbered if re.fullmatch(r"\w+\([^()]*\)", numbered) else f"({numbered})"
+    return compute
 
 
 @lru_cache(1024)
@@ -69,21 +66,7 @@ def evaluate(expr: Expr, sizes: Mapping[str, int]) -> Any:
         case Cast(arg=arg):
             return evaluate(arg, sizes)
         case Op(fn=fn, args=args) if fn in ALLOWED:
-            return _python(fn)[0](*[evaluate(a, sizes) for a in args])
-    raise error("E212", f"{show(expr)} is not a formula over sizes")
-
-
-def python(expr: Expr, spelled: Callable[[str], str] = str) -> str:
-    """The formula as a Python expression; `spelled` gives the text of a size."""
-    match expr:
-        case Const(value=value):
-            return repr(value)
-        case Var(name=name):
-            return spelled(name)
-        case Cast(arg=arg):
-            return python(arg, spelled)
-        case Op(fn=fn, args=args) if fn in ALLOWED:
-            return _python(fn)[1].format(*[python(a, spelled) for a in args])
+            return _function(fn)(*[evaluate(a, sizes) for a in args])
     raise error("E212", f"{show(expr)} is not a formula over sizes")
 
 
