@@ -16,9 +16,11 @@ from caten.runtime.c_runtime import Compiled
 from caten.runtime.protocol import Choice, Flag, Option, Text, Unavailable
 from caten.runtime.toolchain import Compiler
 
-# What SLEEF has in single (suffix f) and double (d), with the error bound in tenths of an ulp that is part of its names.
+# What SLEEF has in single (suffix f) and double (d), with the error bound in tenths of an ulp that is part of its
+# names.
 SLEEF_BOUNDS = {"hypot": "u05", "erfc": "u15"}
-SLEEF = ("exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "exp2", "expm1",
+SLEEF = ("exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh",
+         "atanh", "exp2", "expm1",
          "log2", "log10", "log1p", "pow", "cbrt", "hypot", "erf", "erfc", "lgamma")
 
 
@@ -34,7 +36,9 @@ class Clang(Compiled):
         "OPT": Choice(3, "the C compiler's optimisation level", of=(0, 1, 2, 3)),
         "CC": Text(None, "the C compiler"),
         "SIMD_LEN": Choice(None, "float32 lanes of a vector (1: none)", of=(1, 2, 4, 8, 16, 32, 64)),
-        "MATH": Choice("precise", "functions on vectors: within the error of the operator's row, or in fewer operations", of=("precise", "fast")),
+        "MATH": Choice("precise",
+                       "functions on vectors: within the error of the operator's row, or in fewer operations",
+                       of=("precise", "fast")),
         "SLEEF": Flag(False, "take vector math functions from the SLEEF library"),
     }
 
@@ -48,17 +52,20 @@ class Clang(Compiled):
 
     @cached_property
     def _chosen(self) -> Compiler:
-        """The first of `compilers` that is here; with OMP=1 the first that passes the OpenMP probe. Looking through $PATH takes a millisecond."""
+        """The first of `compilers` that is here; with OMP=1 the first that passes the OpenMP probe. Looking through
+        $PATH takes a millisecond."""
         fits = (lambda c: toolchain.has_openmp(c, self.host)) if self.settings["OMP"] else None
         chosen = toolchain.choose(self.settings["CC"], self.compilers, self.host, fits)
         if self.settings["SLEEF"] and not toolchain.has_library(chosen, self.host, "sleef"):
-            raise Unavailable("SLEEF=1 needs the SLEEF library, and -lsleef cannot be linked", "apt install libsleef-dev, or leave SLEEF out")
+            raise Unavailable("SLEEF=1 needs the SLEEF library, and -lsleef cannot be linked",
+                              "apt install libsleef-dev, or leave SLEEF out")
         return chosen
 
     def flags(self, compiler: Compiler) -> list[str]:
         """What the C compiler is told, whatever it makes."""
         omp = toolchain.openmp_flags(compiler)[:1] if self.settings["OMP"] else []
-        return [f"-O{self.settings['OPT']}", *toolchain.EXACT, "-fPIC", "-fvisibility=hidden", *compiler.march(self.settings["MARCH"]),
+        return [f"-O{self.settings['OPT']}", *toolchain.EXACT, "-fPIC", "-fvisibility=hidden",
+                *compiler.march(self.settings["MARCH"]),
                 *compiler.quiet, "-g" if self.host.debug else "-g0", *omp, *self.host.cflags]
 
     def libraries(self, compiler: Compiler) -> list[str]:
@@ -72,7 +79,8 @@ class Clang(Compiled):
         if not self.settings["SLEEF"]:
             return {}
         widths = [("f32", "f", n) for n in (4, 8, 16)] + [("f64", "d", n) for n in (2, 4, 8)]
-        return {(fn, dtype, n): f"Sleef_{OPERATORS[fn].libm}{letter}{n}_{SLEEF_BOUNDS.get(fn, 'u10')}" for fn in SLEEF for dtype, letter, n in widths
+        return {(fn, dtype, n): f"Sleef_{OPERATORS[fn].libm}{letter}{n}_{SLEEF_BOUNDS.get(fn, 'u10')}" for fn in SLEEF
+                for dtype, letter, n in widths
                 if n * (4 if letter == "f" else 8) <= max(16, self.machine().vector_bytes)}
 
     @property

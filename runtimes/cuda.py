@@ -62,7 +62,8 @@ class Cuda(DeviceStyle, Runtime):
     description = "CUDA C++ by NVRTC for NVIDIA's graphics cards"
     suffixes: ClassVar[Mapping[str, str]] = {"so": ".ptx"}
     config: ClassVar[Mapping[str, Option]] = {
-        "ARCH": Text("compute_75", "what to compile for: compute_NN (any card from there on) or sm_NN (one kind alone)"),
+        "ARCH": Text("compute_75",
+                     "what to compile for: compute_NN (any card from there on) or sm_NN (one kind alone)"),
         "DEVICE": Int(0, "the number of the card", least=0, greatest=255),
         "THREADS": Int(256, "the most threads of a group", least=1, greatest=1024),
         "SHARED": Int(48 << 10, "bytes that a group shares", least=0, greatest=48 << 10),
@@ -72,10 +73,12 @@ class Cuda(DeviceStyle, Runtime):
     @property
     def options(self) -> list[str]:
         """What the compiler is told: nothing is fused, flushed or approximated."""
-        return [f"--gpu-architecture={self.settings['ARCH']}", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"]
+        return [f"--gpu-architecture={self.settings['ARCH']}", "--fmad=false", "--ftz=false", "--prec-div=true",
+                "--prec-sqrt=true"]
 
     def machine(self) -> Machine:
-        return Machine(self.settings["ARCH"], 4, 64, (128 << 10, 4 << 20), True, (32, self.settings["THREADS"], self.settings["SHARED"]))
+        return Machine(self.settings["ARCH"], 4, 64, (128 << 10, 4 << 20), True,
+                       (32, self.settings["THREADS"], self.settings["SHARED"]))
 
     def available(self) -> None:
         if nvrtc.found() is None:
@@ -155,7 +158,8 @@ class Card:
         self.begin()
         kernel = ctypes.c_void_p()
         self.call("cuModuleGetFunction", ctypes.byref(kernel), self.module, function.encode())
-        values = [a if isinstance(a, ctypes.c_uint64) else (ctypes.c_char * a.nbytes).from_buffer_copy(a.tobytes()) for a in arguments]
+        values = [a if isinstance(a, ctypes.c_uint64) else (ctypes.c_char * a.nbytes).from_buffer_copy(a.tobytes())
+                  for a in arguments]
         pointers = (ctypes.c_void_p * len(values))(*[ctypes.addressof(v) for v in values])
         self.call("cuLaunchKernel", kernel, groups, 1, 1, *spread(threads), 0, None, pointers, None)
 

@@ -1,4 +1,5 @@
-"""C by gcc, with its sanitizers as an option: `--config SANITIZE=undefined` makes a library that reports undefined behaviour."""
+"""C by gcc, with its sanitizers as an option: `--config SANITIZE=undefined` makes a library that reports undefined
+behaviour."""
 from __future__ import annotations
 
 from caten.runtime.discover import base
@@ -15,7 +16,8 @@ class Gcc(Clang):
     description = "C with SIMD and OpenMP, by gcc"
     compilers = ("gcc",)
     config = Clang.config | {
-        "SANITIZE": Choice("none", "check generated code while it runs (a library with `address` needs libasan preloaded)",
+        "SANITIZE": Choice("none", "check generated code while it runs (a library with `address` needs libasan "
+                                   "preloaded)",
                            of=("none", "address", "undefined", "address+undefined")),
     }
 

@@ -24,7 +24,8 @@ class MetalC(Dialect):
     group_id, thread_ids = "ct_group", ("ct_thread.x", "ct_thread.y", "ct_thread.z")
     barrier = "threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);"
     definitions = define_integers(signed="char, short, int, long", unsigned="uchar, ushort, uint, ulong")
-    builtin_parameters = ("uint ct_group [[threadgroup_position_in_grid]]", "uint3 ct_thread [[thread_position_in_threadgroup]]")
+    builtin_parameters = ("uint ct_group [[threadgroup_position_in_grid]]",
+                          "uint3 ct_thread [[thread_position_in_threadgroup]]")
     prelude = "#include <metal_stdlib>\nusing namespace metal;\n"
     atomic_word = "device atomic_uint"
 
@@ -61,13 +62,15 @@ class Metal(DeviceStyle, Runtime):
         "THREADS": Int(256, "the most threads of a group", least=1, greatest=1024),
         "SHARED": Int(32 << 10, "bytes that a group shares", least=0, greatest=32 << 10),
     }
-    types: ClassVar[Mapping[str, str]] = {name: word for name, word in DeviceStyle.types.items() if name not in ("f64", "c128")}
+    types: ClassVar[Mapping[str, str]] = {name: word for name,
+                                          word in DeviceStyle.types.items() if name not in ("f64", "c128")}
     ops: ClassVar[Mapping[str, Spelling]] = {fn: spelling for fn, spelling in OPS.items() if fn not in LACKING}
     denormals = False                               # of float32
     dialect = MetalC()
 
     def machine(self) -> Machine:
-        return Machine("metal", 4, 64, (64 << 10, 4 << 20), True, (32, self.settings["THREADS"], self.settings["SHARED"]))
+        return Machine("metal", 4, 64, (64 << 10, 4 << 20), True,
+                       (32, self.settings["THREADS"], self.settings["SHARED"]))
 
     def available(self) -> None:
         if shutil.which("xcrun", path=self.host.path) is None:
@@ -80,7 +83,8 @@ class Metal(DeviceStyle, Runtime):
 
     def compile(self, source: str, out: Path, kind: str) -> CompileRecord:
         if shutil.which("xcrun", path=self.host.path) is None:
-            raise Unavailable("Metal kernels are rendered here, and compiled on macOS by Xcode's xcrun", "caten render --runtime metal")
+            raise Unavailable("Metal kernels are rendered here, and compiled on macOS by Xcode's xcrun",
+                              "caten render --runtime metal")
         text = out.with_suffix(".metal")
         text.write_text(source, encoding="utf-8")
         (command,) = self.commands(text, out, kind)

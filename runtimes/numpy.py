@@ -1,6 +1,8 @@
-"""The interpreter as a runtime: no compiler, no hardware, the reference meaning of a loop program at a thousandth of its speed.
+"""The interpreter as a runtime: no compiler, no hardware, the reference meaning of a loop program at a thousandth of
+its speed.
 
-Its artifact is a JSON file that holds the programs as text; loading reads them back, and a call runs them over the caller's own memory.
+Its artifact is a JSON file that holds the programs as text; loading reads them back, and a call runs them over the
+caller's own memory.
 """
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class Numpy(Runtime):
     api_version, name = 1, "numpy"
     description = "the reference interpreter, over numpy arrays; needs no compiler"
     suffixes: ClassVar[Mapping[str, str]] = {"so": ".json"}
-    config: ClassVar[Mapping[str, Option]] = {"ORDER": Choice("forward", "the order of a parallel loop's iterations", of=("forward", "reverse"))}
+    config: ClassVar[Mapping[str, Option]] = {"ORDER": Choice("forward", "the order of a parallel loop's iterations",
+                                                              of=("forward", "reverse"))}
     types: ClassVar[Mapping[str, str]] = {name: d.numpy for name, d in DTYPES.items()}
     ops: ClassVar[Mapping[str, str]] = {name: row.numpy or name for name, row in OPERATORS.items()}
     marks: ClassVar[Mapping[str, str]] = dict.fromkeys(MARKS, "range")
@@ -46,7 +49,8 @@ class Numpy(Runtime):
         return "\n".join([show(p) for p in programs]) + "\n"
 
     def compile(self, source: str, out: Path, kind: str) -> CompileRecord:
-        out.write_text(json.dumps({"version": VERSION, "programs": source, "order": self.settings["ORDER"]}, indent=1) + "\n", encoding="utf-8")
+        out.write_text(json.dumps({"version": VERSION, "programs": source, "order": self.settings["ORDER"]},
+                                  indent=1) + "\n", encoding="utf-8")
         return CompileRecord("interpreter", VERSION, (), ())
 
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
@@ -54,20 +58,25 @@ class Numpy(Runtime):
             content = json.loads(artifact.read_text(encoding="utf-8"))
             text, order = content["programs"], content["order"]
         except (OSError, ValueError, KeyError, TypeError):
-            raise error("E669", f"{artifact} is not what the numpy runtime writes", hint="compile the spec again") from None
+            raise error("E669", f"{artifact} is not what the numpy runtime writes",
+                        hint="compile the spec again") from None
         programs = {p.name: resolve(p) for p in read(text, str(artifact))}
-        return callables(copied_calls.library(artifact, manifest, lambda number, op: lambda call: interpreted(programs[op["op"]], call, order)))
+        return callables(copied_calls.library(artifact, manifest, lambda number,
+                                              op: lambda call: interpreted(programs[op["op"]], call, order)))
 
 
 def interpreted(program: LoopProgram, call: Call, order: str) -> int:
     """Run the program over the caller's own memory; elements of 4 bits over a copy."""
     from caten.semantics.interpret import run
     types = {a["name"]: a["dtype"] for a in call.op["arguments"]}
-    values = {n: complex(*v) if isinstance(v, tuple) else short_value(v, types[n]) if is_short(types[n]) else v for n, v in call.numbers.items()}
+    values = {n: complex(*v) if isinstance(v, tuple) else short_value(v, types[n]) if is_short(types[n]) else v for n,
+              v in call.numbers.items()}
     packed = [a for a in call.op["arguments"] if a["kind"] == "tensor" and is_packed(a["dtype"])]
-    unpacked = {a["name"]: array_arguments.unpacked(call.arrays[a["name"]], call.shape(a), a, program.name) for a in packed}
+    unpacked = {a["name"]: array_arguments.unpacked(call.arrays[a["name"]], call.shape(a), a, program.name)
+                for a in packed}
     try:
-        code = run(program, values | {b.name: truths(call.arrays[b.name], b.access) for b in program.buffers.values()} | unpacked, order)
+        code = run(program, values | {b.name: truths(call.arrays[b.name], b.access)
+                                      for b in program.buffers.values()} | unpacked, order)
     except MemoryError:
         return OUT_OF_MEMORY
     for a in packed:
@@ -77,7 +86,8 @@ def interpreted(program: LoopProgram, call: Call, order: str) -> int:
 
 
 def truths(array: Any, access: str) -> Any:
-    """Bools in memory may be any byte, and all but 0 are true; numpy takes 0 and 1 alone. An array that is written, too, is changed in place."""
+    """Bools in memory may be any byte, and all but 0 are true; numpy takes 0 and 1 alone. An array that is written,
+    too, is changed in place."""
     if array.dtype != bool or access == "out":
         return array
     true = array.view("u1") != 0

@@ -61,10 +61,12 @@ class OpenCL(DeviceStyle, Runtime):
     @property
     def types(self) -> Mapping[str, str]:
         known = DeviceStyle.types
-        return known if self.settings["FLOAT64"] else {name: word for name, word in known.items() if name not in ("f64", "c128")}
+        return known if self.settings["FLOAT64"] else {name: word for name,
+                                                       word in known.items() if name not in ("f64", "c128")}
 
     def machine(self) -> Machine:
-        return Machine("opencl", 4, 16, (16 << 10, 256 << 10), True, (32, self.settings["THREADS"], self.settings["SHARED"]))
+        return Machine("opencl", 4, 16, (16 << 10, 256 << 10), True,
+                       (32, self.settings["THREADS"], self.settings["SHARED"]))
 
     def available(self) -> None:
         opencl.platforms()
@@ -80,9 +82,11 @@ class OpenCL(DeviceStyle, Runtime):
             done = process.run(command, self.host.timeout, out.parent)
             if done.status != 0:
                 code = "E610" if done.status == 3 else "E620"
-                raise ToolError(Diagnostic(code, f"OpenCL: {done.errors.strip()}", hint=opencl.MISSING if code == "E610" else None))
+                raise ToolError(Diagnostic(code, f"OpenCL: {done.errors.strip()}",
+                                           hint=opencl.MISSING if code == "E610" else None))
             version = done.output.strip()
         return CompileRecord("pyopencl", version, (tuple(command),), self.options)
 
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
-        return callables(device_calls.library(artifact, manifest, opencl.Card(artifact.read_text("utf-8"), self.settings["DEVICE"], self.options)))
+        return callables(device_calls.library(artifact, manifest, opencl.Card(artifact.read_text("utf-8"),
+                                                                              self.settings["DEVICE"], self.options)))

@@ -20,8 +20,9 @@ from caten.runtime.manifest import manifest_c
 from caten.runtime.protocol import Choice, CompileRecord, Flag, Option, Text, Unavailable
 from caten.runtime.toolchain import Compiler
 
-# How each family of compilers is told the target, and to use the vector extension. The embedded clang brings a C library, and builds it once for each
-# -mcpu; so that this is the same one with and without vectors, they are switched on behind its back.
+# How each family of compilers is told the target, and to use the vector extension. The embedded clang brings a C
+# library, and builds it once for each -mcpu; so that this is the same one with and without vectors, they are switched
+# on behind its back.
 TARGET = {"zig": ["-target", "riscv64-linux-musl"], "clang": ["--target=riscv64-linux-gnu"]}
 VECTOR = {"zig": ["-Xclang", "-target-feature", "-Xclang", "+v"]}
 FIRST_BUILD = 600.0                          # seconds that the first one may take: the C library is built then
@@ -34,14 +35,18 @@ class Riscv(Compiled):
     api_version, name = 1, "riscv"
     description = "C for RISC-V, cross-compiled by clang and run by qemu; the first build of all takes about a minute"
     suffixes: ClassVar[Mapping[str, str]] = toolchain.SUFFIXES | {"so": ".elf"}
-    link = ("-static", "-Wl,-u,ct_manifest", *kernel_server.FLAGS)       # nothing in the program uses its manifest, which stays all the same
+    # nothing in the program uses its manifest, which stays all the same
+    link = ("-static", "-Wl,-u,ct_manifest", *kernel_server.FLAGS)
     fused = promotes_unrolled_arrays = True
-    ops: ClassVar[Mapping[str, Spelling]] = {fn: s for fn, s in CStyle.ops.items() if fn != "acosh"}     # musl's gives numbers below 1
+    # musl's gives numbers below 1
+    ops: ClassVar[Mapping[str, Spelling]] = {fn: s for fn, s in CStyle.ops.items() if fn != "acosh"}
     config: ClassVar[Mapping[str, Option]] = {
         "VECTOR": Flag(False, "use the vector extension"),
         "OPT": Choice(3, "the C compiler's optimisation level", of=(0, 1, 2, 3)),
         "CC": Text(None, "a C compiler for the target"),
-        "MATH": Choice("precise", "functions on vectors: within the error of the operator's row, or in fewer operations", of=("precise", "fast")),
+        "MATH": Choice("precise",
+                       "functions on vectors: within the error of the operator's row, or in fewer operations",
+                       of=("precise", "fast")),
     }
 
     def machine(self) -> Machine:
@@ -71,7 +76,8 @@ class Riscv(Compiled):
     def flags(self, compiler: Compiler) -> list[str]:
         vector = VECTOR.get(compiler.family, ["-march=rv64gcv"]) if self.settings["VECTOR"] else []
         own = [w for w in super().flags(compiler) if w not in ("-O2", "-fPIC")]
-        scheduled = ["-fno-vectorize", "-fno-slp-vectorize"] if compiler.family != "gcc" else ["-fno-tree-vectorize"]     # the schedule says what is
+        # the schedule says what is
+        scheduled = ["-fno-vectorize", "-fno-slp-vectorize"] if compiler.family != "gcc" else ["-fno-tree-vectorize"]
         return [*TARGET.get(compiler.family, []), f"-O{self.settings['OPT']}", *scheduled, *vector, *own]
 
     def trailer(self, manifest: Mapping[str, Any]) -> str:
@@ -79,7 +85,8 @@ class Riscv(Compiled):
 
     def compile(self, source: str, out: Path, kind: str) -> CompileRecord:
         if kind == "so":
-            toolchain.builds(self.compiler(), self.host, [*TARGET.get(self.compiler().family, []), "-static"], FIRST_BUILD)
+            toolchain.builds(self.compiler(), self.host, [*TARGET.get(self.compiler().family, []), "-static"],
+                             FIRST_BUILD)
         return super().compile(source, out, kind)
 
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:

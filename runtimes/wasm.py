@@ -1,7 +1,7 @@
 """WebAssembly: C without a C library, compiled by the embedded clang and run by wasmtime in this process.
 
-The library works on a memory of its own with 32-bit addresses: a call copies its arrays there, and finds room for the scratch memory, too, as there
-is no malloc.
+The library works on a memory of its own with 32-bit addresses: a call copies its arrays there, and finds room for the
+scratch memory, too, as there is no malloc.
 """
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ TARGET = {"zig": ["-target", "wasm32-freestanding"], "clang": ["--target=wasm32"
 FEATURES = ("-mbulk-memory", "-mnontrapping-fptoint", "-msign-ext")
 # Functions of the C library that are instructions, or in render/freestanding.h; the others are decomposed.
 MATH = ("sqrt", "floor", "ceil", "trunc", "round", "sin", "cos")
-# The one function of the compiler's own library that clang calls: a product of 128 bits, where it finds that something amounts to one. It must not
-# find that here.
+# The one function of the compiler's own library that clang calls: a product of 128 bits, where it finds that something
+# amounts to one. It must not find that here.
 PRODUCT = """
 __attribute__((weak, visibility("hidden"), noinline, optnone)) __int128 __multi3(__int128 a, __int128 b)
 {
     const uint64_t al = (uint64_t)a, bl = (uint64_t)b, x = (uint32_t)al, y = (uint32_t)bl;
     const uint64_t middle = (al >> 32) * y + (x * y >> 32), cross = x * (bl >> 32) + (uint32_t)middle;
-    const uint64_t high = (al >> 32) * (bl >> 32) + (middle >> 32) + (cross >> 32) + al * (uint64_t)(b >> 64) + (uint64_t)(a >> 64) * bl;
+    const uint64_t high = (al >> 32) * (bl >> 32) + (middle >> 32) + (cross >> 32) + al * (uint64_t)(b >> 64) \
++ (uint64_t)(a >> 64) * bl;
     return (__int128)high << 64 | (al * bl);
 }
 """
@@ -55,13 +56,16 @@ class Wasm(Compiled):
     link = ("-nostdlib", "-Wl,--no-entry", "-Wl,--export-dynamic", "-Wl,-z,stack-size=1048576")
     ops: ClassVar[Mapping[str, Spelling]] = {fn: s for fn, s in CStyle.ops.items()
                                              if fn not in ("fma", "abs") and (fn in MATH or not isinstance(s, Libm))}
-    headers: ClassVar[Mapping[str, str]] = {"math.h": resources.files("caten.render").joinpath("freestanding.h").read_text("utf-8")}
+    headers: ClassVar[Mapping[str, str]] = {
+        "math.h": resources.files("caten.render").joinpath("freestanding.h").read_text("utf-8")}
     allocates, promotes_unrolled_arrays = False, True
     config: ClassVar[Mapping[str, Option]] = {
         "SIMD": Flag(False, "use the instructions on vectors of 128 bits"),
         "OPT": Choice(3, "the C compiler's optimisation level", of=(0, 1, 2, 3)),
         "CC": Text(None, "a C compiler for the target"),
-        "MATH": Choice("precise", "functions on vectors: within the error of the operator's row, or in fewer operations", of=("precise", "fast")),
+        "MATH": Choice("precise",
+                       "functions on vectors: within the error of the operator's row, or in fewer operations",
+                       of=("precise", "fast")),
     }
 
     def machine(self) -> Machine:
@@ -83,7 +87,8 @@ class Wasm(Compiled):
         own = [w for w in super().flags(compiler) if w not in ("-O2", "-fPIC")]
         vector = ["-msimd128"] if self.settings["SIMD"] else []
         scheduled = ["-fno-vectorize", "-fno-slp-vectorize"]                  # the schedule says what is a vector
-        return [*TARGET.get(compiler.family, []), "-ffreestanding", f"-O{self.settings['OPT']}", *FEATURES, *vector, *scheduled, *own]
+        return [*TARGET.get(compiler.family, []), "-ffreestanding", f"-O{self.settings['OPT']}", *FEATURES, *vector,
+                *scheduled, *own]
 
     def libraries(self, compiler: Compiler) -> list[str]:
         return list(self.host.ldflags)
@@ -96,7 +101,8 @@ class Wasm(Compiled):
         if content[:8] != b"\0asm\1\0\0\0":
             raise error("E660", f"{library} is not a module of WebAssembly")
         if not is_whole(content):
-            raise error("E660", f"{library} is incomplete, or more than a module of WebAssembly", hint="compile it again")
+            raise error("E660", f"{library} is incomplete, or more than a module of WebAssembly",
+                        hint="compile it again")
 
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
         self.available()
@@ -138,15 +144,17 @@ class Instance:
         self._free = self._memory.size(self._store) * PAGE                    # what lies before is the module's own
 
     def call(self, call: Call) -> int:
-        """What the function returns. E715 where it was stopped by a trap, OutOfMemory E712 where an argument does not fit."""
-        if self._owner != os.getpid():                                        # after a fork a thread that is not here may hold the lock
+        """What the function returns. E715 where it was stopped by a trap, OutOfMemory E712 where an argument does not
+        fit."""
+        if self._owner != os.getpid():  # after a fork a thread that is not here may hold the lock
             self._lock, self._owner = threading.Lock(), os.getpid()
         with self._lock:
             try:
                 return self._call(call)
             except self._wasm.Trap as trap:
                 self._start()
-                raise error("E715", f"{call.op['op']}: the kernel crashed ({trap.message.strip().splitlines()[-1].strip()})") from None
+                raise error("E715", f"{call.op['op']}: the kernel crashed "
+                                    f"({trap.message.strip().splitlines()[-1].strip()})") from None
 
     def _call(self, call: Call) -> int:
         packed, at, arguments = call.packed(), self._free, []
@@ -163,7 +171,8 @@ class Instance:
                 at += -(-len(value) // ALIGNMENT) * ALIGNMENT
             else:
                 number = packed.numbers[a["name"]]
-                arguments.append(number if a["dtype"] in ("f32", "f64") else signed(number, 64 if a["dtype"] in ("i64", "u64") else 32))
+                arguments.append(number if a["dtype"] in ("f32", "f64")
+                                 else signed(number, 64 if a["dtype"] in ("i64", "u64") else 32))
         if not self._reach(at + call.scratch):
             return OUT_OF_MEMORY
         base = ctypes.addressof(self._memory.data_ptr(self._store).contents)

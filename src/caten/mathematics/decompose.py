@@ -22,7 +22,7 @@ from .float64_functions import FUNCTIONS
 from .float_formulas import FMA, isolated_sign, op, where
 
 x, y, z = holes("x y z")
-NEVER = ("real", "imag", "conj")              # have no meaning in terms of the others: a runtime with complex elements spells them
+NEVER = ("real", "imag", "conj")  # have no meaning in terms of the others: a runtime with complex elements spells them
 
 
 def _kind(e: Expr) -> str:
@@ -114,7 +114,7 @@ ALGEBRA = Rules(
     (Op("ge", (x, y)), lambda x, y: op("or", y < x, op("eq", x, y))),          # x ≥ y  =  y < x or x = y
     (Op("ne", (x, y)), lambda x, y: op("xor", op("eq", x, y), TRUE)),          # x ≠ y  =  not x = y
     (Op("not", (x,)), _not),                                                   # not x  =  x xor 1…1
-    (Op("truncdiv", (x, y)), _truncdiv),                                       # ⌊x/y⌋, one more where it is negative and inexact
+    (Op("truncdiv", (x, y)), _truncdiv),  # ⌊x/y⌋, one more where it is negative and inexact
     (Op("truncmod", (x, y)), _truncmod),                                       # sign(x) · (|x| mod |y|)
     (Op("fmax", (x, y)), _ignoring_nan("max")),
     (Op("fmin", (x, y)), _ignoring_nan("min")),
@@ -144,7 +144,8 @@ def _direct(form: Callable[..., Expr]) -> Callable[..., Expr | None]:
     return rule
 
 
-ANALYSIS = Rules(*[(Op(fn, (x, y, z)[:arity]), (_direct if direct else _in_float64)(form)) for fn, (arity, direct, form) in FUNCTIONS.items()])
+ANALYSIS = Rules(*[(Op(fn, (x, y, z)[:arity]), (_direct if direct else _in_float64)(form)) for fn,
+                   (arity, direct, form) in FUNCTIONS.items()])
 
 RULES = ALGEBRA + ANALYSIS
 
@@ -152,7 +153,8 @@ RULES = ALGEBRA + ANALYSIS
 @cache
 def rules_without(native: frozenset[str]) -> Rules:
     """The rules for the operators that a runtime does not spell."""
-    return Rules(*[(pattern, template) for pattern, template in RULES.rules if isinstance(pattern, Op) and pattern.fn not in native])
+    return Rules(*[(pattern, template) for pattern,
+                   template in RULES.rules if isinstance(pattern, Op) and pattern.fn not in native])
 
 
 def decompose(node: Any, native: frozenset[str]) -> Any:

@@ -36,7 +36,8 @@ def apply(fn: str, args: tuple[Any, ...] | list[Any], dtype: str) -> Any:
     """Operator `fn` on numpy values. `dtype`: the element type of its operands (of the arms, for `where`), which plain
     Python numbers take."""
     like = numpy_type(dtype)
-    typed = [a if isinstance(a, (np.ndarray, np.generic)) else np.bool_(a) if fn == "where" and n == 0 else like(a) for n, a in enumerate(args)]
+    typed = [a if isinstance(a, (np.ndarray, np.generic)) else np.bool_(a) if fn == "where" and n == 0 else like(a)
+             for n, a in enumerate(args)]
     with np.errstate(all="ignore"):
         return function(fn, dtype)(*typed)
 
@@ -87,7 +88,8 @@ def _round_to_odd(total: Any, error: Any) -> Any:
     """The sum total + error (as two_sum gives it) rounded to odd: rounding that once more, to fewer bits, then errs by
     that rounding only (Boldo, Melquiond: Emulation of FMA and correctly rounded sums, 2008)."""
     even = (np.asarray(total, np.float64).view(np.int64) & 1) == 0
-    return np.where(even & (error != 0) & np.isfinite(total), np.nextafter(total, np.where(error > 0, np.inf, -np.inf)), total)
+    return np.where(even & (error != 0) & np.isfinite(total), np.nextafter(total, np.where(error > 0, np.inf, -np.inf)),
+                    total)
 
 
 def _fma32(x: Any, y: Any, z: Any) -> Any:
@@ -175,7 +177,8 @@ def _sigmoid(x: float) -> float:
     return small / (1 + small) if x < 0 else 1 / (1 + small)
 
 
-MATH: tuple[str, ...] = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "hypot", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan",
+MATH: tuple[str, ...] = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "hypot", "cbrt", "sin", "cos",
+                         "tan", "asin", "acos", "atan",
                          "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc")
 
 
@@ -189,7 +192,8 @@ def _cbrt64(x: Any) -> Any:
 
 
 _MATH64: dict[str, Function] = {
-    **{name: _elementwise(_total(name)) for name in MATH}, "lgamma": _elementwise(_lgamma), "sigmoid": _elementwise(_sigmoid), "rsqrt": _rsqrt64,
+    **{name: _elementwise(_total(name)) for name in MATH}, "lgamma": _elementwise(_lgamma),
+                                "sigmoid": _elementwise(_sigmoid), "rsqrt": _rsqrt64,
     "cbrt": _cbrt64,
 }
 
@@ -222,7 +226,8 @@ _INTEGER: dict[str, Function] = {"truncdiv": _truncdiv, "fma": lambda x, y, z: x
 _FLOAT: dict[str, Function] = {"truncdiv": lambda x, y: np.trunc(x / y)}
 # Element type or kind -> its functions.
 TABLES: dict[str, dict[str, Function]] = {
-    name: {fn: f for fn, f in (COMMON | own).items() if OPERATORS[fn].accepts("float" if name in ("f32", "f64") else name)}
+    name: {fn: f for fn,
+           f in (COMMON | own).items() if OPERATORS[fn].accepts("float" if name in ("f32", "f64") else name)}
     for name, own in {
         "bool": {}, "int": _INTEGER, "uint": _INTEGER, "complex": {"abs": _modulus},
         "f64": _FLOAT | _MATH64 | {"fma": _elementwise(_fma64_one)},

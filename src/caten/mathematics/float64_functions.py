@@ -33,7 +33,8 @@ from .special import erf, erfc, lgamma
 # Powers and logarithms.
 
 LN2 = math.log(2)
-LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10        # the upper part has 33 bits: exact times an exponent
+# the upper part has 33 bits: exact times an exponent
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
 def rsqrt(x: Expr) -> Expr:
@@ -151,7 +152,8 @@ def power(x: Expr, y: Expr) -> Expr:
     whole = op("eq", op("floor", y), y)
     odd = op("and", whole, op("xor", op("eq", op("floor", y * 0.5), y * 0.5), number(True, "bool")))
     fractional = op("and", op("and", x < 0, a < INF), op("xor", whole, number(True, "bool")))
-    result = where(fractional, number(float("nan"), "f64"), where(op("and", is_negative(x), odd), magnitude * -1, magnitude))
+    result = where(fractional, number(float("nan"), "f64"),
+                   where(op("and", is_negative(x), odd), magnitude * -1, magnitude))
     unordered = op("xor", op("and", op("eq", x, x), op("eq", y, y)), number(True, "bool"))
     trivial = op("or", op("eq", y, zero), op("eq", x, one))
     return where(trivial, one, where(unordered, x + y, result))
@@ -161,7 +163,8 @@ def hypot(x: Expr, y: Expr) -> Expr:
     """√(x² + y²) scaled, with a correction (Borges: An improved algorithm for hypot(a, b), 2019)."""
     ax, ay = isolated_sign(x), isolated_sign(y)
     top, low = op("max", ax, ay), op("min", ax, ay)
-    scale = where(number(2.0**500, "f64") < top, 2.0**-600, where(top < 2.0**-500, number(2.0**600, "f64"), number(1.0, "f64")))
+    scale = where(number(2.0**500, "f64") < top, 2.0**-600,
+                  where(top < 2.0**-500, number(2.0**600, "f64"), number(1.0, "f64")))
     u, v = top * scale, low * scale
     h = sqrt(op("fma", u, u, v * v))
     hh, uu = h * h, u * u
@@ -190,7 +193,8 @@ def tan(x: Expr) -> Expr:
 
 
 # c, atan c and the rest of atan c: around each, |t| stays below 7/16.
-_ATAN_POINTS = ((0.5, 4.63647609000806093515e-01, 2.26987774529616870924e-17), (1.0, math.pi / 4, 3.06161699786838301793e-17),
+_ATAN_POINTS = ((0.5, 4.63647609000806093515e-01, 2.26987774529616870924e-17),
+                (1.0, math.pi / 4, 3.06161699786838301793e-17),
                 (1.5, 9.82793723247329054082e-01, 1.39033110312309984516e-17))
 _ATAN = [(-1) ** k / (2 * k + 3) for k in range(23)]
 
@@ -225,7 +229,8 @@ def atan2(y: Expr, x: Expr) -> Expr:
     """atan of the smaller over the greater of |y| and |x|, mirrored into its octant."""
     ay, ax = isolated_sign(y), isolated_sign(x)
     top, low = op("max", ay, ax), op("min", ay, ax)
-    ratio = where(op("eq", top, low), where(op("eq", top, number(0.0, "f64")), number(0.0, "f64"), number(1.0, "f64")), low / top)
+    ratio = where(op("eq", top, low), where(op("eq", top, number(0.0, "f64")), number(0.0, "f64"), number(1.0, "f64")),
+                  low / top)
     angle = op("atan", ratio)
     angle = where(ax < ay, number(PI / 2, "f64") - (angle - PI_LOW / 2), angle)
     angle = where(is_negative(x), number(PI, "f64") - (angle - PI_LOW), angle)
@@ -282,8 +287,10 @@ def sigmoid(x: Expr) -> Expr:
 FUNCTIONS: dict[str, tuple[int, bool, Callable[..., Expr]]] = {
     "floor": (1, True, floor), "ceil": (1, True, ceil), "trunc": (1, True, trunc), "round": (1, True, nearest),
     "rsqrt": (1, True, rsqrt), "cbrt": (1, False, cbrt), "exp2": (1, False, exp2), "expm1": (1, False, expm1),
-    "log2": (1, False, log2), "log10": (1, False, log10), "log1p": (1, False, log1p), "pow": (2, False, power), "hypot": (2, False, hypot),
-    "cos": (1, False, cos), "tan": (1, False, tan), "asin": (1, False, asin), "acos": (1, False, acos), "atan": (1, False, atan),
+    "log2": (1, False, log2), "log10": (1, False, log10), "log1p": (1, False, log1p), "pow": (2, False, power),
+                                                               "hypot": (2, False, hypot),
+    "cos": (1, False, cos), "tan": (1, False, tan), "asin": (1, False, asin), "acos": (1, False, acos),
+                                                               "atan": (1, False, atan),
     "atan2": (2, False, atan2), "sinh": (1, False, sinh), "cosh": (1, False, cosh), "tanh": (1, False, tanh),
     "asinh": (1, False, asinh), "acosh": (1, False, acosh), "atanh": (1, False, atanh),
     "erf": (1, False, erf), "erfc": (1, False, erfc), "lgamma": (1, False, lgamma), "sigmoid": (1, True, sigmoid),

@@ -70,7 +70,8 @@ def horner(coefficients: Sequence[float], x: Expr) -> Expr:
     return total
 
 
-# Rounding. Any operand of 2^52 (2^23 in float32) or more is a whole number already, and so is what `where` keeps of NaN and infinity.
+# Rounding. Any operand of 2^52 (2^23 in float32) or more is a whole number already, and so is what `where` keeps of NaN
+# and infinity.
 
 def _whole(x: Expr) -> float:
     return {"f32": 2.0**23, "f64": 2.0**52}[x.dtype]

@@ -6,17 +6,22 @@ import math
 from ..core.expr import Expr, number
 from .float_formulas import INF, exp, horner, is_negative, isolated_sign, least, log, op, signed, sin, where
 
-# W. J. Cody: Rational Chebyshev approximations for the error function, Mathematics of Computation 23 (1969): erf(x)/x in x² up to 0.46875;
-# e^(x²) erfc(x) in x up to 4; x² (e^(x²) x erfc(x) - 1/√π) in 1/x² beyond. Lowest power first.
-_ERF_P = (3.20937758913846947e03, 3.77485237685302021e02, 1.13864154151050156e02, 3.16112374387056560e00, 1.85777706184603153e-1)
+# W. J. Cody: Rational Chebyshev approximations for the error function, Mathematics of Computation 23 (1969): erf(x)/x
+# in x² up to 0.46875; e^(x²) erfc(x) in x up to 4; x² (e^(x²) x erfc(x) - 1/√π) in 1/x² beyond. Lowest power first.
+_ERF_P = (3.20937758913846947e03, 3.77485237685302021e02, 1.13864154151050156e02, 3.16112374387056560e00,
+          1.85777706184603153e-1)
 _ERF_Q = (2.84423683343917062e03, 1.28261652607737228e03, 2.44024637934444173e02, 2.36012909523441209e01, 1.0)
-_ERFC_P = (1.23033935479799725e03, 2.05107837782607147e03, 1.71204761263407058e03, 8.81952221241769090e02, 2.98635138197400131e02,
+_ERFC_P = (1.23033935479799725e03, 2.05107837782607147e03, 1.71204761263407058e03, 8.81952221241769090e02,
+           2.98635138197400131e02,
            6.61191906371416295e01, 8.88314979438837594e00, 5.64188496988670089e-1, 2.15311535474403846e-8)
-_ERFC_Q = (1.23033935480374942e03, 3.43936767414372164e03, 4.36261909014324716e03, 3.29079923573345963e03, 1.62138957456669019e03,
+_ERFC_Q = (1.23033935480374942e03, 3.43936767414372164e03, 4.36261909014324716e03, 3.29079923573345963e03,
+           1.62138957456669019e03,
            5.37181101862009858e02, 1.17693950891312499e02, 1.57449261107098347e01, 1.0)
-_TAIL_P = (6.58749161529837803e-4, 1.60837851487422766e-2, 1.25781726111229246e-1, 3.60344899949804439e-1, 3.05326634961232344e-1,
+_TAIL_P = (6.58749161529837803e-4, 1.60837851487422766e-2, 1.25781726111229246e-1, 3.60344899949804439e-1,
+           3.05326634961232344e-1,
            1.63153871373020978e-2)
-_TAIL_Q = (2.33520497626869185e-3, 6.05183413124413191e-2, 5.27905102951428412e-1, 1.87295284992346725e00, 2.56852019228982242e00, 1.0)
+_TAIL_Q = (2.33520497626869185e-3, 6.05183413124413191e-2, 5.27905102951428412e-1, 1.87295284992346725e00,
+           2.56852019228982242e00, 1.0)
 _ERF_EDGE = 0.46875
 
 
@@ -72,7 +77,8 @@ def _lgamma_of_positive(a: Expr) -> Expr:
         z = where(above, a - (k + 2), z)
     middle = at_two(z) + where(op("le", number(2.5, "f64"), a), log(down), 0.0)
     inverse = number(1.0, "f64") / (a * a)
-    large = a * (log(a) - 1) + (number(math.log(2 * math.pi) / 2, "f64") - log(a) * 0.5 + horner(_STIRLING, inverse) / a)
+    large = a * (log(a) - 1) + (number(math.log(2 * math.pi) / 2,
+                                       "f64") - log(a) * 0.5 + horner(_STIRLING, inverse) / a)
     near_one = at_two(a - 1) - op("log1p", a - 1)
     near_zero = at_two(a) - op("log1p", a) - log(a)
     return where(a < 0.5, near_zero, where(a < 1.5, near_one, where(a < 8.0, middle, where(a < 1e306, large, a * INF))))

@@ -53,13 +53,16 @@ class Memory(Scope):
         view = self.views[ref.buffer]
         if not view.packed:
             return None
-        return call(packed_int4.put(self.helpers, ref.dtype, view.shared), Code(self.mention(ref.buffer)), self.position(ref), value)
+        return call(packed_int4.put(self.helpers, ref.dtype, view.shared), Code(self.mention(ref.buffer)),
+                    self.position(ref), value)
 
     def element(self, ref: Aref) -> Code:
         if (view := self.views[ref.buffer]).packed:
-            return call(packed_int4.get(self.helpers, ref.dtype, view.shared), Code(self.mention(ref.buffer)), self.position(ref))
+            return call(packed_int4.get(self.helpers, ref.dtype, view.shared), Code(self.mention(ref.buffer)),
+                        self.position(ref))
         place = self.place(ref)
-        return infix("!=", EQUALITY, place, Code("0")) if ref.dtype == "bool" and self.views[ref.buffer].outside else place
+        return infix("!=", EQUALITY, place,
+                     Code("0")) if ref.dtype == "bool" and self.views[ref.buffer].outside else place
 
     def load(self, ref: Vref) -> Code:
         named = self.register(ref)

@@ -23,7 +23,8 @@ def allows_non_temporal_store(ex: Expressions, ref: Ref) -> bool:
 
 def render_non_temporal_store(ex: Expressions, ref: Ref, value: Expr) -> str:
     """A non-temporal vector store. A store fence must follow it."""
-    return call(cache_hints.define_non_temporal_store(ex.helpers, ref.dtype, ref.lanes), ex.pointer(ref), _stored(ex, ref, value)).text + ";"
+    return call(cache_hints.define_non_temporal_store(ex.helpers, ref.dtype, ref.lanes), ex.pointer(ref),
+                _stored(ex, ref, value)).text + ";"
 
 
 def render_update(ex: Expressions, ref: Ref, value: Expr, fn: str) -> str:
@@ -38,7 +39,8 @@ def render_update(ex: Expressions, ref: Ref, value: Expr, fn: str) -> str:
     if ref.dtype == "bool" and isinstance(ref, Vref):
         return _assigned(ex, ref, ex.truth(Op(fn, (ref, value))))
     operands = ex.value(ref), _stored(ex, ref, value)
-    if fn in ("max", "min") and ref.lanes > 1:         # the helper tests its first operand for NaN, and the new one is known earlier
+    # the helper tests its first operand for NaN, and the new one is known earlier
+    if fn in ("max", "min") and ref.lanes > 1:
         operands = operands[1], operands[0]
     return _assigned(ex, ref, ex.helpers.apply(fn, ref.dtype, ref.lanes, operands))
 
@@ -64,6 +66,7 @@ def _assigned(ex: Expressions, ref: Ref, code: Code) -> str:
 def is_zeroing(stmt: Stmt, name: str) -> bool:
     """Does the statement set part of a local to positive zero?"""
     match stmt:
-        case Setf(ref=Aref(buffer=buffer) | Vref(buffer=buffer), value=Splat(arg=Const() as value) | (Const() as value)):
+        case Setf(ref=Aref(buffer=buffer) | Vref(buffer=buffer),
+                  value=Splat(arg=Const() as value) | (Const() as value)):
             return buffer == name and repr(value.value) in ("0", "0.0", "False")
     return False

@@ -40,19 +40,22 @@ class Expressions(Conditions):
                     return prefix(f"({self.helpers.type(to, self.lanes(arg))})", self.value(arg))
                 return call(self.helpers.bits(to, arg.dtype), self.value(arg))
             case Scaled(value=arg, n=n, biased=biased):
-                return call(self.helpers.scaled(arg.dtype, self.lanes(arg)), self.value(arg), self.value(n), self.value(biased))
+                return call(self.helpers.scaled(arg.dtype, self.lanes(arg)), self.value(arg), self.value(n),
+                            self.value(biased))
             case Splat(count=count, arg=arg):
                 return self.splat(arg, count)
             case Ramp(count=count, base=base, step=step):
                 steps = Code(f"({self.helpers.type(base.dtype, count)}){{{', '.join(map(str, range(count)))}}}")
                 if not (isinstance(step, Const) and step.value == 1):
                     steps = infix("*", MUL, steps, self.splat(step, count))
-                return infix("+", ADD, self.value(base) if DTYPES[base.dtype].bits >= 32 else self.splat(base, count), steps)
+                return infix("+", ADD, self.value(base) if DTYPES[base.dtype].bits >= 32 else self.splat(base, count),
+                             steps)
             case Shuffle(arg=arg, picks=picks):
                 v = self.text(arg)
                 return Code(f"__builtin_shufflevector({v}, {v}, {', '.join(map(str, picks))})")
             case Fold(fn=fn, arg=arg):
-                return call(self.helpers.fold(fn, arg.dtype, self.lanes(arg)), self.truth(arg) if arg.dtype == "bool" else self.value(arg))
+                return call(self.helpers.fold(fn, arg.dtype, self.lanes(arg)),
+                            self.truth(arg) if arg.dtype == "bool" else self.value(arg))
             case Aref():
                 return self.element(expr)
             case Vref():
@@ -81,7 +84,8 @@ class Expressions(Conditions):
         if (simple := self._simplified(op)) is not None:
             return simple
         codes = [self.value(a) for a in args]
-        if all(isinstance(a, Const) for a in args) and DTYPES[dtype].bits >= 32 and DTYPES[dtype].kind in ("int", "uint"):
+        if all(isinstance(a, Const)
+               for a in args) and DTYPES[dtype].bits >= 32 and DTYPES[dtype].kind in ("int", "uint"):
             codes[0] = self._typed(codes[0], dtype)
         return self.helpers.apply(fn, dtype, 1, tuple(codes))
 
@@ -93,9 +97,11 @@ class Expressions(Conditions):
         """The plain C operator where its operands make it exact."""
         last, dtype = op.args[-1], op.args[0].dtype
         match op:
-            case Op("floordiv", (Const(value=int(value)), Op("max", (_, Const(value=int(least)))) as divisor)) if value >= 0 and least > 0:
+            case Op("floordiv", (Const(value=int(value)),
+                                 Op("max", (_, Const(value=int(least)))) as divisor)) if value >= 0 and least > 0:
                 return infix("/", MUL, literal(value, dtype), self.value(divisor))
-        if not isinstance(last, Const) or DTYPES[dtype].kind not in ("int", "uint") or len(op.args) != 2 or DTYPES[dtype].bits < 32:
+        row = DTYPES[dtype]
+        if not isinstance(last, Const) or row.kind not in ("int", "uint") or len(op.args) != 2 or row.bits < 32:
             return None
         value, left = int(last.value), op.args[0]
         if op.fn in ("add", "sub") and DTYPES[dtype].least < value < 0 and not isinstance(left, Const):
@@ -110,7 +116,8 @@ class Expressions(Conditions):
     def _plain_shift(self, op: Op, lanes: int) -> Code | None:
         left, by = op.args[0], op.args[1].arg if isinstance(op.args[1], Splat) else op.args[1]
         row = DTYPES[left.dtype]
-        if op.fn not in ("shl", "shr") or not isinstance(by, Const) or not 0 <= by.value < row.bits or isinstance(left, Const):
+        if (op.fn not in ("shl", "shr") or not isinstance(by, Const) or not 0 <= by.value < row.bits
+                or isinstance(left, Const)):
             return None
         if lanes > 1:
             amount = Code(str(by.value)) if row.bits >= 32 and self.lanes(left) > 1 else self.splat(by, lanes)
@@ -121,7 +128,8 @@ class Expressions(Conditions):
         cond, yes, no = args
         if self.lanes(cond) > 1:
             dtype = yes.dtype
-            return call(self.helpers.select(dtype, lanes), self.mask(cond, DTYPES[dtype].bits), self.vector(yes, lanes), self.vector(no, lanes))
+            return call(self.helpers.select(dtype, lanes), self.mask(cond, DTYPES[dtype].bits), self.vector(yes, lanes),
+                        self.vector(no, lanes))
         arms = [self.vector(a, lanes) if lanes > 1 else self.value(a) for a in (yes, no)]
         if lanes == 1 and isinstance(yes, Const) and isinstance(no, Const) and yes.dtype in ("i64", "u64"):
             arms[0] = self._typed(arms[0], yes.dtype)
@@ -142,15 +150,20 @@ class Expressions(Conditions):
         if kinds[0] == "complex":
             if kinds[1] == "complex":
                 part = self.helpers.types[PART[to]]
-                return Code(f"({self.helpers.type(to)}){{({part}){value.at(PRIMARY)}.re, ({part}){value.at(PRIMARY)}.im}}")
+                return Code(f"({self.helpers.type(to)}){{({part}){value.at(PRIMARY)}.re, "
+                            f"({part}){value.at(PRIMARY)}.im}}")
             if to == "bool":
                 return Code(f"{value.at(PRIMARY)}.re != 0 || {value.at(PRIMARY)}.im != 0", OR)
             real = Code(f"{value.at(PRIMARY)}.re")
-            return real if to == PART[of] else call(self.helpers.saturate(to, PART[of]), real) if kinds[1] in ("int", "uint") else \
-                prefix(f"({self.helpers.types[to]})", real)
+            if to == PART[of]:
+                return real
+            if kinds[1] in ("int", "uint"):
+                return call(self.helpers.saturate(to, PART[of]), real)
+            return prefix(f"({self.helpers.types[to]})", real)
         if kinds[1] == "complex":
             part = self.helpers.types[PART[to]]
-            return Code(f"({self.helpers.type(to)}){{{value.text if of == PART[to] else f'({part}){value.at(UNARY)}'}, 0}}")
+            first = value.text if of == PART[to] else f"({part}){value.at(UNARY)}"
+            return Code(f"({self.helpers.type(to)}){{{first}, 0}}")
         if to == "bool":
             return infix("!=", EQUALITY, value, Code("0"))
         if kinds[0] == "float" and kinds[1] in ("int", "uint"):

@@ -10,7 +10,8 @@ from .code import UNARY, Code
 
 
 def literal(value: Any, dtype: str) -> Code:
-    """The C expression of a constant. 8- and 16-bit values are plain ints, 16-bit floats their bits; infinity and NaN need <math.h>."""
+    """The C expression of a constant. 8- and 16-bit values are plain ints, 16-bit floats their bits; infinity and NaN
+    need <math.h>."""
     kind = DTYPES[dtype].kind
     if kind == "bool":
         return Code("1" if value else "0")
@@ -44,7 +45,8 @@ def floating(value: float, dtype: str) -> Code:
         return Code("NAN")
     if math.isinf(value):
         return Code("INFINITY") if value > 0 else Code("-INFINITY", UNARY)
-    text = next(t for p in range(1, 10) if round_to_single(float(t := f"{value:.{p}g}")) == value) if single else repr(value)
+    text = next(t for p in range(1, 10)
+                if round_to_single(float(t := f"{value:.{p}g}")) == value) if single else repr(value)
     if not any(c in text for c in ".e"):
         text += ".0"
     return Code(text + ("f" if single else ""), UNARY if text.startswith("-") else 16)

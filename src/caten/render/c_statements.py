@@ -10,7 +10,24 @@ from ..core.expr import Const, Expr, Var, index
 from ..core.node import Node
 from ..core.program import At
 from ..errors import error
-from ..loop.statements import STREAM, Aref, Barrier, Fail, For, If, Incf, Kernel, Let, Local, Prefetch, Ref, Setf, Stmt, Transpose, Vref
+from ..loop.statements import (
+    STREAM,
+    Aref,
+    Barrier,
+    Fail,
+    For,
+    If,
+    Incf,
+    Kernel,
+    Let,
+    Local,
+    Prefetch,
+    Ref,
+    Setf,
+    Stmt,
+    Transpose,
+    Vref,
+)
 from . import c_assignments, cache_hints, guarded_divisions, loop_headers, registers
 from .c_expressions import Expressions
 from .code import Code
@@ -24,7 +41,8 @@ from .vector_transposes import transposed
 
 @dataclass
 class KernelBody(Lines):
-    """Writes the statements of a kernel. `marks`: the runtime's spellings; `parallel`: may loops run on several threads?"""
+    """Writes the statements of a kernel. `marks`: the runtime's spellings; `parallel`: may loops run on several
+    threads?"""
 
     kernel: Kernel
     expressions: Expressions
@@ -41,16 +59,18 @@ class KernelBody(Lines):
     def __post_init__(self) -> None:
         self._label: str | None = None              # the label that a failed parallel iteration jumps to
         self._threaded = False                      # inside a loop that runs on several threads?
-        self._in_team = False                      # inside a loop that a whole thread team runs, with work-sharing loops in it?
+        self._in_team = False  # inside a loop that a whole thread team runs, with work-sharing loops in it?
         self._vectors = False                       # inside a loop nest that contains vectors?
         self._position: At | None = None
         self._widths = registers.vector_widths(self.kernel)
         self._read: set[str] = set()
         for node in self.kernel.unique():
             read: list[Node] = [node.value] if isinstance(node, (Setf, Incf, Transpose)) else []
-            read += [i for i in node.children if isinstance(i, Expr)] if isinstance(node, (Aref, Vref, For, If, Let, Local)) else []
+            if isinstance(node, (Aref, Vref, For, If, Let, Local)):
+                read += [i for i in node.children if isinstance(i, Expr)]
             for expr in read:
-                self._read |= {n.name if isinstance(n, Var) else n.buffer for n in expr.unique() if isinstance(n, (Var, Aref, Vref))}
+                self._read |= {n.name if isinstance(n, Var) else n.buffer
+                               for n in expr.unique() if isinstance(n, (Var, Aref, Vref))}
         self.fails = any(isinstance(n, Fail) for n in self.kernel.unique())
         self._unfenced = False                      # is there a non-temporal store without a fence after it?
         self.block(self.kernel.body)
@@ -58,11 +78,11 @@ class KernelBody(Lines):
         if self._position is not None:                # the rest belongs to the last statement
             self.lines.append(f'#line {self._position.line} "{self.file}"')
 
-    # -- statements -------------------------------------------------------------------------------------------------------------------------
+    # -- statements ----------------------------------------------------------------------------------------------------
 
     def block(self, stmts: tuple[Stmt, ...]) -> None:
-        """A list of statements. An assignment right after the declaration of a scalar local becomes its initialiser; zeroing what was just
-        declared as zero is dropped."""
+        """A list of statements. An assignment right after the declaration of a scalar local becomes its initialiser;
+        zeroing what was just declared as zero is dropped."""
         skip, zero = False, ""
         for n, stmt in enumerate(stmts):
             if skip:
@@ -83,7 +103,8 @@ class KernelBody(Lines):
                         self._branch(stmt)
                     case Let(name=name, type=dtype, value=value):
                         if name in self._read:
-                            self.line(f"const {self._let_type(stmt)} {self.expressions.names.of(name)} = {self.expressions.text(value)};")
+                            self.line(f"const {self._let_type(stmt)} {self.expressions.names.of(name)} = "
+                                      f"{self.expressions.text(value)};")
                             self._declare_vector(name, value, dtype)
                     case Local():
                         first = self._initial(stmt, stmts[n + 1:n + 2])
@@ -111,7 +132,8 @@ class KernelBody(Lines):
             self.line(f"{cache_hints.render_prefetch(stmt, self.expressions).text};")
 
     def _barrier(self) -> None:
-        raise error("E612", "(barrier) needs a runtime with thread groups", hint="schedule for a GPU runtime, or leave it out")
+        raise error("E612", "(barrier) needs a runtime with thread groups",
+                    hint="schedule for a GPU runtime, or leave it out")
 
     def _initial(self, local: Local, following: tuple[Stmt, ...]) -> Expr | None:
         """The value that the next statement assigns to a scalar local, if it does."""
@@ -140,7 +162,7 @@ class KernelBody(Lines):
             self.expressions.vectors[name] = (lanes, self.expressions.mask_bits(value) if dtype == "bool" else 0)
 
     def _branch(self, stmt: If, head: str = "if") -> None:
-        if isinstance(stmt.cond, Const) and stmt.cond.value and head == "if":      # a branch whose condition is constant
+        if isinstance(stmt.cond, Const) and stmt.cond.value and head == "if":  # a branch whose condition is constant
             with self.braces(""):
                 self.block(stmt.then)
             return
@@ -162,16 +184,19 @@ class KernelBody(Lines):
             self.line(f"return {row};")
         else:
             self.line("int32_t ct_none = 0;")
-            self.line(f"__atomic_compare_exchange_n(&ct_failed, &ct_none, {row}, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);")
+            self.line(f"__atomic_compare_exchange_n(&ct_failed, &ct_none, {row}, 0, __ATOMIC_RELAXED, "
+                      f"__ATOMIC_RELAXED);")
             self.line(f"goto {self._label};")
 
-    # -- loops ------------------------------------------------------------------------------------------------------------------------------
+    # -- loops ---------------------------------------------------------------------------------------------------------
 
     def _loop(self, loop: For, is_rest: bool) -> None:
         if loop.mark not in self.marks:
-            raise error("E612", f"loop {loop.name}: this runtime has no loops marked '{loop.mark}'", hint=f"it has {', '.join(self.marks)}")
+            raise error("E612", f"loop {loop.name}: this runtime has no loops marked '{loop.mark}'",
+                        hint=f"it has {', '.join(self.marks)}")
         name = self.expressions.names.of(loop.name)
-        if loop.mark != "parallel" and isinstance(loop.lo, Const) and loop.hi is index(loop.lo.value + 1) and loop.step is index(1):
+        once = isinstance(loop.lo, Const) and loop.hi is index(loop.lo.value + 1) and loop.step is index(1)
+        if loop.mark != "parallel" and once:
             with self.braces(""):
                 if loop.name in self._read:
                     self.line(f"const int64_t {name} = {self.expressions.text(loop.lo)};")
@@ -184,7 +209,8 @@ class KernelBody(Lines):
             if not self._in_team and self._parallelize(loop, is_rest):
                 return
         copies = loop_headers.unroll_factor(loop) if loop.mark == "unroll" else int(is_rest)
-        with self._header(loop, name, self.marks["unroll"].format(count=copies) + " " if copies and self.marks["unroll"] else ""):
+        with self._header(loop, name,
+                          self.marks["unroll"].format(count=copies) + " " if copies and self.marks["unroll"] else ""):
             self._body(loop)
 
     def _body(self, loop: For) -> None:
@@ -193,8 +219,8 @@ class KernelBody(Lines):
         self.block(loop.body)
 
     def _parallelize(self, loop: For, is_rest: bool) -> bool:
-        """Write a parallel loop, if this is one. An OpenMP `if` clause costs some 0.2 microseconds even where it is false, more than a small
-        nest, so a short loop is versioned: parallel and serial."""
+        """Write a parallel loop, if this is one. An OpenMP `if` clause costs some 0.2 microseconds even where it is
+        false, more than a small nest, so a short loop is versioned: parallel and serial."""
         gathers = bool(self.region[0]) and loop_headers.can_share_one_team(loop)
         if not gathers and loop.mark != "parallel":
             return False
@@ -262,7 +288,8 @@ class KernelBody(Lines):
         for each in loops:
             if not isinstance(each.step, Const):
                 raise error("E612", f"loop {each.name}: a parallel loop needs a constant step", hint="mark it serial")
-            name, sign, limit = self.expressions.names.of(each.name), "<" if each.step.value > 0 else ">", self._once(each.hi, f"ct_{each.name}_end")
+            name, sign = self.expressions.names.of(each.name), "<" if each.step.value > 0 else ">"
+            limit = self._once(each.hi, f"ct_{each.name}_end")
             start, step = self.expressions.text(each.lo), loop_headers.render_increment(name, each.step.value)
             lines.append(f"for (int64_t {name} = {start}; {name} {sign} {limit}; {step})")
         self._threaded = True
@@ -305,8 +332,8 @@ class KernelBody(Lines):
 
     @contextmanager
     def _private(self, loop: For) -> Iterator[None]:
-        """Add `firstprivate` to the pragma on the next line, for the outer scalars and pointers that the loop uses: the C compiler reloads
-        shared ones after every vector store."""
+        """Add `firstprivate` to the pragma on the next line, for the outer scalars and pointers that the loop uses: the
+        C compiler reloads shared ones after every vector store."""
         at, outside = len(self.lines), self.expressions.used
         self.expressions.used = {}
         yield
@@ -314,7 +341,8 @@ class KernelBody(Lines):
         own = {n.declares()[0] for n in loop.unique() if isinstance(n, (For, Let, Local))}
         views = self.expressions.views
         known = {*self.expressions.indices, *[name for name, view in views.items() if view.outside]}
-        known |= {n.name for n in self.kernel.unique() if isinstance(n, Var) or (isinstance(n, Local) and is_in_scratch(n))}
+        known |= {n.name for n in self.kernel.unique()
+                  if isinstance(n, Var) or (isinstance(n, Local) and is_in_scratch(n))}
         known |= {n.name for view in views.values() for e in view.strides for n in e.unique() if isinstance(n, Var)}
         copied = [self.expressions.names.of(name) for name in inside if name in known and name not in own]
         if copied:
@@ -330,7 +358,7 @@ class KernelBody(Lines):
         """Does a parallel loop contain a `fail`? Then the kernel declares ct_failed."""
         return any("ct_failed" in line for line in self.lines)
 
-    # -- locals -----------------------------------------------------------------------------------------------------------------------------
+    # -- locals --------------------------------------------------------------------------------------------------------
 
     def _local(self, local: Local, first: Expr | None) -> bool:
         """Declare a local; is it zero now?"""
@@ -339,7 +367,8 @@ class KernelBody(Lines):
             return False
         width = self._widths.get(local.name, 0)
         axes = tuple(range(len(local.shape)))
-        ex.views[local.name] = View(local.name, local.type, local.shape, axes, width=0 if is_in_scratch(local) and local.shape else width)
+        ex.views[local.name] = View(local.name, local.type, local.shape, axes,
+                                    width=0 if is_in_scratch(local) and local.shape else width)
         kind, name = ex.helpers.type(local.type, max(1, width)), ex.names.of(local.name)
         if width and not (is_in_scratch(local) and local.shape):
             if first is not None:
@@ -363,7 +392,8 @@ class KernelBody(Lines):
 
     def _array(self, local: Local, elements: int) -> str:
         """The declaration of an array on the stack."""
-        return f"_Alignas({ALIGNMENT}) {self.expressions.helpers.type(local.type)} {self.expressions.names.of(local.name)}[{elements}];"
+        return (f"_Alignas({ALIGNMENT}) {self.expressions.helpers.type(local.type)} "
+                f"{self.expressions.names.of(local.name)}[{elements}];")
 
     def scratch_pointer(self, local: Local) -> str:
         """The declaration of a local in scratch memory."""
@@ -374,7 +404,9 @@ class KernelBody(Lines):
             at = Code(f"{at.text} + {ex.value(slot.offset).at(13)}", 13)
         if self._threaded and slot.step is not index(0):
             at = Code(f"{at.text} + ct_thread * {ex.value(slot.step).at(15)}", 13)
-        return f"{ex.helpers.type(local.type)} *restrict {ex.names.of(local.name)} = __builtin_assume_aligned({at.text}, {ALIGNMENT});"
+        return (f"{ex.helpers.type(local.type)} *restrict {ex.names.of(local.name)} = "
+                f"__builtin_assume_aligned({at.text}, {ALIGNMENT});")
 
     def _written(self, name: str) -> bool:
-        return any(isinstance(n, (Setf, Incf, Transpose)) and getattr(n.ref, "buffer", None) == name for n in self.kernel.unique())
+        return any(isinstance(n, (Setf, Incf, Transpose)) and getattr(n.ref, "buffer", None) == name
+                   for n in self.kernel.unique())

@@ -52,8 +52,8 @@ Spelling = Infix | Prefix | Helper | Libm | str    # a plain string is the name 
 
 
 def infix(symbol: str, level: int, left: Code, right: Code, *, associative: bool = False) -> Code:
-    """`left symbol right` with the parentheses that C and its compilers' warnings ask for; a right operand of the same level goes without where the
-    operator is `associative`."""
+    """`left symbol right` with the parentheses that C and its compilers' warnings ask for; a right operand of the same
+    level goes without where the operator is `associative`."""
     if level in _MIXED or level in (RELATION, EQUALITY):
         inner = UNARY if level in _MIXED else SHIFT + 1
         return Code(f"{left.at(inner)} {symbol} {right.at(inner)}", level)

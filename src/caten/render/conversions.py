@@ -1,7 +1,7 @@
 """Conversions of storage types in C: 16-bit floats from and to wider ones, and integers of 4 bits.
 
-A 16-bit float is held as its bits, a `uint16_t`. Each conversion rounds once, halves to even; NaN stays NaN. Machines with instructions for float16
-use them (F16C), all others integer arithmetic; bfloat16 is the upper half of a float32.
+A 16-bit float is held as its bits, a `uint16_t`. Each conversion rounds once, halves to even; NaN stays NaN. Machines
+with instructions for float16 use them (F16C), all others integer arithmetic; bfloat16 is the upper half of a float32.
 """
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .helper_bodies import PART
 from .helpers import Helpers
 
 NATIVE = "defined(__F16C__) && defined(__FLT16_MAX__)"        # the type _Float16, and instructions that convert it
-# A float64 as the float32 next to it whose last bit is 1, unless it is one exactly: rounding that to fewer bits rounds once.
+# A float64 as the float32 next to it whose last bit is 1, unless it is one exactly: rounding that to fewer bits rounds
+# once.
 ODD = """union { float value; uint32_t bits; } u = {(float)a};
 const double near = u.value;
 if (near != a && near - near == 0 && !(u.bits & 1)) u.bits += fabs(a) > fabs(near) ? 1u : -1u;
@@ -29,14 +30,15 @@ def by_way_of(to: str, of: str) -> str | None:
     row = DTYPES[of]
     if row.kind == "complex":
         return PART[of]
-    if row.kind == "bool" or to == "f16" or row.bits <= 16:           # an integer that float32 rounds is infinity in float16
+    if row.kind == "bool" or to == "f16" or row.bits <= 16:  # an integer that float32 rounds is infinity in float16
         return "f32"
     return "f64" if row.bits == 32 else None
 
 
 @frozen
 class _Dialect:
-    """How scalars (one lane) or vectors spell what both do: `whole` is the type of uint32, `single` that of float, `short` that of uint16."""
+    """How scalars (one lane) or vectors spell what both do: `whole` is the type of uint32, `single` that of float,
+    `short` that of uint16."""
 
     h: Helpers
     lanes: int
@@ -65,13 +67,15 @@ class _Dialect:
 
 
 def _from_f16(d: _Dialect) -> str:
-    wide = d.as_bits(f"{d.as_float('x')} * 0x1p112f")                 # the product is exact: of what is below the normal range, too
-    return (f"{d.whole} x = {d.converted(d.whole, 'a')}, s = (x & 0x8000u) << 16;\nx = (x & 0x7fffu) << 13;\n{d.whole} r = {wide};\n"
+    wide = d.as_bits(f"{d.as_float('x')} * 0x1p112f")  # the product is exact: of what is below the normal range, too
+    return (f"{d.whole} x = {d.converted(d.whole, 'a')}, s = (x & 0x8000u) << 16;\nx = (x & 0x7fffu) << 13;\n"
+            f"{d.whole} r = {wide};\n"
             f"r = {d.select('x >= 0x0f800000u', 'r | 0x7f800000u', 'r')};\nreturn {d.as_float('r | s')};")
 
 
 def _to_f16(d: _Dialect) -> str:
-    low = f"{d.as_bits(d.as_float('x') + ' + 0.5f')} - 0x3f000000u"   # the last place of 0.5f is that of the smallest float16
+    # the last place of 0.5f is that of the smallest float16
+    low = f"{d.as_bits(d.as_float('x') + ' + 0.5f')} - 0x3f000000u"
     return (f"{d.whole} x = {d.as_bits('a')}, s = (x >> 16) & 0x8000u;\nx &= 0x7fffffffu;\n"
             f"{d.whole} r = (x + 0xfffu + ((x >> 13) & 1u) - 0x38000000u) >> 13;\n"
             f"r = {d.select('x < 0x38800000u', low, 'r')};\nr = {d.select('x >= 0x47800000u', '0x7c00u', 'r')};\n"
@@ -84,7 +88,8 @@ def _from_bf16(d: _Dialect) -> str:
 
 def _to_bf16(d: _Dialect) -> str:
     return (f"const {d.whole} x = {d.as_bits('a')};\n{d.whole} r = (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;\n"
-            f"r = {d.select('(x & 0x7fffffffu) > 0x7f800000u', '(x >> 16) | 0x40u', 'r')};\nreturn {d.converted(d.short, 'r')};")
+            f"r = {d.select('(x & 0x7fffffffu) > 0x7f800000u', '(x >> 16) | 0x40u', 'r')};\n"
+            f"return {d.converted(d.short, 'r')};")
 
 
 PORTABLE: dict[tuple[str, str], Callable[[_Dialect], str]] = {
@@ -103,11 +108,13 @@ def scalar(h: Helpers, to: str, of: str) -> str:
         elif of in ("i64", "u64"):                                    # rounded to odd as well, to 53 bits
             limit = f"({h.types[of]})1 << 53"
             large = f"a < -({limit}) || a > {limit}" if of == "i64" else f"a > {limit}"
-            body = f"if ({large}) a = (a & ~({h.types[of]})2047) | ((a & 2047) != 0 ? 1024 : 0);\nreturn {scalar(h, to, 'f64')}((double)a);"
+            body = (f"if ({large}) a = (a & ~({h.types[of]})2047) | ((a & 2047) != 0 ? 1024 : 0);\n"
+                    f"return {scalar(h, to, 'f64')}((double)a);")
         else:
             body = PORTABLE[to, of](_Dialect.of(h, 1))
             if "f16" in (to, of):
-                native = ("union { uint16_t bits; _Float16 value; } u = {a};\nreturn (float)u.value;" if of == "f16" else
+                native = ("union { uint16_t bits; _Float16 value; } u = {a};\nreturn (float)u.value;" if of == "f16"
+                          else
                           "union { _Float16 value; uint16_t bits; } u = {(_Float16)a};\nreturn u.bits;")
                 body = f"#if {NATIVE}\n{native}\n#else\n{body}\n#endif"
         return h.function(name, h.types[to], f"{h.types[of]} a", body)
@@ -146,7 +153,8 @@ def _by_gcc(h: Helpers, to: str, of: str, lanes: int) -> str:
         return (f"return ({h.type('f32', 8)})__builtin_ia32_vcvtph2ps256(({h.type('i16', 8)})a);" if to == "f32" else
                 f"return ({h.type('f16', 8)})__builtin_ia32_vcvtps2ph256(a, 0);")
     half, inner = lanes // 2, vector(h, to, of, lanes // 2)
-    parts = [f"{inner}(__builtin_shufflevector(a, a, {', '.join(map(str, range(first, first + half)))}))" for first in (0, half)]
+    parts = [f"{inner}(__builtin_shufflevector(a, a, {', '.join(map(str, range(first, first + half)))}))"
+             for first in (0, half)]
     return f"return __builtin_shufflevector({', '.join(parts)}, {', '.join(map(str, range(lanes)))});"
 
 

@@ -1,4 +1,5 @@
-"""Loop programs as readable C11: one translation unit with the helpers it needs, the kernels, and the entry points of the C ABI.
+"""Loop programs as readable C11: one translation unit with the helpers it needs, the kernels, and the entry points of
+the C ABI.
 
 A runtime for a C-family language derives from `CStyle` and overrides its tables.
 """
@@ -39,18 +40,21 @@ OPS: dict[str, Spelling] = {
     "and": Infix("&", BITAND), "or": Infix("|", BITOR), "xor": Infix("^", BITXOR), "not": Prefix("~"),
     "lt": Infix("<", RELATION), "le": Infix("<=", RELATION), "gt": Infix(">", RELATION), "ge": Infix(">=", RELATION),
     "eq": Infix("==", EQUALITY), "ne": Infix("!=", EQUALITY), "where": Infix("?:", 0),
-    **{fn: Helper() for fn in ("floordiv", "mod", "truncdiv", "truncmod", "max", "min", "fmax", "fmin", "fma", "shl", "shr", "abs", "isnan", "isinf",
+    **{fn: Helper() for fn in ("floordiv", "mod", "truncdiv", "truncmod", "max", "min", "fmax", "fmin", "fma", "shl",
+                               "shr", "abs", "isnan", "isinf",
                                "real", "imag", "conj")},
     **{fn: Libm(row.libm) for fn, row in OPERATORS.items() if row.libm and row.takes == "float" and fn != "truncmod"},
 }
-MARKS: dict[str, str] = {"serial": "", "unroll": "CT_UNROLL({count})", "parallel": "#pragma omp parallel for schedule(static)"}
+MARKS: dict[str, str] = {"serial": "", "unroll": "CT_UNROLL({count})",
+                         "parallel": "#pragma omp parallel for schedule(static)"}
 # A parallel loop as a region and a work-sharing loop, where each thread runs an epilogue.
 REGION = ("#pragma omp parallel", "#pragma omp for schedule(static) nowait")
 _UNROLL = """#define CT_PRAGMA(words) _Pragma(#words)
 #define CT_UNROLL(n) CT_PRAGMA(GCC unroll n)
 """
 _EXPORT = '#define CT_API __attribute__((visibility("default")))\n'
-# Wide vectors are passed only inside one translation unit, so gcc's warning about their calling convention does not apply.
+# Wide vectors are passed only inside one translation unit, so gcc's warning about their calling convention does not
+# apply.
 _VECTORS = """#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi"
 #endif
@@ -67,15 +71,17 @@ class CStyle:
     marks: Mapping[str, str] = MARKS
     region: tuple[str, str] = REGION
     settings: Mapping[str, Any] = {}
-    vector_functions: Mapping[tuple[str, str, int], str] = {}      # (operator, type, lanes) -> a function of a vector library
+    # (operator, type, lanes) -> a function of a vector library
+    vector_functions: Mapping[tuple[str, str, int], str] = {}
     fused: bool = False             # does the machine have FMA instructions?
     vector_bytes: int = 64          # the width of a vector register
     headers: Mapping[str, str] = {}                     # a header that the target lacks -> the text to use instead
     declares_in_for: bool = True    # `for (int64_t i = 0; …)`, since C99
-    allocates: bool = True          # may a call allocate its scratch memory? Else the caller passes it, to ct_NAME_ws alone
-    checks_cpu: bool = False        # is the code for some CPUs of its architecture only, so that entry points check the CPU?
+    allocates: bool = True  # may a call allocate its scratch memory? Else the caller passes it, to ct_NAME_ws alone
+    checks_cpu: bool = False  # is the code for some CPUs of its architecture only, so that entry points check the CPU?
     promotes_unrolled_arrays: bool = False      # does the compiler promote arrays to registers after it unrolled loops?
-    auto_vectorizes: bool = False               # does the compiler vectorise loops, and hoist a division under the first lane's mask?
+    # does the compiler vectorise loops, and hoist a division under the first lane's mask?
+    auto_vectorizes: bool = False
 
     def render(self, *programs: LoopProgram) -> str:
         """One translation unit for one program, or for a library of several."""
@@ -92,20 +98,24 @@ class CStyle:
                   _THREADS if "omp_get_" in body else "", _VECTORS if "vector_size" in own else "", own, body]
         return "\n".join([title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])
 
-    def _parts(self, programs: Sequence[LoopProgram], taken: Sequence[str], prefix: str = "ct_") -> tuple[Helpers, list[str], list[str]]:
-        """The helpers, the text of each program, and all names of functions outside the helpers: `taken` and those in the texts."""
-        helpers = Helpers(self.types, self.ops, self.vector_functions, definitions.write, self.fused, self.settings.get("MATH") == "fast",
+    def _parts(self, programs: Sequence[LoopProgram], taken: Sequence[str],
+               prefix: str = "ct_") -> tuple[Helpers, list[str], list[str]]:
+        """The helpers, the text of each program, and all names of functions outside the helpers: `taken` and those in
+        the texts."""
+        helpers = Helpers(self.types, self.ops, self.vector_functions, definitions.write, self.fused,
+                          self.settings.get("MATH") == "fast",
                           self.vector_bytes)
         used = [prefix + name.removeprefix("ct_") for name in taken]
         return helpers, [self._program(p, helpers, used, prefix) for p in programs], used
 
     def _apart(self, programs: Sequence[LoopProgram], taken: Sequence[str]) -> tuple[str, str]:
-        """The helpers and the programs where a helper has the name of a function (an operator may be called max_f32): the helper gets another one.
-        Until then functions bear a prefix that tells them from helpers."""
+        """The helpers and the programs where a helper has the name of a function (an operator may be called max_f32):
+        the helper gets another one. Until then functions bear a prefix that tells them from helpers."""
         helpers, parts, marked = self._parts(programs, taken, _APART)
         used = {"ct_" + name.removeprefix(_APART) for name in marked}
         others = {name: free(name + "_", used | helpers.texts.keys()) for name in helpers.texts if name in used}
-        own, body = (re.sub(r"\bct_\w+", lambda m: others.get(m[0], m[0]), text) for text in (helpers.text(), "\n".join(parts)))
+        own, body = (re.sub(r"\bct_\w+", lambda m: others.get(m[0], m[0]), text)
+                     for text in (helpers.text(), "\n".join(parts)))
         return own, body.replace(_APART, "ct_")
 
     def _program(self, program: LoopProgram, helpers: Helpers, taken: list[str], prefix: str) -> str:
@@ -114,18 +124,21 @@ class CStyle:
         if not self.promotes_unrolled_arrays:
             program = unroll(program)
         blocks = layout(program, parallel)
-        names = Names([p.declares()[0] for p in program.params if isinstance(p, (Buffer, Scalar, Size))], own=(THREADS.name,))
+        names = Names([p.declares()[0] for p in program.params if isinstance(p, (Buffer, Scalar, Size))],
+                      own=(THREADS.name,))
         entry = EntryPoints(program, names, helpers, blocks, prefix, self.allocates, self.checks_cpu)
         source = program.first(Source)
         file = escaped(source.file) if source and program.first(Lines) else ""
         kernels = []
         for kernel in program.kernels:
             ex = self._expressions(program, helpers, names)
-            body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, self.region, Places(program.all(At), source), file,
+            body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, self.region,
+                              Places(program.all(At), source), file,
                               self.declares_in_for, self.auto_vectorizes)
             name = free(f"{entry.symbol}_{symbol(kernel.name)[3:]}", taken)
             taken.append(name)
-            kernels.append(entry.kernel(name, body) + ('#line 1 "<generated>"\n' if file else ""))       # what follows is not from the spec
+            # what follows is not from the spec
+            kernels.append(entry.kernel(name, body) + ('#line 1 "<generated>"\n' if file else ""))
         return "\n".join([*kernels, entry.text(taken)])
 
     @property
@@ -134,11 +147,13 @@ class CStyle:
         return bool(self.settings.get("OMP"))
 
     def _expressions(self, program: LoopProgram, helpers: Helpers, names: Names) -> Expressions:
-        views = {b.name: View(b.name, b.type, b.axes, b.axes_in_memory, b.strides, outside=True, shared=self.has_threads and b.access != "in")
+        views = {b.name: View(b.name, b.type, b.axes, b.axes_in_memory, b.strides, outside=True,
+                              shared=self.has_threads and b.access != "in")
                  for b in program.buffers.values()}
         views |= {c.name: View(c.name, c.type, c.shape, tuple(range(len(c.shape)))) for c in program.all(Local)}
         flags = frozenset(s.name for s in program.all(Scalar) if s.type == "bool")
-        indices = frozenset([*[s.name for s in program.all(Size)], *[n.name for n in program.unique() if isinstance(n, For)]])
+        indices = frozenset([*[s.name for s in program.all(Size)],
+                             *[n.name for n in program.unique() if isinstance(n, For)]])
         return Expressions(helpers, names, views, flags, indices)
 
     def check_types(self, program: LoopProgram) -> None:
@@ -147,7 +162,8 @@ class CStyle:
             dtype = node.declares()[1] if hasattr(node, "declares") else node.dtype if isinstance(node, Expr) else ""
             if dtype in DTYPES and dtype not in self.types:
                 raise error("E611", f"{program.name}: this runtime does not support {dtype}", program.place(),
-                            hint=f"it supports {', '.join(self.types)}" + "; sizes and indices are i64, so its table needs that" * (dtype == "i64"))
+                            hint=f"it supports {', '.join(self.types)}"
+                            + "; sizes and indices are i64, so its table needs that" * (dtype == "i64"))
 
 
 def _filled(words: list[str], width: int = 150) -> list[str]:

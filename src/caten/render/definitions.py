@@ -17,18 +17,21 @@ from .helpers import Helpers
 
 
 def write(helpers: Helpers, fn: str, dtype: str, lanes: int, name: str) -> str:
-    """The text of a function `name` for an operator on scalars or vectors of a type. E616 where there is no rule either."""
+    """The text of a function `name` for an operator on scalars or vectors of a type. E616 where there is no rule
+    either."""
     a = helpers.arithmetic(dtype)
     if lanes > 1 and elementary_table.has_form(fn, a):
         if elementary_table.is_wide(fn, a) or (lanes > 2 and DTYPES[dtype].bytes * lanes > helpers.vector_bytes):
             return by_halves(helpers, fn, a, lanes, name)
         return form(helpers, fn, a, lanes, name)
     operands = elementary_table.parameters(fn, a) if OPERATORS[fn].libm else ()
-    if operands and elementary_table.limit(fn, a) is None and (expanded := elementary_table.expand(fn, operands, a)) is not None:
+    if operands and elementary_table.limit(fn, a) is None and (expanded := elementary_table.expand(fn, operands,
+                                                                                                   a)) is not None:
         return function(helpers, Definition.of(operands, expanded), lanes, name)      # what a C library would have
     found = definition(fn, dtype, frozenset(helpers.ops))
     if found is None:
-        raise error("E616", f"this runtime cannot compute '{fn}' of {dtype}", hint="its table of operators lacks it, and no rule replaces it")
+        raise error("E616", f"this runtime cannot compute '{fn}' of {dtype}",
+                    hint="its table of operators lacks it, and no rule replaces it")
     return function(helpers, found, lanes, name)
 
 
@@ -39,7 +42,8 @@ def form(helpers: Helpers, fn: str, a: Arithmetic, lanes: int, name: str) -> str
 
 
 def by_halves(helpers: Helpers, fn: str, a: Arithmetic, lanes: int, name: str) -> str:
-    """A form on half of the lanes at a time: of float32 that is computed in float64, and of vectors wider than the registers."""
+    """A form on half of the lanes at a time: of float32 that is computed in float64, and of vectors wider than the
+    registers."""
     through = a.wide() if elementary_table.is_wide(fn, a) else a
     half = max(lanes // 2, 2)
     inner = f"ct_{fn}_{'short_' * through.short}{through.dtype}x{half}"
@@ -49,7 +53,8 @@ def by_halves(helpers: Helpers, fn: str, a: Arithmetic, lanes: int, name: str) -
         helpers.define(inner, lambda: write(helpers, fn, a.dtype, half, inner))
     vector, operands = helpers.type(a.dtype, lanes), [p.name for p in elementary_table.parameters(fn, a)]
     if lanes == half:
-        given = [vector_widening.converted(v, a.dtype, through.dtype, helpers.type(through.dtype, half)) for v in operands]
+        given = [vector_widening.converted(v, a.dtype, through.dtype, helpers.type(through.dtype, half))
+                 for v in operands]
         result = vector_widening.converted(f"{inner}({', '.join(given)})", through.dtype, a.dtype, vector)
     else:
         result = vector_widening.halved(helpers, inner, operands, a.dtype, through.dtype, lanes)

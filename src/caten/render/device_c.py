@@ -31,12 +31,13 @@ from .source_locations import Places
 from .unrolling import unroll
 
 AXES = 3
-EXACT = ("sqrt", "floor", "ceil", "trunc", "round", "fmax", "fmin", "fma", "truncmod")          # correctly rounded on every device
+# correctly rounded on every device
+EXACT = ("sqrt", "floor", "ceil", "trunc", "round", "fmax", "fmin", "fma", "truncmod")
 
 
 class Dialect(ABC):
-    """The spelling of what differs between device languages. The attributes stand before declarations and end with a space where they are
-    not empty."""
+    """The spelling of what differs between device languages. The attributes stand before declarations and end with a
+    space where they are not empty."""
 
     kernel: str                                     # the qualifiers and the result type of a kernel function
     function: str                                   # the qualifiers of any other function
@@ -87,7 +88,8 @@ def define_integers(*, signed: str, unsigned: str) -> dict[str, str]:
 
 
 class DeviceHelpers(Helpers):
-    """Helpers in a dialect. Math functions whose device version is too inaccurate become formulas or go through float64."""
+    """Helpers in a dialect. Math functions whose device version is too inaccurate become formulas or go through
+    float64."""
 
     def __init__(self, types: Mapping[str, str], ops: Mapping[str, Spelling], dialect: Dialect, fused: bool) -> None:
         super().__init__(types, ops, {}, definitions.write, fused)
@@ -95,7 +97,8 @@ class DeviceHelpers(Helpers):
         self.outside = dialect.global_memory
 
     def shared_byte(self) -> str:
-        """Devices have no atomic operations on bytes, so this reads the aligned 32-bit word around the byte. Byte order is little-endian."""
+        """Devices have no atomic operations on bytes, so this reads the aligned 32-bit word around the byte. Byte order
+        is little-endian."""
         d = self.dialect
         return f"(uint8_t)({d.atomic_or(f'({d.atomic_word} *)p + (e >> 3)', '0')} >> (e >> 1 & 3) * 8)"
 
@@ -117,7 +120,8 @@ class DeviceHelpers(Helpers):
         return super().apply(fn, dtype, lanes, args)
 
     def accurate(self, fn: str, name: str, dtype: str, arity: int) -> str:
-        """A math function within its error bound: by its formula in mathematics.elementary where that holds, else through float64."""
+        """A math function within its error bound: by its formula in mathematics.elementary where that holds, else
+        through float64."""
         a, own, kind = self.arithmetic(dtype), f"ct_{fn}_{dtype}", self.types[dtype]
         double = "f64" in self.types
         formed = elementary_table.has_form(fn, a) and not elementary_table.is_wide(fn, a)
@@ -159,8 +163,8 @@ class ThreadBody(KernelBody):
         self.block(loop.body)
 
     def _thread_indices(self, nest: tuple[For, ...]) -> list[tuple[str, str]]:
-        """The variables of grid or block loops, from the group or thread index. The grid is one-dimensional, because devices limit the
-        x axis least."""
+        """The variables of grid or block loops, from the group or thread index. The grid is one-dimensional, because
+        devices limit the x axis least."""
         assert self.dialect is not None
         ex, found, number = self.expressions, [], f"{'(uint32_t)' if len(nest) > 1 else ''}{self.dialect.group_id}"
         if nest[0].mark == "block":
@@ -187,7 +191,8 @@ class ThreadBody(KernelBody):
     def _array(self, local: Local, elements: int) -> str:
         assert self.dialect is not None
         shared = self.dialect.shared_memory if local.space == "shared" else ""
-        return f"{shared}{self.expressions.helpers.type(local.type)} {self.expressions.names.of(local.name)}[{elements}];"
+        return (f"{shared}{self.expressions.helpers.type(local.type)} "
+                f"{self.expressions.names.of(local.name)}[{elements}];")
 
     def scratch_pointer(self, local: Local) -> str:
         assert self.dialect is not None
@@ -213,7 +218,8 @@ class DeviceStyle(CStyle):
     def render(self, *programs: LoopProgram) -> str:
         """One text for one program, or for a library of several."""
         helpers = DeviceHelpers(self.types, self.ops, self.dialect, self.fused)
-        kernels = [self._thread(p, k, launch(p, k, n), helpers) for p in programs for n, k in enumerate(self._check_supported(p).kernels, 1)]
+        kernels = [self._thread(p, k, launch(p, k, n), helpers) for p in programs for n,
+                   k in enumerate(self._check_supported(p).kernels, 1)]
         body = "\n".join([*([own] if (own := helpers.text()) else []), *kernels])
         body = re.sub(r"\((ct_c\d+)\)\{", lambda m: self.dialect.compound_literal(m[1]), body)
         known = [line + "\n" for name, line in self.dialect.definitions.items() if re.search(rf"\b{name}\b", body)]
@@ -233,9 +239,11 @@ class DeviceStyle(CStyle):
         names = Names([p.declares()[0] for p in program.params if isinstance(p, Buffer | Scalar | Size)])
         plain: Expressions = self._expressions(program, helpers, names)
         ex = WrappingExpressions(plain.helpers, plain.names, plain.views, plain.flags, indices(plain.indices, kernel))
-        written = unroll(program.replace(clauses=tuple([c for c in program.clauses if not isinstance(c, Kernel) or c is kernel]))).kernels[0]
+        written = unroll(program.replace(clauses=tuple([c for c in program.clauses
+                                                        if not isinstance(c, Kernel) or c is kernel]))).kernels[0]
         places = Places(program.all(At), program.first(Source))
-        body = ThreadBody(written.map(wrapped), ex, dict(self.marks), layout(program, False), False, places=places, dialect=self.dialect)
+        body = ThreadBody(written.map(wrapped), ex, dict(self.marks), layout(program, False), False, places=places,
+                          dialect=self.dialect)
         globals_ = [f"    {body.scratch_pointer(c)}" for c in program.all(Local) if c.name in ex.used]
         params = {p.name: p for p in arguments(program)}
         declared = [self._parameter(params.get(name), name, n, helpers, names) for n, name in enumerate(plan.arguments)]

@@ -27,7 +27,8 @@ ALLOCATE = f"""static void *ct_allocate(int64_t bytes)
 #if defined(__linux__)
     extern int madvise(void *, size_t, int);
     const size_t ahead = -(uintptr_t)block & {PAGE - 1};
-    if (block && bytes >= {LARGE}) (void)madvise(block + ahead, ((size_t)bytes - ahead) & ~(size_t){PAGE - 1}, 14);  /* MADV_HUGEPAGE: a wish */
+    if (block && bytes >= {LARGE}) (void)madvise(block + ahead, ((size_t)bytes - ahead) & ~(size_t){PAGE - 1}, 14); \
+ /* MADV_HUGEPAGE: a wish */
 #endif
     return block;
 }}
@@ -47,23 +48,27 @@ def arguments(program: LoopProgram) -> tuple[Argument, ...]:
 
 
 def workspace_parameters(program: LoopProgram, total: Expr) -> list[Argument]:
-    """The parameters of `ct_NAME_ws_size` in the order of the C function: all sizes, and each scalar that `total` depends on."""
+    """The parameters of `ct_NAME_ws_size` in the order of the C function: all sizes, and each scalar that `total`
+    depends on."""
     strides = {s.name for b in program.all(Buffer) for s in b.strides if isinstance(s, Var)}
-    return [p for p in arguments(program) if p.name in total.variables or (isinstance(p, Size) and p.name not in strides)]
+    return [p for p in arguments(program)
+            if p.name in total.variables or (isinstance(p, Size) and p.name not in strides)]
 
 
 class EntryPoints:
-    """Collects the kernels of a program and writes its C functions: `ct_NAME_ws`, `ct_NAME_ws_size`, `ct_NAME_check`, and `ct_NAME` where
-    calls can allocate memory."""
+    """Collects the kernels of a program and writes its C functions: `ct_NAME_ws`, `ct_NAME_ws_size`, `ct_NAME_check`,
+    and `ct_NAME` where calls can allocate memory."""
 
-    def __init__(self, program: LoopProgram, names: Names, helpers: Helpers, layout: Layout, prefix: str = "ct_", allocates: bool = True,
+    def __init__(self, program: LoopProgram, names: Names, helpers: Helpers, layout: Layout, prefix: str = "ct_",
+                 allocates: bool = True,
                  checks_cpu: bool = False):
         self.symbol = symbol(program.name, prefix)
         self.program, self.names, self.helpers, self.layout, self.allocates = program, names, helpers, layout, allocates
         self.params = arguments(program)
         self.cpu_check = [f"{INDENT}if (CT_UNFIT) return {UNSUPPORTED_CPU};"] if checks_cpu else []
         self.calls: list[tuple[str, list[str], bool]] = []
-        self.expressions = Expressions(helpers, names, flags=frozenset(s.name for s in program.all(Scalar) if s.type == "bool"))
+        self.expressions = Expressions(helpers, names,
+                                       flags=frozenset(s.name for s in program.all(Scalar) if s.type == "bool"))
 
     def declaration(self, param: Argument) -> str:
         """A parameter as the kernels and entry points take it."""
@@ -106,9 +111,11 @@ class EntryPoints:
             used = [(p, n) for p, n in zip(parameters, passed, strict=True) if n in _mentioned(ensures)]
             head = f"static int32_t {entry}({', '.join([p for p, _ in used]) or 'void'})"
             checks = "\n".join([head, "{", *ensures, INDENT + "return 0;", "}", ""]) + "\n"
-            enter = [f"{INDENT}int32_t ct_status = {entry}({', '.join([n for _, n in used])});", f"{INDENT}if (ct_status) return ct_status;", *idle]
+            enter = [f"{INDENT}int32_t ct_status = {entry}({', '.join([n for _, n in used])});",
+                     f"{INDENT}if (ct_status) return ct_status;", *idle]
         run = [*enter, *self._kernels(bool(scratch and ensures))]
-        ws = [f"CT_API int32_t {name}_ws({', '.join([*parameters, 'void *ct_scratch'])})", "{", *self._void(run, [*passed, "ct_scratch"]),
+        ws = [f"CT_API int32_t {name}_ws({', '.join([*parameters, 'void *ct_scratch'])})", "{",
+              *self._void(run, [*passed, "ct_scratch"]),
               *self.cpu_check, *run, "}", "", *self._workspace_size()]
         if not self.allocates:
             return checks + "\n".join([*ws, "", *self._texts(name), ""])
@@ -117,7 +124,8 @@ class EntryPoints:
             call.append(f"{INDENT}return {name}_ws({', '.join([*passed, '0'])});")
         else:
             take, give_back = self._allocate()
-            call += [*self.cpu_check, *enter, *take, f"{INDENT}const int32_t ct_result = {name}_ws({', '.join([*passed, 'ct_block'])});", give_back,
+            call += [*self.cpu_check, *enter, *take,
+                     f"{INDENT}const int32_t ct_result = {name}_ws({', '.join([*passed, 'ct_block'])});", give_back,
                      f"{INDENT}return ct_result;"]
         return checks + "\n".join([*ws, "", *call, "}", "", *self._texts(name), ""])
 
@@ -139,18 +147,21 @@ class EntryPoints:
             elif n == last:
                 return [*lines, f"{INDENT}return {call};"]
             else:
-                lines += [f"{INDENT}{'' if declared else 'int32_t '}ct_status = {call};", f"{INDENT}if (ct_status) return ct_status;"]
+                lines += [f"{INDENT}{'' if declared else 'int32_t '}ct_status = {call};",
+                          f"{INDENT}if (ct_status) return ct_status;"]
                 declared = True
         return [*lines, f"{INDENT}return 0;"]
 
     def _allocate(self) -> tuple[list[str], str]:
-        """The lines that allocate scratch memory, and the line that frees it. The size is estimated in floats first, so that integers
-        cannot overflow. Size 0, which small arguments often need, allocates nothing. Per-thread memory may be large, so only calls that
-        use it allocate it."""
+        """The lines that allocate scratch memory, and the line that frees it. The size is estimated in floats first, so
+        that integers cannot overflow. Size 0, which small arguments often need, allocates nothing. Per-thread memory
+        may be large, so only calls that use it allocate it."""
         self.helpers.headers.add("stdlib.h")
         total, test, lines = self.layout.total, "", list[str]()
         if isinstance(total, Const):
-            take = f"aligned_alloc({ALIGNMENT}, {total.value})" if total.value < LARGE else f"ct_allocate({min(total.value, NO_MEMORY)})"
+            take = f"ct_allocate({min(total.value, NO_MEMORY)})"
+            if total.value < LARGE:
+                take = f"aligned_alloc({ALIGNMENT}, {total.value})"
         else:
             threads, take = THREADS in total.unique(), "ct_allocate(ct_bytes)"
             when = needed(self.program) if threads else True
@@ -165,18 +176,22 @@ class EntryPoints:
         if take.startswith("ct_allocate"):
             self.helpers.define("ct_allocate", lambda: ALLOCATE)
         if test:
-            lines += [f"_Alignas({ALIGNMENT}) char ct_none[{ALIGNMENT}];", f"void *ct_block = {test} ? {take} : ct_none;"]
+            lines += [f"_Alignas({ALIGNMENT}) char ct_none[{ALIGNMENT}];",
+                      f"void *ct_block = {test} ? {take} : ct_none;"]
         else:
             lines.append(f"void *ct_block = {take};")
         lines.append("if (!ct_block) return -1;")
         return [INDENT + line for line in lines], f"{INDENT}{f'if ({test}) ' if test else ''}free(ct_block);"
 
     def _refuse_huge(self) -> str:
-        """Return -1 where the scratch memory exceeds 2^46 bytes. Floating-point arithmetic cannot overflow here; integer arithmetic could."""
-        return f"if ({self.expressions.text(in_floats(self.layout.total, self.helpers.widest_float))} > 0x1p46) return -1;"
+        """Return -1 where the scratch memory exceeds 2^46 bytes. Floating-point arithmetic cannot overflow here;
+        integer arithmetic could."""
+        return (f"if ({self.expressions.text(in_floats(self.layout.total, self.helpers.widest_float))} > 0x1p46) "
+                f"return -1;")
 
     def _workspace_size(self) -> list[str]:
-        """`ct_NAME_ws_size`: the bytes of scratch memory that `ct_NAME_ws` needs, or -1 for sizes that a call refuses."""
+        """`ct_NAME_ws_size`: the bytes of scratch memory that `ct_NAME_ws` needs, or -1 for sizes that a call
+        refuses."""
         total, params = self.layout.total, workspace_parameters(self.program, self.layout.total)
         if isinstance(total, Const):
             lines = [*(self._idle(True) if total.value else []), f"{INDENT}return {min(total.value, NO_MEMORY)};"]
@@ -208,7 +223,8 @@ class EntryPoints:
 
 def escaped(text: str) -> str:
     """The inside of a C string literal."""
-    return "".join(["\\" + chr(b) if chr(b) in '"\\?' else chr(b) if 32 <= b < 127 else f"\\{b:03o}" for b in text.encode()])
+    return "".join(["\\" + chr(b) if chr(b) in '"\\?' else chr(b) if 32 <= b < 127 else f"\\{b:03o}"
+                    for b in text.encode()])
 
 
 def _mentioned(lines: list[str]) -> set[str]:

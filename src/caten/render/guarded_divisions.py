@@ -6,9 +6,9 @@ from ..core.expr import Const, Op
 from ..core.node import Node
 from ..loop.statements import For, If
 
-# An empty asm statement, which costs nothing, keeps clang from vectorising a loop. Where the operands of a division are loop-invariant,
-# clang (at least up to 22) divides once for all lanes, but under the mask of the first lane alone: other lanes then use a quotient that
-# was never computed, for instance as an index.
+# An empty asm statement, which costs nothing, keeps clang from vectorising a loop. Where the operands of a division are
+# loop-invariant, clang (at least up to 22) divides once for all lanes, but under the mask of the first lane alone:
+# other lanes then use a quotient that was never computed, for instance as an index.
 KEEP_SCALAR = '__asm__ volatile ("");'
 DIVISIONS = frozenset(("floordiv", "mod", "truncdiv", "truncmod"))
 
@@ -22,8 +22,8 @@ def is_division(node: Node) -> bool:
 
 
 def has_conditional_division(loop: For) -> bool:
-    """Does the body of a loop contain a division under a condition in the same body? A conditional division inside an inner loop counts
-    for that loop."""
+    """Does the body of a loop contain a division under a condition in the same body? A conditional division inside an
+    inner loop counts for that loop."""
     if not any(is_division(n) for n in loop.unique()):
         return False
     seen: set[tuple[Node, bool]] = set()

@@ -1,7 +1,7 @@
 """The static inline functions that a text needs, each printed once, in the order of first use.
 
-C's own operators differ from SEMANTICS in places (division by zero, shifts past the width, NaN in a maximum, a float that does not fit an integer):
-there a helper holds the exact meaning, and the C compiler inlines it.
+C's own operators differ from SEMANTICS in places (division by zero, shifts past the width, NaN in a maximum, a float
+that does not fit an integer): there a helper holds the exact meaning, and the C compiler inlines it.
 """
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ class _Types(dict[str, str]):
 
 
 class Helpers:
-    """The helpers and headers that a text has asked for. `types`, `ops` and `vectors` are the runtime's tables; `define` writes the function of an
-    operator that they lack (render.definitions). `fused`: has the machine a fused multiply-add? `fast`: may functions of vectors be off by more?
-    `vector_bytes`: the width of a register."""
+    """The helpers and headers that a text has asked for. `types`, `ops` and `vectors` are the runtime's tables;
+    `define` writes the function of an operator that they lack (render.definitions). `fused`: has the machine a fused
+    multiply-add? `fast`: may functions of vectors be off by more? `vector_bytes`: the width of a register."""
 
     outside = ""                # what stands before the type that a pointer into the caller's memory points to
 
-    def __init__(self, types: Mapping[str, str], ops: Mapping[str, Spelling], vectors: Mapping[tuple[str, str, int], str],
-                 define: Callable[[Helpers, str, str, int, str], str], fused: bool = False, fast: bool = False, vector_bytes: int = 64):
+    def __init__(self, types: Mapping[str, str], ops: Mapping[str, Spelling],
+                 vectors: Mapping[tuple[str, str, int], str],
+                 define: Callable[[Helpers, str, str, int, str], str], fused: bool = False, fast: bool = False,
+                 vector_bytes: int = 64):
         self.types, self.ops, self.vectors, self._define = _Types(types), ops, vectors, define
         self.fused, self.fast, self.vector_bytes = fused, fast, vector_bytes
         self.texts: dict[str, str] = {}
@@ -71,15 +73,17 @@ class Helpers:
         return "__atomic_load_n(p + (e >> 1), __ATOMIC_RELAXED)"
 
     def set_shared(self) -> str:
-        """Statements that set element `e` of 4 bits of `p` to `v`, and leave the other half of its byte as it is or as another thread sets it."""
-        return ("const int s = e & 1 ? 4 : 0;\np += e >> 1;\n__atomic_fetch_and(p, (uint8_t)~(15 << s), __ATOMIC_RELAXED);\n"
+        """Statements that set element `e` of 4 bits of `p` to `v`, and leave the other half of its byte as it is or as
+        another thread sets it."""
+        return ("const int s = e & 1 ? 4 : 0;\np += e >> 1;\n"
+                "__atomic_fetch_and(p, (uint8_t)~(15 << s), __ATOMIC_RELAXED);\n"
                 "__atomic_fetch_or(p, (uint8_t)((v & 15) << s), __ATOMIC_RELAXED);")
 
     @property
     def widest_float(self) -> str:
         return "f64" if "f64" in self.types else "f32"
 
-    # -- types ------------------------------------------------------------------------------------------------------------------------------
+    # -- types ---------------------------------------------------------------------------------------------------------
 
     def type(self, dtype: str, lanes: int = 1) -> str:
         """The C type of a value."""
@@ -90,7 +94,9 @@ class Helpers:
             return self.types[dtype]
         base = "u8" if dtype == "bool" else dtype
         size = DTYPES[base].bytes * lanes
-        return self.define(f"ct_{base}x{lanes}", lambda: f"typedef {self.types[base]} ct_{base}x{lanes} __attribute__((vector_size({size})));\n")
+        return self.define(f"ct_{base}x{lanes}",
+                           lambda: f"typedef {self.types[base]} ct_{base}x{lanes} "
+                                   f"__attribute__((vector_size({size})));\n")
 
     def loose_type(self, dtype: str, lanes: int) -> str:
         """A vector as it lies in memory: aligned to its element, and allowed to alias it."""
@@ -103,7 +109,7 @@ class Helpers:
         """A vector of signed integers: −1 where a condition holds, else 0."""
         return self.type(f"i{bits}", lanes)
 
-    # -- operators --------------------------------------------------------------------------------------------------------------------------
+    # -- operators -----------------------------------------------------------------------------------------------------
 
     def operator(self, fn: str, dtype: str) -> str:
         """The helper of an operator on scalars of one type."""
@@ -117,14 +123,16 @@ class Helpers:
             body = SCALAR_ROWS[fn, row.kind]
             if "F(" in body or "INFINITY" in body:
                 self.headers.add("math.h")
-            for word, spelled in (("BITS", str(row.bits)), ("(T)", f"({self.type(dtype)})"), ("T ", f"{self.type(dtype)} "),
+            for word, spelled in (("BITS", str(row.bits)), ("(T)", f"({self.type(dtype)})"),
+                                  ("T ", f"{self.type(dtype)} "),
                                   ("(U)", f"({self.types['u' + str(row.bits)]})" if "(U)" in body else ""),
                                   ("P ", f"{self.types[PART.get(dtype, 'f32')]} ")):
                 body = body.replace(word, spelled)
             for math in ("fmod", "floor", "trunc", "copysign", "fabs", "fmax", "fmin", "fma", "hypot"):
                 if math + "F" in body:
                     body = body.replace(math + "F", self.libm(math, PART.get(dtype, dtype)))
-            return self.function(f"ct_{fn}_{dtype}", result, ", ".join([f"{self.type(dtype)} {v}" for v in "abc"[:arity]]), body)
+            return self.function(f"ct_{fn}_{dtype}", result,
+                                 ", ".join([f"{self.type(dtype)} {v}" for v in "abc"[:arity]]), body)
         return self.define(f"ct_{fn}_{dtype}", make)
 
     def libm(self, name: str, dtype: str) -> str:
@@ -132,8 +140,10 @@ class Helpers:
         self.headers.add("math.h")
         return name + "f" * (dtype == "f32")
 
-    def lanewise(self, scalar: str, name: str, dtype: str, result: str, lanes: int, arity: int, storage: str = "static inline ") -> str:
-        """A vector function that applies a scalar one to every lane; C compilers turn it back into a vector instruction where there is one."""
+    def lanewise(self, scalar: str, name: str, dtype: str, result: str, lanes: int, arity: int,
+                 storage: str = "static inline ") -> str:
+        """A vector function that applies a scalar one to every lane; C compilers turn it back into a vector instruction
+        where there is one."""
         def make() -> str:
             vector, out = self.type(dtype, lanes), self.type(result, lanes)
             arguments = "abc"[:arity]
@@ -142,7 +152,8 @@ class Helpers:
             if (builtin := BUILTINS.get(scalar)) is not None:
                 where, gnu = GNU_BUILTINS.get((scalar, lanes), ("", ""))
                 other = f"#elif defined({where}) && !defined(__clang__)\nreturn {gnu};\n" if where else ""
-                body = f"#if __has_builtin({builtin})\nreturn {builtin}({', '.join(arguments)});\n{other}#else\n{body}\n#endif"
+                body = (f"#if __has_builtin({builtin})\nreturn {builtin}({', '.join(arguments)});\n{other}#else\n"
+                        f"{body}\n#endif")
             return self.function(name, out, ", ".join([f"{vector} {v}" for v in arguments]), body, storage)
         return self.define(name, make)
 
@@ -177,23 +188,28 @@ class Helpers:
         def make() -> str:
             vector, a = self.type(dtype, lanes), self.arithmetic(dtype)
             words, (where, builtin) = self.type(a.integer, lanes), SCALE_BUILTINS[dtype, lanes]
-            body = (f"#ifdef {where}\n(void)biased;\nreturn {builtin};\n#else\n(void)n;\nconst {words} half = biased >> 1;\n"
-                    f"return value * ({vector})(half << {a.mantissa}) * ({vector})((biased - half) << {a.mantissa});\n#endif")
+            body = (f"#ifdef {where}\n(void)biased;\nreturn {builtin};\n#else\n(void)n;\n"
+                    f"const {words} half = biased >> 1;\n"
+                    f"return value * ({vector})(half << {a.mantissa}) * ({vector})((biased - half) << {a.mantissa});\n"
+                    f"#endif")
             return self.function(name, vector, f"{vector} value, {vector} n, {words} biased", body)
         return self.define(name, make)
 
     def limited(self, fn: str, dtype: str, lanes: int, most: float) -> str:
-        """A vector function by its form, and lane by lane where one of its arguments is beyond what the form holds for."""
+        """A vector function by its form, and lane by lane where one of its arguments is beyond what the form holds
+        for."""
         name = f"ct_{fn}_{dtype}x{lanes}"
 
         def make() -> str:
             vector = self.type(dtype, lanes)
             near = self.define(f"{name}_near", lambda: self._define(self, fn, dtype, lanes, f"{name}_near"))
-            far = self.lanewise(self.scalar_function(fn, dtype), f"{name}_far", dtype, dtype, lanes, 1, "__attribute__((noinline, cold)) static ")
+            far = self.lanewise(self.scalar_function(fn, dtype), f"{name}_far", dtype, dtype, lanes, 1,
+                                "__attribute__((noinline, cold)) static ")
             limit = literal(most, dtype).text
             beyond = f"(x > {limit}) | (x < -{limit})"
             return self.function(name, vector, f"{vector} x",
-                                 f"if ({self.fold('or', f'i{DTYPES[dtype].bits}', lanes)}({beyond})) return {far}(x);\nreturn {near}(x);")
+                                 f"if ({self.fold('or', f'i{DTYPES[dtype].bits}', lanes)}({beyond})) return "
+                                 f"{far}(x);\nreturn {near}(x);")
         return self.define(name, make)
 
     def scalar_function(self, fn: str, dtype: str) -> str:
@@ -214,24 +230,27 @@ class Helpers:
 
         def make() -> str:
             mask, vector = self.mask_type(DTYPES[base].bits, lanes), self.type(base, lanes)
-            return self.function(name, vector, f"{mask} m, {vector} x, {vector} y", f"return ({vector})((m & ({mask})x) | (~m & ({mask})y));")
+            return self.function(name, vector, f"{mask} m, {vector} x, {vector} y",
+                                 f"return ({vector})((m & ({mask})x) | (~m & ({mask})y));")
         return self.define(name, make)
 
     def splat(self, dtype: str, lanes: int) -> str:
         def make() -> str:
             vector = self.type(dtype, lanes)
-            return self.function(f"ct_splat_{dtype}x{lanes}", vector, f"{self.type(dtype)} x", f"return ({vector}){{{', '.join(['x'] * lanes)}}};")
+            return self.function(f"ct_splat_{dtype}x{lanes}", vector, f"{self.type(dtype)} x",
+                                 f"return ({vector}){{{', '.join(['x'] * lanes)}}};")
         return self.define(f"ct_splat_{dtype}x{lanes}", make)
 
     def below(self, bits: int, lanes: int, rest: bool) -> str:
-        """The mask of the lanes for which begin + lane < end. For the rest of a loop that is one comparison; at the edges of a padded array it is all
-        or none of the lanes nearly always, which branches know before."""
+        """The mask of the lanes for which begin + lane < end. For the rest of a loop that is one comparison; at the
+        edges of a padded array it is all or none of the lanes nearly always, which branches know before."""
         name = f"ct_{'below' if rest else 'until'}_i{bits}x{lanes}"
 
         def make() -> str:
             mask, element = self.mask_type(bits, lanes), self.types[f"i{bits}"]
             if rest:
-                body = f"const {element} n = begin >= end ? 0 : end - begin < {lanes} ? ({element})(end - begin) : {lanes};\n"
+                body = (f"const {element} n = begin >= end ? 0 : end - begin < {lanes} ? ({element})(end - begin) : "
+                        f"{lanes};\n")
             else:
                 body = (f"if (begin >= end) return ({mask}){{0}};\nif (end - begin >= {lanes}) return ~({mask}){{0}};\n"
                         f"const {element} n = ({element})(end - begin);\n")
@@ -247,7 +266,8 @@ class Helpers:
             body, half = "", lanes // 2
             while half:
                 upper = ", ".join([str((lane + half) % lanes) for lane in range(lanes)])
-                body += f"v = {self.combine(fn, dtype, lanes, Code('v'), Code(f'__builtin_shufflevector(v, v, {upper})')).text};\n"
+                other = Code(f"__builtin_shufflevector(v, v, {upper})")
+                body += f"v = {self.combine(fn, dtype, lanes, Code('v'), other).text};\n"
                 half //= 2
             body += "return v[0];"
             return self.function(name, self.type(dtype), f"{self.type(dtype, lanes)} v", body)
@@ -258,18 +278,23 @@ class Helpers:
         return self.apply(fn, dtype, lanes, (left, right))
 
     def apply(self, fn: str, dtype: str, lanes: int, args: tuple[Code, ...]) -> Code:
-        """An operator applied to texts of one element type. Comparisons of vectors are not for here: they give masks."""
+        """An operator applied to texts of one element type. Comparisons of vectors are not for here: they give
+        masks."""
         kind, spelling = DTYPES[dtype].kind, self.ops.get(fn)
         if spelling is None:
-            formed = lanes > 1 and elementary_table.has_form(fn, self.arithmetic(dtype))          # it may hold for some arguments only
-            return call(self.vector_operator(fn, dtype, lanes, len(args)) if formed else self.defined(fn, dtype, lanes), *args)
+            # it may hold for some arguments only
+            formed = lanes > 1 and elementary_table.has_form(fn, self.arithmetic(dtype))
+            return call(self.vector_operator(fn, dtype, lanes, len(args)) if formed else self.defined(fn, dtype, lanes),
+                        *args)
         if kind == "bool" and lanes == 1 and fn in LOGICAL:
             spelling = LOGICAL[fn]
         if kind == "complex" and not isinstance(spelling, str):
             return call(self.operator(fn, dtype), *args)
         if isinstance(spelling, (Infix, Prefix)):
-            exact = fn == "add" and kind in ("int", "uint")          # any order of additions and subtractions gives the same bits
-            done = infix(spelling.symbol, spelling.level, *args, associative=exact) if isinstance(spelling, Infix) else prefix(spelling.symbol, *args)
+            # any order of additions and subtractions gives the same bits
+            exact = fn == "add" and kind in ("int", "uint")
+            done = infix(spelling.symbol, spelling.level, *args,
+                         associative=exact) if isinstance(spelling, Infix) else prefix(spelling.symbol, *args)
             promoted = lanes == 1 and kind in ("int", "uint") and DTYPES[dtype].bits < 32 and fn not in COMPARISONS
             return Code(f"({self.types[dtype]}){done.at(UNARY)}", UNARY) if promoted else done
         if lanes > 1:
@@ -283,11 +308,12 @@ class Helpers:
         name = f"ct_{fn}_{dtype}" + (f"x{lanes}" if lanes > 1 else "")
         return self.define(name, lambda: self._define(self, fn, dtype, lanes, name))
 
-    # -- conversions ------------------------------------------------------------------------------------------------------------------------
+    # -- conversions ---------------------------------------------------------------------------------------------------
 
     def saturate(self, to: str, of: str) -> str:
-        """Float to integer: NaN gives 0, what does not fit gives the nearest limit. What becomes 0 is no conversion: gcc (at least up to 12) makes a
-        float of an integer of a float by rounding towards zero, which turns -0.5 into -0.0."""
+        """Float to integer: NaN gives 0, what does not fit gives the nearest limit. What becomes 0 is no conversion:
+        gcc (at least up to 12) makes a float of an integer of a float by rounding towards zero, which turns -0.5 into
+        -0.0."""
         name, row = f"ct_{to}_of_{of}", DTYPES[to]
 
         def make() -> str:
@@ -306,7 +332,7 @@ class Helpers:
         body = f"union {{ {self.type(of)} from; {self.type(to)} to; }} u = {{a}};\nreturn u.to;"
         return self.define(name, lambda: self.function(name, self.type(to), f"{self.type(of)} a", body))
 
-    # -- vectors in memory ------------------------------------------------------------------------------------------------------------------
+    # -- vectors in memory ---------------------------------------------------------------------------------------------
 
     def memory(self, action: str, dtype: str, lanes: int) -> str:
         """`load store`, with a stride `gather scatter`, and their masked forms `load_if …` for vectors of a type."""
@@ -326,18 +352,23 @@ class Helpers:
                 loose = self.loose_type(base, lanes)
                 body = f"return *(const {loose} *)p;" if loads else f"*({loose} *)p = v;"
             elif loads:
-                body = _listed(vector, [(f"m[{k}] ? p[{k}{step}] : 0" if masked else f"p[{k}{step}]") for k in range(lanes)])
+                body = _listed(vector, [(f"m[{k}] ? p[{k}{step}] : 0" if masked else f"p[{k}{step}]")
+                                        for k in range(lanes)])
             else:
-                body = "\n".join([("" if not masked else f"if (m[{k}]) ") + f"p[{k}{step}] = v[{k}];" for k in range(lanes)])
+                body = "\n".join([("" if not masked else f"if (m[{k}]) ") + f"p[{k}{step}] = v[{k}];"
+                                  for k in range(lanes)])
             if masked and not strided:
-                for n, (where, one) in enumerate(masks.forms(loads, base, vector, element, self.mask_type(DTYPES[base].bits, lanes), lanes)):
+                for n, (where, one) in enumerate(masks.forms(loads, base, vector, element,
+                                                             self.mask_type(DTYPES[base].bits, lanes), lanes)):
                     ways += f"#{'elif' if n else 'if'} {where}\n{one}\n"
                 body = f"{ways}#else\n{body}\n#endif"
-            return self.function(name, vector if loads else "void", f"{pointer}{', int64_t stride' if strided else ''}{mask}{value}", body)
+            return self.function(name, vector if loads else "void",
+                                 f"{pointer}{', int64_t stride' if strided else ''}{mask}{value}", body)
         return self.define(name, make)
 
 
 def _listed(vector: str, items: list[str]) -> str:
     """`return (vector){…};` with four items to a line."""
     rows = [", ".join(items[k:k + 4]) for k in range(0, len(items), 4)]
-    return f"return ({vector}){{{rows[0]}}};" if len(rows) == 1 else f"return ({vector}){{\n    " + ",\n    ".join(rows) + ",\n};"
+    inside = rows[0] if len(rows) == 1 else "\n" + "".join([f"    {row},\n" for row in rows])
+    return f"return ({vector}){{{inside}}};"

@@ -1,7 +1,7 @@
 """Wrap signed integers, in languages where signed overflow is undefined and no compiler flag defines it.
 
-Index arithmetic is proven not to overflow and stays signed. Arithmetic on array elements and arguments goes through the unsigned type
-of the same width.
+Index arithmetic is proven not to overflow and stays signed. Arithmetic on array elements and arguments goes through the
+unsigned type of the same width.
 """
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ WRAPPING = ("add", "sub", "mul", "neg")
 def indices(known: frozenset[str], kernel: Kernel) -> frozenset[str]:
     """Loop variables and sizes, and the values that are computed from these alone."""
     for node in kernel.walk():
-        if isinstance(node, Let) and not reads(node) and {n.name for n in node.value.unique() if isinstance(n, Var)} <= known:
+        if isinstance(node, Let) and not reads(node) and {n.name for n in node.value.unique()
+                                                          if isinstance(n, Var)} <= known:
             known |= {node.name}
     return known
 
@@ -45,7 +46,8 @@ class WrappingExpressions(Expressions):
             return super()._operator(op)
         other = self.helpers.types[UNSIGNED[dtype]]
         codes = tuple([Code(f"({other}){self.value(a).at(UNARY)}", UNARY) for a in op.args])
-        return Code(f"({self.helpers.types[dtype]}){self.helpers.apply(op.fn, UNSIGNED[dtype], 1, codes).at(UNARY)}", UNARY)
+        return Code(f"({self.helpers.types[dtype]}){self.helpers.apply(op.fn, UNSIGNED[dtype], 1, codes).at(UNARY)}",
+                    UNARY)
 
     def _may_overflow(self, expr: Expr) -> bool:
         """Is it computed from anything but loop variables and sizes?"""

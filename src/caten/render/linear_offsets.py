@@ -31,8 +31,10 @@ def product(factors: tuple[Expr, ...]) -> Expr:
     return total
 
 
-def offset(indices: tuple[Expr, ...], shape: tuple[Expr, ...], order: tuple[int, ...], strides: tuple[Expr, ...] = ()) -> Expr:
-    """Where an element lies: Horner's scheme from the slowest axis to the fastest, or index times stride where strides are given."""
+def offset(indices: tuple[Expr, ...], shape: tuple[Expr, ...], order: tuple[int, ...],
+           strides: tuple[Expr, ...] = ()) -> Expr:
+    """Where an element lies: Horner's scheme from the slowest axis to the fastest, or index times stride where strides
+    are given."""
     at: Expr = index(0)
     for axis in order:
         at = plus(at, times(indices[axis], strides[axis])) if strides else plus(times(at, shape[axis]), indices[axis])
@@ -47,8 +49,8 @@ def distance(axis: int, shape: tuple[Expr, ...], order: tuple[int, ...], strides
 
 
 def folded(node: Node) -> Node:
-    """Integer operators on constants evaluated; x + 0, x · 1 and x · 0 of indices, and conditions that are decided, removed. What
-    unrolling leaves behind."""
+    """Integer operators on constants evaluated; x + 0, x · 1 and x · 0 of indices, and conditions that are decided,
+    removed. What unrolling leaves behind."""
     memo: dict[Node, Node] = {}
 
     def go(n: Node) -> Node:

@@ -25,7 +25,7 @@ class Lines:
         self.depth += 1
         yield
         self.depth -= 1
-        if "for (" in head and self._is_single(self.lines[first + 1:]):                               # a single statement needs none
+        if "for (" in head and self._is_single(self.lines[first + 1:]):  # a single statement needs none
             self.lines[first] = self.lines[first].removesuffix(" {")
         else:
             self.line(tail)
@@ -33,4 +33,5 @@ class Lines:
     def _is_single(self, lines: list[str]) -> bool:
         """Do the lines hold one statement that ends with a semicolon: a plain one, or loops around one?"""
         inner = INDENT * (self.depth + 2)
-        return bool(lines) and lines[-1].endswith(";") and not lines[0].endswith("{") and all(line.startswith(inner) for line in lines[1:])
+        return bool(lines) and lines[-1].endswith(";") and not lines[0].endswith("{") and all(line.startswith(inner)
+                                                                                              for line in lines[1:])

@@ -33,16 +33,19 @@ def collapsible_loops(loop: For) -> tuple[For, ...]:
         if not isinstance(inner, For) or inner.mark != "parallel":
             break
         outer = {loop.name for loop in loops}
-        if any(isinstance(n, Ref) or (isinstance(n, Var) and n.name in outer) for e in (inner.lo, inner.hi) for n in e.unique()):
+        if any(isinstance(n, Ref) or (isinstance(n, Var) and n.name in outer) for e in (inner.lo, inner.hi)
+               for n in e.unique()):
             break                                        # `collapse` needs a rectangular iteration space
         loops.append(inner)
     return tuple(loops)
 
 
 def can_share_one_team(loop: For) -> bool:
-    """Can one thread team run a serial loop and share the parallel loops in it? One fork is cheaper than one for each of them.
-    Outside of the parallel loops the body may compute nothing, and read no memory: the next parallel loop may write it."""
-    if loop.mark != "serial" or not any(n.mark == "parallel" for n in loop.walk() if isinstance(n, For)) or cache_hints.has_non_temporal_store(loop):
+    """Can one thread team run a serial loop and share the parallel loops in it? One fork is cheaper than one for each
+    of them. Outside of the parallel loops the body may compute nothing, and read no memory: the next parallel loop may
+    write it."""
+    if loop.mark != "serial" or not any(n.mark == "parallel" for n in loop.walk()
+                                        if isinstance(n, For)) or cache_hints.has_non_temporal_store(loop):
         return False
     return not any(isinstance(n, Fail) for n in loop.walk()) and _is_shared_out(loop)
 
@@ -52,9 +55,11 @@ def _is_shared_out(stmt: Stmt) -> bool:
         case For(mark="parallel", step=Const()):
             return not any(isinstance(n, Ref) for e in (stmt.lo, stmt.hi) for n in e.walk())
         case For(body=body):
-            return not any(isinstance(n, Ref) for e in (stmt.lo, stmt.hi, stmt.step) for n in e.walk()) and all(map(_is_shared_out, body))
+            return not any(isinstance(n, Ref) for e in (stmt.lo, stmt.hi, stmt.step)
+                           for n in e.walk()) and all(map(_is_shared_out, body))
         case If(then=then, otherwise=otherwise):
-            return not any(isinstance(n, Ref) for n in stmt.cond.walk()) and all(map(_is_shared_out, (*then, *otherwise)))
+            return not any(isinstance(n, Ref)
+                           for n in stmt.cond.walk()) and all(map(_is_shared_out, (*then, *otherwise)))
         case Let(value=value):
             return not any(isinstance(n, Ref) for n in value.walk())
         case Local():
@@ -73,8 +78,8 @@ def unroll_factor(loop: For) -> int:
 
 @lru_cache(maxsize=4096)
 def has_vectors(stmt: Stmt) -> bool:
-    """Does a statement contain vectors? In a vectorised nest, a loop without vectors is a tail: unrolling it would take the C compiler
-    a third of its time and gain nothing."""
+    """Does a statement contain vectors? In a vectorised nest, a loop without vectors is a tail: unrolling it would take
+    the C compiler a third of its time and gain nothing."""
     match stmt:
         case For(body=body):
             return any(map(has_vectors, body))

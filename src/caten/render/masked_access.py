@@ -1,24 +1,29 @@
-"""Loads and stores of some lanes of a vector by builtins of C compilers: a condition of the preprocessor, and the body that holds under it."""
+"""Loads and stores of some lanes of a vector by builtins of C compilers: a condition of the preprocessor, and the body
+that holds under it."""
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ..core.dtypes import DTYPES
 
-# The lanes of one register as gcc's builtins call them, by the bytes of an element: the type, its letters, the letter of the mask made from it.
+# The lanes of one register as gcc's builtins call them, by the bytes of an element: the type, its letters, the letter
+# of the mask made from it.
 WORDS = {1: ("char", "qi", "b"), 2: ("short", "hi", "w"), 4: ("int", "si", "d"), 8: ("long long", "di", "q")}
 REGISTERS = (512, 256, 128)
 
 
 def forms(loads: bool, dtype: str, vector: str, element: str, mask: str, lanes: int) -> Iterator[tuple[str, str]]:
-    """The bodies that there are builtins for, of a function of a pointer `p`, a mask `m` and, for a store, the vector `v`."""
+    """The bodies that there are builtins for, of a function of a pointer `p`, a mask `m` and, for a store, the vector
+    `v`."""
     yield _of_clang(loads, dtype, vector, element, lanes)
     size = DTYPES[dtype].bytes
     for bits in [bits for bits in REGISTERS if lanes * size * 8 % bits == 0][:1]:
-        where = f"defined(__AVX512{'BW' if size < 4 else 'DQ'}__)" + ("" if bits == 512 else " && defined(__AVX512VL__)")
+        where = f"defined(__AVX512{'BW' if size < 4 else 'DQ'}__)" + ("" if bits == 512
+                                                                      else " && defined(__AVX512VL__)")
         yield f"{where} && !defined(__clang__)", _of_gcc(loads, size, vector, mask, lanes, bits, avx512=True)
     if size >= 4 and lanes * size % 16 == 0:
-        yield "defined(__AVX2__) && !defined(__clang__)", _of_gcc(loads, size, vector, mask, lanes, 128 if lanes * size % 32 else 256, avx512=False)
+        yield "defined(__AVX2__) && !defined(__clang__)", _of_gcc(loads, size, vector, mask, lanes,
+                                                                  128 if lanes * size % 32 else 256, avx512=False)
 
 
 def _of_clang(loads: bool, dtype: str, vector: str, element: str, lanes: int) -> tuple[str, str]:
@@ -29,7 +34,8 @@ def _of_clang(loads: bool, dtype: str, vector: str, element: str, lanes: int) ->
         # clang 22 stores twice the bytes where it sees both that a vector was narrowed and that a mask has one lane.
         place = "v" if lanes * bits in (128, 256, 512) else "m"
         body += f'#ifdef __AVX512F__\n__asm__("" : "+{place}"(v));\n#endif\n'
-    body += f"return ({vector})__builtin_masked_load(__builtin_convertvector(m, flags), p, (lanes){{0}});" if loads else \
+    load = f"return ({vector})__builtin_masked_load(__builtin_convertvector(m, flags), p, (lanes){{0}});"
+    body += load if loads else \
             "__builtin_masked_store(__builtin_convertvector(m, flags), (lanes)v, p);"
     return f"__has_builtin(__builtin_masked_{kind})", body
 
@@ -44,7 +50,8 @@ def _of_gcc(loads: bool, size: int, vector: str, mask: str, lanes: int, bits: in
     lines = [f"union {{ {mask} whole; part parts[{count}]; }} on = {{m}};",
              f"union {{ {vector} whole; part parts[{count}]; }} x{'' if loads else ' = {v}'};"]
     for n in range(count):
-        use = _instruction(loads, size, bits, avx512, f"(p + {n * bits // 8 // size})", f"on.parts[{n}]", f"x.parts[{n}]")
+        use = _instruction(loads, size, bits, avx512, f"(p + {n * bits // 8 // size})", f"on.parts[{n}]",
+                           f"x.parts[{n}]")
         lines.append(f"x.parts[{n}] = {use};" if loads else f"{use};")
     return part + "\n".join([*lines, *(["return x.whole;"] if loads else [])])
 

@@ -1,7 +1,8 @@
-"""Elements of 4 bits in memory in C: two to a byte, the first one in the low half, counted along the array's memory order.
+"""Elements of 4 bits in memory in C: two to a byte, the first one in the low half, counted along the array's memory
+order.
 
-Two elements that share a byte may be written by two threads; there each writes its half by atomic operations, and reads are atomic too. How a
-language spells those is the helpers' part (`shared_byte`, `set_shared`).
+Two elements that share a byte may be written by two threads; there each writes its half by atomic operations, and reads
+are atomic too. How a language spells those is the helpers' part (`shared_byte`, `set_shared`).
 """
 from __future__ import annotations
 
@@ -12,31 +13,36 @@ def get(h: Helpers, dtype: str, shared: bool) -> str:
     """`get(p, e)`: element e."""
     name = f"ct_get_{dtype}" + "_shared" * shared
     byte = h.shared_byte() if shared else "p[e >> 1]"
-    body = f"return (int8_t)((uint8_t)({byte} << (e & 1 ? 0 : 4))) >> 4;" if dtype == "i4" else f"return {byte} >> (e & 1 ? 4 : 0) & 15;"
+    body = f"return (int8_t)((uint8_t)({byte} << (e & 1 ? 0 : 4))) >> 4;" if dtype == "i4" else (f"return {byte} >> (e "
+                                                                                                 f"& 1 ? 4 : 0) & 15;")
     return h.define(name, lambda: h.function(name, h.types[dtype], f"{h.outside}const uint8_t *p, int64_t e", body))
 
 
 def put(h: Helpers, dtype: str, shared: bool) -> str:
     """`put(p, e, v)`: element e becomes v."""
     name = f"ct_put_{dtype}" + "_shared" * shared
-    body = h.set_shared() if shared else "const int s = e & 1 ? 4 : 0;\np += e >> 1;\n*p = (uint8_t)((*p & ~(15 << s)) | (v & 15) << s);"
-    return h.define(name, lambda: h.function(name, "void", f"{h.outside}uint8_t *p, int64_t e, {h.types[dtype]} v", body))
+    body = h.set_shared() if shared else ("const int s = e & 1 ? 4 : 0;\np += e >> 1;\n"
+                                          "*p = (uint8_t)((*p & ~(15 << s)) | (v & 15) << s);")
+    return h.define(name, lambda: h.function(name, "void", f"{h.outside}uint8_t *p, int64_t e, {h.types[dtype]} v",
+                                             body))
 
 
 def vector(h: Helpers, action: str, dtype: str, lanes: int, shared: bool) -> str:
-    """`load store gather scatter`, and their masked forms, of vectors: (p, e[, stride][, mask][, v]). Neighbours that begin with a whole byte are
-    moved by bytes, which no other thread has a part in; all others one by one."""
-    name = f"ct_{action}_packed_{dtype}x{lanes}" + "_shared" * shared          # unpacked arrays have helpers of the plain name
+    """`load store gather scatter`, and their masked forms, of vectors: (p, e[, stride][, mask][, v]). Neighbours that
+    begin with a whole byte are moved by bytes, which no other thread has a part in; all others one by one."""
+    name = f"ct_{action}_packed_{dtype}x{lanes}" + "_shared" * shared  # unpacked arrays have helpers of the plain name
 
     def make() -> str:
-        loads, masked, strided = action.startswith(("load", "gather")), action.endswith("_if"), action.startswith(("gather", "scatter"))
+        loads, masked = action.startswith(("load", "gather")), action.endswith("_if")
+        strided = action.startswith(("gather", "scatter"))
         kind, one = h.type(dtype, lanes), get(h, dtype, shared) if loads else put(h, dtype, shared)
         at = "e + k * stride" if strided else "e + k"
         head = f"{'const ' * loads}uint8_t *p, int64_t e{', int64_t stride' * strided}"
         head += (f", {h.mask_type(4, lanes)} m" if masked else "") + ("" if loads else f", {kind} v")
         touched = "if (m[k]) " if masked else ""
         step = f"v[k] = {one}(p, {at});" if loads else f"{one}(p, {at}, v[k]);"
-        body = (f"{kind} v = {{0}};\n" if loads else "") + f"for (int k = 0; k < {lanes}; k++) {touched}{step}" + ("\nreturn v;" if loads else "")
+        body = (f"{kind} v = {{0}};\n" if loads
+                else "") + f"for (int k = 0; k < {lanes}; k++) {touched}{step}" + ("\nreturn v;" if loads else "")
         if lanes > 2 and not masked and not strided and not (loads and shared):
             body = (_loaded if loads else _stored)(h, dtype, lanes) + body
         return h.function(name, kind if loads else "void", head, body)
@@ -57,5 +63,6 @@ def _stored(h: Helpers, dtype: str, lanes: int) -> str:
     kind, loose, whole = h.type("u8", half), h.loose_type("u8", half), h.type("u8", lanes)
     even, odd = (", ".join([str(2 * k + first) for k in range(half)]) for first in (0, 1))
     return (f"if (!(e & 1)) {{\n    const {whole} b = ({whole})v & 15;\n"
-            f"    const {kind} low = __builtin_shufflevector(b, b, {even}), high = __builtin_shufflevector(b, b, {odd});\n"
+            f"    const {kind} low = __builtin_shufflevector(b, b, {even}), high = __builtin_shufflevector(b, b, "
+            f"{odd});\n"
             f"    *({loose} *)(p + (e >> 1)) = low | high << 4;\n    return;\n}}\n")

@@ -12,8 +12,8 @@ MAX_VARIABLES = 512   # for one array
 
 
 def vector_widths(kernel: Kernel) -> dict[str, int]:
-    """For every local that can become variables, the lanes of one variable (1: a scalar). All accesses to it must have constant indices,
-    and its vector accesses one width, along the last axis, aligned to that width."""
+    """For every local that can become variables, the lanes of one variable (1: a scalar). All accesses to it must have
+    constant indices, and its vector accesses one width, along the last axis, aligned to that width."""
     accesses: dict[str, list[Aref | Vref]] = {}
     locals_: dict[str, Local] = {}
     for node in kernel.unique():
@@ -21,7 +21,8 @@ def vector_widths(kernel: Kernel) -> dict[str, int]:
             accesses.setdefault(node.buffer, []).append(node)
         elif isinstance(node, Local) and (node.space == "register" or (not node.shape and node.space != "shared")):
             locals_[node.name] = node
-    blocks = {place.buffer for node in kernel.unique() if isinstance(node, Transpose) for place in (node.ref, node.value)}
+    blocks = {place.buffer for node in kernel.unique() if isinstance(node, Transpose)
+              for place in (node.ref, node.value)}
     widths = {}
     for name, local in locals_.items():
         width = None if name in blocks else _width(local, accesses.get(name, []))
@@ -44,7 +45,8 @@ def _width(local: Local, accesses: list[Aref | Vref]) -> int | None:
         if not all(isinstance(i, Const) for i in access.index):
             return None
         along_last = not isinstance(access, Vref) or access.axis in (-1, len(local.shape) - 1)
-        if isinstance(access, Vref) and (access.mask is not None or not along_last or _number(access.index[-1]) % width):
+        if isinstance(access, Vref) and (access.mask is not None or not along_last
+                                         or _number(access.index[-1]) % width):
             return None
     return width
 

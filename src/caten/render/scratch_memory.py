@@ -47,8 +47,8 @@ def is_in_scratch(local: Local) -> bool:
 
 
 def layout(program: LoopProgram, parallel: bool | None = None) -> Layout:
-    """The offset of every local; those of constant size come first and have constant offsets. `parallel`: do parallel loops use threads
-    (default: as the program's target says)?"""
+    """The offset of every local; those of constant size come first and have constant offsets. `parallel`: do parallel
+    loops use threads (default: as the program's target says)?"""
     known = {*program.sizes, *[s.name for s in program.all(Scalar)]}
     try:
         found: list[tuple[Local, Expr, bool]] = [(c, _bytes(c, {}, known), False) for c in program.all(Local)]
@@ -66,17 +66,19 @@ def layout(program: LoopProgram, parallel: bool | None = None) -> Layout:
             placed[local.name] = (local, ends[own], own)
             ends[own] = plus(ends[own], size)
     shared, share = ends[False], ends[True]
-    return Layout({name: Slot(local, plus(shared, at) if own else at, share if own else index(0)) for name, (local, at, own) in placed.items()},
+    return Layout({name: Slot(local, plus(shared, at) if own else at, share if own else index(0)) for name,
+                   (local, at, own) in placed.items()},
                   shared, share)
 
 
 def scratch_bytes(program: LoopProgram, parallel: bool | None = None) -> Expr:
-    """The scratch memory of a call in bytes: a formula over the sizes, and over `ct_threads` where threads have private slices; 0 where the
-    call does nothing."""
+    """The scratch memory of a call in bytes: a formula over the sizes, and over `ct_threads` where threads have private
+    slices; 0 where the call does nothing."""
     total = layout(program, parallel).total
     if isinstance(total, Const):
         return total
-    idle = [Op("eq", (Var(n, "i64"), index(0))) for n in idle_sizes(program, [s for k in program.all(Kernel) for s in k.body])]
+    idle = [Op("eq", (Var(n, "i64"), index(0)))
+            for n in idle_sizes(program, [s for k in program.all(Kernel) for s in k.body])]
     return Op("where", (reduce(lambda a, b: Op("or", (a, b)), idle), index(0), total)) if idle else total
 
 
@@ -91,7 +93,8 @@ def needed(program: LoopProgram) -> Expr | bool:
 def _needed(body: tuple[Stmt, ...], known: set[str]) -> Expr | bool:
     parts: list[Expr | bool] = []
     for stmt in body:
-        if isinstance(stmt, If) and stmt.cond.variables <= known and not any(isinstance(n, Ref) for n in stmt.cond.unique()):
+        if isinstance(stmt, If) and stmt.cond.variables <= known and not any(isinstance(n, Ref)
+                                                                             for n in stmt.cond.unique()):
             then, otherwise = _needed(stmt.then, known), _needed(stmt.otherwise, known)
             if then == otherwise:
                 parts.append(then)
@@ -116,10 +119,12 @@ def _either(parts: Sequence[Expr | bool]) -> Expr | bool:
 def runs_threads(program: LoopProgram) -> bool:
     """Was the program made for a runtime with threads switched on (`--config OMP=1`)?"""
     target = program.first(Target)
-    return target is not None and any(c.key.upper() == "OMP" and c.value.lower() in ("1", "true", "on", "yes") for c in target.config)
+    return target is not None and any(c.key.upper() == "OMP" and c.value.lower() in ("1", "true", "on", "yes")
+                                      for c in target.config)
 
 
-def _collect(body: tuple[Stmt, ...], lets: dict[Expr, Expr], inside: bool, known: set[str], found: list[tuple[Local, Expr, bool]]) -> None:
+def _collect(body: tuple[Stmt, ...], lets: dict[Expr, Expr], inside: bool, known: set[str],
+             found: list[tuple[Local, Expr, bool]]) -> None:
     for stmt in body:
         match stmt:
             case Let(name=name, type=dtype, value=value):
@@ -140,7 +145,8 @@ def _bytes(local: Local, lets: dict[Expr, Expr], known: set[str]) -> Expr:
         unknown = sorted(n for n in extent.variables if n not in known)
         if unknown or any(c.head in ("aref", "vref") for c in extent.unique()):
             on = " and ".join(unknown) or "an array"
-            raise error("E615", f"the extent of the local array '{local.name}' depends on {on}, which is not known at entry",
+            raise error("E615", f"the extent of the local array '{local.name}' depends on {on}, which is not known at "
+                                f"entry",
                         hint="give it an extent over sizes that is large enough for every iteration")
     size = times(product(shape), index(DTYPES[local.type].bytes))
     if isinstance(size, Const):

@@ -24,9 +24,10 @@ class Access:
 
 
 class Places:
-    """The places of the spec's own loops and accesses. What a step adds carries the name of what it came from and more: `io` and `it` are parts of
-    the loop `i`, `top_part` and `top_2` hold what `top` did. Of several places where a statement may come from it has the first that no statement
-    with the same access has had since the loop around them began, for copies keep the order of the spec."""
+    """The places of the spec's own loops and accesses. What a step adds carries the name of what it came from and more:
+    `io` and `it` are parts of the loop `i`, `top_part` and `top_2` hold what `top` did. Of several places where a
+    statement may come from it has the first that no statement with the same access has had since the loop around them
+    began, for copies keep the order of the spec."""
 
     def __init__(self, facts: Iterable[At], source: Source | None = None):
         self._file = source.file if source is not None else ""
@@ -38,7 +39,8 @@ class Places:
         self._had: set[tuple[int, str]] = set()                       # line, access of the kernel
 
     def of(self, stmt: Stmt, before: At | None) -> At | None:
-        """The place of a statement; `before` is the place of the one before it, and the answer where nothing else is known."""
+        """The place of a statement; `before` is the place of the one before it, and the answer where nothing else is
+        known."""
         match stmt:
             case For(name=name):
                 return self._of_loop(name) or before
@@ -71,10 +73,12 @@ class Places:
         return self._loops[whole]
 
     def _of_scalar(self, name: str, before: At | None) -> At | None:
-        """A scalar is spelled alike wherever it is used, so only the first place is known: the answer if that comes next."""
+        """A scalar is spelled alike wherever it is used, so only the first place is known: the answer if that comes
+        next."""
         whole = _longest(name, self._buffers)
         places = [access.at for access in self._accesses if access.buffer == whole and not access.axes]
-        return next((at for at in places if before is None or (at.line, at.column) >= (before.line, before.column)), None)
+        return next((at for at in places if before is None or (at.line, at.column) >= (before.line, before.column)),
+                    None)
 
     def _of_access(self, stmt: Stmt, before: At | None) -> At | None:
         refs = [n for c in stmt.children if isinstance(c, Expr) for n in c.unique() if isinstance(n, Aref | Vref)]
@@ -84,12 +88,14 @@ class Places:
         return next((at for ref in refs if (at := self._of_scalar(ref.buffer, before)) is not None), None)
 
     def _candidates(self, ref: Aref | Vref) -> list[At]:
-        """Accesses of the spec to the same array: those of the same text, else of the same loops, an axis without any being one whose loop was
-        written out, else all."""
+        """Accesses of the spec to the same array: those of the same text, else of the same loops, an axis without any
+        being one whose loop was written out, else all."""
         text, buffer = flat(form_of(ref)), _longest(ref.buffer, self._buffers)
         same = [access for access in self._accesses if access.buffer == buffer and access.axes]
-        axes = [{self._parts[n.name] for n in i.unique() if isinstance(n, Var) and n.name in self._parts} for i in ref.index]
-        alike = [a.at for a in same if len(a.axes) == len(axes) and all(not mine or mine == its for mine, its in zip(axes, a.axes, strict=True))]
+        axes = [{self._parts[n.name] for n in i.unique() if isinstance(n, Var) and n.name in self._parts}
+                for i in ref.index]
+        alike = [a.at for a in same if len(a.axes) == len(axes)
+                 and all(not mine or mine == its for mine, its in zip(axes, a.axes, strict=True))]
         return [a.at for a in same if a.at.what == text] or alike or [a.at for a in same]
 
     def _first(self, found: list[At], text: str, before: At | None, early: bool) -> At:

@@ -21,7 +21,8 @@ from .helpers import Helpers
 
 @frozen
 class View:
-    """How a buffer or local is reached: its shape and memory order, and for one in named registers the elements per variable."""
+    """How a buffer or local is reached: its shape and memory order, and for one in named registers the elements per
+    variable."""
 
     name: str
     dtype: str
@@ -40,15 +41,16 @@ class View:
 
 @dataclass
 class Scope(ABC):
-    """What is known of names. `views` and `vectors` grow as declarations are met; `used` collects the parameters that the text mentions.
-    Memory, conditions and values are three layers above it: each holds expressions of the other two, and reaches them by what is abstract here."""
+    """What is known of names. `views` and `vectors` grow as declarations are met; `used` collects the parameters that
+    the text mentions. Memory, conditions and values are three layers above it: each holds expressions of the other two,
+    and reaches them by what is abstract here."""
 
     helpers: Helpers
     names: Names
     views: dict[str, View] = field(default_factory=dict)
     flags: frozenset[str] = frozenset()                                 # bool scalars of the caller
     indices: frozenset[str] = frozenset()                               # loop variables and sizes
-    vectors: dict[str, tuple[int, int]] = field(default_factory=dict)   # vector names: lanes, and bits of a mask's lanes
+    vectors: dict[str, tuple[int, int]] = field(default_factory=dict)  # vector names: lanes, and bits of a mask's lanes
     used: dict[str, None] = field(default_factory=dict)
     lanes_of: dict[Op, int] = field(default_factory=dict)
 
@@ -58,7 +60,7 @@ class Scope(ABC):
             case Var(name=name):
                 return self.vectors.get(name, (1, 0))[0]
             case Op(args=args):
-                known = self.lanes_of.get(expr)              # a name is declared before it is used: what is known once stays so
+                known = self.lanes_of.get(expr)  # a name is declared before it is used: what is known once stays so
                 if known is None:
                     known = self.lanes_of[expr] = max([self.lanes(a) for a in args])
                 return known
@@ -88,7 +90,8 @@ class Scope(ABC):
 
     @contextmanager
     def given(self, cond: Expr) -> Iterator[None]:
-        """Where a condition holds that says what a size is, this number is in the place of the size in the shapes of arrays."""
+        """Where a condition holds that says what a size is, this number is in the place of the size in the shapes of
+        arrays."""
         known = dict(equalities(cond))
         before = dict(self.views)
         for name, view in before.items() if known else ():

@@ -1,4 +1,5 @@
-"""Loops marked `unroll`, written out: after this their variables are numbers, and arrays in registers have constant indices."""
+"""Loops marked `unroll`, written out: after this their variables are numbers, and arrays in registers have constant
+indices."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +13,8 @@ LIMIT = 768           # statements that one loop may become; beyond it the C com
 
 
 def unroll(program: LoopProgram) -> LoopProgram:
-    """(for i 0 2 1 unroll (setf (aref x i) 0)) -> (setf (aref x 0) 0) (setf (aref x 1) 0). A copy that declares names keeps a block of its own."""
+    """(for i 0 2 1 unroll (setf (aref x i) 0)) -> (setf (aref x 0) 0) (setf (aref x 1) 0). A copy that declares names
+    keeps a block of its own."""
     return program.replace(clauses=tuple([c.map(_statement) if isinstance(c, Kernel) else c for c in program.clauses]))
 
 
@@ -29,16 +31,18 @@ def _statement(stmt: Node) -> Node | tuple[Node, ...]:
     copies: list[Node] = []
     declares = _declares(stmt.body)
     for value in values:
-        body: tuple[Any, ...] = tuple([new for s in substitute(stmt.body, {Var(stmt.name, "i64"): index(value)}) for new in _decided(folded(s))])
+        body: tuple[Any, ...] = tuple([new for s in substitute(stmt.body, {Var(stmt.name, "i64"): index(value)})
+                                       for new in _decided(folded(s))])
         copies += [For(stmt.name, index(value), index(value + 1), index(1), "serial", body)] if declares else body
     return tuple(copies)
 
 
 def _decided(stmt: Node) -> tuple[Node, ...]:
-    """A statement without the arms that never run now: they may use elements that an array in registers does not have. An arm that declares names
-    stays one, `(if true …)`, a block of its own: the next copy has the same names."""
+    """A statement without the arms that never run now: they may use elements that an array in registers does not have.
+    An arm that declares names stays one, `(if true …)`, a block of its own: the next copy has the same names."""
     if isinstance(stmt, If) and isinstance(stmt.cond, Const):
-        arm: tuple[Any, ...] = tuple([new for s in (stmt.then if stmt.cond.value else stmt.otherwise) for new in _decided(s)])
+        arm: tuple[Any, ...] = tuple([new for s in (stmt.then if stmt.cond.value else stmt.otherwise)
+                                      for new in _decided(s)])
         return (If(Const(True, "bool"), arm),) if _declares(arm) else arm
     if isinstance(stmt, For | If):
         left = stmt.map(lambda n: _decided(n) if isinstance(n, Stmt) else n)

@@ -69,12 +69,13 @@ class Conditions(Memory):
             case Var(name=name):
                 return self._resized(Code(self.mention(name)), self.vectors[name][1], bits, lanes)
             case Vref():
-                return self._compared(infix("!=", EQUALITY, self.load(expr), Code(f"(ct_u8x{lanes}){{0}}")), 8, bits, lanes)
+                return self._compared(infix("!=", EQUALITY, self.load(expr), Code(f"(ct_u8x{lanes}){{0}}")), 8, bits,
+                                      lanes)
         raise TypeError(f"no mask for {expr!r}")
 
     def _counted(self, expr: Expr, bits: int, lanes: int) -> Code | None:
-        """Which lanes of a range of indices lie below a bound: their number, compared with the numbers of the lanes. One comparison in the
-        width of the data, where two of 64 bits and a conversion would be."""
+        """Which lanes of a range of indices lie below a bound: their number, compared with the numbers of the lanes.
+        One comparison in the width of the data, where two of 64 bits and a conversion would be."""
         match expr:
             case Op(fn=compare, args=(Ramp(base=base, step=Const(value=1)), Splat(arg=end))):
                 fn = compare
@@ -82,7 +83,8 @@ class Conditions(Memory):
                 fn = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(compare, "")
             case _:
                 return None
-        if fn not in ("lt", "le", "gt", "ge") or not self._is_index(base) or not self._is_index(end) or lanes >= 1 << (bits - 1):
+        if fn not in ("lt", "le", "gt",
+                      "ge") or not self._is_index(base) or not self._is_index(end) or lanes >= 1 << (bits - 1):
             return None
         limit = self.value(end + 1 if fn in ("le", "gt") else end)
         rest = bool(base.variables & end.variables)      # it begins at a multiple of the lanes in what there is
@@ -91,7 +93,8 @@ class Conditions(Memory):
 
     def _is_index(self, expr: Expr) -> bool:
         """Is it made of loop variables and sizes alone, and so far from the ends of 64 bits?"""
-        return expr.dtype == "i64" and all(n.name in self.indices if isinstance(n, Var) else isinstance(n, Const | Op) for n in expr.unique())
+        return expr.dtype == "i64" and all(n.name in self.indices if isinstance(n, Var) else isinstance(n, Const | Op)
+                                           for n in expr.unique())
 
     def condition(self, expr: Expr, bits: int, lanes: int) -> Code:
         """A condition, scalar or vector, as a mask."""
@@ -102,8 +105,10 @@ class Conditions(Memory):
         return call(self.helpers.splat(f"i{bits}", lanes), Code(f"({signed})-{self.value(expr).at(UNARY)}", UNARY))
 
     def _compared(self, done: Code, own: int, bits: int, lanes: int) -> Code:
-        """What a comparison of lanes of `own` bits gives, as a mask. Of bytes, clang gives plain `char`, which has no sign on many machines."""
-        return self._resized(prefix(f"({self.helpers.mask_type(8, lanes)})", done) if own == 8 else done, own, bits, lanes)
+        """What a comparison of lanes of `own` bits gives, as a mask. Of bytes, clang gives plain `char`, which has no
+        sign on many machines."""
+        return self._resized(prefix(f"({self.helpers.mask_type(8, lanes)})", done) if own == 8 else done, own, bits,
+                             lanes)
 
     def _resized(self, mask: Code, own: int, bits: int, lanes: int) -> Code:
         kind = self.helpers.mask_type(bits, lanes)
@@ -117,9 +122,11 @@ class Conditions(Memory):
         return call(self.helpers.splat(arg.dtype, count), self.value(arg))
 
     def operands(self, fn: str, args: tuple[Expr, ...], lanes: int) -> tuple[Code, ...]:
-        """The operands of a vector operator. C's own operators take a scalar beside a vector, so there a splat is left out."""
+        """The operands of a vector operator. C's own operators take a scalar beside a vector, so there a splat is left
+        out."""
         scalars = [a.arg if isinstance(a, Splat) else a for a in args]
-        plain = isinstance(self.helpers.ops.get(fn), Infix) and DTYPES[args[0].dtype].bits >= 32 and any(self.lanes(a) > 1 for a in scalars)
+        plain = isinstance(self.helpers.ops.get(fn),
+                           Infix) and DTYPES[args[0].dtype].bits >= 32 and any(self.lanes(a) > 1 for a in scalars)
         return tuple([self.value(a) if plain else self.vector(a, lanes) for a in (scalars if plain else args)])
 
     def vector(self, arg: Expr, count: int) -> Code:

@@ -1,8 +1,9 @@
 """Blocks of memory transposed in vector registers.
 
-A block is cut into tiles whose rows and columns are powers of two and fill at most one line of a cache. With L columns to 16 bytes, a vector takes
-L columns of the rows k, L + k, 2·L + k … one part after the other; interleaving L such vectors, k = 0 … L - 1, log2 L times inside their parts gives
-the L columns, of all rows. So no lane leaves its 16 bytes except on its way from memory, which is what x86 machines do fast.
+A block is cut into tiles whose rows and columns are powers of two and fill at most one line of a cache. With L columns
+to 16 bytes, a vector takes L columns of the rows k, L + k, 2·L + k … one part after the other; interleaving L such
+vectors, k = 0 … L - 1, log2 L times inside their parts gives the L columns, of all rows. So no lane leaves its 16 bytes
+except on its way from memory, which is what x86 machines do fast.
 """
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def transposed(stmt: Transpose, expressions: Expressions) -> str:
 
 
 def block(helpers: Helpers, dtype: str, rows: int, columns: int) -> str:
-    """The helper for `rows` × `columns` elements, which lie as far apart as the steps say and become as many columns."""
+    """The helper for `rows` × `columns` elements, which lie as far apart as the steps say and become as many
+    columns."""
     name = f"ct_transpose_{dtype}_{rows}x{columns}"
     most = LINE // DTYPES[dtype].bytes
 
@@ -46,7 +48,8 @@ def block(helpers: Helpers, dtype: str, rows: int, columns: int) -> str:
 
 
 def powers(count: int, most: int) -> list[tuple[int, int]]:
-    """An even number as a sum of powers of two from 2 to `most`, each with what comes before it: 44 is 16 + 16 + 8 + 4."""
+    """An even number as a sum of powers of two from 2 to `most`, each with what comes before it: 44 is 16 + 16 + 8 +
+    4."""
     parts, at = [], 0
     while at < count:
         size = min(most, 1 << ((count - at).bit_length() - 1))
@@ -56,11 +59,13 @@ def powers(count: int, most: int) -> list[tuple[int, int]]:
 
 
 def _function(helpers: Helpers, name: str, lines: list[str]) -> str:
-    return helpers.function(name, "void", "void *to, int64_t to_step, const void *of, int64_t of_step", "\n".join(lines))
+    return helpers.function(name, "void", "void *to, int64_t to_step, const void *of, int64_t of_step",
+                            "\n".join(lines))
 
 
 def _tile(helpers: Helpers, dtype: str, rows: int, columns: int) -> list[str]:
-    """One tile: its columns read part by part, side by side those of the same rows, so that each line of memory is used up at once."""
+    """One tile: its columns read part by part, side by side those of the same rows, so that each line of memory is used
+    up at once."""
     kind, vector = helpers.types[dtype], helpers.type(dtype, rows)
     part = min(PART // DTYPES[dtype].bytes, rows, columns)
     load, zips = _load(helpers, dtype, rows, part), [_zip(helpers, dtype, rows, part, high) for high in (False, True)]
@@ -73,10 +78,12 @@ def _tile(helpers: Helpers, dtype: str, rows: int, columns: int) -> list[str]:
     letters = "abcde"[:part.bit_length()]
     for c in starts:
         for old, new in pairwise(letters):
-            pairs = [(f"{old}{c}_{k}, {old}{c}_{k + part // 2}", zips[high]) for k in range(part // 2) for high in (0, 1)]
+            pairs = [(f"{old}{c}_{k}, {old}{c}_{k + part // 2}", zips[high]) for k in range(part // 2)
+                     for high in (0, 1)]
             lines.append(declared({f"{new}{c}_{k}": f"{fn}({pair})" for k, (pair, fn) in enumerate(pairs)}))
     store = helpers.memory("store", dtype, rows)
-    return [*lines, *[f"{store}({_at('q', c + k, 'to_step', 0)}, {letters[-1]}{c}_{k});" for c in starts for k in range(part)]]
+    return [*lines, *[f"{store}({_at('q', c + k, 'to_step', 0)}, {letters[-1]}{c}_{k});" for c in starts
+                      for k in range(part)]]
 
 
 def _load(helpers: Helpers, dtype: str, rows: int, part: int) -> str:
@@ -87,15 +94,18 @@ def _load(helpers: Helpers, dtype: str, rows: int, part: int) -> str:
 
     def make() -> str:
         load, parts = helpers.memory("load", dtype, part), rows // part
-        lines = [f"{helpers.type(dtype, part)} v{part}_{m} = {load}({_at('p', m * part, 'step', 0)});" for m in range(parts)]
+        lines = [f"{helpers.type(dtype, part)} v{part}_{m} = {load}({_at('p', m * part, 'step', 0)});"
+                 for m in range(parts)]
         size = part
         while size < rows:
             numbers = ", ".join(map(str, range(2 * size)))
-            lines += [f"{helpers.type(dtype, 2 * size)} v{2 * size}_{m} = __builtin_shufflevector(v{size}_{2 * m}, v{size}_{2 * m + 1}, {numbers});"
+            lines += [f"{helpers.type(dtype, 2 * size)} v{2 * size}_{m} = __builtin_shufflevector(v{size}_{2 * m}, "
+                      f"v{size}_{2 * m + 1}, {numbers});"
                       for m in range(rows // (2 * size))]
             size *= 2
         lines.append(f"return v{rows}_0;")
-        return helpers.function(name, helpers.type(dtype, rows), f"const {helpers.types[dtype]} *p, int64_t step", "\n".join(lines))
+        return helpers.function(name, helpers.type(dtype, rows), f"const {helpers.types[dtype]} *p, int64_t step",
+                                "\n".join(lines))
     return f"{helpers.define(name, make)}({{}}, of_step)"
 
 
@@ -103,11 +113,13 @@ def _zip(helpers: Helpers, dtype: str, lanes: int, part: int, high: bool) -> str
     """The helper that interleaves the lower (or higher) halves of all parts of two vectors."""
     name = f"ct_{'high' if high else 'low'}_{dtype}x{lanes}_{part}"
     half = part // 2
-    picks = [x for p in range(0, lanes, part) for k in range(half) for x in (p + high * half + k, lanes + p + high * half + k)]
+    picks = [x for p in range(0, lanes, part) for k in range(half)
+             for x in (p + high * half + k, lanes + p + high * half + k)]
 
     def make() -> str:
         vector = helpers.type(dtype, lanes)
-        return helpers.function(name, vector, f"{vector} x, {vector} y", f"return __builtin_shufflevector(x, y, {', '.join(map(str, picks))});")
+        return helpers.function(name, vector, f"{vector} x, {vector} y",
+                                f"return __builtin_shufflevector(x, y, {', '.join(map(str, picks))});")
     return helpers.define(name, make)
 
 

@@ -1,12 +1,15 @@
-"""Vector legalisation: split a vector function into two halves, for float32 in float64 and for vectors wider than a register."""
+"""Vector legalisation: split a vector function into two halves, for float32 in float64 and for vectors wider than a
+register."""
 from __future__ import annotations
 
 from .helpers import Helpers
 
 
 def halved(helpers: Helpers, inner: str, operands: list[str], of: str, through: str, lanes: int) -> str:
-    """`inner`, a function on vectors of type `through` and half of the lanes, applied to both halves of vectors of type `of`."""
-    low, high = [f"{inner}({', '.join([f'{part}({v})' for v in operands])})" for part in _parts(helpers, of, through, lanes)]
+    """`inner`, a function on vectors of type `through` and half of the lanes, applied to both halves of vectors of type
+    `of`."""
+    low, high = [f"{inner}({', '.join([f'{part}({v})' for v in operands])})"
+                 for part in _parts(helpers, of, through, lanes)]
     return f"{_joined(helpers, of, through, lanes)}({low}, {high})"
 
 
@@ -23,7 +26,8 @@ def _parts(helpers: Helpers, of: str, to: str, lanes: int) -> list[str]:
         name = f"ct_{which}_{to}x{half}" + (f"_of_{of}" if of != to else "")
         picked = f"__builtin_shufflevector(v, v, {', '.join(map(str, range(first, first + half)))})"
         vector, kind = helpers.type(of, lanes), helpers.type(to, half)
-        return helpers.define(name, lambda: helpers.function(name, kind, f"{vector} v", f"return {converted(picked, of, to, kind)};"))
+        return helpers.define(name, lambda: helpers.function(name, kind, f"{vector} v",
+                                                             f"return {converted(picked, of, to, kind)};"))
     return [part("low", 0), part("high", half)]
 
 
@@ -33,4 +37,5 @@ def _joined(helpers: Helpers, to: str, of: str, lanes: int) -> str:
     narrow, wide = helpers.type(to, half), helpers.type(of, half)
     both = ", ".join([converted(v, of, to, narrow) for v in ("low", "high")])
     body = f"return __builtin_shufflevector({both}, {', '.join(map(str, range(lanes)))});"
-    return helpers.define(name, lambda: helpers.function(name, helpers.type(to, lanes), f"{wide} low, {wide} high", body))
+    return helpers.define(name, lambda: helpers.function(name, helpers.type(to, lanes), f"{wide} low, {wide} high",
+                                                         body))

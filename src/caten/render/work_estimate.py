@@ -11,8 +11,12 @@ from ..core.scalars import OPERATORS
 from ..loop.statements import Aref, For, If, Incf, Let, Local, Ref, Stmt, Transpose, Vref
 from .linear_offsets import folded, plus, times
 
-THRESHOLD = 3 << 16       # operations below which a parallel loop stays on one thread: some 20 to 50 microseconds, a few times what waking them costs
-ACCESS = 2                # operations that an access of up to 16 bytes counts as, and each 16 of a vector: caches give bytes, registers operations
+# operations below which a parallel loop stays on one thread: some 20 to 50 microseconds, a few times what waking them
+# costs
+THRESHOLD = 3 << 16
+# operations that an access of up to 16 bytes counts as, and each 16 of a vector: caches give bytes, registers
+# operations
+ACCESS = 2
 FUNCTION = 16             # operations that a function of the C library counts as
 UNKNOWN = 16              # trips of a loop whose range is read from an array
 
@@ -27,8 +31,9 @@ def work(loop: For) -> Expr:
 
 
 def operations(stmts: tuple[Stmt, ...], registers: frozenset[str]) -> Expr:
-    """Operations of a list of statements, on vectors as on scalars; inner ranges count as at the start of the outer ones. What occurs twice in the
-    list is computed once. Locals in `registers`, and the arithmetic of indices, cost nothing."""
+    """Operations of a list of statements, on vectors as on scalars; inner ranges count as at the start of the outer
+    ones. What occurs twice in the list is computed once. Locals in `registers`, and the arithmetic of indices, cost
+    nothing."""
     total: Expr = index(0)
     seen: set[Node] = set()
     for stmt in reversed(stmts):
@@ -102,7 +107,8 @@ def _is_written_out(loop: For) -> bool:
 
 
 def _written_out(loop: For, registers: frozenset[str]) -> int:
-    """Operations of unrolled loops: what does not depend on the variable of one is computed once for all its iterations."""
+    """Operations of unrolled loops: what does not depend on the variable of one is computed once for all its
+    iterations."""
     counts = {n.name: trips(n) for n in loop.unique() if isinstance(n, For)}
     lengths = {name: int(count.value) for name, count in counts.items() if isinstance(count, Const)}
     total = 0

@@ -1,7 +1,8 @@
-"""What elementary functions are written with: the layout of a float type, fused multiply-add where the machine has it, bits as exponents.
+"""What elementary functions are written with: the layout of a float type, fused multiply-add where the machine has it,
+bits as exponents.
 
-Everything is arithmetic, choice by lane and shifts of unsigned integers, so any SIMD unit runs it, without one 64-bit multiplication, signed shift
-or conversion between integers and floats.
+Everything is arithmetic, choice by lane and shifts of unsigned integers, so any SIMD unit runs it, without one 64-bit
+multiplication, signed shift or conversion between integers and floats.
 """
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ from collections.abc import Sequence
 from ...core.expr import Bitcast, Expr, Op, number
 from ...frozen import frozen
 
-LAYOUT = {"f32": ("u32", 23, 127), "f64": ("u64", 52, 1023)}       # the integers of its width, bits of the mantissa, bias of the exponent
+# the integers of its width, bits of the mantissa, bias of the exponent
+LAYOUT = {"f32": ("u32", 23, 127), "f64": ("u64", 52, 1023)}
 
 
 class Scaled(Expr):
-    """value · 2^n, rounded once, for a machine that has an instruction for it where C has none for vectors. n is a whole number as a float, and
-    `biased` holds n + 2 · bias in its low bits."""
+    """value · 2^n, rounded once, for a machine that has an instruction for it where C has none for vectors. n is a
+    whole number as a float, and `biased` holds n + 2 · bias in its low bits."""
 
     value: Expr
     n: Expr
@@ -35,9 +37,9 @@ class Scaled(Expr):
 
 @frozen
 class Arithmetic:
-    """Arithmetic in one float type. `fused`: has the machine a fused multiply-add? `fast`: fewer operations before the last digit. `short`: float64
-    for a result that is rounded to float32, so that 2^-30 is exact enough and nothing of float32's range overflows or is denormal. `scales`: may the
-    machine have an instruction for value · 2^n?"""
+    """Arithmetic in one float type. `fused`: has the machine a fused multiply-add? `fast`: fewer operations before the
+    last digit. `short`: float64 for a result that is rounded to float32, so that 2^-30 is exact enough and nothing of
+    float32's range overflows or is denormal. `scales`: may the machine have an instruction for value · 2^n?"""
 
     dtype: str
     fused: bool = True
@@ -83,7 +85,7 @@ class Arithmetic:
         """-x"""
         return x * -1.0
 
-    # -- choice -----------------------------------------------------------------------------------------------------------------------------
+    # -- choice --------------------------------------------------------------------------------------------------------
 
     def where(self, cond: Expr, yes: Expr | float, no: Expr | float) -> Expr:
         """yes if cond else no, lane by lane."""
@@ -96,7 +98,7 @@ class Arithmetic:
             x = self.where(x > high, high, x)
         return x if low is None else self.where(x < low, low, x)
 
-    # -- bits -------------------------------------------------------------------------------------------------------------------------------
+    # -- bits ----------------------------------------------------------------------------------------------------------
 
     def word(self, value: int) -> Expr:
         """An unsigned integer of the type's width."""
@@ -140,7 +142,8 @@ class Arithmetic:
         return self.real(self.shl(biased, self.mantissa))
 
     def scaled(self, value: Expr, n: Expr, shifted: Expr) -> Expr:
-        """value · 2^n in two factors, so that a result below the normal range is rounded once; `shifted` holds n + 2 · bias in its low bits."""
+        """value · 2^n in two factors, so that a result below the normal range is rounded once; `shifted` holds n + 2 ·
+        bias in its low bits."""
         both = self.bits(shifted)
         if self.scales:
             return Scaled(value, n, both)

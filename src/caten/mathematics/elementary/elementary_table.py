@@ -1,7 +1,9 @@
-"""The table of elementary functions: which operator has a form over arithmetic, choice and bits, in which float type, and how far it holds.
+"""The table of elementary functions: which operator has a form over arithmetic, choice and bits, in which float type,
+and how far it holds.
 
-A runtime asks for them where it has no function of its own: for vectors, that is everywhere. Each form is an expression over the principal operators
-without exp, log and sin, but that the longer ones of float64 may name other operators of this table.
+A runtime asks for them where it has no function of its own: for vectors, that is everywhere. Each form is an expression
+over the principal operators without exp, log and sin, but that the longer ones of float64 may name other operators of
+this table.
 """
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from .arithmetic import Arithmetic
 
 @frozen
 class Form:
-    """`write` gives the expression from an arithmetic and the operands. `wide`: float32 is computed in float64 and rounded once. `double`: is there
-    one for float64? `fused`: does that need a fused multiply-add?"""
+    """`write` gives the expression from an arithmetic and the operands. `wide`: float32 is computed in float64 and
+    rounded once. `double`: is there one for float64? `fused`: does that need a fused multiply-add?"""
 
     write: Callable[..., Expr]
     wide: bool = True
@@ -27,10 +29,13 @@ class Form:
 
 FORMS: dict[str, Form] = {
     "exp": Form(exponential.exp, wide=False, fused=False), "exp2": Form(exponential.exp2, wide=False),
-    "expm1": Form(exponential.expm1, fused=False), "sinh": Form(exponential.sinh, fused=False), "cosh": Form(exponential.cosh, fused=False),
-    "tanh": Form(exponential.tanh, wide=False, fused=False), "sigmoid": Form(exponential.sigmoid, wide=False, fused=False),
+    "expm1": Form(exponential.expm1, fused=False), "sinh": Form(exponential.sinh, fused=False),
+                          "cosh": Form(exponential.cosh, fused=False),
+    "tanh": Form(exponential.tanh, wide=False, fused=False),
+                          "sigmoid": Form(exponential.sigmoid, wide=False, fused=False),
     "log": Form(logarithm.log, wide=False, fused=False), "log2": Form(logarithm.log2), "log10": Form(logarithm.log10),
-    "log1p": Form(logarithm.log1p, fused=False), "asinh": Form(logarithm.asinh, fused=False), "acosh": Form(logarithm.acosh, fused=False),
+    "log1p": Form(logarithm.log1p, fused=False), "asinh": Form(logarithm.asinh, fused=False),
+                          "acosh": Form(logarithm.acosh, fused=False),
     "atanh": Form(logarithm.atanh, fused=False),
     "sin": Form(trigonometric.sin), "cos": Form(trigonometric.cos), "tan": Form(trigonometric.tan),
     "asin": Form(inverse_trigonometric.asin), "acos": Form(inverse_trigonometric.acos),
@@ -40,16 +45,22 @@ FORMS: dict[str, Form] = {
 }
 # The greatest errors found on four million points and more, rounded up: float32, float64, and both with `fast`.
 ERRORS: dict[str, tuple[float | None, ...]] = {
-    "exp": (1.0, 0.9, 2.0, 1.0), "exp2": (0.9, 0.8, 2.1, 1.0), "expm1": (0.6, 1.0, 0.6, 2.0), "sinh": (0.6, 2.3, 0.6, 2.4),
-    "cosh": (0.6, 1.4, 0.6, 1.4), "tanh": (2.5, 2.3, 2.5, 2.5), "sigmoid": (2.3, 1.6, 3.3, 2.6), "log": (0.9, 0.9, 1.2, 0.9),
-    "log2": (0.6, 0.8, 0.6, 0.8), "log10": (0.6, 0.7, 0.6, 0.7), "log1p": (0.6, 0.9, 0.6, 0.9), "asinh": (0.6, 1.7, 0.6, 1.7),
-    "acosh": (0.6, 2.2, 0.6, 2.2), "atanh": (0.6, 1.9, 0.6, 1.9), "sin": (0.9, 0.9, 2.4, 0.9), "cos": (0.9, 0.9, 2.5, 0.9),
-    "tan": (1.0, 1.0, 1.0, 1.0), "asin": (0.6, 0.7, 0.6, 0.7), "acos": (0.6, 0.7, 0.6, 0.7), "atan": (0.6, 0.8, 0.6, 0.8),
-    "atan2": (0.6, None, 0.6, None), "pow": (0.6, 1.1, 0.6, 1.1), "cbrt": (0.6, 0.6, 0.6, 0.6), "hypot": (0.6, None, 0.6, None),
+    "exp": (1.0, 0.9, 2.0, 1.0), "exp2": (0.9, 0.8, 2.1, 1.0), "expm1": (0.6, 1.0, 0.6, 2.0),
+                                               "sinh": (0.6, 2.3, 0.6, 2.4),
+    "cosh": (0.6, 1.4, 0.6, 1.4), "tanh": (2.5, 2.3, 2.5, 2.5), "sigmoid": (2.3, 1.6, 3.3, 2.6),
+                                               "log": (0.9, 0.9, 1.2, 0.9),
+    "log2": (0.6, 0.8, 0.6, 0.8), "log10": (0.6, 0.7, 0.6, 0.7), "log1p": (0.6, 0.9, 0.6, 0.9),
+                                               "asinh": (0.6, 1.7, 0.6, 1.7),
+    "acosh": (0.6, 2.2, 0.6, 2.2), "atanh": (0.6, 1.9, 0.6, 1.9), "sin": (0.9, 0.9, 2.4, 0.9),
+                                               "cos": (0.9, 0.9, 2.5, 0.9),
+    "tan": (1.0, 1.0, 1.0, 1.0), "asin": (0.6, 0.7, 0.6, 0.7), "acos": (0.6, 0.7, 0.6, 0.7),
+                                               "atan": (0.6, 0.8, 0.6, 0.8),
+    "atan2": (0.6, None, 0.6, None), "pow": (0.6, 1.1, 0.6, 1.1), "cbrt": (0.6, 0.6, 0.6, 0.6),
+                                               "hypot": (0.6, None, 0.6, None),
     "erf": (1.0, 1.0, 1.0, 1.0), "erfc": (0.6, 4.0, 0.6, 4.0),
 }
-# What the fast forms promise: the error in units in the last place, where the operator's row has no greater one. Results below twice the least normal
-# number may be 0.
+# What the fast forms promise: the error in units in the last place, where the operator's row has no greater one.
+# Results below twice the least normal number may be 0.
 FAST_ULP = 3.5
 NARROW_IF_FUSED = ("sin", "cos")           # wide only where the machine has no fused multiply-add
 
@@ -82,7 +93,8 @@ def expand(fn: str, operands: tuple[Expr, ...], a: Arithmetic) -> Expr | None:
 
 
 def measured(fn: str, dtype: str, fast: bool) -> float | None:
-    """The greatest error found, in units in the last place, or None where there is no form. The nightly tests look for a greater one."""
+    """The greatest error found, in units in the last place, or None where there is no form. The nightly tests look for
+    a greater one."""
     found = ERRORS.get(fn)
     return found[("f32", "f64").index(dtype) + 2 * fast] if found else None
 
@@ -95,6 +107,7 @@ def parameters(fn: str, a: Arithmetic) -> tuple[Var, ...]:
 def rules(fused: bool = True, fast: bool = False) -> Rules:
     """Every form as a rule, for `core.rewrite`."""
     def rule(fn: str) -> Callable[..., Expr | None]:
-        return lambda **found: expand(fn, tuple(found.values()), Arithmetic(next(iter(found.values())).dtype, fused, fast))
+        return lambda **found: expand(fn, tuple(found.values()),
+                                      Arithmetic(next(iter(found.values())).dtype, fused, fast))
     x, y = holes("x y")
     return Rules(*[(Op(fn, (x, y)[:OPERATORS[fn].arity]), rule(fn)) for fn, form in FORMS.items()])

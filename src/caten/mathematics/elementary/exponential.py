@@ -1,7 +1,7 @@
 """Exponential functions: exp, exp2, expm1, sinh, cosh, tanh, sigmoid.
 
-All reduce x = n · ln 2 + r with |r| ≤ ln 2 / 2 (Cody and Waite); e^r - 1 - r is r² times a polynomial, least in its greatest relative error
-(Remez). `a` is the arithmetic.
+All reduce x = n · ln 2 + r with |r| ≤ ln 2 / 2 (Cody and Waite); e^r - 1 - r is r² times a polynomial, least in its
+greatest relative error (Remez). `a` is the arithmetic.
 """
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ LOG2_E = 1.4426950408889634
 # (e^r - 1 - r) / r²; SHORT: in float64 for a result in float32; FAST: (e^r - 1) / r
 TAIL = {
     "f32": (0.5, 0.166665405, 0.0416663997, 0.00836689118, 0.00139459281),
-    "f64": (0.5, 0.16666666666666677, 0.04166666666666667, 0.008333333333321442, 0.001388888888887794, 0.00019841269886333203,
-            2.480158734819386e-05, 2.7557244219206415e-06, 2.755724553053602e-07, 2.510898337142532e-08, 2.0925752589519897e-09),
+    "f64": (0.5, 0.16666666666666677, 0.04166666666666667, 0.008333333333321442, 0.001388888888887794,
+            0.00019841269886333203,
+            2.480158734819386e-05, 2.7557244219206415e-06, 2.755724553053602e-07, 2.510898337142532e-08,
+            2.0925752589519897e-09),
 }
-SHORT = (0.5000000046194637, 0.16666666857355034, 0.04166635408512765, 0.008333260238277709, 0.0013941112902136903, 0.00019923043736024261)
+SHORT = (0.5000000046194637, 0.16666666857355034, 0.04166635408512765, 0.008333260238277709, 0.0013941112902136903,
+         0.00019923043736024261)
 FAST = {
     "f32": (0.999999702, 0.499991447, 0.166676462, 0.0418985784, 0.00829256605),
     "f64": (1.0, 0.5000000000000012, 0.16666666666666255, 0.04166666666651836, 0.008333333333530965,
@@ -101,8 +104,8 @@ def exp2(a: Arithmetic, x: Expr) -> Expr:
 
 
 def scaled_expm1(a: Arithmetic, x: Expr, down: int, rough: bool = False) -> Expr:
-    """(e^x - 1) / 2^down: s · (e^r - 1) + (s - 2^-down) with s = 2^(n - down), the greater parts summed with what rounding takes. `rough` leaves
-    that out, for one unit in the last place more."""
+    """(e^x - 1) / 2^down: s · (e^r - 1) + (s - 2^-down) with s = 2^(n - down), the greater parts summed with what
+    rounding takes. `rough` leaves that out, for one unit in the last place more."""
     parts = reduced(a, x, a.bias - down)
     s = a.power_of_two(a.bits(parts.shifted))
     base = s - 2.0**-down
@@ -140,7 +143,7 @@ def tanh(a: Arithmetic, x: Expr) -> Expr:
     t = scaled_expm1(a, m + m, 1, rough=True)
     below = t + 1.0
     value = t / below
-    if a.dtype == "f64" and not a.fast:                                 # what rounding took from the denominator (Knuth); 1 - value is its inverse
+    if a.dtype == "f64" and not a.fast:  # what rounding took from the denominator (Knuth); 1 - value is its inverse
         one = below - t
         lost = (t - (below - one)) + (a.at(1.0) - one)
         value = a.mad(value * (value - 1.0), lost, value)

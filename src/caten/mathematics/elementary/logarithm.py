@@ -1,7 +1,8 @@
 """Logarithms: log, log2, log10, log1p, and those of hyperbolic functions: asinh, acosh, atanh.
 
-x = m · 2^e with √½ ≤ m < √2. In float32 log m is a polynomial of m - 1 (Cephes, S. Moshier); in float64 it is 2 artanh s = 2s + s³ R(s²) with
-s = (m - 1) / (m + 1), as in FDLIBM (Sun Microsystems), with coefficients of our own (Remez). `a` is the arithmetic.
+x = m · 2^e with √½ ≤ m < √2. In float32 log m is a polynomial of m - 1 (Cephes, S. Moshier); in float64 it is 2 artanh
+s = 2s + s³ R(s²) with s = (m - 1) / (m + 1), as in FDLIBM (Sun Microsystems), with coefficients of our own (Remez). `a`
+is the arithmetic.
 """
 from __future__ import annotations
 
@@ -16,11 +17,13 @@ LN2 = {"f32": (0.693359375, -2.12194440e-4), "f64": (6.93147180369123816490e-01,
 HALF_ROOT = {"f32": 0x3F3504F3, "f64": 0x3FE6A09E667F3BCD}             # the bits of √½
 LEAST_NORMAL = {"f32": 2.0**-126, "f64": 2.0**-1022}
 
-POLYNOMIAL = (3.3333331174e-1, -2.4999993993e-1, 2.0000714765e-1, -1.6668057665e-1, 1.4249322787e-1, -1.2420140846e-1, 1.1676998740e-1,
+POLYNOMIAL = (3.3333331174e-1, -2.4999993993e-1, 2.0000714765e-1, -1.6668057665e-1, 1.4249322787e-1, -1.2420140846e-1,
+              1.1676998740e-1,
               -1.1514610310e-1, 7.0376836292e-2)
 POLYNOMIAL_FAST = (0.333339125, -0.25001356, 0.199630022, -0.165768653, 0.1491469, -0.142738551, 0.0870947316)
 # R / s² in s²; SHORT: in float64 for a result in float32
-ARTANH = (0.6666666666666735, 0.3999999999940858, 0.28571428744049837, 0.2222219837361929, 0.18183576397117923, 0.15313691821733377,
+ARTANH = (0.6666666666666735, 0.3999999999940858, 0.28571428744049837, 0.2222219837361929, 0.18183576397117923,
+          0.15313691821733377,
           0.14800091085566253)
 ARTANH_SHORT = (0.6666666563661824, 0.400003373761307, 0.28537159269261375, 0.2358516505139065)
 
@@ -33,7 +36,8 @@ class Split(NamedTuple):
 
 
 def split(a: Arithmetic, x: Expr, normal: bool = False) -> Split:
-    """The mantissa around 1 and the exponent. Denormal numbers are scaled first, unless x is `normal`, as float32 is in float64."""
+    """The mantissa around 1 and the exponent. Denormal numbers are scaled first, unless x is `normal`, as float32 is in
+    float64."""
     bias = 2.0**a.mantissa + a.bias
     offset: Expr = a.at(bias)
     if not (normal or a.short):
@@ -106,7 +110,8 @@ def log2(a: Arithmetic, x: Expr) -> Expr:
 
 def log10(a: Arithmetic, x: Expr) -> Expr:
     """The upper part of log10 2 has 33 bits."""
-    return _to_base(a, x, (0.4342944819032518, 1.098319650216765e-17), (3.01029995663611771306e-01, 3.69423907715893078616e-13))
+    return _to_base(a, x, (0.4342944819032518, 1.098319650216765e-17),
+                    (3.01029995663611771306e-01, 3.69423907715893078616e-13))
 
 
 def log1p(a: Arithmetic, x: Expr) -> Expr:

@@ -12,11 +12,13 @@ from .logarithm import LN2, split
 # log2 m = s P(s²), s = (m - 1) / (m + 1), in float64 for a result in float32
 LOG2 = (2.885390081790213, 0.9617966731706747, 0.577083619733961, 0.4116705190833865, 0.3407727354865278)
 # (log m - 2s - ⅔ s³) / s⁵ in s²
-LOG_TAIL = (0.4000000000000229, 0.28571428570082646, 0.22222222523085766, 0.18181784079061553, 0.15386771080434536, 0.1325648724317862,
+LOG_TAIL = (0.4000000000000229, 0.28571428570082646, 0.22222222523085766, 0.18181784079061553, 0.15386771080434536,
+            0.1325648724317862,
             0.13199485516701123)
 THIRD, THIRD_REST = 2 / 3, 3.700743415417188e-17
 # ∛m for √½ ≤ m ≤ √2, to 2^-19
-CBRT = (0.42168975989620144, 1.0560151890756455, -0.8360700622816256, 0.5109662285660542, -0.17955707382710048, 0.026954971832740107)
+CBRT = (0.42168975989620144, 1.0560151890756455, -0.8360700622816256, 0.5109662285660542, -0.17955707382710048,
+        0.026954971832740107)
 
 
 def power(a: Arithmetic, x: Expr, y: Expr) -> Expr:
@@ -24,7 +26,8 @@ def power(a: Arithmetic, x: Expr, y: Expr) -> Expr:
     zero, m = a.at(0.0), a.magnitude(x)
     size = _short_power(a, m, y) if a.short else _long_power(a, m, y)
     nothing = Op("eq", (m, zero))
-    size = a.where(Op("or", (nothing, Op("eq", (m, a.at(math.inf))))), a.where(Op("xor", (nothing, y < 0)), 0.0, math.inf), size)
+    size = a.where(Op("or", (nothing, Op("eq", (m, a.at(math.inf))))),
+                   a.where(Op("xor", (nothing, y < 0)), 0.0, math.inf), size)
     # a magnitude plus 2^52 shows in its last bit whether it is odd
     most = a.clamp(a.magnitude(y), None, 2.0**53)
     large = Op("le", (a.at(2.0**52), most))
@@ -64,7 +67,8 @@ def _long_power(a: Arithmetic, m: Expr, y: Expr) -> Expr:
 def _log_pair(a: Arithmetic, m: Expr) -> tuple[Expr, Expr]:
     """log m to some 66 bits, as a sum of two, for finite m > 0: 2 artanh s = 2s + ⅔ s³ + s⁵ P(s²).
 
-    functions.log_pair is the same series for any machine; a fitted polynomial, one division and sums of ordered parts make this one quick."""
+    functions.log_pair is the same series for any machine; a fitted polynomial, one division and sums of ordered parts
+    make this one quick."""
     f, e = split(a, m)
     g, g_low = fast_two_sum(a.at(2.0), f)
     inverse = a.at(1.0) / g
@@ -84,7 +88,8 @@ def _log_pair(a: Arithmetic, m: Expr) -> tuple[Expr, Expr]:
 
 
 def cbrt(a: Arithmetic, x: Expr) -> Expr:
-    """∛m · 2^k · 2^⅓ᵈ with the exponent 3k + d; a polynomial, one step of Newton's method, and in full another with the residual exact."""
+    """∛m · 2^k · 2^⅓ᵈ with the exponent 3k + d; a polynomial, one step of Newton's method, and in full another with the
+    residual exact."""
     size = a.magnitude(x)
     f, e = split(a, size)
     m = f + 1.0

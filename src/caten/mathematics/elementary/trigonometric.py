@@ -1,7 +1,7 @@
 """Trigonometric functions: sin, cos, tan.
 
-x = n · π/2 + r, or n · π + r, with multiples of π taken off in several steps (Cody and Waite). That holds for |x| up to `LIMITS`; beyond, whoever
-calls asks another implementation. `a` is the arithmetic.
+x = n · π/2 + r, or n · π + r, with multiples of π taken off in several steps (Cody and Waite). That holds for |x| up to
+`LIMITS`; beyond, whoever calls asks another implementation. `a` is the arithmetic.
 """
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ SHORT_LIMIT = 1e6
 # (sin r - r) / r³ and (cos r - 1 + r²/2) / r⁴ in r² for |r| ≤ π/4; COS of float32 is by N. Juffa
 SIN = {
     "f32": (-1.6666655e-1, 8.3321773e-3, -1.951717e-4),
-    "f64": (-0.16666666666666632, 0.008333333333322418, -0.00019841269829755457, 2.7557313659040157e-06, -2.505075114534561e-08,
+    "f64": (-0.16666666666666632, 0.008333333333322418, -0.00019841269829755457, 2.7557313659040157e-06,
+            -2.505075114534561e-08,
             1.589630499789438e-10),
 }
 COS = {
     "f32": (4.16666567e-2, -1.38877297e-3, 2.44677067e-5),
-    "f64": (0.041666666666666595, -0.0013888888888873303, 2.4801587288947063e-05, -2.7557314191850896e-07, 2.0875700724826513e-09,
+    "f64": (0.041666666666666595, -0.0013888888888873303, 2.4801587288947063e-05, -2.7557314191850896e-07,
+            2.0875700724826513e-09,
             -1.1358445269448647e-11),
 }
 SIN_SHORT = (-0.16666666641225655, 0.0083333293386131, -0.0001983931943169387, 2.7181631364477105e-06)
@@ -32,13 +34,14 @@ COS_SHORT = (0.04166664662833067, -0.0013887355361815862, 2.4437007687303017e-05
 SIN_HALF = (-0.16666659521410015, 0.008333065434145913, -0.00019809539223426836, 2.6056316304023765e-06)
 SIN_HALF_FAST = (-0.166666597, 0.00833306834, -0.000198095047, 2.60502156e-06)
 
-# π/2 and π in parts. Those that are taken off one after the other are positive, all but the last rounded down: so -0 stays.
+# π/2 and π in parts. Those that are taken off one after the other are positive, all but the last rounded down: so -0
+# stays.
 HALF_PI = {
     "f32": ("0x1.921fb4p+0", "0x1.4442d2p-24", "-0x1.ee59dap-50"),
     "f64": ("0x1.921fb54442d18p+0", "0x1.1a62633145c07p-54", "-0x1.f1976b7ed8fbcp-110"),
 }
 PI_SINGLE = tuple(float.fromhex(c) for c in ("0x1.921fb4p+1", "0x1.4442dp-23", "0x1.846988p-47"))
-PI_SHORT = (3.1415926534682512, 1.2154201013012384e-10)                                # the first has 32 bits: exact times n
+PI_SHORT = (3.1415926534682512, 1.2154201013012384e-10)  # the first has 32 bits: exact times n
 HALF_PI_SHORT = (1.5707963267341256, 6.077100506506192e-11)
 
 
@@ -58,7 +61,8 @@ def _is_rough(a: Arithmetic) -> bool:
 
 
 def _half_turns(a: Arithmetic, x: Expr, quarter: int) -> Expr:
-    """(-1)^n · sin r with x = n · π + r, and for the cosine x = (n - ½) · π + r. What this loses is one or two units of float32."""
+    """(-1)^n · sin r with x = n · π + r, and for the cosine x = (n - ½) · π + r. What this loses is one or two units of
+    float32."""
     inverse = a.at(0.3183098861837907)
     if quarter:
         shifted = a.mad(x, inverse, a.at(0.5)) + a.rounder
@@ -96,9 +100,9 @@ def _reduced(a: Arithmetic, x: Expr) -> Angle:
 def _quadrants(a: Arithmetic, x: Expr, quarter: int) -> Expr:
     """± sin or ± cos of r - less, as the quadrant has it; of a sine what is taken off r, so that -0 stays.
 
-    z is (r - less)². So the cosine needs nothing more of `less`, and of the sine's factor cos r two thirds of the second term are in r · z: what is
-    left is a tenth of `less`, which is half a unit in the last place. Of the cosine z and its factor are rounded, each by a quarter of a unit of the
-    result at most, and the sum by half a unit."""
+    z is (r - less)². So the cosine needs nothing more of `less`, and of the sine's factor cos r two thirds of the
+    second term are in r · z: what is left is a tenth of `less`, which is half a unit in the last place. Of the cosine z
+    and its factor are rounded, each by a quarter of a unit of the result at most, and the sum by half a unit."""
     shifted, r, less = _reduced(a, x)
     z = a.mad(r, r, a.minus((r + r) * less))
     s = r - a.mad(a.horner(z, [-c for c in SIN[a.dtype]]), z * r, less)
@@ -110,7 +114,8 @@ def _quadrants(a: Arithmetic, x: Expr, quarter: int) -> Expr:
 
 
 def _sine_and_cosine(a: Arithmetic, r: Expr, less: Expr) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
-    """sin(r - less) as a difference, r and what is taken off (so that -0 stays), cos(r - less) as a sum, 1 - r²/2 rounded and all else."""
+    """sin(r - less) as a difference, r and what is taken off (so that -0 stays), cos(r - less) as a sum, 1 - r²/2
+    rounded and all else."""
     z = r * r
     half = z * 0.5
     first = a.at(1.0) - half
