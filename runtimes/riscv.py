@@ -30,7 +30,7 @@ EMULATORS = ("qemu-riscv64", "qemu-riscv64-static")
 
 
 class Riscv(Compiled):
-    """64-bit RISC-V with floating point (rv64gc), and with vectors of 128 bits if they are asked for."""
+    """64-bit RISC-V with floating point (rv64gc), and optionally with 128-bit vectors."""
 
     api_version, name = 1, "riscv"
     description = "C for RISC-V, cross-compiled by clang and run by qemu; the first build of all takes about a minute"

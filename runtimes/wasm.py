@@ -48,7 +48,7 @@ ALIGNMENT = 64
 
 
 class Wasm(Compiled):
-    """32-bit WebAssembly, with vectors of 128 bits if they are asked for."""
+    """32-bit WebAssembly, optionally with 128-bit vectors."""
 
     api_version, name = 1, "wasm"
     description = "C for WebAssembly, cross-compiled by clang and run by wasmtime"
@@ -141,7 +141,7 @@ class Instance:
         self._store = self._wasm.Store(self._engine)
         self._exports = self._wasm.Instance(self._store, self._module, []).exports(self._store)
         self._memory = self._exports["memory"]
-        self._free = self._memory.size(self._store) * PAGE                    # what lies before is the module's own
+        self._free = self._memory.size(self._store) * PAGE                    # lower addresses belong to the module
 
     def call(self, call: Call) -> int:
         """What the function returns. E715 where it was stopped by a trap, OutOfMemory E712 where an argument does not

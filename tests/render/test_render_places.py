@@ -10,7 +10,7 @@ from caten.errors import CatenError
 from caten.frontend.spec import SpecText
 from caten.loop.statements import Stmt
 from caten.options import Options
-from caten.render.source_locations import Places
+from caten.render.source_locations import SourceLocations
 
 # 1 (dotimes (i M)                      5   (dotimes (j N)
 # 2   (set s 0.0)                       6     (setf (aref Y i j) (aref X i j))))
@@ -21,7 +21,7 @@ SPEC = (At(1, 1, "i"), At(2, 3, "(aref s)"), At(3, 3, "j"), At(4, 13, "(aref X i
 
 def lines(body: str) -> list[int]:
     """The line of each statement, those inside of others behind them."""
-    places, before, found = Places(SPEC), None, []
+    places, before, found = SourceLocations(SPEC), None, []
     for kernel in read(f"(kernel k {body})"):
         for stmt in [s for outer in kernel.body for s in outer.walk() if isinstance(s, Stmt)]:
             before = places.of(stmt, before)

@@ -22,7 +22,7 @@ from .float64_functions import FUNCTIONS
 from .float_formulas import FMA, isolated_sign, op, where
 
 x, y, z = holes("x y z")
-NEVER = ("real", "imag", "conj")  # have no meaning in terms of the others: a runtime with complex elements spells them
+NEVER = ("real", "imag", "conj")  # no decomposition: a runtime with complex elements must have them
 
 
 def _kind(e: Expr) -> str:

@@ -122,7 +122,7 @@ def _elementwise(one: Callable[..., float]) -> Function:
     return over
 
 
-# Functions of floats.
+# Floating-point functions.
 
 def _total(name: str) -> Callable[..., float]:
     """`math.name` without its exceptions: NaN outside the domain, infinity at a pole or on overflow, as IEEE 754 has

@@ -23,10 +23,8 @@ FP_INFINITE FP_ZERO FP_SUBNORMAL FP_NORMAL FP_FAST_FMA FP_FAST_FMAF FP_FAST_FMAL
 EXIT_FAILURE RAND_MAX MB_CUR_MAX SIZE_MAX PTRDIFF_MAX PTRDIFF_MIN WCHAR_MAX WCHAR_MIN WINT_MAX WINT_MIN SIG_ATOMIC_MAX
 SIG_ATOMIC_MIN aligned_alloc malloc calloc realloc free abort exit abs labs llabs div ldiv lldiv omp_get_max_threads
 omp_get_thread_num signgam"""
-RESERVED = frozenset(_KEYWORDS.split()) | frozenset(_MACROS.split()) | frozenset(n + s for n in _LIBM.split()
-                                                                                 for s in ("", "f", "l"))
-# Families that headers and this compiler name things in: types, limits, constant macros, what is printed beside the
-# user's names.
+RESERVED = frozenset([*_KEYWORDS.split(), *_MACROS.split(), *[n + s for n in _LIBM.split() for s in ("", "f", "l")]])
+# Name patterns that headers and generated code use: types, limits, constant macros, functions of libraries.
 _FAMILY = re.compile(r"ct_|CT_|_|.*_t\Z|U?INT[A-Z0-9_]*_(MAX|MIN|C)\Z|U?INT(8|16|32|64|MAX)_C\Z"
                      r"|M_|Sleef_|omp_|[A-Z]+_MATH_")
 
@@ -40,7 +38,7 @@ REFERENCE = "_reference"                             # the operator as it was wr
 PYTHON = "_python"                                   # the operator as Python calls it
 # The suffixes of an operator's symbol in the names that its library needs.
 EXPORTS = ("", "_ws", "_ws_size", "_check", "_manifest", PYTHON, REFERENCE)
-OWN = ("ct_manifest", "ct_c64", "ct_c128")           # what every library or header may declare beside the operators
+OWN = ("ct_manifest", "ct_c64", "ct_c128")           # names that every library or header may declare
 
 
 def exports(operators: Sequence[str], places: Sequence[Place | None] = ()) -> list[str]:
@@ -69,7 +67,7 @@ def free(name: str, taken: Collection[str]) -> str:
 
 
 class Names:
-    """One C identifier per name of a program, in the order they are asked for."""
+    """One C identifier for each name of a program, assigned on first use."""
 
     def __init__(self, names: Iterable[str] = (), own: Iterable[str] = ()):
         """`own`: names that this compiler made, kept as they are."""

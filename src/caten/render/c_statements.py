@@ -34,7 +34,7 @@ from .code import Code
 from .linear_offsets import product
 from .lines import Lines
 from .scratch_memory import ALIGNMENT, Layout, is_in_scratch
-from .source_locations import Places
+from .source_locations import SourceLocations
 from .symbols import View
 from .vector_transposes import transposed
 
@@ -50,7 +50,7 @@ class KernelBody(Lines):
     layout: Layout
     parallel: bool
     region: tuple[str, str] = ("", "")              # the pragmas of a parallel region and of a work-sharing loop in it
-    places: Places = field(default_factory=lambda: Places(()))
+    places: SourceLocations = field(default_factory=lambda: SourceLocations(()))
     file: str = ""
     declares_in_for: bool = True                    # may the head of a loop declare its variable?
     auto_vectorizes: bool = False                     # does the C compiler vectorise loops, and not always correctly?

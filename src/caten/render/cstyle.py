@@ -26,7 +26,7 @@ from .cpu_check import CPU_CHECK
 from .entry_points import EntryPoints, escaped
 from .helpers import Helpers
 from .scratch_memory import THREADS, layout
-from .source_locations import Places
+from .source_locations import SourceLocations
 from .symbols import View
 from .unrolling import unroll
 
@@ -133,7 +133,7 @@ class CStyle:
         for kernel in program.kernels:
             ex = self._expressions(program, helpers, names)
             body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, self.region,
-                              Places(program.all(At), source), file,
+                              SourceLocations(program.all(At), source), file,
                               self.declares_in_for, self.auto_vectorizes)
             name = free(f"{entry.symbol}_{symbol(kernel.name)[3:]}", taken)
             taken.append(name)

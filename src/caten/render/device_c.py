@@ -27,7 +27,7 @@ from .helpers import Helpers
 from .integer_wraparound import WrappingExpressions, indices, wrapped
 from .kernel_launch import SCRATCH, STATUS, Launch, launch
 from .scratch_memory import layout
-from .source_locations import Places
+from .source_locations import SourceLocations
 from .unrolling import unroll
 
 AXES = 3
@@ -241,7 +241,7 @@ class DeviceStyle(CStyle):
         ex = WrappingExpressions(plain.helpers, plain.names, plain.views, plain.flags, indices(plain.indices, kernel))
         written = unroll(program.replace(clauses=tuple([c for c in program.clauses
                                                         if not isinstance(c, Kernel) or c is kernel]))).kernels[0]
-        places = Places(program.all(At), program.first(Source))
+        places = SourceLocations(program.all(At), program.first(Source))
         body = ThreadBody(written.map(wrapped), ex, dict(self.marks), layout(program, False), False, places=places,
                           dialect=self.dialect)
         globals_ = [f"    {body.scratch_pointer(c)}" for c in program.all(Local) if c.name in ex.used]

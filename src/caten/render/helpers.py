@@ -27,11 +27,11 @@ class _Types(dict[str, str]):
 
 
 class Helpers:
-    """The helpers and headers that a text has asked for. `types`, `ops` and `vectors` are the runtime's tables;
-    `define` writes the function of an operator that they lack (render.definitions). `fused`: has the machine a fused
-    multiply-add? `fast`: may functions of vectors be off by more? `vector_bytes`: the width of a register."""
+    """The helper functions and headers that a C file uses. `types`, `ops` and `vectors` are the runtime's tables;
+    `define` writes the function of an operator that they lack (render.definitions). `fused`: does the machine have a
+    fused multiply-add? `fast`: may vector functions have larger errors? `vector_bytes`: the width of a register."""
 
-    outside = ""                # what stands before the type that a pointer into the caller's memory points to
+    outside = ""                # the address-space qualifier of pointers to the caller's memory
 
     def __init__(self, types: Mapping[str, str], ops: Mapping[str, Spelling],
                  vectors: Mapping[tuple[str, str, int], str],
@@ -311,9 +311,8 @@ class Helpers:
     # -- conversions ---------------------------------------------------------------------------------------------------
 
     def saturate(self, to: str, of: str) -> str:
-        """Float to integer: NaN gives 0, what does not fit gives the nearest limit. What becomes 0 is no conversion:
-        gcc (at least up to 12) makes a float of an integer of a float by rounding towards zero, which turns -0.5 into
-        -0.0."""
+        """Float to integer: NaN gives 0, a value out of range the nearest limit. Values that become 0 bypass the
+        conversion: gcc (at least up to 12) folds float → integer → float to `trunc`, which turns -0.5 into -0.0."""
         name, row = f"ct_{to}_of_{of}", DTYPES[to]
 
         def make() -> str:

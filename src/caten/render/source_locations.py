@@ -1,4 +1,4 @@
-"""Where in the spec a statement of a kernel comes from, also after a schedule changed its loops and indices."""
+"""Find the source location of a statement in the spec, even after a schedule has changed its loops and indices."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from ..errors import CatenError, Place
 from ..frozen import frozen
 from ..loop.statements import Aref, For, Local, Prefetch, Stmt, Vref
 
-Axes = tuple[frozenset[str], ...]          # for each axis of an access the loops of the spec that its index is made of
+Axes = tuple[frozenset[str], ...]          # for each axis of an access, the loops of the spec in its index
 
 
 @frozen
@@ -23,11 +23,11 @@ class Access:
     axes: Axes
 
 
-class Places:
-    """The places of the spec's own loops and accesses. What a step adds carries the name of what it came from and more:
-    `io` and `it` are parts of the loop `i`, `top_part` and `top_2` hold what `top` did. Of several places where a
-    statement may come from it has the first that no statement with the same access has had since the loop around them
-    began, for copies keep the order of the spec."""
+class SourceLocations:
+    """The source locations of the spec's loops and accesses. Schedule steps derive names: `io` and `it` are parts of
+    the loop `i`; `top_part` and `top_2` stand for the array `top`. If several locations fit a statement, it gets the
+    first one that no statement with the same access has got since the surrounding loop began: copies keep the order of
+    the spec."""
 
     def __init__(self, facts: Iterable[At], source: Source | None = None):
         self._file = source.file if source is not None else ""
@@ -39,8 +39,7 @@ class Places:
         self._had: set[tuple[int, str]] = set()                       # line, access of the kernel
 
     def of(self, stmt: Stmt, before: At | None) -> At | None:
-        """The place of a statement; `before` is the place of the one before it, and the answer where nothing else is
-        known."""
+        """The source location of a statement; by default `before`, that of the preceding statement."""
         match stmt:
             case For(name=name):
                 return self._of_loop(name) or before

@@ -122,11 +122,10 @@ class Conditions(Memory):
         return call(self.helpers.splat(arg.dtype, count), self.value(arg))
 
     def operands(self, fn: str, args: tuple[Expr, ...], lanes: int) -> tuple[Code, ...]:
-        """The operands of a vector operator. C's own operators take a scalar beside a vector, so there a splat is left
-        out."""
+        """The operands of a vector operator. C's own operators broadcast a scalar operand, so they need no splat."""
         scalars = [a.arg if isinstance(a, Splat) else a for a in args]
-        plain = isinstance(self.helpers.ops.get(fn),
-                           Infix) and DTYPES[args[0].dtype].bits >= 32 and any(self.lanes(a) > 1 for a in scalars)
+        plain = (isinstance(self.helpers.ops.get(fn), Infix) and DTYPES[args[0].dtype].bits >= 32
+                 and any(self.lanes(a) > 1 for a in scalars))
         return tuple([self.value(a) if plain else self.vector(a, lanes) for a in (scalars if plain else args)])
 
     def vector(self, arg: Expr, count: int) -> Code:

@@ -47,7 +47,7 @@ class Reduced(NamedTuple):
 
 
 def reduced(a: Arithmetic, x: Expr, offset: int) -> Reduced:
-    """n, and what is left of x without it."""
+    """n and the remainder of x."""
     start = a.rounder + offset
     shifted = a.mad(x, a.at(LOG2_E), a.at(start))
     n = shifted - start

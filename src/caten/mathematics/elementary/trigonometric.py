@@ -98,11 +98,11 @@ def _reduced(a: Arithmetic, x: Expr) -> Angle:
 
 
 def _quadrants(a: Arithmetic, x: Expr, quarter: int) -> Expr:
-    """± sin or ± cos of r - less, as the quadrant has it; of a sine what is taken off r, so that -0 stays.
+    """± sin or ± cos of r - less, by quadrant. The sine subtracts its correction from r, which keeps -0.
 
-    z is (r - less)². So the cosine needs nothing more of `less`, and of the sine's factor cos r two thirds of the
-    second term are in r · z: what is left is a tenth of `less`, which is half a unit in the last place. Of the cosine z
-    and its factor are rounded, each by a quarter of a unit of the result at most, and the sum by half a unit."""
+    z is (r - less)², so the cosine needs no other correction by `less`. For the sine, r · z contains two thirds of the
+    second term of the factor cos r; the remaining error is a tenth of `less`, half a unit in the last place. In the
+    cosine, the roundings of z and of its factor cost at most a quarter of a unit each, and that of the sum half."""
     shifted, r, less = _reduced(a, x)
     z = a.mad(r, r, a.minus((r + r) * less))
     s = r - a.mad(a.horner(z, [-c for c in SIN[a.dtype]]), z * r, less)
