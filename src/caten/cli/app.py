@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-# Command -> its one line in `caten --help`. The command is `command` in commands/NAME.py; the stage commands share commands/stages.py.
+# Command -> its one line in `caten --help`. The command is `command` in commands/NAME.py; the stage commands share
+# commands/stages.py.
 COMMANDS: dict[str, str] = {
     "build": "Compile specs to a library (the default command).",
     "parse": "Check a spec, resolve names and types, and print its (op …) level.",
@@ -72,7 +73,8 @@ class Group(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=Group, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+@click.group(cls=Group, epilog=EPILOG,
+             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
              subcommand_metavar="[COMMAND] [OPTIONS] FILE…", options_metavar="")
 @click.version_option(package_name="caten", message="caten %(version)s")
 def cli() -> None:

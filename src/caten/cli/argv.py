@@ -7,17 +7,21 @@ from collections.abc import Iterable, Iterator
 
 from ..errors import Diagnostic, UsageError, did_you_mean
 
-# Single-dash options with a value, written attached (`-DM=1`) or apart (`-D M=1`). Longer ones first: `-MFx` is not `-M`.
+# Single-dash options with a value, written attached (`-DM=1`) or apart (`-D M=1`). Longer ones first: `-MFx` is not
+# `-M`.
 VALUED = ("-MF", "-MT", "-o", "-i", "-r", "-d", "-t", "-s", "-x", "-D", "-I", "-l", "-L", "-W", "-j")
 # Single-dash options of several letters that stand alone, and those that take `=VALUE`.
-FLAGS = ("-MD", "-MP", "-fopenmp", "-fno-openmp", "-fno-bounds-check", "-fbounds-check", "-freassociate", "-fno-reassociate", "-###")
+FLAGS = ("-MD", "-MP", "-fopenmp", "-fno-openmp", "-fno-bounds-check", "-fbounds-check", "-freassociate",
+         "-fno-reassociate", "-###")
 EQUALS = ("-march", "-fstrided")
 LEVELS = ("-O0", "-O1", "-O2", "-O3")            # or as two words, `-O 0`
 LETTERS = ("-E", "-S", "-c", "-g", "-v", "-w", "-h")
 
-# What gcc users type out of habit -> what it is here: a library is position-independent and shared anyway, and there is one degree of -g.
+# What gcc users type out of habit -> what it is here: a library is position-independent and shared anyway, and there is
+# one degree of -g.
 SPELLED = {
-    "-fPIC": (), "-fpic": (), "-shared": (), "-MMD": ("-MD",), "-g1": ("-g",), "-g2": ("-g",), "-g3": ("-g",), "-ggdb": ("-g",),
+    "-fPIC": (), "-fpic": (), "-shared": (), "-MMD": ("-MD",), "-g1": ("-g",), "-g2": ("-g",), "-g3": ("-g",),
+    "-ggdb": ("-g",),
     "-save-temps": ("--save-temps",), "-dumpmachine": ("--print=target",), "-dumpversion": ("--print=version",),
     "-dumpfullversion": ("--print=version",),
 }
@@ -48,7 +52,8 @@ MAX_RESPONSE_BYTES = 1 << 24
 
 
 def normalise(argv: Iterable[str]) -> list[str]:
-    """The command line with every single-dash option either one that click knows or split from its value. Nothing after `--` is touched."""
+    """The command line with every single-dash option either one that click knows or split from its value. Nothing after
+    `--` is touched."""
     out: list[str] = []
     words = deque(_expand(argv, 0))                           # an option takes its value from it
     while words:

@@ -45,7 +45,8 @@ def load(given: Mapping[str, str]) -> dict[str, Any]:
 
 @frozen
 class _Stored:
-    """An array in a file, not read yet: `text` is the argument, `entry` the name of the array in a .npz, `bytes` what it takes unpacked."""
+    """An array in a file, not read yet: `text` is the argument, `entry` the name of the array in a .npz, `bytes` what
+    it takes unpacked."""
 
     text: str
     path: Path
@@ -67,7 +68,8 @@ def _check_memory(stored: Sequence[_Stored]) -> None:
     from ..testing.archives import memory
     most, here = max(stored, key=lambda s: s.bytes), memory()
     if (total := sum([s.bytes for s in stored])) > here:
-        raise UsageError(Diagnostic("E913", f"{most.text}: the arrays take {total >> 20:,} MiB, {most.bytes >> 20:,} of them this one, "
+        raise UsageError(Diagnostic("E913", f"{most.text}: the arrays take {total >> 20:,} MiB, "
+                                            f"{most.bytes >> 20:,} of them this one, "
                                             f"and this machine has {here >> 20:,}"))
 
 
@@ -85,17 +87,20 @@ def _value(name: str, text: str) -> Any:
             return _Stored(f"{name}={text}", path, None, archives.single(path).bytes)
         found = archives.entries(path)
     except FileNotFoundError:
-        raise UsageError(Diagnostic("E913", f"{name}={text}: there is no file '{path}'", hint="give a number, a .npy or a .npz file")) from None
+        raise UsageError(Diagnostic("E913", f"{name}={text}: there is no file '{path}'",
+                                    hint="give a number, a .npy or a .npz file")) from None
     except archives.TORN as problem:
         raise _unreadable(f"{name}={text}", path, problem) from None
     if entry not in found:
-        raise UsageError(Diagnostic("E913", f"{name}={text}: {path} has no entry '{entry}'", hint=f"it has {', '.join(found) or 'none'}"))
+        raise UsageError(Diagnostic("E913", f"{name}={text}: {path} has no entry '{entry}'",
+                                    hint=f"it has {', '.join(found) or 'none'}"))
     return _Stored(f"{name}={text}", path, entry, found[entry].bytes)
 
 
 def _unreadable(text: str, path: Path, problem: Exception) -> CatenError:
     reason = getattr(problem, "strerror", None) or str(problem).split("\n", 1)[0]
-    return UsageError(Diagnostic("E913", f"{text}: {path} cannot be read: {reason}", hint="give a number, a .npy or a .npz file"))
+    return UsageError(Diagnostic("E913", f"{text}: {path} cannot be read: {reason}",
+                                 hint="give a number, a .npy or a .npz file"))
 
 
 def save(outputs: Mapping[str, np.ndarray[Any, Any]], path: str | None) -> None:
@@ -103,7 +108,8 @@ def save(outputs: Mapping[str, np.ndarray[Any, Any]], path: str | None) -> None:
     import numpy as np
     buffer = io.BytesIO()
     if path is None or path == STDOUT:
-        write(STDOUT, "".join([f"{n} {a.dtype}[{' '.join(map(str, a.shape))}]\n{np.array2string(a)}\n" for n, a in outputs.items()]))
+        write(STDOUT, "".join([f"{n} {a.dtype}[{' '.join(map(str, a.shape))}]\n{np.array2string(a)}\n"
+                               for n, a in outputs.items()]))
     elif path.endswith(".npy"):
         (array,) = outputs.values()
         np.save(buffer, array)

@@ -16,12 +16,15 @@ STDOUT = "-"
 def unwritable(path: str, problem: OSError) -> CatenError:
     """The diagnostic for an output that cannot be written."""
     reason = problem.strerror or str(problem)
-    return error("E909", f"cannot write {path}: {reason}", hint="name another place with -o" if path != "stdout" else None)
+    return error("E909", f"cannot write {path}: {reason}",
+                 hint="name another place with -o" if path != "stdout" else None)
 
 
 def write(path: str, content: str | bytes, mode: int = 0o644) -> None:
-    """Write to a temporary file beside `path` and rename it; `-` is stdout, and a device or pipe is written to directly."""
-    data = content.encode(errors="surrogateescape") if isinstance(content, str) else content      # names of files may be no UTF-8
+    """Write to a temporary file beside `path` and rename it; `-` is stdout, and a device or pipe is written to
+    directly."""
+    # names of files may be no UTF-8
+    data = content.encode(errors="surrogateescape") if isinstance(content, str) else content
     if path == STDOUT:
         return _to_stdout(data)
     target = Path(path)
@@ -53,7 +56,8 @@ def _to_stdout(data: bytes) -> None:
     """Bytes to stdout. A closed pipe is the caller's matter; a full disk behind a redirection is a diagnostic."""
     try:
         sys.stdout.flush()
-        if sys.stdout.isatty():                               # texts of others are in what we print: their control characters stay theirs
+        # texts of others are in what we print: their control characters stay theirs
+        if sys.stdout.isatty():
             data = escape_lines(data.decode(errors="replace")).encode()
         buffer = getattr(sys.stdout, "buffer", None)
         if buffer is None:                                    # stdout was replaced by a text stream

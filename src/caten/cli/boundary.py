@@ -24,7 +24,8 @@ OK, FAILED, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 4, 130
 
 
 def guarded(arguments: Sequence[str], interruptible: bool = False) -> int:
-    """Run one command line. `interruptible`: Ctrl-C ended the process until now, and does so afterwards; in between it is an exception."""
+    """Run one command line. `interruptible`: Ctrl-C ended the process until now, and does so afterwards; in between it
+    is an exception."""
     reporter = Reporter(format=asked_format(arguments))
     code = INTERNAL
     try:
@@ -56,7 +57,8 @@ def _run(arguments: Sequence[str], reporter: Reporter) -> int:
             from .completion import answer  # imported here: shells ask rarely
             return answer(os.environ[COMPLETE])
         words = with_command(normalise(arguments))
-        with cli.make_context("caten", words, obj=reporter) as context:    # not cli.main: it has ideas of its own about pipes and Ctrl-C
+        # not cli.main: it has ideas of its own about pipes and Ctrl-C
+        with cli.make_context("caten", words, obj=reporter) as context:
             result = cli.invoke(context)
         return result if isinstance(result, int) and result else FAILED if reporter.failed else OK
     except CatenError as problem:
@@ -73,7 +75,8 @@ def _run(arguments: Sequence[str], reporter: Reporter) -> int:
         raise
     except BaseException as problem:                          # SystemExit too: a runtime file may raise anything
         fault = _of_a_runtime(problem)
-        if isinstance(problem, OSError) and fault is None and (isinstance(problem, BrokenPipeError) or _is_of_echo(problem)):
+        if isinstance(problem,
+                      OSError) and fault is None and (isinstance(problem, BrokenPipeError) or _is_of_echo(problem)):
             raise
         if _asks_for_tracebacks(arguments):
             traceback.print_exc()
@@ -88,11 +91,15 @@ def usage_diagnostic(problem: click.UsageError) -> Diagnostic:
     command = problem.ctx.command_path if problem.ctx else "caten"
     hint = f"{command} --help lists the options".replace("caten build", "caten")
     if isinstance(problem, click.NoSuchOption):
-        known = [name for p in (problem.ctx.command.params if problem.ctx else []) for name in (*p.opts, *p.secondary_opts)]
-        return Diagnostic("E901", f"unknown option '{problem.option_name}'", hint=did_you_mean(problem.option_name, known) or hint)
-    if isinstance(problem, click.exceptions.NoArgsIsHelpError) and problem.ctx and isinstance(problem.ctx.command, click.Group):
+        known = [name for p in (problem.ctx.command.params if problem.ctx else [])
+                 for name in (*p.opts, *p.secondary_opts)]
+        return Diagnostic("E901", f"unknown option '{problem.option_name}'",
+                          hint=did_you_mean(problem.option_name, known) or hint)
+    if isinstance(problem, click.exceptions.NoArgsIsHelpError) and problem.ctx and isinstance(problem.ctx.command,
+                                                                                              click.Group):
         commands = ", ".join(problem.ctx.command.commands)
-        return Diagnostic("E900", f"{command} needs to know what: {commands}", hint=f"{command} --help tells about each")
+        return Diagnostic("E900", f"{command} needs to know what: {commands}",
+                          hint=f"{command} --help tells about each")
     return Diagnostic("E900", " ".join(problem.format_message().split()).rstrip("."), hint=hint)
 
 
@@ -105,7 +112,8 @@ def internal(problem: BaseException, arguments: Sequence[str]) -> Diagnostic:
 def asked_format(arguments: Sequence[str]) -> str:
     """How diagnostics are to be written: known before the command line is read, because reading it may fail."""
     option = "--diagnostics-format"
-    asked = [b for a, b in pairwise(arguments) if a == option] + [a.removeprefix(f"{option}=") for a in arguments if a.startswith(f"{option}=")]
+    asked = [b for a, b in pairwise(arguments) if a == option] + [a.removeprefix(f"{option}=") for a in arguments
+                                                                  if a.startswith(f"{option}=")]
     return asked[-1] if asked and asked[-1] in FORMATS else "text"
 
 

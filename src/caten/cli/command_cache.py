@@ -1,9 +1,9 @@
-"""Builds that were done before: the same command line on the same files gives the same products, without running a stage.
+"""Cache of whole builds: the same command line on the same files gives the same products without running a stage.
 
-A build is remembered under everything that it can depend on: the options, the bytes of its inputs, this installation of caten, the runtime file,
-the processor's features, the folders in which a compiler could have been added or replaced, and at -O3 the records of caten tune. What is
-remembered lives in the cache beside the libraries, with hashes like theirs. Importing the stages costs more than a build from the cache may take,
-so nothing here imports them.
+The key holds everything that a build can depend on: the options, the bytes of its inputs, this installation of caten,
+the runtime file, the processor's features, the folders where a compiler can be added or replaced, and at -O3 the
+records of caten tune. The products lie in the cache with the libraries, with hashes like theirs. This module imports no
+stage: that would take longer than a build from the cache may take.
 """
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ SCHEMA: dict[str, Any] = {
     "properties": {
         "products": {"type": "array", "items": {
             "type": "object", "required": ["file", "path", "mode"],
-            "properties": {"file": {"type": "string", "pattern": "^[0-9]+$"}, "path": {"type": "string"}, "mode": {"type": "integer"}}}},
+            "properties": {"file": {"type": "string", "pattern": "^[0-9]+$"}, "path": {"type": "string"},
+                           "mode": {"type": "integer"}}}},
         "dependencies": {"type": "object", "additionalProperties": {"type": "string"}}}}
 PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -47,8 +48,10 @@ class Remembered:
     def applies(self) -> bool:
         """Only plain builds of files: nothing printed, run, or read from stdin."""
         r = self.request
-        plain = r.test is None and r.depfile is None and r.options.debug == 0 and not (r.verbose or r.dry_run or r.prints)
-        return plain and r.options.use_cache and bool(r.inputs) and all(name != STDOUT and os.path.isfile(name) for name in r.inputs)
+        plain = r.test is None and r.depfile is None and r.options.debug == 0 and not (r.verbose or r.dry_run
+                                                                                       or r.prints)
+        return plain and r.options.use_cache and bool(r.inputs) and all(name != STDOUT and os.path.isfile(name)
+                                                                        for name in r.inputs)
 
     def find(self) -> dict[str, tuple[bytes, int]] | None:
         """Path -> (content, mode) of every product; None where this build is new."""
@@ -73,16 +76,21 @@ class Remembered:
             for n, (path, (content, mode)) in enumerate(products.items()):
                 (folder / str(n)).write_bytes(content)
                 listing.append({"file": str(n), "path": path, "mode": mode})
-            (folder / LISTING).write_text(json.dumps({"products": listing, "dependencies": {path: _hash(path) for path in dependencies}}))
-        with contextlib.suppress(OSError):                                         # no room: then it is made again next time
+            (folder / LISTING).write_text(json.dumps({"products": listing,
+                                                      "dependencies": {path: _hash(path) for path in dependencies}}))
+        # no room: then it is made again next time
+        with contextlib.suppress(OSError):
             self.store.fetch(self.name, make)
 
     def _name(self) -> str:
-        asked = {f.name: getattr(self.request, f.name) for f in dataclasses.fields(self.request) if f.name not in ("options", "reporter")}
-        options = {f.name: getattr(self.request.options, f.name) for f in dataclasses.fields(self.request.options) if f.name != "given"}
+        asked = {f.name: getattr(self.request, f.name) for f in dataclasses.fields(self.request)
+                 if f.name not in ("options", "reporter")}
+        options = {f.name: getattr(self.request.options, f.name) for f in dataclasses.fields(self.request.options)
+                   if f.name != "given"}
         contents = [Path(name).read_bytes() for name in self.request.inputs]
         surroundings = _surroundings(self.request.options)
-        return library_cache.key("command line", repr(asked), repr(options), os.getcwd(), surroundings, *self._records(),
+        return library_cache.key("command line", repr(asked), repr(options), os.getcwd(), surroundings,
+                                 *self._records(),
                          *[f"{len(c)}" for c in contents], *contents)
 
     def _records(self) -> list[str]:
@@ -102,12 +110,15 @@ def _hash(path: str) -> str:
 
 def _surroundings(options: Options) -> str:
     """What a build depends on beside its command line and inputs."""
-    named = [word for text in (options.cc, *[value for key, value in options.config if key.upper() == "CC"]) if text for word in text.split()]
+    named = [word for text in (options.cc, *[value for key, value in options.config if key.upper() == "CC"]) if text
+             for word in text.split()]
     compilers = [shutil.which(word) or word for word in named]
     installed = [p for p in sys.path if p.endswith("-packages")]               # where an embedded compiler would be
     folders = [*os.environ.get("PATH", "").split(os.pathsep), *installed, *options.runtime_path]
-    files = [p for folder in (PACKAGE, PACKAGE / "_runtimes", PACKAGE.parent.parent / "runtimes") for p in sorted(folder.rglob("*.py"))]
-    stamps = [f"{p} {_stamp(p)}" for p in [*map(Path, dict.fromkeys(folders)), *files, *map(Path, (options.runtime, *compilers))]]
+    files = [p for folder in (PACKAGE, PACKAGE / "_runtimes", PACKAGE.parent.parent / "runtimes")
+             for p in sorted(folder.rglob("*.py"))]
+    stamps = [f"{p} {_stamp(p)}"
+              for p in [*map(Path, dict.fromkeys(folders)), *files, *map(Path, (options.runtime, *compilers))]]
     return "\n".join([sys.version, *stamps, _processor()])
 
 

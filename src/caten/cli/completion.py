@@ -21,7 +21,8 @@ def script(shell: str) -> str:
 
 
 def answer(instruction: str) -> int:
-    """What a shell's script asked for by the value of `COMPLETE`, on stdout; 1 for an instruction that no script gives."""
+    """What a shell's script asked for by the value of `COMPLETE`, on stdout; 1 for an instruction that no script
+    gives."""
     shell, _, what = instruction.partition("_")
     if shell not in SHELLS or what != "complete":
         return 1
@@ -35,7 +36,8 @@ def answer(instruction: str) -> int:
 
 
 def completions(completer: ShellComplete, words: list[str], incomplete: str) -> list[CompletionItem]:
-    """What may stand at the place of `incomplete` behind `words`: without a command before it commands and files, because building needs none."""
+    """What may stand at the place of `incomplete` behind `words`: without a command before it commands and files,
+    because building needs none."""
     try:
         plain = normalise(words)
     except CatenError:                             # wrong already: completed as it stands
@@ -57,7 +59,8 @@ def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
 
 def codes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Diagnostic codes with their titles."""
-    return [CompletionItem(code, help=title_of(page)) for code, page in all_pages().items() if code.startswith(incomplete.upper())]
+    return [CompletionItem(code, help=title_of(page))
+            for code, page in all_pages().items() if code.startswith(incomplete.upper())]
 
 
 def runtimes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -65,7 +68,8 @@ def runtimes(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     from ..options import environment
     from ..runtime import discover
     listed = discover.listing(environment()["runtime_path"])
-    return [*[CompletionItem(r.name) for r in listed if r.name.startswith(incomplete)], CompletionItem(incomplete, type="file")]
+    return [*[CompletionItem(r.name) for r in listed if r.name.startswith(incomplete)],
+            CompletionItem(incomplete, type="file")]
 
 
 def config(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -78,7 +82,9 @@ def config(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     options = discover.find(ctx.params.get("runtime") or "clang", environment()["runtime_path"]).config
     key, equals, value = last.partition("=")
     if not equals:
-        return [CompletionItem(f"{lead}{name}=", help=option.help) for name, option in options.items() if name.startswith(key.upper())]
+        return [CompletionItem(f"{lead}{name}=", help=option.help)
+                for name, option in options.items() if name.startswith(key.upper())]
     option = options.get(key.upper())
-    values = ("0", "1") if isinstance(option, Flag) else [str(v) for v in option.of] if isinstance(option, Choice) else ()
+    values = ("0", "1") if isinstance(option, Flag) else [str(v) for v in option.of] if isinstance(option,
+                                                                                                   Choice) else ()
     return [CompletionItem(f"{lead}{key}={v}") for v in values if v.startswith(value)]

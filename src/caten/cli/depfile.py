@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 
 def depfile(targets: Sequence[str], dependencies: Sequence[str], *, phony: bool = False) -> str:
-    """`gemm.so: gemm.toml runtimes/clang.py`; with `phony` an empty rule for every dependency but the first, so that a deleted one stops no build."""
+    """`gemm.so: gemm.toml runtimes/clang.py`; with `phony` an empty rule for every dependency but the first, so that a
+    deleted one stops no build."""
     unique = list(dict.fromkeys(dependencies))
-    rule = " ".join([quoted(t, TARGET) for t in targets]) + ":" + "".join([f" \\\n  {quoted(d, NEEDED)}" for d in unique]) + "\n"
+    rule = " ".join([quoted(t, TARGET) for t in targets]) + ":" + "".join([f" \\\n  {quoted(d, NEEDED)}"
+                                                                           for d in unique]) + "\n"
     return rule + "".join([f"\n{quoted(d, TARGET)}:\n" for d in unique[1:]] if phony else [])
 
 
-# What make reads as something else, unless a backslash stands before it: in the name of a target, and in that of what it needs.
+# What make reads as something else, unless a backslash stands before it: in the name of a target, and in that of what
+# it needs.
 TARGET, NEEDED = " \t#:%", " \t#:*?[|"
 
 

@@ -1,6 +1,7 @@
-"""Diagnostics for other programs: JSON, SARIF 2.1.0 for code-scanning services and editors, and the annotations of GitHub's workflow commands.
+"""Diagnostics for other programs: JSON, SARIF 2.1.0 for code-scanning services, annotations of GitHub's workflows.
 
-Sources: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0"; GitHub Docs, "Workflow commands for GitHub Actions".
+Sources: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0"; GitHub Docs, "Workflow commands for
+GitHub Actions".
 """
 from __future__ import annotations
 
@@ -18,13 +19,15 @@ SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schem
 
 
 def as_json(d: Diagnostic) -> dict[str, Any]:
-    """One object of the JSON format: `severity code message file line column hint notes`; a note has `message file line column`."""
+    """One object of the JSON format: `severity code message file line column hint notes`; a note has `message file line
+    column`."""
     return {"severity": d.severity, "code": d.code, "message": d.message, **_place_json(d.place), "hint": d.hint,
             "notes": [{"message": text, **_place_json(place)} for text, place in d.notes]}
 
 
 def _place_json(place: Place | None) -> dict[str, Any]:
-    return {"file": place.file, "line": place.line, "column": place.column} if place else {"file": None, "line": None, "column": None}
+    return {"file": place.file, "line": place.line, "column": place.column} if place else {"file": None, "line": None,
+                                                                                           "column": None}
 
 
 def json_text(diagnostics: Sequence[Diagnostic], exit_code: int) -> str:
@@ -33,7 +36,8 @@ def json_text(diagnostics: Sequence[Diagnostic], exit_code: int) -> str:
 
 
 def sarif_text(diagnostics: Sequence[Diagnostic], exit_code: int) -> str:
-    """A log with one run: the codes that occur as rules, each with its page, and a result for every diagnostic. Columns count code points."""
+    """A log with one run: the codes that occur as rules, each with its page, and a result for every diagnostic. Columns
+    count code points."""
     codes = sorted({d.code for d in diagnostics})
     run = {
         "tool": {"driver": {"name": "caten", "version": __version__, "rules": [_rule(code) for code in codes]}},
@@ -52,10 +56,12 @@ def _rule(code: str) -> dict[str, Any]:
 
 def _result(d: Diagnostic, index: int) -> dict[str, Any]:
     remarks = [text for text, place in d.notes if place is None] + ([d.hint] if d.hint else [])
-    result: dict[str, Any] = {"ruleId": d.code, "ruleIndex": index, "level": d.severity, "message": {"text": "\n".join([d.message, *remarks])}}
+    result: dict[str, Any] = {"ruleId": d.code, "ruleIndex": index, "level": d.severity,
+                              "message": {"text": "\n".join([d.message, *remarks])}}
     if d.place:
         result["locations"] = [_location(d.place)]
-    related = [{**_location(place), "id": n, "message": {"text": text}} for n, (text, place) in enumerate(d.notes, 1) if place]
+    related = [{**_location(place), "id": n, "message": {"text": text}}
+               for n, (text, place) in enumerate(d.notes, 1) if place]
     return {**result, "relatedLocations": related} if related else result
 
 
@@ -78,7 +84,8 @@ def github_text(diagnostics: Sequence[Diagnostic], exit_code: int) -> str:
 
 def _command(d: Diagnostic) -> str:
     properties = {"file": d.place.file, "line": d.place.line, "col": d.place.column} if d.place else {}
-    listed = ",".join([f"{key}={_encoded(str(value), ',:')}" for key, value in (properties | {"title": f"caten {d.code}"}).items()])
+    listed = ",".join([f"{key}={_encoded(str(value), ',:')}"
+                       for key, value in (properties | {"title": f"caten {d.code}"}).items()])
     remarks = [f"note: {text}" for text, _ in d.notes] + ([f"hint: {d.hint}"] if d.hint else [])
     return f"::{d.severity} {listed}::" + _encoded("\n".join([d.message, *remarks]))
 
@@ -91,4 +98,5 @@ def _encoded(text: str, also: str = "") -> str:
 
 
 # The formats that are written when everything is known: name -> text of all diagnostics, given the exit code.
-WRITTEN_LAST: Mapping[str, Callable[[Sequence[Diagnostic], int], str]] = {"json": json_text, "sarif": sarif_text, "github": github_text}
+WRITTEN_LAST: Mapping[str, Callable[[Sequence[Diagnostic], int], str]] = {"json": json_text, "sarif": sarif_text,
+                                                                          "github": github_text}

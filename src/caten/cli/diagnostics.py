@@ -12,7 +12,8 @@ from ..frozen import frozen
 from .terminal_colours import console, wants_colour
 
 FORMATS = ("text", "json", "sarif", "github")
-COLOURS = {"error": "bold red", "warning": "bold magenta", "note": "bold cyan", "hint": "bold green", "place": "bold", "code": "dim"}
+COLOURS = {"error": "bold red", "warning": "bold magenta", "note": "bold cyan", "hint": "bold green", "place": "bold",
+           "code": "dim"}
 
 
 @frozen

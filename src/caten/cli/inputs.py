@@ -22,8 +22,8 @@ def sources(request: Request, commands: Sequence[str] = ()) -> list[SpecText]:
 
 
 def expanded(inputs: Sequence[str]) -> tuple[str, ...]:
-    """The inputs, with every folder replaced by the .toml files below it, sorted; a file that is named twice is there once. Folders whose names
-    begin with a dot are left out. UsageError E902 for a folder without any."""
+    """The inputs, with every folder replaced by the .toml files below it, sorted; a file that is named twice is there
+    once. Folders whose names begin with a dot are left out. UsageError E902 for a folder without any."""
     found: list[str] = []
     for name in inputs:
         if name in ("", "-") or name.lstrip().startswith("(") or not os.path.isdir(name):
@@ -40,7 +40,8 @@ def expanded(inputs: Sequence[str]) -> tuple[str, ...]:
 def check_names(request: Request, commands: Sequence[str] = ()) -> None:
     """UsageError E902 where there are no inputs, or some cannot be read as far as their names tell."""
     if not request.inputs:
-        raise UsageError(Diagnostic("E902", "no input files", hint="name a spec: caten gemm.toml; caten --help shows examples"))
+        raise UsageError(Diagnostic("E902", "no input files",
+                                    hint="name a spec: caten gemm.toml; caten --help shows examples"))
     if request.inputs.count("-") > 1:
         raise UsageError(Diagnostic("E902", "stdin ('-') can be read only once"))
     problems = [d for name in request.inputs for d in _missing(name, commands)]
@@ -80,7 +81,8 @@ def _missing(name: str, commands: Sequence[str]) -> list[Diagnostic]:
 def _similar(path: Path) -> str | None:
     """A file of a similar name in the same folder."""
     try:
-        there = {p.stem: p.name for p in sorted(path.parent.iterdir()) if p.suffix == path.suffix}       # the suffix says nothing of what is meant
+        # the suffix says nothing of what is meant
+        there = {p.stem: p.name for p in sorted(path.parent.iterdir()) if p.suffix == path.suffix}
         hint = did_you_mean(path.stem, list(there))
         return None if hint is None else hint.replace(stem := hint.split("'")[1], there[stem])
     except OSError:
@@ -93,8 +95,8 @@ def load(request: Request, texts: Sequence[SpecText]) -> list[Program]:
 
 
 def as_written(programs: Sequence[Program], verb: str) -> None:
-    """E934 where a program comes from the text of a later stage, which no longer holds the operator as it was written: its results could be compared
-    with nothing but themselves. `verb`: what was to be done."""
+    """E934 where a program comes from the text of a later stage, which no longer holds the operator as it was written:
+    its results could be compared with nothing but themselves. `verb`: what was to be done."""
     for program in programs:
         if not isinstance(program, OpProgram):
             given = f"{program.name} is given as a text of the level '{passes.level_of(program)}'"

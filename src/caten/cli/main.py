@@ -1,7 +1,7 @@
 """The `caten` command: from the raw command line to an exit code.
 
-From the import of this module until the command runs, Ctrl-C ends the process there and then: nothing has to be undone yet, and an exception
-would meet code that prints it.
+From the import of this module until the command runs, Ctrl-C ends the process at once: nothing has to be undone yet,
+and an exception would meet code that prints it.
 """
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import gc
 import os
 import sys
 
-OURS = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler      # not where the parent had it ignored, as for a job in the background
+# not where the parent had it ignored, as for a job in the background
+OURS = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
 if OURS:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
@@ -58,8 +59,9 @@ def say_notice(text: str) -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process. Freeing a compiler's objects one by one takes about as long as rendering them, so that is left to the system, unless foreign
-    code was loaded (kernels, drivers): what it has buffered or registered is its own to finish."""
+    """End the process. Freeing a compiler's objects one by one takes about as long as rendering them, so that is left
+    to the system, unless foreign code was loaded (kernels, drivers): what it has buffered or registered is its own to
+    finish."""
     if "ctypes" in sys.modules or "_cffi_backend" in sys.modules:
         sys.exit(code)
     import atexit
@@ -72,11 +74,13 @@ def leave(code: int) -> NoReturn:
 
 
 def open_streams() -> None:
-    """Where the parent closed a standard stream: stdin is empty, writing to stdout fails, stderr goes nowhere; no file gets its number."""
+    """Where the parent closed a standard stream: stdin is empty, writing to stdout fails, stderr goes nowhere; no file
+    gets its number."""
     for number, name, mode in ((0, "stdin", os.O_RDONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:
             opened = os.open(os.devnull, mode)
             if opened != number:
                 os.dup2(opened, number)
                 os.close(opened)
-            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115   as long as the process
+            stream = open(number, "w" if number else "r", closefd=False)  # noqa: SIM115   as long as the process
+            setattr(sys, name, stream)

@@ -23,19 +23,22 @@ def read_binds(texts: Iterable[str]) -> tuple[tuple[str, int], ...]:
 
 
 def read_config(text: str, known: Callable[[], Sequence[str]]) -> list[tuple[str, str]]:
-    """`OMP=1,MARCH="native"` -> pairs. `MARCH"native"` means MARCH=native, also after a shell took the quotes away (`MARCHnative`)."""
+    """`OMP=1,MARCH="native"` -> pairs. `MARCH"native"` means MARCH=native, also after a shell took the quotes away
+    (`MARCHnative`)."""
     pairs: list[tuple[str, str]] = []
     pos = 0
     while pos < len(text):
         m = _ITEM.match(text, pos)
         if m is None:
-            raise UsageError(Diagnostic("E907", f"--config: '{text[pos:].strip()}' is not KEY=VALUE", hint="write --config OMP=1,MARCH=native"))
+            raise UsageError(Diagnostic("E907", f"--config: '{text[pos:].strip()}' is not KEY=VALUE",
+                                        hint="write --config OMP=1,MARCH=native"))
         key, pos = m["key"], m.end()
         value = next(v for v in (m["quoted"], m["single"], m["plain"]) if v is not None).strip()
         if not m["equals"] and m["plain"] is not None:
             prefix = max([k for k in known() if key.upper().startswith(k.upper())], key=len, default="")
             if value or not prefix or len(prefix) == len(key):
-                raise UsageError(Diagnostic("E907", f"--config: {key} has no value", hint=f"write --config {key}=VALUE"))
+                raise UsageError(Diagnostic("E907", f"--config: {key} has no value",
+                                            hint=f"write --config {key}=VALUE"))
             key, value = key[:len(prefix)], key[len(prefix):]
         pairs.append((key, value))
     return pairs

@@ -39,7 +39,8 @@ LIBRARIES = ("so", "a")                            # these come with a header an
 COMPANIONS = ("header", "manifest")
 OF_C = ("header", "example", "python")             # these are about the C interface
 NATIVE = ("example", "python")                     # and these load the library
-_BY_SUFFIX = {".c": "c", ".h": "header", ".s": "asm", ".o": "obj", ".so": "so", ".a": "a", ".json": "manifest", ".py": "python", ".d": "depfile"}
+_BY_SUFFIX = {".c": "c", ".h": "header", ".s": "asm", ".o": "obj", ".so": "so", ".a": "a", ".json": "manifest",
+              ".py": "python", ".d": "depfile"}
 _SONAME = re.compile(r"\.so(\.\d+)+\Z")            # libfoo.so.1.2
 
 
@@ -53,7 +54,8 @@ class Emit:
 
 @frozen
 class Plan:
-    """The files to write, in order: (kind, path) with `-` for stdout; and the stem that names of further files are made from."""
+    """The files to write, in order: (kind, path) with `-` for stdout; and the stem that names of further files are made
+    from."""
 
     files: tuple[tuple[str, str], ...]
     stem: str
@@ -74,13 +76,15 @@ def read_emit(text: str) -> list[Emit]:
         if kind not in KINDS:
             raise _unknown_kind(kind)
         if equals and not path:
-            raise UsageError(Diagnostic("E903", f"--emit={item}: the path is empty", hint=f"--emit={kind} chooses a name; --emit={kind}=- is stdout"))
+            raise UsageError(Diagnostic("E903", f"--emit={item}: the path is empty",
+                                        hint=f"--emit={kind} chooses a name; --emit={kind}=- is stdout"))
         wishes.append(Emit(kind, path or None))
     return wishes
 
 
 def _unknown_kind(kind: str) -> CatenError:
-    return UsageError(Diagnostic("E903", f"--emit: there is no output kind '{kind}'", hint=did_you_mean(kind, tuple(KINDS)),
+    return UsageError(Diagnostic("E903", f"--emit: there is no output kind '{kind}'",
+                                 hint=did_you_mean(kind, tuple(KINDS)),
                                  notes=(("the kinds are " + ", ".join(KINDS), None),)))
 
 
@@ -98,7 +102,8 @@ def kind_of(path: str) -> str:
 
 @frozen
 class Makes:
-    """What bears on the plan of what the runtime makes: its name, the suffix of its library, and whether that has a C interface."""
+    """What bears on the plan of what the runtime makes: its name, the suffix of its library, and whether that has a C
+    interface."""
 
     runtime: str = "clang"
     library: str = ".so"
@@ -108,18 +113,21 @@ class Makes:
         """A library that is JSON must not be taken for its manifest."""
         if kind != "so":
             return KINDS[kind].suffix
-        return f".{self.runtime}{self.library}" if self.library in _BY_SUFFIX and self.library != ".so" else self.library
+        known = self.library in _BY_SUFFIX and self.library != ".so"
+        return f".{self.runtime}{self.library}" if known else self.library
 
     def beside(self, library: str) -> str:
-        """What the names of the header and the manifest of a library are made from. They are its own: `gemm.elf.json` is not that of `gemm.so`."""
+        """What the names of the header and the manifest of a library are made from. They are its own: `gemm.elf.json`
+        is not that of `gemm.so`."""
         if self.library == ".so" or library.endswith((".so", ".a")):
             return _without_suffix(library)
         return library.removesuffix(".json") + ".manifest" if library.endswith(".json") else library
 
 
-def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bool = False, makes: Makes | None = None) -> Plan:
-    """What to write. -o names the only product, or adds one by its suffix; the others are named after it, else after a library that
-    --emit names, else after the spec, in the current directory.
+def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bool = False,
+         makes: Makes | None = None) -> Plan:
+    """What to write. -o names the only product, or adds one by its suffix; the others are named after it, else after a
+    library that --emit names, else after the spec, in the current directory.
 
     A library brings its header and its manifest. Without any wish it is a shared library.
     """
@@ -131,7 +139,8 @@ def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bo
     if output is not None and len(wishes) == 1 and open_wishes:
         wishes = [Emit(wishes[0].kind, output)]
     elif output == STDOUT:
-        raise UsageError(Diagnostic("E903", "-o - does not say what to print", hint="add one of -E, -S, --emit=c, or use caten render FILE"))
+        raise UsageError(Diagnostic("E903", "-o - does not say what to print",
+                                    hint="add one of -E, -S, --emit=c, or use caten render FILE"))
     elif output is not None:
         kind = "so" if PurePath(output).suffix == makes.library and makes.library not in _BY_SUFFIX else kind_of(output)
         if kind == "so" and PurePath(output).suffix != makes.library and makes.library != ".so":
@@ -140,14 +149,16 @@ def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bo
         wishes = [w for w in wishes if w != Emit(kind)] + [Emit(kind, output)]
     elif not wishes:
         wishes = [Emit("so")]
-    if output not in (None, STDOUT) and [w.kind for w in wishes] != ["python"]:      # a wrapper alone is for the library of the usual name
+    # a wrapper alone is for the library of the usual name
+    if output not in (None, STDOUT) and [w.kind for w in wishes] != ["python"]:
         stem = _without_suffix(output)
     elif output is None and makes.c:
         stem = next((_without_suffix(w.path) for w in wishes if w.kind in LIBRARIES and w.path is not None), stem)
     files: dict[tuple[str, str], None] = {}
     library = next((wish.path or stem + makes.suffix("so") for wish in wishes if wish.kind == "so"), "")
     for wish in wishes:
-        default = STDOUT if wish.kind == "spec" and output is None and len(wishes) == 1 and not save_temps else stem + makes.suffix(wish.kind)
+        printed = wish.kind == "spec" and output is None and len(wishes) == 1 and not save_temps
+        default = STDOUT if printed else stem + makes.suffix(wish.kind)
         if wish.kind in COMPANIONS and library and makes.library != ".so":
             default = makes.beside(library) + KINDS[wish.kind].suffix
         path = wish.path or default
@@ -170,13 +181,15 @@ def _checked(files: tuple[tuple[str, str], ...], stem: str) -> tuple[tuple[str, 
     seen: dict[str, str] = {}
     for kind, path in files:
         if path == STDOUT and not KINDS[kind].text:
-            raise UsageError(Diagnostic("E903", f"{KINDS[kind].about} is not text and cannot go to stdout", hint="name a file with -o"))
+            raise UsageError(Diagnostic("E903", f"{KINDS[kind].about} is not text and cannot go to stdout",
+                                        hint="name a file with -o"))
         if path in seen:
             what = "stdout" if path == STDOUT else path
             raise UsageError(Diagnostic("E903", f"both {seen[path]} and {kind} would go to {what}",
                                         hint="give them different paths with --emit=KIND=PATH"))
         if kind == "python" and PurePath(path).with_suffix("").name == PurePath(stem).name:
-            raise UsageError(Diagnostic("E903", f"import {PurePath(stem).name} finds {PurePath(stem).name}.so before {path}",
+            raise UsageError(Diagnostic("E903",
+                                        f"import {PurePath(stem).name} finds {PurePath(stem).name}.so before {path}",
                                         hint=f"give the wrapper another name: --emit=python={stem}{KINDS['python'].suffix}"))
         seen[path] = kind
     return files
@@ -191,7 +204,8 @@ def _without_suffix(path: str) -> str:
 def stem_of(inputs: Sequence[str], names: Sequence[str], output: str | None) -> str:
     """What outputs are called without -o: after the one spec, or the one composite on stdin."""
     if output is None and len(inputs) > 1:
-        raise UsageError(Diagnostic("E903", f"{len(inputs)} specs make one library, and its name is missing", hint="add -o libops.so"))
+        raise UsageError(Diagnostic("E903", f"{len(inputs)} specs make one library, and its name is missing",
+                                    hint="add -o libops.so"))
     if len(inputs) == 1 and inputs[0] != STDOUT and not inputs[0].startswith("("):
         return PurePath(inputs[0]).name.split(".")[0] or "out"
     return names[0].lower() if names else "out"

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from .. import compiler, driver, loading
+from .. import checking, compiler, driver, loading
 from ..bindings.c_example import as_reference, example
 from ..bindings.c_header import header
 from ..bindings.python_wrapper import wrapper
@@ -27,7 +27,7 @@ from .app import COMMANDS
 from .atomic_files import STDOUT, write
 from .command_cache import Remembered
 from .depfile import depfile
-from .inputs import as_written, load, sources
+from .inputs import as_written, sources
 from .output_kinds import NATIVE, OF_C, Makes, Plan, plan, stem_of
 from .printing import answer
 from .shared_options import Request
@@ -50,7 +50,7 @@ class Production:
     @cached_property
     def programs(self) -> list[Program]:
         """As loaded, at the level that the inputs are on."""
-        return load(self.request, self.texts)
+        return checking.loaded(self.texts, self.request.options)
 
     @cached_property
     def _compilation(self) -> compiler.Compilation:
@@ -92,7 +92,8 @@ class Production:
     def example(self) -> str:
         """A program that calls the library and checks itself, under the name that the library will have."""
         if not self.rendered.ops:
-            raise UsageError(Diagnostic("E915", "an example compares with the spec as written, and the input is a later stage's text",
+            raise UsageError(Diagnostic("E915", "an example compares with the spec as written, "
+                                                "and the input is a later stage's text",
                                         hint="start from the spec"))
         written = [as_reference(p.without(Opt).adding(Opt(0))) for p in self.rendered.ops]
         loops = [driver.advance(p, "loop", self.request.options) for p in written]
@@ -112,7 +113,8 @@ class Production:
         kind = ARTIFACTS[product]
         if kind not in runtime.suffixes:
             makes = [p for p, k in ARTIFACTS.items() if k in runtime.suffixes]
-            raise UsageError(Diagnostic("E914", f"runtime {runtime.name} makes no {product}", hint=f"it makes {', '.join(makes)}"))
+            raise UsageError(Diagnostic("E914", f"runtime {runtime.name} makes no {product}",
+                                        hint=f"it makes {', '.join(makes)}"))
         return kind
 
 
@@ -137,9 +139,11 @@ TEXTS: dict[str, Callable[[Production], str]] = {
 def content(production: Production, product: str) -> bytes:
     """The bytes of a product."""
     if product in OF_C and not production.makes.c:
-        raise UsageError(Diagnostic("E914", f"runtime {production.makes.runtime} makes no C, so there is no {product} for it"))
+        raise UsageError(Diagnostic("E914",
+                                    f"runtime {production.makes.runtime} makes no C, so there is no {product} for it"))
     if product in NATIVE and production.makes.library != ".so":
-        raise UsageError(Diagnostic("E914", f"runtime {production.makes.runtime} makes no library of this machine, so there is no {product} for it",
+        raise UsageError(Diagnostic("E914", f"runtime {production.makes.runtime} makes no library of this machine, "
+                                            f"so there is no {product} for it",
                                     hint="caten.load(…) calls what it makes"))
     if product in TEXTS:
         return TEXTS[product](production).encode()
@@ -147,23 +151,27 @@ def content(production: Production, product: str) -> bytes:
 
 
 def make(request: Request, known: Remembered, run_test: Callable[[Production, Plan, Any], int]) -> int:
-    """Write the outputs of a command line and remember them; the exit code. `run_test` tests the library, for --test."""
+    """Write the outputs of a command line and remember them; the exit code. `run_test` tests the library, for
+    --test."""
     if request.prints:
         return answer(request)
     texts = sources(request, tuple(COMMANDS))
     production = Production(request, texts)
     names = [p.name for p in production.programs]
-    todo = plan(request.output, request.emits, stem_of(request.inputs, names, request.output), save_temps=request.save_temps,
+    todo = plan(request.output, request.emits, stem_of(request.inputs, names, request.output),
+                save_temps=request.save_temps,
                 makes=production.makes)
     production.name = Path(todo.stem).name
     if request.test is not None:
         as_written(production.programs, "test")
     settings = None if request.test is None else match_settings(request.test, production.programs)
     if settings is not None and STDOUT in [path for _, path in todo.files]:
-        raise UsageError(Diagnostic("E903", "both a product and the report of --test would go to stdout", hint="name a file with -o"))
+        raise UsageError(Diagnostic("E903", "both a product and the report of --test would go to stdout",
+                                    hint="name a file with -o"))
     if request.dry_run:
         return _dry_run(production, todo)
-    made = {path: (_product(production, kind, path), 0o755 if kind == "so" else 0o644) for kind, path in todo.files if kind != "depfile"}
+    made = {path: (_product(production, kind, path), 0o755 if kind == "so" else 0o644)
+            for kind, path in todo.files if kind != "depfile"}
     for path, (data, mode) in made.items():
         write(path, data, mode)
     _write_depfile(request, production, todo, texts)
@@ -190,14 +198,16 @@ def _dry_run(production: Production, todo: Plan) -> int:
 
 
 def _write_depfile(request: Request, production: Production, todo: Plan, texts: Sequence[SpecText]) -> None:
-    """-MD, or --emit=depfile: the products depend on the specs, what they include, the schedule and the runtime file."""
+    """-MD, or --emit=depfile: the products depend on the specs, what they include, the schedule and the runtime
+    file."""
     path = todo.path("depfile") or (None if request.depfile is None else request.depfile.file or f"{todo.stem}.d")
     if path is None:
         return
     wanted = request.depfile
     products = [p for kind, p in todo.files if kind != "depfile" and p != STDOUT]
     targets = wanted.targets if wanted and wanted.targets else products[:1]
-    write(path, depfile(targets or [f"{todo.stem}.so"], _dependencies(request, production, texts), phony=wanted is not None and wanted.phony))
+    write(path, depfile(targets or [f"{todo.stem}.so"], _dependencies(request, production, texts),
+                        phony=wanted is not None and wanted.phony))
 
 
 def _dependencies(request: Request, production: Production, texts: Sequence[SpecText]) -> list[str]:
@@ -214,7 +224,8 @@ def _dependencies(request: Request, production: Production, texts: Sequence[Spec
 
 def _collections(request: Request, texts: Sequence[SpecText]) -> list[str]:
     """The files of records beside the specs, which -O3 reads where they are."""
-    return [str(tuning_records.beside(text.name)) for text in texts if text.lang == "toml"] if request.options.opt >= 3 else []
+    return [str(tuning_records.beside(text.name)) for text in texts
+            if text.lang == "toml"] if request.options.opt >= 3 else []
 
 
 def _short(path: Path) -> str:

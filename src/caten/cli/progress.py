@@ -11,7 +11,8 @@ QUIET_SECONDS = 5.0                # elsewhere than on a terminal a line is prin
 
 @contextmanager
 def shown(what: str, quiet: bool = False) -> Iterator[Callable[[int, int, str], None]]:
-    """`progress(done, of, name)`, to be called before each part of the work. `quiet`: stderr is for a program, and nothing is said."""
+    """`progress(done, of, name)`, to be called before each part of the work. `quiet`: stderr is for a program, and
+    nothing is said."""
     if quiet:
         yield lambda done, of, name: None
         return

@@ -24,12 +24,14 @@ LANGUAGES = ("toml", "lisp")
 CC_TIMEOUT = 120.0
 MAX_SCHEDULE_BYTES = 1 << 24
 # The headings of --help, in order; a command's own come before them.
-ORDER = INPUT, CODE, MACHINE, OUTPUT, REPORT, OTHER = "Input", "What the code does", "Machine and runtime", "Output", "Reporting", "Other options"
+ORDER = INPUT, CODE, MACHINE, OUTPUT, REPORT, OTHER = (
+    "Input", "What the code does", "Machine and runtime", "Output", "Reporting", "Other options")
 
 
 @frozen
 class Dependencies:
-    """What -MD -MF -MT -MP ask for: the file (None: beside the product), the targets (none: the products), phony rules."""
+    """What -MD -MF -MT -MP ask for: the file (None: beside the product), the targets (none: the products), phony
+    rules."""
 
     file: str | None = None
     targets: tuple[str, ...] = ()
@@ -83,7 +85,9 @@ class GroupedOption(click.Option):
         from .completion import config, files, runtimes  # imported here, as in every use: shells ask rarely
         if self.name in ("runtime", "config"):
             return (runtimes if self.name == "runtime" else config)(ctx, self, incomplete)
-        return files(ctx, self, incomplete) if self.metavar in ("FILE", "DIR", "KIND[=PATH],…") else super().shell_complete(ctx, incomplete)
+        if self.metavar in ("FILE", "DIR", "KIND[=PATH],…"):
+            return files(ctx, self, incomplete)
+        return super().shell_complete(ctx, incomplete)
 
 
 class Files(click.Argument):
@@ -101,11 +105,13 @@ class GroupedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None       # the usage shows the arguments
+            # the usage shows the arguments
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
                 name, text = record
                 groups.setdefault(getattr(param, "group", OTHER), []).append((name.replace(" =", "="), text))
-        for title, records in sorted(groups.items(), key=lambda group: ORDER.index(group[0]) if group[0] in ORDER else -1):
+        for title, records in sorted(groups.items(),
+                                     key=lambda group: ORDER.index(group[0]) if group[0] in ORDER else -1):
             with formatter.section(title):
                 formatter.write_dl(records)
 
@@ -131,7 +137,8 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
     _option(INPUT, "-D", "binds", multiple=True, metavar="M=100",
             help="Fix a size at compile time. Calls with another size fail."),
     _option(CODE, "-O", "opt", type=click.Choice(("0", "1", "2", "3")), default="2", show_default=True,
-            help="-O0 loops as written, -O1 simplified, -O2 scheduled for the machine, -O3 with the schedule from `caten tune`."),
+            help="-O0 loops as written, -O1 simplified, -O2 scheduled for the machine, "
+                 "-O3 with the schedule from `caten tune`."),
     _option(CODE, "-s", "--schedule", "schedule_file", metavar="FILE",
             help="Apply the schedule in FILE, (schedule STEP…), instead of the compiler's own."),
     _option(CODE, "-fstrided", "strided", multiple=True, metavar="=NAME",
@@ -155,7 +162,8 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
     _option(REPORT, "-W", "warnings", multiple=True, metavar="NAME",
             help=f"-WNAME, -Wno-NAME, -Werror, -Werror=NAME, -Wall. Names: {' '.join(WARNINGS)}."),
     _flag(REPORT, "-w", "no_warnings", help="Suppress all warnings."),
-    _option(REPORT, "--diagnostics-format", "diagnostics_format", type=click.Choice(FORMATS), default="text", show_default=True,
+    _option(REPORT, "--diagnostics-format", "diagnostics_format", type=click.Choice(FORMATS), default="text",
+            show_default=True,
             help="The format of diagnostics on stderr."),
 )
 
@@ -177,9 +185,11 @@ PRODUCT: tuple[Callable[[Any], Any], ...] = (
     _flag(OUTPUT, "-E", "emit_spec", help="Stop after validation and print the expanded spec (to stdout without -o)."),
     _flag(OUTPUT, "-S", "emit_asm", help="Stop after compilation: write assembly."),
     _flag(OUTPUT, "-c", "emit_obj",
-            help="Stop before linking: write an object file. With several of -E, -S, -c the earliest stage wins, as in gcc."),
+            help="Stop before linking: write an object file. With several of -E, -S, -c the earliest stage wins, "
+                 "as in gcc."),
     _option(OUTPUT, "--emit", "emit", multiple=True, metavar="KIND[=PATH],…",
-            help="Any of: spec ir schedule c asm obj so a header manifest python example depfile; several are allowed, also with -E, -S or -c."),
+            help="Any of: spec ir schedule c asm obj so a header manifest python example depfile; several are allowed, "
+                 "also with -E, -S or -c."),
     _flag(OUTPUT, "-MD", "depfile", help="Write the dependencies of the output as a Makefile rule."),
     _option(OUTPUT, "-MF", "depfile_name", metavar="FILE", help="Write that rule to FILE (implies -MD)."),
     _option(OUTPUT, "-MT", "depfile_targets", multiple=True, metavar="TARGET",
@@ -190,13 +200,15 @@ PRODUCT: tuple[Callable[[Any], Any], ...] = (
     _option(REPORT, "-t", "--test", "test", metavar="M=100,A=2.0",
             help="Run the kernel at these sizes, check it against the reference, time it."),
     _option(REPORT, "--print", "prints", multiple=True, type=click.Choice(PRINTS),
-            help="Print a fact about this installation and exit. -dumpmachine is --print=target, -dumpversion is --print=version."),
+            help="Print a fact about this installation and exit. -dumpmachine is --print=target, "
+                 "-dumpversion is --print=version."),
 )
 
 
-def compiles(*, products: bool = False, runs: bool = False, tools: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the shared options (those that choose products, those of test runs, those of what calls the host compiler) and hand it one
-    `Request`, beside its own options."""
+def compiles(*, products: bool = False, runs: bool = False, tools: bool = False) -> Callable[[Callable[..., Any]],
+                                                                                             Callable[..., Any]]:
+    """Give a command the shared options (those that choose products, those of test runs, those of what calls the host
+    compiler) and hand it one `Request`, beside its own options."""
     tools |= products or runs
     shared = (*SHARED, *(TOOLS if tools else ()), *(PRODUCT if products else ()), *(RUNS if products or runs else ()))
 
@@ -220,23 +232,30 @@ def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
     link = [*[f"-L{d}" for d in given.get("library_dirs", ())], *[f"-l{name}" for name in given.get("libraries", ())]]
     options = Options(
         runtime=given["runtime"], config=_config(given), opt=int(given["opt"]), binds=read_binds(given["binds"]),
-        strided=_names("-fstrided", given["strided"]), unchecked=not given["bounds_check"], in_order=not given["reassociate"],
-        lines=given["lines"], include_dirs=tuple(given["include_dirs"]), only=tuple(given["only"]), schedule=_schedule(given["schedule_file"]),
+        strided=_names("-fstrided", given["strided"]), unchecked=not given["bounds_check"],
+        in_order=not given["reassociate"],
+        lines=given["lines"], include_dirs=tuple(given["include_dirs"]), only=tuple(given["only"]),
+        schedule=_schedule(given["schedule_file"]),
         verify=given["verify"], asked=ON_REQUEST - reporter.policy.silenced,
         seed=given.get("seed", 0), debug=given["debug"], cc_timeout=given.get("cc_timeout", CC_TIMEOUT),
         use_cache=not given.get("no_cache", False),
         schedule_file=given["schedule_file"] or "<schedule>", given=_explicit(), **environment(link))
-    emits = [Emit(kind) for kind in ("spec", "asm", "obj") if given.get(f"emit_{kind}")][:1]       # as in gcc: the earliest stage, whatever the order
+    # as in gcc: the earliest stage, whatever the order
+    emits = [Emit(kind) for kind in ("spec", "asm", "obj") if given.get(f"emit_{kind}")][:1]
     emits += [emit for text in given.get("emit", ()) for emit in read_emit(text)]
     wants_depfile = given.get("depfile") or given.get("depfile_name") is not None
     if (given.get("depfile_targets") or given.get("depfile_phony")) and not wants_depfile:
-        raise UsageError(Diagnostic("E900", "-MT and -MP say how a dependency file looks, but none is written", hint="add -MD, or -MF FILE"))
+        raise UsageError(Diagnostic("E900", "-MT and -MP say how a dependency file looks, but none is written",
+                                    hint="add -MD, or -MF FILE"))
     return Request(
-        inputs=(*given["inputs"], *given["files"]), options=options, reporter=reporter, language=given["language"], output=given["output"],
+        inputs=(*given["inputs"], *given["files"]), options=options, reporter=reporter, language=given["language"],
+        output=given["output"],
         emits=tuple(emits),
         test=None if given.get("test") is None else read_settings(given["test"], "--test"),
-        depfile=Dependencies(given["depfile_name"], tuple(given["depfile_targets"]), given["depfile_phony"]) if wants_depfile else None,
-        verbose=given.get("verbose", False), dry_run=given.get("dry_run", False), save_temps=given.get("save_temps", False),
+        depfile=Dependencies(given["depfile_name"], tuple(given["depfile_targets"]), given["depfile_phony"])
+        if wants_depfile else None,
+        verbose=given.get("verbose", False), dry_run=given.get("dry_run", False),
+        save_temps=given.get("save_temps", False),
         prints=tuple(given.get("prints", ())))
 
 
@@ -249,7 +268,8 @@ _FIELDS = {"opt": "opt", "binds": "binds", "bounds_check": "unchecked", "reassoc
 def _explicit() -> frozenset[str]:
     """The fields that the command line sets itself."""
     context = click.get_current_context()
-    return frozenset([field for name, field in _FIELDS.items() if context.get_parameter_source(name) is ParameterSource.COMMANDLINE])
+    return frozenset([field
+                      for name, field in _FIELDS.items() if context.get_parameter_source(name) is ParameterSource.COMMANDLINE])
 
 
 def _names(option: str, texts: Sequence[str]) -> tuple[str, ...]:

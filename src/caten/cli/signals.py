@@ -32,9 +32,11 @@ def install() -> None:
     ignored = sys.unraisablehook
 
     def again(problem: sys.UnraisableHookArgs) -> None:
-        """What a callback of the interpreter's raises ends nothing: a signal that arrived in one is sent once more when it has returned."""
+        """What a callback of the interpreter's raises ends nothing: a signal that arrived in one is sent once more when
+        it has returned."""
         arrived = problem.exc_value
-        number = arrived.number if isinstance(arrived, Terminated) else signal.SIGINT if isinstance(arrived, KeyboardInterrupt) else None
+        interrupt = signal.SIGINT if isinstance(arrived, KeyboardInterrupt) else None
+        number = arrived.number if isinstance(arrived, Terminated) else interrupt
         if number is None:
             ignored(problem)
         else:
@@ -43,7 +45,8 @@ def install() -> None:
 
 
 def kill_children() -> None:
-    """Kill every process that this one started and that still runs, grandchildren too (a compiler driver starts its own), and see them end."""
+    """Kill every process that this one started and that still runs, grandchildren too (a compiler driver starts its
+    own), and see them end."""
     for pid in _descendants(os.getpid()):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)

@@ -15,7 +15,8 @@ from .outputs import Production
 
 
 def run_test(production: Production, todo: Plan, settings: Mapping[str, int | float]) -> int:
-    """Run every operator at the settings that concern it, and print the report; the exit code is 1 when one does not pass."""
+    """Run every operator at the settings that concern it, and print the report; the exit code is 1 when one does not
+    pass."""
     built, options = production.built("so"), production.request.options
     reports = []
     for program in built.ops:
@@ -50,8 +51,10 @@ def prototype(op: Manifest) -> str:
 
 
 def call(op: Manifest, library: str, several: bool) -> str:
-    """How Python calls it: outputs are returned, sizes come from the shapes; one of several operators is an attribute of the library."""
-    given = [a["name"] for a in op["arguments"] if a["kind"] == "scalar" or (a["kind"] == "tensor" and a["direction"] != "out")]
+    """How Python calls it: outputs are returned, sizes come from the shapes; one of several operators is an attribute
+    of the library."""
+    given = [a["name"] for a in op["arguments"] if a["kind"] == "scalar"
+             or (a["kind"] == "tensor" and a["direction"] != "out")]
     outs = [a["name"] for a in op["arguments"] if a["kind"] == "tensor" and a["direction"] != "in"]
     attribute = f".{op['op']}" if several else ""
     return f"{', '.join(outs)} = caten.load({library!r}){attribute}({', '.join(given)})"

@@ -30,7 +30,8 @@ def read_policy(flags: Sequence[str], silent: bool = False) -> WarningPolicy:
         if name not in WARNINGS and name not in EVERYTHING:
             raise UsageError(Diagnostic("E911", f"unknown warning '-W{flag}'",
                                         hint=did_you_mean(name, (*WARNINGS, *EVERYTHING)) or
-                                        f"the warnings are {', '.join(WARNINGS)}, and all of them: {' or '.join(EVERYTHING)}"))
+                                        f"the warnings are {', '.join(WARNINGS)}, "
+                                        f"and all of them: {' or '.join(EVERYTHING)}"))
         codes = WARNINGS.get(name) or tuple([c for each in WARNINGS.values() for c in each])
         if flag.startswith("no-error="):
             errors.difference_update(codes)

@@ -27,7 +27,8 @@ class DType:
     @property
     def unit_roundoff(self) -> float:
         """Half the distance from 1 to the next number: the relative error of one rounding (0 for integers)."""
-        return {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53, "c64": 2.0**-24, "c128": 2.0**-53}.get(self.name, 0.0)
+        return {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53, "c64": 2.0**-24,
+                "c128": 2.0**-53}.get(self.name, 0.0)
 
     @property
     def least(self) -> int:
@@ -66,9 +67,11 @@ LATER: dict[str, str] = {
     "sparse": "Sparse tensors are not supported yet",
 }
 
-# The floats: bits of the significand with the leading one, exponent of the last place of the smallest numbers, greatest number.
+# The floats: bits of the significand with the leading one, exponent of the last place of the smallest numbers, greatest
+# number.
 FORMATS: dict[str, tuple[int, int, float]] = {
-    "f16": (11, -24, 65504.0), "bf16": (8, -133, (2 - 2.0**-7) * 2.0**127), "f32": (24, -149, (2 - 2.0**-23) * 2.0**127),
+    "f16": (11, -24, 65504.0), "bf16": (8, -133, (2 - 2.0**-7) * 2.0**127),
+    "f32": (24, -149, (2 - 2.0**-23) * 2.0**127),
     "f64": (53, -1074, (2 - 2.0**-52) * 2.0**1023),
 }
 

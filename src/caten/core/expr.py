@@ -62,7 +62,8 @@ class Const(Expr):
         if self.type == "bool":
             return "true" if self.value else "false"
         shown = repr(self.value).strip("()")
-        plain = (self.type == "i64" and isinstance(self.value, int)) or (self.type == "f32" and isinstance(self.value, float))
+        plain = (self.type == "i64" and isinstance(self.value, int)) or (self.type == "f32"
+                                                                         and isinstance(self.value, float))
         return shown if plain else f"{shown}:{self.type}"
 
 
@@ -145,7 +146,8 @@ def lift(value: Any, like: Expr | None = None) -> Expr:
         return value        # type: ignore[return-value]   # every caller passes expressions
     if isinstance(value, bool):
         return Const(value, "bool")
-    dtype = like.dtype if like is not None and like.dtype not in ("?", "") else ("f32" if isinstance(value, float) else "i64")
+    dtype = like.dtype if like is not None and like.dtype not in ("?", "") else ("f32" if isinstance(value, float)
+                                                                                 else "i64")
     return number(value, dtype)
 
 

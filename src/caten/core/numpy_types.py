@@ -33,7 +33,8 @@ def named(name: str) -> np.dtype[Any]:
 def as_stored(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
     """The array with the element type it was saved with: files of numpy keep only the size of the types that numpy
     lacks."""
-    if dtype in EXTENDED and array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == numpy_dtype(dtype).itemsize:
+    raw = array.dtype.kind == "V" and array.dtype.names is None
+    if dtype in EXTENDED and raw and array.dtype.itemsize == numpy_dtype(dtype).itemsize:
         return array.view(numpy_dtype(dtype))
     return array
 

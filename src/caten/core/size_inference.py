@@ -23,7 +23,8 @@ class Dimension:
 
 def dimensions(arguments: Iterable[Mapping[str, Any]]) -> tuple[Dimension, ...]:
     """Every axis of every tensor among the arguments of a manifest."""
-    return tuple([Dimension(a["name"], axis, formula(e)) for a in arguments if a["kind"] == "tensor" for axis, e in enumerate(a["shape"])])
+    return tuple([Dimension(a["name"], axis, formula(e)) for a in arguments if a["kind"] == "tensor"
+                  for axis, e in enumerate(a["shape"])])
 
 
 def equations(conditions: Iterable[str]) -> tuple[tuple[Expr, Expr], ...]:
@@ -59,7 +60,8 @@ def _solvable(expr: Expr, known: set[str]) -> set[str]:
     return {answer[0]} if answer else set()
 
 
-def sizes_of(op: str, dims: Iterable[Dimension], shapes: Mapping[str, tuple[int, ...]], equal: Iterable[tuple[Expr, Expr]],
+def sizes_of(op: str, dims: Iterable[Dimension], shapes: Mapping[str, tuple[int, ...]],
+             equal: Iterable[tuple[Expr, Expr]],
              given: Mapping[str, tuple[int, str]], wanted: Iterable[str]) -> dict[str, int]:
     """The value of every wanted size. `given`: those that the caller or the compilation fixed, each with a text that
     says who.
@@ -69,7 +71,8 @@ def sizes_of(op: str, dims: Iterable[Dimension], shapes: Mapping[str, tuple[int,
     known = {name: value for name, (value, _) in given.items()}
     origin = {name: text for name, (_, text) in given.items()}
     pending = [(d.expr, shapes[d.array][d.axis], f"axis {d.axis} of {d.array}") for d in dims if d.array in shapes]
-    pending.sort(key=lambda row: not isinstance(row[0], Var))               # a bare symbol says most directly what it is
+    # a bare symbol says most directly what it is
+    pending.sort(key=lambda row: not isinstance(row[0], Var))
     open_equations = list(equal)
     progress = True
     while progress:
@@ -84,22 +87,25 @@ def sizes_of(op: str, dims: Iterable[Dimension], shapes: Mapping[str, tuple[int,
             if answer is None:
                 _agree(op, expr, extent, where, known, origin)
             elif answer[1] is None or not 0 <= answer[1] <= GREATEST_SIZE:
-                raise error("E704", f"{op}: {where} must be {spell(expr)}, which cannot be {extent} for any size {answer[0]}{_so_far(known)}")
+                raise error("E704", f"{op}: {where} must be {spell(expr)}, "
+                                    f"which cannot be {extent} for any size {answer[0]}{_so_far(known)}")
             else:
                 known[answer[0]], origin[answer[0]] = answer[1], f"by {where}"
         pending = rest
         progress |= _solved(open_equations, known, origin)
     for name in wanted:
         if name not in known:
-            raise error("E707", f"{op}: no array's shape determines the size {name}", hint=f"pass it by keyword: {name}=…")
+            raise error("E707", f"{op}: no array's shape determines the size {name}",
+                        hint=f"pass it by keyword: {name}=…")
         if not 0 <= known[name] <= GREATEST_SIZE:
             raise error("E710", f"{op}: the size {name} is {known[name]} {origin[name]}; sizes go from 0 to 2^40")
     return known
 
 
-def from_equations(equal: Iterable[tuple[Expr, Expr]], known: Mapping[str, int], checked: bool = True) -> dict[str, int]:
-    """The known sizes, and those that follow from them by equations. An equation that no size can satisfy is E705; `checked=False`
-    leaves it to the call."""
+def from_equations(equal: Iterable[tuple[Expr, Expr]], known: Mapping[str, int], checked: bool = True) -> dict[str,
+                                                                                                               int]:
+    """The known sizes, and those that follow from them by equations. An equation that no size can satisfy is E705;
+    `checked=False` leaves it to the call."""
     found, origin, pending = dict(known), dict.fromkeys(known, ""), list(equal)
     while _solved(pending, found, origin):
         pass
@@ -116,11 +122,13 @@ def from_equations(equal: Iterable[tuple[Expr, Expr]], known: Mapping[str, int],
 
 
 def _solved(pending: list[tuple[Expr, Expr]], known: dict[str, int], origin: dict[str, str]) -> bool:
-    """Solve every equation that has one unknown size, and remove it from `pending`. False where none could be solved."""
+    """Solve every equation that has one unknown size, and remove it from `pending`. False where none could be
+    solved."""
     progress = False
     for left, right in list(pending):
         for a, b in ((left, right), (right, left)):
-            if set(names(b)) <= known.keys() and (answer := solve(a, evaluate(b, known), known)) is not None and answer[1] is not None:
+            if set(names(b)) <= known.keys() and (answer := solve(a, evaluate(b, known),
+                                                                  known)) is not None and answer[1] is not None:
                 known[answer[0]], origin[answer[0]] = answer[1], f"by the condition {spell(left)} = {spell(right)}"
                 pending.remove((left, right))
                 progress = True

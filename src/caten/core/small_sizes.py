@@ -41,7 +41,8 @@ class _Search:
     def __init__(self, asked: Sequence[Expr], wanted: Sequence[str], least: int):
         self.candidates = sorted(CANDIDATES, key=lambda v: v < least)                # a stable sort, as the one below
         self.asked = [(a, frozenset(names(a))) for a in asked]
-        self.equations = [(x, y) for a in asked if isinstance(a, Op) and a.fn == "eq" for x, y in (a.args, a.args[::-1])]
+        self.equations = [(x, y) for a in asked if isinstance(a, Op) and a.fn == "eq"
+                          for x, y in (a.args, a.args[::-1])]
         computed = {x.name for x, _ in self.equations if isinstance(x, Var)}
         self.wanted = sorted(wanted, key=lambda s: s in computed)          # N of N = L + T - 1 last
         self.tried = 0
@@ -58,7 +59,8 @@ class _Search:
         if self.tried > MOST:
             raise _TooLong
         known = self.propagated(known)
-        if not all(evaluate(a, known) for a, of in self.asked if of <= known.keys()) or min(known.values(), default=0) < 0:
+        if not all(evaluate(a, known) for a, of in self.asked if of <= known.keys()) or min(known.values(),
+                                                                                            default=0) < 0:
             return None
         left = next((s for s in self.wanted if s not in known), None)
         if left is None:

@@ -19,7 +19,9 @@ Text = str                     # annotation of a field that prints as a quoted s
 MAX_DEPTH = 256                # nesting of parentheses
 MAX_FORMS = 1_000_000          # atoms and lists in one text
 
-_TOKEN = re.compile(r"""(?P<skip>(?:\s+|;[^\n]*)+)|(?P<open>\()|(?P<close>\))|"(?P<str>(?:[^"\\]|\\.)*)"|(?P<atom>[^\s()";]+)""", re.DOTALL)
+_TOKEN = re.compile(r"""(?P<skip>(?:\s+|;[^\n]*)+)|(?P<open>\()|(?P<close>\))|"(?P<str>(?:[^"\\]|\\.)*)"|"""
+                    r"""(?P<atom>[^\s()";]+)""", re.DOTALL)
+_ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
@@ -51,7 +53,8 @@ def place_in(text: str, pos: int, file: str) -> Place:
     return Place(file, text.count("\n", 0, pos) + 1, pos - start + 1, text[start:].split("\n", 1)[0])
 
 
-def read_forms(text: str, where: Callable[[int], Place] | None = None, file: str = "<text>", depth: int = MAX_DEPTH) -> list[Sexp]:
+def read_forms(text: str, where: Callable[[int], Place] | None = None, file: str = "<text>",
+               depth: int = MAX_DEPTH) -> list[Sexp]:
     """Text -> its top-level forms, with offsets. Raises CatenError E201…E204 with a place made by `where` (or by line
     and column); E204 where more than `depth` parentheses are inside each other."""
     spot = where or (lambda pos: place_in(text, pos, file))
@@ -99,7 +102,7 @@ def form_of(value: Any, kind: str = "") -> Any:
     if isinstance(value, tuple):
         return tuple(form_of(v) for v in value)
     if kind.startswith("Text"):
-        return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'
+        return f'"{str(value).translate(_ESCAPED)}"'
     if isinstance(value, bool):
         return "true" if value else "false"
     return "-" if value is None or value == "" else str(value)
@@ -128,8 +131,10 @@ def flat(form: Any) -> str:
     return form if isinstance(form, str) else "(" + " ".join([flat(f) for f in form]) + ")"
 
 
-# Heads whose later parts stand on lines of their own, and how many parts stay on the first line; `ALWAYS`, even if one line would do.
-BLOCKS: dict[str, int] = {"for": 6, "op": 2, "tensor": 2, "loop": 2, "kernel": 2, "body": 1, "if": 2, "nest": 1, "define": 2}
+# Heads whose later parts stand on lines of their own, and how many parts stay on the first line; `ALWAYS`, even if one
+# line would do.
+BLOCKS: dict[str, int] = {"for": 6, "op": 2, "tensor": 2, "loop": 2, "kernel": 2, "body": 1, "if": 2, "nest": 1,
+                          "define": 2}
 ALWAYS = BLOCKS.keys() - {"if", "define", "nest"}
 
 
@@ -158,7 +163,8 @@ PRINTERS.append(show)
 def _has_block(form: Any) -> bool:
     if isinstance(form, str):
         return False
-    return bool(form) and ((isinstance(form[0], str) and form[0] in ALWAYS and len(form) > BLOCKS[form[0]]) or any(_has_block(f) for f in form))
+    return bool(form) and ((isinstance(form[0], str) and form[0] in ALWAYS and len(form) > BLOCKS[form[0]])
+                           or any(_has_block(f) for f in form))
 
 
 def parse(form: Any, spot: Callable[[int], Place] | None = None) -> Any:
@@ -191,7 +197,9 @@ def of_right_kinds(node: Any, form: Form, where: Callable[[int], Place]) -> Any:
         for value in _flattened(held) if isinstance(held, tuple) else (held,):
             if value is not None and not isinstance(value, (*kinds, Hole)):
                 wanted = " or ".join([KIND_NAMES.get(kind.__name__, kind.__name__.lower()) for kind in kinds])
-                raise error("E212", f"malformed ({form[0]} …): '{field}' holds {flat(form_of(value))[:60]}, which is no {wanted}", where(form.pos))
+                raise error("E212", f"malformed ({form[0]} …): '{field}' holds {flat(form_of(value))[:60]}, "
+                                    f"which is no {wanted}",
+                            where(form.pos))
     return node
 
 
@@ -202,7 +210,8 @@ _CHECKED: dict[Any, list[tuple[str, tuple[type[Node], ...]]]] = {}
 def _kinds(cls: type[Node]) -> list[tuple[str, tuple[type[Node], ...]]]:
     """The fields of a class that hold nodes, and the classes of these."""
     if cls not in _CHECKED:
-        found = [(field, KINDS.get(re.sub(r"tuple\[|, \.\.\.|\]| \| None", "", kind), ())) for field, kind in cls._types.items()]
+        found = [(field, KINDS.get(re.sub(r"tuple\[|, \.\.\.|\]| \| None", "", kind), ()))
+                 for field, kind in cls._types.items()]
         _CHECKED[cls] = [(field, kinds) for field, kinds in found if kinds]
     return _CHECKED[cls]
 
@@ -243,7 +252,8 @@ def default_parse(cls: type[Node], form: Form, where: Callable[[int], Place]) ->
         elif name not in cls._defaults:
             raise error("E212", f"malformed ({cls.head} …): '{name}' is missing", where(form.pos))
     if items:
-        raise error("E212", f"malformed ({cls.head} …): more parts than ({cls.head} {' '.join(names)})", where(form.pos))
+        raise error("E212", f"malformed ({cls.head} …): more parts than ({cls.head} {' '.join(names)})",
+                    where(form.pos))
     return cls(**values)
 
 

@@ -59,7 +59,8 @@ def _check(value: Any, rule: dict[str, Any], path: Path, places: Locations) -> I
     while "$ref" in rule:
         rule = schema()["$defs"][rule["$ref"].rpartition("/")[2]]
     if "not" in rule:
-        yield Diagnostic("E018", f"[{_dotted(path)}] is not supported yet", places.key(*path), "remove the section"), path, False
+        yield Diagnostic("E018", f"[{_dotted(path)}] is not supported yet", places.key(*path),
+                         "remove the section"), path, False
         return
     if "oneOf" in rule:
         options = [_resolved(r) for r in rule["oneOf"]]

@@ -30,8 +30,8 @@ PARTS = ("implementation", "test", "bench", "schedule")    # the sections that b
 
 
 def load(source: SpecText, options: Options) -> list[OpProgram]:
-    """The validated operators of a spec, with typed bodies. Raises PartlyRefused with every error and the operators that
-    have none in their signatures and bodies."""
+    """The validated operators of a spec, with typed bodies. Raises PartlyRefused with every error and the operators
+    that have none in their signatures and bodies."""
     specs = _Specs(options)
     own = specs.read(source)
     programs, inlined = list[OpProgram](), 0

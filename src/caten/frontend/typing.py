@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from ..core.dtypes import DTYPES, LATER, SPELLINGS, computed, is_complex, is_float, is_short, part, rounded, rounds_to_infinity
+from ..core import dtypes
+from ..core.dtypes import DTYPES, LATER, SPELLINGS, computed, is_complex, is_float, is_short, part, rounded
 from ..core.expr import Cast, Const, Expr, Op, number
 from ..core.integer_arithmetic import exact
 from ..core.scalars import OPERATORS
@@ -194,7 +195,7 @@ class Typing:
                           "use a wider type, or cast it explicitly")
             return number(value, dtype)
         try:
-            too_large = rounds_to_infinity(float(value), part(dtype)) if dtype != "bool" else value not in (0, 1)
+            too_large = dtypes.rounds_to_infinity(float(value), part(dtype)) if dtype != "bool" else value not in (0, 1)
         except OverflowError:
             too_large = True
         if too_large:

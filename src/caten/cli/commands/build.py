@@ -1,4 +1,4 @@
-"""`caten build`, which is what `caten` does without a command: specs to a library, or to whatever -o and --emit ask for."""
+"""`caten build`, the default command: specs to a library, or to the outputs that -o and --emit name."""
 from __future__ import annotations
 
 from typing import Any
@@ -28,7 +28,8 @@ def command(request: Request) -> int:
 
 
 def build(request: Request) -> int:
-    """Write the outputs of a build or compile command; the exit code. A remembered build imports no stage of the compiler."""
+    """Write the outputs of a build or compile command; the exit code. A remembered build imports no stage of the
+    compiler."""
     known = Remembered(request)
     products = known.find()
     if products is None:

@@ -21,13 +21,16 @@ The folder is CATEN_CACHE_DIR, or else where this platform keeps caches."""
 
 def describe(stats: Stats) -> str:
     """Lines of `name value`."""
-    rows = (("folder", str(stats.directory)), ("libraries", str(stats.entries)), ("size", size(stats.bytes)), ("kept failures", str(stats.failed)))
+    rows = (("folder", str(stats.directory)), ("libraries", str(stats.entries)), ("size", size(stats.bytes)),
+            ("kept failures", str(stats.failed)))
     return "".join([f"{name:14}{value}\n" for name, value in rows])
 
 
 def size(count: int) -> str:
     """Bytes for a person."""
-    return f"{count} bytes" if count < 1 << 10 else f"{count / 1024:.1f} KiB" if count < 1 << 20 else f"{count / (1 << 20):.1f} MiB"
+    if count < 1 << 10:
+        return f"{count} bytes"
+    return f"{count / 1024:.1f} KiB" if count < 1 << 20 else f"{count / (1 << 20):.1f} MiB"
 
 
 def _clean(cache: Cache) -> str:

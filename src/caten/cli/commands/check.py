@@ -19,7 +19,8 @@ Examples:
 @click.command("check", cls=GroupedCommand, epilog=EXAMPLES)
 @compiles()
 def command(request: Request) -> None:
-    """Parse, infer, check bounds and schedule; report every problem, those of test code too. A spec that is right gets one line, with its checks."""
+    """Parse, infer, check bounds and schedule; report every problem, those of test code too. A spec that is right gets
+    one line, with its checks."""
     lines: list[str] = []
     problems: list[CatenError] = []
     for program in load(request, sources(request)):

@@ -34,10 +34,12 @@ Examples:
 
 @click.command("doctor", epilog=EXAMPLES)
 def command() -> int:
-    """Show the compilers, OpenMP, the runtimes, the cache and the packages, and what to install. Exit code 3 without a usable compiler."""
+    """Show the compilers, OpenMP, the runtimes, the cache and the packages, and what to install. Exit code 3 without a
+    usable compiler."""
     found = environment()
     cache = default_directory(found["cache_dir"])
-    host = Host(cc=found["cc"], cflags=found["cflags"], ldflags=found["ldflags"], temp=Path(found["temp_dir"]) if found["temp_dir"] else None,
+    host = Host(cc=found["cc"], cflags=found["cflags"], ldflags=found["ldflags"],
+                temp=Path(found["temp_dir"]) if found["temp_dir"] else None,
                 cache=cache if obstacle(cache) is None else None)
     compilers = candidates(KINDS, host)
     advice: list[str] = []
@@ -76,7 +78,8 @@ def _openmp(chosen: Compiler, compilers: list[Compiler], host: Host, advice: lis
     """Which compiler OMP=1 would take."""
     tried = [chosen, *([] if host.cc else [c for c in compilers if c != chosen])]
     works = next((c for c in tried if has_openmp(c, host)), None)
-    yield "  OpenMP      " + ("none: --config OMP=1 will not work" if works is None else f"works with {' '.join(works.words)}")
+    yield "  OpenMP      " + ("none: --config OMP=1 will not work" if works is None
+                              else f"works with {' '.join(works.words)}")
     if works is None:
         advice.append("OpenMP: apt install libomp-dev (clang) or gcc, or pip install 'caten[openmp]'")
 

@@ -37,7 +37,8 @@ def page(code: str, pages: dict[str, str]) -> str:
     found = pages.get(code.upper())
     if found is None:
         raise UsageError(Diagnostic("E912", f"there is no diagnostic '{code}'",
-                                    hint=did_you_mean(code.upper(), tuple(pages)) or "caten explain --list shows them all"))
+                                    hint=did_you_mean(code.upper(), tuple(pages))
+                                    or "caten explain --list shows them all"))
     return f"{found.rstrip()}\n"
 
 

@@ -23,10 +23,12 @@ Examples:
 
 @click.command("fmt", epilog=EXAMPLES)
 @click.argument("files", nargs=-1, metavar="FILE…", cls=Files)
-@click.option("--check", is_flag=True, help="Write nothing; name the files that would change, and exit with 1 if there are any.")
+@click.option("--check", is_flag=True,
+              help="Write nothing; name the files that would change, and exit with 1 if there are any.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would change.")
 def command(files: tuple[str, ...], check: bool, diff: bool) -> int:
-    """Settle indentation, blanks and empty lines of specs, of their bodies too. Line breaks and comments stay, and so does the meaning."""
+    """Settle indentation, blanks and empty lines of specs, of their bodies too. Line breaks and comments stay, and so
+    does the meaning."""
     if not files:
         raise UsageError(Diagnostic("E902", "no input files", hint="name a spec: caten fmt gemm.toml"))
     problems: list[CatenError] = []

@@ -21,24 +21,28 @@ Examples:
 
 EXIT_STATUS = (
     ("0", "Success."), ("1", "Diagnostics about a spec, or a test that failed."), ("2", "The command line is wrong."),
-    ("3", "The host compiler or another tool is missing or failed."), ("4", "An internal error."), ("5", "No composite, case or test matched."),
+    ("3", "The host compiler or another tool is missing or failed."), ("4", "An internal error."),
+    ("5", "No composite, case or test matched."),
     ("130", "Interrupted."),
     ("143", "Terminated."))
 ENVIRONMENT = (
     ("CC, CFLAGS, LDFLAGS", "The C compiler, and what it and the linker are told; the command line wins."),
     ("CATEN_RUNTIME_PATH", "Folders in which runtime files are looked for, separated by colons."),
-    ("CATEN_CACHE_DIR", "Where compiled libraries are kept."), ("TMPDIR", "Where temporary files are made."), ("NO_COLOR", "No colours."),
+    ("CATEN_CACHE_DIR", "Where compiled libraries are kept."), ("TMPDIR", "Where temporary files are made."),
+    ("NO_COLOR", "No colours."),
     ("FORCE_COLOR", "Colours, also where the output is no terminal."),
     ("SOURCE_DATE_EPOCH", "The date of manual pages, in seconds since 1970."))
 
 
 @click.command("man", epilog=EXAMPLES)
 @click.argument("name", metavar="[COMMAND]", required=False)
-@click.option("-o", "--output", "folder", metavar="DIR", help="Write the pages of all commands to this folder, as caten.1, caten-test.1 and so on.")
+@click.option("-o", "--output", "folder", metavar="DIR",
+              help="Write the pages of all commands to this folder, as caten.1, caten-test.1 and so on.")
 def command(name: str | None, folder: str | None) -> None:
     """Print the manual page of caten or of one command; with -o, write all of them."""
     if name is not None and name not in COMMANDS:
-        raise UsageError(Diagnostic("E900", f"there is no command '{name}'", hint=did_you_mean(name, tuple(COMMANDS)) or "caten --help lists them"))
+        raise UsageError(Diagnostic("E900", f"there is no command '{name}'",
+                                    hint=did_you_mean(name, tuple(COMMANDS)) or "caten --help lists them"))
     if folder is None:
         write(STDOUT, page(name))
         return
@@ -63,10 +67,12 @@ def _group_page() -> str:
     return "".join([
         _head("caten", "a gcc-style compiler for tensor operators"),
         _section("SYNOPSIS", ".B caten\n[\\fICOMMAND\\fR] [\\fIOPTIONS\\fR] \\fIFILE\\fR...\n"),
-        _section("DESCRIPTION", _text("A spec of an operator in, a native library out, with header and manifest. Without a command it builds.")),
+        _section("DESCRIPTION", _text("A spec of an operator in, a native library out, with header and manifest. "
+                                       "Without a command it builds.")),
         _section("COMMANDS", _list(tuple(COMMANDS.items()))), _section("EXIT STATUS", _list(EXIT_STATUS)),
         _section("ENVIRONMENT", _list(ENVIRONMENT)),
-        _section("EXAMPLES", _verbatim(EPILOG)), _section("SEE ALSO", "".join([f".BR caten\\-{name} (1)\n" for name in COMMANDS])),
+        _section("EXAMPLES", _verbatim(EPILOG)),
+        _section("SEE ALSO", "".join([f".BR caten\\-{name} (1)\n" for name in COMMANDS])),
     ])
 
 
@@ -84,16 +90,20 @@ def _command_page(name: str) -> str:
     listed = "".join([f".SS {_escaped(group)}\n{_list(records)}" for group, records in groups.items()])
     return "".join([
         _head(_title(name), COMMANDS[name].rstrip(".")), _section("SYNOPSIS", f".B caten {name}\n{_escaped(usage)}\n"),
-        _section("DESCRIPTION", _text(command.help or "")), _section("OPTIONS", listed), _section("EXIT STATUS", _list(EXIT_STATUS)),
-        _section("EXAMPLES", _verbatim(command.epilog)) if command.epilog else "", _section("SEE ALSO", ".BR caten (1)\n"),
+        _section("DESCRIPTION", _text(command.help or "")), _section("OPTIONS", listed),
+        _section("EXIT STATUS", _list(EXIT_STATUS)),
+        _section("EXAMPLES", _verbatim(command.epilog)) if command.epilog else "",
+        _section("SEE ALSO", ".BR caten (1)\n"),
     ])
 
 
 def _head(title: str, about: str) -> str:
-    """The title line, and the NAME section that `whatis` reads. The date is that of the environment or none, so that pages are reproducible."""
+    """The title line, and the NAME section that `whatis` reads. The date is that of the environment or none, so that
+    pages are reproducible."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     date = datetime.fromtimestamp(int(epoch), UTC).strftime("%Y-%m-%d") if epoch.isdigit() else ""
-    return f'.TH "{title.upper()}" "1" "{date}" "caten {__version__}" "User Commands"\n.SH NAME\n{_escaped(title)} \\- {_escaped(about)}\n'
+    return (f'.TH "{title.upper()}" "1" "{date}" "caten {__version__}" "User Commands"\n'
+            f'.SH NAME\n{_escaped(title)} \\- {_escaped(about)}\n')
 
 
 def _section(title: str, body: str) -> str:
@@ -117,6 +127,7 @@ def _verbatim(epilog: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Characters that the macros would take as their own: backslashes, hyphens that stand for minus, a dot or quote at the beginning of a line."""
+    """Characters that the macros would take as their own: backslashes, hyphens that stand for minus, a dot or quote at
+    the beginning of a line."""
     plain = text.replace("\\", "\\e").replace("-", "\\-").replace("…", "...")
     return "\\&" + plain if plain.startswith((".", "'")) else plain

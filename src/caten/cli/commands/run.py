@@ -27,33 +27,39 @@ Examples:
 @click.command("run", cls=GroupedCommand, epilog=EXAMPLES)
 @compiles(tools=True)
 def command(request: Request) -> None:
-    """Compile a spec and call it on NAME=FILE.npy, NAME=FILE.npz[:ENTRY] and NAME=NUMBER; the outputs go to -o FILE.npz, or as text to stdout."""
+    """Compile a spec and call it on NAME=FILE.npy, NAME=FILE.npz[:ENTRY] and NAME=NUMBER; the outputs go to -o
+    FILE.npz, or as text to stdout."""
     specs, given = array_files.split(request.inputs)
     request = replace(request, inputs=specs)
     built = Production(request, sources(request)).loadable()
     found = operators(built.manifest)
     if len(found) > 1:
         names = ", ".join([op["op"] for op in found])
-        raise UsageError(Diagnostic("E913", f"there are {len(found)} operators: {names}", hint="choose one with --only NAME"))
+        raise UsageError(Diagnostic("E913", f"there are {len(found)} operators: {names}",
+                                    hint="choose one with --only NAME"))
     described, = found
     known = [a["name"] for a in described["arguments"]]
     meant = {name: named(name, known) for name in given}
     if unknown := [name for name, found in meant.items() if found is None]:
-        raise UsageError(Diagnostic("E913", f"{described['op']} has no argument '{unknown[0]}'", hint=f"it has {', '.join(known)}"))
+        raise UsageError(Diagnostic("E913", f"{described['op']} has no argument '{unknown[0]}'",
+                                    hint=f"it has {', '.join(known)}"))
     given = {found: given[name] for name, found in meant.items() if found is not None}
     array_files.check_output(request.output, len(described["outputs"]))
     types = {a["name"]: a["dtype"] for a in described["arguments"]}
-    values = {name: as_stored(v, types[name]) if hasattr(v, "dtype") else v for name, v in array_files.load(given).items()}
+    values = {name: as_stored(v, types[name]) if hasattr(v, "dtype") else v
+              for name, v in array_files.load(given).items()}
     needed = {a["name"]: f"{a['name']}.npy" if a["kind"] == "tensor" else "1"
               for a in described["arguments"] if a["kind"] != "size" and a.get("direction") != "out"}
     if missing := [name for name in needed if name not in values]:
         words = " ".join([f"{name}={value}" for name, value in needed.items()])
-        raise UsageError(Diagnostic("E913", f"{described['op']} needs {', '.join(missing)}", hint=f"caten run {' '.join(specs)} {words}"))
+        raise UsageError(Diagnostic("E913", f"{described['op']} needs {', '.join(missing)}",
+                                    hint=f"caten run {' '.join(specs)} {words}"))
     array_files.save(call(built, described, values), request.output)
 
 
 def call(built: Built, described: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The outputs by name. The kernel runs in a process of its own, without a time limit: it may crash, and Ctrl-C ends it."""
+    """The outputs by name. The kernel runs in a process of its own, without a time limit: it may crash, and Ctrl-C ends
+    it."""
     from ...testing import isolate
     name = described["op"]
 
@@ -67,5 +73,6 @@ def call(built: Built, described: Mapping[str, Any], values: Mapping[str, Any]) 
         raise outcome.error()
     if outcome.status != "ok":
         raise error("E715", f"{name}: the kernel crashed ({outcome.signal})",
-                    hint="with -fno-bounds-check an index may have left its array: try without; otherwise this is a fault of caten, please report it")
+                    hint="with -fno-bounds-check an index may have left its array: try without; "
+                         "otherwise this is a fault of caten, please report it")
     return outcome.arrays

@@ -35,4 +35,5 @@ def describe(listed: Listed) -> list[str]:
         state = "broken" if missing.code == "E605" else "unavailable"
         about = f"{missing.message}; {missing.hint}" if missing.hint else missing.message
     keys = " ".join(runtime.config)
-    return [f"{listed.name:10} {state:12} {about}", f"{'':24}{listed.origin}", *([f"{'':24}--config {keys}"] if keys else [])]
+    return [f"{listed.name:10} {state:12} {about}", f"{'':24}{listed.origin}",
+            *([f"{'':24}--config {keys}"] if keys else [])]

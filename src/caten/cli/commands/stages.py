@@ -1,4 +1,4 @@
-"""The five stage commands: `caten parse`, `ir`, `schedule`, `render`, `compile`. Each takes a spec or the text of any earlier stage."""
+"""The stage commands: `caten parse`, `ir`, `schedule`, `render`, `compile`. Each takes a spec or an earlier text."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -21,7 +21,8 @@ from .build import build
 
 @frozen
 class Stage:
-    """A stage command. `run` takes the request and the command's own options; `examples` are the lines below the help text, `own` the options."""
+    """A stage command. `run` takes the request and the command's own options; `examples` are the lines below the help
+    text, `own` the options."""
 
     help: str
     examples: tuple[str, ...]
@@ -34,13 +35,15 @@ def level_printer(level: str) -> Callable[..., None]:
     """A command that prints the programs at a level."""
     def run(request: Request) -> None:
         """One S-expression for each program, to -o or stdout."""
-        programs = [driver.advance(program, level, request.options, request.warn) for program in load(request, sources(request))]
+        programs = [driver.advance(program, level, request.options, request.warn)
+                    for program in load(request, sources(request))]
         write(request.output or STDOUT, "".join([show(program) + "\n" for program in programs]))
     return run
 
 
 def print_schedules(request: Request, explain: bool, steps: bool) -> None:
-    """The (loop …) of each program, to -o or stdout; with `steps` only the schedules; with `explain`, the planning log behind it as comments."""
+    """The (loop …) of each program, to -o or stdout; with `steps` only the schedules; with `explain`, the planning log
+    behind it as comments."""
     programs: list[LoopProgram] = []
     texts: list[str] = []
     for program in load(request, sources(request)):
@@ -77,7 +80,8 @@ STAGES: dict[str, Stage] = {
         level_printer("tensor")),
     "schedule": Stage(
         "Print the (loop …) level: kernels, as the compiler's choice, the spec's schedule or -s FILE make them.",
-        ("caten schedule gemm.toml", "caten schedule gemm.toml --steps -o tiles.lisp", "caten schedule gemm.toml -s tiles.lisp",
+        ("caten schedule gemm.toml", "caten schedule gemm.toml --steps -o tiles.lisp",
+         "caten schedule gemm.toml -s tiles.lisp",
          "caten schedule gemm.toml --explain", "caten ir gemm.toml | caten schedule -"),
         print_schedules, own=(EXPLAIN, STEPS)),
     "render": Stage(
@@ -87,7 +91,8 @@ STAGES: dict[str, Stage] = {
         print_source),
     "compile": Stage(
         "Compile specs, or the text of any stage, to a library: the same as build.",
-        ("caten compile gemm.toml", "caten schedule gemm.toml | caten compile - -o gemm.so", "caten compile -c gemm.toml -o gemm.o"),
+        ("caten compile gemm.toml", "caten schedule gemm.toml | caten compile - -o gemm.so",
+         "caten compile -c gemm.toml -o gemm.o"),
         build, makes_files=True),
 }
 def command(name: str) -> click.Command:
