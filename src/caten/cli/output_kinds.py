@@ -96,7 +96,8 @@ def kind_of(path: str) -> str:
     if suffix not in _BY_SUFFIX:
         what = f"the suffix '{suffix}'" if suffix else "a name without suffix"
         raise UsageError(Diagnostic("E903", f"-o {path}: {what} does not say what to write",
-                                    hint=f"use one of {' '.join(_BY_SUFFIX)}, or name the kind with --emit=KIND={path}"))
+                                    hint=f"use one of {' '.join(_BY_SUFFIX)}, "
+                                         f"or name the kind with --emit=KIND={path}"))
     return _BY_SUFFIX[suffix]
 
 
@@ -190,7 +191,8 @@ def _checked(files: tuple[tuple[str, str], ...], stem: str) -> tuple[tuple[str, 
         if kind == "python" and PurePath(path).with_suffix("").name == PurePath(stem).name:
             raise UsageError(Diagnostic("E903",
                                         f"import {PurePath(stem).name} finds {PurePath(stem).name}.so before {path}",
-                                        hint=f"give the wrapper another name: --emit=python={stem}{KINDS['python'].suffix}"))
+                                        hint="give the wrapper another name: "
+                                             f"--emit=python={stem}{KINDS['python'].suffix}"))
         seen[path] = kind
     return files
 

@@ -42,7 +42,9 @@ def dtypes(_: Options) -> list[str]:
 def config(options: Options) -> list[str]:
     """The keys of the runtime's --config: default, what may be given, help."""
     runtime = discover.find(options.runtime, options.runtime_path)
-    return [f"{key}={'' if option.default is None else int(option.default) if isinstance(option.default, bool) else option.default}"
+    def default(value: object) -> object:
+        return "" if value is None else int(value) if isinstance(value, bool) else value
+    return [f"{key}={default(option.default)}"
             f"  ({option.describe()}) {option.help}".rstrip() for key, option in runtime.config.items()]
 
 

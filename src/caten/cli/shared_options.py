@@ -221,7 +221,8 @@ def compiles(*, products: bool = False, runs: bool = False, tools: bool = False)
         decorated: Callable[..., Any] = wrapped
         for option in reversed(shared):
             decorated = option(decorated)
-        names = {param.name for param in decorated.__click_params__[before:]}      # type: ignore[attr-defined]   # click keeps them there
+        params: list[click.Parameter] = vars(decorated)["__click_params__"]      # where click keeps them
+        names = {param.name for param in params[before:]}
         return decorated
     return decorate
 
@@ -268,8 +269,8 @@ _FIELDS = {"opt": "opt", "binds": "binds", "bounds_check": "unchecked", "reassoc
 def _explicit() -> frozenset[str]:
     """The fields that the command line sets itself."""
     context = click.get_current_context()
-    return frozenset([field
-                      for name, field in _FIELDS.items() if context.get_parameter_source(name) is ParameterSource.COMMANDLINE])
+    return frozenset([field for name, field in _FIELDS.items()
+                      if context.get_parameter_source(name) is ParameterSource.COMMANDLINE])
 
 
 def _names(option: str, texts: Sequence[str]) -> tuple[str, ...]:

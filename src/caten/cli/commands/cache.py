@@ -53,5 +53,6 @@ def command(reporter: Reporter, action: str) -> None:
     if action == "dir":
         return write(STDOUT, f"{folder}\n")
     cache = Cache(folder if folder.exists() else None, lambda warning: reporter.show([warning]))
-    text = ACTIONS[action](cache) if cache.directory else describe(Stats(folder, 0, 0, 0)) if action == "stats" else "nothing to remove\n"
+    empty = describe(Stats(folder, 0, 0, 0)) if action == "stats" else "nothing to remove\n"
+    text = ACTIONS[action](cache) if cache.directory else empty
     return write(STDOUT, text)

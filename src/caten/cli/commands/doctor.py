@@ -44,7 +44,8 @@ def command() -> int:
     compilers = candidates(KINDS, host)
     advice: list[str] = []
     usable = True
-    lines = [f"caten {__version__}, Python {platform.python_version()}, {sys.platform} {platform.machine()}, CPU {cpu.resolve('native')}",
+    lines = [f"caten {__version__}, Python {platform.python_version()}, {sys.platform} {platform.machine()}, "
+             f"CPU {cpu.resolve('native')}",
              "", "compilers"]
     lines += [f"  {c.name:12}{' '.join(c.words)}, {_state(c, host)}" for c in compilers] or ["  none"]
     try:

@@ -71,7 +71,8 @@ STAGES: dict[str, Stage] = {
     "parse": Stage(
         "Print the validated, expanded spec: one (op …) for each composite, with all that the later stages need.",
         ("caten parse gemm.toml", "caten parse -x lisp - < gemm.lisp",
-         "caten parse '(composite ((A{float}[N]) -> (B{float}[N])) (dotimes (i N) (setf (aref B i) (* 2 (aref A i)))))'",
+         "caten parse '(composite ((A{float}[N]) -> (B{float}[N])) "
+         "(dotimes (i N) (setf (aref B i) (* 2 (aref A i)))))'",
          "caten parse gemm.toml -DM=100 -march=x86_64_v3 > gemm.op"),
         level_printer("op")),
     "ir": Stage(
