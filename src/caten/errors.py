@@ -9,7 +9,8 @@ from .diagnostic import Diagnostic, Place
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["CatenError", "Diagnostic", "NothingMatched", "OutOfMemory", "PartlyRefused", "Place", "ToolError", "UsageError",
+__all__ = ["CatenError", "Diagnostic", "NothingMatched", "OutOfMemory", "PartlyRefused", "Place", "ToolError",
+           "UsageError",
            "combined", "did_you_mean", "error", "in_file_order", "out_of_memory"]
 
 

@@ -79,9 +79,11 @@ def parameters(op: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
 
 
 def workspace_parameters(op: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
-    """The parameters of the function that returns the size of the workspace: all sizes, and each scalar that the size depends on."""
+    """The parameters of the function that returns the size of the workspace: all sizes, and each scalar that the size
+    depends on."""
     depends = size_formula.names(size_formula.formula(op["scratch_bytes"]))
-    return [f"{element_type(a)} {names[a['name']]}" for a in op["arguments"] if a["kind"] == "size" or a["name"] in depends]
+    return [f"{element_type(a)} {names[a['name']]}" for a in op["arguments"] if a["kind"] == "size"
+            or a["name"] in depends]
 
 
 def element_type(a: Mapping[str, Any]) -> str:

@@ -136,7 +136,8 @@ def operator(program: LoopProgram, written: Program, allocates: bool = True) -> 
     return {
         "op": program.name,
         "symbol": name,
-        "symbols": {**({"call": name} if allocates else {}), "workspace": f"{name}_ws", "workspace_size": f"{name}_ws_size",
+        "symbols": {**({"call": name} if allocates else {}), "workspace": f"{name}_ws",
+                    "workspace_size": f"{name}_ws_size",
                     "check": f"{name}_check"},
         "documentation": doc.text if doc else "",
         "signature": list(declared.tensors) if declared else [],
