@@ -20,6 +20,7 @@ from caten.loop.statements import Fold, For, If, Incf, Local, LoopProgram, Prefe
 from caten.options import Options
 from caten.schedule import autoscheduler, script
 from caten.schedule.analysis.loop_queries import loops_in
+from caten.schedule.planning_log import Chosen
 from caten.schedule.plans import reductions
 from caten.schedule.plans.parameters import Parameter
 from caten.semantics.interpret import run
@@ -446,11 +447,18 @@ def test_constant_sizes_smaller_than_a_tile() -> None:
     assert_same(before, scheduled(before), ((),))
 
 
-@pytest.mark.parametrize("n", [48, 64, 128, 500])
-def test_constant_sizes_are_tiled_and_packed(n: int) -> None:
-    options = Options(config=(("MARCH", "x86_64_v4"),), binds=tuple([(size, n) for size in "MNK"]))
+@pytest.mark.parametrize(("sizes", "plan"), [
+    ((64, 64, 64), "(unpacked-gemm (heights 8 3)"), ((500, 500, 500), "(packed-gemm"),
+    ((1000, 8, 1000), "(unpacked-gemm (heights 6)"), ((2, 1000, 1000), "(column-reduction"),
+])
+def test_sizes_known_at_compile_time_have_the_plan_of_such_calls(sizes: tuple[int, int, int], plan: str) -> None:
+    """M, N, K. The conditions on the sizes are decided: there is one version, and no copy of the nest."""
+    options = Options(config=(("MARCH", "x86_64_v4"),), binds=tuple(zip("MNK", sizes, strict=True)))
     before = driver.unscheduled(loading.load_programs(read_file(SAMPLES / "gemm.toml"), options)[0], options)
-    assert steps(scheduled(before)).count("stage") == 3
+    draft = autoscheduler.drafted(autoscheduler.simplified(before))
+    *_, chosen = [entry for entry in draft.log if isinstance(entry, Chosen)]
+    assert chosen.plan.startswith(plan)
+    assert "specialize" not in steps(scheduled(before))
 
 
 @pytest.mark.parametrize("statements", [

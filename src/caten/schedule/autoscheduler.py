@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
@@ -206,6 +207,8 @@ def _versions(draft: Draft, chain: Chain, kind: NestKind, context: PlanContext) 
 def _version(draft: Draft, chain: Chain, matched: Any, planner: Planner, context: PlanContext) -> Version:
     """Make one version of a nest."""
     version = planner(matched, context)
+    if version.when is not None and draft.is_always(chain.names[0], version.when):
+        version = replace(version, when=None)
     draft.log.append(Chosen(str(version.plan), draft.depth))
     if version.when is None:
         with nullcontext() if context.machine.groups else draft.focus(chain.names[0]):  # GPU: several kernels

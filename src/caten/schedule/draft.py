@@ -16,7 +16,8 @@ from ..loop.statements import For, LoopProgram
 from ..loop.verifier import rests_on_checks
 from . import script
 from .analysis.classify import Chain, stores_in
-from .analysis.loop_queries import enclosing, loops_in
+from .analysis.loop_queries import context_at, enclosing, loops_in
+from .analysis.step_conditions import condition
 from .planning import Planning
 from .planning_log import Copied, Entry, Planned, StaysScalar, Tried
 from .plans.parameters import DEFAULTS, Choices, Parameter
@@ -104,6 +105,11 @@ class Draft:
         made = self._made(Specialized, "specialize", loop, cond, *ending)
         self.log.append(Copied(loop, made.copies[loop], flat(script.plain(cond)), self.depth))
         return dict(made.copies)
+
+    def is_always(self, loop: str, cond: object) -> bool:
+        """Is a condition on the sizes known to hold in every call that reaches the loop?"""
+        found = self.loop(loop)
+        return context_at(self.program, found).proves(condition(self.program, found, script.plain(cond)))
 
     def specialize_nest(self, names: tuple[str, ...], cond: object, *ending: str) -> Copies:
         """Copy nested loops; NotApplicable unless all of them are in the copy."""

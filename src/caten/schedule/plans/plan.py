@@ -98,7 +98,7 @@ class PlanContext:
 @frozen
 class Axis:
     """A loop as planners see it. `end`: the upper bound as text. `size`: the same, if the loop counts from 0 to a size
-    of the call. `count`: the trip count, if it is constant."""
+    of the call or to a constant. `count`: the trip count, if it is constant."""
 
     name: str
     end: str = ""
@@ -152,6 +152,6 @@ def axes_of(chain: Chain) -> tuple[Axis, ...]:
     """The loops of a chain, outermost first."""
     found = []
     for loop in chain.loops:
-        size = loop.hi.name if loop.lo == Const(0, "i64") and isinstance(loop.hi, Var) else ""
+        size = str(loop.hi) if loop.lo == Const(0, "i64") and isinstance(loop.hi, Var | Const) else ""
         found.append(Axis(loop.name, str(loop.hi), size, trip_count(loop)))
     return tuple(found)
