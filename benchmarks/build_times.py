@@ -1,4 +1,5 @@
-"""How long building takes: whole processes, cold and from the cache, as medians. `python -m benchmarks.build_times [--runs N] [--json FILE]`."""
+"""How long building takes: whole processes, cold and from the cache, as medians. `python -m benchmarks.build_times
+[--runs N] [--json FILE]`."""
 from __future__ import annotations
 
 import argparse
@@ -31,13 +32,15 @@ CASES: dict[str, tuple[list[str], bool, float | None]] = {
 def measure(arguments: list[str], cold: bool, runs: int, folder: Path) -> list[float]:
     """Seconds of each run after one that is not counted (which warms the host compiler, and fills the cache)."""
     cache = folder / "cache"
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}     # modules are compiled once, as for everyone
+    # modules are compiled once, as for everyone
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     times = []
     for n in range(runs + 1):
         if cold:
             for entry in cache.glob("*") if cache.exists() else ():
                 if entry.is_dir() and len(entry.name) == 64:
-                    shutil.rmtree(entry)                 # the compiled libraries; what is known about the compiler stays
+                    # the compiled libraries; what is known about the compiler stays
+                    shutil.rmtree(entry)
         start = time.perf_counter()
         subprocess.run([a.format(out=folder) for a in arguments], cwd=ROOT, check=True, stdout=subprocess.DEVNULL,
                        env=environment | {"CATEN_CACHE_DIR": str(cache)})
@@ -49,8 +52,11 @@ def measure(arguments: list[str], cold: bool, runs: int, folder: Path) -> list[f
 def markdown(result: dict[str, Any]) -> str:
     """A table, and where it comes from."""
     facts, rows = result["machine"], result["rows"]
-    return "\n".join(["### Building", "", f"{facts['cpu']}, {facts['cpus']} CPUs, {facts['system']}, Python {facts['python']}; {facts['date']}; "
-                      f"whole processes, the median of {result['runs']} runs.", "", "| command | seconds | least | greatest | target |",
+    return "\n".join(["### Building", "",
+                      f"{facts['cpu']}, {facts['cpus']} CPUs, {facts['system']}, Python {facts['python']}; "
+                      f"{facts['date']}; "
+                      f"whole processes, the median of {result['runs']} runs.", "",
+                      "| command | seconds | least | greatest | target |",
                       "|---|--:|--:|--:|--:|", *[_row(case, row) for case, row in rows.items()], ""])
 
 
@@ -69,7 +75,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         for case, (arguments, cold, target) in CASES.items():
             times = measure(arguments, cold, options.runs, Path(name))
-            rows[case] = {"median": statistics.median(times), "least": min(times), "greatest": max(times), "target": target}
+            rows[case] = {"median": statistics.median(times), "least": min(times), "greatest": max(times),
+                          "target": target}
     rows["caten --version"]["target"] = (rows["python -c pass"]["median"] or 0.0) + 0.08
     result = {"kind": "building", "machine": machine.described(), "runs": options.runs, "rows": rows}
     print(markdown(result))

@@ -1,8 +1,9 @@
-"""Does the rate depend on how a spec is written? `python -m benchmarks.forms [--only REGEX] [--rounds N] [--json FILE]`.
+"""Does the rate depend on how a spec is written? `python -m benchmarks.forms [--only REGEX] [--rounds N] [--json
+FILE]`.
 
-One thread. The product of two matrices under other names, with its loops in every order, other layouts, transposed operands, in float64, with
-factors, with a bias; and a convolution with other windows, steps and dilations. Each is its own spec; the kernels of a group take turns, and each
-rate is compared with that of the group's first.
+One thread. The product of two matrices under other names, with its loops in every order, other layouts, transposed
+operands, in float64, with factors, with a bias; and a convolution with other windows, steps and dilations. Each is its
+own spec; the kernels of a group take turns, and each rate is compared with that of the group's first.
 """
 from __future__ import annotations
 
@@ -30,8 +31,9 @@ TARGET = 0.9                   # of the rate of the first
 
 @dataclass(frozen=True)
 class Form:
-    """A spec as somebody may write it. `make`: what is given, by name, the name of the result among it, and the function of what goes in that it
-    should be; `sets`: it only comes out; `weight`: how much longer an operation may take."""
+    """A spec as somebody may write it. `make`: what is given, by name, the name of the result among it, and the
+    function of what goes in that it should be; `sets`: it only comes out; `weight`: how much longer an operation may
+    take."""
 
     title: str
     spec: str
@@ -44,13 +46,15 @@ class Form:
 
 def _spec(inputs: list[str], outputs: list[str], body: str) -> str:
     quoted = [", ".join([f'"{text}"' for text in texts]) for texts in (inputs, outputs)]
-    return f'[composite]\nname = "Form"\ninputs = [{quoted[0]}]\noutputs = [{quoted[1]}]\n\n[implementation]\ncode = """\n{body}\n"""\n'
+    head = f'[composite]\nname = "Form"\ninputs = [{quoted[0]}]\noutputs = [{quoted[1]}]\n'
+    return f'{head}\n[implementation]\ncode = """\n{body}\n"""\n'
 
 
-def _product(title: str, order: str = "ijp", left: str = "", right: str = "", dtype: str = "float", transposed: str = "",
+def _product(title: str, order: str = "ijp", left: str = "", right: str = "", dtype: str = "float",
+             transposed: str = "",
              names: tuple[str, ...] = tuple("ABCijpMNK")) -> Form:
-    """C += A @ B. `left` and `right`: the layouts of the operands; `transposed`: which of them are, in their indices; `names`: of the arrays, the
-    loops, the sizes."""
+    """C += A @ B. `left` and `right`: the layouts of the operands; `transposed`: which of them are, in their
+    indices; `names`: of the arrays, the loops, the sizes."""
     a, b, c, *loops = names
     i, j, p, M, N, K = loops
     known = dict(zip("ijpMNK", loops, strict=True))
@@ -59,7 +63,8 @@ def _product(title: str, order: str = "ijp", left: str = "", right: str = "", dt
     body = f"(incf (aref {c} {i} {j}) (* (aref {a} {A_at}) (aref {b} {B_at})))"
     for loop in reversed(order):
         body = f"(dotimes ({known[loop]} {known['MNK'['ijp'.index(loop)]]}) {body})"
-    spec = _spec([f"{a}{{{dtype}}}[{A}]{left}()", f"{b}{{{dtype}}}[{B}]{right}()", f"{c}{{{dtype}}}[{M} {N}]()"], [c], body)
+    spec = _spec([f"{a}{{{dtype}}}[{A}]{left}()", f"{b}{{{dtype}}}[{B}]{right}()", f"{c}{{{dtype}}}[{M} {N}]()"], [c],
+                 body)
     kind = np.float64 if dtype == "double" else np.float32
 
     def make() -> tuple[dict[str, Array], str, Callable[..., Array]]:
@@ -83,8 +88,10 @@ def _scaled() -> Form:
             " (setf (aref C i j) (+ (* alpha acc) (* beta (aref C i j))))))")
     spec = _spec(["A{float}[M K]", "B{float}[K N]", "alpha{float}[]", "beta{float}[]", "C{float}[M N]"], ["C"], body)
     return Form("alpha A B + beta C", spec, lambda: (
-        {"A": drawn(SIZE, SIZE), "B": drawn(SIZE, SIZE, low=-0.5), "alpha": np.array(0.5, "f4"), "beta": np.array(0.25, "f4"),
-         "C": drawn(SIZE, SIZE, high=2.0)}, "C", lambda A, B, alpha, beta, C: alpha * (A @ B) + beta * C), 2 * SIZE ** 3)
+        {"A": drawn(SIZE, SIZE), "B": drawn(SIZE, SIZE, low=-0.5), "alpha": np.array(0.5, "f4"),
+         "beta": np.array(0.25, "f4"),
+         "C": drawn(SIZE, SIZE, high=2.0)}, "C", lambda A, B, alpha, beta, C: alpha * (A @ B) + beta * C),
+                2 * SIZE ** 3)
 
 
 def _dense() -> Form:
@@ -124,19 +131,23 @@ def _convolution(window: int, step: int = 1, dilation: int = 1) -> Form:
 GROUPS: dict[str, tuple[Form, ...]] = {
     f"product of {SIZE} x {SIZE}": (
         _product("C += A B"), _product("other names", names=tuple("QRSxyzUVW")),
-        *[_product(f"loops {' '.join(order)}", "".join(order)) for order in permutations("ijp") if "".join(order) != "ijp"],
+        *[_product(f"loops {' '.join(order)}", "".join(order)) for order in permutations("ijp")
+          if "".join(order) != "ijp"],
         _product("A in columns", left="<1 0>"), _product("B in columns", right="<1 0>"),
-        _product("A transposed", transposed="A"), _product("B transposed", transposed="B"), _product("both transposed", transposed="AB"),
+        _product("A transposed", transposed="A"), _product("B transposed", transposed="B"),
+        _product("both transposed", transposed="AB"),
         _product("float64, two operations for one", dtype="double"), _scaled(), _dense()),
     f"convolution of {CHANNELS} pictures to {CHANNELS} of {PLACES} x {PLACES}": (
-        _convolution(3), _convolution(1), _convolution(5), _convolution(7), _convolution(3, dilation=2), _convolution(3, dilation=3),
+        _convolution(3), _convolution(1), _convolution(5), _convolution(7), _convolution(3, dilation=2),
+        _convolution(3, dilation=3),
         *[_convolution(window, 2) for window in (1, 3, 5, 7)], _convolution(3, 2, 2), _convolution(3, 3)),
 }
 
 
 def main() -> int:
     options = _options()
-    result: dict[str, Any] = {"kind": "forms", "rounds": options.rounds, "cpu_time": options.cpu_time, "machine": machine.described(), "groups": {}}
+    result: dict[str, Any] = {"kind": "forms", "rounds": options.rounds, "cpu_time": options.cpu_time,
+                              "machine": machine.described(), "groups": {}}
     for group, forms in _chosen(options.only).items():
         task = {"group": group, "forms": forms} | sampling.task(options)
         found, why = processes.ran("benchmarks.forms_worker", task, environment(1, alone=True))
@@ -147,28 +158,34 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.forms", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="REGEX", help="only forms that match, and the first of their group")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.forms", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="REGEX",
+                        help="only forms that match, and the first of their group")
     sampling.add_options(parser, 25, timing.BATCH)
     options = parser.parse_args()
     if not _chosen(options.only):
-        parser.error(f"no form matches {options.only}; there are {'; '.join([form.title for forms in GROUPS.values() for form in forms])}")
+        parser.error(f"no form matches {options.only}; there are "
+                     f"{'; '.join([form.title for forms in GROUPS.values() for form in forms])}")
     return options
 
 
 def _chosen(only: str) -> dict[str, list[str]]:
     """The titles of the forms that match, and of the first, of each group that has some."""
-    found = {group: [form.title for form in forms if re.search(only, f"{group}: {form.title}")] for group, forms in GROUPS.items()}
+    found = {group: [form.title for form in forms if re.search(only, f"{group}: {form.title}")]
+             for group, forms in GROUPS.items()}
     return {group: list(dict.fromkeys([GROUPS[group][0].title, *titles])) for group, titles in found.items() if titles}
 
 
 def markdown(result: dict[str, Any]) -> str:
     """A table for each group."""
-    text = ["### However it is written", "", f"{result['machine']['cpu']}; {result['machine']['date']}; one thread, {result['rounds']} rounds.", ""]
+    text = ["### However it is written", "",
+            f"{result['machine']['cpu']}; {result['machine']['date']}; one thread, {result['rounds']} rounds.", ""]
     for group, found in result["groups"].items():
         forms = {form.title: form for form in GROUPS[group]}
         text += [f"| {group} | ms | GFLOP/s | of the first | 95 % interval |", "|---|--:|--:|--:|---|"]
-        text += [_row(forms[title], fact, share(found, forms, title)) for title, fact in found.get("forms", {}).items() if title in forms]
+        text += [_row(forms[title], fact, share(found, forms, title))
+                 for title, fact in found.get("forms", {}).items() if title in forms]
         text += [*([f"\n{found['failed']}."] if "failed" in found else []), ""]
     return "\n".join(text)
 
@@ -189,7 +206,8 @@ def _row(form: Form, fact: dict[str, Any], by: Estimate | None) -> str:
     if by is None:
         return f"| {form.title} | {fact.get('failed', '-')} | - | - | - |"
     seconds = statistics.median(fact["seconds"]).value
-    return f"| {form.title} | {seconds * 1e3:.3g} | {form.flops / seconds / 1e9:.1f} | {by.value:.2f} | {by.low:.2f} … {by.high:.2f} |"
+    rate = f"{form.flops / seconds / 1e9:.1f}"
+    return f"| {form.title} | {seconds * 1e3:.3g} | {rate} | {by.value:.2f} | {by.low:.2f} … {by.high:.2f} |"
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ def _prepared(form: Form, calls: dict[str, Call]) -> dict[str, Any]:
     given, name, reference = form.make()
     wanted = reference(*[np.asarray(x, np.float64) for n, x in given.items() if not form.sets or n != name])
     try:
-        call: Call = caten.compile(form.spec).bind(**{"out" if form.sets and n == name else n: x for n, x in given.items()}, **form.sizes)
+        call: Call = caten.compile(form.spec).bind(**{"out" if form.sets and n == name else n: x
+                                                      for n, x in given.items()}, **form.sizes)
         call()
     except caten.CatenError as refused:
         return {"failed": refused.diagnostics[0].message}

@@ -1,4 +1,5 @@
-"""Install the peers, the extra `bench` of pyproject.toml, one by one: one that cannot be installed is reported and left out."""
+"""Install the peers, the extra `bench` of pyproject.toml, one by one: one that cannot be installed is reported and
+left out."""
 from __future__ import annotations
 
 import subprocess

@@ -1,4 +1,5 @@
-"""One workload of the comparison of levels: tuned, compiled at every level, checked, measured. `python -m benchmarks.levels` starts it."""
+"""One workload of the comparison of levels: tuned, compiled at every level, checked, measured. `python -m
+benchmarks.levels` starts it."""
 from __future__ import annotations
 
 import json
@@ -21,7 +22,8 @@ from .workloads import WORKLOADS, Workload
 
 HEAVY = 4e9                    # operations: -O0 and -O1 take minutes for so many, and are left out
 LONG = 1.0                     # seconds: a call that takes longer is made once
-NARROW = 0.04                  # the width of the interval of -O3 by -O2 for which there are more rounds, up to so many times as many:
+# the width of the interval of -O3 by -O2 for which there are more rounds, up to so many times as many:
+NARROW = 0.04
 TIMES = 5
 ONE_BY_ONE = 50                # times the error that a workload allows: sums that are added up in the order of the text
 
@@ -46,7 +48,8 @@ def main() -> None:
         for _ in range(TIMES):
             for level, samples in timing.rounds(calls, task["rounds"], plan).items():
                 taken[level] += samples
-                row["levels"][level]["seconds"] = timing.accepted(taken[level]) if level in LEVELS[:2] else [s.seconds for s in taken[level]]
+                row["levels"][level]["seconds"] = (
+                    timing.accepted(taken[level]) if level in LEVELS[:2] else [s.seconds for s in taken[level]])
             calls = {level: call for level, call in calls.items() if level in LEVELS[2:]}
             known = gain(row)
             if known is None or known.high - known.low <= NARROW:
@@ -57,16 +60,19 @@ def main() -> None:
 def _tuned(workload: Workload, problem: Problem, budget: float) -> dict[str, Any]:
     """What `caten tune` found, in words; nothing where nothing was faster; and why it failed."""
     sizes = ",".join([f"{name}={value}" for name, value in problem.sizes.items()])
-    done = subprocess.run([sys.executable, "-m", "caten", "tune", str(workload.spec), "--sizes", sizes, "--budget", str(budget), "--json", "-"],
+    done = subprocess.run([sys.executable, "-m", "caten", "tune", str(workload.spec), "--sizes", sizes, "--budget",
+                           str(budget), "--json", "-"],
                           capture_output=True, text=True)
     if done.returncode:
         return {"tuned": "", "failed": f"caten tune: {(done.stderr.splitlines() or [str(done.returncode)])[-1]}"}
     (outcome,) = json.loads(done.stdout)
     choices = outcome["record"]["choices"] if outcome["record"] else {}
-    return {"tuned": ", ".join([f"{hole} = {value}" for hole, value in choices.items()]), "schedules": outcome["measured"]}
+    return {"tuned": ", ".join([f"{hole} = {value}" for hole, value in choices.items()]),
+            "schedules": outcome["measured"]}
 
 
-def _prepared(level: str, workload: Workload, problem: Problem, calls: dict[str, Call], plan: timing.Plan) -> dict[str, Any]:
+def _prepared(level: str, workload: Workload, problem: Problem, calls: dict[str, Call],
+              plan: timing.Plan) -> dict[str, Any]:
     """The call of a level goes to `calls`, if its result is right; one that takes long is measured here."""
     try:
         call: Call = caten.compile(workload.spec, opt=int(level)).bind(*problem.arguments, **problem.keywords)

@@ -1,8 +1,9 @@
-"""Nests that nobody tuned for, at -O2 beside -O0: `python -m benchmarks.plain [--seed N] [--count N] [--runtimes clang,gcc] [--json FILE]`.
+"""Nests that nobody tuned for, at -O2 beside -O0: `python -m benchmarks.plain [--seed N] [--count N] [--runtimes
+clang,gcc] [--json FILE]`.
 
-One thread. The nests are drawn: maps, operands that are repeated, sums along and across rows, softmax, windows, pixels, of 1 to 4 axes, with last
-axes that are short, long or constant. Their two libraries take turns on the same arrays. A nest counts as slower where -O2 takes 5 % more than -O0
-and more than 2 microseconds.
+One thread. The nests are drawn: maps, operands that are repeated, sums along and across rows, softmax, windows, pixels,
+of 1 to 4 axes, with last axes that are short, long or constant. Their two libraries take turns on the same arrays. A
+nest counts as slower where -O2 takes 5 % more than -O0 and more than 2 microseconds.
 """
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class Array:
         return f'"{self.name}{{{self.dtype}}}[{" ".join(map(spelled, self.dims))}]"'
 
     def shape(self, sizes: dict[str, int]) -> tuple[int, ...]:
-        return tuple([d if isinstance(d, int) else sizes[d.partition("-")[0]] - int(d.partition("-")[2] or 0) for d in self.dims])
+        return tuple([d if isinstance(d, int) else sizes[d.partition("-")[0]] - int(d.partition("-")[2] or 0)
+                      for d in self.dims])
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ def nested(dims: tuple[Dim, ...], body: str) -> str:
 
 
 def drawn_dims(rng: Random, least: int = 1) -> tuple[tuple[Dim, ...], dict[str, int]]:
-    """Axes of an array and their sizes: the last short, long or constant, the first what is left of a number of elements."""
+    """Axes of an array and their sizes: the last short, long or constant, the first what is left of a number of
+    elements."""
     rank = rng.choice([n for n in (1, 2, 2, 3, 4) if n >= least])
     dims: list[Dim] = list("NHWC"[4 - rank:])
     left, sizes = int(10 ** rng.uniform(2, 5)), {}
@@ -89,7 +92,8 @@ def drawn_dims(rng: Random, least: int = 1) -> tuple[tuple[Dim, ...], dict[str, 
 def applied(rng: Random, dtype: str, x: str) -> str:
     """An operator on one element."""
     plain = ["(max {x} 2)", "(+ {x} 3)", "(* {x} {x})", "(abs {x})"]
-    return str(rng.choice(plain + (["(exp (- 0 {x}))", "(tanh {x})", "(* 0.5 {x})"] if dtype in ("float", "double") else []))).replace("{x}", x)
+    return str(rng.choice(plain + (["(exp (- 0 {x}))", "(tanh {x})", "(* 0.5 {x})"] if dtype in ("float", "double")
+                                   else []))).replace("{x}", x)
 
 
 def maps(rng: Random) -> Nest:
@@ -98,7 +102,8 @@ def maps(rng: Random) -> Nest:
     value = applied(rng, dtype, f"(aref X {at})")
     more = (Array("Z", dtype, dims),) if rng.random() < 0.4 else ()
     value = f"(+ {value} (aref Z {at}))" if more else value
-    return Nest("map", (Array("X", dtype, dims), *more), Array("Y", dtype, dims), nested(dims, f"(setf (aref Y {at}) {value})"), sizes)
+    return Nest("map", (Array("X", dtype, dims), *more), Array("Y", dtype, dims),
+                nested(dims, f"(setf (aref Y {at}) {value})"), sizes)
 
 
 def repeated(rng: Random) -> Nest:
@@ -117,24 +122,30 @@ def row_sums(rng: Random) -> Nest:
     place, read = f"(aref Y {' '.join(at[:-1])})", f"(aref X {' '.join(at)})"
     word, start = rng.choice((("incf", "0"), ("incf", "0"), ("maxcf", "-100")))
     body = f"(setf {place} {start}) (dotimes ({at[-1]} {dims[-1]}) ({word} {place} {applied(rng, dtype, read)}))"
-    return Nest("sums of rows", (Array("X", dtype, dims),), Array("Y", dtype, dims[:-1]), nested(dims[:-1], body), sizes)
+    return Nest("sums of rows", (Array("X", dtype, dims),), Array("Y", dtype, dims[:-1]), nested(dims[:-1], body),
+                sizes)
 
 
 def column_sums(rng: Random) -> Nest:
     dims, sizes = drawn_dims(rng, 2)
     dims = dims[-2:]
     dtype = rng.choice(("float", "float", "double", "int16"))
-    body = f"(dotimes (j {dims[1]}) (setf (aref Y j) 0)) " + nested(dims, f"(incf (aref Y j) {applied(rng, dtype, '(aref X i j)')})")
-    return Nest("sums of columns", (Array("X", dtype, dims),), Array("Y", dtype, dims[1:]), body, {d: sizes[d] for d in dims if isinstance(d, str)})
+    body = f"(dotimes (j {dims[1]}) (setf (aref Y j) 0)) " + nested(dims,
+                                                                    f"(incf (aref Y j) "
+                                                                    f"{applied(rng, dtype, '(aref X i j)')})")
+    return Nest("sums of columns", (Array("X", dtype, dims),), Array("Y", dtype, dims[1:]), body,
+                {d: sizes[d] for d in dims if isinstance(d, str)})
 
 
 def softmax(rng: Random) -> Nest:
     dims, sizes = drawn_dims(rng, 2)
     dims, columns = dims[-2:], dims[-1]
     dtype, loop = rng.choice(("float", "float", "double")), f"(dotimes (j {columns})"
-    body = (f"(set m (- inf)) {loop} (maxcf m (aref X i j))) (set s 0.0) {loop} (setf (aref Y i j) (exp (- (aref X i j) m))) (incf s (aref Y i j))) "
+    body = (f"(set m (- inf)) {loop} (maxcf m (aref X i j))) (set s 0.0) {loop} (setf (aref Y i j) (exp (- (aref X i "
+            "j) m))) (incf s (aref Y i j))) "
             f"{loop} (setf (aref Y i j) (/ (aref Y i j) s)))")
-    return Nest("softmax", (Array("X", dtype, dims),), Array("Y", dtype, dims), nested(dims[:1], body.replace("0.0", f"(cast {dtype} 0)").replace(
+    return Nest("softmax", (Array("X", dtype, dims),), Array("Y", dtype, dims),
+                nested(dims[:1], body.replace("0.0", f"(cast {dtype} 0)").replace(
         "(- inf)", f"(cast {dtype} (- inf))")), {d: sizes[d] for d in dims if isinstance(d, str)})
 
 
@@ -145,7 +156,8 @@ def windows(rng: Random) -> Nest:
     read = f"(aref X (+ i a) (+ j b)){' (aref F a b)' if (filtered := rng.random() < 0.5) else ''}"
     value = f"(* {read})" if filtered else read
     body = nested(out, f"(setf (aref Y i j) 0) (dotimes (a {k}) (dotimes (b {k}) (incf (aref Y i j) {value})))")
-    return Nest("window", (Array("X", dtype, ("H", "W")), *([Array("F", dtype, (k, k))] if filtered else [])), Array("Y", dtype, out), body, sizes)
+    return Nest("window", (Array("X", dtype, ("H", "W")), *([Array("F", dtype, (k, k))] if filtered else [])),
+                Array("Y", dtype, out), body, sizes)
 
 
 def pixels(rng: Random) -> Nest:
@@ -189,12 +201,14 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     groups = Counter((row["runtime"], row["family"]) for row in rows)
     for (runtime, family), count in sorted(groups.items()):
         own = [row for row in rows if (row["runtime"], row["family"]) == (runtime, family)]
-        text.append(f"| {runtime} | {family} | {count} | {sum(map(is_slower, own))} | {max(row['2'] / row['0'] for row in own):.2f} |")
+        text.append(f"| {runtime} | {family} | {count} | {sum(map(is_slower, own))} | "
+                    f"{max(row['2'] / row['0'] for row in own):.2f} |")
     return "\n".join([*text, ""])
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.plain", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.plain", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1, metavar="N")
     parser.add_argument("--count", type=int, default=70, metavar="N", help="nests drawn")
     parser.add_argument("--runtimes", default="clang,gcc", help="the C compilers")
@@ -205,11 +219,14 @@ def main() -> int:
     rows: list[dict[str, Any]] = []
     for nest in drawn(options.seed, options.count):
         for runtime in options.runtimes.split(","):
-            row = {"family": nest.family, "runtime": runtime, "sizes": nest.sizes, "spec": nest.text()} | measured(nest, runtime, options)
+            row = {"family": nest.family, "runtime": runtime, "sizes": nest.sizes, "spec": nest.text()}
+            row |= measured(nest, runtime, options)
             rows.append(row)
             if is_slower(row):
-                print(f"{runtime} {nest.family} {nest.sizes}: -O0 {row['0'] * 1e6:.1f} us, -O2 {row['2'] * 1e6:.1f} us", file=sys.stderr, flush=True)
-        sampling.save(options.json, {"kind": "plain", "seed": options.seed, "machine": machine.described(), "rows": rows})
+                print(f"{runtime} {nest.family} {nest.sizes}: -O0 {row['0'] * 1e6:.1f} us, -O2 {row['2'] * 1e6:.1f} us",
+                      file=sys.stderr, flush=True)
+        sampling.save(options.json, {"kind": "plain", "seed": options.seed, "machine": machine.described(),
+                                     "rows": rows})
     print(markdown(rows))
     return 0
 

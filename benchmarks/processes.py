@@ -1,4 +1,5 @@
-"""Processes that measure: each writes down what it has done and what it is about to do, so that one that crashes or hangs costs no more than that."""
+"""Processes that measure: each writes down what it has done and what it is about to do, so that one that crashes or
+hangs costs no more than that."""
 from __future__ import annotations
 
 import json
@@ -16,13 +17,16 @@ SILENCE = 300.0                # seconds after which a process that wrote nothin
 GLANCE = 0.2                   # seconds between two looks at it
 
 
-def ran(module: str, task: Mapping[str, Any], variables: Mapping[str, str], silence: float = SILENCE) -> tuple[dict[str, Any], str | None]:
-    """A process of the module with a task, in this environment: the JSON that it wrote last, and why it did not come to its end (None: it did)."""
+def ran(module: str, task: Mapping[str, Any], variables: Mapping[str, str],
+        silence: float = SILENCE) -> tuple[dict[str, Any], str | None]:
+    """A process of the module with a task, in this environment: the JSON that it wrote last, and why it did not come
+    to its end (None: it did)."""
     with tempfile.TemporaryDirectory() as folder:
         given, result = Path(folder, "task.json"), Path(folder, "result.json")
         given.write_text(json.dumps(task))
         result.write_text("{}")
-        process = subprocess.Popen([sys.executable, "-m", module, str(given), str(result)], cwd=ROOT, env=os.environ | variables)
+        process = subprocess.Popen([sys.executable, "-m", module, str(given), str(result)], cwd=ROOT,
+                                   env=os.environ | variables)
         try:
             why = _ended(process, result, silence)
         finally:

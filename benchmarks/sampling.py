@@ -1,4 +1,5 @@
-"""What the commands that measure by themselves have in common: options for how samples are taken, and the file of results."""
+"""What the commands that measure by themselves have in common: options for how samples are taken, and the file of
+results."""
 from __future__ import annotations
 
 import argparse
@@ -13,8 +14,10 @@ def add_options(parser: argparse.ArgumentParser, rounds: int, batch: float) -> N
     """With these defaults."""
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--batch", type=float, default=batch, help="seconds of one sample")
-    parser.add_argument("--retakes", type=int, default=timing.RETAKES, help="how often a disturbed sample is taken again")
-    parser.add_argument("--cpu-time", action="store_true", help="for a busy machine: what the process had of its CPU, not what the clock says")
+    parser.add_argument("--retakes", type=int, default=timing.RETAKES,
+                        help="how often a disturbed sample is taken again")
+    parser.add_argument("--cpu-time", action="store_true",
+                        help="for a busy machine: what the process had of its CPU, not what the clock says")
     parser.add_argument("--json", type=Path, metavar="FILE")
 
 

@@ -1,6 +1,7 @@
 """From the naive gemm to the fast one: each step of the walk in docs/schedule.md, timed.
 
-    python -m benchmarks.steps [--size 512] [--write]     # --write: into benchmarks/steps.json, from which the page is generated
+python -m benchmarks.steps [--size 512] [--write]     # --write: into benchmarks/steps.json, from which the page is
+generated
 
 One thread; the kernels take turns, and the time is the median of the undisturbed rounds.
 """
@@ -21,7 +22,8 @@ RESULTS = HERE / "steps.json"
 TILE = "(split i 8 pad) (split j 32 pad) (reorder io jo p ii ji)"
 ROWS = "(stage jo A read scratch ii p)"
 PANELS = "(stage io B read scratch jo p ji)"
-REGISTERS = ("(stage p C partial register ii ji) (split ji 16) (vectorize jii) (unroll jio) (split ji_z 16) (vectorize ji_zi) (unroll ji_zo)\n"
+REGISTERS = ("(stage p C partial register ii ji) (split ji 16) (vectorize jii) (unroll jio) (split ji_z 16) (vectorize "
+             "ji_zi) (unroll ji_zo)\n"
              " (split ji_s 16) (vectorize ji_si) (unroll ji_so) (split ji_w 16) (vectorize ji_wi) (unroll ji_wo)\n"
              " (unroll ii) (unroll ii_z) (unroll ii_s) (unroll ii_w)")
 COPIES = "(split ji_r 16) (vectorize ji_ri) (unroll ji_ro)"
@@ -38,28 +40,37 @@ class Step:
 
 STEPS = (
     Step("As it is written",
-         "Each element of C takes a row of A and a column of B. The elements of a column lie N apart, so each one costs a cache line.",
+         "Each element of C takes a row of A and a column of B. The elements of a column lie N apart, so each one "
+         "costs a cache line.",
          "(schedule)"),
     Step("Loops in the order of memory",
          "With j innermost, the loop walks along rows of B and C, and the C compiler vectorises it.",
          "(schedule (reorder i p j))"),
     Step("Explicit vectors",
-         "The schedule now chooses the vectors: sixteen columns, then a tail. By itself this is a little slower. It removes no memory access: each "
-         "vector of products still loads B, loads C and stores C. In step 1 the C compiler chose four vectors of eight lanes for an iteration; here "
-         "there are two of sixteen, 64 bytes each, and such an access crosses a cache line unless the row begins at one. The next step needs vectors "
+         "The schedule now chooses the vectors: sixteen columns, then a tail. By itself this is a little slower. It "
+         "removes no memory access: each "
+         "vector of products still loads B, loads C and stores C. In step 1 the C compiler chose four vectors of eight "
+         "lanes for an iteration; here "
+         "there are two of sixteen, 64 bytes each, and such an access crosses a cache line unless the row begins at "
+         "one. The next step needs vectors "
          "of a known width.",
          "(schedule (reorder i p j) (split j 16) (vectorize ji))"),
     Step("A tile of C in registers",
-         "A register tile of eight rows by two vectors stays in registers while p runs: one load of B serves eight rows, one element of A serves two "
-         "vectors. `pad` makes every tile full, so the innermost loops have no tails; for that, `stage … read` copies the rows of A with zero "
+         "A register tile of eight rows by two vectors stays in registers while p runs: one load of B serves eight "
+         "rows, one element of A serves two "
+         "vectors. `pad` makes every tile full, so the innermost loops have no tails; for that, `stage … read` copies "
+         "the rows of A with zero "
          "padding.",
          f"(schedule {TILE}\n {ROWS}\n {REGISTERS})"),
-    Step("B in packed panels", "`stage io B read` packs the 32 columns of a tile next to each other, once. Every tile then reads them in order.",
+    Step("B in packed panels",
+         "`stage io B read` packs the 32 columns of a tile next to each other, once. Every tile then reads them in "
+         "order.",
          f"(schedule {TILE}\n {ROWS}\n {PANELS}\n {REGISTERS}\n {COPIES})"),
     Step("Fused multiply-add", "`contract` makes x·y + z one instruction (FMA): half the arithmetic instructions.",
          f"(schedule {TILE}\n {ROWS}\n {PANELS}\n {REGISTERS}\n {COPIES}\n (contract p))"),
     Step("What the compiler does",
-         "Cache blocks of 256 in p and 1024 columns, so that the packed panels fit the caches at every size; prefetches; threads; and separate "
+         "Cache blocks of 256 in p and 1024 columns, so that the packed panels fit the caches at every size; "
+         "prefetches; threads; and separate "
          "versions of the nest for few columns, for few rows and for small products.", ""),
 )
 
@@ -81,7 +92,9 @@ them on your machine. [The glossary](glossary.md) explains the terms.
 ![A roofline of the steps](pictures/roofline.svg)
 """]
     for number, (step, seconds) in enumerate(zip(STEPS, results["seconds"], strict=True)):
-        shown = f"```lisp\n{step.schedule}\n```\n" if step.schedule else "`caten schedule samples/gemm.toml` prints it.\n"
+        shown = "`caten schedule samples/gemm.toml` prints it.\n"
+        if step.schedule:
+            shown = f"```lisp\n{step.schedule}\n```\n"
         parts.append(f"### {number}. {step.title}: {rate(seconds, size)}\n\n{step.why}\n\n{shown}")
     return "\n".join(parts)
 
@@ -112,7 +125,8 @@ def main() -> None:
     for step, taken in zip(STEPS, seconds, strict=True):
         print(f"{step.title:32} {rate(taken, given.size)}")
     if given.write:
-        RESULTS.write_text(json.dumps({"size": given.size, "machine": machine.described(), "seconds": seconds}, indent=1) + "\n")
+        RESULTS.write_text(json.dumps({"size": given.size, "machine": machine.described(), "seconds": seconds},
+                                      indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """The tables of files of results: `python -m benchmarks.table build/bench-*.json [--write docs/performance.md]`.
 
-A file is what one of `python -m benchmarks`, `benchmarks.build_times`, `benchmarks.levels` and `benchmarks.forms` wrote; all but the first make their
-tables themselves.
+A file is what one of `python -m benchmarks`, `benchmarks.build_times`, `benchmarks.levels` and `benchmarks.forms`
+wrote; all but the first make their tables themselves.
 
-A ratio is the time of the best peer by that of caten: of every run by itself, then the median of the runs, with the interval that a bootstrap over
-the rounds gives. On one thread all peers took turns in one process, so rounds are resampled as they were; else the samples of both by themselves.
+A ratio is the time of the best peer by that of caten: of every run by itself, then the median of the runs, with the
+interval that a bootstrap over the rounds gives. On one thread all peers took turns in one process, so rounds are
+resampled as they were; else the samples of both by themselves.
 """
 from __future__ import annotations
 
@@ -30,8 +31,9 @@ Facts = list[dict[str, Any]]           # of one peer on one workload: an entry f
 
 @dataclass(frozen=True)
 class Line:
-    """One workload. `best`: the fastest peer of those in every run; `times`: the median seconds of everybody, of the fastest first; `failed`: why
-    others have none; `kernel`: of the C function alone; `ratio` is None where caten or every peer is missing."""
+    """One workload. `best`: the fastest peer of those in every run; `times`: the median seconds of everybody, of the
+    fastest first; `failed`: why others have none; `kernel`: of the C function alone; `ratio` is None where caten or
+    every peer is missing."""
 
     workload: str
     odd: bool
@@ -44,14 +46,16 @@ class Line:
     ratio: Estimate | None
 
     def as_json(self) -> dict[str, Any]:
-        return {"workload": self.workload, "odd": self.odd, "best": self.best, "times": self.times, "failed": self.failed, "kernel": self.kernel,
+        return {"workload": self.workload, "odd": self.odd, "best": self.best, "times": self.times,
+                "failed": self.failed, "kernel": self.kernel,
                 "ratio": self.ratio.as_json() if self.ratio else None}
 
 
 def lines(result: dict[str, Any]) -> list[Line]:
     """One line for each workload of a file that `python -m benchmarks` wrote."""
     runs = [_merged(parts) for parts in result["runs"]]
-    names = [name for name in runs[0] if all(name in run for run in runs)]         # a process may have crashed on the way
+    # a process may have crashed on the way
+    names = [name for name in runs[0] if all(name in run for run in runs)]
     return [_line(name, [run[name] for run in runs], result["threads"] == 1) for name in names]
 
 
@@ -72,7 +76,8 @@ def _line(name: str, rows: list[dict[str, Any]], together: bool) -> Line:
     medians = {peer: plain.median([plain.median(_clean(fact)) for fact in found]) for peer, found in measured.items()}
     kernel = medians.pop(KERNEL, None)
     times = {peer: medians[peer] for peer in sorted(medians, key=medians.__getitem__)}
-    best = next((peer for peer in times if peer != "caten" and len(measured[peer]) == len(rows)), None)       # slow ones are in the first run only
+    # slow ones are in the first run only
+    best = next((peer for peer in times if peer != "caten" and len(measured[peer]) == len(rows)), None)
     whole = "caten" in measured and len(measured["caten"]) == len(rows)
     ratio = _ratio(measured[best], measured["caten"], together) if best and whole else None
     return Line(name, rows[0]["odd"], rows[0]["flops"], rows[0]["bytes"], best, times, failed, kernel, ratio)
@@ -86,8 +91,10 @@ def _ratio(peer: Facts, own: Facts, together: bool) -> Estimate:
 
 
 def _pairs(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[float, float]]:
-    """The samples of two peers by round, as far as both were measured: those of clean rounds, or all where no round is clean for both."""
-    rounds = list(zip(a["seconds"], b["seconds"], a["clean"], b["clean"], strict=False))       # a slow peer has fewer rounds
+    """The samples of two peers by round, as far as both were measured: those of clean rounds, or all where no round
+    is clean for both."""
+    # a slow peer has fewer rounds
+    rounds = list(zip(a["seconds"], b["seconds"], a["clean"], b["clean"], strict=False))
     return [(x, y) for x, y, p, q in rounds if p and q] or [(x, y) for x, y, _, _ in rounds]
 
 
@@ -114,7 +121,8 @@ def markdown(result: dict[str, Any]) -> str:
     threads = "one thread" if result["threads"] == 1 else f"{result['threads']} threads"
     text = [f"### {threads[0].upper()}{threads[1:]}", "", *_provenance(result), ""]
     if overall:
-        text += [f"Geometric mean of the ratios, without odd sizes: **{overall.value:.2f}** ({overall.low:.2f} … {overall.high:.2f}).", ""]
+        text += [f"Geometric mean of the ratios, without odd sizes: **{overall.value:.2f}** ({overall.low:.2f} … "
+                 f"{overall.high:.2f}).", ""]
     for title, odd in (("workload", False), ("odd size or edge", True)):
         rows = [line for line in found if line.odd == odd]
         if rows:
@@ -133,7 +141,8 @@ def percentiles(result: dict[str, Any]) -> str:
     text = ["| family | sizes | 5 % | 25 % | median | below 0.7 |", "|---|--:|--:|--:|--:|--:|"]
     for family, ratios in families.items():
         at = [np.quantile(ratios, q) for q in (0.05, 0.25, 0.5)]
-        text.append(f"| {family} | {len(ratios)} | {at[0]:.2f} | {at[1]:.2f} | {at[2]:.2f} | {sum(r < 0.7 for r in ratios)} |")
+        text.append(f"| {family} | {len(ratios)} | {at[0]:.2f} | {at[1]:.2f} | {at[2]:.2f} | "
+                    f"{sum(r < 0.7 for r in ratios)} |")
     return "\n".join([*text, ""])
 
 
@@ -141,10 +150,13 @@ def _row(line: Line) -> str:
     best, own = line.best, line.times.get("caten")
     others = ", ".join([*[f"{name} {_ms(t)}" for name, t in line.times.items() if name not in (best, "caten")],
                         *[f"{name}: {_cell(why)}" for name, why in line.failed.items() if name != "caten"]])
-    time = _cell(line.failed.get("caten", "-")) if own is None else _ms(own) + (f" (kernel {_ms(line.kernel)})" if line.kernel else "")
-    rate = "-" if own is None else f"{line.flops / own / 1e9:.1f} GFLOP/s" if line.flops else f"{line.bytes / own / 1e9:.1f} GB/s"
+    time = _cell(line.failed.get("caten", "-")) if own is None else _ms(own) + (f" (kernel {_ms(line.kernel)})"
+                                                                                if line.kernel else "")
+    work, unit = (line.flops, "GFLOP/s") if line.flops else (line.bytes, "GB/s")
+    rate = "-" if own is None else f"{work / own / 1e9:.1f} {unit}"
     ratio = (f"{line.ratio.value:.2f}", f"{line.ratio.low:.2f} … {line.ratio.high:.2f}") if line.ratio else ("-", "-")
-    return f"| {line.workload} | {best or '-'} | {_ms(line.times[best]) if best else '-'} | {time} | {ratio[0]} | {ratio[1]} | {rate} | {others} |"
+    cells = (line.workload, best or "-", _ms(line.times[best]) if best else "-", time, ratio[0], ratio[1], rate, others)
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def _cell(why: str) -> str:
@@ -162,7 +174,8 @@ def _provenance(result: dict[str, Any]) -> list[str]:
     missing = {name: why for part in first for name, why in part["missing"].items()}
     own = next((part for part in first if part.get("compiler")), None)
     found = [limits_from(part["limits"]) for parts in result["runs"] for part in parts if part.get("limits")]
-    listed = [f"{machine['cpu']}, {machine['cpus']} CPUs, {machine['system']}, huge pages: {machine['huge_pages'] or 'not told'}; {machine['date']}; "
+    listed = [f"{machine['cpu']}, {machine['cpus']} CPUs, {machine['system']}, huge pages: "
+              f"{machine['huge_pages'] or 'not told'}; {machine['date']}; "
               f"{len(result['runs'])} runs of {result['rounds']} rounds."]
     if result.get("cpu_time"):
         listed.append("The times are CPU times.")
@@ -189,9 +202,11 @@ def write(path: Path, text: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.table", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.table", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.json")
-    parser.add_argument("--write", type=Path, metavar="PAGE.md", help="put the tables into this page, between its marks")
+    parser.add_argument("--write", type=Path, metavar="PAGE.md",
+                        help="put the tables into this page, between its marks")
     options = parser.parse_args()
     text = "\n".join([shown(json.loads(file.read_text())) for file in options.files])
     if options.write:

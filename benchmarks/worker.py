@@ -29,8 +29,8 @@ FAR = 1.5                      # times the time of the best peer: of one that is
 
 
 class Log:
-    """The file of results: what was measured so far, and `doing`, the workload and the peer that are next, either may be None;
-    `complete`: was everything measured?"""
+    """The file of results: what was measured so far, and `doing`, the workload and the peer that are next, either
+    may be None; `complete`: was everything measured?"""
 
     def __init__(self, path: Path):
         self.path = path
@@ -42,8 +42,9 @@ class Log:
 
 
 def main() -> None:
-    """The task: `peers`, `threads`, `only`, `seed` and `count` of drawn sizes, how to measure, `done` (workloads that were measured before), `failed`
-    (by workload, why peers are not tried), `slow` (by workload, the peers that are left out)."""
+    """The task: `peers`, `threads`, `only`, `seed` and `count` of drawn sizes, how to measure, `done` (workloads
+    that were measured before), `failed` (by workload, why peers are not tried), `slow` (by workload, the peers that
+    are left out)."""
     task, log = json.loads(Path(sys.argv[1]).read_text()), Log(Path(sys.argv[2]))
     if task["threads"] == 1:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -82,7 +83,7 @@ def _peers(names: list[str], threads: int, log: Log) -> list[Peer]:
         try:
             found.append(Peer(name, threads))
             log.document["versions"][name] = found[-1].version
-        except Exception as problem:           # whatever the import of somebody else's package raises, the others are measured
+        except Exception as problem:           # whatever an import of another package raises, the others are measured
             log.document["missing"][name] = _short(problem)
             _say(f"without {name}: {log.document['missing'][name]}")
     return found
@@ -104,7 +105,8 @@ def _measured(workload: Workload, peers: list[Peer], task: dict[str, Any], log: 
         calls[KERNEL], facts[KERNEL] = caten_peer.bound(workload.spec, problem), {}
     for name, taken in _rounds(calls, task).items():
         facts[name] |= {"seconds": [s.seconds for s in taken], "clean": [s.clean for s in taken]}
-    return {"workload": workload.name, "odd": workload.odd, "flops": problem.flops, "bytes": problem.bytes, "peers": facts}
+    return {"workload": workload.name, "odd": workload.odd, "flops": problem.flops, "bytes": problem.bytes,
+            "peers": facts}
 
 
 def _rounds(calls: dict[str, Call], task: dict[str, Any]) -> dict[str, list[Sample]]:
@@ -112,7 +114,8 @@ def _rounds(calls: dict[str, Call], task: dict[str, Any]) -> dict[str, list[Samp
     first = min(task["rounds"], timing.FEW)
     samples = timing.rounds(calls, first, _plan(task))
     near = near_the_best({name: float(np.median(timing.accepted(taken))) for name, taken in samples.items()})
-    for name, taken in timing.rounds({n: c for n, c in calls.items() if n in near}, task["rounds"] - first, _plan(task)).items():
+    for name, taken in timing.rounds({n: c for n, c in calls.items() if n in near}, task["rounds"] - first,
+                                     _plan(task)).items():
         samples[name] += taken
     return samples
 
@@ -125,7 +128,8 @@ def near_the_best(times: dict[str, float]) -> set[str]:
 
 
 def _prepared(peer: Peer, workload: Workload, problem: Problem, calls: dict[str, Call]) -> dict[str, Any]:
-    """The call of a peer goes to `calls`, if its first result is right. -> its error, and the seconds until that first result; or why it failed."""
+    """The call of a peer goes to `calls`, if its first result is right. -> its error, and the seconds until that
+    first result; or why it failed."""
     start = time.perf_counter()
     try:
         call = caten_peer.called(workload.spec, problem) if peer.name == "caten" else peer.calls[problem.kind](problem)

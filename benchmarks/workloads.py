@@ -16,7 +16,8 @@ SPECS, SAMPLES = HERE / "specs", HERE.parent / "samples"
 
 @dataclass(frozen=True)
 class Workload:
-    """`odd`: a size that is no power of two, or an edge; such workloads are not part of the geometric mean of the table."""
+    """`odd`: a size that is no power of two, or an edge; such workloads are not part of the geometric mean of the
+    table."""
 
     name: str
     spec: Path
@@ -29,18 +30,22 @@ def _matmul(M: int, N: int, K: int, name: str = "", odd: bool = False) -> Worklo
 
 
 def _batched(B: int, M: int, N: int, K: int, odd: bool = False) -> Workload:
-    return Workload(f"batched {B}x({M}x{K}x{N})", SAMPLES / "gemm_batched.toml", partial(problems.matmul, M, N, K, B), odd)
+    return Workload(f"batched {B}x({M}x{K}x{N})", SAMPLES / "gemm_batched.toml", partial(problems.matmul, M, N, K, B),
+                    odd)
 
 
 def _rows(kind: str, M: int, N: int, odd: bool = False) -> Workload:
     make, spec = {"softmax": (problems.softmax, "softmax"), "layernorm": (problems.layernorm, "layernorm"),
-                  "column sum": (problems.column_sum, "sum_columns"), "transpose": (problems.transpose, "transpose")}[kind]
+                  "column sum": (problems.column_sum, "sum_columns"),
+                  "transpose": (problems.transpose, "transpose")}[kind]
     return Workload(f"{kind} {M}x{N}", SAMPLES / f"{spec}.toml", partial(make, M, N), odd)
 
 
 def _vector(kind: str, N: int, size: str = "", odd: bool = False) -> Workload:
-    make, spec = {"gelu(x*a+b)": (problems.gelu, SPECS / "gelu_affine.toml"), "sum": (problems.total, SPECS / "sum.toml"),
-                  "sin": (problems.sine, SAMPLES / "sin.toml"), "arange": (problems.arange, SAMPLES / "arange.toml")}[kind]
+    make, spec = {"gelu(x*a+b)": (problems.gelu, SPECS / "gelu_affine.toml"),
+                  "sum": (problems.total, SPECS / "sum.toml"),
+                  "sin": (problems.sine, SAMPLES / "sin.toml"),
+                  "arange": (problems.arange, SAMPLES / "arange.toml")}[kind]
     return Workload(f"{kind} {size or N}", spec, partial(make, N), odd)
 
 
@@ -89,8 +94,8 @@ LONGEST = 1 << 22              # of a drawn vector
 
 
 def sized(seed: int | None, count: int) -> tuple[Workload, ...]:
-    """The workloads of the table; or with a seed sizes that nobody chose, log-uniform: `count` products, half as many 3 x 3 convolutions, a quarter
-    as many of other families each."""
+    """The workloads of the table; or with a seed sizes that nobody chose, log-uniform: `count` products, half as
+    many 3 x 3 convolutions, a quarter as many of other families each."""
     if seed is None:
         return WORKLOADS
     rnd = Random(seed)
@@ -100,7 +105,8 @@ def sized(seed: int | None, count: int) -> tuple[Workload, ...]:
     made = [_matmul(size(), size(), size(), odd=True) for _ in range(count)]
     for _ in range(count // 2):
         channels, side, filters = size(128), rnd.randint(5, 80), size(128)
-        name, make = f"conv {channels}x{side}x{side} k3 to {filters}", partial(problems.conv, channels, side, 3, 1, 1, filters)
+        name, make = f"conv {channels}x{side}x{side} k3 to {filters}", partial(problems.conv, channels, side, 3, 1, 1,
+                                                                               filters)
         made.append(Workload(name, SPECS / "conv3x3.toml", make, True))
     for _ in range(count // 4):
         made += [_rows(kind, size(), size(), odd=True) for kind in ("softmax", "layernorm", "column sum", "transpose")]

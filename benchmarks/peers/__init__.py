@@ -1,5 +1,5 @@
-"""The peers, one module each. A module has `VERSION`, `prepare(threads)` and `CALLS`: by the kind of a problem, what makes of a problem a call
-without arguments that gives the result."""
+"""The peers, one module each. A module has `VERSION`, `prepare(threads)` and `CALLS`: by the kind of a problem, what
+makes of a problem a call without arguments that gives the result."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -29,12 +29,15 @@ class Peer:
 
 
 def environment(threads: int, alone: bool) -> dict[str, str]:
-    """What a process of the side-by-side must find in its environment. glibc keeps freed memory, so that nobody pays page faults for new outputs;
-    `alone`: one peer has the process for itself, and keeps its own way of waiting for work."""
+    """What a process of the side-by-side must find in its environment. glibc keeps freed memory, so that nobody pays
+    page faults for new outputs; `alone`: one peer has the process for itself, and keeps its own way of waiting for
+    work."""
     count = str(threads)
     variables = {f"{name}_NUM_THREADS": count for name in ("OMP", "OPENBLAS", "MKL", "NUMBA", "NUMEXPR")}
-    variables |= {"NUMEXPR_MAX_THREADS": count, "NUM_CPU_THREADS": count, "DEV": "CPU", "JAX_PLATFORMS": "cpu", "TORCHINDUCTOR_COMPILE_THREADS": "1",
-                  "MALLOC_MMAP_THRESHOLD_": str(1 << 33), "MALLOC_TRIM_THRESHOLD_": str(1 << 34), "MALLOC_TOP_PAD_": str(1 << 26)}
+    variables |= {"NUMEXPR_MAX_THREADS": count, "NUM_CPU_THREADS": count, "DEV": "CPU", "JAX_PLATFORMS": "cpu",
+                  "TORCHINDUCTOR_COMPILE_THREADS": "1",
+                  "MALLOC_MMAP_THRESHOLD_": str(1 << 33), "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
+                  "MALLOC_TOP_PAD_": str(1 << 26)}
     if threads == 1:
         variables["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     return variables if alone else variables | {"KMP_BLOCKTIME": "1"}

@@ -118,5 +118,6 @@ def _compiled(function: Callable[..., None]) -> Callable[[Problem], Call]:
 
 
 CALLS = {kind: _compiled(f) for kind, f in {
-    "gelu": gelu, "softmax": softmax, "layernorm": layernorm, "sum": total, "column sum": column_sum, "transpose": transpose, "sin": sine,
+    "gelu": gelu, "softmax": softmax, "layernorm": layernorm, "sum": total, "column sum": column_sum,
+    "transpose": transpose, "sin": sine,
     "arange": arange, "im2col": im2col}.items()}

@@ -104,5 +104,6 @@ def im2col(p: Problem) -> Call:
     return call
 
 
-CALLS = {"matmul": matmul, "gelu": gelu, "softmax": softmax, "layernorm": layernorm, "sum": total, "column sum": column_sum,
+CALLS = {"matmul": matmul, "gelu": gelu, "softmax": softmax, "layernorm": layernorm, "sum": total,
+         "column sum": column_sum,
          "transpose": transpose, "conv": conv, "sin": sine, "arange": arange, "im2col": im2col}

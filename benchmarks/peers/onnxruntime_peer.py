@@ -1,4 +1,5 @@
-"""onnxruntime: a graph of a few nodes, its inputs and its output bound once; weights of convolutions are constants, which it may pack before."""
+"""onnxruntime: a graph of a few nodes, its inputs and its output bound once; weights of convolutions are constants,
+which it may pack before."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +34,8 @@ def conv(p: Problem) -> Sequence[Any]:
 # Kind -> the names of the inputs, those of them that are constants, and the nodes.
 GRAPHS: Mapping[str, tuple[str, str, Callable[[Problem], Sequence[Any]]]] = {
     "matmul": ("a b", "", lambda p: [node("MatMul", "a b")]),
-    "gelu": ("x a b", "", lambda p: [node("Mul", "x a", "m"), node("Add", "m b", "z"), node("Gelu", "z", approximate="tanh")]),
+    "gelu": ("x a b", "", lambda p: [node("Mul", "x a", "m"), node("Add", "m b", "z"),
+                                     node("Gelu", "z", approximate="tanh")]),
     "softmax": ("x", "", lambda p: [node("Softmax", "x", axis=-1)]),
     "layernorm": ("x g b", "", lambda p: [node("LayerNormalization", "x g b", axis=-1, epsilon=EPSILON)]),
     "sum": ("x", "", lambda p: [node("ReduceSum", "x", keepdims=1)]),
@@ -51,7 +53,8 @@ def session(p: Problem) -> Call:
     shape = p.output.shape
     graph = helper.make_graph(
         nodes(p), "g", [helper.make_tensor_value_info(n, TensorProto.FLOAT, a.shape) for n, a in arrays.items()],
-        [helper.make_tensor_value_info("Y", TensorProto.FLOAT, shape)], [onnx.numpy_helper.from_array(a, n) for n, a in constants.items()])
+        [helper.make_tensor_value_info("Y", TensorProto.FLOAT, shape)],
+        [onnx.numpy_helper.from_array(a, n) for n, a in constants.items()])
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads, options.log_severity_level = _threads, 1, 3
     options.add_session_config_entry("session.intra_op.allow_spinning", "0" if _threads == 1 else "1")

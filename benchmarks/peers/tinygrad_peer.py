@@ -20,7 +20,8 @@ WARM = 3                       # calls until its JIT has captured the kernels
 
 
 def prepare(threads: int) -> None:
-    """It calls a compiler by the name `clang`: where there are only names with a version, the newest gets that name, too."""
+    """It calls a compiler by the name `clang`: where there are only names with a version, the newest gets that name,
+    too."""
     found = [file for folder in os.get_exec_path() for file in Path(folder).glob("clang-*") if file.name[6:].isdigit()]
     if found and shutil.which("clang") is None:
         folder = tempfile.mkdtemp()

@@ -6,7 +6,22 @@ from caten.core.program import Bind, Buffer, Case, Doc, Schedule, Setting, Size,
 from caten.core.text import MAX_DEPTH, MAX_FORMS, read, read_forms, show
 from caten.errors import CatenError
 from caten.frontend.op import Body, OpProgram
-from caten.loop.statements import Aref, Fail, Fold, If, Incf, Let, Local, Prefetch, Setf, Shuffle, Splat, Transpose, Vref, dotimes
+from caten.loop.statements import (
+    Aref,
+    Fail,
+    Fold,
+    If,
+    Incf,
+    Let,
+    Local,
+    Prefetch,
+    Setf,
+    Shuffle,
+    Splat,
+    Transpose,
+    Vref,
+    dotimes,
+)
 
 i, M = Var("i", "i64"), Var("M", "i64")
 a = Aref("A", (i,), "f32")

@@ -11,7 +11,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native_calls import FILL, FILL_C, SCALE, SCALE_C, STRIDED, STRIDED_C, SWAP, SWAP_C, TAKE, TAKE_C, Native, matrices, one, refused
+from native_calls import (
+    FILL,
+    FILL_C,
+    SCALE,
+    SCALE_C,
+    STRIDED,
+    STRIDED_C,
+    SWAP,
+    SWAP_C,
+    TAKE,
+    TAKE_C,
+    Native,
+    matrices,
+    one,
+    refused,
+)
 
 from caten.calls import array_arguments
 from caten.errors import CatenError

@@ -73,7 +73,8 @@ def measured(runtime: Runtime, threads: int, rounds: int, plan: timing.Plan, ele
             taken = timing.rounds(calls, rounds, plan)
     least = {name: min(timing.accepted(samples)) for name, samples in taken.items()}
     size = elements * FLOAT
-    return Limits(threads, 2 * lanes * CHAINS * STEPS * threads / least["fused"], size / least["total"], 2 * size / least["copied"],
+    return Limits(threads, 2 * lanes * CHAINS * STEPS * threads / least["fused"], size / least["total"],
+                  2 * size / least["copied"],
                   3 * size / least["triad"])
 
 
@@ -129,6 +130,7 @@ EXPORT void copied(int64_t n, float *y, const float *x) {{
 }}
 
 EXPORT void triad(int64_t n, float *y, const float *x, const float *z, float s) {{
-  for (int64_t i = 0; i + {lanes} <= n; i += {lanes}) *(vector *)(y + i) = *(const vector *)(x + i) + s * *(const vector *)(z + i);
+  for (int64_t i = 0; i + {lanes} <= n; i += {lanes})
+    *(vector *)(y + i) = *(const vector *)(x + i) + s * *(const vector *)(z + i);
 }}
 """

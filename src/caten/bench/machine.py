@@ -17,8 +17,10 @@ HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 def described() -> dict[str, Any]:
     """Facts about this machine and this moment, for a file of results."""
-    return {"cpu": cpu.model(), "cpus": len(os.sched_getaffinity(0)), "system": f"{platform.system()} {platform.release()}",
-            "huge_pages": huge_pages(), "python": platform.python_version(), "numpy": np.__version__, "caten": __version__,
+    return {"cpu": cpu.model(), "cpus": len(os.sched_getaffinity(0)),
+            "system": f"{platform.system()} {platform.release()}",
+            "huge_pages": huge_pages(), "python": platform.python_version(), "numpy": np.__version__,
+            "caten": __version__,
             "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
 
 

@@ -44,7 +44,8 @@ def measured(name: str, builts: Mapping[str, Built], values: Mapping[str, int | 
     sizes = {n: int(arguments[n]) for n in op.sizes}
     flops = int(evaluate(work_formulas.flops(op), numbers_of(op, arguments) | sizes))
     moved = int(evaluate(work_formulas.bytes_moved(op), sizes))
-    return [_row(name, runtime, built, values, outcome.facts[runtime], flops, moved) for runtime, built in builts.items()]
+    return [_row(name, runtime, built, values, outcome.facts[runtime], flops, moved)
+            for runtime, built in builts.items()]
 
 
 def _sampled(op: OpProgram, builts: Mapping[str, Built], arguments: Mapping[str, Any], rounds: int, plan: timing.Plan,
@@ -60,8 +61,10 @@ def _sampled(op: OpProgram, builts: Mapping[str, Built], arguments: Mapping[str,
     return {name: [[s.seconds, s.clean] for s in taken] for name, taken in timing.rounds(calls, rounds, plan).items()}
 
 
-def _row(name: str, runtime: str, built: Built, values: Mapping[str, int | float], taken: list[Any], flops: int, moved: int) -> Row:
+def _row(name: str, runtime: str, built: Built, values: Mapping[str, int | float], taken: list[Any], flops: int,
+         moved: int) -> Row:
     samples = [timing.Sample(seconds, 0.0 if clean else float("inf")) for seconds, clean in taken]
     used = timing.accepted(samples)
-    return Row(name, runtime, dict(values), statistics.median(used), flops, moved, tuple(used), len([s for s in samples if s.clean]), len(samples),
+    return Row(name, runtime, dict(values), statistics.median(used), flops, moved, tuple(used),
+               len([s for s in samples if s.clean]), len(samples),
                f"{os.path.basename(built.record.compiler)} {built.record.version}".strip(), built.record.flags)

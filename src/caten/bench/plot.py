@@ -26,8 +26,10 @@ STYLE = """
 
 def themed(colours: dict[str, str]) -> str:
     """The rules for colours of text, secondary text, grid and background."""
-    return (f"text {{ fill: {colours['text']} }} .soft {{ fill: {colours['soft']} }} .back {{ fill: {colours['back']} }} "
-            f".grid {{ stroke: {colours['grid']} }} .roof, .whisker {{ stroke: {colours['text']} }} .number {{ fill: #ffffff }}")
+    return (f"text {{ fill: {colours['text']} }} .soft {{ fill: {colours['soft']} }} .back "
+            f"{{ fill: {colours['back']} }} "
+            f".grid {{ stroke: {colours['grid']} }} .roof, .whisker {{ stroke: {colours['text']} }} .number "
+            f"{{ fill: #ffffff }}")
 
 
 def drawn(results: Results) -> str:
@@ -39,8 +41,10 @@ def drawn(results: Results) -> str:
         y += ROOF_HEIGHT
     bars, y = _bars(results, colours, y)
     style = f"{STYLE}  {themed(LIGHT)}\n  @media (prefers-color-scheme: dark) {{ {themed(DARK)} }}\n"
-    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y:.0f}" viewBox="0 0 {WIDTH} {y:.0f}">',
-                      f"<style>{style}</style>", f'<rect class="back" width="{WIDTH}" height="{y:.0f}"/>', *parts, *bars, "</svg>", ""])
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y:.0f}" viewBox="0 0 {WIDTH} '
+                      f'{y:.0f}">',
+                      f"<style>{style}</style>", f'<rect class="back" width="{WIDTH}" height="{y:.0f}"/>', *parts,
+                      *bars, "</svg>", ""])
 
 
 def _heading(results: Results, colours: dict[str, str]) -> tuple[list[str], float]:
@@ -57,7 +61,8 @@ def _heading(results: Results, colours: dict[str, str]) -> tuple[list[str], floa
 
 def _roofline(rows: Sequence[Row], limits: Limits, colours: dict[str, str], top: float) -> list[str]:
     """FLOP/s over FLOP per byte, both logarithmic."""
-    counted = [(n, row.flops / row.bytes, row.flops / row.seconds.value, row) for n, row in enumerate(rows, 1) if row.flops and row.bytes]
+    counted = [(n, row.flops / row.bytes, row.flops / row.seconds.value, row)
+               for n, row in enumerate(rows, 1) if row.flops and row.bytes]
     ridge = limits.flops / limits.bandwidth
     left, right = _decades([x for _, x, _, _ in counted] + [ridge / 4, ridge * 4])
     low, high = _decades([y for _, _, y, _ in counted] + [limits.flops])
@@ -76,13 +81,15 @@ def _roofline(rows: Sequence[Row], limits: Limits, colours: dict[str, str], top:
         _, y = at(10.0 ** left, 10.0 ** d)
         parts += [_line(box[0], y, box[2], y, "grid"), _text(box[0] - 8, y + 4, f"{10.0 ** (d - 9):g}", "soft end")]
     parts += [_text((box[0] + box[2]) / 2, box[3] + 38, "FLOP per byte", "soft middle"),
-              f'<text class="soft middle" transform="translate({MARGIN + 8} {(box[1] + box[3]) / 2:.0f}) rotate(-90)">GFLOP/s</text>']
+              f'<text class="soft middle" transform="translate({MARGIN + 8} {(box[1] + box[3]) / 2:.0f}) '
+              'rotate(-90)">GFLOP/s</text>']
     begin = max(10.0 ** left, 10.0 ** low / limits.bandwidth)
     roof = [at(begin, begin * limits.bandwidth), at(ridge, limits.flops), at(10.0 ** right, limits.flops)]
     parts.append(f'<polyline class="roof" points="{" ".join([f"{x:.1f},{y:.1f}" for x, y in roof])}"/>')
     points = _apart([at(x, y) for _, x, y, _ in counted], box)
     for (n, _, _, row), (x, y) in zip(counted, points, strict=True):
-        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="8.5" fill="{colours[row.runtime]}"/>', _text(x, y + 3.5, str(n), "number middle")]
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="8.5" fill="{colours[row.runtime]}"/>',
+                  _text(x, y + 3.5, str(n), "number middle")]
     return parts
 
 
@@ -114,7 +121,9 @@ def _bars(results: Results, colours: dict[str, str], top: float) -> tuple[list[s
     step = _step(greatest)
     for n in range(int(greatest / step) + 1):
         x = left + width * n * step / greatest
-        parts += [_line(x, y, x, bottom, "grid"), _text(x, bottom + 14, f"{n * step:.0%}" if limits else f"{n * step:g}", "soft middle")]
+        parts += [_line(x, y, x, bottom, "grid"), _text(x, bottom + 14,
+                                                        f"{n * step:.0%}" if limits else f"{n * step:g}",
+                                                        "soft middle")]
     before = None
     for n, (row, length) in enumerate(zip(rows, scale, strict=True), 1):
         if (row.op, row.settings) != before:
@@ -122,11 +131,13 @@ def _bars(results: Results, colours: dict[str, str], top: float) -> tuple[list[s
             before = (row.op, row.settings)
             parts.append(_text(MARGIN + 24, y + BAR - 3, _short(f"{row.op}  {row.settings}", 46)))
         parts.append(_text(MARGIN + 16, y + BAR - 3, str(n), "soft end"))
-        parts.append(f'<rect x="{left}" y="{y:.1f}" width="{max(1.0, width * min(1.0, length / greatest)):.1f}" height="{BAR}" rx="2" '
+        parts.append(f'<rect x="{left}" y="{y:.1f}" width="{max(1.0, width * min(1.0, length / greatest)):.1f}" '
+                     f'height="{BAR}" rx="2" '
                      f'fill="{colours[row.runtime]}"/>')
         if length > greatest:
             parts.append(_text(left + width - 6, y + BAR - 3, f"{length:.0%} ›", "number end"))
-        low, high = [left + width * min(1.0, _length(row, s, limits) / greatest) for s in (row.seconds.high, row.seconds.low)]
+        low, high = [left + width * min(1.0, _length(row, s, limits) / greatest)
+                     for s in (row.seconds.high, row.seconds.low)]
         if high < left + width:
             parts.append(_line(low, y + BAR / 2, high, y + BAR / 2, "whisker"))
         parts.append(_text(WIDTH - MARGIN, y + BAR - 3, _figures(row), "end"))
@@ -139,8 +150,8 @@ def _length(row: Row, seconds: float, limits: Limits | None) -> float:
 
 
 def _figures(row: Row) -> str:
-    rate = f"{row.flops / row.seconds.value / 1e9:.1f} GFLOP/s" if row.flops else f"{row.bytes / row.seconds.value / 1e9:.1f} GB/s"
-    return f"{spelled(row.seconds.value)}, {rate}"
+    work, unit = (row.flops, "GFLOP/s") if row.flops else (row.bytes, "GB/s")
+    return f"{spelled(row.seconds.value)}, {work / row.seconds.value / 1e9:.1f} {unit}"
 
 
 def _step(greatest: float) -> float:

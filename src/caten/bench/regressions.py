@@ -24,7 +24,8 @@ class Change:
     @property
     def line(self) -> str:
         old, new = self.old.seconds, self.new.seconds
-        return (f"{self.verdict:6}  {new.value / old.value:.2f}  {self.new.op}({self.new.settings}) {self.new.runtime}: "
+        return (f"{self.verdict:6}  {new.value / old.value:.2f}  {self.new.op}({self.new.settings}) "
+                f"{self.new.runtime}: "
                 f"{spelled(old.value)} -> {spelled(new.value)} ({spelled(new.low)} … {spelled(new.high)})")
 
 
@@ -34,7 +35,8 @@ def changes(old: Results, new: Results) -> list[Change]:
     both = [Change(before[row.key], row) for row in new.rows if row.key in before]
     if not both:
         raise NothingMatched(Diagnostic("E841", "the two files have no measurement in common",
-                                        hint="measurements are the same where operator, runtime and sizes are the same"))
+                                        hint="measurements are the same where operator, runtime and sizes are the "
+                                             "same"))
     return both
 
 
@@ -45,5 +47,6 @@ def report(old: Results, new: Results) -> list[str]:
              if old.machine.get(name) != new.machine.get(name)]
     found = changes(old, new)
     alone = len(old.rows) + len(new.rows) - 2 * len([row for row in new.rows if row.key in known])
-    lines += [*[change.line for change in found], *([f"{alone} measurements are in one of the files only"] if alone else [])]
+    lines += [*[change.line for change in found], *([f"{alone} measurements are in one of the files only"] if alone
+                                                    else [])]
     return [escape(line) for line in lines]

@@ -29,11 +29,14 @@ def _object(**properties: Any) -> dict[str, Any]:
 SCHEMA: dict[str, Any] = _object(
     schema_version={"const": SCHEMA_VERSION},
     machine={"type": "object", "additionalProperties": {"type": ["string", "number"]}},
-    limits={"oneOf": [{"type": "null"}, _object(threads={"type": "integer", "minimum": 1}, flops=_POSITIVE, read=_POSITIVE, copy=_POSITIVE,
+    limits={"oneOf": [{"type": "null"}, _object(threads={"type": "integer", "minimum": 1}, flops=_POSITIVE,
+                                                read=_POSITIVE, copy=_POSITIVE,
                                                 triad=_POSITIVE)]},
     rows={"type": "array", "items": _object(
-        op={"type": "string"}, runtime={"type": "string"}, sizes={"type": "object", "additionalProperties": {"type": "number"}},
-        seconds=_object(value=_POSITIVE, low=_POSITIVE, high=_POSITIVE), flops=_COUNT, bytes=_COUNT, samples={"type": "array", "items": _POSITIVE},
+        op={"type": "string"}, runtime={"type": "string"}, sizes={"type": "object",
+                                                                  "additionalProperties": {"type": "number"}},
+        seconds=_object(value=_POSITIVE, low=_POSITIVE, high=_POSITIVE), flops=_COUNT, bytes=_COUNT,
+        samples={"type": "array", "items": _POSITIVE},
         clean=_COUNT, taken=_COUNT, compiler={"type": "string"}, flags=_TEXTS)})
 
 
@@ -62,7 +65,8 @@ class Row:
 
     @property
     def settings(self) -> str:
-        return ",".join([f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in self.sizes.items()])
+        return ",".join([f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+                         for name, value in self.sizes.items()])
 
     def attainable(self, limits: Limits) -> float:
         """The seconds that the machine's limits allow for this work: the roofline of S. Williams, A. Waterman and D.
@@ -70,8 +74,10 @@ class Row:
         return max(self.flops / limits.flops, self.bytes / limits.bandwidth)
 
     def as_json(self) -> dict[str, Any]:
-        return {"op": self.op, "runtime": self.runtime, "sizes": self.sizes, "seconds": self.seconds.as_json(), "flops": self.flops,
-                "bytes": self.bytes, "samples": list(self.samples), "clean": self.clean, "taken": self.taken, "compiler": self.compiler,
+        return {"op": self.op, "runtime": self.runtime, "sizes": self.sizes, "seconds": self.seconds.as_json(),
+                "flops": self.flops,
+                "bytes": self.bytes, "samples": list(self.samples), "clean": self.clean, "taken": self.taken,
+                "compiler": self.compiler,
                 "flags": list(self.flags)}
 
 
@@ -85,7 +91,8 @@ class Results:
 
     def text(self) -> str:
         """The file."""
-        return json.dumps({"schema_version": SCHEMA_VERSION, "machine": self.machine, "limits": self.limits.as_json() if self.limits else None,
+        return json.dumps({"schema_version": SCHEMA_VERSION, "machine": self.machine,
+                           "limits": self.limits.as_json() if self.limits else None,
                            "rows": [row.as_json() for row in self.rows]}, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -99,12 +106,15 @@ def read(path: str) -> Results:
         raise UsageError(Diagnostic("E931", f"{path} holds no results of caten bench: {problem}",
                                     hint="caten bench --json FILE writes them")) from None
     limits = document["limits"]
-    return Results(tuple([_row(row) for row in document["rows"]]), document["machine"], limits_from(limits) if limits else None)
+    return Results(tuple([_row(row) for row in document["rows"]]), document["machine"],
+                   limits_from(limits) if limits else None)
 
 
 def _row(json: dict[str, Any]) -> Row:
-    return Row(json["op"], json["runtime"], json["sizes"], statistics.estimate_from(json["seconds"]), json["flops"], json["bytes"],
-               tuple([float(s) for s in json["samples"]]), json["clean"], json["taken"], json["compiler"], tuple(json["flags"]))
+    return Row(json["op"], json["runtime"], json["sizes"], statistics.estimate_from(json["seconds"]), json["flops"],
+               json["bytes"],
+               tuple([float(s) for s in json["samples"]]), json["clean"], json["taken"], json["compiler"],
+               tuple(json["flags"]))
 
 
 def table(results: Results) -> list[str]:
@@ -112,13 +122,16 @@ def table(results: Results) -> list[str]:
     head = ("operator", "sizes", "runtime", "time", "95 % interval", "GFLOP/s", "GB/s", "% of peak")
     cells = [head, *[_cells(row, results.limits) for row in results.rows]]
     widths = [max([len(line[n]) for line in cells]) for n in range(len(head))]
-    lines = ["  ".join([c.ljust(w) if n < 3 else c.rjust(w) for n, (c, w) in enumerate(zip(line, widths, strict=True))]).rstrip() for line in cells]
+    lines = ["  ".join([c.ljust(w) if n < 3 else c.rjust(w) for n,
+                        (c, w) in enumerate(zip(line, widths, strict=True))]).rstrip() for line in cells]
     if results.limits:
         lines.append(results.limits.line())
     disturbed = [row for row in results.rows if row.clean < row.taken]
     if disturbed:
-        lines.append(f"others used the CPU: {sum([r.taken - r.clean for r in disturbed])} of {sum([r.taken for r in disturbed])} samples "
-                     f"of {len(disturbed)} row{'s' * (len(disturbed) > 1)} were disturbed, however often they were taken")
+        lines.append(f"others used the CPU: {sum([r.taken - r.clean for r in disturbed])} of "
+                     f"{sum([r.taken for r in disturbed])} samples "
+                     f"of {len(disturbed)} row{'s' * (len(disturbed) > 1)} were disturbed, however often they were "
+                     "taken")
     return lines
 
 
@@ -126,7 +139,8 @@ def _cells(row: Row, limits: Limits | None) -> Sequence[str]:
     seconds = row.seconds.value
     rate = f"{row.flops / seconds / 1e9:.1f}" if row.flops else "-"
     share = f"{row.attainable(limits) / seconds:.0%}" if limits else "-"
-    return (row.op, row.settings, row.runtime, spelled(seconds), f"{spelled(row.seconds.low)} … {spelled(row.seconds.high)}", rate,
+    return (row.op, row.settings, row.runtime, spelled(seconds),
+            f"{spelled(row.seconds.low)} … {spelled(row.seconds.high)}", rate,
             f"{row.bytes / seconds / 1e9:.1f}", share)
 
 

@@ -34,18 +34,22 @@ def presets(texts: Sequence[SpecText]) -> dict[str, list[tuple[tuple[str, int | 
     return found
 
 
-def chosen(op: OpProgram, built: Built, given: Sequence[Sequence[tuple[str, int | float]]], own: Mapping[str, Sequence[Any]]) -> list[Values]:
+def chosen(op: OpProgram, built: Built, given: Sequence[Sequence[tuple[str, int | float]]],
+           own: Mapping[str, Sequence[Any]]) -> list[Values]:
     """The sizes and scalars of every measurement of an operator. `given`: from the command line, where each may also
     hold names of other operators; `own`: the operators' presets."""
     if given:
         known = {fold(name) for name in (*op.sizes, *[s.name for s in op.all(Scalar)])}
-        return [match_settings([(n, v) for n, v in settings if fold(n) in known], [op], "--sizes") for settings in given]
+        return [match_settings([(n, v) for n, v in settings if fold(n) in known], [op], "--sizes")
+                for settings in given]
     if own.get(fold(op.name)):
         return [match_settings(settings, [op], f"[bench.sizes] of {op.name}") for settings in own[fold(op.name)]]
-    cases = [values for case in op.all(Case) if not case.expect.startswith('{"error"') and (values := _values(op, case)) is not None]
+    cases = [values for case in op.all(Case) if not case.expect.startswith('{"error"')
+             and (values := _values(op, case)) is not None]
     if cases:
         return [max(cases, key=lambda values: _work(op, values))]
-    return [match_settings(list(small_sizes(next(m for m in operators(built.manifest) if m["op"] == op.name)).items()), [op], "--sizes")]
+    return [match_settings(list(small_sizes(next(m for m in operators(built.manifest) if m["op"] == op.name)).items()),
+                           [op], "--sizes")]
 
 
 def _values(op: OpProgram, case: Case) -> Values | None:

@@ -13,14 +13,16 @@ from ..frozen import frozen
 Call = Callable[[], Any]
 
 STAT = Path("/proc/stat")
-BATCH = 0.06                   # seconds of a batch: several ticks of the system's clock, which counts in hundredths of a second
+# seconds of a batch: several ticks of the system's clock, which counts in hundredths of a second
+BATCH = 0.06
 FOREIGN = 0.12                 # CPUs that others may use during a batch
 TICK = 0.011                   # seconds of CPU time that the system's counters may be late
 RETAKES = 7
 PAUSE = 0.15                   # seconds before the first retake; each later one waits longer
 SLOW = 0.4                     # seconds: of a call that is longer, FEW rounds are enough
 FEW = 3
-HOPELESS = 3                   # samples in a row that no retake made clean: then the next ones are taken once, until one is clean
+# samples in a row that no retake made clean: then the next ones are taken once, until one is clean
+HOPELESS = 3
 
 
 @frozen

@@ -15,9 +15,11 @@ BROKEN = ("crash", "timeout", "error")             # statuses that JUnit calls e
 def json_record(results: Sequence[FileResult]) -> str:
     """The record of a run, as JSON."""
     cases = [case for result in results for case in result.cases]
-    files = [{"file": r.file, "passed": r.passed, "exit_code": r.exit_code, "diagnostics": [as_json(d) for d in r.diagnostics],
+    files = [{"file": r.file, "passed": r.passed, "exit_code": r.exit_code,
+              "diagnostics": [as_json(d) for d in r.diagnostics],
               "cases": r.cases} for r in results]
-    record = {"schema_version": 1, "caten": __version__, "cases": len(cases), "passed": sum([c["passed"] for c in cases]), "files": files}
+    record = {"schema_version": 1, "caten": __version__, "cases": len(cases),
+              "passed": sum([c["passed"] for c in cases]), "files": files}
     return json.dumps(_finite(record), indent=1, ensure_ascii=False) + "\n"
 
 
@@ -31,7 +33,8 @@ def _finite(value: object) -> object:
 
 
 def junit_record(results: Sequence[FileResult]) -> str:
-    """The record of a run, as JUnit XML: a suite for each file. A file that could not be tested has one case, "build", with its diagnostics."""
+    """The record of a run, as JUnit XML: a suite for each file. A file that could not be tested has one case,
+    "build", with its diagnostics."""
     return junit_text("caten test", [(r.file, _cases(r)) for r in results])
 
 
@@ -41,7 +44,8 @@ def _cases(result: FileResult) -> list[JunitCase]:
         skipped = result.passed                                  # nothing in it was selected
         text = "\n".join([str(d) for d in result.diagnostics])
         message = result.diagnostics[0].message if result.diagnostics else ""
-        found.append(JunitCase(result.file, "build", "skipped" if skipped else "error", f"exit code {result.exit_code}", message, text))
+        found.append(JunitCase(result.file, "build", "skipped" if skipped else "error", f"exit code {result.exit_code}",
+                               message, text))
     return found
 
 
@@ -49,6 +53,7 @@ def _case(case: Message) -> JunitCase:
     name, seconds = case["case"] or "--test", case["wall_seconds"]
     if case["passed"]:
         return JunitCase(case["op"], name, seconds=seconds)
-    wrong = [f"{o['name']}: error {o['ratio']:.3g} of what rounding allows, at {o['worst']}" for o in case["outputs"] if not o["passed"]]
+    wrong = [f"{o['name']}: error {o['ratio']:.3g} of what rounding allows, at {o['worst']}" for o in case["outputs"]
+             if not o["passed"]]
     return JunitCase(case["op"], name, "error" if case["status"] in BROKEN else "failure", case["status"],
                      case["note"] or "; ".join(wrong) or case["status"], "\n".join(wrong), seconds)

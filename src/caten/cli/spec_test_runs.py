@@ -1,4 +1,5 @@
-"""The tests of several spec files: each file a library of its own, and what came of every file, in the order of the command line."""
+"""The tests of several spec files: each file a library of its own, and what came of every file, in the order of the
+command line."""
 from __future__ import annotations
 
 import time
@@ -24,7 +25,8 @@ Message = dict[str, Any]
 
 @dataclass
 class FileResult:
-    """What came of one file. `cases`: the records of its cases; `diagnostics`: what was said of it; `exit_code`: of the error that ended it."""
+    """What came of one file. `cases`: the records of its cases; `diagnostics`: what was said of it; `exit_code`: of
+    the error that ended it."""
 
     file: str
     cases: list[Message] = field(default_factory=list)
@@ -52,7 +54,8 @@ class Recorder(Reporter):
 
 def run(request: Request, files: Sequence[str], tags: tuple[str, ...], jobs: int,
         progress: Callable[[int, int, str], None], heard: Callable[[FileResult, Message], None]) -> list[FileResult]:
-    """Test every file, so many at a time. `heard(result, message)` is called for each message, file by file in the order of `files`."""
+    """Test every file, so many at a time. `heard(result, message)` is called for each message, file by file in the
+    order of `files`."""
     results = [FileResult(name) for name in files]
     waiting: list[list[Message] | None] = [[] for _ in files]      # None: the file is done
     current = 0
@@ -77,7 +80,8 @@ def run(request: Request, files: Sequence[str], tags: tuple[str, ...], jobs: int
     return results
 
 
-def _messages(request: Request, files: Sequence[str], tags: tuple[str, ...], jobs: int) -> Iterator[tuple[int, Message | None]]:
+def _messages(request: Request, files: Sequence[str], tags: tuple[str, ...],
+              jobs: int) -> Iterator[tuple[int, Message | None]]:
     """(number of the file, message), and (number, None) at its end."""
     if jobs == 1 or len(files) == 1:
         for number, name in enumerate(files):
@@ -101,7 +105,8 @@ def _sent(request: Request, name: str, tags: tuple[str, ...]) -> Iterator[pool.M
 
 
 def _tested(request: Request, name: str, tags: tuple[str, ...]) -> Iterator[Message]:
-    """Test one file: its names, each case when it is known, and what was said. --only selects cases here, so every composite is compiled."""
+    """Test one file: its names, each case when it is known, and what was said. --only selects cases here, so every
+    composite is compiled."""
     recorder, start = Recorder(), time.monotonic()
     single = replace(request, inputs=(name,), reporter=recorder, options=replace(request.options, only=()))
     code = 0

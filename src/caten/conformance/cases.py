@@ -22,8 +22,9 @@ for _word, _dtype in SPELLINGS.items():
 
 @frozen
 class Kernel:
-    """One operator to be compiled. `text`: it and what it calls, in the one-line form; `types`: the element types in it; `operators`: the rows of
-    the operator table that it is about; `config`: options of the runtime that it needs; `strided`: arrays that pass strides."""
+    """One operator to be compiled. `text`: it and what it calls, in the one-line form; `types`: the element types in
+    it; `operators`: the rows of the operator table that it is about; `config`: options of the runtime that it needs;
+    `strided`: arrays that pass strides."""
 
     name: str
     text: str
@@ -41,9 +42,9 @@ class Kernel:
 class Case:
     """One call of a kernel, or one case of a sample, or one refusal: what has a verdict of its own.
 
-    `kind`, `row`, `column` say where it stands in the report. `strides`: the strides in elements of an array that passes them, from its shape;
-    `shift`: by how many elements its arrays lie beside an aligned address. `sample`: the spec whose own test this is. `refused`: an option of the
-    runtime that must be refused.
+    `kind`, `row`, `column` say where it stands in the report. `strides`: the strides in elements of an array that
+    passes them, from its shape; `shift`: by how many elements its arrays lie beside an aligned address. `sample`: the
+    spec whose own test this is. `refused`: an option of the runtime that must be refused.
     """
 
     kind: str
@@ -66,7 +67,8 @@ class Case:
 def composite(name: str, inputs: Mapping[str, str], outputs: Mapping[str, str], body: str) -> str:
     """An operator in the one-line form. Declarations: name -> `f32[N]`, an element type and what follows it."""
     def declared(tensors: Mapping[str, str]) -> str:
-        return ", ".join([f"{n}{{{spelled(t[:t.index('[')])}}}{t[t.index('['):]}" if "[" in t else n for n, t in tensors.items()])
+        return ", ".join([f"{n}{{{spelled(t[:t.index('[')])}}}{t[t.index('['):]}" if "[" in t else n
+                          for n, t in tensors.items()])
     return f"(composite {name} (({declared(inputs)}) -> ({declared(outputs)})) {body})"
 
 
@@ -81,10 +83,12 @@ def identifier(*parts: str) -> str:
 
 
 def selects(pattern: str, case: Case) -> bool:
-    """Does one pattern of --filter select the case: a glob over its id, or a part of its id (`add`, `f32`, `operator/add`)?"""
+    """Does one pattern of --filter select the case: a glob over its id, or a part of its id (`add`, `f32`,
+    `operator/add`)?"""
     if any(c in pattern for c in "*?["):
         return fnmatchcase(case.id, pattern)
-    return pattern in (case.kind, case.row, case.column, case.name) or f"{case.id}/".startswith(f"{pattern.rstrip('/')}/")
+    return pattern in (case.kind, case.row, case.column,
+                       case.name) or f"{case.id}/".startswith(f"{pattern.rstrip('/')}/")
 
 
 def selected(cases: Iterable[Case], patterns: Iterable[str]) -> list[Case]:

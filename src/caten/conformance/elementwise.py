@@ -1,4 +1,5 @@
-"""Judge one operator or conversion, element by element, against its exact meaning (mathematics.evaluate); errors are in units in the last place."""
+"""Judge one operator or conversion, element by element, against its exact meaning (mathematics.evaluate); errors are
+in units in the last place."""
 from __future__ import annotations
 
 import ctypes
@@ -19,15 +20,17 @@ from ..mathematics.elementary.elementary_table import FAST_ULP, FORMS
 from ..semantics.rounding_bounds import least_normal
 from .verdicts import Called, Verdict, stray
 
-EITHER_ZERO = frozenset(("max", "min", "fmax", "fmin", "clip", "relu", "sign"))      # which zero of two equal ones is not specified
-ROUNDED_OFTEN = frozenset(("mul", "div", "abs"))                                     # of complex numbers these take several roundings
+# which zero of two equal ones is not specified
+EITHER_ZERO = frozenset(("max", "min", "fmax", "fmin", "clip", "relu", "sign"))
+# of complex numbers these take several roundings
+ROUNDED_OFTEN = frozenset(("mul", "div", "abs"))
 Array = np.ndarray[Any, Any]
 
 
 @frozen
 class Elementwise:
-    """R[i] = fn(X[i], …). `operands`: the element types of X, Y, Z; `fn`: a row of the operator table, `cast` or `bitcast`; `fast`: may functions be
-    computed by their fast forms, and be as far off as those promise?"""
+    """R[i] = fn(X[i], …). `operands`: the element types of X, Y, Z; `fn`: a row of the operator table, `cast` or
+    `bitcast`; `fast`: may functions be computed by their fast forms, and be as far off as those promise?"""
 
     fn: str
     operands: tuple[str, ...]
@@ -44,7 +47,8 @@ class Elementwise:
         if DTYPES[self.result].kind in ("float", "complex"):
             error = self.errors(args, got, want)
             worst = float(error.max(initial=0.0))
-            hard = 4 * target + 1 if target else 0.0                       # SEMANTICS: 2 · (2 · ulp · u · |result|) + 1 ulp
+            # SEMANTICS: 2 · (2 · ulp · u · |result|) + 1 ulp
+            hard = 4 * target + 1 if target else 0.0
             if self.fast and self.fn in FORMS:
                 error = np.where((got == 0) & (np.abs(want) < 2 * least_normal(self.result)), 0.0, error)
                 worst, target = float(error.max(initial=0.0)), max(target, FAST_ULP)
@@ -73,28 +77,32 @@ class Elementwise:
             return np.asarray(evaluate.apply(self.fn, args, self.operands[-1])).astype(numpy_dtype(self.result))
 
     def is_rounded_once(self) -> bool:
-        """Is there one right result, to the last bit? So it is for conversions, exact operators, and what is correctly rounded."""
+        """Is there one right result, to the last bit? So it is for conversions, exact operators, and what is
+        correctly rounded."""
         often = DTYPES[self.operands[-1]].kind == "complex" and self.fn in ROUNDED_OFTEN
         return self.fn not in OPERATORS or (OPERATORS[self.fn].ulp <= 0.5 and not often)
 
     def target(self) -> float:
-        """The operator's bound in units in the last place; 0 where bits must be equal. A reference that is no wider may be off by one itself."""
+        """The operator's bound in units in the last place; 0 where bits must be equal. A reference that is no wider
+        may be off by one itself."""
         if self.is_rounded_once():
             return 0.5 if self.fn in OPERATORS and OPERATORS[self.fn].ulp else 0.0
         if DTYPES[self.result].kind == "complex":
-            return 4.0                              # as in semantics.rounding_bounds: four times the rounding of one number
+            # as in semantics.rounding_bounds: four times the rounding of one number
+            return 4.0
         own = OPERATORS["hypot" if self.fn == "abs" else self.fn].ulp
         return own + (1.0 if wider(self.fn, self.operands[-1]) is None else 0.0)
 
     def errors(self, args: list[Array], got: Array, want: Array) -> Array:
-        """The error of every element in units in the last place: of a result that is rounded once, the distance to the right one, else to the exact
-        value; infinite for a wrong NaN, infinity or sign of zero."""
+        """The error of every element in units in the last place: of a result that is rounded once, the distance to
+        the right one, else to the exact value; infinite for a wrong NaN, infinity or sign of zero."""
         float_type = part(self.result)
         if self.is_rounded_once():
             same = same_bits(got, want, float_type)
             error = np.where(same, 0.0, np.maximum(ulps(got, want, float_type), 1.0))
         else:
-            function = wider(self.fn, self.operands[-1]) or (lambda *values: evaluate.apply(self.fn, values, self.operands[-1]))
+            function = wider(self.fn, self.operands[-1]) or (lambda *values: evaluate.apply(self.fn, values,
+                                                                                            self.operands[-1]))
             with np.errstate(all="ignore"):
                 error = ulps(got, np.asarray(function(*args)), float_type)
         both_zero = (got == 0) & (want == 0)
@@ -134,15 +142,17 @@ def _libm(name: str, arity: int) -> Callable[..., Any] | None:
 
 
 def same_bits(got: Array, want: Array, dtype: str) -> Array:
-    """Where two arrays hold the same bits, any NaN counting as any other. `dtype`: the float type of the numbers, or of their parts."""
+    """Where two arrays hold the same bits, any NaN counting as any other. `dtype`: the float type of the numbers, or
+    of their parts."""
     a, b = (np.ascontiguousarray(x).view(numpy_dtype(dtype)).reshape(len(x), -1) for x in (got, want))
     bits = np.dtype(f"u{a.dtype.itemsize}")
     return np.asarray(((a.view(bits) == b.view(bits)) | (np.isnan(a) & np.isnan(b))).all(axis=1))
 
 
 def ulps(got: Array, wide: Array, dtype: str) -> Array:
-    """|got - wide| in units in the last place of `wide` in a float type; infinite for a wrong NaN or infinity, but 1 where `wide` lies beside the
-    greatest number. Of complex numbers the distance in the plane, in units of the modulus."""
+    """|got - wide| in units in the last place of `wide` in a float type; infinite for a wrong NaN or infinity, but 1
+    where `wide` lies next to the greatest number. Complex numbers: the distance in the plane, in units of the
+    modulus."""
     least, greatest = limits(dtype)
     with np.errstate(all="ignore"):
         exponent = np.frexp(np.abs(wide).astype(np.float64))[1] - 1
@@ -151,7 +161,8 @@ def ulps(got: Array, wide: Array, dtype: str) -> Array:
         rounded = wide.astype(got.dtype)
         finite, should_be = np.isfinite(got), np.isfinite(rounded)
         agree = (np.isnan(got) & np.isnan(rounded)) | ((got == rounded) & ~should_be)
-        at_edge = (finite != should_be) & np.isfinite(wide) & (np.minimum(np.abs(got), np.abs(rounded)).astype(np.float64) == greatest)
+        smaller = np.minimum(np.abs(got), np.abs(rounded)).astype(np.float64)
+        at_edge = (finite != should_be) & np.isfinite(wide) & (smaller == greatest)
     return np.asarray(np.where(agree, 0.0, np.where(finite & should_be, off, np.where(at_edge, 1.0, np.inf))))
 
 

@@ -29,14 +29,15 @@ from .verdicts import BAD, Called, Verdict
 
 BATCH = 40                          # kernels of one library
 SILENCE = 400.0                     # seconds after which a process that compiles or judges is given up
-PERTURB, UNSET = -6, 0xA5            # mallopt's M_PERTURB of glibc, and a byte: fresh memory is filled with its complement
+# mallopt's M_PERTURB of glibc, and a byte: fresh memory is filled with its complement
+PERTURB, UNSET = -6, 0xA5
 Progress = Callable[[int, int, str], None]
 
 
 @frozen
 class Plan:
-    """How cases are run. `options`: the runtime and its options; `runtime`: the same, found; `seconds`: the time limit of one call; `missing`:
-    why nothing can be called here (then everything is compiled as far as that goes)."""
+    """How cases are run. `options`: the runtime and its options; `runtime`: the same, found; `seconds`: the time
+    limit of one call; `missing`: why nothing can be called here (then everything is compiled as far as that goes)."""
 
     options: Options
     runtime: Runtime
@@ -51,7 +52,8 @@ class Plan:
 
 
 def run(cases: Sequence[Case], plan: Plan, progress: Progress) -> dict[str, Verdict]:
-    """A verdict for every case, by its id; what the runtime's file says of known faults and of denormal numbers is taken into account."""
+    """A verdict for every case, by its id; what the runtime's file says of known faults and of denormal numbers is
+    taken into account."""
     kept = [_as_promised(c, plan.runtime.fast) for c in cases if plan.runtime.denormals or c.name != "denormals"]
     verdicts = _executed(kept, plan, progress)
     lacking = Verdict("UNSUPPORTED", "the runtime's file says that denormal numbers are not kept")
@@ -64,7 +66,8 @@ def _as_promised(case: Case, fast: bool) -> Case:
 
 
 def _expected(case: Case, verdict: Verdict, skips: Mapping[str, str]) -> Verdict:
-    """The verdict on a case that the runtime's file lists as a known fault, if it does: XFAIL, or XPASS where there is none."""
+    """The verdict on a case that the runtime's file lists as a known fault, if it does: XFAIL, or XPASS where there
+    is none."""
     reason = next((reason for pattern, reason in skips.items() if selects(pattern, case)), None)
     if reason is None or verdict.status in ("NOT-RUN", "UNSUPPORTED"):
         return verdict
@@ -120,12 +123,12 @@ class Varies(Exception):
     """A runtime that renders the same programs as another text each time."""
 
 
-# -- in a process of its own ------------------------------------------------------------------------------------------------------------------
+# -- in a process of its own ------------------------------------------------------------------------------------------
 
 def _job(cases: Sequence[Case], plan: Plan) -> Iterator[pool.Message]:
     first = cases[0]
-    work = _of_kernels(cases, plan) if first.kernel is not None else _of_sample(cases, plan) if first.sample is not None else _of_options(cases, plan)
-    for case_id, verdict in work:
+    of = _of_kernels if first.kernel is not None else _of_sample if first.sample is not None else _of_options
+    for case_id, verdict in of(cases, plan):
         ulp = None if verdict.ulp is None else round(verdict.ulp, 3)             # as the record on file has it
         yield {"id": case_id, "status": verdict.status, "note": verdict.note, "ulp": ulp}, {}
 
@@ -154,14 +157,15 @@ def _each(cases: Sequence[Case], verdict: Verdict) -> Iterator[tuple[str, Verdic
 
 
 def options_of(kernel: Kernel, plan: Plan) -> Options:
-    """The options that a kernel is compiled with: those of the user, and what it needs of those that the runtime has."""
+    """The options to compile a kernel with: the user's, and those that it needs and the runtime has."""
     asked = {k.upper() for k, _ in plan.options.config}
     own = [(k, v) for k, v in kernel.config if k in plan.runtime.config and k not in asked]
     return replace(plan.options, config=(*plan.options.config, *own), strided=kernel.strided)
 
 
 def refused(kernel: Kernel, plan: Plan) -> Verdict:
-    """The verdict on a kernel with a type that the runtime's table lacks: it must be refused, with an error that names the type."""
+    """The verdict on a kernel with a type that the runtime's table lacks: it must be refused, with an error that
+    names the type."""
     lacking = sorted(kernel.types - plan.runtime.types.keys())
     try:
         compiler.build([kernel.source], options_of(kernel, plan))
@@ -169,9 +173,13 @@ def refused(kernel: Kernel, plan: Plan) -> Verdict:
         first = problem.diagnostics[0]
         if any(t in first.message for t in lacking):
             return Verdict("UNSUPPORTED", f"{', '.join(lacking)}: {first.code}")
-        return Verdict("FAIL", f"{', '.join(lacking)} is not in the runtime's table of types; it was refused with {first.code}: {first.message}")
+        return Verdict("FAIL",
+                       f"{', '.join(lacking)} is not in the runtime's table of types; it was refused with "
+                       f"{first.code}: {first.message}")
     except Exception as problem:            # a runtime's own Python may fail in any way
-        return Verdict("FAIL", f"{', '.join(lacking)} is not in the runtime's table of types; refused with {type(problem).__name__}: {problem}")
+        return Verdict("FAIL",
+                       f"{', '.join(lacking)} is not in the runtime's table of types; refused with "
+                       f"{type(problem).__name__}: {problem}")
     return Verdict("FAIL", f"{', '.join(lacking)} is not in the runtime's table of types, and was compiled")
 
 
@@ -189,12 +197,14 @@ def undeclared(kernel: Kernel, problem: Exception, plan: Plan) -> Verdict:
 
 
 def told(problem: Diagnostic) -> str:
-    """Why something was not compiled: of what a compiler said the first error, and where its input is kept and the command."""
+    """Why something was not compiled: of what a compiler said the first error, and where its input is kept and the
+    command."""
     first, *rest = problem.message.split("\n")
     fault = next((line for line in rest if "error:" in line), None)
     if fault is None:
         return "; ".join([brief(f"{problem.code}: {problem.message}"), *[text for text, _ in problem.notes]])
-    return "; ".join([f"{problem.code}: {first.rstrip(':')}", fault.strip()[:300], *[text for text, _ in problem.notes]])
+    return "; ".join([f"{problem.code}: {first.rstrip(':')}", fault.strip()[:300],
+                      *[text for text, _ in problem.notes]])
 
 
 def brief(text: str) -> str:
@@ -204,7 +214,8 @@ def brief(text: str) -> str:
 
 
 def _built(kernels: Sequence[Kernel], plan: Plan) -> Iterator[tuple[Sequence[Kernel], compiler.Built | Exception]]:
-    """Libraries of as many kernels as can be compiled together, and by themselves those that cannot be compiled, with why."""
+    """Libraries of as many kernels as can be compiled together, and by themselves those that cannot be compiled,
+    with why."""
     if not kernels:
         return
     try:
@@ -232,7 +243,8 @@ def _built(kernels: Sequence[Kernel], plan: Plan) -> Iterator[tuple[Sequence[Ker
 def _called(built: compiler.Built, cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict]]:
     """Every case called in a child; where that dies or hangs, the next ones in another."""
     ops = {op.name: op for c in cases if c.kernel for op in plain_ops(c.kernel)}
-    waiting = [(c, ops[c.kernel.name], arguments_of(c, ops[c.kernel.name], plan.options.seed)) for c in cases if c.kernel]
+    waiting = [(c, ops[c.kernel.name], arguments_of(c, ops[c.kernel.name], plan.options.seed)) for c in cases
+               if c.kernel]
     while waiting:
         child = pool.Child(partial(_calls, built, list(waiting)))
         try:
@@ -270,7 +282,7 @@ def _not_loaded(facts: Mapping[str, Any], cases: Sequence[Case], plan: Plan) -> 
 def _judged(case: Case, op: OpProgram, arguments: Mapping[str, Any], called: Called) -> Verdict:
     try:
         return case.judge(op, arguments, called)
-    except Exception as problem:            # a fault of the reference: a verdict like others, so that the rest is heard of
+    except Exception as problem:            # a fault of the reference: a verdict, so that the other cases go on
         return Verdict("FAIL", f"the suite cannot say what is right: {type(problem).__name__}: {problem}")
 
 
@@ -285,8 +297,10 @@ def arguments_of(case: Case, op: OpProgram, seed: int) -> Mapping[str, Any]:
     return guarded_calls.arguments_of(op, case.given(rng), rng)
 
 
-def _calls(built: compiler.Built, waiting: Sequence[tuple[Case, OpProgram, Mapping[str, Any]]]) -> Iterator[pool.Message]:
-    """In the child of a child: load the library, and call. Memory that nobody has written holds no zeros, so that it shows where it is read."""
+def _calls(built: compiler.Built, waiting: Sequence[tuple[Case, OpProgram,
+                                                          Mapping[str, Any]]]) -> Iterator[pool.Message]:
+    """In the child of a child: load the library, and call. Memory that nobody has written holds no zeros, so that it
+    shows where it is read."""
     with contextlib.suppress(OSError, AttributeError):                 # another C library
         ctypes.CDLL(None).mallopt(PERTURB, UNSET)
     own = os.getpid()
@@ -300,7 +314,8 @@ def _calls(built: compiler.Built, waiting: Sequence[tuple[Case, OpProgram, Mappi
         return
     for case, op, arguments in waiting:
         message = guarded_calls.call(built, loaded, op, case, arguments)
-        if os.getpid() != own:                                         # the kernel made a copy of this process, which must not go on as it
+        # the kernel made a copy of this process, which must not go on as it
+        if os.getpid() != own:
             os.kill(own, signal.SIGABRT)
             os._exit(1)
         yield message
@@ -316,13 +331,18 @@ def _of_options(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdic
             yield case.id, Verdict("FAIL", f"--config {key}={value} was accepted")
         except CatenError as problem:
             named = any(key in d.message for d in problem.diagnostics)
-            yield case.id, Verdict("PASS") if named else Verdict("FAIL", f"the refusal does not name {key}: {problem.diagnostics[0].message}")
+            yield case.id, Verdict("PASS") if named else Verdict("FAIL",
+                                                                 f"the refusal does not name {key}: "
+                                                                 f"{problem.diagnostics[0].message}")
         except Exception as problem:            # a runtime's own Python may fail in any way
-            yield case.id, Verdict("FAIL", brief(f"--config {key}={value} was refused with {type(problem).__name__}: {problem}"))
+            yield case.id, Verdict("FAIL",
+                                   brief(f"--config {key}={value} was refused with {type(problem).__name__}: "
+                                         f"{problem}"))
 
 
 # Status of a test report -> verdict
-_REPORTED = {"ok": "PASS", "wrong": "FAIL", "vacuous": "VACUOUS", "failed": "FAIL", "error": "FAIL", "crash": "CRASH", "timeout": "TIMEOUT"}
+_REPORTED = {"ok": "PASS", "wrong": "FAIL", "vacuous": "VACUOUS", "failed": "FAIL", "error": "FAIL", "crash": "CRASH",
+             "timeout": "TIMEOUT"}
 
 
 def _of_sample(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict]]:

@@ -13,7 +13,8 @@ from .cases import Case, Kernel, composite, identifier, spelled
 from .feature_table import FEATURES, Feature, Sizes
 
 KINDS: dict[str, tuple[str, ...]] = {
-    "all": ("bool", "int", "uint", "float", "complex"), "number": ("int", "uint", "float", "complex"), "real": ("int", "uint", "float"),
+    "all": ("bool", "int", "uint", "float", "complex"), "number": ("int", "uint", "float", "complex"),
+    "real": ("int", "uint", "float"),
     "float": ("float",), "integer": ("int", "uint"), "bool": ("bool",),
 }
 _WORD = re.compile(r"\bT\b")
@@ -27,7 +28,8 @@ def feature_cases() -> Iterator[Case]:
             strides = feature.strides
             for sizes in feature.at:
                 name = ",".join([f"{k}={v}" for k, v in sizes.items()]) or "once"
-                yield Case("feature", feature.name, dtype, name, kernel, partial(_given, feature, dtype, sizes), feature.judge,
+                yield Case("feature", feature.name, dtype, name, kernel, partial(_given, feature, dtype, sizes),
+                           feature.judge,
                            None if strides is None else partial(_strides, strides, DTYPES[dtype].bytes), feature.shift)
 
 
@@ -35,7 +37,8 @@ def _types(feature: Feature) -> list[str]:
     found = [d for d in DTYPES if DTYPES[d].kind in KINDS[feature.kinds] and (not is_packed(d) or _moves(feature))]
     if not feature.first:
         return found
-    return [next(d for d in found if DTYPES[d].kind == kind and DTYPES[d].bits >= 32) for kind in KINDS[feature.kinds] if kind != "bool"]
+    return [next(d for d in found if DTYPES[d].kind == kind and DTYPES[d].bits >= 32) for kind in KINDS[feature.kinds]
+            if kind != "bool"]
 
 
 def _moves(feature: Feature) -> bool:
@@ -48,10 +51,12 @@ def _kernel(feature: Feature, dtype: str) -> Kernel:
 
     def filled(text: str) -> str:
         return text.replace("INNER", f"{name}_inner")
-    inputs, outputs = ({n: _WORD.sub(dtype, t, count=1) for n, t in tensors.items()} for tensors in (feature.inputs, feature.outputs))
+    inputs, outputs = ({n: _WORD.sub(dtype, t, count=1) for n, t in tensors.items()}
+                       for tensors in (feature.inputs, feature.outputs))
     body, before = (_WORD.sub(spelled(dtype), filled(text)) for text in (feature.body, feature.before))
     declared = [t[:t.index("[")] for t in (*inputs.values(), *outputs.values()) if "[" in t]
-    return Kernel(name, f"{before}\n{composite(name, inputs, outputs, body)}".strip(), frozenset(declared), (), feature.config, feature.strided)
+    return Kernel(name, f"{before}\n{composite(name, inputs, outputs, body)}".strip(), frozenset(declared), (),
+                  feature.config, feature.strided)
 
 
 def _given(feature: Feature, dtype: str, sizes: Sizes, rng: np.random.Generator) -> dict[str, Any]:

@@ -24,18 +24,21 @@ from .operand_values import ordinary
 
 ALIGNMENT, AROUND = 64, 1 << 12                     # bytes
 WATCHED = 1 << 26                                   # bytes up to which the memory around an array is compared
-ONE, HALF, MORE_THAN_HALF, LEAST_NORMAL, LEAST = 1.0, 0.5, 0.75 * 2.0**-52, 2.0**-1022, 2.0**-1074      # beside 1: of the distance to the next number
+# beside 1: of the distance to the next number
+ONE, HALF, MORE_THAN_HALF, LEAST_NORMAL, LEAST = 1.0, 0.5, 0.75 * 2.0**-52, 2.0**-1022, 2.0**-1074
 Array = np.ndarray[Any, Any]
 
 
 class Placed:
-    """An array in memory of its own, with bytes around it and between its elements that nobody may change. `strides` in elements; `shift`: by how
-    many elements it lies beside an aligned address; `fill`: the byte around it, another one for each array, so that a copy of it shows."""
+    """An array in memory of its own, with bytes around it and between its elements that nobody may change. `strides`
+    in elements; `shift`: by how many elements it lies beside an aligned address; `fill`: the byte around it, another
+    one for each array, so that a copy of it shows."""
 
     def __init__(self, array: Array, strides: Sequence[int], shift: int, fill: int):
         size = array.itemsize
         before = -sum([(n - 1) * s for n, s in zip(array.shape, strides, strict=True) if s < 0 < n]) * size
-        reach = before + (sum([(n - 1) * s for n, s in zip(array.shape, strides, strict=True) if s > 0]) + 1) * size if array.size else 0
+        reach = before + (sum([(n - 1) * s for n, s in zip(array.shape, strides, strict=True)
+                               if s > 0]) + 1) * size if array.size else 0
         length = AROUND + ALIGNMENT + shift * size + reach + AROUND
         self.watched = length <= WATCHED
         self.memory = np.full(length, fill, np.uint8) if self.watched else np.frombuffer(_sparse(length), np.uint8)
@@ -65,7 +68,8 @@ def _sparse(length: int) -> mmap.mmap:
 
 
 def arguments_of(op: OpProgram, given: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-    """All arguments by name. What is not given is drawn, indices inside their axes; outputs are poisoned, so that what is never written shows."""
+    """All arguments by name. What is not given is drawn, indices inside their axes; outputs are poisoned, so that
+    what is never written shows."""
     arguments: dict[str, Any] = {}
     sizes = {n: int(given[n]) for n in op.sizes}
     limits = index_limits(op)
@@ -80,7 +84,8 @@ def arguments_of(op: OpProgram, given: Mapping[str, Any], rng: np.random.Generat
             arguments[param.name] = np.full(shape, POISON.get(row.kind, min(0x5A, row.greatest)), kind)
         else:
             below = min([int(evaluate(e, sizes)) for e in limits.get(param.name, ())], default=None)
-            arguments[param.name] = drawn(param.type, shape, rng) if below is None else rng.integers(0, max(1, below), shape).astype(kind)
+            arguments[param.name] = drawn(param.type, shape, rng) if below is None else rng.integers(0, max(1, below),
+                                                                                                     shape).astype(kind)
         if isinstance(param, Scalar):
             arguments[param.name] = arguments[param.name][()]
     return arguments | sizes
@@ -96,8 +101,10 @@ def drawn(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array
     return ordinary(dtype, rng, math.prod(shape)).reshape(shape)
 
 
-def call(built: Built, loaded: Any, op: OpProgram, case: Case, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """One call: {"error": …, "wrong": […]}, and the arrays that the kernel may write; {"memory": …} where there is none for it."""
+def call(built: Built, loaded: Any, op: OpProgram, case: Case, arguments: Mapping[str,
+         Any]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """One call: {"error": …, "wrong": […]}, and the arrays that the kernel may write; {"memory": …} where there is
+    none for it."""
     held: dict[str, Placed] = {}
     run: dict[str, Any] = dict(arguments)
     for param in op.params:
@@ -131,7 +138,8 @@ def call(built: Built, loaded: Any, op: OpProgram, case: Case, arguments: Mappin
 
 
 def _arithmetic() -> bytes:
-    """The bits that come of operations that tell the modes of rounding apart, and whether denormal numbers are kept (those may compare as zeros)."""
+    """The bits that come of operations that tell the modes of rounding apart, and whether denormal numbers are kept
+    (those may compare as zeros)."""
     return struct.pack("4d", ONE + MORE_THAN_HALF, -ONE - MORE_THAN_HALF, LEAST_NORMAL * HALF, LEAST * ONE)
 
 

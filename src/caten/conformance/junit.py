@@ -9,7 +9,8 @@ from .verdicts import BAD
 
 def junit(found: Record) -> str:
     """One suite for each kind of case."""
-    return junit_text(found.runtime, [(kind, [_case(found, r) for r in found.of_kind(kind)]) for kind in KINDS if found.of_kind(kind)])
+    return junit_text(found.runtime, [(kind, [_case(found, r) for r in found.of_kind(kind)]) for kind in KINDS
+                                      if found.of_kind(kind)])
 
 
 def _case(found: Record, row: Row) -> JunitCase:

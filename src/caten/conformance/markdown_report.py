@@ -11,11 +11,14 @@ from .verdicts import BAD, STATUSES
 BELOW = "<!-- what follows is the same from run to run -->"
 # Kind of case -> heading, what its rows and columns are.
 KINDS: dict[str, tuple[str, str]] = {
-    "operator": ("Operators", "operator"), "conversion": ("Conversions", "from ↓ to →"), "bitcast": ("Bits read as another type", "from ↓ to →"),
-    "feature": ("Features", "feature"), "sample": ("Samples", "operator"), "rejection": ("Rejections", "what must be refused"),
+    "operator": ("Operators", "operator"), "conversion": ("Conversions", "from ↓ to →"),
+    "bitcast": ("Bits read as another type", "from ↓ to →"),
+    "feature": ("Features", "feature"), "sample": ("Samples", "operator"),
+    "rejection": ("Rejections", "what must be refused"),
 }
 # From best to worst: a cell says the worst status in it.
-WORST = ("PASS", "QUALITY", "UNSUPPORTED", "XFAIL", "NOT-RUN", "XPASS", "UNDECLARED", "VACUOUS", "TIMEOUT", "CRASH", "FAIL")
+WORST = ("PASS", "QUALITY", "UNSUPPORTED", "XFAIL", "NOT-RUN", "XPASS", "UNDECLARED", "VACUOUS", "TIMEOUT", "CRASH",
+         "FAIL")
 LEGEND = ("`ok`: all cases of the cell pass. Else the worst status and how many cases have it, of how many: "
           "`FAIL 2/7`. Empty: the combination does not exist.")
 MOST = 200                  # failures that are written out
@@ -37,7 +40,8 @@ def below(text: str) -> str:
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(["| " + " | ".join([str(c).replace("|", "\\|").replace("\n", " ") for c in line]) + " |" for line in lines])
+    return "\n".join(["| " + " | ".join([str(c).replace("|", "\\|").replace("\n", " ") for c in line]) + " |"
+                      for line in lines])
 
 
 def _provenance(found: Record) -> str:
@@ -49,7 +53,8 @@ def score(found: Record) -> str:
     counts, total = found.counts(), len(found.rows)
     good = counts.get("PASS", 0) + counts.get("QUALITY", 0)
     gap = [f"{n} {s}" for s, n in counts.items() if s != "PASS"]
-    return f"{counts.get('PASS', 0)} of {total} cases pass, {_percent(good, total)} % within the bounds\ngap: {', '.join(gap) or 'none'}"
+    passed = f"{counts.get('PASS', 0)} of {total} cases pass, {_percent(good, total)} % within the bounds"
+    return f"{passed}\ngap: {', '.join(gap) or 'none'}"
 
 
 def _percent(part: int, total: int) -> str:
@@ -60,7 +65,8 @@ def _percent(part: int, total: int) -> str:
 def _score(found: Record) -> str:
     first, second = score(found).split("\n")
     rows = [(s, str(n), STATUSES[s]) for s, n in found.counts().items()]
-    return f"## Score\n\n**{first}.**\n**{second[0].upper()}{second[1:]}.**\n\n" + table(("status", "cases", "meaning"), rows)
+    return f"## Score\n\n**{first}.**\n**{second[0].upper()}{second[1:]}.**\n\n" + table(("status", "cases", "meaning"),
+                                                                                         rows)
 
 
 def cell(rows: Sequence[Row]) -> str:
@@ -98,8 +104,10 @@ def _ulps(found: Record) -> str:
     if not names:
         return ""
     body = [(f"`{n}`", *[f"{worst[n, c]:.2f}" if (n, c) in worst else "" for c in columns]) for n in names]
-    return ("## Worst error in units in the last place\n\nAgainst the exact value, or against the correctly rounded result where the operator "
-            "promises that. Operators that are exact everywhere are left out.\n\n" + table(("operator", *columns), body))
+    return ("## Worst error in units in the last place\n\nAgainst the exact value, or against the correctly rounded "
+            "result where the operator "
+            "promises that. Operators that are exact everywhere are left out.\n\n" + table(("operator", *columns),
+                                                                                           body))
 
 
 def command_of(found: Record, row: Row) -> str:
@@ -111,7 +119,8 @@ def _failures(found: Record) -> str:
     bad = [r for r in found.rows if r.verdict.status in BAD]
     if not bad:
         return "## Failures\n\nNone."
-    parts = [f"### {r.id}: {r.verdict.status}\n\n{_plain(r.verdict.note)}\n\n```sh\n{command_of(found, r)}\n```" for r in bad[:MOST]]
+    parts = [f"### {r.id}: {r.verdict.status}\n\n{_plain(r.verdict.note)}\n\n```sh\n{command_of(found, r)}\n```"
+             for r in bad[:MOST]]
     more = [f"… and {len(bad) - MOST} more, in reports.json."] if len(bad) > MOST else []
     return "\n\n".join(["## Failures", *parts, *more])
 
@@ -122,7 +131,8 @@ def _plain(note: str) -> str:
 
 def _gap(found: Record) -> str:
     """What was not shown, with the reasons."""
-    reasons = Counter([(r.verdict.status, r.kind, r.verdict.note) for r in found.rows if r.verdict.status in ("UNSUPPORTED", "XFAIL", "NOT-RUN")])
+    reasons = Counter([(r.verdict.status, r.kind, r.verdict.note) for r in found.rows
+                       if r.verdict.status in ("UNSUPPORTED", "XFAIL", "NOT-RUN")])
     if not reasons:
         return "## Coverage gap\n\nNone: every case there is was executed."
     body = [(s, k, str(n), why) for (s, k, why), n in reasons.items()]

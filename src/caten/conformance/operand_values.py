@@ -21,7 +21,8 @@ BY_PARTS = ("add", "sub", "neg", "conj", "real", "imag", "eq", "ne", "where", "i
 
 
 def sets(fn: str, dtype: str, result: str) -> dict[str, Callable[[np.random.Generator], list[Array]]]:
-    """Name -> what draws the operands of one call. `dtype`: of the operands (of the arms of `where`); `result`: of a conversion."""
+    """Name -> what draws the operands of one call. `dtype`: of the operands (of the arms of `where`); `result`: of a
+    conversion."""
     count = operands(fn)
     drawn: dict[str, Callable[[np.random.Generator], list[Array]]] = {
         "ordinary": lambda rng: [ordinary(dtype, rng, COUNT) for _ in range(count)]}
@@ -49,7 +50,8 @@ def special_values(fn: str, dtype: str, result: str) -> dict[str, list[Sequence[
         whole = (0.0, 1.5, -2.25)
         found: dict[str, list[Sequence[Any]]] = {"whole": [[complex(a, b) for a in whole for b in whole]]}
         if fn in BY_PARTS:
-            found |= {"nan": [[complex(np.nan, 1), complex(1, np.nan), 1j]], "infinities": [[complex(np.inf, 1), complex(-1, -np.inf), 1j]],
+            found |= {"nan": [[complex(np.nan, 1), complex(1, np.nan), 1j]],
+                      "infinities": [[complex(np.inf, 1), complex(-1, -np.inf), 1j]],
                       "negative-zero": [[complex(-0.0, 0.0), complex(0.0, -0.0), 1j]]}
         return found
     return _of_floats(fn, dtype, result) if d.kind == "float" else _of_integers(fn, dtype, result)
@@ -59,7 +61,8 @@ def _of_floats(fn: str, dtype: str, result: str) -> dict[str, list[Sequence[Any]
     least, greatest = limits(dtype)
     some = (1.0, -1.0, 0.5, 3.0, -7.25)
     found: dict[str, list[Sequence[Any]]] = {
-        "halves": [[k / 2 for k in range(-9, 10)]], "nan": [(np.nan, *some[:3])], "infinities": [(np.inf, -np.inf, 0.0, *some[:2])],
+        "halves": [[k / 2 for k in range(-9, 10)]], "nan": [(np.nan, *some[:3])],
+        "infinities": [(np.inf, -np.inf, 0.0, *some[:2])],
         "negative-zero": [(-0.0, 0.0, 1.0, -2.0)], "denormals": [(least, -least, 3 * least, 2048 * least, 1.0)],
         "overflow": [(greatest, -greatest, greatest / 2, 2.0, -0.5)]}
     if fn in DIVISIONS:
@@ -77,7 +80,8 @@ def _of_integers(fn: str, dtype: str, result: str) -> dict[str, list[Sequence[An
     found: dict[str, list[Sequence[Any]]] = {"overflow": [edges]}
     if fn in DIVISIONS:
         small = [v for v in range(-9, 10) if v >= d.least]
-        found |= {"zero-divisor": [edges, (0,)], "signs": [[v for v in small if -8 <= v <= 7], [v for v in small if v and abs(v) < 5]]}
+        found |= {"zero-divisor": [edges, (0,)], "signs": [[v for v in small if -8 <= v <= 7],
+                                                           [v for v in small if v and abs(v) < 5]]}
         if d.kind == "int":
             found["least-by-minus-one"] = [(d.least, d.least + 1, d.greatest, 7), (-1,)]
     if fn in SHIFTS:
@@ -87,7 +91,7 @@ def _of_integers(fn: str, dtype: str, result: str) -> dict[str, list[Sequence[An
 
 
 def combined(dtype: str, special: list[Sequence[Any]], count: int, rng: np.random.Generator) -> list[Array]:
-    """All combinations of the special values (a sample of them, of three operands), repeated over vectors and a rest."""
+    """All combinations of the special values (for three operands a sample), repeated over vectors and a tail."""
     kind = numpy_dtype(dtype)
     with np.errstate(all="ignore"):                                  # a denormal of a narrow type rounds to 0
         values = [np.array(special[min(n, len(special) - 1)]).astype(kind) for n in range(count)]

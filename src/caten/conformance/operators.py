@@ -1,4 +1,5 @@
-"""The cases of the operator table: every operator on every element type that it accepts, every conversion between two types."""
+"""The cases of the operator table: every operator on every element type that it accepts, every conversion between
+two types."""
 from __future__ import annotations
 
 import itertools
@@ -23,7 +24,8 @@ def operator_cases() -> Iterator[Case]:
         for dtype in DTYPES:
             if row.defined_on(dtype):
                 operands = ("bool", dtype, dtype) if fn == "where" else (dtype,) * row.arity
-                yield from _cases("operator", fn, dtype, fn, WORDS.get(fn, row.spelling), operands, row.result_type(operands))
+                yield from _cases("operator", fn, dtype, fn, WORDS.get(fn, row.spelling), operands,
+                                  row.result_type(operands))
 
 
 def conversion_cases() -> Iterator[Case]:
@@ -41,11 +43,13 @@ def can_share_bits(source: str, target: str) -> bool:
     return DTYPES[source].bits == DTYPES[target].bits and "bool" not in (source, target)
 
 
-def _cases(kind: str, row: str, column: str, fn: str, word: str, operands: tuple[str, ...], result: str) -> Iterator[Case]:
+def _cases(kind: str, row: str, column: str, fn: str, word: str, operands: tuple[str, ...],
+           result: str) -> Iterator[Case]:
     names = "XYZ"[:len(operands)]
     kernel = Kernel(
         identifier(kind, row, column),
-        composite(identifier(kind, row, column), {n: f"{t}[N]" for n, t in zip(names, operands, strict=True)}, {"R": f"{result}[N]"},
+        composite(identifier(kind, row, column), {n: f"{t}[N]" for n, t in zip(names, operands, strict=True)},
+                  {"R": f"{result}[N]"},
                   f"(dotimes (i N) (setf (aref R i) ({word} {' '.join([f'(aref {n} i)' for n in names])})))"),
         frozenset((*operands, result)), (fn,))
     judge = Elementwise(fn, operands, result)

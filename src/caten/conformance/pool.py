@@ -19,7 +19,8 @@ from ..testing import isolate, pipe_messages
 
 Message = tuple[dict[str, Any], dict[str, np.ndarray]]              # facts that JSON can say, and arrays
 Work = Callable[[], Iterator[Message]]
-END = "end"                                                         # the fact of the last message of a child; its value is a traceback, or None
+# the fact of the last message of a child; its value is a traceback, or None
+END = "end"
 
 
 class Ended(Exception):
@@ -42,13 +43,15 @@ class Child:
             os.close(self.reader)
             _send_all(work, writer)                                 # never returns
         with contextlib.suppress(OSError):
-            os.setpgid(self.pid, self.pid)                          # as the child does: who is first makes sure of it for `kill`
+            # as the child does: who is first makes sure of it for `kill`
+            os.setpgid(self.pid, self.pid)
         self.ended = False
         isolate.CHILDREN.add(self.pid)
         os.close(writer)
 
     def receive(self, seconds: float | None) -> Message:
-        """The next message. Raises Ended, Died, or wire.Late after so many seconds; in every case the child is gone then."""
+        """The next message. Raises Ended, Died, or wire.Late after so many seconds; in every case the child is gone
+        then."""
         try:
             facts, arrays = pipe_messages.receive(self.reader, seconds)
         except pipe_messages.Late:
@@ -79,7 +82,9 @@ class Child:
         self.ended = True
         isolate.CHILDREN.discard(self.pid)
         os.close(self.reader)
-        return signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit code {os.waitstatus_to_exitcode(status)}"
+        if os.WIFSIGNALED(status):
+            return signal.Signals(os.WTERMSIG(status)).name
+        return f"exit code {os.waitstatus_to_exitcode(status)}"
 
 
 def _send_all(work: Work, writer: int) -> None:
@@ -87,7 +92,8 @@ def _send_all(work: Work, writer: int) -> None:
     code = 70
     try:
         os.setpgid(0, 0)                                            # so that it can be killed with what it starts
-        os.dup2(2, 1)                                               # what a kernel prints is no part of what the command says
+        # what a kernel prints is no part of what the command says
+        os.dup2(2, 1)
         faulthandler.disable()                                      # a crash is a result here
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
@@ -112,10 +118,11 @@ class Lost:
 
 
 def run_all(jobs: Sequence[Work], workers: int, seconds: float) -> Iterator[tuple[int, dict[str, Any] | Lost | None]]:
-    """All jobs, so many at a time: (number of the job, what it sent), at its end (number, None), or (number, Lost). `seconds`: the longest
-    silence."""
+    """All jobs, so many at a time: (number of the job, what it sent), at its end (number, None), or (number, Lost).
+    `seconds`: the longest silence."""
     waiting = list(enumerate(jobs))[::-1]
-    running: dict[int, tuple[int, Child, float]] = {}               # by file descriptor: the job's number, the child, when it was last heard of
+    # by file descriptor: the job's number, the child, when it was last heard of
+    running: dict[int, tuple[int, Child, float]] = {}
     try:
         while waiting or running:
             while waiting and len(running) < workers:

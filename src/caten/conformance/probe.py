@@ -1,4 +1,5 @@
-"""What is asked of a runtime before and after its cases, in a process of its own: a runtime that crashes or hangs there ends with a message."""
+"""What is asked of a runtime before and after its cases, in a process of its own: a runtime that crashes or hangs
+there ends with a message."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -12,8 +13,8 @@ Facts = dict[str, Any]
 
 
 def asked(what: str, work: Callable[[], Facts], seconds: float) -> Facts:
-    """`work()` in a process of its own. ToolError E605 where that dies, or takes longer than so many seconds; `what`: what was asked, for the
-    message."""
+    """`work()` in a process of its own. ToolError E605 where that dies, or takes longer than so many seconds;
+    `what`: what was asked, for the message."""
     def once() -> Iterator[pool.Message]:
         yield work(), {}
     child = pool.Child(once)
@@ -22,7 +23,8 @@ def asked(what: str, work: Callable[[], Facts], seconds: float) -> Facts:
     except pool.Died as why:
         raise ToolError(Diagnostic("E605", f"the process in which the runtime was asked {what} died: {why}")) from None
     except pipe_messages.Late:
-        raise ToolError(Diagnostic("E605", f"the runtime was asked {what}, and did not answer within {seconds:g} s")) from None
+        raise ToolError(Diagnostic("E605",
+                                   f"the runtime was asked {what}, and did not answer within {seconds:g} s")) from None
     finally:
         child.kill()
     return facts

@@ -25,9 +25,12 @@ def facts(plan: Plan, command: str, again: str, dated: bool) -> dict[str, Any]:
     """The block of provenance. `command`: what was typed; `again`: what runs a case again, before its --filter."""
     runtime = plan.runtime
     file = hashlib.sha256(runtime.file.read_bytes()).hexdigest()[:16] if runtime.file else ""
-    said = {"runtime": runtime.name, "runtime file": f"{runtime.file.name if runtime.file else ''}, sha256 {file}…", "caten": __version__,
-            "python": platform.python_version(), "numpy": np.__version__, "system": f"{platform.system()} {platform.machine()}", "cpu": cpu.model(),
-            **_compiler(plan), "config": ", ".join([f"{k}={_plain(v)}" for k, v in runtime.settings.items()]) or "none", "seed": plan.options.seed,
+    said = {"runtime": runtime.name, "runtime file": f"{runtime.file.name if runtime.file else ''}, sha256 {file}…",
+            "caten": __version__,
+            "python": platform.python_version(), "numpy": np.__version__,
+            "system": f"{platform.system()} {platform.machine()}", "cpu": cpu.model(),
+            **_compiler(plan), "config": ", ".join([f"{k}={_plain(v)}" for k, v in runtime.settings.items()]) or "none",
+            "seed": plan.options.seed,
             "command": command, "again": again}
     return said | ({"date": datetime.now(UTC).strftime("%Y-%m-%d")} if dated else {})
 
@@ -47,9 +50,12 @@ def _compiled(plan: Plan) -> dict[str, str]:
         return {"compiler": problem.diagnostics[0].message}
     except Exception as problem:            # a runtime's own Python may fail in any way
         return {"compiler": brief(f"{type(problem).__name__}: {problem}")}
-    return {"compiler": f"{Path(built.record.compiler).name}: {built.record.version}", "flags": " ".join(built.manifest["flags"]) or "none",
+    return {"compiler": f"{Path(built.record.compiler).name}: {built.record.version}",
+            "flags": " ".join(built.manifest["flags"]) or "none",
             "target": built.manifest["target"]}
 
 
 def _plain(value: Any) -> str:
-    return "" if value is None else str(int(value)) if isinstance(value, bool) else Path(value).name if isinstance(value, str) else str(value)
+    if isinstance(value, str):
+        return Path(value).name
+    return "" if value is None else str(int(value)) if isinstance(value, bool) else str(value)

@@ -1,4 +1,5 @@
-"""The record of a run, reports.json: where it comes from, and the verdict on every case. `reports.schema.json` is the published schema."""
+"""The record of a run, reports.json: where it comes from, and the verdict on every case. `reports.schema.json` is
+the published schema."""
 from __future__ import annotations
 
 import json
@@ -57,8 +58,10 @@ def to_json(found: Record) -> str:
     cells: dict[tuple[str, str, str], dict[str, Any]] = {}
     for r in found.rows:
         cells.setdefault((r.kind, r.row, r.column), {})[r.name] = _said(r.verdict)
-    head = json.dumps({"schema_version": SCHEMA_VERSION, "provenance": found.provenance, "counts": found.counts()}, indent=1, ensure_ascii=False)
-    lines = [json.dumps({"kind": k, "row": r, "column": c, "cases": cases}, ensure_ascii=False) for (k, r, c), cases in cells.items()]
+    head = json.dumps({"schema_version": SCHEMA_VERSION, "provenance": found.provenance, "counts": found.counts()},
+                      indent=1, ensure_ascii=False)
+    lines = [json.dumps({"kind": k, "row": r, "column": c, "cases": cases}, ensure_ascii=False) for (k, r, c),
+             cases in cells.items()]
     return head.removesuffix("\n}") + ',\n "cells": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
 
 
@@ -79,14 +82,18 @@ def read(path: str) -> Record:
     try:
         content = documents.read(Path(path), schema())
     except (OSError, ValueError) as problem:
-        raise UsageError(Diagnostic("E850", f"{path} is no record of caten test-runtime: {getattr(problem, 'strerror', None) or problem}",
+        raise UsageError(Diagnostic("E850",
+                                    f"{path} is no record of caten test-runtime: "
+                                    f"{getattr(problem, 'strerror', None) or problem}",
                                     hint="name a reports.json")) from None
     return Record(content["provenance"],
-                  tuple([Row(c["kind"], c["row"], c["column"], name, _verdict(said)) for c in content["cells"] for name, said in c["cases"].items()]))
+                  tuple([Row(c["kind"], c["row"], c["column"], name, _verdict(said)) for c in content["cells"]
+                         for name, said in c["cases"].items()]))
 
 
 def _verdict(said: Any) -> Verdict:
-    status, note, ulp = (said, "", None) if isinstance(said, str) else (said["status"], said.get("note", ""), said.get("ulp"))
+    status, note, ulp = (said, "", None) if isinstance(said, str) else (said["status"], said.get("note", ""),
+                                                                        said.get("ulp"))
     return Verdict(status, note, float("inf") if ulp == "infinite" else ulp)
 
 

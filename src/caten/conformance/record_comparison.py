@@ -11,7 +11,8 @@ GOOD = ("PASS", "QUALITY")
 
 
 def regressions(old: Record, new: Record, ran: frozenset[str] | None = None) -> list[str]:
-    """A line for every case that became worse: that passed and does not, or that is at fault and was not. `ran`: the cases that were selected."""
+    """A line for every case that became worse: that passed and does not, or that is at fault and was not. `ran`: the
+    cases that were selected."""
     before = {r.id: r.verdict.status for r in old.rows}
     lines = []
     for r in new.rows:

@@ -1,4 +1,5 @@
-"""What a runtime must refuse, with an error that says why: types that its table lacks, options and values that it does not know."""
+"""What a runtime must refuse, with an error that says why: types that its table lacks, options and values that it
+does not know."""
 from __future__ import annotations
 
 from collections.abc import Iterator

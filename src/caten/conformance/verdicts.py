@@ -43,7 +43,8 @@ class Verdict:
 
 @frozen
 class Called:
-    """What became of a call: the arrays that the kernel may write, the message with which it failed, and what it did that it must not."""
+    """What became of a call: the arrays that the kernel may write, the message with which it failed, and what it did
+    that it must not."""
 
     results: Mapping[str, np.ndarray]
     error: str = ""
@@ -68,7 +69,8 @@ class Oracle:
             return failure(next(c.text for c in program.all(Check) if c.row == row), called)
         if called.error:
             return Verdict("FAIL", f"the call failed: {called.error}")
-        return compared(op, arguments, called, {n: (wide[n], wide.get(f"{n}__bound"), wide.get(f"{n}__loose")) for n in outputs_of(op)})
+        return compared(op, arguments, called, {n: (wide[n], wide.get(f"{n}__bound"), wide.get(f"{n}__loose"))
+                                                for n in outputs_of(op)})
 
 
 @cache
@@ -114,9 +116,10 @@ def stray(called: Called) -> Verdict | None:
     return Verdict("FAIL", "; ".join(called.wrong)) if called.wrong else None
 
 
-def compared(op: OpProgram, arguments: Mapping[str, Any], called: Called, wanted: Mapping[str, tuple[Any, Any, Any]]) -> Verdict:
-    """Results against (value, bound, loose) by name, within the tolerance that rounding gets. An output without elements is meant where a size
-    is 0."""
+def compared(op: OpProgram, arguments: Mapping[str, Any], called: Called,
+             wanted: Mapping[str, tuple[Any, Any, Any]]) -> Verdict:
+    """Results against (value, bound, loose) by name, within the tolerance that rounding gets. An output without
+    elements is meant where a size is 0."""
     nothing = []
     for name, (value, bound, loose) in wanted.items():
         got, dtype = called.results[name], op.buffers[name].type
@@ -125,5 +128,7 @@ def compared(op: OpProgram, arguments: Mapping[str, Any], called: Called, wanted
             at = found.worst or ()
             return Verdict("FAIL", f"{name}{list(at)} is {got[at]!r}, expected {np.asarray(value)[at]!r}")
         if not found.compared and (got.size or all(arguments[n] for n in op.sizes)):
-            nothing.append(f"all {got.size} elements of {name} lie on an edge" if got.size else f"{name} has no element")
-    return stray(called) or (Verdict("VACUOUS", f"nothing was compared: {', '.join(nothing)}") if nothing else Verdict("PASS"))
+            nothing.append(f"all {got.size} elements of {name} lie on an edge" if got.size
+                           else f"{name} has no element")
+    return stray(called) or (Verdict("VACUOUS", f"nothing was compared: {', '.join(nothing)}") if nothing
+                             else Verdict("PASS"))

@@ -18,7 +18,8 @@ import numpy as np
 from ..frozen import frozen
 
 # What numpy (which reads a header as Python), zipfile and zlib raise for an archive that is torn, or none.
-TORN = (OSError, ValueError, EOFError, MemoryError, KeyError, IndexError, TypeError, OverflowError, RuntimeError, NotImplementedError, SyntaxError,
+TORN = (OSError, ValueError, EOFError, MemoryError, KeyError, IndexError, TypeError, OverflowError, RuntimeError,
+        NotImplementedError, SyntaxError,
         zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError)
 ZIP = b"PK"                            # what a .npz begins with
 
@@ -82,7 +83,8 @@ def _quietly() -> Iterator[None]:
 
 def _declared(file: IO[bytes], length: int) -> Entry:
     """The header of an array in a file of this length, which must hold as many elements as it says."""
-    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(np.lib.format.read_magic(file))
+    read_header = {(1, 0): np.lib.format.read_array_header_1_0,
+                   (2, 0): np.lib.format.read_array_header_2_0}.get(np.lib.format.read_magic(file))
     if read_header is None:
         raise ValueError("it is no array of numbers")
     with _quietly():

@@ -1,4 +1,5 @@
-"""Arrays that a test case brings along, its input and what it expects, checked against the signature. Files are not trusted."""
+"""Arrays that a test case brings along, its input and what it expects, checked against the signature. Files are not
+trusted."""
 from __future__ import annotations
 
 import json
@@ -20,7 +21,8 @@ Arrays = dict[str, np.ndarray]
 
 
 def arrays_of(op: OpProgram, case: Case | None, sizes: dict[str, int]) -> tuple[Arrays | None, Arrays | None]:
-    """The input of a case and what it expects; None where these are drawn and computed. CatenError E836 where they do not fit the operator."""
+    """The input of a case and what it expects; None where these are drawn and computed. CatenError E836 where they
+    do not fit the operator."""
     if case is None:
         return None, None
     source = op.first(Source)
@@ -30,8 +32,8 @@ def arrays_of(op: OpProgram, case: Case | None, sizes: dict[str, int]) -> tuple[
 
 
 def _read(op: OpProgram, case: Case, part: str, folder: Path, sizes: dict[str, int]) -> Arrays | None:
-    """The arrays that the `input` or `expect` of a case writes out, or those of its file, which are unpacked only where they have the names and
-    shapes of the operator's."""
+    """The arrays that the `input` or `expect` of a case writes out, or those of its file, which are unpacked only
+    where they have the names and shapes of the operator's."""
     text: str = getattr(case, part)
     if text in ("random", "reference", EMPTY, ""):
         return None
@@ -49,11 +51,13 @@ def _read(op: OpProgram, case: Case, part: str, folder: Path, sizes: dict[str, i
     except archives.TORN as problem:
         where = f"its {part}" if text.startswith("{") else text
         reason = getattr(problem, "strerror", None) or problem
-        raise error("E836", f"cannot read the arrays of case '{case.name}' from {where}: {reason}", op.place_of(case.spot(part))) from None
+        raise error("E836", f"cannot read the arrays of case '{case.name}' from {where}: {reason}",
+                    op.place_of(case.spot(part))) from None
 
 
 def _listed(value: Any) -> np.ndarray:
-    """A list, of lists perhaps, as an array. Integers beyond int64 stay integers: beside others numpy would make floats of them."""
+    """A list, of lists perhaps, as an array. Integers beyond int64 stay integers: beside others numpy would make
+    floats of them."""
     array = np.asarray(value)
     if array.dtype.kind == "f":
         whole = np.asarray(value, dtype=object)
@@ -62,7 +66,8 @@ def _listed(value: Any) -> np.ndarray:
     return array
 
 
-def _check_shapes(op: OpProgram, case: Case, part: str, shapes: dict[str, tuple[int, ...]], sizes: dict[str, int]) -> None:
+def _check_shapes(op: OpProgram, case: Case, part: str, shapes: dict[str, tuple[int, ...]],
+                  sizes: dict[str, int]) -> None:
     what, place = f"the case '{case.name}' of {op.name}", op.place_of(case.spot(part))
     for name, shape in shapes.items():
         param = op.buffers.get(name)
@@ -78,19 +83,25 @@ def _fitting(op: OpProgram, case: Case, given: Arrays | None) -> Arrays | None:
     for name, array in (given or {}).items():
         param = op.buffers[name]
         if not _holds(param, array):
-            raise error("E836", f"the case '{case.name}' of {op.name} gives {name} elements that are not {param.type}: its array is {array.dtype}",
-                        op.place_of(case.spot("input")), hint="numbers must lie in the range of the declared type, whole ones for integers")
+            raise error("E836",
+                        f"the case '{case.name}' of {op.name} gives {name} elements that are not {param.type}: its "
+                        f"array is {array.dtype}",
+                        op.place_of(case.spot("input")),
+                        hint="numbers must lie in the range of the declared type, whole ones for integers")
     return given
 
 
 def _misfit(op: OpProgram, name: str, what: str, place: Place | None) -> CatenError:
     if name in [*op.sizes, *[s.name for s in op.all(Scalar)]]:
-        return error("E836", f"{what} gives '{name}', a number, among its arrays", place, hint=f"sizes = {{ {name} = … }} gives numbers")
-    return error("E836", f"{what} gives '{name}', which is no tensor of {op.name}", place, hint=did_you_mean(name, list(op.buffers)))
+        return error("E836", f"{what} gives '{name}', a number, among its arrays", place,
+                     hint=f"sizes = {{ {name} = … }} gives numbers")
+    return error("E836", f"{what} gives '{name}', which is no tensor of {op.name}", place,
+                 hint=did_you_mean(name, list(op.buffers)))
 
 
 def _holds(param: Buffer, array: np.ndarray) -> bool:
-    """Can the elements be converted to the declared type? Floats may round, or become infinite; integers keep their value."""
+    """Can the elements be converted to the declared type? Floats may round, or become infinite; integers keep their
+    value."""
     dtype, kind = DTYPES[param.type], kind_of(array.dtype)
     if array.size == 0:
         return True

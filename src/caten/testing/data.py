@@ -1,7 +1,7 @@
 """Arguments for a test run: drawn from a seed, fit for the operator, equal on every machine.
 
-Floats are uniform in (-1, 1), integers in ±100, bool even; an integer that reaches an index is drawn inside the extent that it indexes. An output
-that is no input is poisoned, so that an element which is never written shows.
+Floats are uniform in (-1, 1), integers in ±100, bool even; an integer that reaches an index is drawn inside the extent
+that it indexes. An output that is no input is poisoned, so that an element which is never written shows.
 """
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ from .archives import memory
 POISON = {"float": np.nan, "complex": np.nan, "bool": True}
 
 
-def arguments(op: OpProgram, values: Mapping[str, int | float], seed: int, given: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
-    """Every tensor, scalar and size by name, in the order of the parameters. Arrays lie in memory as declared. `given` replaces drawn arrays."""
+def arguments(op: OpProgram, values: Mapping[str, int | float], seed: int,
+              given: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
+    """Every tensor, scalar and size by name, in the order of the parameters. Arrays lie in memory as declared.
+    `given` replaces drawn arrays."""
     sizes = {n: int(values[n]) for n in op.sizes}
     check_extents(op, sizes)
     check_memory(op, sizes)
@@ -54,20 +56,26 @@ def arguments(op: OpProgram, values: Mapping[str, int | float], seed: int, given
 
 
 def check_extents(op: OpProgram, sizes: Mapping[str, int]) -> None:
-    """E711 where an array would have a negative extent: there is none that the call, which refuses these sizes, could be made with."""
+    """E711 where an array would have a negative extent: there is none that the call, which refuses these sizes,
+    could be made with."""
     for buffer in op.buffers.values():
         for extent in buffer.shape:
             if int(evaluate(extent, sizes)) < 0:
-                raise error("E711", f"{op.name}: the condition (>= {flat(form_of(extent))} 0) does not hold, which is an extent of '{buffer.name}'",
+                raise error("E711",
+                            f"{op.name}: the condition (>= {flat(form_of(extent))} 0) does not hold, which is an "
+                            f"extent of '{buffer.name}'",
                             hint="give other sizes")
 
 
 def check_memory(op: OpProgram, sizes: Mapping[str, int]) -> None:
     """E834 where the arrays, which a test run holds twice, are more than the memory of this machine."""
-    total = sum(math.prod(max(0, int(evaluate(e, sizes))) for e in b.shape) * DTYPES[b.type].bytes for b in op.buffers.values())
+    total = sum(math.prod(max(0, int(evaluate(e, sizes))) for e in b.shape) * DTYPES[b.type].bytes
+                for b in op.buffers.values())
     there = memory()
     if 2 * total > there:
-        raise error("E834", f"the arrays of {op.name} take {total / 2**30:,.1f} GiB at these sizes; this machine has {there / 2**30:,.1f} GiB",
+        raise error("E834",
+                    f"the arrays of {op.name} take {total / 2**30:,.1f} GiB at these sizes; this machine has "
+                    f"{there / 2**30:,.1f} GiB",
                     hint="use smaller sizes")
 
 

@@ -19,14 +19,16 @@ from ..runtime import discover, plugin_checks
 from . import pipe_messages
 
 Work = Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]]
-LATE = ("difflib", "numpy.ma")         # what a hint or a median imports when it is asked for: a child that opens no files must have it
+# what a hint or a median imports when it is asked for: a child that opens no files must have it
+LATE = ("difflib", "numpy.ma")
 KINDS = {kind.exit_code: kind for kind in (CatenError, UsageError, ToolError, NothingMatched)}
 CHILDREN: set[int] = set()             # running now; the command line kills them when it is interrupted
 
 
 @frozen
 class Outcome:
-    """What became of a child: `ok`, `crash` (a signal), `timeout`, or `error` (diagnostics). `facts` is JSON, `arrays` are numpy's."""
+    """What became of a child: `ok`, `crash` (a signal), `timeout`, or `error` (diagnostics). `facts` is JSON,
+    `arrays` are numpy's."""
 
     status: str
     facts: dict[str, Any] = field(default_factory=dict)
@@ -40,11 +42,12 @@ class Outcome:
         return self.kind(*self.diagnostics)
 
 
-def run(work: Work, timeout: float | None, memory: int | None = None, cpu: int | None = None, no_files: bool = False) -> Outcome:
+def run(work: Work, timeout: float | None, memory: int | None = None, cpu: int | None = None,
+        no_files: bool = False) -> Outcome:
     """`work()` in a forked child: (facts, arrays) come back.
 
-    `timeout`: seconds of wall time, if they are limited; `cpu`: of processor time; `memory`: bytes that the child may add to its address
-    space; `no_files`: it may open no file and start no process.
+    `timeout`: seconds of wall time, if they are limited; `cpu`: of processor time; `memory`: bytes that the child may
+    add to its address space; `no_files`: it may open no file and start no process.
     """
     for module in LATE if no_files else ():
         importlib.import_module(module)
@@ -96,7 +99,8 @@ def _child(work: Work, writer: int, memory: int | None, cpu: int | None, no_file
         os._exit(code)
 
 
-def _worked(work: Work, memory: int | None, cpu: int | None, no_files: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _worked(work: Work, memory: int | None, cpu: int | None,
+            no_files: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What came of the work within its limits: {"facts": …} and arrays, or {"diagnostics": …}, or {"internal": …}."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -114,7 +118,8 @@ def _worked(work: Work, memory: int | None, cpu: int | None, no_files: bool) -> 
     except CatenError as problem:
         return {"diagnostics": [diagnostic_to_json(d) for d in problem.diagnostics], "exit code": problem.exit_code}, {}
     except MemoryError:
-        return {"diagnostics": [diagnostic_to_json(Diagnostic("E834", "the test run needs more memory than there is", hint="use smaller sizes"))]}, {}
+        return {"diagnostics": [diagnostic_to_json(Diagnostic("E834", "the test run needs more memory than there is",
+                                                              hint="use smaller sizes"))]}, {}
     except Exception as problem:
         if (fault := plugin_checks.blamed(problem, discover.builtin_folder())) is not None:
             return {"diagnostics": [diagnostic_to_json(d) for d in fault.diagnostics]}, {}
@@ -124,7 +129,8 @@ def _worked(work: Work, memory: int | None, cpu: int | None, no_files: bool) -> 
 
 def diagnostic_to_json(d: Diagnostic) -> dict[str, Any]:
     """A diagnostic as JSON that another process reads."""
-    return {"code": d.code, "message": d.message, "hint": d.hint, "severity": d.severity, "place": _place_as_json(d.place),
+    return {"code": d.code, "message": d.message, "hint": d.hint, "severity": d.severity,
+            "place": _place_as_json(d.place),
             "notes": [[text, _place_as_json(place)] for text, place in d.notes]}
 
 
@@ -136,7 +142,8 @@ def _outcome(result: dict[str, Any], arrays: dict[str, np.ndarray]) -> Outcome:
     if "internal" in result:
         raise RuntimeError(f"in a test run's process: {result['internal']}")
     if "diagnostics" in result:
-        return Outcome("error", diagnostics=tuple([diagnostic_from_json(d) for d in result["diagnostics"]]), kind=KINDS[result.get("exit code", 1)])
+        return Outcome("error", diagnostics=tuple([diagnostic_from_json(d) for d in result["diagnostics"]]),
+                       kind=KINDS[result.get("exit code", 1)])
     return Outcome("ok", result["facts"], arrays)
 
 
@@ -144,5 +151,6 @@ def diagnostic_from_json(d: dict[str, Any]) -> Diagnostic:
     """The diagnostic that `diagnostic_to_json` spelled."""
     def place(p: list[Any] | None) -> Place | None:
         return Place(*p) if p else None
-    return Diagnostic(d["code"], d["message"], place(d["place"]), d["hint"], tuple([(text, place(p)) for text, p in d["notes"]]),
+    return Diagnostic(d["code"], d["message"], place(d["place"]), d["hint"],
+                      tuple([(text, place(p)) for text, p in d["notes"]]),
                       d["severity"])

@@ -12,7 +12,8 @@ RESULTS = {"failure": Failure, "error": Error, "skipped": Skipped}
 
 @frozen
 class JunitCase:
-    """One case. `result`: "" where it passed, else failure, error or skipped; `kind`, `message` and `text` say why. `seconds`: of wall time."""
+    """One case. `result`: "" where it passed, else failure, error or skipped; `kind`, `message` and `text` say why.
+    `seconds`: of wall time."""
 
     classname: str
     name: str

@@ -11,20 +11,24 @@ from collections.abc import Iterable, Iterator
 from ..core.program import Program
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 
-_UFUNCS = """abs absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or bitwise_xor bitwise_not cbrt ceil
-conj conjugate copysign cos cosh divide divmod equal exp exp2 expm1 fabs float_power floor floor_divide fmax fmin fmod gcd greater greater_equal
-heaviside hypot invert isfinite isinf isnan lcm left_shift less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or
-logical_xor maximum minimum mod multiply negative not_equal positive power reciprocal remainder right_shift rint sign signbit sin sinh sqrt
-square subtract tan tanh true_divide trunc"""
-_FUNCTIONS = """all any append arange argmax argmin argsort array asarray atleast_1d atleast_2d average bincount broadcast_to clip column_stack
-concatenate convolve copy count_nonzero cross cumprod cumsum diag diagonal diff dot einsum empty_like expand_dims eye flip fliplr flipud full
-full_like histogram hstack identity imag inner interp kron linspace matmul max mean median meshgrid min moveaxis nan_to_num ndim nonzero ones
-ones_like outer pad prod ravel real repeat reshape roll rot90 round searchsorted select shape sort split squeeze stack std sum swapaxes take
-take_along_axis tensordot tile trace transpose tri tril triu unique var vdot vectorize vstack where zeros zeros_like"""
+_UFUNCS = """abs absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or
+bitwise_xor bitwise_not cbrt ceil conj conjugate copysign cos cosh divide divmod equal exp exp2 expm1 fabs
+float_power floor floor_divide fmax fmin fmod gcd greater greater_equal heaviside hypot invert isfinite isinf isnan
+lcm left_shift less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor maximum
+minimum mod multiply negative not_equal positive power reciprocal remainder right_shift rint sign signbit sin sinh
+sqrt square subtract tan tanh true_divide trunc"""
+_FUNCTIONS = """all any append arange argmax argmin argsort array asarray atleast_1d atleast_2d average bincount
+broadcast_to clip column_stack concatenate convolve copy count_nonzero cross cumprod cumsum diag diagonal diff dot
+einsum empty_like expand_dims eye flip fliplr flipud full full_like histogram hstack identity imag inner interp kron
+linspace matmul max mean median meshgrid min moveaxis nan_to_num ndim nonzero ones ones_like outer pad prod ravel
+real repeat reshape roll rot90 round searchsorted select shape sort split squeeze stack std sum swapaxes take
+take_along_axis tensordot tile trace transpose tri tril triu unique var vdot vectorize vstack where zeros
+zeros_like"""
 _TYPES = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"
-_METHODS = """all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot flatten item max mean min nonzero prod
-ravel repeat reshape round sort squeeze std sum swapaxes take trace transpose var view"""
-_BUILTINS = "abs all any bool complex divmod enumerate float int len list max min pow range reversed round sorted sum tuple zip"
+_METHODS = """all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot flatten item
+max mean min nonzero prod ravel repeat reshape round sort squeeze std sum swapaxes take trace transpose var view"""
+_BUILTINS = ("abs all any bool complex divmod enumerate float int len list "
+             "max min pow range reversed round sorted sum tuple zip")
 NUMPY = tuple(f"{_UFUNCS} {_FUNCTIONS} {_TYPES} pi e inf nan newaxis".split())
 MATH = tuple([n for n in dir(math) if not n.startswith("_")])
 MODULES: dict[str, tuple[str, ...]] = {"np": NUMPY, "numpy": NUMPY, "math": MATH}
@@ -46,7 +50,8 @@ class LambdaText:
             raise self.error("E802", "the test code is not a lambda", node.lineno, node.col_offset,
                              "write `lambda A, B: …`, naming tensors, scalars and sizes")
         if node.args.vararg or node.args.kwarg or node.args.defaults or node.args.kwonlyargs or node.args.posonlyargs:
-            raise self.error("E802", "a test lambda takes plain names only", node.lineno, node.col_offset, "no defaults, *args or **kwargs")
+            raise self.error("E802", "a test lambda takes plain names only", node.lineno, node.col_offset,
+                             "no defaults, *args or **kwargs")
         self.node = node
         self.parameters = tuple(a.arg for a in node.args.args)
 
@@ -79,14 +84,16 @@ class LambdaText:
         known = {*self.parameters, *_bound(self.node), *BUILTINS}
         for node in ast.walk(self.node.body):
             match node:
-                case ast.Attribute(value=ast.Name(id=module), attr=name) if module in MODULES and module not in known and name not in MODULES[module]:
+                case ast.Attribute(value=ast.Name(id=module), attr=name) if (
+                        module in MODULES and module not in known and name not in MODULES[module]):
                     raise self.no_function(node, module, name)
                 case ast.Name(id=name, ctx=ast.Load()) if name not in known and name not in MODULES:
                     raise self.no_name(node, known)
 
     def no_name(self, node: ast.Name, known: Iterable[str]) -> CatenError:
         return self.error("E803", f"the test code knows no name '{node.id}'", node.lineno, node.col_offset,
-                          did_you_mean(node.id, [*sorted(known), *MODULES]) or "list it among the lambda's parameters, or use np.… and math.…")
+                          did_you_mean(node.id, [*sorted(known), *MODULES])
+                          or "list it among the lambda's parameters, or use np.… and math.…")
 
     def no_function(self, node: ast.Attribute, module: str, name: str) -> CatenError:
         return self.error("E804", f"{module}.{name} may not be used in a test", node.lineno, node.col_offset,
@@ -109,5 +116,7 @@ def check_parameters(function: LambdaText, op: Program) -> None:
     if unknown:
         own = ", ".join(function.parameters) or "none"
         raise error("E807", f"the test lambda of {op.name} asks for {', '.join(unknown)}", function.place,
-                    notes=((f"the lambda's parameters are {own}", None), (f"the operator has {', '.join(known)}", None)),
-                    hint=did_you_mean(unknown[0], known) or "name tensors, scalars and sizes as the signature spells them")
+                    notes=((f"the lambda's parameters are {own}", None),
+                           (f"the operator has {', '.join(known)}", None)),
+                    hint=did_you_mean(unknown[0],
+                                      known) or "name tensors, scalars and sizes as the signature spells them")

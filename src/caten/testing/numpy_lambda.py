@@ -1,7 +1,8 @@
 """Python test lambdas, interpreted over a table of pure numpy functions: `lambda A, B, C: C + A @ B`.
 
-The text is parsed with `ast` and walked; nothing is ever handed to Python's own evaluator, no attribute outside the tables below is looked
-up, and no name but those is known, so a spec can compute and do nothing else. (Its time and memory are limited by who calls this.)
+The text is parsed with `ast` and walked; nothing is ever handed to Python's own evaluator, no attribute outside the
+tables below is looked up, and no name but those is known, so a spec can compute and do nothing else. (Its time and
+memory are limited by who calls this.)
 """
 from __future__ import annotations
 
@@ -25,15 +26,18 @@ BUILTINS: dict[str, Any] = {n: getattr(builtins, n) for n in lambda_text.BUILTIN
 ATTRIBUTES = frozenset(["T", "shape", "ndim", "size", "dtype", "real", "imag"])
 STARRED_ARRAYS = (np.ndarray, np.generic)
 BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, ast.Pow: operator.pow, ast.MatMult: operator.matmul, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod, ast.Pow: operator.pow, ast.MatMult: operator.matmul, ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
     ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
 }
 UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_,
 }
 COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
     ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
 }
 
@@ -58,9 +62,11 @@ class Lambda(LambdaText):
         except RecursionError:
             raise self.error("E805", "the test code recurses too deeply", node.lineno, node.col_offset) from None
         except MemoryError:
-            raise self.error("E805", "the test code needs more memory than it may have", node.lineno, node.col_offset) from None
-        except Exception as problem:       # whatever numpy or Python has to say about the user's expression is the message
-            raise self.error("E805", f"the test code failed: {type(problem).__name__}: {problem}", node.lineno, node.col_offset) from None
+            raise self.error("E805", "the test code needs more memory than it may have", node.lineno,
+                             node.col_offset) from None
+        except Exception as problem:       # what numpy or Python says about the user's expression is the message
+            raise self.error("E805", f"the test code failed: {type(problem).__name__}: {problem}", node.lineno,
+                             node.col_offset) from None
 
     def _name(self, node: ast.Name, env: Mapping[str, Any]) -> Any:
         if node.id in env:
@@ -106,7 +112,8 @@ class Lambda(LambdaText):
 
         def call(*args: Any) -> Any:
             if len(args) != len(names):
-                raise self.error("E805", f"this lambda takes {len(names)} values, not {len(args)}", node.lineno, node.col_offset)
+                raise self.error("E805", f"this lambda takes {len(names)} values, not {len(args)}", node.lineno,
+                                 node.col_offset)
             return self._eval(node.body, {**env, **dict(zip(names, args, strict=True))})
         return call
 
@@ -159,8 +166,10 @@ class Lambda(LambdaText):
 
 
 HANDLERS: dict[type[ast.expr], Callable[[Lambda, Any, Mapping[str, Any]], Any]] = {
-    ast.Constant: Lambda._constant, ast.Name: Lambda._name, ast.Attribute: Lambda._attribute, ast.Call: Lambda._call, ast.Lambda: Lambda._lambda,
-    ast.ListComp: Lambda._comprehension, ast.GeneratorExp: Lambda._comprehension, ast.Compare: Lambda._compare, ast.BoolOp: Lambda._logic,
+    ast.Constant: Lambda._constant, ast.Name: Lambda._name, ast.Attribute: Lambda._attribute, ast.Call: Lambda._call,
+    ast.Lambda: Lambda._lambda,
+    ast.ListComp: Lambda._comprehension, ast.GeneratorExp: Lambda._comprehension, ast.Compare: Lambda._compare,
+    ast.BoolOp: Lambda._logic,
     ast.BinOp: lambda s, n, env: BINARY[type(n.op)](s._eval(n.left, env), s._eval(n.right, env)),
     ast.UnaryOp: lambda s, n, env: UNARY[type(n.op)](s._eval(n.operand, env)),
     ast.IfExp: lambda s, n, env: s._eval(n.body if s._eval(n.test, env) else n.orelse, env),

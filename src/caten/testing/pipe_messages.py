@@ -1,4 +1,5 @@
-"""What a child process sends back through a pipe: a length, JSON of that length, then the elements of arrays, which are received into place."""
+"""What a child process sends back through a pipe: a length, JSON of that length, then the elements of arrays, which
+are received into place."""
 from __future__ import annotations
 
 import json

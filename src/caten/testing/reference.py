@@ -64,7 +64,8 @@ class Expected:
     loose: Mapping[str, np.ndarray]
 
 
-def expected_of(op: OpProgram, arguments: Mapping[str, Any], options: Options, expected: Mapping[str, np.ndarray] | None) -> Expected:
+def expected_of(op: OpProgram, arguments: Mapping[str, Any], options: Options,
+                expected: Mapping[str, np.ndarray] | None) -> Expected:
     """The oracle's values and bounds; the values of the spec's own reference where it has one."""
     exact = _oracle(op, arguments, options)
     if expected is not None:
@@ -88,14 +89,16 @@ def expected_of(op: OpProgram, arguments: Mapping[str, Any], options: Options, e
     return replace(exact, what="the spec's [test]", values=_checked(op, outcome.arrays, arguments, place))
 
 
-def _python(function: Lambda, op: OpProgram, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _python(function: Lambda, op: OpProgram, arguments: Mapping[str,
+            Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """In the child: the lambda on float64 copies."""
     wide: dict[str, Any] = {}
     for n in function.parameters:
         value = arguments[n]
         if isinstance(value, np.ndarray):
             kind = kind_of(value.dtype)
-            own = np.dtype(f"{kind}{value.dtype.itemsize}") if kind in "iu" else value.dtype              # of int4, int8
+            # of int4, int8
+            own = np.dtype(f"{kind}{value.dtype.itemsize}") if kind in "iu" else value.dtype
             wide[n] = value.astype({"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}.get(kind, own))
         else:
             wide[n] = value.item() if isinstance(value, np.generic) else value
@@ -105,7 +108,9 @@ def _python(function: Lambda, op: OpProgram, arguments: Mapping[str, Any]) -> tu
         return {}, {n: np.asarray(wide.get(n, arguments[n])) for n in names}
     results = result if isinstance(result, (tuple, list)) and len(names) > 1 else (result,)
     if len(results) != len(names):
-        raise function.error("E808", f"the test code gives {len(results)} values, {op.name} has {len(names)} outputs: {', '.join(names)}")
+        raise function.error("E808",
+                             f"the test code gives {len(results)} values, {op.name} has {len(names)} outputs: "
+                             f"{', '.join(names)}")
     return {}, {n: _numbers(function, n, r) for n, r in zip(names, results, strict=True)}
 
 
@@ -116,35 +121,41 @@ def _numbers(function: Lambda, name: str, result: Any) -> np.ndarray:
     except (TypeError, ValueError) as problem:
         raise function.error("E808", f"the test code gives no array for {name}: {problem}") from None
     if kind_of(array.dtype) not in "biufc":
-        raise function.error("E808", f"the test code gives {array.dtype.name} for {name}", hint="give an array of numbers for each output")
+        raise function.error("E808", f"the test code gives {array.dtype.name} for {name}",
+                             hint="give an array of numbers for each output")
     return array
 
 
-def _checked(op: OpProgram, arrays: Mapping[str, np.ndarray], arguments: Mapping[str, Any], place: Place | None) -> dict[str, np.ndarray]:
+def _checked(op: OpProgram, arrays: Mapping[str, np.ndarray], arguments: Mapping[str, Any],
+             place: Place | None) -> dict[str, np.ndarray]:
     """The arrays of a reference, of the outputs' shapes. `place`: of the code that gives them."""
     result = {}
     for n in outputs_of(op):
         if n not in arrays:
             raise error("E808", f"the expected arrays of {op.name} lack '{n}'", place)
         if arrays[n].shape != arguments[n].shape:
-            raise error("E808", f"the reference's {n} has shape {arrays[n].shape}, the kernel's {arguments[n].shape}", place,
+            raise error("E808", f"the reference's {n} has shape {arrays[n].shape}, the kernel's {arguments[n].shape}",
+                        place,
                         hint="the test code and the signature disagree")
         result[n] = arrays[n]
     return result
 
 
 def never_stored(op: OpProgram, arguments: Mapping[str, Any]) -> list[Stmt]:
-    """The stores and accumulations that a call with these arguments does not run; none where it leaves an array, which is refused."""
+    """The stores and accumulations that a call with these arguments does not run; none where it leaves an array,
+    which is refused."""
     reached: set[Stmt] = set()
     try:
-        interpret.run(op, {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in arguments.items()}, stored=reached)
+        interpret.run(op, {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in arguments.items()},
+                      stored=reached)
     except CatenError:
         return []
     return [s for stmt in op.body for s in stmt.walk() if isinstance(s, Setf | Incf) and s not in reached]
 
 
 def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> Expected:
-    """Values in float64 with their rounding bounds, from the nest as written: interpreted, or as C where that would take long."""
+    """Values in float64 with their rounding bounds, from the nest as written: interpreted, or as C where that would
+    take long."""
     program = oracle.bounded(zero_fill.fill_outputs(bounds_checks.add_checks(op)), runtime_of(options).fast)
     run = comparison.widened(op, arguments)
     sizes = numbers_of(op, arguments) | {n: int(arguments[n]) for n in op.sizes}
@@ -159,7 +170,9 @@ def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> Ex
     if outcome.status == "error":
         raise CatenError(*outcome.diagnostics)
     if outcome.status != "ok" or outcome.facts["code"]:
-        raise error("E809", f"the reference of {op.name} ended with {outcome.status} {outcome.signal or outcome.facts.get('code', '')}")
+        raise error("E809",
+                    f"the reference of {op.name} ended with {outcome.status} "
+                    f"{outcome.signal or outcome.facts.get('code', '')}")
     names = outputs_of(op)
     bounds_of = {n: outcome.arrays.get(f"{n}__bound", np.zeros(())) for n in names}
     loose = {n: outcome.arrays.get(f"{n}__loose", np.zeros((), np.uint8)) for n in names}

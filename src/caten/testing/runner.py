@@ -36,7 +36,8 @@ TIMING = 0.3                           # seconds spent on repeated calls
 
 
 def run_at(built: Built, values: Mapping[str, int | float], options: Options, only: str | None = None) -> list[Report]:
-    """`--test "M=3, a=2.5"`: every operator of a library on data drawn from the seed, timed. `values`: every size, and some scalars."""
+    """`--test "M=3, a=2.5"`: every operator of a library on data drawn from the seed, timed. `values`: every size,
+    and some scalars."""
     return [_run(built, op, "", values, options, timed=True) for op in built.ops if only is None or op.name == only]
 
 
@@ -45,29 +46,35 @@ def run_cases(built: Built, options: Options, tags: tuple[str, ...] = (), names:
     return list(reports_of(built, options, tags, names))
 
 
-def reports_of(built: Built, options: Options, tags: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> Iterator[Report]:
-    """`caten test`: run the cases of every operator's own [test], and one of small sizes where it has none; the report of each when it ended.
+def reports_of(built: Built, options: Options, tags: tuple[str, ...] = (),
+               names: tuple[str, ...] = ()) -> Iterator[Report]:
+    """`caten test`: run the cases of every operator's own [test], and one of small sizes where it has none; the report
+    of each when it ended.
 
-    `tags`: only cases with one of them; `names`: only these cases, or all of these operators. NothingMatched where none is selected."""
+    `tags`: only cases with one of them; `names`: only these cases, or all of these operators. NothingMatched where
+    none is selected."""
     todo: list[Callable[[], Report]] = []
     known = [c.name for op in built.ops for c in op.all(Case)]
     everything = [*known, *[op.name for op in built.ops]]
     if names and not set(names) & set(everything):
         raise unknown_name(names[0], everything)
     for op in built.ops:
-        cases = [c for c in op.all(Case) if (not tags or set(tags) & set(c.tags)) and (not names or c.name in names or op.name in names)]
+        cases = [c for c in op.all(Case) if (not tags or set(tags) & set(c.tags))
+                 and (not names or c.name in names or op.name in names)]
         if not op.all(Case) and not tags and (not names or op.name in names):
             todo.append(partial(_at_default_sizes, built, op, options))
         todo += [partial(_run, built, op, c.name, case_values(op, c), options, timed=False, case=c) for c in cases]
     if not todo:
-        raise NothingMatched(Diagnostic("E835", "no test case matched", hint=f"the cases are {', '.join(known) or 'none'}"))
+        raise NothingMatched(Diagnostic("E835", "no test case matched",
+                                        hint=f"the cases are {', '.join(known) or 'none'}"))
     for run in todo:
         yield run()
 
 
 def unknown_name(name: str, known: Sequence[str]) -> NothingMatched:
     """The refusal of a name that no operator and no test case has."""
-    return NothingMatched(Diagnostic("E835", f"no composite or test case is called '{name}'", hint=did_you_mean(name, list(known))))
+    return NothingMatched(Diagnostic("E835", f"no composite or test case is called '{name}'",
+                                     hint=did_you_mean(name, list(known))))
 
 
 def _at_default_sizes(built: Built, op: OpProgram, options: Options) -> Report:
@@ -82,8 +89,10 @@ def _at_default_sizes(built: Built, op: OpProgram, options: Options) -> Report:
     return replace(report, unreached=tuple([_place(op, stmt) for stmt in never]))
 
 
-def _reaching(op: OpProgram, described: Mapping[str, Any], options: Options) -> tuple[dict[str, int | float], list[Stmt]]:
-    """Small sizes, and scalars, at which every statement that stores something is run, if some are found; and the statements that are not."""
+def _reaching(op: OpProgram, described: Mapping[str, Any],
+              options: Options) -> tuple[dict[str, int | float], list[Stmt]]:
+    """Small sizes, and scalars, at which every statement that stores something is run, if some are found; and the
+    statements that are not."""
     best: tuple[dict[str, int | float], list[Stmt]] | None = None
     for least, shift in product(LEAST, range(SCALARS)):
         values: dict[str, int | float] = dict(small_sizes(described, least))
@@ -132,10 +141,13 @@ def _outcome(built: Built, op: OpProgram, name: str, values: Mapping[str, int | 
     except CatenError as refusal:                         # sizes that no array can have
         if refusal.diagnostics[0].code != "E711":
             raise
-        report = Report(op.name, name, dict(values), "failed", "", note=refusal.diagnostics[0].message, diagnostics=refusal.diagnostics)
+        report = Report(op.name, name, dict(values), "failed", "", note=refusal.diagnostics[0].message,
+                        diagnostics=refusal.diagnostics)
         outcome = isolate.Outcome("error", diagnostics=refusal.diagnostics)
-        return _expected_failure(replace(report, diagnostics=()), outcome, json.loads(case.expect)["error"]) if want_error and case else report
-    shown = {k: v.item() if isinstance(v, np.generic) else v for k, v in arguments.items() if not isinstance(v, np.ndarray)}
+        return _expected_failure(replace(report, diagnostics=()), outcome,
+                                 json.loads(case.expect)["error"]) if want_error and case else report
+    shown = {k: v.item() if isinstance(v, np.generic) else v
+             for k, v in arguments.items() if not isinstance(v, np.ndarray)}
     report = Report(op.name, name, shown, "ok", "")
     outcome = isolate.run(lambda: _kernel(built, op, arguments, timed), TIMEOUT)
     if want_error:
@@ -147,7 +159,8 @@ def _outcome(built: Built, op: OpProgram, name: str, values: Mapping[str, int | 
         code = outcome.diagnostics[0].code if outcome.diagnostics else ""
         if code == OUTSIDE:
             return _outside(report, outcome.diagnostics[0])
-        status = "crash" if code == "E715" else "failed" if outcome.status == "error" and code.startswith("E7") else outcome.status
+        failed = outcome.status == "error" and code.startswith("E7")
+        status = "crash" if code == "E715" else "failed" if failed else outcome.status
         return replace(report, status=status, note=text, diagnostics=outcome.diagnostics)
     try:
         reference = expected_of(op, arguments, options, expected)
@@ -173,12 +186,13 @@ def _expected_failure(report: Report, outcome: isolate.Outcome, wanted: str) -> 
     text = outcome.diagnostics[0].message if outcome.diagnostics else ""
     if outcome.status == "error" and wanted.lower() in text.lower():
         return replace(report, status="ok", reference="the failure that the case expects")
-    got = f"failed with '{text}'" if outcome.status == "error" else "succeeded" if outcome.status == "ok" else outcome.status
+    got = {"error": f"failed with '{text}'", "ok": "succeeded"}.get(outcome.status, outcome.status)
     return replace(report, status="wrong", reference="the failure that the case expects",
                    note=f"expected a failure with '{wanted}', the call {got}")
 
 
-def _kernel(built: Built, op: OpProgram, arguments: Mapping[str, Any], timed: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _kernel(built: Built, op: OpProgram, arguments: Mapping[str, Any],
+            timed: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """In the child: call the kernel once for its results, then repeatedly for its time."""
     function = built.runtime.load(built.artifact, built.manifest)
     function = getattr(function, op.name, function)

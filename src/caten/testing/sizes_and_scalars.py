@@ -25,7 +25,8 @@ def read_setting(item: str, option: str) -> tuple[str, int | float]:
     """`M = 100` -> the name and the number. `option` names the place in a message."""
     name, equals, value = (part.strip() for part in item.partition("="))
     if not equals or not _NAME.match(name):
-        raise UsageError(Diagnostic("E904", f"{option}: '{item.strip()}' is not NAME=NUMBER", hint=f'write {option} "M=100,N=100"'))
+        raise UsageError(Diagnostic("E904", f"{option}: '{item.strip()}' is not NAME=NUMBER",
+                                    hint=f'write {option} "M=100,N=100"'))
     for kind in (int, float):
         try:
             return name, kind(value)
@@ -36,7 +37,8 @@ def read_setting(item: str, option: str) -> tuple[str, int | float]:
 
 def bad_size(option: str, name: str, value: object) -> CatenError:
     """The error for a value that no size can have."""
-    return UsageError(Diagnostic("E905", f"{option}: the size {name} cannot be {value}", hint="sizes are integers from 0 to 2^40"))
+    return UsageError(Diagnostic("E905", f"{option}: the size {name} cannot be {value}",
+                                 hint="sizes are integers from 0 to 2^40"))
 
 
 def checked_size(option: str, name: str, value: int) -> int:
@@ -48,10 +50,11 @@ def checked_size(option: str, name: str, value: int) -> int:
 
 def match_settings(given: Sequence[tuple[str, int | float]], programs: Sequence[Program], option: str = "--test",
                    checked: bool = True) -> dict[str, int | float]:
-    """The settings under the names that the programs declare, with the sizes that -D fixes and those that the programs' equations determine.
+    """The settings under the names that the programs declare, with the sizes that -D fixes and those that the programs'
+    equations determine.
 
-    UsageError where a size has no value, or (unless `checked` is false) where the values contradict an equation. Scalars without a value
-    are drawn."""
+    UsageError where a size has no value, or (unless `checked` is false) where the values contradict an equation.
+    Scalars without a value are drawn."""
     sizes = dict.fromkeys([name for p in programs for name in p.sizes])
     scalars = {s.name: s.type for p in programs for s in p.all(Scalar)}
     known = (*sizes, *scalars)
@@ -61,7 +64,8 @@ def match_settings(given: Sequence[tuple[str, int | float]], programs: Sequence[
         target = named(name, known)
         if target is None:
             listing = "it has " + (", ".join(known) or "no sizes and no scalars")
-            problems.append(Diagnostic("E904", f"{option}: there is no size or scalar '{name}'", hint=did_you_mean(name, known),
+            problems.append(Diagnostic("E904", f"{option}: there is no size or scalar '{name}'",
+                                       hint=did_you_mean(name, known),
                                        notes=((listing, None),)))
         elif target in sizes and not (isinstance(value, int) and 0 <= value <= GREATEST_SIZE):
             problems += bad_size(option, target, value).diagnostics
@@ -71,7 +75,9 @@ def match_settings(given: Sequence[tuple[str, int | float]], programs: Sequence[
             values[target] = value
     for bind in [b for p in programs for b in p.all(Bind)]:
         if values.setdefault(bind.name, bind.value) != bind.value:
-            problems.append(Diagnostic("E905", f"{option}: {bind.name} is {values[bind.name]}, but -D{bind.name}={bind.value} fixed it"))
+            problems.append(Diagnostic("E905",
+                                       f"{option}: {bind.name} is {values[bind.name]}, but -D{bind.name}={bind.value} "
+                                       "fixed it"))
     if not problems:
         problems += _completed(values, sizes, scalars, programs, option, checked)
     if problems:
@@ -79,14 +85,16 @@ def match_settings(given: Sequence[tuple[str, int | float]], programs: Sequence[
     return values
 
 
-def _completed(values: dict[str, int | float], sizes: Iterable[str], scalars: Mapping[str, str], programs: Sequence[Program], option: str,
+def _completed(values: dict[str, int | float], sizes: Iterable[str], scalars: Mapping[str, str],
+               programs: Sequence[Program], option: str,
                checked: bool) -> list[Diagnostic]:
     """Add what the programs' equations determine to the values; what is wrong with the result."""
     equal = equations_in([r.cond for p in programs for r in p.all(Require)])
     try:
         found = from_equations(equal, {n: v for n, v in values.items() if isinstance(v, int)}, checked)
     except CatenError as problem:
-        return [Diagnostic("E905", f"{option}: {d.message}", hint="give other sizes, or leave out a size that the others determine")
+        return [Diagnostic("E905", f"{option}: {d.message}",
+                           hint="give other sizes, or leave out a size that the others determine")
                 for d in problem.diagnostics]
     for name, value in found.items():
         if name in sizes and not 0 <= value <= GREATEST_SIZE:
@@ -100,7 +108,9 @@ def _completed(values: dict[str, int | float], sizes: Iterable[str], scalars: Ma
     hint = f'{option} "{",".join([f"{n}={v}" for n, v in shown.items()])}"' if option.startswith("-") else \
            f"sizes = {{ {', '.join([f'{n} = {v}' for n, v in shown.items()])} }}"
     several = len(missing) > 1
-    return [Diagnostic("E906", f"{option}: the size{'s' if several else ''} {', '.join(missing)} {'are' if several else 'is'} missing", hint=hint)]
+    return [Diagnostic("E906",
+                       f"{option}: the size{'s' if several else ''} {', '.join(missing)} {'are' if several else 'is'} "
+                       "missing", hint=hint)]
 
 
 def _free(missing: Sequence[str], equal: Sequence[tuple[Expr, Expr]], known: Iterable[str]) -> list[str]:
@@ -114,7 +124,8 @@ def _free(missing: Sequence[str], equal: Sequence[tuple[Expr, Expr]], known: Ite
 
 
 def case_values(op: Program, case: Case) -> dict[str, int | float]:
-    """The sizes and scalars of a test case. CatenError where they do not fit the operator: it is the spec that is wrong."""
+    """The sizes and scalars of a test case. CatenError where they do not fit the operator: it is the spec that is
+    wrong."""
     where = f"the test case '{case.name}' of {op.name}"
     try:
         return match_settings([read_setting(f"{s.name}={s.value}", where) for s in case.sizes], [op], where,

@@ -13,8 +13,10 @@ from .sizes_and_scalars import case_values
 def check_tests(program: Program) -> None:
     """CatenError with every fault in the [test] and the [[test.case]]s of an operator as written."""
     if isinstance(program, OpProgram):
-        free = program.without(Bind)                         # a case of other sizes than -D fixes is right, and only cannot be run
-        gather(lambda check: check(), [lambda: _check_reference(program), *[lambda c=c: case_values(free, c) for c in program.all(Case)]])
+        # a case of other sizes than -D fixes is right, and only cannot be run
+        free = program.without(Bind)
+        gather(lambda check: check(), [lambda: _check_reference(program),
+                                       *[lambda c=c: case_values(free, c) for c in program.all(Case)]])
 
 
 def _check_reference(op: OpProgram) -> None:

@@ -23,7 +23,8 @@ ROUGHLY = 1e-2                 # largest difference at full size, relative to th
 
 def results(op: OpProgram, built: Built, arguments: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The outputs of one call on copies."""
-    own = {k: v.copy(order="K") if isinstance(v, np.ndarray) and op.buffers[k].access != "in" else v for k, v in arguments.items()}
+    own = {k: v.copy(order="K") if isinstance(v, np.ndarray) and op.buffers[k].access != "in" else v
+           for k, v in arguments.items()}
     function = built.runtime.load(built.artifact, built.manifest)
     caller(op, getattr(function, op.name, function), own)()
     return {n: np.array(own[n]) for n in outputs_of(op)}
@@ -31,7 +32,8 @@ def results(op: OpProgram, built: Built, arguments: Mapping[str, Any]) -> dict[s
 
 def agree(op: OpProgram, got: Mapping[str, np.ndarray], expected: Expected) -> bool:
     """Is every output within its rounding bound, with at least one element compared?"""
-    found = [comparison.check(got[n], expected.values[n], expected.bounds[n], expected.loose[n], op.buffers[n].type) for n in outputs_of(op)]
+    found = [comparison.check(got[n], expected.values[n], expected.bounds[n], expected.loose[n], op.buffers[n].type)
+             for n in outputs_of(op)]
     return all(c.passed and c.compared for c in found)
 
 
@@ -62,7 +64,8 @@ def moderate(op: OpProgram, values: Values) -> Values:
 
 def work_of(op: OpProgram, values: Values) -> int:
     """Operations and bytes of one call. Integer scalars without a value count as 1."""
-    known = {n: int(values[n]) for n in op.sizes} | {s.name: int(values.get(s.name, 1)) for s in op.all(Scalar) if is_integer(s.type)}
+    known = {n: int(values[n]) for n in op.sizes} | {s.name: int(values.get(s.name, 1)) for s in op.all(Scalar)
+                                                     if is_integer(s.type)}
     return int(evaluate(work_formulas.flops(op), known)) + int(evaluate(work_formulas.bytes_moved(op), known))
 
 

@@ -61,7 +61,8 @@ def at_pages(arguments: Mapping[str, Any]) -> dict[str, Any]:
     for name, array in arguments.items():
         if isinstance(array, np.ndarray) and array.flags.forc and array.size:
             memory = np.empty(array.nbytes + mmap.PAGESIZE, np.uint8)
-            moved[name] = np.ndarray(array.shape, array.dtype, memory, -memory.ctypes.data % mmap.PAGESIZE, array.strides)
+            moved[name] = np.ndarray(array.shape, array.dtype, memory, -memory.ctypes.data % mmap.PAGESIZE,
+                                     array.strides)
             moved[name][...] = array
     return moved
 
@@ -76,7 +77,8 @@ class Shop:
     threads: int
     short: Effort = SHORT
     long: Effort = LONG
-    seconds: dict[tuple[str, int], float] = field(default_factory=dict)            # by schedule and number of the size, the last median
+    # by schedule and number of the size, the last median
+    seconds: dict[tuple[str, int], float] = field(default_factory=dict)
     _programs: dict[str, LoopProgram] = field(default_factory=dict)
 
     @cached_property
@@ -99,12 +101,14 @@ class Shop:
 
     def defaults(self) -> dict[str, int]:
         with counted(Work(BUDGET)):
-            return autoscheduler.drafted(self.before, likely=self._likely, planning=Planning(tolerant=not self.options.strict)).asked
+            return autoscheduler.drafted(self.before, likely=self._likely,
+                                         planning=Planning(tolerant=not self.options.strict)).asked
 
     def make(self, choices: Choices) -> Candidate | None:
         planning = Planning(tolerant=not self.options.strict)
         with counted(Work(BUDGET)):
-            program = script.recorded(autoscheduler.drafted(self.before, choices=choices, likely=self._likely, planning=planning).program, ())
+            program = script.recorded(autoscheduler.drafted(self.before, choices=choices, likely=self._likely,
+                                                            planning=planning).program, ())
         if planning.faults or not cost.fits(program, self.machine):
             return None
         return self._kept(choices, program)
@@ -124,7 +128,8 @@ class Shop:
         found: dict[str, list[statistics.Estimate]] = {schedule: [] for schedule in builts}
         for number in range(len(self.sizes)):
             going = {s: builts[s] for s, ratios in found.items() if len(ratios) == number}
-            for schedule, ratio in (self._worse(going, number) if thorough else self._compared(going, number, effort)).items():
+            for schedule, ratio in (self._worse(going, number) if thorough
+                                    else self._compared(going, number, effort)).items():
                 found[schedule].append(ratio)
         complete: list[Ratios | None] = [
             found[c.schedule] if len(found.get(c.schedule, ())) == len(self.sizes) else None for c in candidates]
@@ -142,7 +147,8 @@ class Shop:
                 self.seconds[present, number] = float(np.median(taken[present]))
             else:
                 said = ",".join([f"{n}={v}" for n, v in values.items()])
-                raise error("E842", f"the kernel of {self.op.name} cannot be measured at {said}", hint="caten test checks the kernel")
+                raise error("E842", f"the kernel of {self.op.name} cannot be measured at {said}",
+                            hint="caten test checks the kernel")
         _ = self._proof
 
     # ---- inside
@@ -188,7 +194,8 @@ class Shop:
         return outcome.status == "ok" and candidate_check.agree(self.op, outcome.arrays, expected)
 
     def _built(self, schedule: str) -> Built:
-        return compiler.Compilation((self._programs[schedule],), replace(self.options, debug=0), ops=(self.op,)).artifact()
+        return compiler.Compilation((self._programs[schedule],), replace(self.options, debug=0),
+                                    ops=(self.op,)).artifact()
 
     @cached_property
     def _proof(self) -> tuple[dict[str, Any], Expected]:
@@ -204,7 +211,9 @@ class Shop:
                 continue
             if self._is_right(self._built(self.present.schedule), arguments, expected):
                 return arguments, expected
-        raise error("E842", f"the kernel of {self.op.name} is not tuned: its results are not its reference's, or cannot be compared",
+        raise error("E842",
+                    f"the kernel of {self.op.name} is not tuned: its results are not its reference's, or cannot be "
+                    "compared",
                     notes=tuple([(p.message, None) for p in problems]), hint="caten test checks the kernel")
 
     @cached_property
@@ -215,10 +224,13 @@ class Shop:
         """Measure thoroughly, and if it is faster, again with page-aligned arrays: alignment changes the time of loads
         and stores. The lower ratio counts."""
         there = self._compared(builts, number, self.long)
-        elsewhere = self._compared({s: builts[s] for s, ratio in there.items() if ratio.value > 1}, number, self.long, pages=True)
-        return {s: min(ratio, elsewhere.get(s, ratio), key=lambda r: r.value) for s, ratio in there.items() if ratio.value <= 1 or s in elsewhere}
+        elsewhere = self._compared({s: builts[s] for s, ratio in there.items() if ratio.value > 1}, number, self.long,
+                                   pages=True)
+        return {s: min(ratio, elsewhere.get(s, ratio), key=lambda r: r.value)
+                for s, ratio in there.items() if ratio.value <= 1 or s in elsewhere}
 
-    def _compared(self, builts: Mapping[str, Built], number: int, effort: Effort, pages: bool = False) -> dict[str, statistics.Estimate]:
+    def _compared(self, builts: Mapping[str, Built], number: int, effort: Effort,
+                  pages: bool = False) -> dict[str, statistics.Estimate]:
         """The present schedule's time by that of each, at one size; without those that did not come back. Where the
         child dies of one of several, each has a child of its own."""
         if not builts:
@@ -226,20 +238,23 @@ class Shop:
         present = self.present.schedule
         taken = self._sampled({present: self._built(present), **builts}, number, effort, pages)
         if taken is None and len(builts) > 1:
-            return {s: r for schedule, built in builts.items() for s, r in self._compared({schedule: built}, number, effort, pages).items()}
+            return {s: r for schedule, built in builts.items()
+                    for s, r in self._compared({schedule: built}, number, effort, pages).items()}
         if taken is None:
             return {}
         for schedule, samples in taken.items():
             self.seconds[schedule, number] = float(np.median(samples))
         return {s: statistics.paired_ratio([taken[present]], [taken[s]]) for s in builts if s in taken}
 
-    def _sampled(self, builts: Mapping[str, Built], number: int, effort: Effort, pages: bool = False) -> dict[str, list[float]] | None:
+    def _sampled(self, builts: Mapping[str, Built], number: int, effort: Effort,
+                 pages: bool = False) -> dict[str, list[float]] | None:
         """Seconds of a call, by schedule; those whose results are not the first one's are left out. None where the
         child did not come back."""
         known = self.seconds.get((self.present.schedule, number), 1.0)
         limit = max(LEAST_SECONDS, FACTOR * effort.rounds * len(builts) * max(effort.plan.batch, known))
         arguments = self._arguments[number]
-        outcome = isolate.run(lambda: (self._times(builts, at_pages(arguments) if pages else arguments, effort), {}), limit)
+        outcome = isolate.run(lambda: (self._times(builts, at_pages(arguments) if pages else arguments, effort), {}),
+                              limit)
         if outcome.kind is ToolError:                       # no schedule runs without the tool
             raise outcome.error()
         return outcome.facts if outcome.status == "ok" else None
@@ -257,4 +272,5 @@ class Shop:
                 function = built.runtime.load(built.artifact, built.manifest)
                 calls[schedule] = caller(self.op, getattr(function, self.op.name, function), arguments)
         plan = replace(effort.plan, cpu_time=self.threads == 1)              # which others on the machine disturb less
-        return {schedule: [s.seconds for s in samples] for schedule, samples in timing.rounds(calls, effort.rounds, plan).items()}
+        return {schedule: [s.seconds for s in samples]
+                for schedule, samples in timing.rounds(calls, effort.rounds, plan).items()}

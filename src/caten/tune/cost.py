@@ -12,7 +12,8 @@ from ..loop.affine import canonical
 from ..loop.statements import For, If, Incf, Local, LoopProgram, Setf, Stmt, Vref
 
 OPERANDS = 2                   # registers that operands take while an operation runs
-CACHES = 4                     # scratch memory may be this many times as large as the last cache in the table; there may be another one behind it
+# scratch memory may be this many times as large as the last cache in the table; there may be another one behind it
+CACHES = 4
 UNITS = 2                      # operations, and accesses, that start in a cycle
 LATENCY = 4                    # cycles until a sum can take the next summand
 UNKNOWN = 64                   # iterations of a loop whose length is not known
@@ -21,7 +22,8 @@ UNKNOWN = 64                   # iterations of a loop whose length is not known
 def fits(program: LoopProgram, machine: Machine) -> bool:
     """Do the tiles fit the registers, and the packed panels the caches?"""
     registers = max([_registers(kernel.body, machine) for kernel in program.kernels], default=0)
-    scratch = sum([_elements(n) * DTYPES[n.type].bytes for k in program.kernels for n in k.walk() if isinstance(n, Local) and n.space == "scratch"])
+    scratch = sum([_elements(n) * DTYPES[n.type].bytes for k in program.kernels for n in k.walk()
+                   if isinstance(n, Local) and n.space == "scratch"])
     return registers + OPERANDS <= machine.registers and scratch <= CACHES * machine.cache_bytes[-1]
 
 
@@ -69,7 +71,8 @@ def _innermost(loop: For, machine: Machine) -> tuple[float, float]:
     """Vector operations of one iteration, and the cycles that they take: as many as the units, the accesses and the
     waiting sums need."""
     operations, accesses, sums = _counts(loop.body)
-    chains = sum([-(-_elements(n) * DTYPES[n.type].bytes // machine.vector_bytes) for n in loop.walk() if isinstance(n, Local)]) or sums
+    chains = sum([-(-_elements(n) * DTYPES[n.type].bytes // machine.vector_bytes) for n in loop.walk()
+                  if isinstance(n, Local)]) or sums
     return operations, max(operations / UNITS, accesses / UNITS, LATENCY * sums / max(1, chains))
 
 
@@ -80,7 +83,8 @@ def _counts(body: Iterable[Stmt]) -> tuple[float, float, float]:
         if isinstance(stmt, For):
             found = _counts(stmt.body)
             times = _value(stmt.hi - stmt.lo)
-            operations, accesses, sums = operations + times * found[0], accesses + times * found[1], sums + times * found[2]
+            operations, accesses = operations + times * found[0], accesses + times * found[1]
+            sums += times * found[2]
         elif isinstance(stmt, Setf | Incf):
             adds = float(isinstance(stmt, Incf))
             operations += adds + len([n for n in stmt.value.walk() if isinstance(n, Op)])

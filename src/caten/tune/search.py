@@ -23,13 +23,15 @@ from ..schedule.plans.versions import PARAMETERS
 
 WIDTH = 3                      # of the beam
 GROUP = 3                      # candidates that are measured beside each other
-MADE = 9                       # candidates that are made before the model says which come first; of the first ones, as many as are measured at once
+# candidates that are made before the model says which come first; of the first ones, as many as are measured at once
+MADE = 9
 HOPEFUL = 1.005                # in a short measurement: then a long one pays
 HOPELESS = 0.97                # a change that alone made it slower than this is not tried together with others
 ENOUGH = 2                     # values of a parameter that are the same code, until the others are taken to be
 LEAST = 1.01                   # a gain that is less is none
 FINALISTS = 3                  # that are measured once more, until one is confirmed
-RESTS = (0.0, 4.0, 8.0)        # seconds before each of these measurements, as far as the budget goes: what others do to memory lasts for seconds
+# seconds before each of these measurements, as far as the budget goes: what others do to memory lasts for seconds
+RESTS = (0.0, 4.0, 8.0)
 
 Ratios = Sequence[Estimate]    # time of the present schedule by that of the candidate, at each of the sizes
 
@@ -95,7 +97,8 @@ class Search:
     _tried: set[Choices] = field(default_factory=set)
     _alone: dict[tuple[str, int], float] = field(default_factory=dict)
     _present: str = ""
-    _same: dict[str, list[bool]] = field(default_factory=dict)            # by parameter: are other values the same code at these sizes?
+    # by parameter: are other values the same code at these sizes?
+    _same: dict[str, list[bool]] = field(default_factory=dict)
 
     def run(self, present: Candidate, first: Iterable[Candidate] = ()) -> Scored | None:
         """The best schedule confirmed to be faster than `present`, or None. `first`: initial candidates, such as a
@@ -148,9 +151,11 @@ class Search:
         changes: list[tuple[float, int, Choices]] = []
         for choices in beam:
             for name, default in self.shop.defaults().items():
-                values = [v for v in PARAMETERS[name].values if v != choices.of(name, default) and self._alone.get((name, v), 1.0) > HOPELESS]
+                values = [v for v in PARAMETERS[name].values if v != choices.of(name, default)
+                          and self._alone.get((name, v), 1.0) > HOPELESS]
                 values.sort(key=lambda v: abs(v - default))
-                changes += [(-self._alone.get((name, v), 1.0), rank, choices.with_(name, v)) for rank, v in enumerate(values)]
+                changes += [(-self._alone.get((name, v), 1.0), rank, choices.with_(name, v))
+                            for rank, v in enumerate(values)]
         return [choices for _, _, choices in sorted(changes, key=lambda change: change[:2])]
 
     def _candidates(self, changes: Iterable[Choices]) -> Iterator[Candidate]:
@@ -190,7 +195,8 @@ class Search:
                 hopeful.append(candidate)
         if hopeful:
             long = self.shop.ratios(hopeful, True)
-            self.found += [s for c, ratios in zip(hopeful, long, strict=True) if ratios is not None and (s := Scored(c, ratios)).is_faster]
+            self.found += [s for c, ratios in zip(hopeful, long, strict=True) if ratios is not None
+                           and (s := Scored(c, ratios)).is_faster]
             self.found.sort(key=lambda s: -s.gain.value)
 
     def _is_new(self, candidate: Candidate) -> bool:

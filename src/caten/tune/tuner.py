@@ -54,7 +54,8 @@ def tuned(op: OpProgram, sizes: Sequence[Values], options: Options, budget: floa
     try:
         shop.check()
         earlier = tuning_records.find(key, *record_places(op, options), warn)
-        again = shop.replayed(earlier.schedule, Choices(tuple(sorted(earlier.choices.items())))) if earlier is not None else None
+        again = shop.replayed(earlier.schedule,
+                              Choices(tuple(sorted(earlier.choices.items())))) if earlier is not None else None
         search.run(shop.present, [again] if again is not None else [])
     except KeyboardInterrupt:
         interrupted = True
@@ -68,7 +69,8 @@ def _record(shop: Shop, key: str, best: Scored) -> Record:
     schedule = best.candidate.schedule
     after = tuple([shop.seconds[schedule, n] for n in numbers])
     return Record(
-        key=key, op=shop.op.name, runtime=options.runtime, config=",".join([f"{k}={v}" for k, v in options.config]), cpu=cpu.model(),
+        key=key, op=shop.op.name, runtime=options.runtime, config=",".join([f"{k}={v}" for k, v in options.config]),
+        cpu=cpu.model(),
         compiler=tuning_records.compiler(runtime), choices=dict(best.candidate.choices.values), schedule=schedule,
         sizes=tuple([dict(v) for v in shop.sizes]),
         before=tuple([t * r.value for t, r in zip(after, best.ratios, strict=True)]), after=after, gain=best.gain.value,

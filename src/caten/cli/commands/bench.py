@@ -34,25 +34,31 @@ Examples:
 @click.command("bench", cls=GroupedCommand, epilog=EXAMPLES)
 @_option("--sizes", "given", multiple=True, metavar="M=100,A=2.0",
               help="Measure at these sizes; may be repeated. Without it [bench.sizes], or the greatest test case.")
-@_option("--rounds", type=click.IntRange(min=LEAST_ROUNDS), default=11, show_default=True, metavar="N", help="Samples of each time.")
+@_option("--rounds", type=click.IntRange(min=LEAST_ROUNDS), default=11, show_default=True, metavar="N",
+         help="Samples of each time.")
 @_option("--batch", type=Seconds(), default=timing.BATCH, show_default=True, metavar="SECONDS",
               help="How long one sample takes: as many calls as fit.")
 @_option("--retakes", type=click.IntRange(min=0), default=2, show_default=True, metavar="N",
               help="How often a sample is taken again during which others used the CPU.")
 @_option("--limits/--no-limits", "wants_limits", default=True, help="Measure what the machine can do, too.")
-@_option("--json", "json_file", metavar="FILE", help="Write the results, with every sample, to a file. '-' is stdout, without the table.")
+@_option("--json", "json_file", metavar="FILE",
+         help="Write the results, with every sample, to a file. '-' is stdout, without the table.")
 @_option("--plot", "plot_file", metavar="FILE", help="Draw the results as SVG.")
-@_option("--compare", nargs=2, metavar="OLD NEW", help="Compare two files of results; exit code 1 when something became slower.")
+@_option("--compare", nargs=2, metavar="OLD NEW",
+         help="Compare two files of results; exit code 1 when something became slower.")
 @compiles(runs=True)
-def command(request: Request, given: tuple[str, ...] = (), rounds: int = 11, batch: float = timing.BATCH, retakes: int = 2,
-            wants_limits: bool = True, json_file: str | None = None, plot_file: str | None = None, compare: tuple[str, str] | None = None) -> int:
-    """Measure how fast specs run: the median time of a call with its 95 % interval, and what it is of what the machine can do. -r takes several
-    runtimes, separated by commas."""
+def command(request: Request, given: tuple[str, ...] = (), rounds: int = 11, batch: float = timing.BATCH,
+            retakes: int = 2,
+            wants_limits: bool = True, json_file: str | None = None, plot_file: str | None = None,
+            compare: tuple[str, str] | None = None) -> int:
+    """Measure how fast specs run: the median time of a call with its 95 % interval, and what it is of what the
+    machine can do. -r takes several runtimes, separated by commas."""
     if compare:
         return _compared(request, *compare)
     settings = [read_settings(text, "--sizes") for text in given]
     plan = timing.Plan(batch, retakes)
-    found = results.Results(_rows(request, settings, rounds, plan), machine.described(), _limits(request.options, plan) if wants_limits else None)
+    found = results.Results(_rows(request, settings, rounds, plan), machine.described(),
+                            _limits(request.options, plan) if wants_limits else None)
     if json_file is not None:
         write(json_file, found.text())
     if plot_file is not None:
@@ -64,14 +70,18 @@ def command(request: Request, given: tuple[str, ...] = (), rounds: int = 11, bat
 
 def _compared(request: Request, old: str, new: str) -> int:
     if request.inputs:
-        raise UsageError(Diagnostic("E930", f"--compare compares two files of results, and {request.inputs[0]} is to be measured",
-                                    hint="caten bench FILE --json new.json, then caten bench --compare old.json new.json"))
+        raise UsageError(Diagnostic("E930",
+                                    f"--compare compares two files of results, and {request.inputs[0]} is to be "
+                                    "measured",
+                                    hint="caten bench FILE --json new.json, then caten bench --compare old.json "
+                                         "new.json"))
     before, after = results.read(old), results.read(new)
     write(request.output or STDOUT, "".join([f"{line}\n" for line in regressions.report(before, after)]))
     return 1 if any(change.verdict == "slower" for change in regressions.changes(before, after)) else 0
 
 
-def _rows(request: Request, given: Sequence[Sequence[tuple[str, int | float]]], rounds: int, plan: timing.Plan) -> tuple[results.Row, ...]:
+def _rows(request: Request, given: Sequence[Sequence[tuple[str, int | float]]], rounds: int,
+          plan: timing.Plan) -> tuple[results.Row, ...]:
     texts = sources(request)
     builts = {_name(runtime): _built(request, texts, runtime) for runtime in _runtimes(request.options)}
     first = next(iter(builts.values()))
@@ -94,7 +104,9 @@ def _built(request: Request, texts: Sequence[SpecText], runtime: str) -> Built:
 def _runtimes(options: Options) -> list[str]:
     names = [name.strip() for name in options.runtime.split(",")]
     if "" in names or len({_name(n) for n in names}) < len(names):
-        raise UsageError(Diagnostic("E930", f"--runtime {options.runtime}: several runtimes are different names with commas between them",
+        raise UsageError(Diagnostic("E930",
+                                    f"--runtime {options.runtime}: several runtimes are different names with commas "
+                                    "between them",
                                     hint="write --runtime clang,gcc"))
     return names
 
@@ -105,7 +117,8 @@ def _name(runtime: str) -> str:
 
 
 def _limits(options: Options, plan: timing.Plan) -> limits.Limits | None:
-    """The machine's limits, through the first of the runtimes that makes C, or else the reference runtime; None where there is no C compiler."""
+    """The machine's limits, through the first of the runtimes that makes C, or else the reference runtime; None
+    where there is no C compiler."""
     named = _runtimes(options)
     for name in (*named, "clang"):
         runtime = attach.runtime_of(replace(options, runtime=name, config=options.config if name in named else ()))

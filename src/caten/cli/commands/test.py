@@ -26,16 +26,22 @@ Examples:
 
 @click.command("test", cls=GroupedCommand, epilog=EXAMPLES)
 @_option("--tag", "tags", multiple=True, metavar="TAG", group="Input", help="Only the cases with this tag.")
-@_option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", group="Machine and runtime",
+@_option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
+         group="Machine and runtime",
          help="How many files are tested at a time, each in a process of its own.")
-@_option("--junit", "junit_file", metavar="FILE", group="Output", help="Write the results as JUnit XML. '-' is stdout, without the report.")
-@_option("--json", "json_file", metavar="FILE", group="Output", help="Write the results as JSON. '-' is stdout, without the report.")
+@_option("--junit", "junit_file", metavar="FILE", group="Output",
+         help="Write the results as JUnit XML. '-' is stdout, without the report.")
+@_option("--json", "json_file", metavar="FILE", group="Output",
+         help="Write the results as JSON. '-' is stdout, without the report.")
 @compiles(runs=True)
-def command(request: Request, tags: tuple[str, ...] = (), jobs: int = 1, junit_file: str | None = None, json_file: str | None = None) -> int:
-    """Compile every spec, those below folders too, and run its [test] and [[test.case]]s in a process of their own. Each file is tested by itself;
-    a file with errors counts as failed. Exit code 1 when a case fails or compares nothing, 5 when none matches."""
+def command(request: Request, tags: tuple[str, ...] = (), jobs: int = 1, junit_file: str | None = None,
+            json_file: str | None = None) -> int:
+    """Compile every spec, those below folders too, and run its [test] and [[test.case]]s in a process of their own.
+    Each file is tested by itself; a file with errors counts as failed. Exit code 1 when a case fails or compares
+    nothing, 5 when none matches."""
     if [junit_file, json_file, request.output].count(STDOUT) > 1:
-        raise UsageError(Diagnostic("E903", "only one of --junit, --json and -o can go to stdout", hint="name a file for the others"))
+        raise UsageError(Diagnostic("E903", "only one of --junit, --json and -o can go to stdout",
+                                    hint="name a file for the others"))
     request = replace(request, inputs=expanded(request.inputs))
     check_names(request)
     files = request.inputs
@@ -68,7 +74,8 @@ def command(request: Request, tags: tuple[str, ...] = (), jobs: int = 1, junit_f
 def _write_records(results: Sequence[FileResult], junit_file: str | None, json_file: str | None) -> None:
     if junit_file is None and json_file is None:
         return
-    from ..spec_test_records import json_record, junit_record  # imported here: the XML library takes longer to import than a small test to run
+    # imported here: the XML library takes longer to import than a small test to run
+    from ..spec_test_records import json_record, junit_record
     for path, text in ((junit_file, junit_record), (json_file, json_record)):
         if path is not None:
             write(path, text(results))

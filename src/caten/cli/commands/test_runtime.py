@@ -39,10 +39,13 @@ Examples:
 @_option("-r", "--runtime", default="clang", show_default=True, metavar="NAME", group=TESTED,
          help="A runtime's name, or the path of a runtime file.")
 @_option("--config", "config", multiple=True, metavar="K=V,…", group=TESTED, help="The runtime's own options.")
-@_option("-O", "opt", type=click.Choice(("0", "1", "2")), default="2", show_default=True, group=TESTED, help="The level of optimisation.")
+@_option("-O", "opt", type=click.Choice(("0", "1", "2")), default="2", show_default=True, group=TESTED,
+         help="The level of optimisation.")
 @_option("--filter", "patterns", multiple=True, metavar="PATTERN", group=TESTED,
-         help="Only these cases: a part of kind/row/column/name, its beginning, or a pattern with * ? [ over all of it. May be repeated.")
-@_option("--seed", type=click.IntRange(min=0, max=(1 << 63) - 1), default=0, show_default=True, metavar="N", group=TESTED,
+         help="Only these cases: a part of kind/row/column/name, its beginning, or a pattern with * ? [ over all of "
+              "it. May be repeated.")
+@_option("--seed", type=click.IntRange(min=0, max=(1 << 63) - 1), default=0, show_default=True, metavar="N",
+         group=TESTED,
          help="The seed of the inputs.")
 @_option("--jobs", type=click.IntRange(min=1), default=None, metavar="N", group="How",
          help="How many processes compile and judge at a time; by default as many as there are processors.")
@@ -53,13 +56,17 @@ Examples:
 @_option("--compare", "old", metavar="FILE", group="Output",
          help="A reports.json of an earlier run: what became worse is printed, and makes the exit code 1.")
 @_option("--date", "dated", is_flag=True, group="Output", help="The date among the provenance.")
-def command(runtime: str, config: tuple[str, ...], opt: str, patterns: tuple[str, ...], seed: int, jobs: int | None, timeout: float,
+def command(runtime: str, config: tuple[str, ...], opt: str, patterns: tuple[str, ...], seed: int, jobs: int | None,
+            timeout: float,
             no_cache: bool, output: str, old: str | None, dated: bool) -> int:
-    """Test a runtime: every operator on every element type, every feature of the language, the samples, and what must be refused. Writes Reports.md,
-    reports.json and junit.xml. Exit code 0 without FAIL, VACUOUS, CRASH, TIMEOUT, UNDECLARED and XPASS."""
+    """Test a runtime: every operator on every element type, every feature of the language, the samples, and what
+    must be refused. Writes Reports.md, reports.json and junit.xml. Exit code 0 without FAIL, VACUOUS, CRASH,
+    TIMEOUT, UNDECLARED and XPASS."""
     before = record.read(old) if old is not None else None
-    settings = tuple({k.upper(): (k, v) for text in config for k, v in read_config(text, lambda: _keys(runtime))}.values())
-    options = Options(runtime=runtime, config=settings, opt=int(opt), seed=seed, cc_timeout=CC_TIMEOUT, use_cache=not no_cache, **environment())
+    settings = tuple({k.upper(): (k, v) for text in config
+                      for k, v in read_config(text, lambda: _keys(runtime))}.values())
+    options = Options(runtime=runtime, config=settings, opt=int(opt), seed=seed, cc_timeout=CC_TIMEOUT,
+                      use_cache=not no_cache, **environment())
     plan = _plan(options, jobs or len(os.sched_getaffinity(0)), timeout)
     cases = suite.all_cases(plan.runtime)
     chosen = selected(cases, patterns)
@@ -67,13 +74,16 @@ def command(runtime: str, config: tuple[str, ...], opt: str, patterns: tuple[str
         raise NothingMatched(Diagnostic("E835", f"no case matches --filter {' '.join(patterns)}",
                                         hint="a case is kind/row/column/name: operator/add/f32/nan"))
     if not Path(output).is_dir():
-        raise error("E909", f"cannot write into {output}: there is no such folder", hint=f"mkdir -p {shlex.quote(output)}")
+        raise error("E909", f"cannot write into {output}: there is no such folder",
+                    hint=f"mkdir -p {shlex.quote(output)}")
     found = _found(cases, chosen, plan, patterns, dated)
-    for name, text in ((REPORT, markdown_report.markdown(found)), (RECORD, record.to_json(found)), (JUNIT, junit.junit(found))):
+    for name, text in ((REPORT, markdown_report.markdown(found)), (RECORD, record.to_json(found)),
+                       (JUNIT, junit.junit(found))):
         write(str(Path(output) / name), text)
     ran = frozenset([c.id for c in chosen])
     if before is not None and ran.isdisjoint([r.id for r in before.rows if r.verdict.status != "NOT-RUN"]):
-        raise NothingMatched(Diagnostic("E835", f"{old} has none of the {len(ran)} cases that were run: nothing was compared",
+        raise NothingMatched(Diagnostic("E835",
+                                        f"{old} has none of the {len(ran)} cases that were run: nothing was compared",
                                         hint="compare with the record of a run that has them"))
     worse = record_comparison.regressions(before, found, ran) if before is not None else []
     write(STDOUT, _summary(found, chosen, worse, output))
@@ -88,15 +98,16 @@ def _keys(name: str) -> tuple[str, ...]:
 
 
 def _plan(options: Options, workers: int, seconds: float) -> execute.Plan:
-    """How the cases are run. What can be used is found out in another process: a runtime file may end or hang the one that loads it."""
+    """How the cases are run. What can be used is found out in another process: a runtime file may end or hang the
+    one that loads it."""
     missing = probe.asked("whether it can be used", partial(_usable, options), options.cc_timeout)["missing"]
     said = Diagnostic(missing[0], missing[1], hint=missing[2]) if missing else None
     return execute.Plan(options, attach.runtime_of(options), workers, seconds, said)
 
 
 def _usable(options: Options) -> dict[str, Any]:
-    """{"missing": […]}: code, message and hint of what keeps the runtime from being used, or nothing. What is wrong with the file itself is not said
-    here."""
+    """{"missing": […]}: code, message and hint of what keeps the runtime from being used, or nothing. What is wrong
+    with the file itself is not said here."""
     try:
         missing = plugin_checks.why_unavailable(attach.runtime_of(options))
     except Exception:
@@ -104,22 +115,27 @@ def _usable(options: Options) -> dict[str, Any]:
     return {"missing": [] if missing is None else [missing.code, missing.message, missing.hint]}
 
 
-def _found(cases: Sequence[Case], chosen: Sequence[Case], plan: execute.Plan, patterns: Sequence[str], dated: bool) -> record.Record:
+def _found(cases: Sequence[Case], chosen: Sequence[Case], plan: execute.Plan, patterns: Sequence[str],
+           dated: bool) -> record.Record:
     """The record of the run: what was left out is part of it."""
     with shown("testing") as progress:
         verdicts = execute.run(chosen, plan, progress)
     again = _words(plan.options)
     typed = " ".join([again, *[f"--filter {shlex.quote(p)}" for p in patterns]])
-    rows = [record.Row(c.kind, c.row, c.column, c.name, verdicts.get(c.id, Verdict("NOT-RUN", "left out by --filter"))) for c in cases]
+    rows = [record.Row(c.kind, c.row, c.column, c.name, verdicts.get(c.id, Verdict("NOT-RUN", "left out by --filter")))
+            for c in cases]
     return record.Record(provenance.facts(plan, typed, again, dated), tuple(rows))
 
 
 def _words(options: Options) -> str:
     """The command line that tests the same, without a filter."""
     default = Options()
-    variables = (("CC", options.cc or ""), ("CFLAGS", shlex.join(options.cflags)), ("LDFLAGS", shlex.join(options.ldflags)))
-    words = ["caten", "test-runtime", "--runtime", options.runtime, *[w for k, v in options.config for w in ("--config", f"{k}={v}")],
-             *([f"-O{options.opt}"] if options.opt != default.opt else []), *(["--seed", str(options.seed)] if options.seed else [])]
+    variables = (("CC", options.cc or ""), ("CFLAGS", shlex.join(options.cflags)),
+                 ("LDFLAGS", shlex.join(options.ldflags)))
+    words = ["caten", "test-runtime", "--runtime", options.runtime,
+             *[w for k, v in options.config for w in ("--config", f"{k}={v}")],
+             *([f"-O{options.opt}"] if options.opt != default.opt else []),
+             *(["--seed", str(options.seed)] if options.seed else [])]
     return " ".join([*[f"{name}={shlex.quote(value)}" for name, value in variables if value], shlex.join(words)])
 
 

@@ -1,4 +1,4 @@
-"""`caten tune`: search for schedules that are faster on this machine, for -O3; show, export and merge what was found."""
+"""`caten tune`: search for faster schedules on this machine, for -O3; show, export and merge the records."""
 from __future__ import annotations
 
 import json
@@ -42,19 +42,25 @@ A minute for each operator, which is the default, finds more than these two seco
 @_option("--budget", type=Seconds(), default=BUDGET, show_default=True, metavar="SECONDS",
          help="How long to search, for each operator.")
 @_option("--sizes", "given", multiple=True, metavar="M=100,A=2.0",
-         help="Tune for these sizes; may be repeated. Without it for those of [bench.sizes], or the greatest test case.")
-@_option("--beside", is_flag=True, help="Put the records beside the specs, as NAME.tune.json, instead of into the cache.")
+         help="Tune for these sizes; may be repeated. Without it for those of [bench.sizes], or the greatest test "
+              "case.")
+@_option("--beside", is_flag=True,
+         help="Put the records beside the specs, as NAME.tune.json, instead of into the cache.")
 @_option("--show", is_flag=True, help="Print the records that there are; with FILEs only those of their operators.")
 @_option("--export", "export", metavar="FILE", help="Write these records to a file. '-' is stdout.")
-@_option("--merge", is_flag=True, help="Take the records of the FILEs into the cache; of two for the same kernel and CPU the later counts.")
-@_option("--json", "json_file", metavar="FILE", help="Write what came of it to a file. '-' is stdout, without the lines.")
+@_option("--merge", is_flag=True,
+         help="Take the records of the FILEs into the cache; of two for the same kernel and CPU the later counts.")
+@_option("--json", "json_file", metavar="FILE",
+         help="Write what came of it to a file. '-' is stdout, without the lines.")
 @compiles(runs=True)
-def command(request: Request, budget: float = BUDGET, given: tuple[str, ...] = (), beside: bool = False, show: bool = False,
+def command(request: Request, budget: float = BUDGET, given: tuple[str, ...] = (), beside: bool = False,
+            show: bool = False,
             export: str | None = None, merge: bool = False, json_file: str | None = None) -> int:
-    """Search for schedules that are faster on this machine than those of -O2, for so many seconds each, and record them for -O3. Ctrl-C ends the
-    search and keeps what it found."""
+    """Search for schedules that are faster on this machine than those of -O2, for so many seconds each, and record
+    them for -O3. Ctrl-C ends the search and keeps what it found."""
     if show + merge + (export is not None) + beside > 1:
-        raise UsageError(Diagnostic("E933", "--show, --export, --merge and --beside exclude each other", hint="run caten tune once for each"))
+        raise UsageError(Diagnostic("E933", "--show, --export, --merge and --beside exclude each other",
+                                    hint="run caten tune once for each"))
     if merge:
         return _merge(request)
     if show or export is not None:
@@ -70,7 +76,8 @@ def _tune(request: Request, budget: float, given: Sequence[str], beside: bool, j
     as_written(production.programs, "tune")
     built, presets = production.built("so"), sizes.presets(texts)
     if not beside and not request.options.use_cache:
-        raise UsageError(Diagnostic("E933", "--no-cache leaves no place for records", hint="put them beside the specs with --beside"))
+        raise UsageError(Diagnostic("E933", "--no-cache leaves no place for records",
+                                    hint="put them beside the specs with --beside"))
     todo = [(op, sizes.chosen(op, built, settings, presets)) for op in built.ops]
     outcomes: list[Outcome] = []
     for op, values in todo:
@@ -121,14 +128,16 @@ def _known(request: Request) -> list[Record]:
     if not request.inputs:
         return tuning_records.merged(found)
     programs = Production(request, sources(request)).programs
-    files = dict.fromkeys([tuning_records.beside(source.file) for p in programs if (source := p.first(Source)) is not None])
+    files = dict.fromkeys([tuning_records.beside(source.file) for p in programs
+                           if (source := p.first(Source)) is not None])
     found += [record for file in files for record in tuning_records.readable(file, request.warn)]
     return tuning_records.merged([r for r in found if r.op in [p.name for p in programs]])
 
 
 def _merge(request: Request) -> int:
     if not request.inputs:
-        raise UsageError(Diagnostic("E933", "--merge takes files of records", hint="caten tune --export FILE writes them"))
+        raise UsageError(Diagnostic("E933", "--merge takes files of records",
+                                    hint="caten tune --export FILE writes them"))
     folder = _folder(request)
     before = tuning_records.stored(folder, request.warn)
     theirs = tuning_records.merged([record for name in request.inputs for record in tuning_records.read(Path(name))])
