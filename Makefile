@@ -27,8 +27,8 @@ run: $(VENV)/.run  ## set up, compile samples/gemm.toml, check and time it
 test: $(VENV)/.test check  ## set up, check the code, run every test (a fixed slice of the random nets)
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
-quick: $(VENV)/.test  ## the tests that do not call a host compiler
-	$(BIN)/python -m pytest tests/core tests/frontend tests/loop tests/tensor tests/schedule $(ARGS)
+quick: $(VENV)/.test  ## quick tests of the front end and the scheduler (under a minute, no host compiler)
+	$(BIN)/python -m pytest -m 'not slow' --no-compilers tests/core tests/frontend tests/loop tests/tensor tests/schedule $(ARGS)
 
 check: $(VENV)/.test  ## lint, types, import rule
 	$(BIN)/ruff check src tests runtimes docs benchmarks

@@ -4,15 +4,21 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from caten.collector import COLLECTIONS
 
+COMPILERS = frozenset(("cc", "gcc", "clang", "zig", "c++", "g++", "nvcc"))
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nightly", action="store_true", help="run every random net at its full count")
+    parser.addoption("--no-compilers", action="store_true", help="a test that starts a host compiler fails")
     parser.addoption("--update-goldens", action="store_true", help="write what came out over the expected texts")
 
 
@@ -20,11 +26,18 @@ def pytest_configure(config: pytest.Config) -> None:
     """Programs under test start in half the time when they find their byte code; it goes into pytest's cache, whatever the environment says. So does
     the library that the embedded clang builds for itself."""
     gc.set_threshold(*COLLECTIONS)
+    if config.getoption("--no-compilers"):
+        sys.addaudithook(refuse_compilers)
     os.environ["CATEN_STRICT"] = "1"               # what a user's build would go on after fails a test
     if (cache := getattr(config, "cache", None)) is not None:                # None: -p no:cacheprovider
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))
         os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(cache.mkdir("compiler")))       # else every new cache has its own, at some seconds each
+
+
+def refuse_compilers(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "subprocess.Popen" and (name := Path(os.fsdecode(arguments[0])).name).split("-")[0] in COMPILERS:
+        raise AssertionError(f"starts {name}: mark the test as slow")
 
 
 @pytest.fixture

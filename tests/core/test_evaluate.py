@@ -37,6 +37,7 @@ def test_every_row_gives_its_result_type_on_every_element_type_it_accepts(fn: st
 
 
 @pytest.mark.parametrize("dtype", ["i8", "u8", "i64", "u64", "bool"])
+@pytest.mark.slow
 def test_folding_agrees_with_evaluation(dtype: str) -> None:
     d = DTYPES[dtype]
     span = range(d.least, d.greatest + 1) if d.bits == 8 else [d.least, d.least + 1, d.greatest, d.greatest - 1, 0, 1, 2, 3, 7, 63, 64, 1 << 40]

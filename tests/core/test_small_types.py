@@ -77,6 +77,7 @@ def test_integers_are_rounded_once_to_bfloat16(source: str) -> None:
 
 @pytest.mark.parametrize("dtype", SHORT)
 @pytest.mark.parametrize("fn", ["add", "sub", "mul", "div"])
+@pytest.mark.slow
 def test_arithmetic_by_way_of_float32_is_correctly_rounded(fn: str, dtype: str) -> None:
     rng = np.random.default_rng(2)
     finite = every(dtype)[np.isfinite(every(dtype).astype(np.float32))]

@@ -49,6 +49,7 @@ def at_once(work: Callable[[int], object]) -> list[object]:
 
 
 @pytest.mark.usefixtures("switching")
+@pytest.mark.slow
 def test_two_threads_make_the_same_nodes(nightly: bool) -> None:
     for turn in range(50 if nightly else 10):
         base = turn * 1_000_000 + 7_000_000_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 
+import pytest
 from lowering import composite, library, lowered
 
 from caten.core.program import Size, Unchecked, resolve
@@ -47,6 +48,7 @@ def program(code: str) -> OpProgram:
     return OpProgram("Main", clauses)
 
 
+@pytest.mark.slow
 def test_mutated_bodies(nightly: bool) -> None:
     rng = random.Random(7)
     words = sorted({t for body in BODIES for t in TOKEN.findall(body)} | {

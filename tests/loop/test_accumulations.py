@@ -175,6 +175,7 @@ def arguments(op: OpProgram, m: int, n: int, seed: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("group", SAME)
+@pytest.mark.slow
 def test_results_are_those_of_the_program_as_written(group: str) -> None:
     """Bit for bit but for the sign of zero, NaN and infinities included, where no sum is reassociated; also at sizes at which loops are empty."""
     for (out, code), (m, n), seed in product(SAME[group], [(3, 5), (2, 1), (1, 0)], range(6)):

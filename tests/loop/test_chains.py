@@ -74,6 +74,7 @@ def drawn(rng: random.Random) -> tuple[str, str]:
     return ";".join(loops), form(rng.randrange(1, 4))
 
 
+@pytest.mark.slow
 def test_what_is_shown_holds_in_every_iteration() -> None:
     """Beside the least value that the form takes where it is computed, for sizes of 0 to 5."""
     rng, said = random.Random(3), 0

@@ -120,6 +120,7 @@ def compare_all(count: int) -> None:
         compare(seed)
 
 
+@pytest.mark.slow
 def test_checks_fail_exactly_when_an_array_would_be_left(nightly: bool) -> None:
     SEEN.clear()
     compare_all(3000 if nightly else 160)

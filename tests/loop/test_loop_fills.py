@@ -160,6 +160,7 @@ def test_long_chains_of_names_do_not_take_long() -> None:
     assert fill_outputs(program) is not program
 
 
+@pytest.mark.slow
 def test_many_stores_are_given_up(nightly: bool) -> None:
     stores = " ".join([f"(setf (aref y (mod (+ (* 7 {n}) c) N)) {n})" for n in range(300 if nightly else 40)])
     program = op("y{float}[N]", stores)

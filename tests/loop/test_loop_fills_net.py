@@ -122,6 +122,7 @@ def faults(seed: int, count: int, seen: Counter[str], every: bool = True) -> lis
     return found
 
 
+@pytest.mark.slow
 def test_what_is_said_to_be_set_is_and_what_is_refused_never_is(nightly: bool) -> None:
     seen: Counter[str] = Counter()
     assert not faults(7, 4000 if nightly else 250, seen)

@@ -47,6 +47,7 @@ def test_sizes_that_leave_nothing_to_do(spec: str, sizes: set[str], opt: int) ->
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
+@pytest.mark.slow
 def test_what_is_said_to_do_nothing_does_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpret, "idle_sizes", lambda program, stmts: ())
     options = Options(runtime="clang", config=(("MARCH", "x86-64-v3"),))
@@ -71,6 +72,7 @@ def test_what_is_said_to_do_nothing_does_nothing(path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("runtime", ["clang", "gcc", "numpy"])
 @pytest.mark.parametrize("opt", [0, 2])
+@pytest.mark.slow
 def test_empty_arrays_of_many_rows_take_no_time(runtime: str, opt: int) -> None:
     ops = caten.compile([GEMM, COPY, THIRD, SCRATCH], runtime=runtime, opt=opt)
     many = 2**40
@@ -101,12 +103,14 @@ def call(function: Any, *sizes: int, pointers: int) -> int:
 
 
 @pytest.mark.parametrize("config", [(), (("OMP", "1"),)])
+@pytest.mark.slow
 def test_from_c_an_idle_call_asks_for_no_memory(tmp_path: Path, config: Any) -> None:
     gemm = library(tmp_path, GEMM, config=config)
     for m, k, n in ((0, 5, 2**40), (0, 2**40, 1), (0, 2**40, 3), (5, 0, 2**40), (2**40, 0, 3), (2**40, 0, 1), (0, 2**20, 2**40), (0, 0, 2**40), (0, 2**40, 0)):
         assert call(gemm.ct_gemm, m, k, n, pointers=3) == 0, (m, k, n)
 
 
+@pytest.mark.slow
 def test_without_the_question_every_row_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def seconds(folder: Path) -> float:
         folder.mkdir()
@@ -119,6 +123,7 @@ def test_without_the_question_every_row_is_looked_at(tmp_path: Path, monkeypatch
     assert asked < 0.05 < seconds(tmp_path / "unasked")
 
 
+@pytest.mark.slow
 def test_the_manifest_says_that_idle_calls_need_no_scratch() -> None:
     for spec in (GEMM, SCRATCH):
         needs = formula(caten.compile(spec, opt=2).manifest["scratch_bytes"])

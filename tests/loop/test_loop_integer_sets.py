@@ -123,6 +123,7 @@ def test_what_isl_leaves_open_is_not_taken_for_a_proof() -> None:
     assert not known.excludes(tuple([c for c in market_split(4) if c.equal]))
 
 
+@pytest.mark.slow
 def test_without_the_limit_isl_would_not_answer() -> None:
     """Planted fault: a question without a limit. The same question, which is answered at once above, is not within a second."""
     started = multiprocessing.get_context("fork").Process(target=_unlimited, daemon=True)

@@ -58,6 +58,7 @@ def refused(seed: int, opt: int) -> str:
 
 
 @pytest.mark.parametrize("opt", [0, 2])
+@pytest.mark.slow
 def test_checked_accesses_under_conditions_are_verified(opt: int, nightly: bool) -> None:
     """E400, an access that is outside whenever it runs, is drawn, too."""
     codes = [refused(seed, opt) for seed in range(150 if nightly else 8)]
@@ -65,6 +66,7 @@ def test_checked_accesses_under_conditions_are_verified(opt: int, nightly: bool)
     assert codes.count("") > 5
 
 
+@pytest.mark.slow
 def test_without_what_is_known_as_written_they_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context, "choices", lambda *_: ())
     assert "E483" in (refused(seed, 0) for seed in range(60))

@@ -96,6 +96,7 @@ def compare_all(count: int) -> None:
         compare(seed)
 
 
+@pytest.mark.slow
 def test_simplified_expressions_have_the_same_values(nightly: bool) -> None:
     SEEN.clear()
     compare_all(25_000 if nightly else 500)

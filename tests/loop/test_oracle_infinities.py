@@ -107,6 +107,7 @@ def fused(x: Any, y: Any, z: Any) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(60))
+@pytest.mark.slow
 def test_a_sum_of_products_that_overflow_holds_in_any_order_fused_or_not(seed: int) -> None:
     """A fused multiply-add does not round its product, which may be a number then."""
     rng = np.random.default_rng(seed)

@@ -97,6 +97,7 @@ def elements(forms: list[list[tuple[int, int, int]]], i: int, trips: int) -> Ite
     return (tuple([a * i + b * j + c for a, b, c in form]) for form, j in product(forms, range(trips)))
 
 
+@pytest.mark.slow
 def test_arrays_that_are_said_to_be_apart_are() -> None:
     rng, said = random.Random(5), 0
     for _ in range(600):

@@ -61,6 +61,7 @@ def calls(text: str) -> int:
 
 @pytest.mark.parametrize("family", [maps, sums_of_rows, sums_of_one_array, sums_across, products],
                          ids=lambda f: f.__name__)
+@pytest.mark.slow
 def test_many_nests_cost_what_they_cost_by_themselves(family: Callable[[int], Nest], nightly: bool) -> None:
     count = (100 if nightly else 4) if family is products else 300 if nightly else 20
     calls(program([family(9000)]))                                # what only the first one needs
@@ -87,6 +88,7 @@ def through(shape: str, count: int) -> list[Nest]:
 
 
 @pytest.mark.parametrize(("twice", "once"), ALIKE)
+@pytest.mark.slow
 def test_an_axis_that_has_the_size_of_another_costs_no_more(twice: str, once: str) -> None:
     calls(program(through("[N]", 2)))
     assert calls(program(through(twice, 4))) < 1.3 * calls(program(through(once, 4)))

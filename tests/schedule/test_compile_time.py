@@ -81,6 +81,7 @@ def condition_on_the_result(rng: random.Random) -> str:
 
 
 @pytest.mark.parametrize("family", [pooling, in_place, convolution, condition_on_the_result], ids=lambda f: f.__name__)
+@pytest.mark.slow
 def test_hard_specs_are_scheduled_soon(family: object, nightly: bool) -> None:
     for seed in range(150 if nightly else 6):
         text = family(random.Random(seed))  # type: ignore[operator]
@@ -160,6 +161,7 @@ def scheduled(text: str) -> tuple[LoopProgram, float]:
 
 @pytest.mark.parametrize("family", [nested, whole, shared, summed, rows, added, locals_, nests],
                          ids=lambda f: f.__name__)
+@pytest.mark.slow
 def test_large_specs_are_scheduled_as_vectors_in_time_that_grows_with_them(family: Callable[[int], str],
                                                                            nightly: bool) -> None:
     scheduled(family(8))                                         # what only the first one needs

@@ -167,6 +167,7 @@ def test_a_sum_of_known_length_has_streams_where_it_is_long_enough(length: int, 
     assert_same(before, after, ((1,),))
 
 
+@pytest.mark.slow
 def test_columns_are_sums_of_rows_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """In rows that are as long as the first cache allows, because a piece of a row is a short stream."""
     monkeypatch.setattr(reductions, "FAR_ROWS", 3)
@@ -332,6 +333,7 @@ def accumulators(after: LoopProgram) -> int:
 
 @pytest.mark.parametrize("order", ["".join(o) for o in itertools.permutations("ijp")])
 @pytest.mark.parametrize("operands", OPERANDS)
+@pytest.mark.slow
 def test_every_order_and_transposition_of_a_product_is_tiled(order: str, operands: str) -> None:
     after = scheduled(product(order, operands))
     assert endings(after) == COPIES[operands]
@@ -343,12 +345,14 @@ def test_every_order_and_transposition_of_a_product_is_tiled(order: str, operand
 
 
 @pytest.mark.parametrize("operands", OPERANDS)
+@pytest.mark.slow
 def test_a_tiled_product_means_the_same(operands: str) -> None:
     before = product("ijp", operands)
     assert_same(before, scheduled(before), ((0, 3, 2), (3, 0, 2), (2, 3, 0), (1, 1, 1), (2, 77, 21), (8, 32, 5),
                                             (1, 600, 3), (9, 1, 70), (7, 17, 5), (13, 33, 3)))
 
 
+@pytest.mark.slow
 def test_products_without_a_sum_are_swept_through_like_few_rows() -> None:
     before = product("ijp", "A[i p] B[p j]")
     after = scheduled(before)
@@ -359,6 +363,7 @@ def test_products_without_a_sum_are_swept_through_like_few_rows() -> None:
 
 @pytest.mark.parametrize(("machine", "dtype", "count"),
                          [(AVX512, "f32", 16), (NEON, "f32", 16), (AVX2, "f64", 12), (AVX2, "i32", 12)])
+@pytest.mark.slow
 def test_tiles_follow_the_machine_and_the_type(machine: str, dtype: str, count: int) -> None:
     before = product("ijp", "A[i p] B[p j]", machine, dtype)
     after = scheduled(before)
@@ -384,6 +389,7 @@ def test_a_batched_product_threads_over_the_batch() -> None:
 
 @pytest.mark.parametrize("machine", [AVX2, AVX512, NEON])
 @pytest.mark.parametrize("operands", ["A[i p] B[p j]", "A[i p] B[j p]"])
+@pytest.mark.slow
 def test_few_columns_are_dot_products(operands: str, machine: str) -> None:
     """Vectors along the sum, one for each element of a tile, whose lanes are added up at the end; tiles of every width
     and height."""
@@ -396,6 +402,7 @@ def test_few_columns_are_dot_products(operands: str, machine: str) -> None:
 
 
 @pytest.mark.parametrize("operands", OPERANDS)
+@pytest.mark.slow
 def test_small_operands_are_read_where_they_lie(operands: str) -> None:
     """Tiles of each height, whole and with masks; few rows of a right operand that is larger."""
     before = product("ijp", operands, AVX512)
@@ -492,6 +499,7 @@ def test_a_schedule_that_is_given_replaces_the_recipe() -> None:
     assert autoscheduler.schedule(after) is after
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_names() -> None:
     one = scheduled(product("ijp", "A[i p] B[p j]"))
     other = autoscheduler.schedule(product("ijp", "A[i p] B[p j]").replace(name="other"))

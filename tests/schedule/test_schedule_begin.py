@@ -38,6 +38,7 @@ def tiled(text: str, seed: int) -> LoopProgram | None:
 
 
 @pytest.mark.parametrize("text", [PRODUCT, LEFT_OUT])
+@pytest.mark.slow
 def test_random_tiles_keep_the_meaning(text: str, nightly: bool) -> None:
     begun = 0
     for seed in range(1000 if nightly else 150):
@@ -50,6 +51,7 @@ def test_random_tiles_keep_the_meaning(text: str, nightly: bool) -> None:
 
 
 @pytest.mark.parametrize(("K", "stays"), [("C", True), ("4", False)])
+@pytest.mark.slow
 def test_a_convolution_sets_its_result_once(K: str, stays: bool) -> None:
     text = f"""(for z 0 M 1 serial (for x 0 W 1 serial (setf (aref Y z x) 0.0)))
  (for o 0 M 1 serial (for x_2 0 W 1 serial (for c 0 {K} 1 serial (for q 0 3 1 serial

@@ -27,6 +27,7 @@ def unscheduled(sample: str, options: Options = OPTIONS) -> LoopProgram:
     return driver.unscheduled(loading.load_programs(source, options)[0], options)
 
 
+@pytest.mark.slow
 def test_every_parameter_is_asked_for() -> None:
     """One that is declared beside a planner, and never asked for, would be tried in vain by whoever tunes."""
     asked = {name for p in sorted((ROOT / "samples").glob("*.toml")) for o in (OPTIONS, THREADS)
@@ -49,6 +50,7 @@ def test_without_choices_the_schedule_is_that_of_the_recipes(sample: str) -> Non
                                               ("softmax", "rows.ahead"),
     ("conv2d", "convolution.width"), ("conv2d", "convolution.share"), ("sum_columns", "columns.vectors"),
                                               ("transpose", "transposes.down"), ("where", "maps.stream")])
+@pytest.mark.slow
 def test_another_value_is_another_schedule_that_replays(sample: str, hole: str) -> None:
     before = unscheduled(sample)
     draft = autoscheduler.drafted(before)
@@ -63,6 +65,7 @@ def test_another_value_is_another_schedule_that_replays(sample: str, hole: str) 
 
 
 @pytest.mark.parametrize("sample", ["gemm", "softmax", "transpose"])
+@pytest.mark.slow
 def test_likely_sizes_get_a_copy_in_which_they_are_numbers(sample: str) -> None:
     before = unscheduled(sample)
     likely = dict.fromkeys(["M", "N", "K"], 64)

@@ -64,6 +64,7 @@ def taken(node: LoopProgram) -> Schedule:
     ("avx512", "f32", 1, 1), ("avx512", "f32", 2, 1), ("avx512", "f32", 3, 1), ("avx512", "f32", 1, 2),
                                                                       ("avx512", "f64", 1, 1), ("avx512", "i32", 2, 1),
     ("avx2", "f32", 1, 1), ("avx2", "f64", 1, 1), ("avx2", "i32", 1, 1), ("neon", "f32", 1, 1)])
+@pytest.mark.slow
 def test_windows_mean_the_same(machine: str, dtype: str, stride: int, dilation: int) -> None:
     before = windows(machine, dtype, stride, dilation)
     assert_same(before, scheduled(before), SIZES)
@@ -74,6 +75,7 @@ def test_a_line_means_the_same() -> None:
     assert_same(before, scheduled(before), tuple([(m, c, w) for m, c, _, w, _ in SIZES]))
 
 
+@pytest.mark.slow
 def test_a_step_that_is_not_known_has_copies_that_are_vectors() -> None:
     before = windows("avx512", stride="S")
     after = scheduled(before)
@@ -109,6 +111,7 @@ def test_the_lines_of_the_result_are_shared_by_threads() -> None:
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
 @pytest.mark.parametrize("place", ["X corner", "X middle", "F corner", "F middle"])
+@pytest.mark.slow
 def test_what_is_not_finite_gives_what_it_gave(value: float, place: str) -> None:
     before = windows("avx512")
     results = []
@@ -123,6 +126,7 @@ def test_what_is_not_finite_gives_what_it_gave(value: float, place: str) -> None
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.slow
 def test_windows_of_one_place_have_a_nest_of_their_own(machine: str) -> None:
     h, w = "(- (+ (* y S) p) 1)", "(- (+ (* x S) q) 1)"
     text = f"""(for o 0 M 1 serial (for y 0 H 1 serial (for x 0 W 1 serial (for c 0 C 1 serial (for p 0 P 1 serial (for q 0 Q 1 serial
@@ -161,6 +165,7 @@ def places(machine: str, stride: int, guard: str = "") -> LoopProgram:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.slow
 def test_the_tiles_of_small_pictures_are_of_several_lines(machine: str) -> None:
     before = places(machine, 1)
     after = scheduled(before)
@@ -175,6 +180,7 @@ def test_the_tiles_of_small_pictures_are_of_several_lines(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.slow
 def test_conditions_on_every_second_place_end_loops(machine: str) -> None:
     before = places(machine, 2, "(and (< (* 2 y) H_in) (< (* 2 x) W_in))")
     after = scheduled(before)

@@ -108,6 +108,7 @@ def test_what_the_target_has_not(steps: str, statements: str, target: str, messa
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
+@pytest.mark.slow
 def test_the_recipes_keep_the_meaning_in_any_order_of_threads(path: Path) -> None:
     for op in loading.load_programs(SpecText(path.name, path.read_text(), "toml"), DEVICE):
         assert isinstance(op, OpProgram)
@@ -132,6 +133,7 @@ def test_the_recipes_keep_the_meaning_in_any_order_of_threads(path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", [p.stem for p in SAMPLES if p.stem not in ("histogram", "prefix_sum")])
+@pytest.mark.slow
 def test_every_kernel_of_a_parallel_sample_runs_in_groups(name: str) -> None:
     path = SAMPLES[0].with_name(f"{name}.toml")
     for op in loading.load_programs(SpecText(path.name, path.read_text(), "toml"), DEVICE):
@@ -142,6 +144,7 @@ def test_every_kernel_of_a_parallel_sample_runs_in_groups(name: str) -> None:
         assert name in ("dot",) or not serial, [k.name for k in serial]
 
 
+@pytest.mark.slow
 def test_a_printed_schedule_of_a_device_can_be_edited_and_replayed() -> None:
     path = SAMPLES[0].with_name("gemm.toml")
     first = driver.advance(loading.load_programs(SpecText(path.name, path.read_text(), "toml"), DEVICE)[0], "loop",

@@ -56,6 +56,7 @@ def test_every_primitive_has_cases() -> None:
     assert all(n >= LEAST for n in counts.values()), counts
 
 
+@pytest.mark.slow
 def test_a_printed_schedule_replays_to_the_same_program() -> None:
     for file, title in ALL:
         steps, text, _ = cases(file)[title]

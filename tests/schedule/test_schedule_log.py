@@ -64,6 +64,7 @@ def test_what_the_budget_ended_was_not_taken() -> None:
 
 
 @pytest.mark.parametrize("name", ["gemm", "sum_columns", "softmax", "transpose"])
+@pytest.mark.slow
 def test_the_copies_of_the_log_are_those_of_the_program(name: str) -> None:
     own = Options(config=(("MARCH", "x86_64_v3"),))
     (op,) = loading.load_programs(read_file(str(SAMPLES / f"{name}.toml")), own)

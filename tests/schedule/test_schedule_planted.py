@@ -77,6 +77,7 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
 
 
 @pytest.mark.parametrize("title", PLANTED)
+@pytest.mark.slow
 def test_a_planted_fault_is_caught(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, target, fault = PLANTED[title]
     monkeypatch.setattr(f"caten.schedule.{target if target.startswith('staging') else 'primitives.' + target}", fault)

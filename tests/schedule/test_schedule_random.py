@@ -151,6 +151,7 @@ def check(name: str, seed: int, counts: Counter[str]) -> None:
         raise AssertionError(f"{name}, seed {seed}: {taken}: {problem}") from problem
 
 
+@pytest.mark.slow
 def test_random_schedules_keep_the_meaning(nightly: bool) -> None:
     counts: Counter[str] = Counter()
     for name in PROGRAMS:

@@ -37,12 +37,14 @@ def seconds(operator: Any, times: int) -> float:
     return best
 
 
+@pytest.mark.slow
 def test_a_scheduled_product_is_several_times_faster_than_its_nest(tmp_path: Path,
                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     fast, plain = compiled(2, tmp_path, monkeypatch), compiled(0, tmp_path, monkeypatch)
     assert seconds(plain, 2) >= RATIO * seconds(fast, 8)
 
 
+@pytest.mark.slow
 def test_the_c_of_a_product_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = compiled(2, tmp_path, monkeypatch).source
     own = source.replace(CPU_CHECK, "")                    # every library checks which CPU it runs on

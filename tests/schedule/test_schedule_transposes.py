@@ -60,6 +60,7 @@ def test_a_transposition_is_blocks_in_registers(order: str, dtype: str, machine:
 @pytest.mark.parametrize(("to", "of"),
                          [(a, b) for a, b in itertools.product(["".join(p) for p in itertools.permutations("ijk")],
                                                                repeat=2) if a[-1] != b[-1]])
+@pytest.mark.slow
 def test_every_permutation_of_three_axes(to: str, of: str) -> None:
     before = copy(to, of, to)
     after = scheduled(before)

@@ -130,6 +130,7 @@ def plan_as_written(name: str) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("writing", WRITINGS)
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.slow
 def test_a_sample_is_planned_alike_however_it_is_written(name: str, writing: str) -> None:
     program = PROGRAMS[name].without(At)
     try:
