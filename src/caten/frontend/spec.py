@@ -240,12 +240,13 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
         return [Written(text, places.inside(*at, i)) for i, text in enumerate(values)]
 
     (implementation, code_path), (test, test_path) = section("implementation"), section("test")
-    name, name_place = table.get("name"), places.inside(*path, "name")(0)
-    if name is None or found.attempt(lambda: identifier(name, name_place)) is None:
-        found.refuse(name)
+    written, name_place = table.get("name"), places.inside(*path, "name")(0)
+    name = None if written is None else found.attempt(lambda: identifier(written, name_place))
+    if name is None:
+        found.refuse(written)
     misplaced = any(d.code == "E014" or d.hint == "did you mean 'implementation'?" for d in found.problems)
-    if name is not None and "implementation" not in table and "implementation" not in outer and not misplaced:
-        found.problems.append(Diagnostic("E011", f"{shown(name)} lacks an [implementation]", places.key(*path),
+    if written is not None and "implementation" not in table and "implementation" not in outer and not misplaced:
+        found.problems.append(Diagnostic("E011", f"{shown(written)} lacks an [implementation]", places.key(*path),
                                          "add a section with code = \"\"\"…\"\"\""))
     python = implementation.get("lang") == "python"
     if python:
@@ -260,7 +261,7 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
     found.problems += problems
     code, where = implementation.get("code"), places.inside(*code_path, "code")
     if name is None or signature is None or code is None or python:
-        found.refuse(name)
+        found.refuse(name or written)
         if code is not None and not python:
             found.attempt(lambda: read_forms(code, where, depth=MAX_NESTED))
         return None

@@ -107,9 +107,14 @@ class Draft:
         return dict(made.copies)
 
     def is_always(self, loop: str, cond: object) -> bool:
-        """Is a condition on the sizes known to hold in every call that reaches the loop?"""
+        """Is a condition on the sizes known to hold in every call that reaches the loop? False for one that uses names
+        of inner loops, which `specialize` refuses."""
         found = self.loop(loop)
-        return context_at(self.program, found).proves(condition(self.program, found, script.plain(cond)))
+        try:
+            test = condition(self.program, found, script.plain(cond))
+        except ValueError:
+            return False
+        return context_at(self.program, found).proves(test)
 
     def specialize_nest(self, names: tuple[str, ...], cond: object, *ending: str) -> Copies:
         """Copy nested loops; NotApplicable unless all of them are in the copy."""
