@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from caten.bench import machine, timing
+from caten.benchmarking import machine, timing
 
 from . import processes, table, worker
 from .peers import PEERS, environment

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from caten.bench import machine
+from caten.benchmarking import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 CATEN = str(Path(sys.executable).with_name("caten"))

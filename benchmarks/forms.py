@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from caten.bench import machine, statistics, timing
-from caten.bench.statistics import Estimate
+from caten.benchmarking import machine, statistics, timing
+from caten.benchmarking.statistics import Estimate
 
 from . import processes, sampling
 from .peers import environment

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import caten
-from caten.bench import timing
+from caten.benchmarking import timing
 
 from . import sampling
 from .forms import GROUPS, Form

@@ -12,8 +12,8 @@ import re
 import sys
 from typing import Any
 
-from caten.bench import machine, statistics, timing
-from caten.bench.statistics import Estimate
+from caten.benchmarking import machine, statistics, timing
+from caten.benchmarking.statistics import Estimate
 
 from . import processes, sampling
 from .peers import environment

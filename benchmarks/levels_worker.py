@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import caten
-from caten.bench import timing
+from caten.benchmarking import timing
 
 from . import sampling
 from .levels import LEVELS, gain

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import caten
-from caten.bench import machine, timing
+from caten.benchmarking import machine, timing
 
 from . import sampling
 

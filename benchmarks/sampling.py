@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from caten.bench import timing
+from caten.benchmarking import timing
 
 
 def add_options(parser: argparse.ArgumentParser, rounds: int, batch: float) -> None:

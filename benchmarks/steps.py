@@ -104,7 +104,7 @@ def measure(size: int) -> list[float]:
     import numpy as np
 
     import caten
-    from caten.bench import timing
+    from caten.benchmarking import timing
     random = np.random.default_rng(0)
     a, b, c = [random.uniform(-1, 1, (size, size)).astype(np.float32) for _ in range(3)]
     kernels = [caten.compile(SPEC, **({"schedule": step.schedule} if step.schedule else {})) for step in STEPS]
@@ -120,7 +120,7 @@ def main() -> None:
     given = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    from caten.bench import machine
+    from caten.benchmarking import machine
     seconds = measure(given.size)
     for step, taken in zip(STEPS, seconds, strict=True):
         print(f"{step.title:32} {rate(taken, given.size)}")

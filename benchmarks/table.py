@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from caten.bench import statistics
-from caten.bench.limits import limits_from
-from caten.bench.statistics import Estimate
+from caten.benchmarking import statistics
+from caten.benchmarking.limits import limits_from
+from caten.benchmarking.statistics import Estimate
 
 from . import build_times, forms, levels
 from .worker import KERNEL

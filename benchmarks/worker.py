@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from caten import attach
-from caten.bench import limits, timing
-from caten.bench.timing import Sample
+from caten.benchmarking import limits, timing
+from caten.benchmarking.timing import Sample
 from caten.errors import ToolError
 from caten.options import Options, environment
 

@@ -30,10 +30,10 @@ ALLOWED: dict[str, set[str]] = {
     "kernels": BASE | {"collector"} | STAGES | PIPELINE,
     "testing": BASE | MEANING | STAGES | PIPELINE,
     "argument_checks": BASE | {"runtime"}, "checking": BASE | {"driver", "runtime", "loading", "frontend", "testing"}, "api": BASE | {"argument_checks", "checking", "kernels"} | STAGES | PIPELINE,
-    "bench": BASE | {"__version__", "testing"} | STAGES | PIPELINE,
-    "tune": BASE | {"semantics", "testing", "bench"} | STAGES | PIPELINE,
+    "benchmarking": BASE | {"__version__", "testing"} | STAGES | PIPELINE,
+    "tuning": BASE | {"semantics", "testing", "benchmarking"} | STAGES | PIPELINE,
     "conformance": BASE | {"__version__", "testing"} | MEANING | STAGES | PIPELINE,
-    "cli": BASE | {"notices", "checking", "collector", "diagnostic_lines", "__version__", "faults", "conformance", "tune", "kernels", "testing", "bench", "api", "bindings"} | STAGES | PIPELINE,
+    "cli": BASE | {"notices", "checking", "collector", "diagnostic_lines", "__version__", "faults", "conformance", "tuning", "kernels", "testing", "benchmarking", "api", "bindings"} | STAGES | PIPELINE,
     "__init__": {"api"}, "__main__": {"cli"},
 }
 FILES = sorted(ROOT.rglob("*.py"))

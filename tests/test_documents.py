@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from caten import documents, schemas
-from caten.bench import plot, regressions, results
+from caten.benchmarking import plot, regressions, results
 from caten.conformance import markdown_report, record
 from caten.conformance import record_comparison as reports
 from caten.errors import CatenError

@@ -12,8 +12,8 @@ import pytest
 from caten.cli import outputs
 from caten.cli.boundary import guarded
 from caten.runtime import tuning_records
-from caten.tune import search
-from caten.tune.candidates import Effort, Shop
+from caten.tuning import search
+from caten.tuning.candidates import Effort, Shop
 from spec_texts import AXPY
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ... import attach
-from ...bench import limits, machine, measure, plot, regressions, results, sizes, timing
+from ...benchmarking import limits, machine, measure, plot, regressions, results, sizes, timing
 from ...compiler import Built
 from ...errors import Diagnostic, ToolError, UsageError
 from ...frontend.spec import SpecText

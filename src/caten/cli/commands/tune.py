@@ -9,15 +9,15 @@ from pathlib import Path
 
 import click
 
-from ...bench import sizes
+from ...benchmarking import sizes
 from ...core.program import Source
 from ...driver import record_places
 from ...errors import Diagnostic, UsageError
 from ...runtime import library_cache, tuning_records
 from ...runtime.tuning_records import Record
 from ...testing.sizes_and_scalars import read_settings
-from ...tune import tuner
-from ...tune.tuner import Outcome
+from ...tuning import tuner
+from ...tuning.tuner import Outcome
 from ..atomic_files import STDOUT, write
 from ..inputs import as_written, sources
 from ..outputs import Production

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from caten.bench import machine
+from caten.benchmarking import machine
 
 
 def test_the_choice_of_huge_pages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

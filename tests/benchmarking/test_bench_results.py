@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from bench_rows import LIMITS, results, row
 
-from caten.bench import regressions
-from caten.bench.results import read, spelled, table
+from caten.benchmarking import regressions
+from caten.benchmarking.results import read, spelled, table
 from caten.errors import CatenError
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from ..attach import runtime_for
-from ..bench import measure
-from ..bench.sizes import Values
+from ..benchmarking import measure
+from ..benchmarking.sizes import Values
 from ..core.program import Schedule
 from ..driver import record_places
 from ..errors import Diagnostic

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import pytest
 
-from caten.bench.statistics import Estimate
+from caten.benchmarking.statistics import Estimate
 from caten.schedule.plans.parameters import DEFAULTS, Choices
-from caten.tune import search
-from caten.tune.search import Candidate, Ratios, Search
+from caten.tuning import search
+from caten.tuning.search import Candidate, Ratios, Search
 
 HOLES = {"gemm.rows": 6, "gemm.depth": 256, "maps.stream": 0}
 GAINS = {("gemm.rows", 8): 1.2, ("gemm.depth", 512): 1.1, ("gemm.rows", 4): 0.8, ("maps.stream", 1): 0.5}

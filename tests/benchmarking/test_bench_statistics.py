@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 
-from caten.bench import statistics
-from caten.bench.statistics import Estimate
+from caten.benchmarking import statistics
+from caten.benchmarking.statistics import Estimate
 
 STEADY, SPREAD = [2.0] * 9, [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8]
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
-from ..bench import statistics
-from ..bench.statistics import Estimate
+from ..benchmarking import statistics
+from ..benchmarking.statistics import Estimate
 from ..frozen import frozen
 from ..schedule.plans.parameters import DEFAULTS, Choices
 from ..schedule.plans.versions import PARAMETERS

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from caten import driver, loading
-from caten.bench import timing
-from caten.bench.statistics import Estimate
+from caten.benchmarking import timing
+from caten.benchmarking.statistics import Estimate
 from caten.core.program import Schedule
 from caten.core.text import show
 from caten.errors import CatenError, error
@@ -22,9 +22,9 @@ from caten.frontend.op import OpProgram
 from caten.frontend.spec import SpecText
 from caten.options import Options
 from caten.schedule.plans.parameters import DEFAULTS
-from caten.tune import candidate_check, candidates
-from caten.tune.candidates import Effort, Shop
-from caten.tune.search import Candidate
+from caten.tuning import candidate_check, candidates
+from caten.tuning.candidates import Effort, Shop
+from caten.tuning.search import Candidate
 from spec_texts import AXPY, GEMM
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 from bench_rows import results, row
 
-from caten.bench import plot
-from caten.bench.results import Results
+from caten.benchmarking import plot
+from caten.benchmarking.results import Results
 
 SVG = "{http://www.w3.org/2000/svg}"
 MANY = results(*[row(op, runtime, 1e-3 * (n + 1)) for n, op in enumerate(("Gemm", "A long name of an operator that has no end")) for runtime in ("clang", "gcc")])

@@ -1,9 +1,9 @@
 """Results made up for the tests."""
 from __future__ import annotations
 
-from caten.bench.limits import Limits
-from caten.bench.results import Results, Row
-from caten.bench.statistics import Estimate
+from caten.benchmarking.limits import Limits
+from caten.benchmarking.results import Results, Row
+from caten.benchmarking.statistics import Estimate
 
 LIMITS = Limits(1, 100e9, 20e9, 16e9, 18e9)
 

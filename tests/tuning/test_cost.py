@@ -10,7 +10,7 @@ from caten.loop.statements import LoopProgram
 from caten.options import Options
 from caten.schedule import autoscheduler
 from caten.schedule.plans.parameters import DEFAULTS, Choices
-from caten.tune import cost
+from caten.tuning import cost
 from spec_texts import AXPY, GEMM
 
 AVX2 = Machine("x86_64_v3", 32, 16, (32 << 10, 512 << 10), True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bench.sizes import Values
+from ..benchmarking.sizes import Values
 from ..compiler import Built
 from ..core.dtypes import is_integer
 from ..core.numpy_types import kind_of

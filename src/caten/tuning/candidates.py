@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from .. import compiler, driver, passes
-from ..bench import statistics, timing
-from ..bench.sizes import Values
+from ..benchmarking import statistics, timing
+from ..benchmarking.sizes import Values
 from ..compiler import Built
 from ..core.program import Bind, Machine, Schedule, Target
 from ..core.text import show

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from caten.bench import timing
-from caten.bench.timing import Plan, Sample
+from caten.benchmarking import timing
+from caten.benchmarking.timing import Plan, Sample
 
 TINY = Plan(batch=1e-4, retakes=2)
 
