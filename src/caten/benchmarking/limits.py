@@ -1,8 +1,8 @@
-"""Peak arithmetic and memory bandwidth (the roofline), measured by C functions built with the kernels' compiler.
+"""Peak arithmetic rate and memory bandwidth (the roofline), measured by C functions that the kernels' compiler builds.
 
-Arithmetic: fused multiply-adds on independent vector accumulators (J. D. McCalpin's STREAM is the model of the other
-three). Memory: reading eight streams, copying, and the triad a = b + s·c; a byte counts once for each time that it is
-read or written by the program.
+Arithmetic: fused multiply-adds on independent vector accumulators. Memory, after the STREAM benchmark of J. D. McCalpin
+(1995): a sum of eight streams, a copy, and the triad a = b + s·c. Bytes are those that the program loads and stores;
+cache lines loaded before a store do not count.
 """
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ..frozen import frozen
 from ..runtime.protocol import Runtime
 from . import timing
 
-CHAINS = 12                    # accumulators: more than FMA latency times FMA units
-STEPS = 200_000                # multiply-adds on each accumulator in a call
+CHAINS = 12                    # accumulators: more than the latency of an FMA times the number of FMA units
+STEPS = 200_000                # FMAs on each accumulator in one call
 STREAMS = 8
-ELEMENTS = 1 << 24             # floats in each array: 64 MiB, more than the caches of a core
+ELEMENTS = 1 << 24             # per array: 64 MiB, which exceeds the caches of a core
 FLOAT = 4
 DECLARATIONS = """float fused(int64_t, float, float); float total(int64_t, const float *);
 void copied(int64_t, float *, const float *); void triad(int64_t, float *, const float *, const float *, float);"""
@@ -31,7 +31,7 @@ void copied(int64_t, float *, const float *); void triad(int64_t, float *, const
 
 @frozen
 class Limits:
-    """Peak FLOP/s of float32, and bandwidth in bytes per second, of `threads` threads together."""
+    """Peak float32 FLOP/s, and bandwidth in bytes per second, with `threads` threads."""
 
     threads: int
     flops: float
@@ -41,26 +41,26 @@ class Limits:
 
     @property
     def bandwidth(self) -> float:
-        """The highest bandwidth of the three patterns."""
+        """The highest of the three bandwidths."""
         return max(self.read, self.copy, self.triad)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
     def line(self) -> str:
-        """For a person."""
+        """One line of text."""
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         return (f"limits of this machine, {threads}: {self.flops / 1e9:.0f} GFLOP/s; "
                 f"read {self.read / 1e9:.1f}, copy {self.copy / 1e9:.1f}, triad {self.triad / 1e9:.1f} GB/s")
 
 
 def limits_from(json: dict[str, Any]) -> Limits:
-    """What `as_json` wrote."""
+    """The inverse of `as_json`."""
     return Limits(int(json["threads"]), *[float(json[n]) for n in ("flops", "read", "copy", "triad")])
 
 
 def measured(runtime: Runtime, threads: int, rounds: int, plan: timing.Plan, elements: int = ELEMENTS) -> Limits:
-    """Measure the limits with a runtime's C compiler: the fastest of `rounds`. ToolError if there is no compiler."""
+    """Measure the limits with the C compiler of a runtime; the fastest round counts. ToolError without a compiler."""
     lanes = runtime.machine().vector_bytes // FLOAT
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, "limits.so")
@@ -79,7 +79,7 @@ def measured(runtime: Runtime, threads: int, rounds: int, plan: timing.Plan, ele
 
 
 def _work(library: Path, threads: int, elements: int) -> dict[str, list[Callable[[], Any]]]:
-    """By function, the part of every thread."""
+    """The calls of each function, one per thread."""
     import cffi
     ffi = cffi.FFI()
     ffi.cdef(DECLARATIONS)
@@ -102,7 +102,7 @@ def _together(pool: ThreadPoolExecutor, parts: list[Callable[[], Any]]) -> None:
 
 
 def source(lanes: int) -> str:
-    """The C source for vectors of `lanes` floats."""
+    """The C source of the measured functions, for vectors of `lanes` floats."""
     chains, streams = range(CHAINS), range(STREAMS)
     return f"""#include <stdint.h>
 typedef float vector __attribute__((vector_size({lanes * FLOAT}), aligned(4)));

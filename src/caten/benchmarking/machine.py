@@ -1,4 +1,4 @@
-"""Where figures come from: the machine, the software, the day."""
+"""The provenance of measurements: machine, software versions, date."""
 from __future__ import annotations
 
 import os
@@ -16,7 +16,7 @@ HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def described() -> dict[str, Any]:
-    """Facts about this machine and this moment, for a file of results."""
+    """The provenance recorded in a results file."""
     return {"cpu": cpu.model(), "cpus": len(os.sched_getaffinity(0)),
             "system": f"{platform.system()} {platform.release()}",
             "huge_pages": huge_pages(), "python": platform.python_version(), "numpy": np.__version__,
@@ -25,8 +25,7 @@ def described() -> dict[str, Any]:
 
 
 def huge_pages() -> str:
-    """`always`, `madvise` or `never`: whether large arrays may lie in huge pages; empty where the system does not
-    tell."""
+    """The transparent-huge-page setting: `always`, `madvise` or `never`; empty if the system has none."""
     try:
         text = HUGE_PAGES.read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""Time an operator compiled by several runtimes: same arguments, one child process, interleaved rounds."""
+"""Time an operator that several runtimes compiled: the same arguments, one child process, interleaved rounds."""
 from __future__ import annotations
 
 import os
@@ -22,7 +22,7 @@ TIMEOUT = 600.0                        # seconds for one operator at one size
 
 
 def threads(options: Options) -> int:
-    """How many threads a kernel may use: with OMP=1 as many as OpenMP takes by itself."""
+    """The number of threads of a kernel: with OMP=1 the default of OpenMP, otherwise 1."""
     if {k.upper(): v.strip().lower() for k, v in options.config}.get("OMP", "0") in ("0", "false", "off", "no"):
         return 1
     wanted = os.environ.get("OMP_NUM_THREADS", "")
@@ -31,7 +31,7 @@ def threads(options: Options) -> int:
 
 def measured(name: str, builts: Mapping[str, Built], values: Mapping[str, int | float], options: Options, rounds: int,
              plan: timing.Plan) -> list[Row]:
-    """One row for each runtime. CatenError E840 where a kernel crashes or is too slow, E7xx where it refuses its
+    """One row per runtime. CatenError E840 if a kernel crashes or exceeds the time limit, E7xx if it refuses its
     arguments."""
     op = next(o for built in builts.values() for o in built.ops if o.name == name)
     arguments = data.arguments(op, values, options.seed)
@@ -50,7 +50,7 @@ def measured(name: str, builts: Mapping[str, Built], values: Mapping[str, int | 
 
 def _sampled(op: OpProgram, builts: Mapping[str, Built], arguments: Mapping[str, Any], rounds: int, plan: timing.Plan,
              count: int) -> dict[str, Any]:
-    """In the child: the samples of every runtime as [seconds, was it clean?]. On one thread it stays on one CPU."""
+    """Run in the child: the samples of each runtime as [seconds, is it clean?]. One thread is pinned to one CPU."""
     if count == 1 and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     calls = {}

@@ -1,5 +1,4 @@
-"""Results as SVG: a roofline with a numbered point for each row, and below it a bar for each, whose labels say what the
-numbers are."""
+"""Draw results as SVG: a roofline with one numbered point per row, and below it one labelled bar per row."""
 from __future__ import annotations
 
 import math
@@ -10,11 +9,11 @@ from .limits import Limits
 from .results import Results, Row, spelled
 
 WIDTH, MARGIN = 900, 24
-LABELS, NUMBERS = 330, 210              # the columns beside the bars, in pixels
-BAR, GAP, GROUP = 14, 5, 9              # the height of a bar, the space after it, and more of it after a group
+LABELS, NUMBERS = 330, 210              # widths of the columns left and right of the bars, in pixels
+BAR, GAP, GROUP = 14, 5, 9              # height of a bar, space below it, extra space below a group
 ROOF_HEIGHT = 330
 COLOURS = ("#3b6fb6", "#d9822b", "#4a9a6b", "#a05195", "#c0504d", "#6b7a8f")
-CUT = 1.2                               # bars end at this share of the limit; data in a cache may be beyond it
+CUT = 1.2                               # longest bar, as a share of the limit; data in a cache may exceed it
 LIGHT = {"text": "#24292f", "soft": "#57606a", "grid": "#d8dee4", "back": "#ffffff"}
 DARK = {"text": "#e6edf3", "soft": "#9198a1", "grid": "#30363d", "back": "#0d1117"}
 STYLE = """
@@ -25,7 +24,7 @@ STYLE = """
 
 
 def themed(colours: dict[str, str]) -> str:
-    """The rules for colours of text, secondary text, grid and background."""
+    """The CSS rules for the colours of text, secondary text, grid and background."""
     return (f"text {{ fill: {colours['text']} }} .soft {{ fill: {colours['soft']} }} .back "
             f"{{ fill: {colours['back']} }} "
             f".grid {{ stroke: {colours['grid']} }} .roof, .whisker {{ stroke: {colours['text']} }} .number "
@@ -33,7 +32,7 @@ def themed(colours: dict[str, str]) -> str:
 
 
 def drawn(results: Results) -> str:
-    """The picture. The roofline is left out where the machine's limits are not known or no row computes with floats."""
+    """The SVG text. It has no roofline if the machine's limits are unknown or no row has floating-point operations."""
     colours = dict(zip(dict.fromkeys([row.runtime for row in results.rows]), COLOURS * len(results.rows), strict=False))
     parts, y = _heading(results, colours)
     if results.limits and any(row.flops for row in results.rows):
@@ -48,7 +47,7 @@ def drawn(results: Results) -> str:
 
 
 def _heading(results: Results, colours: dict[str, str]) -> tuple[list[str], float]:
-    """The machine, its limits, and which colour is which runtime; the height that they take."""
+    """The machine, its limits and the legend of the runtimes; and the height of all that."""
     lines = [_text(MARGIN, 34, str(results.machine.get("cpu", "")), "title")]
     if results.limits:
         lines.append(_text(MARGIN, 54, results.limits.line(), "soft"))
@@ -60,7 +59,7 @@ def _heading(results: Results, colours: dict[str, str]) -> tuple[list[str], floa
 
 
 def _roofline(rows: Sequence[Row], limits: Limits, colours: dict[str, str], top: float) -> list[str]:
-    """FLOP/s over FLOP per byte, both logarithmic."""
+    """FLOP/s against arithmetic intensity (FLOP per byte), both axes logarithmic."""
     counted = [(n, row.flops / row.bytes, row.flops / row.seconds.value, row)
                for n, row in enumerate(rows, 1) if row.flops and row.bytes]
     ridge = limits.flops / limits.bandwidth
@@ -94,12 +93,12 @@ def _roofline(rows: Sequence[Row], limits: Limits, colours: dict[str, str], top:
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:
-    """The powers of ten around values."""
+    """Exponents of the powers of ten that enclose the values."""
     return math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)) + 1e-9)
 
 
 def _apart(points: Sequence[tuple[float, float]], box: tuple[float, float, float, float]) -> list[tuple[float, float]]:
-    """Points that would cover each other beside each other: each goes right until it is free, and left of the edge."""
+    """Separate overlapping points: each moves right until it is free or reaches the edge."""
     placed: list[tuple[float, float]] = []
     for x, y in points:
         while any((x - a) ** 2 + (y - b) ** 2 < 17 ** 2 for a, b in placed) and x < box[2] - 9:
@@ -109,8 +108,8 @@ def _apart(points: Sequence[tuple[float, float]], box: tuple[float, float, float
 
 
 def _bars(results: Results, colours: dict[str, str], top: float) -> tuple[list[str], float]:
-    """A bar for each row: its share of what the limits allow, or its GB/s where they are not known; with the interval
-    as a whisker."""
+    """One bar per row: its share of the attainable rate, or its GB/s if the limits are unknown. A whisker shows the
+    confidence interval."""
     limits, rows = results.limits, results.rows
     scale = [_length(row, row.seconds.value, limits) for row in rows]
     greatest = min(max([1.0, *scale]), CUT) * 1.02 if limits else max([1e-9, *scale]) * 1.02
@@ -155,7 +154,7 @@ def _figures(row: Row) -> str:
 
 
 def _step(greatest: float) -> float:
-    """A round distance between grid lines, of which there are five at most."""
+    """A round distance between grid lines, for at most five of them."""
     raw = max(greatest, 1e-9) / 5
     power = 10.0 ** math.floor(math.log10(raw))
     return next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= raw)

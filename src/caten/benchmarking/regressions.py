@@ -1,4 +1,4 @@
-"""Two files of results: what became slower or faster beyond its interval."""
+"""Compare two results files: measurements whose confidence intervals do not overlap became slower or faster."""
 from __future__ import annotations
 
 from ..echo import escape
@@ -9,14 +9,14 @@ from .results import Results, Row, spelled
 
 @frozen
 class Change:
-    """The same measurement, before and after."""
+    """One measurement, before and after."""
 
     old: Row
     new: Row
 
     @property
     def verdict(self) -> str:
-        """`slower` or `faster` where the intervals do not meet, else `same`."""
+        """`slower` or `faster` if the intervals do not overlap, else `same`."""
         if self.new.seconds.low > self.old.seconds.high:
             return "slower"
         return "faster" if self.new.seconds.high < self.old.seconds.low else "same"
@@ -30,23 +30,22 @@ class Change:
 
 
 def changes(old: Results, new: Results) -> list[Change]:
-    """The measurements that both have, in the order of the new ones. NothingMatched E841 where there are none."""
+    """The measurements in both files, in the order of the new file. NothingMatched E841 if there are none."""
     before = {row.key: row for row in old.rows}
     both = [Change(before[row.key], row) for row in new.rows if row.key in before]
     if not both:
         raise NothingMatched(Diagnostic("E841", "the two files have no measurement in common",
-                                        hint="measurements are the same where operator, runtime and sizes are the "
-                                             "same"))
+                                        hint="a common measurement has the same operator, runtime and sizes"))
     return both
 
 
 def report(old: Results, new: Results) -> list[str]:
-    """The changes as lines, after what makes them doubtful."""
+    """One line per change, preceded by notes on differences between the machines."""
     known = {row.key for row in old.rows}
     lines = [f"note: {name} was {old.machine.get(name)}, and is {new.machine.get(name)}" for name in ("cpu", "cpus")
              if old.machine.get(name) != new.machine.get(name)]
     found = changes(old, new)
     alone = len(old.rows) + len(new.rows) - 2 * len([row for row in new.rows if row.key in known])
-    lines += [*[change.line for change in found], *([f"{alone} measurements are in one of the files only"] if alone
+    lines += [*[change.line for change in found], *([f"{alone} measurements are in only one of the files"] if alone
                                                     else [])]
     return [escape(line) for line in lines]

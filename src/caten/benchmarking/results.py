@@ -1,4 +1,4 @@
-"""What was measured, as a file: written, read, and looked at."""
+"""Benchmark results: the JSON file and the text table."""
 from __future__ import annotations
 
 import json
@@ -16,7 +16,7 @@ from .limits import Limits, limits_from
 from .statistics import Estimate
 
 SCHEMA_VERSION = 1
-MOST = 1e30                               # of any figure: with greater ones arithmetic would end in infinity
+MOST = 1e30                               # limit of every number in a file, so that arithmetic does not overflow
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": MOST}
 _POSITIVE: dict[str, Any] = {"type": "number", "minimum": 1 / MOST, "maximum": MOST}
 _TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
@@ -42,9 +42,9 @@ SCHEMA: dict[str, Any] = _object(
 
 @frozen
 class Row:
-    """One operator at some sizes by one runtime: the median time of a call in seconds, the samples that it is the
-    median of, how many of all samples nobody disturbed, and the work of one call as floating-point operations and
-    bytes."""
+    """The measurement of one operator at some sizes, compiled by one runtime. `seconds`: the median time of a call;
+    `flops` and `bytes`: the work of a call; `samples`: the times behind the median; `clean` of `taken` samples were
+    undisturbed."""
 
     op: str
     runtime: str
@@ -83,27 +83,27 @@ class Row:
 
 @frozen
 class Results:
-    """A file of results: rows, the machine that gave them, and its limits where they could be measured."""
+    """The content of a results file: rows, the machine, and its limits if they were measured."""
 
     rows: tuple[Row, ...]
     machine: dict[str, Any] = field(default_factory=dict)
     limits: Limits | None = None
 
     def text(self) -> str:
-        """The file."""
+        """The JSON text."""
         return json.dumps({"schema_version": SCHEMA_VERSION, "machine": self.machine,
                            "limits": self.limits.as_json() if self.limits else None,
                            "rows": [row.as_json() for row in self.rows]}, indent=2, ensure_ascii=False) + "\n"
 
 
 def read(path: str) -> Results:
-    """The results in a file. UsageError E902 where it cannot be read, E931 where it is something else."""
+    """Read a results file. UsageError E902 if it cannot be read, E931 if it has another format."""
     try:
         document = read_document(Path(path), SCHEMA)
     except OSError as problem:
         raise UsageError(Diagnostic("E902", f"cannot read {path}: {problem.strerror}")) from None
     except Malformed as problem:
-        raise UsageError(Diagnostic("E931", f"{path} holds no results of caten bench: {problem}",
+        raise UsageError(Diagnostic("E931", f"{path} is not a results file of caten bench: {problem}",
                                     hint="caten bench --json FILE writes them")) from None
     limits = document["limits"]
     return Results(tuple([_row(row) for row in document["rows"]]), document["machine"],
@@ -118,7 +118,7 @@ def _row(json: dict[str, Any]) -> Row:
 
 
 def table(results: Results) -> list[str]:
-    """The results as lines for a person, one for each row, columns aligned."""
+    """The results as lines of text, one per row, with aligned columns."""
     head = ("operator", "sizes", "runtime", "time", "95 % interval", "GFLOP/s", "GB/s", "% of peak")
     cells = [head, *[_cells(row, results.limits) for row in results.rows]]
     widths = [max([len(line[n]) for line in cells]) for n in range(len(head))]
@@ -128,10 +128,9 @@ def table(results: Results) -> list[str]:
         lines.append(results.limits.line())
     disturbed = [row for row in results.rows if row.clean < row.taken]
     if disturbed:
-        lines.append(f"others used the CPU: {sum([r.taken - r.clean for r in disturbed])} of "
-                     f"{sum([r.taken for r in disturbed])} samples "
-                     f"of {len(disturbed)} row{'s' * (len(disturbed) > 1)} were disturbed, however often they were "
-                     "taken")
+        lines.append(f"other processes used the CPU: {sum([r.taken - r.clean for r in disturbed])} of "
+                     f"{sum([r.taken for r in disturbed])} samples of {len(disturbed)} "
+                     f"row{'s' * (len(disturbed) > 1)} were disturbed, even after retakes")
     return lines
 
 
@@ -145,7 +144,7 @@ def _cells(row: Row, limits: Limits | None) -> Sequence[str]:
 
 
 def spelled(seconds: float) -> str:
-    """With three digits and a unit that fits."""
+    """The time with three significant digits and a suitable unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
         if seconds * scale >= 1:
             return f"{seconds * scale:.3g} {unit}" if seconds * scale < 1000 else f"{seconds * scale:.0f} {unit}"

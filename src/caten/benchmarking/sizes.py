@@ -1,4 +1,4 @@
-"""Benchmark sizes: from the command line, else [bench.sizes], else the test case with the most work."""
+"""Benchmark sizes: from the command line, else from [bench.sizes], else from the largest test case."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,7 @@ Values = dict[str, int | float]
 
 
 def presets(texts: Sequence[SpecText]) -> dict[str, list[tuple[tuple[str, int | float], ...]]]:
-    """By the folded name of an operator, the settings of its [bench.sizes]. The specs were read before, so they have
-    the shape of specs."""
+    """Folded operator name -> the settings in its [bench.sizes]. The specs are valid: they were parsed before."""
     found = {}
     for text in texts:
         document = tomli.loads(text.text) if text.lang == "toml" and not text.text.lstrip().startswith("(") else {}
@@ -36,8 +35,8 @@ def presets(texts: Sequence[SpecText]) -> dict[str, list[tuple[tuple[str, int | 
 
 def chosen(op: OpProgram, built: Built, given: Sequence[Sequence[tuple[str, int | float]]],
            own: Mapping[str, Sequence[Any]]) -> list[Values]:
-    """The sizes and scalars of every measurement of an operator. `given`: from the command line, where each may also
-    hold names of other operators; `own`: the operators' presets."""
+    """The sizes and scalars of each measurement of an operator. `given`: from the command line; names of other
+    operators are ignored. `own`: the presets."""
     if given:
         known = {fold(name) for name in (*op.sizes, *[s.name for s in op.all(Scalar)])}
         return [match_settings([(n, v) for n, v in settings if fold(n) in known], [op], "--sizes")
@@ -53,7 +52,7 @@ def chosen(op: OpProgram, built: Built, given: Sequence[Sequence[tuple[str, int 
 
 
 def _values(op: OpProgram, case: Case) -> Values | None:
-    """The settings of a test case; None if they are incomplete."""
+    """The sizes and scalars of a test case; None if some are missing."""
     try:
         return case_values(op, case)
     except CatenError:

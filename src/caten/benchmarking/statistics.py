@@ -11,7 +11,7 @@ from ..frozen import frozen
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
-SEED = 20240229                # figures of a file do not change when they are computed again
+SEED = 20240229                # fixed, so that intervals are reproducible
 
 Samples = Sequence[float]
 
@@ -29,19 +29,19 @@ class Estimate:
 
 
 def estimate_from(json: dict[str, Any]) -> Estimate:
-    """What `as_json` wrote."""
+    """The inverse of `as_json`."""
     return Estimate(float(json["value"]), float(json["low"]), float(json["high"]))
 
 
 def median(samples: Samples) -> Estimate:
-    """The median of samples."""
+    """The median with its confidence interval."""
     values = np.asarray(samples, float)
     return _estimate(float(np.median(values)), np.median(_resampled(values, np.random.default_rng(SEED)), axis=1))
 
 
 def ratio(above: Sequence[Samples], below: Sequence[Samples]) -> Estimate:
-    """The ratio of two medians: of each run, then the median over the runs. The samples of a run are resampled, not the
-    runs, of which there are few."""
+    """The median over the runs of the ratio of two medians. The bootstrap resamples the samples of each run, not the
+    runs: there are few of them."""
     source = np.random.default_rng(SEED)
     values, spread = [], []
     for a, b in zip(above, below, strict=True):
@@ -52,8 +52,8 @@ def ratio(above: Sequence[Samples], below: Sequence[Samples]) -> Estimate:
 
 
 def paired_ratio(above: Sequence[Samples], below: Sequence[Samples]) -> Estimate:
-    """As `ratio`, where sample n of both was taken in the same round: the rounds are resampled, so that what slowed
-    both does not count."""
+    """Like `ratio`, for samples taken in the same rounds. The bootstrap resamples rounds, so that a disturbance of both
+    cancels."""
     source = np.random.default_rng(SEED)
     values, spread = [], []
     for a, b in zip(above, below, strict=True):
@@ -65,7 +65,7 @@ def paired_ratio(above: Sequence[Samples], below: Sequence[Samples]) -> Estimate
 
 
 def geometric_mean(estimates: Sequence[Estimate]) -> Estimate:
-    """The geometric mean of independent figures; their intervals add in squares on the logarithmic scale."""
+    """The geometric mean of independent estimates; the squares of the logarithmic half-widths add up."""
     logs = [math.log(e.value) for e in estimates]
     mean = sum(logs) / len(logs)
     down = math.sqrt(sum([(v - math.log(e.low)) ** 2 for v, e in zip(logs, estimates, strict=True)])) / len(logs)
@@ -74,7 +74,7 @@ def geometric_mean(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def _resampled(values: Any, source: np.random.Generator) -> Any:
-    """RESAMPLES rows, each as many of the values as there are, drawn with repetition."""
+    """RESAMPLES bootstrap samples, one per row, drawn with replacement."""
     return values[source.integers(0, len(values), (RESAMPLES, len(values)))]
 
 

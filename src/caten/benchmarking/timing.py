@@ -1,4 +1,4 @@
-"""Timing on a shared machine: interleaved rounds of batches; batches that other processes disturbed are repeated."""
+"""Timing on a shared machine: interleaved rounds of batches. A batch that other processes disturbed is repeated."""
 from __future__ import annotations
 
 import os
@@ -13,23 +13,23 @@ from ..frozen import frozen
 Call = Callable[[], Any]
 
 STAT = Path("/proc/stat")
-# seconds of a batch: several ticks of the system's clock, which counts in hundredths of a second
+# seconds of a batch: several ticks of /proc/stat, which counts hundredths of a second
 BATCH = 0.06
-FOREIGN = 0.12                 # CPUs that others may use during a batch
-TICK = 0.011                   # seconds of CPU time that the system's counters may be late
+FOREIGN = 0.12                 # CPUs that other processes may use during a clean batch
+TICK = 0.011                   # seconds by which the CPU time in /proc/stat may lag
 RETAKES = 7
-PAUSE = 0.15                   # seconds before the first retake; each later one waits longer
-SLOW = 0.4                     # seconds: of a call that is longer, FEW rounds are enough
+PAUSE = 0.15                   # seconds before the first retake; the pause grows with each retake
+SLOW = 0.4                     # seconds: a longer call is measured in only FEW rounds
 FEW = 3
-# samples in a row that no retake made clean: then the next ones are taken once, until one is clean
+# after so many disturbed samples in a row, retakes are suspended until a sample is clean
 HOPELESS = 3
 
 
 @frozen
 class Plan:
-    """How samples are taken: the seconds of a batch, how often a disturbed one is taken again. `cpu_time`: the CPU time
-    of the process instead of the clock's, for one thread on a machine that is never quiet; then no sample counts as
-    disturbed."""
+    """How samples are taken. `batch`: seconds per sample; `retakes`: how often a disturbed sample is repeated;
+    `cpu_time`: measure the CPU time of the process instead of wall-clock time, for single-threaded code on a busy
+    machine; then no sample counts as disturbed."""
 
     batch: float = BATCH
     retakes: int = RETAKES
@@ -42,7 +42,7 @@ class Plan:
 
 @frozen
 class Sample:
-    """The time of one call, as the mean over a batch, in seconds; and how many CPUs others used meanwhile."""
+    """The mean time of a call in one batch, in seconds, and the number of CPUs that other processes used meanwhile."""
 
     seconds: float
     foreign: float
@@ -53,7 +53,7 @@ class Sample:
 
 
 def busy() -> float | None:
-    """Seconds of CPU time that the whole machine has spent at work; None where the system does not tell."""
+    """The CPU time of all processes since boot, in seconds; None without /proc/stat."""
     try:
         words = STAT.read_text().split("\n", 1)[0].split()[1:9]
     except OSError:
@@ -63,13 +63,13 @@ def busy() -> float | None:
 
 
 def own() -> float:
-    """Seconds of CPU time that this process has spent, on all of its threads."""
+    """The CPU time of this process, all threads together, in seconds."""
     spent = os.times()
     return spent.user + spent.system
 
 
 def batch(call: Call, count: int, plan: Plan) -> Sample:
-    """One batch, after a call that is not counted."""
+    """Time one batch of `count` calls, after a warm-up call."""
     clock = plan.clock
     call()
     everyone, mine, start = busy(), own(), clock()
@@ -83,7 +83,7 @@ def batch(call: Call, count: int, plan: Plan) -> Sample:
 
 
 def sample(call: Call, count: int, plan: Plan) -> Sample:
-    """A clean batch; the one that was disturbed least where none of them is clean."""
+    """The first clean batch, or the least disturbed one if all retakes were disturbed."""
     best = batch(call, count, plan)
     for retake in range(plan.retakes):
         if best.clean:
@@ -94,7 +94,7 @@ def sample(call: Call, count: int, plan: Plan) -> Sample:
 
 
 def count_for(call: Call, plan: Plan) -> int:
-    """The number of calls per batch, by the fastest of a few calls after warming up."""
+    """The number of calls per batch, from the fastest of a few calls."""
     clock = plan.clock
     fastest, stop = float("inf"), clock() + plan.batch / 2
     while True:
@@ -107,8 +107,8 @@ def count_for(call: Call, plan: Plan) -> int:
 
 
 def rounds(calls: Mapping[str, Call], number: int, plan: Plan) -> dict[str, list[Sample]]:
-    """So many rounds, each of which visits every call once, beginning with another one each time: what drifts meets all
-    of them alike."""
+    """Take `number` samples of each call. A round samples every call once; each round starts with another call, so that
+    drift affects all calls equally."""
     counts = {name: count_for(call, plan) for name, call in calls.items()}
     names = list(calls)
     samples: dict[str, list[Sample]] = {name: [] for name in names}
@@ -124,5 +124,5 @@ def rounds(calls: Mapping[str, Call], number: int, plan: Plan) -> dict[str, list
 
 
 def accepted(samples: list[Sample]) -> list[float]:
-    """The seconds of the clean samples; of all, where none is clean."""
+    """The times of the clean samples, or of all samples if none is clean."""
     return [s.seconds for s in samples if s.clean] or [s.seconds for s in samples]

@@ -1,4 +1,4 @@
-"""Correctness of candidates: against the reference at moderate sizes, against the present schedule at full size."""
+"""Check candidates: against the reference at moderate sizes, against the present schedule at the tuned sizes."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ from ..semantics import comparison
 from ..testing.reference import Expected, caller, outputs_of
 
 MODERATE = 30_000_000          # operations and bytes of a run compared with the reference
-ROUGHLY = 1e-2                 # largest difference at full size, relative to the largest element
+ROUGHLY = 1e-2                 # tolerance at the tuned sizes, relative to the largest element
 
 
 def results(op: OpProgram, built: Built, arguments: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The outputs of one call on copies."""
+    """The outputs of one call; the arguments stay unchanged."""
     own = {k: v.copy(order="K") if isinstance(v, np.ndarray) and op.buffers[k].access != "in" else v
            for k, v in arguments.items()}
     function = built.runtime.load(built.artifact, built.manifest)
@@ -31,14 +31,14 @@ def results(op: OpProgram, built: Built, arguments: Mapping[str, Any]) -> dict[s
 
 
 def agree(op: OpProgram, got: Mapping[str, np.ndarray], expected: Expected) -> bool:
-    """Is every output within its rounding bound, with at least one element compared?"""
+    """Is every output within its rounding-error bound, with at least one element compared?"""
     found = [comparison.check(got[n], expected.values[n], expected.bounds[n], expected.loose[n], op.buffers[n].type)
              for n in outputs_of(op)]
     return all(c.passed and c.compared for c in found)
 
 
 def are_near(got: np.ndarray, first: np.ndarray) -> bool:
-    """Are results equal but for rounding? The tolerance is coarse: error bounds would take long at full size."""
+    """Are results equal up to rounding? The tolerance is coarse: error bounds of large arrays take long to compute."""
     if kind_of(got.dtype) not in "fc":
         return bool(np.array_equal(got, first))
     if got.dtype.kind == "V":
@@ -52,8 +52,8 @@ def are_near(got: np.ndarray, first: np.ndarray) -> bool:
 
 
 def moderate(op: OpProgram, values: Values) -> Values:
-    """Reduce the sizes to moderate work: the largest shrinks by a third, to an odd number, while the conditions
-    hold."""
+    """Reduce the sizes until the work is moderate. Each step shrinks the largest size by a third, to an odd number;
+    the conditions of the operator must hold."""
     while work_of(op, values) > MODERATE:
         smaller = next((s for s in _smaller(op, values) if _allowed(op, s)), None)
         if smaller is None:

@@ -1,4 +1,4 @@
-"""Build and measure candidate schedules of one kernel, in child processes that may crash or hang."""
+"""Build candidate schedules of one kernel, and measure them in child processes, which may crash or hang."""
 from __future__ import annotations
 
 import hashlib
@@ -33,14 +33,14 @@ from ..testing.reference import Expected, caller, expected_of
 from . import candidate_check, cost
 from .search import Candidate, Ratios
 
-PROOF_SECONDS = 20.0           # time limit of the run that checks correctness
-FACTOR = 20                    # time limit of a measurement, as a multiple of its plan
-LEAST_SECONDS = 10.0           # and at least
+PROOF_SECONDS = 20.0           # time limit of a correctness check
+FACTOR = 20                    # time limit of a measurement, as a multiple of its expected time
+LEAST_SECONDS = 10.0           # the shortest time limit of a measurement
 
 
 @frozen
 class Effort:
-    """The effort of a measurement: rounds, and how a sample is taken."""
+    """The effort of a measurement: the number of rounds, and the plan of each sample."""
 
     rounds: int
     plan: timing.Plan
@@ -51,12 +51,12 @@ LONG = Effort(15, timing.Plan(0.03, retakes=1))
 
 
 def _said(ratios: Ratios | None) -> str:
-    return "not measured: it is refused, crashes, hangs or is wrong" if ratios is None else \
+    return "not measured: it does not compile, crashes, hangs or is wrong" if ratios is None else \
            ", ".join([f"x{r.value:.3f} ({r.low:.3f} … {r.high:.3f})" for r in ratios])
 
 
 def at_pages(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy every array to the beginning of a page."""
+    """Page-aligned copies of the contiguous arrays; other arguments as they are."""
     moved = dict(arguments)
     for name, array in arguments.items():
         if isinstance(array, np.ndarray) and array.flags.forc and array.size:
@@ -77,7 +77,7 @@ class Shop:
     threads: int
     short: Effort = SHORT
     long: Effort = LONG
-    # by schedule and number of the size, the last median
+    # (schedule, index of the sizes) -> the last median
     seconds: dict[tuple[str, int], float] = field(default_factory=dict)
     _programs: dict[str, LoopProgram] = field(default_factory=dict)
 
@@ -88,7 +88,7 @@ class Shop:
 
     @cached_property
     def present(self) -> Candidate:
-        """The schedule of -O2."""
+        """The candidate with the schedule of -O2."""
         program = driver.advance(self.op, "loop", self.options)
         assert isinstance(program, LoopProgram)
         return self._kept(Choices(), program)
@@ -114,7 +114,7 @@ class Shop:
         return self._kept(choices, program)
 
     def replayed(self, schedule: str, choices: Choices) -> Candidate | None:
-        """The candidate of an earlier record; None if it no longer applies."""
+        """The candidate of an earlier record; None if its schedule no longer applies."""
         try:
             program = script.apply(self.before, script.parse_schedule(schedule).steps)
         except CatenError:
@@ -139,7 +139,7 @@ class Shop:
         return complete
 
     def check(self) -> None:
-        """Check that the -O2 kernel runs at these sizes and is right; CatenError E842 otherwise."""
+        """Check that the -O2 kernel runs at these sizes and is correct; CatenError E842 otherwise."""
         present = self.present.schedule
         for number, values in enumerate(self.sizes):
             taken = self._sampled({present: self._built(present)}, number, self.short)
@@ -165,7 +165,7 @@ class Shop:
         return Candidate(choices, text, self._at_sizes(program), cost.cycles(program, self.machine))
 
     def _at_sizes(self, program: LoopProgram) -> str:
-        """A hash of the program specialised to the measured sizes: equal hashes are equal code there."""
+        """A hash of the program specialised to the measured sizes: equal hashes mean equal code at these sizes."""
         texts = []
         for values in self.sizes:
             bound = program.adding(*[Bind(n, int(values[n])) for n in self.op.sizes])
@@ -174,7 +174,7 @@ class Shop:
         return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
     def _is_verified(self, candidate: Candidate) -> bool:
-        """Does the verifier accept its program? That takes as long as making it, so only finalists are verified."""
+        """Does the verifier accept the program? It takes as long as scheduling, so only finalists are verified."""
         try:
             verifier.verify(self._programs[candidate.schedule])
         except CatenError:
@@ -182,7 +182,7 @@ class Shop:
         return True
 
     def _proven(self, candidate: Candidate) -> Built | None:
-        """Compile it; None if that fails or its results are wrong at moderate sizes."""
+        """Compile a candidate; None if that fails or the results are wrong at moderate sizes."""
         try:
             built = self._built(candidate.schedule)
         except CatenError:
@@ -199,8 +199,8 @@ class Shop:
 
     @cached_property
     def _proof(self) -> tuple[dict[str, Any], Expected]:
-        """Arguments of moderate size with the expected results. If the present schedule is wrong there (sizes may
-        depend on each other without a condition), full size is used."""
+        """Arguments of moderate size with the expected results. If the present schedule gives wrong results there
+        (sizes may be related without a stated condition), the tuned sizes are used."""
         problems: list[Diagnostic] = []
         for values in (candidate_check.moderate(self.op, self.sizes[0]), self.sizes[0]):
             try:
@@ -212,7 +212,7 @@ class Shop:
             if self._is_right(self._built(self.present.schedule), arguments, expected):
                 return arguments, expected
         raise error("E842",
-                    f"the kernel of {self.op.name} is not tuned: its results are not its reference's, or cannot be "
+                    f"the kernel of {self.op.name} is not tuned: its results differ from the reference, or cannot be "
                     "compared",
                     notes=tuple([(p.message, None) for p in problems]), hint="caten test checks the kernel")
 
@@ -221,8 +221,8 @@ class Shop:
         return [data.arguments(self.op, values, self.options.seed) for values in self.sizes]
 
     def _worse(self, builts: Mapping[str, Built], number: int) -> dict[str, statistics.Estimate]:
-        """Measure thoroughly, and if it is faster, again with page-aligned arrays: alignment changes the time of loads
-        and stores. The lower ratio counts."""
+        """Measure thoroughly, and if a candidate is faster, again with page-aligned arrays: alignment changes the time
+        of loads and stores. The lower ratio counts."""
         there = self._compared(builts, number, self.long)
         elsewhere = self._compared({s: builts[s] for s, ratio in there.items() if ratio.value > 1}, number, self.long,
                                    pages=True)
@@ -231,8 +231,8 @@ class Shop:
 
     def _compared(self, builts: Mapping[str, Built], number: int, effort: Effort,
                   pages: bool = False) -> dict[str, statistics.Estimate]:
-        """The present schedule's time by that of each, at one size; without those that did not come back. Where the
-        child dies of one of several, each has a child of its own."""
+        """The speed-up of each candidate over the present schedule at one size. Candidates that crash or hang are
+        missing: after a crash of the common child process, each candidate gets its own."""
         if not builts:
             return {}
         present = self.present.schedule
@@ -248,8 +248,8 @@ class Shop:
 
     def _sampled(self, builts: Mapping[str, Built], number: int, effort: Effort,
                  pages: bool = False) -> dict[str, list[float]] | None:
-        """Seconds of a call, by schedule; those whose results are not the first one's are left out. None where the
-        child did not come back."""
+        """Schedule -> seconds of each call, without schedules whose results differ from the first. None if the child
+        process crashed or hung."""
         known = self.seconds.get((self.present.schedule, number), 1.0)
         limit = max(LEAST_SECONDS, FACTOR * effort.rounds * len(builts) * max(effort.plan.batch, known))
         arguments = self._arguments[number]
@@ -260,7 +260,7 @@ class Shop:
         return outcome.facts if outcome.status == "ok" else None
 
     def _times(self, builts: Mapping[str, Built], arguments: Mapping[str, Any], effort: Effort) -> dict[str, Any]:
-        """In the child. All work on the same arrays: where an array lies makes a difference, too."""
+        """Run in the child. All schedules use the same arrays, because their addresses affect the time."""
         if self.threads == 1 and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         first: dict[str, np.ndarray] | None = None
@@ -271,6 +271,6 @@ class Shop:
             if all(candidate_check.are_near(given[n], first[n]) for n in first):
                 function = built.runtime.load(built.artifact, built.manifest)
                 calls[schedule] = caller(self.op, getattr(function, self.op.name, function), arguments)
-        plan = replace(effort.plan, cpu_time=self.threads == 1)              # which others on the machine disturb less
+        plan = replace(effort.plan, cpu_time=self.threads == 1)        # CPU time depends less on other processes
         return {schedule: [s.seconds for s in samples]
                 for schedule, samples in timing.rounds(calls, effort.rounds, plan).items()}

@@ -1,5 +1,5 @@
-"""A model of what a schedule costs, from the machine table alone: what it rules out is not compiled, and what it likes
-is measured first."""
+"""A cost model of schedules, from the table of machines alone. It rules out candidates before they are compiled, and
+orders the others."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -11,12 +11,12 @@ from ..core.program import Machine
 from ..loop.affine import canonical
 from ..loop.statements import For, If, Incf, Local, LoopProgram, Setf, Stmt, Vref
 
-OPERANDS = 2                   # registers that operands take while an operation runs
-# scratch memory may be this many times as large as the last cache in the table; there may be another one behind it
+OPERANDS = 2                   # registers for the operands of an operation
+# limit of scratch memory, as a multiple of the last cache in the table; there may be a larger cache behind it
 CACHES = 4
-UNITS = 2                      # operations, and accesses, that start in a cycle
-LATENCY = 4                    # cycles until a sum can take the next summand
-UNKNOWN = 64                   # iterations of a loop whose length is not known
+UNITS = 2                      # operations, and memory accesses, that start in one cycle
+LATENCY = 4                    # cycles of an addition
+UNKNOWN = 64                   # assumed iterations of a loop of unknown length
 
 
 def fits(program: LoopProgram, machine: Machine) -> bool:
@@ -28,15 +28,14 @@ def fits(program: LoopProgram, machine: Machine) -> bool:
 
 
 def cycles(program: LoopProgram, machine: Machine) -> float:
-    """Cycles of a vector operation in the innermost loops: the mean over them, weighted by the operations that stand in
-    each."""
+    """Cycles per vector operation: the mean over the innermost loops, weighted by their operations."""
     found = [_innermost(loop, machine) for kernel in program.kernels for loop in _leaves(kernel.body)]
     operations = sum([ops for ops, _ in found])
     return sum([spent for _, spent in found]) / operations if operations else 0.0
 
 
 def _registers(body: Iterable[Stmt], machine: Machine) -> int:
-    """The most vectors that local arrays in registers take at once."""
+    """The largest number of vector registers that local arrays occupy at once."""
     own, inner = 0, 0
     for stmt in body:
         if isinstance(stmt, Local) and stmt.space == "register":
@@ -58,7 +57,7 @@ def _value(extent: Expr) -> int:
 
 
 def _leaves(body: Iterable[Stmt]) -> Iterable[For]:
-    """The loops in which all others are unrolled."""
+    """The innermost loops; unrolled loops count as straight-line code."""
     for stmt in body:
         if isinstance(stmt, If):
             yield from _leaves((*stmt.then, *stmt.otherwise))
@@ -68,8 +67,8 @@ def _leaves(body: Iterable[Stmt]) -> Iterable[For]:
 
 
 def _innermost(loop: For, machine: Machine) -> tuple[float, float]:
-    """Vector operations of one iteration, and the cycles that they take: as many as the units, the accesses and the
-    waiting sums need."""
+    """Vector operations of one iteration, and its cycles: the maximum of arithmetic throughput, load/store throughput
+    and the latency of the accumulators."""
     operations, accesses, sums = _counts(loop.body)
     chains = sum([-(-_elements(n) * DTYPES[n.type].bytes // machine.vector_bytes) for n in loop.walk()
                   if isinstance(n, Local)]) or sums
@@ -77,7 +76,7 @@ def _innermost(loop: For, machine: Machine) -> tuple[float, float]:
 
 
 def _counts(body: Iterable[Stmt]) -> tuple[float, float, float]:
-    """Vector operations, vector accesses to memory, and sums."""
+    """The numbers of vector operations, vector memory accesses, and accumulations."""
     operations = accesses = sums = 0.0
     for stmt in body:
         if isinstance(stmt, For):

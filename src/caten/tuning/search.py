@@ -1,11 +1,11 @@
-"""The search over choices: a beam from the defaults, one parameter changed at a time, that never spends more than its
-budget.
+"""Beam search over plan parameters. It starts from the defaults, changes one parameter at a time and keeps to its
+time budget.
 
-A candidate is compiled only where its schedule is a new one and the model of its cost does not rule it out. A short
-measurement beside the present schedule, taking turns, sorts out most; a long one decides. What decides is the interval
-of the ratio, not the ratio: only what is faster beyond it is kept, and only where it is slower at none of the sizes.
-The winner is measured once more, because the best of many measurements is partly luck; and, where there is time left,
-twice more after a rest.
+A candidate is compiled only if its schedule is new and the cost model does not rule it out. A short measurement,
+interleaved with the present schedule, rejects most candidates; a long one decides about the others. A candidate counts
+as faster if the whole confidence interval of the speed-up is above 1 and it is slower at none of the sizes. The best
+candidates are measured again, because the best of many measurements is partly luck; if time remains, twice more after
+a pause.
 """
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from ..frozen import frozen
 from ..schedule.plans.parameters import DEFAULTS, Choices
 from ..schedule.plans.versions import PARAMETERS
 
-WIDTH = 3                      # of the beam
-GROUP = 3                      # candidates that are measured beside each other
-# candidates that are made before the model says which come first; of the first ones, as many as are measured at once
+WIDTH = 3                      # width of the beam
+GROUP = 3                      # candidates measured together
+# candidates that the cost model sorts at a time (GROUP before the first measurement)
 MADE = 9
-HOPEFUL = 1.005                # in a short measurement: then a long one pays
-HOPELESS = 0.97                # a change that alone made it slower than this is not tried together with others
-ENOUGH = 2                     # values of a parameter that are the same code, until the others are taken to be
-LEAST = 1.01                   # a gain that is less is none
-FINALISTS = 3                  # that are measured once more, until one is confirmed
-# seconds before each of these measurements, as far as the budget goes: what others do to memory lasts for seconds
+HOPEFUL = 1.005                # least speed-up in a short measurement that justifies a long one
+HOPELESS = 0.97                # a value that alone was slower than this is not combined with others
+ENOUGH = 2                     # a parameter is skipped if so many of its values left the code unchanged
+LEAST = 1.01                   # least speed-up that counts
+FINALISTS = 3                  # candidates measured again, until one is confirmed
+# pauses in seconds before the confirming measurements, within the budget: memory traffic of others lasts for seconds
 RESTS = (0.0, 4.0, 8.0)
 
-Ratios = Sequence[Estimate]    # time of the present schedule by that of the candidate, at each of the sizes
+Ratios = Sequence[Estimate]    # speed-up over the present schedule, one per set of sizes
 
 
 @frozen
 class Candidate:
-    """A schedule that can be measured. `code` is equal where two schedules are the same at the sizes that are measured;
-    `cost`: by the model, the less the better."""
+    """A schedule to measure. `code`: equal for schedules with equal code at the measured sizes; `cost`: by the cost
+    model, lower is better."""
 
     choices: Choices
     schedule: str
@@ -48,41 +48,41 @@ class Candidate:
 
 
 class Workshop(Protocol):
-    """What makes candidates and measures them."""
+    """Makes and measures candidates."""
 
     def defaults(self) -> dict[str, int]:
-        """The parameters that planners ask for in this kernel, with their defaults."""
+        """The parameters that the planners read for this kernel, with their defaults."""
 
     def make(self, choices: Choices) -> Candidate | None:
-        """The schedule of these choices; None where a step is refused or the machine table rules it out."""
+        """The schedule of these choices; None if a step is refused or the cost model rules it out."""
 
     def ratios(self, candidates: Sequence[Candidate], thorough: bool) -> list[Ratios | None]:
-        """Each candidate measured beside the present schedule; None where it does not compile, crashes, hangs or gives
+        """Measure each candidate against the present schedule; None if it does not compile, crashes, hangs or gives
         wrong results."""
 
 
 @frozen
 class Scored:
-    """A candidate with its measurement."""
+    """A measured candidate."""
 
     candidate: Candidate
     ratios: Ratios
 
     @property
     def gain(self) -> Estimate:
-        """The geometric mean over the sizes; above 1 it is faster."""
+        """The geometric mean of the speed-ups over all sizes."""
         return statistics.geometric_mean(self.ratios)
 
     @property
     def is_faster(self) -> bool:
-        """Beyond the interval, and slower at no size?"""
+        """Is the whole interval of the gain above 1, and no size slower?"""
         return self.gain.low > 1 and self.gain.value >= LEAST and all(r.high >= 1 for r in self.ratios)
 
 
 @dataclass
 class Search:
-    """A search in progress. `found` are the candidates that a long measurement showed to be faster, the best first;
-    `winner` the one that was confirmed. An interrupted search keeps both."""
+    """A search in progress. `found`: candidates that were faster in a long measurement, the best first; `winner`: the
+    confirmed one. An interrupted search keeps both."""
 
     shop: Workshop
     budget: float
@@ -97,12 +97,12 @@ class Search:
     _tried: set[Choices] = field(default_factory=set)
     _alone: dict[tuple[str, int], float] = field(default_factory=dict)
     _present: str = ""
-    # by parameter: are other values the same code at these sizes?
+    # parameter -> for each value tried alone, did it leave the code unchanged?
     _same: dict[str, list[bool]] = field(default_factory=dict)
 
     def run(self, present: Candidate, first: Iterable[Candidate] = ()) -> Scored | None:
-        """The best schedule confirmed to be faster than `present`, or None. `first`: initial candidates, such as a
-        record."""
+        """The best schedule that is confirmed to be faster than `present`, or None. `first`: initial candidates, for
+        example an earlier record."""
         self._start = self.clock()
         self._present = present.code
         self._seen.add(present.code)
@@ -115,7 +115,7 @@ class Search:
         return self.confirm()
 
     def confirm(self) -> Scored | None:
-        """Measure the best candidates again; the first that is always faster wins."""
+        """Measure the best candidates again; the first that is faster every time wins."""
         for scored in self.found[:FINALISTS]:
             again: Scored | None = scored
             for seconds in RESTS:
@@ -135,8 +135,8 @@ class Search:
         return scored if ratios is not None and (scored := Scored(candidate, ratios)).is_faster else None
 
     def _sweep(self, beam: Sequence[Choices]) -> None:
-        """Try every change of one parameter of the beam: first values that were good alone, then those near the
-        default; in each group, in the order of the cost model."""
+        """Try every change of one parameter in the beam: first values that were fast alone, then values near the
+        default; in each group of candidates, in the order of the cost model."""
         changes = iter(self._changes(beam))
         while not self._over():
             made = list(islice(self._candidates(changes), MADE if self.measured else GROUP))
@@ -159,7 +159,7 @@ class Search:
         return [choices for _, _, choices in sorted(changes, key=lambda change: change[:2])]
 
     def _candidates(self, changes: Iterable[Choices]) -> Iterator[Candidate]:
-        """Yield the candidates that are new and not ruled out."""
+        """Yield new candidates that the cost model does not rule out."""
         for choices in changes:
             if self._over():
                 return
@@ -173,12 +173,12 @@ class Search:
                 yield candidate
 
     def _is_idle(self, name: str) -> bool:
-        """Did several values of a parameter, and no other, leave the code unchanged?"""
+        """Did every value of the parameter tried so far, ENOUGH of them, leave the code unchanged?"""
         same = self._same.get(name, [])
         return len(same) >= ENOUGH and all(same)
 
     def _measure(self, group: Sequence[Candidate]) -> None:
-        """Measure briefly, then thoroughly what is not sorted out."""
+        """Measure all candidates briefly, then the promising ones thoroughly."""
         if not group:
             return
         self.progress(self.clock() - self._start, self.budget, self._said())

@@ -1,4 +1,4 @@
-"""Tune one operator: run the search and make the record of its result."""
+"""Tune one operator: run the search and record its result."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ Progress = Callable[[float, float, str], None]
 
 @frozen
 class Outcome:
-    """The result of tuning an operator. `record`: of a faster schedule, if any. `measured`: the number of schedules."""
+    """The result of tuning an operator. `record`: the faster schedule, if any; `measured`: the number of schedules."""
 
     op: str
     key: str
@@ -34,7 +34,7 @@ class Outcome:
     note: str = ""
 
     def line(self) -> str:
-        """For a person."""
+        """One line of text."""
         if self.note:
             return f"{self.op}  {self.note}"
         text = f"x{self.record.gain:.2f}  {self.record.said}" if self.record else "nothing faster than -O2"
@@ -46,7 +46,7 @@ def tuned(op: OpProgram, sizes: Sequence[Values], options: Options, budget: floa
     """Search for `budget` seconds, starting from an earlier record. Raises CatenError E842 if the -O2 kernel cannot be
     measured. Ctrl-C ends the search and keeps its best result."""
     if op.first(Schedule) is not None:
-        return Outcome(op.name, "", None, 0, note="has a schedule of its own, which -O3 applies as well")
+        return Outcome(op.name, "", None, 0, note="has its own schedule; -O3 uses it too")
     shop = Shop(op, sizes, options, measure.threads(options))
     key = tuning_records.key(shop.before, runtime_for([op], options))
     search = Search(shop, budget, progress=progress)
