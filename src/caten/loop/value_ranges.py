@@ -245,9 +245,14 @@ class Valuation(ABC):
 
     def atom_range(self, atom: Expr) -> Range:
         """The range of an atom by itself."""
+        if isinstance(atom, Var) and atom.name in self.ranges:
+            return self.ranges[atom.name]
+        if self.memo.get("ceilings asked"):        # the answers while a product is being bounded are weaker
+            return self._atom_range(atom)
+        return self._once(("range", atom), lambda: self._atom_range(atom))
+
+    def _atom_range(self, atom: Expr) -> Range:
         match atom:
-            case Var(name) if name in self.ranges:
-                return self.ranges[name]
             case Op(fn="floordiv", args=(a, Const(value=int() as d))) if d > 0:
                 lo, hi = self._range(a)
                 return lo // d, hi // d
