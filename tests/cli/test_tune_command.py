@@ -202,7 +202,7 @@ def test_a_schedule_of_its_own_is_not_searched(caten: Any, folder: Path, monkeyp
     Path("mine.lisp").write_text("(schedule (split i 8))")
     result = caten("tune", "axpy.toml", *TARGET, "-s", "mine.lisp", "--sizes", "N=8")
     assert result.code == 0
-    assert "a schedule of its own" in result.out
+    assert "its own schedule" in result.out
 
 
 def test_without_a_cache_records_have_no_place(tuned: Any) -> None:

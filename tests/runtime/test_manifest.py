@@ -107,11 +107,19 @@ def test_flops_are_counted(body: str, count: Callable[[int, int], int]) -> None:
         assert evaluate(found, {"M": size, "N": 3}) == count(size, 3), (size, found)
 
 
+def test_steps_count_every_type_and_stores() -> None:
+    program = loops("(loop F (size M) (buffer X i32 (M) (0) in) (buffer Y i32 (M) (0) inout) (kernel k "
+                    "(for i 0 M 1 serial (incf (aref Y i) (* (aref X i) 3))) (for i 0 M 1 serial (setf (aref Y i) (aref X i)))))")
+    assert work_formulas.at(work_formulas.flops(program), {"M": 5}) == 0
+    assert work_formulas.at(work_formulas.steps(program), {"M": 5}) == 15
+
+
 def test_work_that_depends_on_contents_has_no_formula(describe: Describe) -> None:
     text = """(loop F (size M) (buffer R i64 (M) (0) in) (buffer Y f32 (M) (0) inout)
       (kernel k (for i 0 M 1 serial (for j 0 (aref R i) 1 parallel (incf (aref Y i) 1.0)))))"""
     found = describe(text)
     assert found["flops"] is None
+    assert work_formulas.at(work_formulas.flops(loops(text)), {"M": 4}) == 0
     assert found["kernels"] == [{"name": "k", "launch": [None]}]
     assert found["bytes"] is not None
 

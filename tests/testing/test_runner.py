@@ -56,6 +56,15 @@ def test_a_reference_that_differs_is_reported_with_the_worst_element() -> None:
     assert "the reference says" in "\n".join(report.lines())
 
 
+def test_work_may_depend_on_contents() -> None:
+    code = "(dotimes (i R) (setf (aref y i) 0.0) (dotimes (j (max 0 (min N (aref ix i)))) (incf (aref y i) (aref x j))))"
+    head, rest = SPEC.split("(dotimes", 1)
+    text = head + code + rest[rest.index('\n"""'):].replace("REFERENCE", "lambda x, ix: np.array([x[:max(0, k)].sum() for k in ix], x.dtype)")
+    report = run(build([SpecText("ragged.toml", text, "toml")], OPTIONS))
+    assert report.passed
+    assert report.flops == 0
+
+
 def test_a_lisp_reference() -> None:
     assert run(built("(lambda (x ix y n r) (dotimes (i R) (setf (aref y i) (+ (aref x (aref ix i)) (aref x (aref ix i))))))")).passed
 

@@ -167,6 +167,12 @@ def test_moderate_sizes_keep_the_conditions(folder: Path) -> None:
     assert values["M"] % 2 == 1
 
 
+def test_moderate_sizes_count_integer_work(folder: Path) -> None:
+    kernel = made(GEMM.replace("float", "int32"), folder, {"M": 400, "N": 400, "K": 400})
+    values = candidate_check.moderate(kernel.op, kernel.sizes[0])
+    assert 2 * values["M"] * values["N"] * values["K"] <= candidate_check.MODERATE
+
+
 @pytest.mark.parametrize(("got", "near"), [([1.0, 2.0], True), ([1.001, 2.0], True), ([1.1, 2.0], False), ([np.nan, 2.0], False)])
 def test_results_are_near_but_for_rounding(got: list[float], near: bool) -> None:
     assert candidate_check.are_near(np.array(got), np.array([1.0, 2.0])) == near

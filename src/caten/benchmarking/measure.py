@@ -42,7 +42,7 @@ def measured(name: str, builts: Mapping[str, Built], values: Mapping[str, int | 
         raise error("E840", f"{name}: the measurement ended with {outcome.status} {outcome.signal}".rstrip(),
                     hint=f"caten test checks the kernel; one operator may take {TIMEOUT:.0f} s at one size")
     sizes = {n: int(arguments[n]) for n in op.sizes}
-    flops = int(evaluate(work_formulas.flops(op), numbers_of(op, arguments) | sizes))
+    flops = work_formulas.at(work_formulas.flops(op), numbers_of(op, arguments) | sizes)
     moved = int(evaluate(work_formulas.bytes_moved(op), sizes))
     return [_row(name, runtime, built, values, outcome.facts[runtime], flops, moved)
             for runtime, built in builts.items()]

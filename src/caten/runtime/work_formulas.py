@@ -1,40 +1,67 @@
-"""How much work a program is: floating-point operations and bytes, as formulas over its sizes.
+"""The work of a program as formulas over its sizes: floating-point operations, steps of an interpreter, bytes.
 
-Counted on the nest as written (an op program, or a loop program without a schedule), so that padding and packing, which
-a schedule adds, are not taken for useful work. A branch counts as taken; where a range depends on outer loops in a way
-that has no closed form, its first value counts."""
+The formulas are for the nest as written (an op program, or a loop program without a schedule): padding and packing,
+which a schedule adds, are not useful work. Of two branches the longer one counts. If a range depends on outer loops
+and the sum has no closed form, its first value counts."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
 
 from ..core.dtypes import DTYPES, is_complex, is_float, is_packed
 from ..core.expr import Const, Expr, Op, Var, index
 from ..core.node import Node, contains, substitute
 from ..core.program import Program
+from ..core.size_formula import evaluate
+from ..errors import CatenError
 from ..loop.affine import canonical
 from ..loop.statements import Aref, For, If, Incf, Kernel, Let, Setf, Stmt, Vref
 
-# Operations that one operator counts as; any other one on floats counts as one.
+# Floating-point operations of an operator; 1 for all others.
 COUNTS: dict[str, int] = {"fma": 2, "where": 0, "conj": 0, "real": 0, "imag": 0}
+# (operator, element type) -> what it counts; "setf" is a store.
+Cost = Callable[[str, str], int]
 
 
-MOST_DEPTH = 64                # of a formula, before equal terms are put together
-# The degree of the greatest polynomial: loops of which each one's range depends on the one outside.
+MOST_DEPTH = 64                # depth above which equal terms of a formula are combined
+# The highest degree of a polynomial: nested loops, each with a range that depends on the next outer loop.
 MOST = 6
 
 
 def flops(program: Program) -> Expr:
     """Floating-point operations of a call: fused multiply-add 2, other operators 1, comparisons and casts 0."""
+    return _work(program, _flops)
+
+
+def steps(program: Program) -> Expr:
+    """Operators of every type, and stores, of a call: the work of an interpreter."""
+    return _work(program, lambda fn, dtype: 1)
+
+
+def at(work: Expr, sizes: Mapping[str, int]) -> int:
+    """The value of a formula at these sizes; 0 if it is unknown, because a range is read from an array."""
+    try:
+        return int(evaluate(work, sizes))
+    except CatenError:
+        return 0
+
+
+def _flops(fn: str, dtype: str) -> int:
+    return COUNTS.get(fn, 1) if fn != "setf" and (is_float(dtype) or is_complex(dtype)) else 0
+
+
+def _work(program: Program, cost: Cost) -> Expr:
     bodies = [k.body for k in program.all(Kernel)] or [getattr(program, "body", ())]
     total: Expr = index(0)
     for body in bodies:
-        total = plus(total, _statements(body))
+        total = plus(total, _statements(body, cost))
     return total
 
 
 def bytes_moved(program: Program) -> Expr:
-    """Compulsory memory traffic in bytes: each array that is read, once, and each that is written, once."""
+    """Compulsory memory traffic in bytes: every array read is loaded once, every array written is stored once."""
     total: Expr = index(0)
     for buffer in program.buffers.values():
         size: Expr = index(DTYPES[buffer.type].bytes * (2 if buffer.access == "inout" else 1))
@@ -44,57 +71,50 @@ def bytes_moved(program: Program) -> Expr:
     return total
 
 
-def _statements(body: tuple[Stmt, ...]) -> Expr:
+def _statements(body: tuple[Stmt, ...], cost: Cost) -> Expr:
     total: Expr = index(0)
     for stmt in reversed(body):
         if isinstance(stmt, Let):                          # a name in a later range stands for its value
             total = substitute(total, {Var(stmt.name, stmt.type): stmt.value})
-        total = _short(plus(_statement(stmt), total))
+        total = _short(plus(_statement(stmt, cost), total))
     return total
 
 
 def _short(total: Expr) -> Expr:
-    """As long as there are different terms, not statements, of which there may be hundreds. Polynomials in a loop's
-    variable that are short stay as they are spelled, which `_degree` knows."""
+    """Combine equal terms of a deep formula, which may come from hundreds of statements. A short one keeps its
+    spelling, which `_degree` knows."""
     return canonical(total) if total.depth > MOST_DEPTH else total
 
 
-def _statement(stmt: Stmt) -> Expr:
+def _statement(stmt: Stmt, cost: Cost) -> Expr:
+    of = partial(_expression, cost=cost, memo={})
     match stmt:
         case For(name=name, lo=lo, hi=hi, step=step, body=body):
-            return plus(index(_expression(lo) + _expression(hi)), _sum(name, lo, hi, step, _statements(body)))
+            return plus(index(of(lo) + of(hi)), _sum(name, lo, hi, step, _statements(body, cost)))
         case If(cond=cond, then=then, otherwise=otherwise):
-            branch, other = _statements(then), _statements(otherwise)
-            return plus(index(_expression(cond)), branch if other == index(0) else other if branch == index(0)
+            branch, other = _statements(then, cost), _statements(otherwise, cost)
+            return plus(index(of(cond)), branch if other == index(0) else other if branch == index(0)
                         else Op("max", (branch, other)))
         case Let(value=value):
-            return index(_expression(value))
-        case Setf(ref=ref, value=value):
-            return index(_expression(value) + _inside(ref))
-        case Incf(ref=ref, value=value, fn=fn):
-            own = COUNTS.get(fn, 1) * ref.lanes if is_float(ref.dtype) or is_complex(ref.dtype) else 0
-            return index(_expression(value) + _inside(ref) + own)
+            return index(of(value))
+        case Setf(ref=ref, value=value) | Incf(ref=ref, value=value):
+            own = cost(stmt.fn if isinstance(stmt, Incf) else "setf", ref.dtype) * ref.lanes
+            inside = sum([of(i) for i in ref.index]) if isinstance(ref, Aref | Vref) else 0
+            return index(of(value) + inside + own)
         case _:
             return index(0)
 
 
-def _inside(ref: Expr) -> int:
-    return sum([_expression(i) for i in ref.index]) if isinstance(ref, Aref | Vref) else 0
-
-
-def _expression(expr: Expr, memo: dict[Node, int] | None = None) -> int:
-    """Operations on floats in one evaluation of an expression; a part that occurs twice counts twice."""
-    memo = {} if memo is None else memo
+def _expression(expr: Expr, cost: Cost, memo: dict[Node, int]) -> int:
+    """The cost of one evaluation of an expression; a part that occurs twice counts twice."""
     if expr not in memo:
-        own = 0
-        if isinstance(expr, Op) and DTYPES[expr.dtype].kind in ("float", "complex"):
-            own = COUNTS.get(expr.fn, 1) * expr.lanes
-        memo[expr] = own + sum([_expression(c, memo) for c in expr.children if isinstance(c, Expr)])
+        own = cost(expr.fn, expr.dtype) * expr.lanes if isinstance(expr, Op) else 0
+        memo[expr] = own + sum([_expression(c, cost, memo) for c in expr.children if isinstance(c, Expr)])
     return memo[expr]
 
 
 def _sum(name: str, lo: Expr, hi: Expr, step: Expr, each: Expr) -> Expr:
-    """Σ each over the values of a loop variable."""
+    """The sum of `each` over the values of a loop variable."""
     if each == index(0):
         return index(0)
     count = _trips(lo, hi, step)
@@ -115,7 +135,7 @@ def _sum(name: str, lo: Expr, hi: Expr, step: Expr, each: Expr) -> Expr:
 
 
 def _choose(n: Expr, k: int) -> Expr:
-    """The binomial coefficient C(n, k) = n (n - 1) … (n - k + 1) / k!, spelled so that `_degree` knows it again."""
+    """The binomial coefficient C(n, k) = n (n - 1) … (n - k + 1) / k!, in the form that `_degree` recognises."""
     if k == 1:
         return n
     product: Expr = n
@@ -125,7 +145,7 @@ def _choose(n: Expr, k: int) -> Expr:
 
 
 def _trips(lo: Expr, hi: Expr, step: Expr) -> Expr:
-    """How often a loop runs, where it does not run backwards: ceil((hi - lo) / step)."""
+    """The trip count of a loop with lo ≤ hi (or a negative step with lo ≥ hi): ceil((hi - lo) / step)."""
     if isinstance(step, Const) and step.value == 1:
         return minus(hi, lo)
     if isinstance(step, Const) and step.value == -1:
@@ -135,7 +155,7 @@ def _trips(lo: Expr, hi: Expr, step: Expr) -> Expr:
 
 
 def _degree(expr: Expr, var: Expr) -> int | None:
-    """The degree of a polynomial in `var`, at most MOST; None where it is none."""
+    """The degree of a polynomial in `var`; None if it exceeds MOST or is no polynomial."""
     if expr is var:
         return 1
     if not contains(expr, var):

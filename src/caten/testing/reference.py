@@ -11,7 +11,6 @@ from ..attach import runtime_of, target_of
 from ..compiler import Built, Compilation
 from ..core.numpy_types import kind_of
 from ..core.program import Buffer, Outputs, Program, Reference, Scalar, Source, Target
-from ..core.size_formula import evaluate
 from ..errors import CatenError, Place, error
 from ..frontend.lambdas import reference_program
 from ..frontend.op import OpProgram
@@ -26,7 +25,7 @@ from . import isolate
 from .lambda_text import check_parameters
 from .numpy_lambda import Lambda
 
-INTERPRETED_STEPS = 1_000_000          # above this many operations a reference runs as unscheduled C in float64
+INTERPRETED_STEPS = 1_000_000          # above this many steps a reference runs as unscheduled C in float64
 TIMEOUT = 120.0                        # seconds for one run of a kernel or a reference
 CPU = 120                              # seconds of processor time that test code may use
 MEMORY = 8 << 30                       # bytes that test code may use
@@ -159,7 +158,7 @@ def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> Ex
     program = oracle.bounded(zero_fill.fill_outputs(bounds_checks.add_checks(op)), runtime_of(options).fast)
     run = comparison.widened(op, arguments)
     sizes = numbers_of(op, arguments) | {n: int(arguments[n]) for n in op.sizes}
-    steps = int(evaluate(work_formulas.flops(op), sizes)) + int(evaluate(work_formulas.bytes_moved(op), sizes)) // 4
+    steps = work_formulas.at(work_formulas.steps(op), sizes)
     built = _compiled(op, program, options) if steps > INTERPRETED_STEPS else None
     if built is None:
         outcome = isolate.run(lambda: ({"code": interpret.run(program, run)}, _results(program, run)), TIMEOUT)

@@ -14,7 +14,6 @@ import numpy as np
 
 from ..compiler import Built
 from ..core.program import Case, Scalar
-from ..core.size_formula import evaluate
 from ..core.small_sizes import small_sizes
 from ..core.text import flat, form_of
 from ..errors import CatenError, Diagnostic, NothingMatched, ToolError, did_you_mean
@@ -99,7 +98,7 @@ def _reaching(op: OpProgram, described: Mapping[str, Any],
         drawn = data.arguments(op, values, options.seed + shift)
         if shift:
             values |= {s.name: drawn[s.name].item() for s in op.all(Scalar)}
-        steps = evaluate(work_formulas.flops(op), numbers_of(op, drawn) | {n: int(drawn[n]) for n in op.sizes})
+        steps = work_formulas.at(work_formulas.steps(op), numbers_of(op, drawn) | {n: int(drawn[n]) for n in op.sizes})
         if best is not None and steps > MOST_STEPS:
             break
         never = never_stored(op, data.arguments(op, values, options.seed)) if steps <= MOST_STEPS else []
@@ -172,8 +171,8 @@ def _outcome(built: Built, op: OpProgram, name: str, values: Mapping[str, int | 
     status, note, diagnostics = verdict(op, case, outputs)
     sizes = {n: int(arguments[n]) for n in op.sizes}
     return replace(report, status=status, note=note, diagnostics=diagnostics, reference=reference.what, outputs=outputs,
-                   seconds=outcome.facts.get("seconds"), bytes=int(evaluate(work_formulas.bytes_moved(op), sizes)),
-                   flops=int(evaluate(work_formulas.flops(op), numbers_of(op, arguments) | sizes)))
+                   seconds=outcome.facts.get("seconds"), bytes=work_formulas.at(work_formulas.bytes_moved(op), sizes),
+                   flops=work_formulas.at(work_formulas.flops(op), numbers_of(op, arguments) | sizes))
 
 
 def _outside(report: Report, found: Diagnostic) -> Report:

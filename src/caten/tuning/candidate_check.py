@@ -17,7 +17,7 @@ from ..runtime import work_formulas
 from ..semantics import comparison
 from ..testing.reference import Expected, caller, outputs_of
 
-MODERATE = 30_000_000          # operations and bytes of a run compared with the reference
+MODERATE = 30_000_000          # steps and bytes of a run compared with the reference
 ROUGHLY = 1e-2                 # tolerance at the tuned sizes, relative to the largest element
 
 
@@ -63,10 +63,10 @@ def moderate(op: OpProgram, values: Values) -> Values:
 
 
 def work_of(op: OpProgram, values: Values) -> int:
-    """Operations and bytes of one call. Integer scalars without a value count as 1."""
+    """Steps and bytes of one call. Integer scalars without a value count as 1."""
     known = {n: int(values[n]) for n in op.sizes} | {s.name: int(values.get(s.name, 1)) for s in op.all(Scalar)
                                                      if is_integer(s.type)}
-    return int(evaluate(work_formulas.flops(op), known)) + int(evaluate(work_formulas.bytes_moved(op), known))
+    return work_formulas.at(work_formulas.steps(op), known) + work_formulas.at(work_formulas.bytes_moved(op), known)
 
 
 def _smaller(op: OpProgram, values: Values) -> list[Values]:
