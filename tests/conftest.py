@@ -40,6 +40,13 @@ def refuse_compilers(event: str, arguments: tuple[Any, ...]) -> None:
         raise AssertionError(f"starts {name}: mark the test as slow")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--nightly"):
+        late = [item for item in items if item.get_closest_marker("nightly")]
+        items[:] = [item for item in items if item not in late] if late else items
+        config.hook.pytest_deselected(items=late)
+
+
 @pytest.fixture
 def nightly(request: pytest.FixtureRequest) -> bool:
     """Are the nets to run at their full counts?"""

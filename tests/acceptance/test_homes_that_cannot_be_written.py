@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import ENVIRONMENT, Result, finished, start
@@ -34,7 +35,12 @@ def home(cold: Path) -> Home:
     return build
 
 
-@pytest.mark.parametrize("place", [None, "/nonexistent/home", "/dev/null/home"])
+def at_night(*values: object, name: str) -> Any:
+    """A parameter of nightly runs alone: each build here compiles zig's own libraries first, which takes seconds."""
+    return pytest.param(*values, id=name, marks=pytest.mark.nightly)
+
+
+@pytest.mark.parametrize("place", [at_night(None, name="unset"), at_night("/nonexistent/home", name="missing"), "/dev/null/home"])
 def test_a_home_that_is_none(place: str | None, home: Home, tmp_path: Path) -> None:
     done = home(**({} if place is None else {"HOME": place}), CATEN_CACHE_DIR=str(tmp_path / "cache"), CC=f"{sys.executable} -m ziglang cc")
     assert (done.code, done.err) == (0, "")
@@ -42,8 +48,9 @@ def test_a_home_that_is_none(place: str | None, home: Home, tmp_path: Path) -> N
     assert {"compiler", "probes"} & {p.name for p in (tmp_path / "cache").iterdir()} == {"compiler"}
 
 
-@pytest.mark.parametrize("places", [{"HOME": "/dev/null/home"}, {"HOME": "/tmp", "XDG_CACHE_HOME": "/dev/null/x"}, {"CATEN_CACHE_DIR": "/dev/null/x"}],
-                         ids=["home", "caches", "cache"])
+@pytest.mark.parametrize("places", [at_night({"HOME": "/dev/null/home"}, name="home"),
+                                    at_night({"HOME": "/tmp", "XDG_CACHE_HOME": "/dev/null/x"}, name="caches"),
+                                    pytest.param({"CATEN_CACHE_DIR": "/dev/null/x"}, id="cache")])
 def test_no_place_for_the_cache(places: dict[str, str], home: Home, tmp_path: Path) -> None:
     (tmp_path / "temp").mkdir()
     done = home(**places, TMPDIR=str(tmp_path / "temp"))
