@@ -13,7 +13,7 @@ from caten.errors import Diagnostic, ToolError
 from caten.render.device_c import DeviceStyle, Dialect, define_integers
 from caten.runtime import device_calls, nvrtc, process
 from caten.runtime.call import callables
-from caten.runtime.device_limits import OutOfMemory, spread
+from caten.runtime.device_calls import block
 from caten.runtime.protocol import CompileRecord, Int, Option, Runtime, Text, Unavailable
 
 MISSING = "pip install 'caten[cuda]', which brings NVIDIA's run-time compiler"
@@ -124,7 +124,7 @@ class Card:
         """A function of the driver, which says what is wrong."""
         status = getattr(self.library, name)(*arguments)
         if status == NO_MEMORY:
-            raise OutOfMemory
+            raise MemoryError
         if status:
             text = ctypes.c_char_p()
             self.library.cuGetErrorString(status, ctypes.byref(text))
@@ -161,7 +161,7 @@ class Card:
         values = [a if isinstance(a, ctypes.c_uint64) else (ctypes.c_char * a.nbytes).from_buffer_copy(a.tobytes())
                   for a in arguments]
         pointers = (ctypes.c_void_p * len(values))(*[ctypes.addressof(v) for v in values])
-        self.call("cuLaunchKernel", kernel, groups, 1, 1, *spread(threads), 0, None, pointers, None)
+        self.call("cuLaunchKernel", kernel, groups, 1, 1, *block(threads), 0, None, pointers, None)
 
     def release(self, buffers: Sequence[Any]) -> None:
         for buffer in buffers:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import caten
-from caten.errors import CatenError, ToolError
+from caten.errors import CatenError, OutOfMemory, ToolError
 from caten.runtime import device_calls, discover
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.toml"))
@@ -90,6 +90,15 @@ def test_threads_share_the_bytes_of_arrays_of_4_bits(run: Callable[..., Any], sh
     _, r = run(spec)(x, halves, 9)
     assert np.array_equal(halves.astype(np.int8), np.where(x % 3 != 0, (q + x + 8) % 16 - 8, q))
     assert np.array_equal(r.astype(np.int8), ((x + 9) % 16).T)
+
+
+def test_a_device_without_memory_is_out_of_memory() -> None:
+    def allocate(size: int) -> None:
+        raise MemoryError
+    device: Any = SimpleNamespace(allocate=allocate, release=lambda buffers: None)
+    op = {"op": "Fill", "arguments": [], "ensures": [], "kernels": [{"arguments": [device_calls.STATUS]}]}
+    with pytest.raises(OutOfMemory, match="E712: Fill: the device has too little memory"):
+        device_calls.entry(op, None, device)()
 
 
 def test_a_buffer_on_a_device_ends_with_a_whole_word() -> None:

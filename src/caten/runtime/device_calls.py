@@ -1,4 +1,4 @@
-"""Calling kernels on a device: check the conditions, copy arrays in, start the kernels, copy results back."""
+"""Call kernels on a device: check the conditions, copy arrays in, launch the kernels, copy results back."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -8,37 +8,36 @@ from typing import Any, Protocol
 
 from ..core.dtypes import DTYPES, is_packed, is_short
 from ..core.size_formula import evaluate, formula, names
-from ..errors import error
+from ..errors import error, out_of_memory
 from ..render.kernel_launch import NO_FAILURE, SCRATCH, STATUS
-from .device_limits import OutOfMemory
 from .library import Entry, Library
 from .manifest import operators
 from .pointer_arrays import dense, over
 
-MOST_GROUPS = (1 << 31) - 1            # of one launch, on any device
+MOST_GROUPS = (1 << 31) - 1            # thread groups of one launch that every device accepts
 
 
 class Device(Protocol):
-    """The device of a runtime. Host arrays are numpy arrays without gaps; buffers belong to the device."""
+    """A device. Host arrays are contiguous numpy arrays; buffers are in device memory."""
 
     def allocate(self, size: int) -> Any:
-        """A buffer of so many bytes, at least one. Raises OutOfMemory."""
+        """A buffer of `size` bytes, at least one. Raises MemoryError."""
 
     def write(self, buffer: Any, content: Any) -> None:
         """Copy an array to the device."""
 
     def read(self, buffer: Any, into: Any) -> None:
-        """Fill an array from the device, when the kernels that were started before are done."""
+        """Copy a buffer to a host array after all earlier launches have finished."""
 
     def start(self, function: str, groups: int, threads: Sequence[int], arguments: Sequence[Any]) -> None:
-        """Start groups of threads, the fastest axis last; arguments are buffers and numpy scalars."""
+        """Launch a kernel. `threads`: the shape of a group, fastest axis last; `arguments`: buffers, numpy scalars."""
 
     def release(self, buffers: Sequence[Any]) -> None:
-        """These buffers are not used any more."""
+        """Free buffers."""
 
 
 def library(path: Path, manifest: Mapping[str, Any], device: Device) -> Library:
-    """The operators of an artifact, as functions that take what their C counterparts take."""
+    """The operators of an artifact, as functions with the arguments of their C counterparts."""
     import cffi
     ffi = cffi.FFI()
     entries = {}
@@ -53,7 +52,7 @@ def _text(texts: Mapping[int, str], row: int) -> str:
 
 
 def entry(op: Mapping[str, Any], ffi: Any, device: Device) -> Callable[..., int]:
-    """One operator: 0, the number of the check that failed, or -1 where the device has no memory left."""
+    """One operator as a function that returns 0 or the number of the failed check. It raises OutOfMemory E712."""
     declared = op["arguments"]
     ensures = [(int(row["row"]), formula(row["condition"])) for row in op["ensures"]]
 
@@ -67,15 +66,15 @@ def entry(op: Mapping[str, Any], ffi: Any, device: Device) -> Callable[..., int]
         made = _Call(op, device, numbers)
         try:
             return made.run(tensors)
-        except OutOfMemory:
-            return -1
+        except MemoryError:
+            raise out_of_memory(op["op"], "the device has too little memory for the arrays of this call") from None
         finally:
             device.release(made.buffers)
     return call
 
 
 class _Call:
-    """One call: what lies on the device meanwhile."""
+    """One call and its buffers on the device."""
 
     def __init__(self, op: Mapping[str, Any], device: Device, numbers: Mapping[str, Any]) -> None:
         self.op, self.device, self.numbers = op, device, dict(numbers)
@@ -84,7 +83,7 @@ class _Call:
         self.buffers: list[Any] = []
 
     def run(self, tensors: Mapping[str, tuple[Mapping[str, Any], Any]]) -> int:
-        """The result of the call; `tensors`: every tensor argument and its array."""
+        """Run the call and return its result. `tensors`: name -> (argument, host array)."""
         import numpy as np
         used = {name: tensor for name, tensor in tensors.items() if name in self.wanted and tensor[1].size}
         copies = {name: self.packed(*tensor) for name, tensor in used.items()}
@@ -110,7 +109,7 @@ class _Call:
         return 0
 
     def packed(self, argument: Mapping[str, Any], array: Any) -> Any:
-        """The elements without gaps, as they lie on the device. Strides that are arguments take their values there."""
+        """A contiguous copy of the elements, in device layout. Strides that are arguments get their values for it."""
         import numpy as np
         if is_packed(argument["dtype"]):
             return array
@@ -120,17 +119,16 @@ class _Call:
         return np.ascontiguousarray(array.transpose(argument["order"]))
 
     def new(self, name: str, size: int) -> None:
-        """A buffer for an argument."""
-        # Whole words, for atomic operations.
+        """Allocate the buffer of an argument, in whole words for atomic operations."""
         self.there[name] = self.device.allocate(max((size + 3) // 4 * 4, 4))
         self.buffers.append(self.there[name])
 
     def start(self, kernel: Mapping[str, Any]) -> int:
-        """Start a kernel; where it has checks, wait for it: the number of the least that failed, or NO_FAILURE."""
+        """Launch a kernel. If it has checks, wait for it; the lowest number of a failed check, or NO_FAILURE."""
         import numpy as np
         groups = evaluate(formula(kernel["groups"]), self.numbers)
         if groups > MOST_GROUPS:
-            raise error("E716", f"{self.op['op']}: {groups} groups of threads are more than a device takes",
+            raise error("E716", f"{self.op['op']}: {groups} groups of threads are more than a device accepts",
                         hint="call it for parts of the arrays")
         if groups > 0:
             self.device.start(kernel["function"], groups, kernel["threads"],
@@ -142,9 +140,15 @@ class _Call:
 
 
 def scalar(dtype: str, value: Any) -> Any:
-    """A number as a device takes it: of 16-bit floats, the bits."""
+    """A number in the representation of the device; 16-bit floats as their bits."""
     import numpy as np
     stored = {"bool": "uint8", "u4": "uint8", "i4": "int8"}.get(dtype, "uint16" if is_short(dtype)
                                                                 else DTYPES[dtype].numpy)
     kind: Any = np.dtype(stored).type
     return kind(complex(*value) if isinstance(value, tuple) else value)
+
+
+def block(threads: Sequence[int]) -> tuple[int, int, int]:
+    """The block dimensions x, y and z; `threads` ends with the fastest axis."""
+    x, y, z = (*reversed(threads), 1, 1, 1)[:3]
+    return x, y, z

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Diagnostic, ToolError
-from .device_limits import OutOfMemory, spread
+from .device_calls import block
 
 MISSING = "apt install pocl-opencl-icd (OpenCL on the CPU), or the driver of your graphics card"
 
@@ -77,7 +77,7 @@ class Card:
         try:
             return pyopencl.Buffer(self.context, pyopencl.mem_flags.READ_WRITE, size)
         except pyopencl.MemoryError:
-            raise OutOfMemory from None
+            raise MemoryError from None
 
     def write(self, buffer: Any, content: Any) -> None:
         import pyopencl
@@ -90,7 +90,7 @@ class Card:
     def start(self, function: str, groups: int, threads: Sequence[int], arguments: Sequence[Any]) -> None:
         import pyopencl
         self.begin()
-        kernel, (x, y, z) = pyopencl.Kernel(self.program, function), spread(threads)
+        kernel, (x, y, z) = pyopencl.Kernel(self.program, function), block(threads)
         kernel.set_args(*arguments)
         pyopencl.enqueue_nd_range_kernel(self.queue, kernel, (groups * x, y, z), (x, y, z))
 
