@@ -76,6 +76,15 @@ def test_a_changed_spec_or_a_changed_include_is_built_again(builds: Callable[...
     assert "ct_thrice" in (tmp_path / "out/t.c").read_text()
 
 
+def test_a_changed_library_is_another_build(builds: Callable[..., int], tmp_path: Path) -> None:
+    library = tmp_path / "libmine.a"
+    library.write_bytes(b"!<arch>\n")
+    link = ("-L", str(tmp_path), "-lmine")
+    assert (builds(*link), builds(*link)) == (1, 0)
+    library.write_bytes(b"!<arch>\n\n")
+    assert (builds(*link), builds(*link)) == (1, 0)
+
+
 def test_a_damaged_memory_is_made_again(builds: Callable[..., int], tmp_path: Path) -> None:
     builds()
     first = (tmp_path / "out/t.c").read_bytes()

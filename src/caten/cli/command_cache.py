@@ -1,9 +1,9 @@
 """Cache of whole builds: the same command line on the same files gives the same products without running a stage.
 
-The key holds everything that a build can depend on: the options, the bytes of its inputs, this installation of caten,
-the runtime file, the processor's features, the folders where a compiler can be added or replaced, and at -O3 the
-records of caten tune. The products lie in the cache with the libraries, with hashes like theirs. This module imports no
-stage: that would take longer than a build from the cache may take.
+The key covers everything that a build can depend on: the options, the content of its inputs, this installation of
+caten, the runtime file, the processor's features, the folders where a compiler or a library can be added or replaced,
+the libraries of -l, and at -O3 the records of caten tune. The products are in the cache with the libraries, protected
+by hashes too. This module imports no stage, because that takes longer than a build from the cache.
 """
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from typing import Any
 from .. import documents
 from ..options import Options
 from ..runtime import library_cache
+from ..runtime.linked_libraries import library_identities, system_folders
 from .atomic_files import STDOUT
 from .shared_options import Request
 
@@ -114,12 +115,12 @@ def _surroundings(options: Options) -> str:
              for word in text.split()]
     compilers = [shutil.which(word) or word for word in named]
     installed = [p for p in sys.path if p.endswith("-packages")]               # where an embedded compiler would be
-    folders = [*os.environ.get("PATH", "").split(os.pathsep), *installed, *options.runtime_path]
+    folders = [*os.environ.get("PATH", "").split(os.pathsep), *installed, *options.runtime_path, *system_folders()]
     files = [p for folder in (PACKAGE, PACKAGE / "_runtimes", PACKAGE.parent.parent / "runtimes")
              for p in sorted(folder.rglob("*.py"))]
     stamps = [f"{p} {_stamp(p)}"
               for p in [*map(Path, dict.fromkeys(folders)), *files, *map(Path, (options.runtime, *compilers))]]
-    return "\n".join([sys.version, *stamps, _processor()])
+    return "\n".join([sys.version, *stamps, *library_identities(options.ldflags), _processor()])
 
 
 def _stamp(path: Path) -> str:

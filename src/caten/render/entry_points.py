@@ -190,8 +190,8 @@ class EntryPoints:
                 f"return -1;")
 
     def _workspace_size(self) -> list[str]:
-        """`ct_NAME_ws_size`: the bytes of scratch memory that `ct_NAME_ws` needs, or -1 for sizes that a call
-        refuses."""
+        """`ct_NAME_ws_size`: the bytes of scratch memory that `ct_NAME_ws` needs for the given sizes, or -1 for sizes
+        that a call refuses. A constant is returned without checks."""
         total, params = self.layout.total, workspace_parameters(self.program, self.layout.total)
         if isinstance(total, Const):
             lines = [*(self._idle(True) if total.value else []), f"{INDENT}return {min(total.value, NO_MEMORY)};"]

@@ -1,7 +1,6 @@
 """Runtimes that render C and compile it: everything but the choice of compiler, machine and flags."""
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from ..render.cstyle import CStyle
 from . import toolchain
 from .call import callables
 from .library import check_whole, open_library
-from .library_cache import file_identity
+from .linked_libraries import library_identities
 from .manifest import manifest_c, operators
 from .protocol import CompileRecord, Runtime
 from .toolchain import Compiler
@@ -72,8 +71,7 @@ class Compiled(CStyle, Runtime):
     def identity(self) -> str:
         compiler = self.compiler()
         words = [*compiler.words, *self.flags(compiler), *self.link, *self.libraries(compiler)]
-        linked = [file_identity(word) for word in words if os.path.isabs(word) and os.path.isfile(word)]   # OpenMP's
-        return "\n".join([self.name, compiler.identity(), *words, *linked])
+        return "\n".join([self.name, compiler.identity(), *words, *library_identities(words, compiler.file)])
 
     def load(self, artifact: Path, manifest: Mapping[str, Any]) -> Any:
         return callables(open_library(artifact, manifest))

@@ -20,6 +20,7 @@ from ..options import same_meaning
 from . import zig
 from .installed_programs import installed
 from .library_cache import PROBES, file_identity
+from .linked_libraries import library_identities
 from .process import run
 from .protocol import UNSAFE, CompileRecord, Host, Unavailable
 
@@ -234,15 +235,16 @@ def openmp_library(needed: str = "") -> Path | None:
 def has_openmp(compiler: Compiler, host: Host) -> bool:
     """Does a parallel region compile, link, load, and run on two threads? The cache remembers a yes."""
     flags = openmp_flags(compiler)
-    return remembered(host, f"openmp {compiler.identity()} {flags}",
+    return remembered(host, f"openmp {compiler.identity()} {flags} {library_identities(flags, compiler.file)}",
                       lambda: _probe(compiler, host, OPENMP_PROBE, flags, True))
 
 
 def has_library(compiler: Compiler, host: Host, library: str) -> bool:
     """Can `-lLIBRARY` be linked?"""
     text = "int ct_probe(void) { return 2; }\n"
-    return remembered(host, f"library {library} {compiler.identity()}",
-                      lambda: _probe(compiler, host, text, [f"-l{library}"], False))
+    flag = f"-l{library}"
+    return remembered(host, f"library {compiler.identity()} {flag} {library_identities([flag], compiler.file)}",
+                      lambda: _probe(compiler, host, text, [flag], False))
 
 
 def builds(compiler: Compiler, host: Host, flags: Sequence[str], seconds: float = PROBE_SECONDS) -> bool:
