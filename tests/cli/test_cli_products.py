@@ -43,7 +43,7 @@ def test_a_runtime_without_c_names_its_own_artifact() -> None:
 
 
 @pytest.mark.parametrize(("output", "emits", "message"), [
-    ("gemm.xyz", [], "the suffix '.xyz'"), ("gemm", [], "a name without suffix"), ("-", [], "does not say what to print"),
+    ("gemm.xyz", [], "the suffix '.xyz'"), ("gemm", [], "a name without suffix"), ("-", [], "does not select what to print"),
     ("-", [Emit("so")], "cannot go to stdout"),
     ("", [], "empty"), (None, [Emit("c", "-"), Emit("asm", "-")], "both c and asm would go to stdout"),
     (None, [Emit("c", "x"), Emit("asm", "x")], "go to x"),

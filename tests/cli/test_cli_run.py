@@ -78,7 +78,7 @@ def test_an_archive_is_not_unpacked_beyond_the_memory(building: Any, folder: Pat
     monkeypatch.setattr("caten.testing.archives.load", lambda path, name: pytest.fail("it was unpacked"))
     result = building("run", GATHER, "-O0", "k=1", "x=x.npz")
     assert result.code == 2
-    assert "x=x.npz: the arrays take 2 MiB, 2 of them this one, and this machine has 1" in result.err
+    assert "x=x.npz: the arrays need 2 MiB (2 MiB for this one), and this machine has 1 MiB" in result.err
 
 
 def test_an_array_that_claims_more_than_its_file_holds(building: Any, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The command group: a table of commands, each loaded from its file when it is used."""
+"""The command group: a table of commands, each imported when it runs."""
 from __future__ import annotations
 
 from importlib import import_module
@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-# Command -> its one line in `caten --help`. The command is `command` in commands/NAME.py; the stage commands share
-# commands/stages.py.
+# Command -> its line in `caten --help`. commands/NAME.py defines `command`; stage commands share commands/stages.py.
 COMMANDS: dict[str, str] = {
     "build": "Compile specs to a library (the default command).",
     "parse": "Check a spec, resolve names and types, and print its (op …) level.",
@@ -19,7 +18,7 @@ COMMANDS: dict[str, str] = {
     "test-runtime": "Test a runtime on every operator, element type and feature.",
     "report": "Compare results of test-runtime side by side.",
     "run": "Run an operator on your own arrays.",
-    "bench": "Benchmark specs, also as a share of the machine's peak.",
+    "bench": "Benchmark specs, and compare them with the machine's peak.",
     "tune": "Search for faster schedules on this machine; -O3 uses them.",
     "check": "Check specs and report problems; write nothing.",
     "explain": "Explain a diagnostic code.",
@@ -32,7 +31,7 @@ COMMANDS: dict[str, str] = {
     "man": "Print or write manual pages.",
 }
 STAGES = ("parse", "ir", "schedule", "render", "compile")
-COMPLETE = "_CATEN_COMPLETE"      # in the environment: a shell asks what may stand on the command line
+COMPLETE = "_CATEN_COMPLETE"      # the variable in which a completion script passes its request
 
 EPILOG = """\b
 Examples:
@@ -47,12 +46,12 @@ Without a command caten builds: `caten build --help` lists the options."""
 
 
 def with_command(words: list[str]) -> list[str]:
-    """The words with a command in front: `build`, unless the first word is a command or asks for help."""
+    """The words with the default command `build` in front, unless the first word is a command or asks for help."""
     return words if words and (words[0] in COMMANDS or words[0] in ("--help", "-h")) else ["build", *words]
 
 
 class Group(click.Group):
-    """Commands from the table; a module is imported when its command runs."""
+    """The commands of the table; a command's module is imported when the command runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

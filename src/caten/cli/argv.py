@@ -1,4 +1,4 @@
-"""The raw command line, made ready for click: @file expanded, gcc's spellings of single-dash options taken apart."""
+"""Prepare the raw command line for click: expand @file, and split single-dash options as gcc does."""
 from __future__ import annotations
 
 import os
@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ..errors import Diagnostic, UsageError, did_you_mean
 
-# Single-dash options with a value, written attached (`-DM=1`) or apart (`-D M=1`). Longer ones first: `-MFx` is not
-# `-M`.
+# Single-dash options with a value, attached (`-DM=1`) or separate (`-D M=1`). Longer ones first: `-MFx` is not `-M`.
 VALUED = ("-MF", "-MT", "-o", "-i", "-r", "-d", "-t", "-s", "-x", "-D", "-I", "-l", "-L", "-W", "-j")
 # Single-dash options of several letters that stand alone, and those that take `=VALUE`.
 FLAGS = ("-MD", "-MP", "-fopenmp", "-fno-openmp", "-fno-bounds-check", "-fbounds-check", "-freassociate",
@@ -17,34 +16,33 @@ EQUALS = ("-march", "-fstrided")
 LEVELS = ("-O0", "-O1", "-O2", "-O3")            # or as two words, `-O 0`
 LETTERS = ("-E", "-S", "-c", "-g", "-v", "-w", "-h")
 
-# What gcc users type out of habit -> what it is here: a library is position-independent and shared anyway, and there is
-# one degree of -g.
+# gcc option -> the options of caten for it: a library is position-independent and shared anyway, and -g has one level.
 SPELLED = {
     "-fPIC": (), "-fpic": (), "-shared": (), "-MMD": ("-MD",), "-g1": ("-g",), "-g2": ("-g",), "-g3": ("-g",),
     "-ggdb": ("-g",),
     "-save-temps": ("--save-temps",), "-dumpmachine": ("--print=target",), "-dumpversion": ("--print=version",),
     "-dumpfullversion": ("--print=version",),
 }
-# And what is refused, with what to do instead.
+# gcc option that is refused -> the hint.
 INSTEAD = {
     "-std=": "the C text is C11; $CFLAGS reaches the C compiler",
     "-ansi": "the C text is C11",
-    "-pipe": "leave it out",
-    "-g0": "leave out -g",
+    "-pipe": "omit it",
+    "-g0": "omit -g",
     "-static": "-o NAME.a makes a static library",
     "-pthread": "-fopenmp runs loops on several threads",
     "-ffast-math": "results would depend on the C compiler; a schedule may reassociate sums, visibly",
     "-fno-associative-math": "-fno-reassociate keeps float sums in the order in which they are written",
     "-Ofast": "there is no fast-math; the levels are -O0, -O1, -O2 and -O3",
     "-mtune=": "-march= chooses the CPU",
-    "-isystem": "-I DIR is where includes are looked for",
-    "-iquote": "-I DIR is where includes are looked for",
+    "-isystem": "-I DIR adds a folder to search for includes",
+    "-iquote": "-I DIR adds a folder to search for includes",
     "-include": 'include = ["other.toml"] in the spec',
     "-Wl,": "$LDFLAGS, -l and -L reach the linker",
     "-Wa,": "$CFLAGS reaches the C compiler",
     "-Wp,": "$CFLAGS reaches the C compiler",
     "-MM": "-MD writes a depfile beside the output",
-    "-U": "leave out the -D",
+    "-U": "omit the -D",
 }
 
 MAX_RESPONSE_DEPTH = 16
@@ -52,10 +50,10 @@ MAX_RESPONSE_BYTES = 1 << 24
 
 
 def normalise(argv: Iterable[str]) -> list[str]:
-    """The command line with every single-dash option either one that click knows or split from its value. Nothing after
-    `--` is touched."""
+    """The command line in a form that click parses: every single-dash option is separated from its value. Words after
+    `--` stay as they are."""
     out: list[str] = []
-    words = deque(_expand(argv, 0))                           # an option takes its value from it
+    words = deque(_expand(argv, 0))
     while words:
         word = words.popleft()
         if word == "--":
@@ -105,7 +103,7 @@ def _is_number(word: str) -> bool:
 
 
 def _expand(argv: Iterable[str], depth: int) -> Iterator[str]:
-    """Replace every `@file` by the words in it. An `@name` that is no file stays as it is, as in gcc."""
+    """Replace every `@file` by the words in the file. If there is no such file, the word stays, as in gcc."""
     for word in argv:
         if not word.startswith("@") or len(word) == 1 or not os.path.isfile(word[1:]):
             yield word
@@ -122,13 +120,13 @@ def _expand(argv: Iterable[str], depth: int) -> Iterator[str]:
             raise UsageError(Diagnostic("E908", f"cannot read {word}: {reason}")) from None
         if len(data) > MAX_RESPONSE_BYTES:
             raise UsageError(Diagnostic("E908", f"{word} is larger than {MAX_RESPONSE_BYTES >> 20} MiB"))
-        if "\0" in text:                                      # no argument of a process holds one, and no file name
-            raise UsageError(Diagnostic("E908", f"{word} holds a NUL character"))
+        if "\0" in text:                                      # neither process arguments nor file names can contain it
+            raise UsageError(Diagnostic("E908", f"{word} contains a NUL character"))
         yield from _expand(split_words(text), depth + 1)
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a response file: separated by blanks, with quotes and backslashes as in gcc."""
+    """The words of a response file, separated by white space; quotes and backslashes work as in gcc."""
     words: list[str] = []
     current: list[str] | None = None
     quote = ""

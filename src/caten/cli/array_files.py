@@ -1,4 +1,4 @@
-"""The data of `caten run`: `A=a.npy`, `A=data.npz:key`, `alpha=2.0`, and what comes out."""
+"""Inputs and outputs of `caten run`: `A=a.npy`, `A=data.npz:key`, `alpha=2.0`."""
 from __future__ import annotations
 
 import io
@@ -19,7 +19,7 @@ _ARGUMENT = re.compile(r"(?P<name>[A-Za-z_][\w-]*)=(?P<value>.+)\Z", re.DOTALL)
 
 
 def split(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Specs and `NAME=VALUE` arguments. A file whose name looks like an argument is a spec."""
+    """Separate specs from `NAME=VALUE` arguments. An existing file whose name looks like an argument is a spec."""
     matches = [(w, m) for w in words if (m := _ARGUMENT.match(w)) and not os.path.isfile(w)]
     names = [m["name"] for _, m in matches]
     if (twice := next((n for n in names if names.count(n) > 1), None)) is not None:
@@ -29,7 +29,7 @@ def split(words: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def load(given: Mapping[str, str]) -> dict[str, Any]:
-    """The values of the arguments: numbers, and arrays from files."""
+    """The values of the arguments: numbers, and arrays read from files."""
     problems: list[Diagnostic] = []
     values: dict[str, Any] = {}
     for name, text in given.items():
@@ -45,8 +45,8 @@ def load(given: Mapping[str, str]) -> dict[str, Any]:
 
 @frozen
 class _Stored:
-    """An array in a file, not read yet: `text` is the argument, `entry` the name of the array in a .npz, `bytes` what
-    it takes unpacked."""
+    """An array in a file, not yet read. `text`: the argument; `entry`: the name of the array in a .npz; `bytes`: its
+    uncompressed size."""
 
     text: str
     path: Path
@@ -62,15 +62,15 @@ class _Stored:
 
 
 def _check_memory(stored: Sequence[_Stored]) -> None:
-    """E913 where the arrays are more than the memory of this machine: a small file may unpack to anything."""
+    """E913 if the arrays exceed the memory of this machine: a small compressed file may hold a huge array."""
     if not stored:
         return
     from ..testing.archives import memory
     most, here = max(stored, key=lambda s: s.bytes), memory()
     if (total := sum([s.bytes for s in stored])) > here:
-        raise UsageError(Diagnostic("E913", f"{most.text}: the arrays take {total >> 20:,} MiB, "
-                                            f"{most.bytes >> 20:,} of them this one, "
-                                            f"and this machine has {here >> 20:,}"))
+        raise UsageError(Diagnostic("E913", f"{most.text}: the arrays need {total >> 20:,} MiB "
+                                            f"({most.bytes >> 20:,} MiB for this one), "
+                                            f"and this machine has {here >> 20:,} MiB"))
 
 
 def _value(name: str, text: str) -> Any:
@@ -93,7 +93,7 @@ def _value(name: str, text: str) -> Any:
         raise _unreadable(f"{name}={text}", path, problem) from None
     if entry not in found:
         raise UsageError(Diagnostic("E913", f"{name}={text}: {path} has no entry '{entry}'",
-                                    hint=f"it has {', '.join(found) or 'none'}"))
+                                    hint=f"its entries: {', '.join(found) or 'none'}"))
     return _Stored(f"{name}={text}", path, entry, found[entry].bytes)
 
 
@@ -104,7 +104,7 @@ def _unreadable(text: str, path: Path, problem: Exception) -> CatenError:
 
 
 def save(outputs: Mapping[str, np.ndarray[Any, Any]], path: str | None) -> None:
-    """Outputs to a .npz (all, by name) or .npy (the only one), or as text to stdout."""
+    """Write outputs to a .npz (by name), a single output to a .npy, or all as text to stdout."""
     import numpy as np
     buffer = io.BytesIO()
     if path is None or path == STDOUT:
@@ -120,8 +120,8 @@ def save(outputs: Mapping[str, np.ndarray[Any, Any]], path: str | None) -> None:
 
 
 def check_output(path: str | None, count: int) -> None:
-    """Before anything runs: can the outputs go where -o says?"""
+    """Check before the run that the file named by -o can hold the outputs. UsageError E903."""
     if path is None or path == STDOUT or path.endswith(".npz") or (path.endswith(".npy") and count == 1):
         return
-    reason = f"{count} outputs do not fit into a .npy" if path.endswith(".npy") else "that is no .npy or .npz"
+    reason = f"a .npy holds one array, not {count}" if path.endswith(".npy") else "the suffix is not .npy or .npz"
     raise UsageError(Diagnostic("E903", f"-o {path}: {reason}", hint="use -o out.npz"))

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Write files atomically: completely or not at all."""
 from __future__ import annotations
 
 import contextlib
@@ -17,13 +17,13 @@ def unwritable(path: str, problem: OSError) -> CatenError:
     """The diagnostic for an output that cannot be written."""
     reason = problem.strerror or str(problem)
     return error("E909", f"cannot write {path}: {reason}",
-                 hint="name another place with -o" if path != "stdout" else None)
+                 hint="name another file with -o" if path != "stdout" else None)
 
 
 def write(path: str, content: str | bytes, mode: int = 0o644) -> None:
-    """Write to a temporary file beside `path` and rename it; `-` is stdout, and a device or pipe is written to
-    directly."""
-    # names of files may be no UTF-8
+    """Write a temporary file in the folder of `path` and rename it. `-` is stdout; devices and pipes are written
+    directly. CatenError E909."""
+    # file names may contain bytes that are not UTF-8
     data = content.encode(errors="surrogateescape") if isinstance(content, str) else content
     if path == STDOUT:
         return _to_stdout(data)
@@ -35,7 +35,7 @@ def write(path: str, content: str | bytes, mode: int = 0o644) -> None:
             with open(target, "wb") as device:                # /dev/null, /dev/stdout, a named pipe
                 device.write(data)
             return None
-        target = Path(os.path.realpath(target))                # the file behind a link is replaced, not the link
+        target = Path(os.path.realpath(target))                # replace the target of a link, not the link
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:64]}.", suffix=".tmp", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as out:
@@ -53,10 +53,10 @@ def write(path: str, content: str | bytes, mode: int = 0o644) -> None:
 
 
 def _to_stdout(data: bytes) -> None:
-    """Bytes to stdout. A closed pipe is the caller's matter; a full disk behind a redirection is a diagnostic."""
+    """Write bytes to stdout. E909 if the disk behind a redirection is full; BrokenPipeError reaches the caller."""
     try:
         sys.stdout.flush()
-        # texts of others are in what we print: their control characters stay theirs
+        # the output may quote foreign text, whose control characters must not reach the terminal
         if sys.stdout.isatty():
             data = escape_lines(data.decode(errors="replace")).encode()
         buffer = getattr(sys.stdout, "buffer", None)

@@ -1,4 +1,4 @@
-"""The outermost boundary: every way a command can end becomes an exit code and a message a person can read."""
+"""The outermost boundary: every end of a command becomes an exit code, and every error a readable message."""
 from __future__ import annotations
 
 import contextlib
@@ -24,8 +24,8 @@ OK, FAILED, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 4, 130
 
 
 def guarded(arguments: Sequence[str], interruptible: bool = False) -> int:
-    """Run one command line. `interruptible`: Ctrl-C ended the process until now, and does so afterwards; in between it
-    is an exception."""
+    """Run one command line and return its exit code. `interruptible`: Ctrl-C raises KeyboardInterrupt during the run;
+    before and after, it ends the process."""
     reporter = Reporter(format=asked_format(arguments))
     code = INTERNAL
     try:
@@ -42,7 +42,7 @@ def guarded(arguments: Sequence[str], interruptible: bool = False) -> int:
         code = 128 + stop.number
     except BrokenPipeError:
         code = _closed_pipe(code)
-    except OSError as problem:                                # stdout is full: found out by the last flush
+    except OSError as problem:                                # the last flush found a full disk behind stdout
         with contextlib.suppress(OSError):
             code = reporter.caught(unwritable("stdout", problem))
         _silence()
@@ -54,10 +54,10 @@ def guarded(arguments: Sequence[str], interruptible: bool = False) -> int:
 def _run(arguments: Sequence[str], reporter: Reporter) -> int:
     try:
         if COMPLETE in os.environ:
-            from .completion import answer  # imported here: shells ask rarely
+            from .completion import answer  # imported here: only completion needs it
             return answer(os.environ[COMPLETE])
         words = with_command(normalise(arguments))
-        # not cli.main: it has ideas of its own about pipes and Ctrl-C
+        # not cli.main, which handles pipes and Ctrl-C differently
         with cli.make_context("caten", words, obj=reporter) as context:
             result = cli.invoke(context)
         return result if isinstance(result, int) and result else FAILED if reporter.failed else OK
@@ -73,7 +73,7 @@ def _run(arguments: Sequence[str], reporter: Reporter) -> int:
         return USAGE
     except (KeyboardInterrupt, click.Abort, signals.Terminated):
         raise
-    except BaseException as problem:                          # SystemExit too: a runtime file may raise anything
+    except BaseException as problem:                          # includes SystemExit: a runtime file may raise anything
         fault = _of_a_runtime(problem)
         if isinstance(problem,
                       OSError) and fault is None and (isinstance(problem, BrokenPipeError) or _is_of_echo(problem)):
@@ -87,7 +87,7 @@ def _run(arguments: Sequence[str], reporter: Reporter) -> int:
 
 
 def usage_diagnostic(problem: click.UsageError) -> Diagnostic:
-    """What click found wrong, in our words."""
+    """An error of click as a diagnostic of caten."""
     command = problem.ctx.command_path if problem.ctx else "caten"
     hint = f"{command} --help lists the options".replace("caten build", "caten")
     if isinstance(problem, click.NoSuchOption):
@@ -98,19 +98,19 @@ def usage_diagnostic(problem: click.UsageError) -> Diagnostic:
     if isinstance(problem, click.exceptions.NoArgsIsHelpError) and problem.ctx and isinstance(problem.ctx.command,
                                                                                               click.Group):
         commands = ", ".join(problem.ctx.command.commands)
-        return Diagnostic("E900", f"{command} needs to know what: {commands}",
-                          hint=f"{command} --help tells about each")
+        return Diagnostic("E900", f"{command} needs a command: {commands}",
+                          hint=f"{command} --help describes them")
     return Diagnostic("E900", " ".join(problem.format_message().split()).rstrip("."), hint=hint)
 
 
 def internal(problem: BaseException, arguments: Sequence[str]) -> Diagnostic:
-    """The short message for a fault of ours; the traceback goes to a file in the cache."""
+    """The diagnostic of an internal error, E940; the traceback goes to a file in the cache."""
     where = faults.kept(problem, f"caten {' '.join(arguments)}", os.environ.get("CATEN_CACHE_DIR") or None)
     return Diagnostic("E940", f"internal error: {type(problem).__name__}", notes=((where, None),), hint=faults.PLEASE)
 
 
 def asked_format(arguments: Sequence[str]) -> str:
-    """How diagnostics are to be written: known before the command line is read, because reading it may fail."""
+    """The value of --diagnostics-format, found without parsing the command line, because parsing may fail."""
     option = "--diagnostics-format"
     asked = [b for a, b in pairwise(arguments) if a == option] + [a.removeprefix(f"{option}=") for a in arguments
                                                                   if a.startswith(f"{option}=")]
@@ -118,30 +118,30 @@ def asked_format(arguments: Sequence[str]) -> str:
 
 
 def _asks_for_tracebacks(arguments: Sequence[str]) -> bool:
-    """--debug 4, however it is spelled."""
+    """Is --debug 4 given, in any spelling?"""
     return bool({"--debug=4", "-d4"} & set(arguments) or {("--debug", "4"), ("-d", "4")} & set(pairwise(arguments)))
 
 
 def _of_a_runtime(problem: BaseException) -> CatenError | None:
-    """The exception as what a runtime file did, if one had a part in it."""
-    from ..runtime import discover, plugin_checks  # imported here: hardly ever needed
+    """The diagnostic that blames a runtime file, if one is in the traceback."""
+    from ..runtime import discover, plugin_checks  # imported here: rarely needed
     return plugin_checks.blamed(problem, discover.builtin_folder())
 
 
 def _is_of_echo(problem: OSError) -> bool:
-    """Did click fail to print a help text?"""
+    """Did click raise it while printing?"""
     *_, (frame, _) = traceback.walk_tb(problem.__traceback__)
     return Path(frame.f_code.co_filename).parts[-2:] == ("click", "utils.py")
 
 
 def _closed_pipe(code: int) -> int:
-    """The reader of our output has gone: it has what it wanted."""
+    """The exit code after the reader of stdout has closed the pipe, which is no error."""
     _silence()
     return OK if code == INTERNAL else code
 
 
 def _silence() -> None:
-    """Point stdout at nothing, so that the interpreter's own flush at exit cannot fail."""
+    """Redirect stdout to /dev/null, so that the interpreter's flush at exit cannot fail."""
     with contextlib.suppress(OSError, ValueError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Cache of whole builds: the same command line on the same files gives the same products without running a stage.
+"""Cache of whole builds: an equal command line on equal files gets its products without running a stage.
 
 The key covers everything that a build can depend on: the options, the content of its inputs, this installation of
 caten, the runtime file, the processor's features, the folders where a compiler or a library can be added or replaced,
@@ -38,7 +38,7 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 
 class Remembered:
-    """One command line and what it made last time."""
+    """One command line, with the products of its last run if they are in the cache."""
 
     def __init__(self, request: Request):
         self.request = request
@@ -47,7 +47,7 @@ class Remembered:
         self.name = self._name() if self.applies() else None
 
     def applies(self) -> bool:
-        """Only plain builds of files: nothing printed, run, or read from stdin."""
+        """Is it a plain build of files, without stdin, --test, --print, -v, -### and --debug?"""
         r = self.request
         plain = r.test is None and r.depfile is None and r.options.debug == 0 and not (r.verbose or r.dry_run
                                                                                        or r.prints)
@@ -55,7 +55,7 @@ class Remembered:
                                                                         for name in r.inputs)
 
     def find(self) -> dict[str, tuple[bytes, int]] | None:
-        """Path -> (content, mode) of every product; None where this build is new."""
+        """Path -> (content, mode) of every product; None if the build is not in the cache."""
         if self.name is None or (entry := self.store.find(self.name)) is None:
             return None
         try:
@@ -68,7 +68,7 @@ class Remembered:
         return {row["path"]: ((entry / row["file"]).read_bytes(), row["mode"]) for row in listing["products"]}
 
     def keep(self, products: Mapping[str, tuple[bytes, int]], dependencies: Iterable[str]) -> None:
-        """Remember what was made from these files, unless some of it went elsewhere than into files."""
+        """Store the products of these files, unless one of them went to stdout."""
         if self.name is None or self.store.directory is None or any(path == STDOUT for path in products):
             return
 
@@ -79,7 +79,7 @@ class Remembered:
                 listing.append({"file": str(n), "path": path, "mode": mode})
             (folder / LISTING).write_text(json.dumps({"products": listing,
                                                       "dependencies": {path: _hash(path) for path in dependencies}}))
-        # no room: then it is made again next time
+        # a full disk only means that the next run builds again
         with contextlib.suppress(OSError):
             self.store.fetch(self.name, make)
 
@@ -95,14 +95,14 @@ class Remembered:
                          *[f"{len(c)}" for c in contents], *contents)
 
     def _records(self) -> list[str]:
-        """What -O3 may find of caten tune in the cache; collections beside specs are among the dependencies."""
+        """The tuning records in the cache, at -O3. Record files beside specs are among the dependencies."""
         if self.request.options.opt < 3 or self.store.directory is None:
             return []
         return [f"{path.name} {_hash(str(path))}" for path in sorted((self.store.directory / "records").glob("*.json"))]
 
 
 def _hash(path: str) -> str:
-    """Of a file's content; of nothing where it cannot be read."""
+    """The hash of a file's content; empty if it cannot be read."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError:
@@ -110,11 +110,11 @@ def _hash(path: str) -> str:
 
 
 def _surroundings(options: Options) -> str:
-    """What a build depends on beside its command line and inputs."""
+    """Everything outside the command line and the inputs that a build depends on."""
     named = [word for text in (options.cc, *[value for key, value in options.config if key.upper() == "CC"]) if text
              for word in text.split()]
     compilers = [shutil.which(word) or word for word in named]
-    installed = [p for p in sys.path if p.endswith("-packages")]               # where an embedded compiler would be
+    installed = [p for p in sys.path if p.endswith("-packages")]               # where pip installs compilers
     folders = [*os.environ.get("PATH", "").split(os.pathsep), *installed, *options.runtime_path, *system_folders()]
     files = [p for folder in (PACKAGE, PACKAGE / "_runtimes", PACKAGE.parent.parent / "runtimes")
              for p in sorted(folder.rglob("*.py"))]
@@ -124,7 +124,7 @@ def _surroundings(options: Options) -> str:
 
 
 def _stamp(path: Path) -> str:
-    """Changes when a file is written, or when something is added to, removed from or replaced in a folder."""
+    """Size and modification time: for a folder they change when an entry is added, removed or replaced."""
     try:
         found = os.stat(path)
     except OSError:
@@ -133,7 +133,7 @@ def _stamp(path: Path) -> str:
 
 
 def _processor() -> str:
-    """The lines of the first processor that say what it can do."""
+    """Model name and features of the first processor."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as text:
             first = text.read().split("\n\n", 1)[0].splitlines()

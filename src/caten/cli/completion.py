@@ -1,4 +1,4 @@
-"""Shell completion. The scripts and their protocol are click's; what is completed follows from the commands."""
+"""Shell completion with click's scripts and protocol, from the commands and their options."""
 from __future__ import annotations
 
 import contextlib
@@ -16,31 +16,30 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def script(shell: str) -> str:
-    """The script that a shell evaluates to complete command lines of caten."""
+    """The completion script for a shell."""
     return _completer(shell).source().strip() + "\n"
 
 
 def answer(instruction: str) -> int:
-    """What a shell's script asked for by the value of `COMPLETE`, on stdout; 1 for an instruction that no script
-    gives."""
+    """Print completions for the instruction in the variable `COMPLETE`; the exit code, 1 for an unknown instruction."""
     shell, _, what = instruction.partition("_")
     if shell not in SHELLS or what != "complete":
         return 1
     completer = _completer(shell)
     words, incomplete = completer.get_completion_args()
     found: list[CompletionItem] = []
-    with contextlib.suppress(CatenError):          # a shell that asks is no place for messages
+    with contextlib.suppress(CatenError):          # messages would disturb the command line
         found = completions(completer, words, incomplete)
     sys.stdout.write("".join([completer.format_completion(item) + "\n" for item in found]))
     return 0
 
 
 def completions(completer: ShellComplete, words: list[str], incomplete: str) -> list[CompletionItem]:
-    """What may stand at the place of `incomplete` behind `words`: without a command before it commands and files,
-    because building needs none."""
+    """The completions of `incomplete` after `words`. Without a command both commands and files: `build` is the
+    default."""
     try:
         plain = normalise(words)
-    except CatenError:                             # wrong already: completed as it stands
+    except CatenError:                             # the command line so far is invalid
         plain = words
     found = completer.get_completions(with_command(plain), incomplete)
     return found if plain else [*completer.get_completions([], incomplete), *found]
@@ -53,7 +52,7 @@ def _completer(shell: str) -> ShellComplete:
 
 
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """A file's name: the shell's own business."""
+    """A file name, which the shell completes itself."""
     return [CompletionItem(incomplete, type="file")]
 
 
@@ -64,7 +63,7 @@ def codes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
 
 
 def runtimes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of runtimes, or the path of a runtime file."""
+    """Names of runtimes, or paths of runtime files."""
     from ..options import environment
     from ..runtime import discover
     listed = discover.listing(environment()["runtime_path"])
@@ -73,7 +72,7 @@ def runtimes(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 
 def config(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The keys of the chosen runtime, and the values of one that has few."""
+    """The option keys of the chosen runtime; after `KEY=` its values, if they are few."""
     from ..options import environment
     from ..runtime import discover
     from ..runtime.protocol import Choice, Flag

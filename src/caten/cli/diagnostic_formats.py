@@ -1,4 +1,4 @@
-"""Diagnostics for other programs: JSON, SARIF 2.1.0 for code-scanning services, annotations of GitHub's workflows.
+"""Machine-readable diagnostics: JSON, SARIF 2.1.0 for code scanning, and annotations of GitHub workflows.
 
 Sources: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0"; GitHub Docs, "Workflow commands for
 GitHub Actions".
@@ -19,8 +19,8 @@ SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schem
 
 
 def as_json(d: Diagnostic) -> dict[str, Any]:
-    """One object of the JSON format: `severity code message file line column hint notes`; a note has `message file line
-    column`."""
+    """One object of the JSON format, with severity, code, message, file, line, column, hint and notes; a note has
+    message, file, line and column."""
     return {"severity": d.severity, "code": d.code, "message": d.message, **_place_json(d.place), "hint": d.hint,
             "notes": [{"message": text, **_place_json(place)} for text, place in d.notes]}
 
@@ -31,13 +31,13 @@ def _place_json(place: Place | None) -> dict[str, Any]:
 
 
 def json_text(diagnostics: Sequence[Diagnostic], exit_code: int) -> str:
-    """A list of objects."""
+    """A JSON list with one object per diagnostic."""
     return json.dumps([as_json(d) for d in diagnostics], indent=2, ensure_ascii=True)
 
 
 def sarif_text(diagnostics: Sequence[Diagnostic], exit_code: int) -> str:
-    """A log with one run: the codes that occur as rules, each with its page, and a result for every diagnostic. Columns
-    count code points."""
+    """A SARIF log with one run: a rule with its page for each code that occurs, and a result for each diagnostic.
+    Columns count code points."""
     codes = sorted({d.code for d in diagnostics})
     run = {
         "tool": {"driver": {"name": "caten", "version": __version__, "rules": [_rule(code) for code in codes]}},
@@ -49,7 +49,7 @@ def sarif_text(diagnostics: Sequence[Diagnostic], exit_code: int) -> str:
 
 
 def _rule(code: str) -> dict[str, Any]:
-    from .explanation_pages import all_pages, title_of  # imported here: a build that has nothing to say reads no pages
+    from .explanation_pages import all_pages, title_of  # imported here: only SARIF needs the pages
     page = all_pages().get(code, f"# {code}")
     return {"id": code, "shortDescription": {"text": title_of(page)}, "help": {"text": page, "markdown": page}}
 
@@ -73,12 +73,12 @@ def _location(place: Place) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """Relative where the name is, so that a service finds the file in its checkout."""
+    """The URI of a file; relative names stay relative, so that a service finds the file in its checkout."""
     return Path(file).as_uri() if os.path.isabs(file) else quote(file.replace(os.sep, "/"))
 
 
 def github_text(diagnostics: Sequence[Diagnostic], exit_code: int) -> str:
-    """A line for each diagnostic; notes and hint follow its message, separated by encoded line ends."""
+    """One line per diagnostic: message, notes and hint, separated by encoded line ends."""
     return "\n".join(map(_command, diagnostics))
 
 
@@ -91,12 +91,12 @@ def _command(d: Diagnostic) -> str:
 
 
 def _encoded(text: str, also: str = "") -> str:
-    """As the commands want it: percent signs, line ends, and in properties their separators too."""
+    """Percent-encode the characters with a meaning in workflow commands; `also`: further ones, for properties."""
     for c in "%\r\n" + also:
         text = text.replace(c, f"%{ord(c):02X}")
     return text
 
 
-# The formats that are written when everything is known: name -> text of all diagnostics, given the exit code.
+# Formats written at the end of the command: name -> the function of all diagnostics and the exit code.
 WRITTEN_LAST: Mapping[str, Callable[[Sequence[Diagnostic], int], str]] = {"json": json_text, "sarif": sarif_text,
                                                                           "github": github_text}

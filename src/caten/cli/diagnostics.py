@@ -1,4 +1,4 @@
-"""Diagnostics on stderr for a person, with colours on a terminal. For other programs there is diagnostic_formats.py."""
+"""Report diagnostics on stderr: as text, coloured on a terminal, or in a format of diagnostic_formats.py."""
 from __future__ import annotations
 
 import sys
@@ -18,15 +18,15 @@ COLOURS = {"error": "bold red", "warning": "bold magenta", "note": "bold cyan", 
 
 @frozen
 class WarningPolicy:
-    """What -W, -w and -Werror ask for."""
+    """The treatment of warnings by -W, -w and -Werror. The sets contain diagnostic codes."""
 
-    silenced: frozenset[str] = frozenset()        # diagnostic codes
+    silenced: frozenset[str] = frozenset()
     errors: frozenset[str] = frozenset()
     all_errors: bool = False
     all_silenced: bool = False
 
     def judge(self, d: Diagnostic) -> Diagnostic | None:
-        """The diagnostic as it is to be shown, or None."""
+        """The diagnostic to show: unchanged, a warning turned into an error, or None."""
         if d.severity != "warning":
             return d
         if d.code in self.errors or (self.all_errors and d.code not in self.silenced):
@@ -36,7 +36,7 @@ class WarningPolicy:
 
 @dataclass
 class Reporter:
-    """Shows diagnostics on stderr; the formats for programs are written by `finish`, when all are known."""
+    """Shows diagnostics on stderr: text at once, machine-readable formats in `finish`."""
 
     format: str = "text"
     policy: WarningPolicy = field(default_factory=WarningPolicy)
@@ -54,14 +54,14 @@ class Reporter:
                 _write(lines_of(judged), sys.stderr)
 
     def caught(self, problem: CatenError) -> int:
-        """Show what was raised; the exit code that follows."""
+        """Show the diagnostics of an exception; its exit code."""
         self.show(problem.diagnostics)
         return problem.exit_code
 
     def finish(self, exit_code: int) -> None:
-        """Write what is written last."""
+        """Write the machine-readable formats, which contain all diagnostics."""
         if self.format != "text":
-            from .diagnostic_formats import WRITTEN_LAST  # imported here: most command lines ask for text
+            from .diagnostic_formats import WRITTEN_LAST  # imported here: text is the default
             if text := WRITTEN_LAST[self.format](self.kept, exit_code):
                 print(text, file=sys.stderr)
 

@@ -11,5 +11,5 @@ def all_pages() -> dict[str, str]:
 
 
 def title_of(text: str) -> str:
-    """The first line of a page without its heading mark."""
+    """The heading of a page, without `#`."""
     return text.split("\n", 1)[0].lstrip("# ").strip()

@@ -1,4 +1,4 @@
-"""The inputs of a command line: files, stdin, or a spec as an argument."""
+"""Read the inputs of a command line: files, stdin, or S-expressions given as arguments."""
 from __future__ import annotations
 
 import os
@@ -16,14 +16,14 @@ ARGUMENT = "<argument>"
 
 
 def sources(request: Request, commands: Sequence[str] = ()) -> list[SpecText]:
-    """The text of every input. `commands`: names that a missing input may have been meant to be."""
+    """The text of every input. `commands`: names of commands, for the hint about a missing file."""
     check_names(request, commands)
     return [_source(name, request.language) for name in request.inputs]
 
 
 def expanded(inputs: Sequence[str]) -> tuple[str, ...]:
-    """The inputs, with every folder replaced by the .toml files below it, sorted; a file that is named twice is there
-    once. Folders whose names begin with a dot are left out. UsageError E902 for a folder without any."""
+    """Replace every folder by the .toml files below it, sorted and without duplicates; hidden folders are skipped.
+    UsageError E902 for a folder without .toml files."""
     found: list[str] = []
     for name in inputs:
         if name in ("", "-") or name.lstrip().startswith("(") or not os.path.isdir(name):
@@ -38,7 +38,7 @@ def expanded(inputs: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_names(request: Request, commands: Sequence[str] = ()) -> None:
-    """UsageError E902 where there are no inputs, or some cannot be read as far as their names tell."""
+    """UsageError E902 if there are no inputs, or a name is not that of an existing file."""
     if not request.inputs:
         raise UsageError(Diagnostic("E902", "no input files",
                                     hint="name a spec: caten gemm.toml; caten --help shows examples"))
@@ -57,18 +57,18 @@ def _source(name: str, language: str | None) -> SpecText:
 
 
 def _missing(name: str, commands: Sequence[str]) -> list[Diagnostic]:
-    """Why an input cannot be read, as far as its name tells."""
+    """The diagnostic for an input that does not exist, or nothing."""
     if name == "-" or name.lstrip().startswith("("):
         return []
     if not name:
-        return [Diagnostic("E902", "the name of an input is empty", hint="is a variable of the shell unset?")]
+        return [Diagnostic("E902", "the name of an input is empty", hint="is a shell variable unset?")]
     try:
         path = Path(name)
         if path.is_dir():
             return [Diagnostic("E902", f"{name} is a folder, not a spec", hint="name the .toml files in it")]
         if path.exists():
             return []
-    except (OSError, ValueError):                             # a name too long for a file, or with a NUL
+    except (OSError, ValueError):                             # the name is too long, or contains a NUL
         return [Diagnostic("E902", f"'{name[:80]}' is not the name of a file")]
     if name in commands:
         return [Diagnostic("E902", f"there is no file '{name}'", hint=f"the command comes first: caten {name} …")]
@@ -79,9 +79,9 @@ def _missing(name: str, commands: Sequence[str]) -> list[Diagnostic]:
 
 
 def _similar(path: Path) -> str | None:
-    """A file of a similar name in the same folder."""
+    """A hint with a similar file name in the same folder."""
     try:
-        # the suffix says nothing of what is meant
+        # only stems are compared: equal suffixes would make any two names similar
         there = {p.stem: p.name for p in sorted(path.parent.iterdir()) if p.suffix == path.suffix}
         hint = did_you_mean(path.stem, list(there))
         return None if hint is None else hint.replace(stem := hint.split("'")[1], there[stem])
@@ -90,13 +90,13 @@ def _similar(path: Path) -> str | None:
 
 
 def load(request: Request, texts: Sequence[SpecText]) -> list[Program]:
-    """The programs of all inputs, with their tests checked. CatenError with everything that is wrong."""
+    """The programs of all inputs, with their tests checked. CatenError with all errors found."""
     return checking.loaded(texts, request.options)
 
 
 def as_written(programs: Sequence[Program], verb: str) -> None:
-    """E934 where a program comes from the text of a later stage, which no longer holds the operator as it was written:
-    its results could be compared with nothing but themselves. `verb`: what was to be done."""
+    """UsageError E934 if a program comes from the text of a later stage: without the operator as written there is no
+    reference for its results. `verb`: the intended action, for the hint."""
     for program in programs:
         if not isinstance(program, OpProgram):
             given = f"{program.name} is given as a text of the level '{passes.level_of(program)}'"

@@ -1,21 +1,21 @@
 """The `caten` command: from the raw command line to an exit code.
 
-From the import of this module until the command runs, Ctrl-C ends the process at once: nothing has to be undone yet,
-and an exception would meet code that prints it.
+From the import of this module until the command runs, Ctrl-C ends the process at once: there is nothing to clean up
+yet, and an exception during an import would print a traceback.
 """
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]   # the part in C, without stubs: signal itself takes a while to import
+import _signal  # type: ignore[import-not-found]   # the C part, which has no stubs: importing signal takes longer
 import gc
 import os
 import sys
 
-# not where the parent had it ignored, as for a job in the background
+# False if the parent ignores SIGINT, as a shell does for background jobs
 OURS = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
 if OURS:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
-from .. import __version__  # noqa: E402   imported after what must come first
+from .. import __version__  # noqa: E402   the signal handler comes first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def say_version() -> int:
     """Print the version; the exit code."""
     try:
         print(f"caten {__version__}", flush=True)
-    except BrokenPipeError:                              # the reader has gone
+    except BrokenPipeError:                              # the reader has closed the pipe
         pass
     except OSError as problem:
         print(f"caten: error: cannot write stdout: {problem.strerror} [E909]", file=sys.stderr)
@@ -54,28 +54,27 @@ def say_version() -> int:
 
 
 def say_notice(text: str) -> None:
-    """Print a notice."""
+    """Print a notice on stderr."""
     print(f"caten: {text}", file=sys.stderr, flush=True)
 
 
 def leave(code: int) -> NoReturn:
-    """End the process. Freeing a compiler's objects one by one takes about as long as rendering them, so that is left
-    to the system, unless foreign code was loaded (kernels, drivers): what it has buffered or registered is its own to
-    finish."""
+    """End the process without freeing its objects, which takes about as long as rendering. After foreign code was
+    loaded (kernels, drivers) the process ends normally, so that its buffers are flushed and its exit handlers run."""
     if "ctypes" in sys.modules or "_cffi_backend" in sys.modules:
         sys.exit(code)
     import atexit
     import contextlib
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):      # a closed pipe: the boundary has dealt with it
+        with contextlib.suppress(OSError, ValueError):      # the boundary has handled a closed pipe
             stream.flush()
     os._exit(code)
 
 
 def open_streams() -> None:
-    """Where the parent closed a standard stream: stdin is empty, writing to stdout fails, stderr goes nowhere; no file
-    gets its number."""
+    """Reopen standard streams that the parent closed, so that no other file gets their numbers: stdin is empty, writing
+    to stdout fails, stderr goes to /dev/null."""
     for number, name, mode in ((0, "stdin", os.O_RDONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:
             opened = os.open(os.devnull, mode)

@@ -1,4 +1,4 @@
-"""The little languages inside option values: -D, and the runtime's options (`OMP=1,MARCH=native`)."""
+"""Parse the values of -D, and of --config (`OMP=1,MARCH=native`)."""
 from __future__ import annotations
 
 import re
@@ -12,7 +12,7 @@ _ITEM = re.compile(r"""\s*(?P<key>[A-Za-z_][\w-]*)\s*(?:(?P<equals>=)\s*)?
 
 
 def read_binds(texts: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """The values of -D: `M=100`; a bare name is 1, as in gcc. The last of several for one name counts."""
+    """The values of -D: `M=100`; a bare name is 1, as in gcc. For one name the last value counts."""
     binds: dict[str, int] = {}
     for text in texts:
         name, value = read_setting(text if "=" in text else f"{text}=1", "-D")
@@ -23,8 +23,8 @@ def read_binds(texts: Iterable[str]) -> tuple[tuple[str, int], ...]:
 
 
 def read_config(text: str, known: Callable[[], Sequence[str]]) -> list[tuple[str, str]]:
-    """`OMP=1,MARCH="native"` -> pairs. `MARCH"native"` means MARCH=native, also after a shell took the quotes away
-    (`MARCHnative`)."""
+    """`OMP=1,MARCH="native"` as pairs. `MARCH"native"` means MARCH=native, also after a shell has removed the quotes
+    (`MARCHnative`). `known`: the keys of the runtime."""
     pairs: list[tuple[str, str]] = []
     pos = 0
     while pos < len(text):

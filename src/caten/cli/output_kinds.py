@@ -1,4 +1,4 @@
-"""What a build writes, and where: output kinds, their suffixes, and the plan that -o and --emit make."""
+"""The outputs of a build: kinds, suffixes, and the plan of files that follows from -o and --emit."""
 from __future__ import annotations
 
 import re
@@ -35,10 +35,10 @@ KINDS: dict[str, Kind] = {k.name: k for k in (
     Kind("example", "_main.c", about="a program that calls the library and checks itself"),
     Kind("depfile", ".d", about="what the output depends on, for make"),
 )}
-LIBRARIES = ("so", "a")                            # these come with a header and a manifest
-COMPANIONS = ("header", "manifest")
-OF_C = ("header", "example", "python")             # these are about the C interface
-NATIVE = ("example", "python")                     # and these load the library
+LIBRARIES = ("so", "a")
+COMPANIONS = ("header", "manifest")                # written with a library
+OF_C = ("header", "example", "python")             # need a C interface
+NATIVE = ("example", "python")                     # load the library on this machine
 _BY_SUFFIX = {".c": "c", ".h": "header", ".s": "asm", ".o": "obj", ".so": "so", ".a": "a", ".json": "manifest",
               ".py": "python", ".d": "depfile"}
 _SONAME = re.compile(r"\.so(\.\d+)+\Z")            # libfoo.so.1.2
@@ -46,7 +46,7 @@ _SONAME = re.compile(r"\.so(\.\d+)+\Z")            # libfoo.so.1.2
 
 @frozen
 class Emit:
-    """One wish of --emit (or -E -S -c): a kind, and its path if it was given."""
+    """One item of --emit (or -E -S -c): a kind, and its path if given."""
 
     kind: str
     path: str | None = None
@@ -54,8 +54,7 @@ class Emit:
 
 @frozen
 class Plan:
-    """The files to write, in order: (kind, path) with `-` for stdout; and the stem that names of further files are made
-    from."""
+    """The files to write, in order: (kind, path) with `-` for stdout; and the stem for the names of further files."""
 
     files: tuple[tuple[str, str], ...]
     stem: str
@@ -69,7 +68,7 @@ class Plan:
 
 
 def read_emit(text: str) -> list[Emit]:
-    """`c,asm=x.s` -> the wishes."""
+    """Parse `c,asm=x.s`."""
     wishes = []
     for item in text.split(","):
         kind, equals, path = item.strip().partition("=")
@@ -89,13 +88,13 @@ def _unknown_kind(kind: str) -> CatenError:
 
 
 def kind_of(path: str) -> str:
-    """The kind that a path's suffix says."""
+    """The output kind for the suffix of a path. UsageError E903 for an unknown suffix."""
     if _SONAME.search(path):
         return "so"
     suffix = PurePath(path).suffix.lower()
     if suffix not in _BY_SUFFIX:
         what = f"the suffix '{suffix}'" if suffix else "a name without suffix"
-        raise UsageError(Diagnostic("E903", f"-o {path}: {what} does not say what to write",
+        raise UsageError(Diagnostic("E903", f"-o {path}: {what} does not select an output kind",
                                     hint=f"use one of {' '.join(_BY_SUFFIX)}, "
                                          f"or name the kind with --emit=KIND={path}"))
     return _BY_SUFFIX[suffix]
@@ -103,23 +102,24 @@ def kind_of(path: str) -> str:
 
 @frozen
 class Makes:
-    """What bears on the plan of what the runtime makes: its name, the suffix of its library, and whether that has a C
-    interface."""
+    """The properties of a runtime that affect file names: its name, the suffix of its library, and whether the library
+    has a C interface."""
 
     runtime: str = "clang"
     library: str = ".so"
     c: bool = True
 
     def suffix(self, kind: str) -> str:
-        """A library that is JSON must not be taken for its manifest."""
+        """The suffix for a kind. A library suffix that means another kind gets the runtime's name in front: a library
+        in JSON is not a manifest."""
         if kind != "so":
             return KINDS[kind].suffix
         known = self.library in _BY_SUFFIX and self.library != ".so"
         return f".{self.runtime}{self.library}" if known else self.library
 
     def beside(self, library: str) -> str:
-        """What the names of the header and the manifest of a library are made from. They are its own: `gemm.elf.json`
-        is not that of `gemm.so`."""
+        """The stem for the header and the manifest of a library, distinct for libraries of different runtimes:
+        `gemm.elf.json` belongs to `gemm.elf`."""
         if self.library == ".so" or library.endswith((".so", ".a")):
             return _without_suffix(library)
         return library.removesuffix(".json") + ".manifest" if library.endswith(".json") else library
@@ -127,10 +127,10 @@ class Makes:
 
 def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bool = False,
          makes: Makes | None = None) -> Plan:
-    """What to write. -o names the only product, or adds one by its suffix; the others are named after it, else after a
-    library that --emit names, else after the spec, in the current directory.
+    """The files to write. -o names the only product, or adds a product by its suffix. The other files are named after
+    -o, else after a library path in --emit, else after the spec, in the current directory.
 
-    A library brings its header and its manifest. Without any wish it is a shared library.
+    A library comes with its header and manifest. The default product is a shared library.
     """
     makes = makes or Makes()
     wishes = list(dict.fromkeys(emits))
@@ -140,7 +140,7 @@ def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bo
     if output is not None and len(wishes) == 1 and open_wishes:
         wishes = [Emit(wishes[0].kind, output)]
     elif output == STDOUT:
-        raise UsageError(Diagnostic("E903", "-o - does not say what to print",
+        raise UsageError(Diagnostic("E903", "-o - does not select what to print",
                                     hint="add one of -E, -S, --emit=c, or use caten render FILE"))
     elif output is not None:
         kind = "so" if PurePath(output).suffix == makes.library and makes.library not in _BY_SUFFIX else kind_of(output)
@@ -150,7 +150,7 @@ def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bo
         wishes = [w for w in wishes if w != Emit(kind)] + [Emit(kind, output)]
     elif not wishes:
         wishes = [Emit("so")]
-    # a wrapper alone is for the library of the usual name
+    # a wrapper alone loads the library with the default name
     if output not in (None, STDOUT) and [w.kind for w in wishes] != ["python"]:
         stem = _without_suffix(output)
     elif output is None and makes.c:
@@ -178,7 +178,8 @@ def plan(output: str | None, emits: Sequence[Emit], stem: str, *, save_temps: bo
 
 
 def _checked(files: tuple[tuple[str, str], ...], stem: str) -> tuple[tuple[str, str], ...]:
-    """No binary to stdout, one product at most to stdout, no file twice, no wrapper that Python cannot import."""
+    """Check a plan: no binary and at most one product on stdout, no file twice, no wrapper that Python cannot import.
+    UsageError E903."""
     seen: dict[str, str] = {}
     for kind, path in files:
         if path == STDOUT and not KINDS[kind].text:
@@ -204,9 +205,9 @@ def _without_suffix(path: str) -> str:
 
 
 def stem_of(inputs: Sequence[str], names: Sequence[str], output: str | None) -> str:
-    """What outputs are called without -o: after the one spec, or the one composite on stdin."""
+    """The stem of output names without -o: the name of the only spec file, or of the composite on stdin."""
     if output is None and len(inputs) > 1:
-        raise UsageError(Diagnostic("E903", f"{len(inputs)} specs make one library, and its name is missing",
+        raise UsageError(Diagnostic("E903", f"{len(inputs)} specs make one library, which needs a name",
                                     hint="add -o libops.so"))
     if len(inputs) == 1 and inputs[0] != STDOUT and not inputs[0].startswith("("):
         return PurePath(inputs[0]).name.split(".")[0] or "out"

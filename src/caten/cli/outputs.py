@@ -1,4 +1,4 @@
-"""The outputs of one build command line: the stages run once, and every file is written from what they give."""
+"""Write the outputs of one build: each stage runs at most once, whatever is written from it."""
 from __future__ import annotations
 
 import os
@@ -32,24 +32,24 @@ from .output_kinds import NATIVE, OF_C, Makes, Plan, plan, stem_of
 from .printing import answer
 from .shared_options import Request
 
-# Product -> the kind of artifact that the runtime makes.
+# Product -> the artifact kind of the runtime.
 ARTIFACTS = {"so": "so", "a": "a", "obj": "o", "asm": "s"}
 
 
 class Production:
-    """The stages of one command line, each run when something needs it."""
+    """The stages of one command line, each run on first use."""
 
     def __init__(self, request: Request, texts: Sequence[SpecText]):
         self.request = request
         self.texts = texts
-        self.name = "library"                # what the files are called; the plan says
+        self.name = "library"                  # the stem of the files, set from the plan
         self._warn = driver.once(request.warn)
         self._library: compiler.Built | None = None
-        self._shown: set[Path] = set()         # artifacts whose commands -v has shown
+        self._shown: set[Path] = set()         # artifacts for which -v has printed the commands
 
     @cached_property
     def programs(self) -> list[Program]:
-        """As loaded, at the level that the inputs are on."""
+        """The programs at the level of the inputs."""
         return checking.loaded(self.texts, self.request.options)
 
     @cached_property
@@ -58,54 +58,54 @@ class Production:
 
     @cached_property
     def makes(self) -> Makes:
-        """What the runtime makes, as far as names of files depend on it."""
+        """The properties of the runtime that affect file names."""
         runtime = self._compilation.runtime
         return Makes(runtime.name, runtime.suffixes.get("so", ".so"), "c" in runtime.suffixes)
 
     @property
     def rendered(self) -> compiler.Rendered:
-        """Rendered and verified."""
+        """The rendered and verified programs."""
         return self._compilation.rendered
 
     def at(self, level: str) -> str:
-        """The text of a level."""
+        """The text of all programs at a level."""
         return "".join([show(driver.advance(p, level, self.request.options, self._warn)) + "\n" for p in self.programs])
 
     def built(self, product: str) -> compiler.Built:
-        """The artifact of a product, compiled or from the cache."""
+        """The artifact for a product, compiled or from the cache."""
         return self._told(self._compilation.artifact(self._kind(product)))
 
     def loadable(self) -> compiler.Built:
-        """The library for a command that calls it. One that is in the cache is not rendered again."""
+        """The library for a command that calls it. A library in the cache is not rendered again."""
         self._kind("so")
         if self._library is None:
             self._library = self._told(known_build.built(self._compilation))
         return self._library
 
     def _told(self, made: compiler.Built) -> compiler.Built:
-        """With -v, the commands that made the artifact, once."""
+        """With -v, print the commands that made the artifact, once."""
         if self.request.verbose and made.artifact not in self._shown:
             self._shown.add(made.artifact)
             _say(made.record.commands, "from the cache; it was made with" if made.from_cache else "compiled with")
         return made
 
     def example(self) -> str:
-        """A program that calls the library and checks itself, under the name that the library will have."""
+        """A C program that calls the library under its final name and checks the results."""
         if not self.rendered.ops:
             raise UsageError(Diagnostic("E915", "an example compares with the spec as written, "
-                                                "and the input is a later stage's text",
+                                                "and the input is the text of a later stage",
                                         hint="start from the spec"))
         written = [as_reference(p.without(Opt).adding(Opt(0))) for p in self.rendered.ops]
         loops = [driver.advance(p, "loop", self.request.options) for p in written]
         return example(self.rendered.manifest, driver.render(loops, self.request.options), self.name, self._needed())
 
     def _needed(self) -> list[str]:
-        """The paths of libraries that the library is linked with by path: their folders are not the loader's."""
+        """Libraries that the link command names by path; the loader does not search their folders."""
         words = [word for command in self.commands("so", "library.so") for word in command]
         return [word for word in words if word.startswith("/") and word.endswith((".so", ".dylib"))]
 
     def commands(self, product: str, out: str) -> list[list[str]]:
-        """What the compiler would be called with."""
+        """The compiler commands for a product."""
         return self.rendered.runtime.commands(Path(out).with_suffix(".c"), Path(out), self._kind(product))
 
     def _kind(self, product: str) -> str:
@@ -137,21 +137,21 @@ TEXTS: dict[str, Callable[[Production], str]] = {
 
 
 def content(production: Production, product: str) -> bytes:
-    """The bytes of a product."""
+    """The bytes of a product. UsageError E914 if the runtime cannot make it."""
     if product in OF_C and not production.makes.c:
         raise UsageError(Diagnostic("E914",
                                     f"runtime {production.makes.runtime} makes no C, so there is no {product} for it"))
     if product in NATIVE and production.makes.library != ".so":
         raise UsageError(Diagnostic("E914", f"runtime {production.makes.runtime} makes no library of this machine, "
                                             f"so there is no {product} for it",
-                                    hint="caten.load(…) calls what it makes"))
+                                    hint="caten.load(…) runs it from Python"))
     if product in TEXTS:
         return TEXTS[product](production).encode()
     return production.built(product).artifact.read_bytes()
 
 
 def make(request: Request, known: Remembered, run_test: Callable[[Production, Plan, Any], int]) -> int:
-    """Write the outputs of a command line and remember them; the exit code. `run_test` tests the library, for
+    """Write the outputs of a command line and store them in the command cache; the exit code. `run_test` runs
     --test."""
     if request.prints:
         return answer(request)
@@ -183,13 +183,13 @@ def make(request: Request, known: Remembered, run_test: Callable[[Production, Pl
 
 
 def _product(production: Production, kind: str, path: str) -> bytes:
-    """The bytes of a product in the file `path`."""
+    """The bytes of a product; a shared library gets the file name as its soname."""
     made = content(production, kind)
     return under_name(made, Path(path).name) if kind == "so" else made
 
 
 def _dry_run(production: Production, todo: Plan) -> int:
-    """-###: the commands, quoted, on stderr; nothing is run and nothing written."""
+    """-###: print the commands, quoted, on stderr. Run and write nothing."""
     for kind, path in todo.files:
         if kind in ARTIFACTS:
             for line in production.commands(kind, path):
@@ -198,8 +198,7 @@ def _dry_run(production: Production, todo: Plan) -> int:
 
 
 def _write_depfile(request: Request, production: Production, todo: Plan, texts: Sequence[SpecText]) -> None:
-    """-MD, or --emit=depfile: the products depend on the specs, what they include, the schedule and the runtime
-    file."""
+    """-MD or --emit=depfile: the products depend on specs, included specs, the schedule and the runtime file."""
     path = todo.path("depfile") or (None if request.depfile is None else request.depfile.file or f"{todo.stem}.d")
     if path is None:
         return
@@ -223,12 +222,12 @@ def _dependencies(request: Request, production: Production, texts: Sequence[Spec
 
 
 def _collections(request: Request, texts: Sequence[SpecText]) -> list[str]:
-    """The files of records beside the specs, which -O3 reads where they are."""
+    """At -O3, the record files beside the specs, whether or not they exist."""
     return [str(tuning_records.beside(text.name)) for text in texts
             if text.lang == "toml"] if request.options.opt >= 3 else []
 
 
 def _short(path: Path) -> str:
-    """Relative to the current directory where the file is below it."""
+    """The path of a file, relative if it is below the current directory."""
     here = Path.cwd()
     return os.path.relpath(path, here) if path.is_relative_to(here) else str(path)

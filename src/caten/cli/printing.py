@@ -1,4 +1,4 @@
-"""What `--print=` answers: facts about this installation, one per line, for people and scripts."""
+"""The facts about this installation that `--print=` prints, one per line."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from .shared_options import Request
 
 
 def answer(request: Request) -> int:
-    """Print everything that was asked for."""
+    """Print the requested facts."""
     write(STDOUT, "".join([line + "\n" for what in request.prints for line in PRINTERS[what](request.options)]))
     return 0
 
@@ -28,19 +28,19 @@ def runtimes(options: Options) -> list[str]:
 
 
 def ops(_: Options) -> list[str]:
-    """Operator, spelling in a body, meaning; the principal ones marked."""
+    """Operators: spelling in a body, `*` for principal operators, meaning."""
     rows = [f"{row.spelling:10} {'*' if row.principal else ' '} {row.meaning}" for row in OPERATORS.values()]
     return [*rows, *[f"{name:10} * {meaning}" for name, meaning in STRUCTURAL.items()]]
 
 
 def dtypes(_: Options) -> list[str]:
-    """Type, bits, and how a spec may spell it."""
+    """Element types: name, bits, and the spellings in a spec."""
     spelled = {name: [s for s, target in SPELLINGS.items() if target == name] for name in DTYPES}
     return [f"{name:6} {dtype.bits:3} {' '.join(spelled[name])}" for name, dtype in DTYPES.items() if spelled[name]]
 
 
 def config(options: Options) -> list[str]:
-    """The keys of the runtime's --config: default, what may be given, help."""
+    """The keys of the runtime's --config: default, allowed values, help."""
     runtime = discover.find(options.runtime, options.runtime_path)
     def default(value: object) -> object:
         return "" if value is None else int(value) if isinstance(value, bool) else value
@@ -49,7 +49,7 @@ def config(options: Options) -> list[str]:
 
 
 def compilers(options: Options) -> list[str]:
-    """The host compilers in the order in which they are tried."""
+    """The host compilers, in the order in which caten tries them."""
     host = attach.runtime_of(options).host
     chosen = dict(options.config).get("CC") or host.cc
     if chosen:
@@ -58,11 +58,11 @@ def compilers(options: Options) -> list[str]:
 
 
 def target(options: Options) -> list[str]:
-    """The target triple of the runtime's C compiler, as that prints it for -dumpmachine: x86_64-unknown-linux-gnu."""
+    """The target triple of the runtime's C compiler, as from its -dumpmachine: x86_64-unknown-linux-gnu."""
     runtime = attach.runtime_of(options)
     if not isinstance(runtime, Compiled):
         raise UsageError(Diagnostic("E900", f"runtime {runtime.name} has no C compiler, so it has no target triple",
-                                    hint="--runtime clang names one that has"))
+                                    hint="choose a runtime that has one: --runtime clang"))
     compiler = runtime.compiler()
     return [toolchain.target_triple(compiler, runtime.flags(compiler), runtime.host)]
 

@@ -1,4 +1,4 @@
-"""How far long work has come: a bar on a terminal, a line now and then elsewhere, both on stderr."""
+"""Progress of long work on stderr: a bar on a terminal, otherwise occasional lines."""
 from __future__ import annotations
 
 import sys
@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-QUIET_SECONDS = 5.0                # elsewhere than on a terminal a line is printed at most this often
+QUIET_SECONDS = 5.0                # least time between two lines without a terminal
 
 
 @contextmanager
 def shown(what: str, quiet: bool = False) -> Iterator[Callable[[int, int, str], None]]:
-    """`progress(done, of, name)`, to be called before each part of the work. `quiet`: stderr is for a program, and
-    nothing is said."""
+    """Yield `progress(done, of, name)`, to be called before each part of the work. `quiet`: print nothing, because a
+    program reads stderr."""
     if quiet:
         yield lambda done, of, name: None
         return

@@ -1,4 +1,4 @@
-"""The options that the commands share: their names and help texts, and how they become one `Request`."""
+"""The options that commands share, and the `Request` made from them."""
 from __future__ import annotations
 
 import contextlib
@@ -23,15 +23,15 @@ PRINTS = ("runtimes", "ops", "dtypes", "config", "cache-dir", "cc", "cpu", "targ
 LANGUAGES = ("toml", "lisp")
 CC_TIMEOUT = 120.0
 MAX_SCHEDULE_BYTES = 1 << 24
-# The headings of --help, in order; a command's own come before them.
+# The headings of --help, in order; headings of a single command come before them.
 ORDER = INPUT, CODE, MACHINE, OUTPUT, REPORT, OTHER = (
-    "Input", "What the code does", "Machine and runtime", "Output", "Reporting", "Other options")
+    "Input", "Code generation", "Machine and runtime", "Output", "Reporting", "Other options")
 
 
 @frozen
 class Dependencies:
-    """What -MD -MF -MT -MP ask for: the file (None: beside the product), the targets (none: the products), phony
-    rules."""
+    """The depfile of -MD -MF -MT -MP: its file (None: named after the product), targets (empty: the products), and
+    phony rules."""
 
     file: str | None = None
     targets: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Dependencies:
 
 @frozen
 class Request:
-    """One command line, read: the compilation's options, and what is to be done with its result."""
+    """One parsed command line: the options of the compilation, and its inputs and outputs."""
 
     inputs: tuple[str, ...]
     options: Options
@@ -61,7 +61,7 @@ class Request:
 
 
 class Seconds(click.FloatRange):
-    """A time above 0, up to a day: what is infinite or no number would never be over."""
+    """A time in seconds, above 0 and up to one day."""
 
     def __init__(self) -> None:
         super().__init__(min=0, min_open=True, max=86400.0)
@@ -69,7 +69,7 @@ class Seconds(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         seconds = float(super().convert(value, param, ctx))
         if seconds != seconds:
-            self.fail(f"{value} is no time", param, ctx)
+            self.fail(f"{value} is not a time in seconds", param, ctx)
         return seconds
 
 
@@ -81,8 +81,8 @@ class GroupedOption(click.Option):
         self.group = group
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """What a shell may offer: as the metavariable says it."""
-        from .completion import config, files, runtimes  # imported here, as in every use: shells ask rarely
+        """Completions by the kind of value."""
+        from .completion import config, files, runtimes  # imported here: only completion needs them
         if self.name in ("runtime", "config"):
             return (runtimes if self.name == "runtime" else config)(ctx, self, incomplete)
         if self.metavar in ("FILE", "DIR", "KIND[=PATH],…"):
@@ -91,21 +91,21 @@ class GroupedOption(click.Option):
 
 
 class Files(click.Argument):
-    """Arguments that are files."""
+    """File arguments."""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """What a shell may offer."""
+        """File names."""
         from .completion import files
         return list(files(ctx, self, incomplete))
 
 
 class GroupedCommand(click.Command):
-    """A command whose `--help` lists the options under their headings."""
+    """A command whose `--help` lists the options under headings."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
-            # the usage shows the arguments
+            # the usage line shows the arguments
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
                 name, text = record
@@ -127,13 +127,13 @@ def _flag(group: str, *names: str, help: str) -> Callable[[Any], Any]:
 SHARED: tuple[Callable[[Any], Any], ...] = (
     click.argument("files", nargs=-1, metavar="FILE…", cls=Files),
     _option(INPUT, "-i", "--input", "inputs", multiple=True, metavar="FILE",
-            help="An input spec, as FILE without -i. '-' is stdin."),
+            help="An input spec, the same as FILE without -i. '-' is stdin."),
     _option(INPUT, "-x", "language", type=click.Choice(LANGUAGES),
-            help="The input language, where the file name does not tell (stdin)."),
+            help="The input language. The default follows from the file name; needed for stdin."),
     _option(INPUT, "-I", "include_dirs", multiple=True, metavar="DIR",
-            help="Search DIR for included and called specs, too."),
+            help="Also search DIR for included and called specs."),
     _option(INPUT, "--only", multiple=True, metavar="NAME",
-            help="Only composites of this name; for `test` also cases of this name."),
+            help="Select composites with this name; `test` also selects cases."),
     _option(INPUT, "-D", "binds", multiple=True, metavar="M=100",
             help="Fix a size at compile time. Calls with another size fail."),
     _option(CODE, "-O", "opt", type=click.Choice(("0", "1", "2", "3")), default="2", show_default=True,
@@ -142,23 +142,23 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
     _option(CODE, "-s", "--schedule", "schedule_file", metavar="FILE",
             help="Apply the schedule in FILE, (schedule STEP…), instead of the compiler's own."),
     _option(CODE, "-fstrided", "strided", multiple=True, metavar="=NAME",
-            help="Pass strides for array NAME, one for every axis but the fastest."),
+            help="Pass strides for array NAME: one for each axis but the fastest."),
     _option(CODE, "-fbounds-check/-fno-bounds-check", "bounds_check", default=True,
-            help="Check accesses at run time that are not proven to be in bounds."),
+            help="Check at run time the accesses that are not proven to be in bounds."),
     _option(CODE, "-freassociate/-fno-reassociate", "reassociate", default=True,
-            help="Allow float sums and products in another order than written."),
-    _flag(CODE, "-g", "lines", help="Emit debug information with the lines of the spec."),
-    _flag(CODE, "--verify", help="Verify the program after every pass and every step of the schedule."),
+            help="Allow reordering of floating-point sums and products."),
+    _flag(CODE, "-g", "lines", help="Emit debug information with the line numbers of the spec."),
+    _flag(CODE, "--verify", help="Verify the program after every pass and every schedule step."),
     _option(MACHINE, "-r", "--runtime", default="clang", show_default=True, metavar="NAME",
             help="The target: the name of a runtime, or the path of a runtime file."),
     _option(MACHINE, "--config", "config", multiple=True, metavar="K=V,…",
-            help="The runtime's own options: OMP=1,MARCH=native. --print=config lists them."),
+            help="Options of the runtime, such as OMP=1,MARCH=native. --print=config lists them."),
     _option(MACHINE, "-march", "march", metavar="=NAME", help="The same as --config MARCH=NAME."),
     _option(MACHINE, "-fopenmp/-fno-openmp", "openmp", default=None, help="The same as --config OMP=1."),
     _option(OUTPUT, "-o", "--output", metavar="FILE",
             help="The output file; its suffix selects the kind. '-' is stdout, for text."),
     _option(REPORT, "-d", "--debug", type=click.IntRange(0, 4), default=0, show_default=True,
-            help="Print on stderr: 1 timings, 2 the source, 3 every stage, 4 every pass."),
+            help="Print on stderr: 1 timings, 2 also the source, 3 also every stage, 4 also every pass."),
     _option(REPORT, "-W", "warnings", multiple=True, metavar="NAME",
             help=f"-WNAME, -Wno-NAME, -Werror, -Werror=NAME, -Wall. Names: {' '.join(WARNINGS)}."),
     _flag(REPORT, "-w", "no_warnings", help="Suppress all warnings."),
@@ -168,12 +168,12 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
 )
 
 TOOLS: tuple[Callable[[Any], Any], ...] = (
-    _option(MACHINE, "-l", "libraries", multiple=True, metavar="NAME", help="Link library NAME, too."),
-    _option(MACHINE, "-L", "library_dirs", multiple=True, metavar="DIR", help="Search DIR for libraries, too."),
+    _option(MACHINE, "-l", "libraries", multiple=True, metavar="NAME", help="Also link library NAME."),
+    _option(MACHINE, "-L", "library_dirs", multiple=True, metavar="DIR", help="Also search DIR for libraries."),
     _option(MACHINE, "--cc-timeout", type=Seconds(), default=CC_TIMEOUT, show_default=True, metavar="SECONDS",
             help="The time limit for one run of the host compiler."),
     _flag(MACHINE, "--no-cache", help="Do not use the cache of compiled libraries."),
-    _flag(REPORT, "-v", "verbose", help="Print the commands that are run, on stderr."),
+    _flag(REPORT, "-v", "verbose", help="Print the compiler commands on stderr."),
 )
 
 RUNS: tuple[Callable[[Any], Any], ...] = (
@@ -183,22 +183,22 @@ RUNS: tuple[Callable[[Any], Any], ...] = (
 
 PRODUCT: tuple[Callable[[Any], Any], ...] = (
     _flag(OUTPUT, "-E", "emit_spec", help="Stop after validation and print the expanded spec (to stdout without -o)."),
-    _flag(OUTPUT, "-S", "emit_asm", help="Stop after compilation: write assembly."),
+    _flag(OUTPUT, "-S", "emit_asm", help="Stop after compilation and write assembly."),
     _flag(OUTPUT, "-c", "emit_obj",
-            help="Stop before linking: write an object file. With several of -E, -S, -c the earliest stage wins, "
+            help="Stop before linking and write an object file. With several of -E, -S, -c the earliest stage wins, "
                  "as in gcc."),
     _option(OUTPUT, "--emit", "emit", multiple=True, metavar="KIND[=PATH],…",
-            help="Any of: spec ir schedule c asm obj so a header manifest python example depfile; several are allowed, "
-                 "also with -E, -S or -c."),
+            help="Write these kinds: spec ir schedule c asm obj so a header manifest python example depfile. May be "
+                 "combined with -E, -S or -c."),
     _flag(OUTPUT, "-MD", "depfile", help="Write the dependencies of the output as a Makefile rule."),
     _option(OUTPUT, "-MF", "depfile_name", metavar="FILE", help="Write that rule to FILE (implies -MD)."),
     _option(OUTPUT, "-MT", "depfile_targets", multiple=True, metavar="TARGET",
-            help="The target of that rule; the default is the outputs."),
-    _flag(OUTPUT, "-MP", "depfile_phony", help="Add a phony rule for every dependency but the first."),
+            help="The target of that rule. The default is the outputs."),
+    _flag(OUTPUT, "-MP", "depfile_phony", help="Add a phony rule for each dependency but the first."),
     _flag(OUTPUT, "--save-temps", help="Keep intermediate files: spec, ir, schedule, C, assembly. Also -save-temps."),
     _flag(OUTPUT, "-###", "dry_run", help="Print the commands without running them."),
     _option(REPORT, "-t", "--test", "test", metavar="M=100,A=2.0",
-            help="Run the kernel at these sizes, check it against the reference, time it."),
+            help="Run the kernel at these sizes, check it against the reference, and time it."),
     _option(REPORT, "--print", "prints", multiple=True, type=click.Choice(PRINTS),
             help="Print a fact about this installation and exit. -dumpmachine is --print=target, "
                  "-dumpversion is --print=version."),
@@ -207,8 +207,8 @@ PRODUCT: tuple[Callable[[Any], Any], ...] = (
 
 def compiles(*, products: bool = False, runs: bool = False, tools: bool = False) -> Callable[[Callable[..., Any]],
                                                                                              Callable[..., Any]]:
-    """Give a command the shared options (those that choose products, those of test runs, those of what calls the host
-    compiler) and hand it one `Request`, beside its own options."""
+    """Decorate a command with the shared options; it gets one `Request` and its own options. `products`: options that
+    select outputs; `runs`: of test runs; `tools`: of the host compiler."""
     tools |= products or runs
     shared = (*SHARED, *(TOOLS if tools else ()), *(PRODUCT if products else ()), *(RUNS if products or runs else ()))
 
@@ -228,7 +228,7 @@ def compiles(*, products: bool = False, runs: bool = False, tools: bool = False)
 
 
 def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
-    """What click read -> one Request. The environment is read here and nowhere below."""
+    """The Request for option values from click. This is the only function that reads the environment."""
     reporter.policy = read_policy(given["warnings"], given["no_warnings"])
     link = [*[f"-L{d}" for d in given.get("library_dirs", ())], *[f"-l{name}" for name in given.get("libraries", ())]]
     options = Options(
@@ -246,7 +246,7 @@ def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
     emits += [emit for text in given.get("emit", ()) for emit in read_emit(text)]
     wants_depfile = given.get("depfile") or given.get("depfile_name") is not None
     if (given.get("depfile_targets") or given.get("depfile_phony")) and not wants_depfile:
-        raise UsageError(Diagnostic("E900", "-MT and -MP say how a dependency file looks, but none is written",
+        raise UsageError(Diagnostic("E900", "-MT and -MP change the dependency file, but none is written",
                                     hint="add -MD, or -MF FILE"))
     return Request(
         inputs=(*given["inputs"], *given["files"]), options=options, reporter=reporter, language=given["language"],
@@ -267,14 +267,14 @@ _FIELDS = {"opt": "opt", "binds": "binds", "bounds_check": "unchecked", "reassoc
 
 
 def _explicit() -> frozenset[str]:
-    """The fields that the command line sets itself."""
+    """The fields of Options that the command line sets explicitly."""
     context = click.get_current_context()
     return frozenset([field for name, field in _FIELDS.items()
                       if context.get_parameter_source(name) is ParameterSource.COMMANDLINE])
 
 
 def _names(option: str, texts: Sequence[str]) -> tuple[str, ...]:
-    """The names of a comma-separated list, which may be given several times."""
+    """The names in comma-separated lists."""
     names = [name.strip() for text in texts for name in text.split(",")]
     if "" in names:
         raise UsageError(Diagnostic("E903", f"{option} lacks a name", hint=f"write {option}=A"))
@@ -282,7 +282,7 @@ def _names(option: str, texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _config(given: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """-march and -fopenmp first, so that --config has the last word; a key given twice counts once, the last time."""
+    """The runtime's options. --config overrides -march and -fopenmp; for one key the last value counts."""
     pairs = [("MARCH", given["march"])] if given["march"] is not None else []
     if given["openmp"] is not None:
         pairs.append(("OMP", "1" if given["openmp"] else "0"))
@@ -292,8 +292,7 @@ def _config(given: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _keys(runtime: str) -> tuple[str, ...]:
-    """The options that a runtime knows. Asked only for a text without '=', so finding runtimes is imported
-    only then: a remembered build loads none."""
+    """The option keys of a runtime. Needed only for texts without '=', so a cached build loads no runtime."""
     from ..runtime import discover
     return tuple(discover.find(runtime, environment()["runtime_path"]).config)
 

@@ -1,4 +1,4 @@
-"""The results of `caten test` for other programs: JSON and JUnit XML. docs/testing.md describes the fields."""
+"""The results of `caten test` as JSON and JUnit XML. docs/testing.md describes the fields."""
 from __future__ import annotations
 
 import json
@@ -9,11 +9,11 @@ from ..testing.junit_xml import JunitCase, junit_text
 from .diagnostic_formats import as_json
 from .spec_test_runs import FileResult, Message
 
-BROKEN = ("crash", "timeout", "error")             # statuses that JUnit calls errors; the others are failures
+BROKEN = ("crash", "timeout", "error")             # statuses that are errors in JUnit; the others are failures
 
 
 def json_record(results: Sequence[FileResult]) -> str:
-    """The record of a run, as JSON."""
+    """The results as JSON."""
     cases = [case for result in results for case in result.cases]
     files = [{"file": r.file, "passed": r.passed, "exit_code": r.exit_code,
               "diagnostics": [as_json(d) for d in r.diagnostics],
@@ -24,7 +24,7 @@ def json_record(results: Sequence[FileResult]) -> str:
 
 
 def _finite(value: object) -> object:
-    """JSON has no infinity and no NaN: they become null."""
+    """Replace infinities and NaN by null: JSON does not have them."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -33,8 +33,8 @@ def _finite(value: object) -> object:
 
 
 def junit_record(results: Sequence[FileResult]) -> str:
-    """The record of a run, as JUnit XML: a suite for each file. A file that could not be tested has one case,
-    "build", with its diagnostics."""
+    """The results as JUnit XML, one suite per file. A file that cannot be tested has one case, "build", with its
+    diagnostics."""
     return junit_text("caten test", [(r.file, _cases(r)) for r in results])
 
 
@@ -53,7 +53,7 @@ def _case(case: Message) -> JunitCase:
     name, seconds = case["case"] or "--test", case["wall_seconds"]
     if case["passed"]:
         return JunitCase(case["op"], name, seconds=seconds)
-    wrong = [f"{o['name']}: error {o['ratio']:.3g} of what rounding allows, at {o['worst']}" for o in case["outputs"]
+    wrong = [f"{o['name']}: error {o['ratio']:.3g} times the tolerance, at {o['worst']}" for o in case["outputs"]
              if not o["passed"]]
     return JunitCase(case["op"], name, "error" if case["status"] in BROKEN else "failure", case["status"],
                      case["note"] or "; ".join(wrong) or case["status"], "\n".join(wrong), seconds)

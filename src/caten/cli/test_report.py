@@ -1,4 +1,4 @@
-"""The report of `--test`: what came out, what it was compiled with, where it is and how to call it."""
+"""The report of `--test`: results, compiler and flags, the library, and how to call it."""
 from __future__ import annotations
 
 import shlex
@@ -15,8 +15,7 @@ from .outputs import Production
 
 
 def run_test(production: Production, todo: Plan, settings: Mapping[str, int | float]) -> int:
-    """Run every operator at the settings that concern it, and print the report; the exit code is 1 when one does not
-    pass."""
+    """Run every operator at its settings and print the report; the exit code, 1 if an operator fails."""
     built, options = production.built("so"), production.request.options
     reports = []
     for program in built.ops:
@@ -31,7 +30,7 @@ def run_test(production: Production, todo: Plan, settings: Mapping[str, int | fl
 
 
 def about(built: Built, todo: Plan) -> list[str]:
-    """What the library was compiled with, where it is, how it is called."""
+    """Lines about the library: compiler, flags, path, prototypes."""
     record, library = built.record, todo.path("so")
     lines = [f"compiled by {escape(record.compiler)} {escape(record.version)}".rstrip()]
     lines += [f"  {escape(shlex.join(record.flags))}"] if record.flags else []
@@ -51,8 +50,7 @@ def prototype(op: Manifest) -> str:
 
 
 def call(op: Manifest, library: str, several: bool) -> str:
-    """How Python calls it: outputs are returned, sizes come from the shapes; one of several operators is an attribute
-    of the library."""
+    """A Python call of an operator. `several`: the library has other operators too, so it is an attribute."""
     given = [a["name"] for a in op["arguments"] if a["kind"] == "scalar"
              or (a["kind"] == "tensor" and a["direction"] != "out")]
     outs = [a["name"] for a in op["arguments"] if a["kind"] == "tensor" and a["direction"] != "in"]

@@ -1,4 +1,4 @@
-"""The warnings that -W names, and what a command line asks to be done with them."""
+"""The names of warnings for -W, and the policy that -W and -w define."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ..errors import Diagnostic, UsageError, did_you_mean
 from .diagnostics import WarningPolicy
 
-# Name -> the diagnostic codes it stands for. All but those of ON_REQUEST are shown by default.
+# Name -> diagnostic codes. All but ON_REQUEST are shown by default.
 WARNINGS: dict[str, tuple[str, ...]] = {
     "cache": ("E650", "E651"),
     "records": ("E652", "E653"),
@@ -18,7 +18,7 @@ EVERYTHING = ("all", "extra")
 
 
 def read_policy(flags: Sequence[str], silent: bool = False) -> WarningPolicy:
-    """`-Wno-cache -Werror=cache -Werror -w` -> a policy; later flags win."""
+    """The policy of `-Wno-cache -Werror=cache -Werror -w`; later flags override earlier ones. UsageError E911."""
     silenced: set[str] = set(ON_REQUEST)
     errors: set[str] = set()
     all_errors = False

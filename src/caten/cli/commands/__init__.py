@@ -1,1 +1,1 @@
-"""The commands, one file each; what they share is in `caten.cli`."""
+"""The commands, one file each; shared code is in `caten.cli`."""

@@ -1,4 +1,4 @@
-"""`caten build`, the default command: specs to a library, or to the outputs that -o and --emit name."""
+"""`caten build`, the default command: compile specs to a library, or to the outputs named by -o and --emit."""
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +14,7 @@ Examples:
   caten gemm.toml                                    gemm.so, gemm.h, gemm.json
   caten -i gemm.toml --runtime clang --test "M=512,N=512,K=512" --config OMP=1,MARCH=native --debug 1
   caten gemm.toml softmax.toml -o libops.so          several specs, one library
-  caten gemm.toml -o gemm.c                          the kind follows the suffix
+  caten gemm.toml -o gemm.c                          the suffix selects the kind
   caten gemm.toml --emit=so,c,example                library, source, a program that calls it
   caten -DM=100 -O3 -march=native -S gemm.toml -o -  assembly, M fixed, on stdout
   caten gemm.toml -MD -MF gemm.d -o build/gemm.so    dependencies for make"""
@@ -28,12 +28,11 @@ def command(request: Request) -> int:
 
 
 def build(request: Request) -> int:
-    """Write the outputs of a build or compile command; the exit code. A remembered build imports no stage of the
-    compiler."""
+    """Write the outputs of a build or compile command; the exit code. A build from the cache imports no stage."""
     known = Remembered(request)
     products = known.find()
     if products is None:
-        from ..outputs import make  # imported here: with it comes every stage
+        from ..outputs import make  # imported here: it imports every stage
         return make(request, known, _test)
     for path, (content, mode) in products.items():
         write(path, content, mode)
@@ -41,5 +40,5 @@ def build(request: Request) -> int:
 
 
 def _test(*built: Any) -> int:
-    from ..test_report import run_test  # imported here: with it comes numpy, which only --test needs
+    from ..test_report import run_test  # imported here: it imports numpy, which only --test needs
     return run_test(*built)

@@ -1,4 +1,4 @@
-"""`caten cache`: what the cache of compiled libraries holds, and emptying it."""
+"""`caten cache`: show and empty the cache of compiled libraries."""
 from __future__ import annotations
 
 import os
@@ -16,18 +16,18 @@ Examples:
   caten cache clean
   cd "$(caten cache dir)"
 
-The folder is CATEN_CACHE_DIR, or else where this platform keeps caches."""
+The folder is CATEN_CACHE_DIR, or else the cache folder of this platform."""
 
 
 def describe(stats: Stats) -> str:
-    """Lines of `name value`."""
+    """The statistics as lines `name value`."""
     rows = (("folder", str(stats.directory)), ("libraries", str(stats.entries)), ("size", size(stats.bytes)),
             ("kept failures", str(stats.failed)))
     return "".join([f"{name:14}{value}\n" for name, value in rows])
 
 
 def size(count: int) -> str:
-    """Bytes for a person."""
+    """A number of bytes with a suitable unit."""
     if count < 1 << 10:
         return f"{count} bytes"
     return f"{count / 1024:.1f} KiB" if count < 1 << 20 else f"{count / (1 << 20):.1f} MiB"
@@ -48,7 +48,7 @@ ACTIONS: dict[str, Callable[[Cache], str]] = {
 @click.argument("action", type=click.Choice((*ACTIONS, "dir")))
 @click.pass_obj
 def command(reporter: Reporter, action: str) -> None:
-    """Show what the cache holds (stats), empty it (clean), or print its folder (dir)."""
+    """Show the contents of the cache (stats), empty it (clean), or print its folder (dir)."""
     folder = default_directory(os.environ.get("CATEN_CACHE_DIR") or None)
     if action == "dir":
         return write(STDOUT, f"{folder}\n")

@@ -1,4 +1,4 @@
-"""`caten check`: what is wrong with specs, without writing anything."""
+"""`caten check`: report the errors of specs, without writing files."""
 from __future__ import annotations
 
 import click
@@ -19,8 +19,8 @@ Examples:
 @click.command("check", cls=GroupedCommand, epilog=EXAMPLES)
 @compiles()
 def command(request: Request) -> None:
-    """Parse, infer, check bounds and schedule; report every problem, those of test code too. A spec that is right gets
-    one line, with its checks."""
+    """Parse specs, infer shapes and types, check bounds, and schedule; report every problem, also in test code. A
+    correct spec gets one line with the number of its run-time checks."""
     lines: list[str] = []
     problems: list[CatenError] = []
     for program in load(request, sources(request)):
@@ -34,6 +34,6 @@ def command(request: Request) -> None:
 
 
 def report(found: Checked) -> list[str]:
-    """`Gemm: ok`, and the checks that a call still makes inside its loops (those at entry are a few comparisons)."""
+    """`Gemm: ok; checks: …`, and one line for each check inside the loops (those at entry are a few comparisons)."""
     what = f"checks: {found.at_entry} at entry, {len(found.in_loops)} inside the loops"
     return [f"{found.name}: ok; {what}", *[f"  {row}: {escape(text)}" for row, text in found.in_loops.items()]]

@@ -1,4 +1,4 @@
-"""`caten completions`: the script for shell completion."""
+"""`caten completions`: print a shell-completion script."""
 from __future__ import annotations
 
 import click
@@ -16,5 +16,5 @@ Examples:
 @click.command("completions", epilog=EXAMPLES)
 @click.argument("shell", type=click.Choice(SHELLS))
 def command(shell: str) -> None:
-    """Print the script that lets a shell complete commands, options, runtimes, codes and files of caten."""
+    """Print a script with which a shell completes the commands, options, runtimes, codes and files of caten."""
     write(STDOUT, script(shell))

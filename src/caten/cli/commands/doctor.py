@@ -1,4 +1,4 @@
-"""`caten doctor`: what is installed here, what is missing, what to install."""
+"""`caten doctor`: show what is installed, what is missing, and what to install."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -65,7 +65,7 @@ def command() -> int:
 
 
 def _state(compiler: Compiler, host: Host) -> str:
-    """Its version, or why it cannot be used."""
+    """The version of a compiler, or the reason why it does not run."""
     try:
         with temporary(host) as folder:
             found = version(compiler, environment=compiler.surroundings(host, folder))
@@ -76,7 +76,7 @@ def _state(compiler: Compiler, host: Host) -> str:
 
 
 def _openmp(chosen: Compiler, compilers: list[Compiler], host: Host, advice: list[str]) -> Iterator[str]:
-    """Which compiler OMP=1 would take."""
+    """The compiler that OMP=1 uses."""
     tried = [chosen, *([] if host.cc else [c for c in compilers if c != chosen])]
     works = next((c for c in tried if has_openmp(c, host)), None)
     yield "  OpenMP      " + ("none: --config OMP=1 will not work" if works is None
@@ -86,7 +86,7 @@ def _openmp(chosen: Compiler, compilers: list[Compiler], host: Host, advice: lis
 
 
 def _runtimes(path: tuple[str, ...], host: Host, advice: list[str]) -> Iterator[str]:
-    """Which can be used, and what the others lack."""
+    """The state of each runtime, and what the unavailable ones lack."""
     for listed in discover.listing(path):
         if listed.runtime is None:
             yield f"  {listed.name:12}broken: {listed.problem}"

@@ -1,4 +1,4 @@
-"""`caten explain`: the page of a diagnostic code."""
+"""`caten explain`: print the pages of diagnostic codes."""
 from __future__ import annotations
 
 import shutil
@@ -20,20 +20,21 @@ Examples:
 
 @click.command("explain", epilog=EXAMPLES)
 @click.argument("codes", nargs=-1, metavar="CODE…", shell_complete=codes)
-@click.option("--list", "listing", is_flag=True, help="Every code with its title.")
+@click.option("--list", "listing", is_flag=True, help="List every code with its title.")
 def command(codes: tuple[str, ...], listing: bool) -> None:
-    """Explain diagnostic codes such as E301: what they mean, an example, what to do."""
+    """Explain diagnostic codes such as E301: the meaning, an example, and what to do."""
     pages = all_pages()
     if listing:
         write(STDOUT, "".join([f"{code}  {title_of(text)}\n" for code, text in pages.items()]))
     elif not codes:
-        raise UsageError(Diagnostic("E900", "which code?", hint="caten explain E301, or caten explain --list"))
+        raise UsageError(Diagnostic("E900", "no diagnostic code given",
+                                    hint="caten explain E301, or caten explain --list"))
     else:
         show("\n".join([page(code, pages) for code in codes]))
 
 
 def page(code: str, pages: dict[str, str]) -> str:
-    """The page of one code, in any case; UsageError for an unknown one."""
+    """The page of a code, in upper or lower case. UsageError E912 for an unknown code."""
     found = pages.get(code.upper())
     if found is None:
         raise UsageError(Diagnostic("E912", f"there is no diagnostic '{code}'",
@@ -43,7 +44,7 @@ def page(code: str, pages: dict[str, str]) -> str:
 
 
 def show(markdown: str) -> None:
-    """Formatted on a terminal, as it is elsewhere."""
+    """Print Markdown: formatted on a terminal, otherwise as it is."""
     if wants_colour(sys.stdout):
         from rich.markdown import Markdown
         console(sys.stdout, width=min(shutil.get_terminal_size().columns, 100)).print(Markdown(markdown))

@@ -1,4 +1,4 @@
-"""`caten fmt`: specs in one layout."""
+"""`caten fmt`: format specs."""
 from __future__ import annotations
 
 import difflib
@@ -16,19 +16,19 @@ from ..shared_options import Files
 
 EXAMPLES = """\b
 Examples:
-  caten fmt gemm.toml              rewrites it
-  caten fmt --check *.toml         for CI: exit code 1 where a file has another layout
-  caten fmt - < gemm.toml          to stdout"""
+  caten fmt gemm.toml              rewrite the file
+  caten fmt --check *.toml         for CI: exit code 1 if a file is not formatted
+  caten fmt - < gemm.toml          write to stdout"""
 
 
 @click.command("fmt", epilog=EXAMPLES)
 @click.argument("files", nargs=-1, metavar="FILE…", cls=Files)
 @click.option("--check", is_flag=True,
-              help="Write nothing; name the files that would change, and exit with 1 if there are any.")
+              help="Write nothing; list the files that would change, and exit with 1 if there are any.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would change.")
 def command(files: tuple[str, ...], check: bool, diff: bool) -> int:
-    """Settle indentation, blanks and empty lines of specs, of their bodies too. Line breaks and comments stay, and so
-    does the meaning."""
+    """Normalise indentation, spaces and empty lines of specs and their bodies. Line breaks, comments and the meaning
+    stay."""
     if not files:
         raise UsageError(Diagnostic("E902", "no input files", hint="name a spec: caten fmt gemm.toml"))
     problems: list[CatenError] = []
@@ -46,7 +46,7 @@ def command(files: tuple[str, ...], check: bool, diff: bool) -> int:
 
 
 def _one(name: str, check: bool, diff: bool) -> bool:
-    """Format one file; was, or would it be, changed?"""
+    """Format one file. Does it change?"""
     source = read_file(name)
     text = formatted(source)
     changed = text != source.text
@@ -63,7 +63,7 @@ def _one(name: str, check: bool, diff: bool) -> bool:
 
 
 def formatted(source: SpecText) -> str:
-    """The spec in its layout. Raises CatenError where it cannot be read."""
+    """The formatted text of a spec. CatenError if it cannot be parsed."""
     if source.lang == "lisp":
         before = read_forms(source.text, source.at)
         text = layout.lisp(source.text) + "\n"

@@ -1,4 +1,4 @@
-"""`caten man`: manual pages in man(7)'s macros, made from what `--help` knows."""
+"""`caten man`: manual pages in man(7) macros, generated from the help texts."""
 from __future__ import annotations
 
 import os
@@ -15,22 +15,22 @@ from ..atomic_files import STDOUT, unwritable, write
 
 EXAMPLES = """\b
 Examples:
-  caten man                      caten man | man -l - shows it
+  caten man | man -l -           show the page of caten
   caten man test
-  caten man -o build/man1        every page, for a folder that MANPATH names"""
+  caten man -o build/man1        write every page; MANPATH=build lets man find them"""
 
 EXIT_STATUS = (
-    ("0", "Success."), ("1", "Diagnostics about a spec, or a test that failed."), ("2", "The command line is wrong."),
+    ("0", "Success."), ("1", "A spec has errors, or a test failed."), ("2", "The command line is wrong."),
     ("3", "The host compiler or another tool is missing or failed."), ("4", "An internal error."),
     ("5", "No composite, case or test matched."),
     ("130", "Interrupted."),
     ("143", "Terminated."))
 ENVIRONMENT = (
-    ("CC, CFLAGS, LDFLAGS", "The C compiler, and what it and the linker are told; the command line wins."),
-    ("CATEN_RUNTIME_PATH", "Folders in which runtime files are looked for, separated by colons."),
-    ("CATEN_CACHE_DIR", "Where compiled libraries are kept."), ("TMPDIR", "Where temporary files are made."),
-    ("NO_COLOR", "No colours."),
-    ("FORCE_COLOR", "Colours, also where the output is no terminal."),
+    ("CC, CFLAGS, LDFLAGS", "The C compiler, its flags and those of the linker. The command line overrides them."),
+    ("CATEN_RUNTIME_PATH", "Folders to search for runtime files, separated by colons."),
+    ("CATEN_CACHE_DIR", "The folder of compiled libraries."), ("TMPDIR", "The folder of temporary files."),
+    ("NO_COLOR", "Disable colours."),
+    ("FORCE_COLOR", "Enable colours, also without a terminal."),
     ("SOURCE_DATE_EPOCH", "The date of manual pages, in seconds since 1970."))
 
 
@@ -67,8 +67,8 @@ def _group_page() -> str:
     return "".join([
         _head("caten", "a gcc-style compiler for tensor operators"),
         _section("SYNOPSIS", ".B caten\n[\\fICOMMAND\\fR] [\\fIOPTIONS\\fR] \\fIFILE\\fR...\n"),
-        _section("DESCRIPTION", _text("A spec of an operator in, a native library out, with header and manifest. "
-                                       "Without a command it builds.")),
+        _section("DESCRIPTION", _text("caten compiles specs of tensor operators to a native library with its header "
+                                      "and manifest. The default command is build.")),
         _section("COMMANDS", _list(tuple(COMMANDS.items()))), _section("EXIT STATUS", _list(EXIT_STATUS)),
         _section("ENVIRONMENT", _list(ENVIRONMENT)),
         _section("EXAMPLES", _verbatim(EPILOG)),
@@ -98,8 +98,8 @@ def _command_page(name: str) -> str:
 
 
 def _head(title: str, about: str) -> str:
-    """The title line, and the NAME section that `whatis` reads. The date is that of the environment or none, so that
-    pages are reproducible."""
+    """The title line, and the NAME section for `whatis`. The date comes from SOURCE_DATE_EPOCH, or there is none, so
+    that pages are reproducible."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     date = datetime.fromtimestamp(int(epoch), UTC).strftime("%Y-%m-%d") if epoch.isdigit() else ""
     return (f'.TH "{title.upper()}" "1" "{date}" "caten {__version__}" "User Commands"\n'
@@ -115,19 +115,18 @@ def _list(records: list[tuple[str, str]] | tuple[tuple[str, str], ...]) -> str:
 
 
 def _text(text: str) -> str:
-    """Paragraphs, which the reader's program fills."""
+    """Paragraphs, for the formatter to fill."""
     paragraphs = [" ".join(p.split()) for p in textwrap.dedent(text).split("\n\n") if p.strip()]
     return "\n.PP\n".join([_escaped(p) for p in paragraphs]) + "\n"
 
 
 def _verbatim(epilog: str) -> str:
-    """An epilog of click's: lines kept as they are behind `\\b`, its heading left out."""
+    """The lines of a click epilog as they are, without its heading and the mark `\\b`."""
     lines = [line.removeprefix("  ") for line in epilog.split("\n") if line.strip() not in ("\b", "Examples:")]
     return ".nf\n" + "".join([_escaped(line) + "\n" for line in lines]) + ".fi\n"
 
 
 def _escaped(text: str) -> str:
-    """Characters that the macros would take as their own: backslashes, hyphens that stand for minus, a dot or quote at
-    the beginning of a line."""
+    """Escape the characters with a meaning in man(7): backslashes, hyphens, a dot or quote at the start of a line."""
     plain = text.replace("\\", "\\e").replace("-", "\\-").replace("…", "...")
     return "\\&" + plain if plain.startswith((".", "'")) else plain

@@ -1,4 +1,4 @@
-"""`caten new runtime`: a small runtime file that works, to start from."""
+"""`caten new runtime`: write a small working runtime file as a starting point."""
 from __future__ import annotations
 
 import keyword
@@ -15,37 +15,37 @@ from ..atomic_files import STDOUT, write
 
 EXAMPLES = """\b
 Examples:
-  caten new runtime mine                   mine.py: C for a target of your own
-  caten new runtime near --from clang      near.py: what clang does, with differences
-  caten new runtime mine -o -              on stdout"""
+  caten new runtime mine                   mine.py: C for a new target
+  caten new runtime near --from clang      near.py: derived from clang
+  caten new runtime mine -o -              to stdout"""
 
 
 @click.group("new", epilog=EXAMPLES)
 def command() -> None:
-    """Write a file to start from."""
+    """Write a file as a starting point."""
 
 
 @command.command("runtime", epilog=EXAMPLES)
 @click.argument("name")
 @click.option("--from", "base", metavar="RUNTIME",
-              help="Derive it from this runtime; without it, it is a runtime for C of its own.")
+              help="Derive from this runtime. The default is an independent runtime for C.")
 @click.option("-o", "--output", metavar="FILE",
-              help="The file, NAME.py without it; - is stdout. One that exists is not overwritten.")
+              help="The output file; the default is NAME.py, '-' is stdout. Existing files are not overwritten.")
 def runtime(name: str, base: str | None, output: str | None) -> None:
-    """Write a small runtime that works, with comments on what to change. docs/write-a-runtime.md goes on from there."""
+    """Write a small working runtime with comments on what to change. docs/write-a-runtime.md explains the next
+    steps."""
     text = runtime_text(name, base)
     path = output or f"{name}.py"
     if path != STDOUT and Path(path).exists():
-        raise UsageError(Diagnostic("E941", f"{path} exists already, and is not overwritten",
+        raise UsageError(Diagnostic("E941", f"{path} already exists and is not overwritten",
                                     hint="name another file with -o"))
     write(path, text)
 
 
 def runtime_text(name: str, base: str | None) -> str:
-    """The text of a runtime file. UsageError E941 for a name that cannot be one, E602 for an unknown runtime to derive
-    from."""
+    """The text of a runtime file. UsageError E941 for an invalid name, E602 for an unknown `base`."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise UsageError(Diagnostic("E941", f"'{name}' cannot be the name of a runtime",
+        raise UsageError(Diagnostic("E941", f"'{name}' is not a valid name of a runtime",
                                     hint="use lower-case letters, digits and _: mine, my_board"))
     if base is not None:
         discover.find(base, environment()["runtime_path"])

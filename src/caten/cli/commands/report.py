@@ -1,4 +1,4 @@
-"""`caten report`: records of test-runtime beside each other."""
+"""`caten report`: compare the results of test-runtime for several runtimes."""
 from __future__ import annotations
 
 import click
@@ -16,7 +16,7 @@ Examples:
 @click.command("report", epilog=EXAMPLES)
 @click.argument("action", type=click.Choice(("merge",)))
 @click.argument("files", nargs=-1, required=True, metavar="REPORTS.JSON…")
-@click.option("-o", "--output", default=STDOUT, metavar="FILE", help="Where the table is written; without it stdout.")
+@click.option("-o", "--output", default=STDOUT, metavar="FILE", help="The output file. The default is stdout.")
 def command(action: str, files: tuple[str, ...], output: str) -> None:
-    """Put the records of several runtimes side by side, in one Markdown table (merge)."""
+    """Merge the results of several runtimes into one Markdown table (merge)."""
     write(output, escape_lines(record_comparison.merged([record.read(name) for name in files])))

@@ -1,4 +1,4 @@
-"""`caten run`: an operator on the user's own arrays."""
+"""`caten run`: run an operator on arrays from files."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -27,22 +27,22 @@ Examples:
 @click.command("run", cls=GroupedCommand, epilog=EXAMPLES)
 @compiles(tools=True)
 def command(request: Request) -> None:
-    """Compile a spec and call it on NAME=FILE.npy, NAME=FILE.npz[:ENTRY] and NAME=NUMBER; the outputs go to -o
-    FILE.npz, or as text to stdout."""
+    """Compile a spec and call it on NAME=FILE.npy, NAME=FILE.npz[:ENTRY] and NAME=NUMBER. -o FILE.npz stores the
+    outputs; without it they are printed."""
     specs, given = array_files.split(request.inputs)
     request = replace(request, inputs=specs)
     built = Production(request, sources(request)).loadable()
     found = operators(built.manifest)
     if len(found) > 1:
         names = ", ".join([op["op"] for op in found])
-        raise UsageError(Diagnostic("E913", f"there are {len(found)} operators: {names}",
+        raise UsageError(Diagnostic("E913", f"the inputs have {len(found)} operators: {names}",
                                     hint="choose one with --only NAME"))
     described, = found
     known = [a["name"] for a in described["arguments"]]
     meant = {name: named(name, known) for name in given}
     if unknown := [name for name, found in meant.items() if found is None]:
         raise UsageError(Diagnostic("E913", f"{described['op']} has no argument '{unknown[0]}'",
-                                    hint=f"it has {', '.join(known)}"))
+                                    hint=f"its arguments: {', '.join(known)}"))
     given = {found: given[name] for name, found in meant.items() if found is not None}
     array_files.check_output(request.output, len(described["outputs"]))
     types = {a["name"]: a["dtype"] for a in described["arguments"]}
@@ -58,7 +58,7 @@ def command(request: Request) -> None:
 
 
 def call(built: Built, described: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The outputs by name. The kernel runs in a process of its own, without a time limit: it may crash, and Ctrl-C ends
+    """The outputs by name. The kernel runs in a child process without a time limit: it may crash, and Ctrl-C ends
     it."""
     from ...testing import isolate
     name = described["op"]
@@ -73,6 +73,6 @@ def call(built: Built, described: Mapping[str, Any], values: Mapping[str, Any]) 
         raise outcome.error()
     if outcome.status != "ok":
         raise error("E715", f"{name}: the kernel crashed ({outcome.signal})",
-                    hint="with -fno-bounds-check an index may have left its array: try without; "
+                    hint="with -fno-bounds-check an access may be out of bounds: try without that option; "
                          "otherwise this is a fault of caten, please report it")
     return outcome.arrays

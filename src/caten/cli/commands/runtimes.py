@@ -1,4 +1,4 @@
-"""`caten runtimes`: the runtimes that `--runtime` can name, with what is wrong with those that cannot be used."""
+"""`caten runtimes`: list the runtimes for `--runtime`, and why some are unavailable."""
 from __future__ import annotations
 
 import click
@@ -18,13 +18,13 @@ Examples:
 
 @click.command("runtimes", epilog=EXAMPLES)
 def command() -> None:
-    """List the runtimes: whether each can be used here, what it is, where it comes from, its options."""
+    """List the runtimes: state, description, origin and options of each."""
     rows = [lines for listed in discover.listing(environment()["runtime_path"]) for lines in describe(listed)]
     write(STDOUT, "".join([escape(row).rstrip() + "\n" for row in rows]))
 
 
 def describe(listed: Listed) -> list[str]:
-    """Two or three lines: state and description, origin, options."""
+    """Two or three lines: state and description, origin, and options if there are any."""
     runtime = listed.runtime
     if runtime is None:
         return [f"{listed.name:10} broken       {listed.problem}", f"{'':24}{listed.origin}"]

@@ -1,4 +1,5 @@
-"""The stage commands: `caten parse`, `ir`, `schedule`, `render`, `compile`. Each takes a spec or an earlier text."""
+"""The stage commands `caten parse`, `ir`, `schedule`, `render`, `compile`: each takes a spec or an earlier stage's
+output."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -21,8 +22,8 @@ from .build import build
 
 @frozen
 class Stage:
-    """A stage command. `run` takes the request and the command's own options; `examples` are the lines below the help
-    text, `own` the options."""
+    """A stage command. `run`: called with the request and the command's own options; `examples`: the lines below the
+    help text; `own`: the options."""
 
     help: str
     examples: tuple[str, ...]
@@ -32,9 +33,8 @@ class Stage:
 
 
 def level_printer(level: str) -> Callable[..., None]:
-    """A command that prints the programs at a level."""
+    """A command that prints the programs at a level, one S-expression each, to -o or stdout."""
     def run(request: Request) -> None:
-        """One S-expression for each program, to -o or stdout."""
         programs = [driver.advance(program, level, request.options, request.warn)
                     for program in load(request, sources(request))]
         write(request.output or STDOUT, "".join([show(program) + "\n" for program in programs]))
@@ -42,8 +42,8 @@ def level_printer(level: str) -> Callable[..., None]:
 
 
 def print_schedules(request: Request, explain: bool, steps: bool) -> None:
-    """The (loop …) of each program, to -o or stdout; with `steps` only the schedules; with `explain`, the planning log
-    behind it as comments."""
+    """Print the (loop …) of each program to -o or stdout. `steps`: only the schedules; `explain`: add the planning log
+    as comments."""
     programs: list[LoopProgram] = []
     texts: list[str] = []
     for program in load(request, sources(request)):
@@ -57,41 +57,42 @@ def print_schedules(request: Request, explain: bool, steps: bool) -> None:
 
 
 def print_source(request: Request) -> None:
-    """The source text of all programs, to -o or stdout."""
+    """Print the source text of all programs to -o or stdout."""
     write(request.output or STDOUT, driver.render(load(request, sources(request)), request.options, request.warn))
 
 
 EXPLAIN = click.option(
     "--explain", is_flag=True, cls=GroupedOption, group="Output",
-    help="Print behind each program, as comments, what was planned and tried for it, and why some of it was not taken.")
+    help="After each program, print as comments which plans were considered, and why some were rejected.")
 STEPS = click.option(
     "--steps", is_flag=True, cls=GroupedOption, group="Output",
-    help="Print only the schedules, (schedule STEP…), as -s FILE and a spec's [schedule] take them.")
+    help="Print only the schedules, (schedule STEP…), in the form for -s FILE and for [schedule] in a spec.")
 STAGES: dict[str, Stage] = {
     "parse": Stage(
-        "Print the validated, expanded spec: one (op …) for each composite, with all that the later stages need.",
+        "Print the validated, expanded spec: one (op …) per composite, with everything that later stages need.",
         ("caten parse gemm.toml", "caten parse -x lisp - < gemm.lisp",
          "caten parse '(composite ((A{float}[N]) -> (B{float}[N])) "
          "(dotimes (i N) (setf (aref B i) (* 2 (aref A i)))))'",
          "caten parse gemm.toml -DM=100 -march=x86_64_v3 > gemm.op"),
         level_printer("op")),
     "ir": Stage(
-        "Print the (tensor …) level: shapes and types inferred, loop nests raised to index notation where they fit.",
+        "Print the (tensor …) level: shapes and types are inferred, and loop nests are raised to index notation if "
+        "possible.",
         ("caten ir gemm.toml", "caten parse gemm.toml | caten ir -"),
         level_printer("tensor")),
     "schedule": Stage(
-        "Print the (loop …) level: kernels, as the compiler's choice, the spec's schedule or -s FILE make them.",
+        "Print the (loop …) level: kernels scheduled by -s FILE, by the spec's [schedule], or by the autoscheduler.",
         ("caten schedule gemm.toml", "caten schedule gemm.toml --steps -o tiles.lisp",
          "caten schedule gemm.toml -s tiles.lisp",
          "caten schedule gemm.toml --explain", "caten ir gemm.toml | caten schedule -"),
         print_schedules, own=(EXPLAIN, STEPS)),
     "render": Stage(
-        "Print the source text that the runtime compiles: C for most.",
+        "Print the source text that the runtime compiles; for most runtimes it is C.",
         ("caten render gemm.toml", "caten render gemm.toml -o gemm.c",
          "caten schedule gemm.toml | caten render - | cc -x c -fsyntax-only -"),
         print_source),
     "compile": Stage(
-        "Compile specs, or the text of any stage, to a library: the same as build.",
+        "Compile specs, or the output of any stage, to a library; the same as build.",
         ("caten compile gemm.toml", "caten schedule gemm.toml | caten compile - -o gemm.so",
          "caten compile -c gemm.toml -o gemm.o"),
         build, makes_files=True),

@@ -1,4 +1,4 @@
-"""`caten test`: the tests that specs carry."""
+"""`caten test`: run the tests in specs."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -25,20 +25,20 @@ Examples:
 
 
 @click.command("test", cls=GroupedCommand, epilog=EXAMPLES)
-@_option("--tag", "tags", multiple=True, metavar="TAG", group="Input", help="Only the cases with this tag.")
+@_option("--tag", "tags", multiple=True, metavar="TAG", group="Input", help="Select the cases with this tag.")
 @_option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
          group="Machine and runtime",
-         help="How many files are tested at a time, each in a process of its own.")
+         help="Test N files in parallel, each in its own process.")
 @_option("--junit", "junit_file", metavar="FILE", group="Output",
-         help="Write the results as JUnit XML. '-' is stdout, without the report.")
+         help="Write the results as JUnit XML. '-' is stdout; then there is no report.")
 @_option("--json", "json_file", metavar="FILE", group="Output",
-         help="Write the results as JSON. '-' is stdout, without the report.")
+         help="Write the results as JSON. '-' is stdout; then there is no report.")
 @compiles(runs=True)
 def command(request: Request, tags: tuple[str, ...] = (), jobs: int = 1, junit_file: str | None = None,
             json_file: str | None = None) -> int:
-    """Compile every spec, those below folders too, and run its [test] and [[test.case]]s in a process of their own.
-    Each file is tested by itself; a file with errors counts as failed. Exit code 1 when a case fails or compares
-    nothing, 5 when none matches."""
+    """Compile every spec, also those in folders, and run its [[test.case]]s in child processes against its [test].
+    Each file is tested separately; a file with errors counts as failed. The exit code is 1 if a case fails or
+    compares nothing, and 5 if no case matches."""
     if [junit_file, json_file, request.output].count(STDOUT) > 1:
         raise UsageError(Diagnostic("E903", "only one of --junit, --json and -o can go to stdout",
                                     hint="name a file for the others"))
@@ -56,13 +56,13 @@ def command(request: Request, tags: tuple[str, ...] = (), jobs: int = 1, junit_f
         first, *rest = message["lines"]
         said = [f"{result.file}: {first}" if len(files) > 1 else first, *rest]
         lines.extend(said)
-        if live:                                          # each when it is known: the next may take long
+        if live:                                          # at once, because the next case may take long
             write(STDOUT, "".join([f"{line}\n" for line in said]))
 
     with shown("testing", quiet=request.reporter.format != "text") as progress:
         results = run(request, files, tags, jobs, progress, heard)
     _check_selection(results, request.options.only)
-    if live and (lines or len(files) > 1):                # of one file that cannot be tested, its errors say enough
+    if live and (lines or len(files) > 1):                # for a single file that fails to compile, its errors suffice
         write(STDOUT, f"{summary(results)}\n")
     elif request.output not in (None, STDOUT):
         write(request.output, "".join([f"{line}\n" for line in (*lines, summary(results))]))
@@ -82,9 +82,9 @@ def _write_records(results: Sequence[FileResult], junit_file: str | None, json_f
 
 
 def _check_selection(results: Sequence[FileResult], only: Sequence[str]) -> None:
-    """NothingMatched where --only or --tag selects nothing in any file, or a name of --only is in none of them."""
+    """NothingMatched if --only and --tag select nothing in any file, or no file has a name given by --only."""
     if any(result.exit_code not in (0, NothingMatched.exit_code) for result in results):
-        return                                            # what a file with errors holds is not known
+        return                                            # the names in a file with errors are unknown
     known = [name for result in results for name in result.names]
     if unknown := [name for name in only if name not in known]:
         raise unknown_name(unknown[0], known)

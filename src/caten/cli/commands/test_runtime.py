@@ -1,4 +1,4 @@
-"""`caten test-runtime`: the acceptance test of a runtime."""
+"""`caten test-runtime`: run the acceptance test of a runtime."""
 from __future__ import annotations
 
 import os
@@ -37,31 +37,31 @@ Examples:
 
 @click.command("test-runtime", cls=GroupedCommand, epilog=EXAMPLES)
 @_option("-r", "--runtime", default="clang", show_default=True, metavar="NAME", group=TESTED,
-         help="A runtime's name, or the path of a runtime file.")
-@_option("--config", "config", multiple=True, metavar="K=V,…", group=TESTED, help="The runtime's own options.")
+         help="The name of a runtime, or the path of a runtime file.")
+@_option("--config", "config", multiple=True, metavar="K=V,…", group=TESTED, help="Options of the runtime.")
 @_option("-O", "opt", type=click.Choice(("0", "1", "2")), default="2", show_default=True, group=TESTED,
-         help="The level of optimisation.")
+         help="The optimisation level.")
 @_option("--filter", "patterns", multiple=True, metavar="PATTERN", group=TESTED,
-         help="Only these cases: a part of kind/row/column/name, its beginning, or a pattern with * ? [ over all of "
-              "it. May be repeated.")
+         help="Select cases by a component of kind/row/column/name, by its beginning, or by a pattern with * ? [ for "
+              "all of it. May be repeated.")
 @_option("--seed", type=click.IntRange(min=0, max=(1 << 63) - 1), default=0, show_default=True, metavar="N",
          group=TESTED,
          help="The seed of the inputs.")
 @_option("--jobs", type=click.IntRange(min=1), default=None, metavar="N", group="How",
-         help="How many processes compile and judge at a time; by default as many as there are processors.")
+         help="Use N processes. The default is the number of processors.")
 @_option("--timeout", type=Seconds(), default=SECONDS, show_default=True, metavar="SECONDS", group="How",
          help="The time limit of one call.")
-@_option("--no-cache", is_flag=True, group="How", help="Neither read nor write the cache of compiled libraries.")
+@_option("--no-cache", is_flag=True, group="How", help="Do not use the cache of compiled libraries.")
 @_option("-o", "--output", default=".", metavar="DIR", group="Output", help="The folder of the reports.")
 @_option("--compare", "old", metavar="FILE", group="Output",
-         help="A reports.json of an earlier run: what became worse is printed, and makes the exit code 1.")
-@_option("--date", "dated", is_flag=True, group="Output", help="The date among the provenance.")
+         help="Compare with the reports.json of an earlier run: print regressions, and exit with 1 if there are any.")
+@_option("--date", "dated", is_flag=True, group="Output", help="Include the date in the reports.")
 def command(runtime: str, config: tuple[str, ...], opt: str, patterns: tuple[str, ...], seed: int, jobs: int | None,
             timeout: float,
             no_cache: bool, output: str, old: str | None, dated: bool) -> int:
-    """Test a runtime: every operator on every element type, every feature of the language, the samples, and what
-    must be refused. Writes Reports.md, reports.json and junit.xml. Exit code 0 without FAIL, VACUOUS, CRASH,
-    TIMEOUT, UNDECLARED and XPASS."""
+    """Test a runtime: every operator on every element type, every language feature, the samples, and inputs that must
+    be rejected. Writes Reports.md, reports.json and junit.xml. The exit code is 0 if no verdict is FAIL, VACUOUS,
+    CRASH, TIMEOUT, UNDECLARED or XPASS."""
     before = record.read(old) if old is not None else None
     settings = tuple({k.upper(): (k, v) for text in config
                       for k, v in read_config(text, lambda: _keys(runtime))}.values())
@@ -83,12 +83,12 @@ def command(runtime: str, config: tuple[str, ...], opt: str, patterns: tuple[str
     ran = frozenset([c.id for c in chosen])
     if before is not None and ran.isdisjoint([r.id for r in before.rows if r.verdict.status != "NOT-RUN"]):
         raise NothingMatched(Diagnostic("E835",
-                                        f"{old} has none of the {len(ran)} cases that were run: nothing was compared",
-                                        hint="compare with the record of a run that has them"))
+                                        f"{old} has none of the {len(ran)} cases of this run: nothing was compared",
+                                        hint="compare with a run of the same cases"))
     worse = record_comparison.regressions(before, found, ran) if before is not None else []
     write(STDOUT, _summary(found, chosen, worse, output))
     if plan.missing is not None:
-        raise ToolError(plan.missing)                                  # with exit code 3
+        raise ToolError(plan.missing)
     bad = any(r.verdict.status in BAD for r in found.rows)
     return 1 if bad or worse else 0
 
@@ -98,16 +98,16 @@ def _keys(name: str) -> tuple[str, ...]:
 
 
 def _plan(options: Options, workers: int, seconds: float) -> execute.Plan:
-    """How the cases are run. What can be used is found out in another process: a runtime file may end or hang the
-    one that loads it."""
+    """The execution plan. Another process checks whether the runtime is usable: a runtime file may crash or hang the
+    process that loads it."""
     missing = probe.asked("whether it can be used", partial(_usable, options), options.cc_timeout)["missing"]
     said = Diagnostic(missing[0], missing[1], hint=missing[2]) if missing else None
     return execute.Plan(options, attach.runtime_of(options), workers, seconds, said)
 
 
 def _usable(options: Options) -> dict[str, Any]:
-    """{"missing": […]}: code, message and hint of what keeps the runtime from being used, or nothing. What is wrong
-    with the file itself is not said here."""
+    """{"missing": [code, message, hint]} if the runtime is unavailable, else {"missing": []}. Errors of the file itself
+    are reported elsewhere."""
     try:
         missing = plugin_checks.why_unavailable(attach.runtime_of(options))
     except Exception:
@@ -117,7 +117,7 @@ def _usable(options: Options) -> dict[str, Any]:
 
 def _found(cases: Sequence[Case], chosen: Sequence[Case], plan: execute.Plan, patterns: Sequence[str],
            dated: bool) -> record.Record:
-    """The record of the run: what was left out is part of it."""
+    """The record of the run, including the cases that --filter excluded."""
     with shown("testing") as progress:
         verdicts = execute.run(chosen, plan, progress)
     again = _words(plan.options)
@@ -128,7 +128,7 @@ def _found(cases: Sequence[Case], chosen: Sequence[Case], plan: execute.Plan, pa
 
 
 def _words(options: Options) -> str:
-    """The command line that tests the same, without a filter."""
+    """The command line that repeats the test, without filters."""
     default = Options()
     variables = (("CC", options.cc or ""), ("CFLAGS", shlex.join(options.cflags)),
                  ("LDFLAGS", shlex.join(options.ldflags)))
@@ -140,7 +140,7 @@ def _words(options: Options) -> str:
 
 
 def _summary(found: record.Record, chosen: Sequence[Case], worse: Sequence[str], folder: str) -> str:
-    """What is printed: what is at fault, the score, the gap."""
+    """The printed summary: bad cases, regressions, scores, and the number of excluded cases."""
     bad = [r for r in found.rows if r.verdict.status in BAD]
     lines = [f"{r.verdict.status} {r.id}: {r.verdict.note}" for r in bad[:markdown_report.MOST]]
     lines += [f"… and {len(bad) - markdown_report.MOST} more"] if len(bad) > markdown_report.MOST else []
