@@ -20,7 +20,7 @@ from spec_forms import ALL_WORDS, EXACT, EXTENTS, INEXACT, INTEGRAL, RandomSpec,
 from caten import driver
 from caten.core.expr import FALSE, TRUE
 from caten.errors import error
-from caten.render import helper_bodies, helpers
+from caten.render import helper_bodies, helper_functions
 from caten.schedule.primitives import split
 from caten.semantics import error_tracking, rounding_bounds
 
@@ -158,7 +158,7 @@ def test_the_net_catches_a_wrong_spelling_shrinks_and_keeps_it(tmp_path: Path, m
 
 def test_a_wrong_schedule_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: the lanes of a vector cancel each other when it is summed."""
-    monkeypatch.setattr(helpers.Helpers, "fold", wrong_fold(helpers.Helpers.fold))
+    monkeypatch.setattr(helper_functions.Helpers, "fold", wrong_fold(helper_functions.Helpers.fold))
     assert not faults_in([sums(256)], tmp_path, None, (0,))
     assert faults_in([sums(256)], tmp_path, None, (1,))
 
@@ -181,8 +181,8 @@ def product() -> RandomSpec:
 
 def test_swapped_operands_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: a renderer that subtracts the other way round."""
-    right = helpers.Helpers.apply
-    monkeypatch.setattr(helpers.Helpers, "apply", lambda self, fn, dtype, lanes, args: right(
+    right = helper_functions.Helpers.apply
+    monkeypatch.setattr(helper_functions.Helpers, "apply", lambda self, fn, dtype, lanes, args: right(
         self, fn, dtype, lanes, tuple(args)[::-1] if fn == "sub" and dtype == "f32" else args))
     assert {(f.build, f.kind) for f in faults_in([sums()], tmp_path, None, (0, 1))} == {(0, "wrong"), (1, "wrong")}
 

@@ -14,7 +14,7 @@ from caten.render.c_expressions import Expressions
 from caten.render.c_identifiers import Names, symbol
 from caten.render.c_literals import literal
 from caten.render.cstyle import CStyle
-from caten.render.helpers import Helpers
+from caten.render.helper_functions import Helpers
 from caten.render.scratch_memory import layout, needed, scratch_bytes
 from caten.render.unrolling import unroll
 

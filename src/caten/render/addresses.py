@@ -6,9 +6,9 @@ from ..core.expr import Const
 from ..errors import error
 from ..loop.statements import Aref, Ref, Vref
 from . import packed_int4, registers
+from .c_scope import Scope
 from .code import ADD, EQUALITY, Code, call, infix
 from .linear_offsets import distance, offset
-from .symbols import Scope
 
 STRIDED = {"load": "gather", "store": "scatter"}
 

@@ -30,12 +30,12 @@ from ..loop.statements import (
 )
 from . import c_assignments, cache_hints, guarded_divisions, loop_headers, registers
 from .c_expressions import Expressions
+from .c_scope import View
 from .code import Code
 from .linear_offsets import product
 from .lines import Lines
 from .scratch_memory import ALIGNMENT, Layout, is_in_scratch
 from .source_locations import SourceLocations
-from .symbols import View
 from .vector_transposes import transposed
 
 

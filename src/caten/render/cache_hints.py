@@ -7,7 +7,7 @@ from ..loop.affine import canonical
 from ..loop.statements import STREAM, WRITE, Aref, Prefetch, Setf, Vref
 from .c_expressions import Expressions
 from .code import ADD, MUL, Code, call
-from .helpers import Helpers
+from .helper_functions import Helpers
 from .linear_offsets import offset
 
 ALIGNED = 16          # bytes: the alignment of a non-temporal store, and of every large array; wider vectors are split

@@ -38,7 +38,7 @@ class Prefix:
 
 @frozen
 class Helper:
-    """A small inline function that render.helpers prints where it is needed."""
+    """A small inline function that render.helper_functions prints where it is needed."""
 
 
 @frozen

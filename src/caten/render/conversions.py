@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ..core.dtypes import DTYPES, is_short
 from ..frozen import frozen
 from .helper_bodies import PART
-from .helpers import Helpers
+from .helper_functions import Helpers
 
 NATIVE = "defined(__F16C__) && defined(__FLT16_MAX__)"        # the type _Float16, and instructions that convert it
 # A float64 as the float32 next to it whose last bit is 1, unless it is one exactly: rounding that to fewer bits rounds

@@ -1,14 +1,14 @@
 """Check at run time that the CPU has the instruction set extensions that a library was compiled for.
 
-Code for a newer x86-64 dies on an older one with SIGILL. So entry points are compiled for the x86-64 baseline, check
-the CPU once by `cpuid`, and return UNSUPPORTED_CPU. The compiler's predefined macros say which extensions the code may
-use.
+Code for a newer x86-64 processor fails on an older one with SIGILL. Entry points are therefore compiled for the x86-64
+baseline. They check the CPU once with `cpuid`, and return UNSUPPORTED_CPU if it lacks an extension that the compiler's
+predefined macros enable.
 """
 from __future__ import annotations
 
 from ..frozen import frozen
 
-UNSUPPORTED_CPU = -2                                         # the result of a call where the CPU lacks an extension
+UNSUPPORTED_CPU = -2                                         # the result of a call if the CPU lacks an extension
 
 
 @frozen

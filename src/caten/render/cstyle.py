@@ -19,15 +19,15 @@ from ..loop.statements import For, Local, LoopProgram
 from . import definitions
 from .c_expressions import Expressions
 from .c_identifiers import REFERENCE, Names, exports, free, symbol
+from .c_scope import View
 from .c_statements import KernelBody
 from .cache_hints import NON_TEMPORAL_MACROS
 from .code import ADD, BITAND, BITOR, BITXOR, EQUALITY, MUL, RELATION, Helper, Infix, Libm, Prefix, Spelling
 from .cpu_check import CPU_CHECK
 from .entry_points import EntryPoints, escaped
-from .helpers import Helpers
+from .helper_functions import Helpers
 from .scratch_memory import THREADS, layout
 from .source_locations import SourceLocations
-from .symbols import View
 from .unrolling import unroll
 
 TYPES: dict[str, str] = {

@@ -13,7 +13,7 @@ from . import vector_widening
 from .c_expressions import Expressions
 from .c_identifiers import Names
 from .helper_bodies import SCALE_BUILTINS
-from .helpers import Helpers
+from .helper_functions import Helpers
 
 
 def write(helpers: Helpers, fn: str, dtype: str, lanes: int, name: str) -> str:

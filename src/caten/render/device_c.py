@@ -23,7 +23,7 @@ from .c_statements import KernelBody
 from .code import CHOICE, Code, Libm, Spelling, call
 from .cstyle import OPS, TYPES, CStyle, title
 from .entry_points import Argument, arguments
-from .helpers import Helpers
+from .helper_functions import Helpers
 from .integer_wraparound import WrappingExpressions, indices, wrapped
 from .kernel_launch import SCRATCH, STATUS, Launch, launch
 from .scratch_memory import layout

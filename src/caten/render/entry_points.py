@@ -13,7 +13,7 @@ from .c_expressions import Expressions
 from .c_identifiers import Names, free, symbol
 from .c_statements import KernelBody
 from .cpu_check import UNSUPPORTED_CPU
-from .helpers import Helpers
+from .helper_functions import Helpers
 from .lines import INDENT
 from .scratch_memory import ALIGNMENT, THREADS, Layout, needed
 from .work_estimate import in_floats

@@ -1,5 +1,5 @@
-/* What generated code takes from <math.h>, for a target that has no C library: the functions that are one instruction there, and fmod, fmin, fmax,
- * sin and cos in arithmetic. All others are decomposed before they come here. Names begin with CT_, which those of operators never do. */
+/* A <math.h> for targets without a C library: functions that are one instruction there, and fmod, fmin, fmax, sin and
+ * cos in arithmetic. caten decomposes all others. Names begin with CT_, which names of operators never do. */
 #define INFINITY __builtin_inff()
 #define NAN __builtin_nanf("")
 #define fabs __builtin_fabs
@@ -42,7 +42,8 @@ static inline double fmod(double a, double b)
     if (a != a || b != b || fabs(a) == INFINITY || b == 0) return NAN;
     if (fabs(a) < fabs(b)) return a;
     for (; at > end; at--) rest = rest % by << 1;
-    return copysign((double)(rest % by) * CT_of_bits(end < -1022 ? (uint64_t)1 << (end + 1074) : (uint64_t)(end + 1023) << 52), a);
+    const uint64_t scale = end < -1022 ? (uint64_t)1 << (end + 1074) : (uint64_t)(end + 1023) << 52;
+    return copysign((double)(rest % by) * CT_of_bits(scale), a);
 }
 
 static inline float fmodf(float a, float b) { return (float)fmod(a, b); }
@@ -70,13 +71,15 @@ static const uint64_t CT_two_over_pi[] = {
     0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab, 0xf0cfbc209af4361d,
 };
 
-/* x = q * pi/2 + r - less for finite x, with |r| not above pi/4 by more than rounding: gives q, of which the last two bits count. Only a window of 2/pi
- * is multiplied with x = m * 2^e: what is before it contributes multiples of 4, what is behind it less than 2^-137, and no x comes closer to a multiple
- * of pi/2 than some 2^-62 (Payne and Hanek, Radian Reduction for Trigonometric Functions, 1983). */
+/* Range reduction: x = q * pi/2 + r - less for finite x, with |r| at most pi/4 up to rounding. Returns q, of which only
+ * the last two bits are exact. Only a window of the bits of 2/pi is multiplied with x = m * 2^e: the bits before it
+ * contribute multiples of 4, the bits after it less than 2^-137, and no double is closer to a multiple of pi/2 than
+ * about 2^-62 (Payne and Hanek, Radian Reduction for Trigonometric Functions, 1983). */
 static inline int CT_quarters(double x, double *r, double *less)
 {
     uint64_t m, p[4], low[3], high[3], lost;
-    const int e = CT_parts(x, &m), first = e > 2 ? e - 2 : 0, point = 64 + e - first;       /* the bits of the product before the point */
+    const int e = CT_parts(x, &m), first = e > 2 ? e - 2 : 0;
+    const int point = 64 + e - first;                                       /* bits of the product before the point */
     *r = x;
     *less = 0;
     if (fabs(x) <= 0x1.921fb54442d18p-1) return 0;
@@ -86,9 +89,9 @@ static inline int CT_quarters(double x, double *r, double *less)
     p[1] = high[1] + low[0] + (p[2] < low[1]);
     p[0] = high[0] + (p[1] < low[0] || (p[1] == low[0] && p[2] < low[1]));
     int q = (int)(CT_window(p, point - 2) >> 62);
-    uint64_t above = CT_window(p, point), below = CT_window(p, point + 64);                 /* the fraction, in units of 2^-128 */
+    uint64_t above = CT_window(p, point), below = CT_window(p, point + 64);     /* the fraction, in units of 2^-128 */
     const int up = (int)(above >> 63);
-    if (up) {                                                                               /* the next multiple is nearer, from above */
+    if (up) {                                                                   /* the next multiple is nearer */
         q++;
         below = -below;
         above = ~above + !below;
@@ -98,8 +101,9 @@ static inline int CT_quarters(double x, double *r, double *less)
         above = above << zeros | below >> (64 - zeros);
         below <<= zeros;
     }
-    uint64_t tail, angle = CT_product(above, 0xc90fdaa22168c234, &tail);                     /* times pi/2, in units of 2^-127 */
-    const uint64_t more[] = {CT_product(above, 0xc4c6628b80dc1cd1, &lost), CT_product(below, 0xc90fdaa22168c234, &lost)};
+    uint64_t tail, angle = CT_product(above, 0xc90fdaa22168c234, &tail);        /* times pi/2, in units of 2^-127 */
+    const uint64_t more[] = {CT_product(above, 0xc4c6628b80dc1cd1, &lost),
+                             CT_product(below, 0xc90fdaa22168c234, &lost)};
     for (int n = 0; n < 2; n++) {
         tail += more[n];
         angle += tail < more[n];
@@ -118,7 +122,8 @@ static inline double CT_circular(double x, int quarter)
     if (x != x || fabs(x) == INFINITY) return NAN;
     const int q = CT_quarters(x, &r, &less) + quarter;
     const double z = r * r, half = 0.5 * z, first = 1.0 - half;
-    double s = 2.505075114534561e-08 + z * -1.589630499789438e-10, c = 2.0875700724826513e-09 + z * -1.1358445269448647e-11;
+    double s = 2.505075114534561e-08 + z * -1.589630499789438e-10;
+    double c = 2.0875700724826513e-09 + z * -1.1358445269448647e-11;
     s = 0.00019841269829755457 + z * (-2.7557313659040157e-06 + z * s);
     c = 2.4801587288947063e-05 + z * (-2.7557314191850896e-07 + z * c);
     s = 0.16666666666666632 + z * (-0.008333333333322418 + z * s);

@@ -1,4 +1,4 @@
-"""Multi-dimensional indices to offsets in elements, with constants folded away."""
+"""Linearise multi-dimensional indices to element offsets, with constant folding."""
 from __future__ import annotations
 
 from ..core.expr import Const, Expr, Op, index
@@ -33,8 +33,7 @@ def product(factors: tuple[Expr, ...]) -> Expr:
 
 def offset(indices: tuple[Expr, ...], shape: tuple[Expr, ...], order: tuple[int, ...],
            strides: tuple[Expr, ...] = ()) -> Expr:
-    """Where an element lies: Horner's scheme from the slowest axis to the fastest, or index times stride where strides
-    are given."""
+    """The offset of an element: by Horner's scheme from the slowest axis to the fastest, or by the given strides."""
     at: Expr = index(0)
     for axis in order:
         at = plus(at, times(indices[axis], strides[axis])) if strides else plus(times(at, shape[axis]), indices[axis])
@@ -42,15 +41,15 @@ def offset(indices: tuple[Expr, ...], shape: tuple[Expr, ...], order: tuple[int,
 
 
 def distance(axis: int, shape: tuple[Expr, ...], order: tuple[int, ...], strides: tuple[Expr, ...] = ()) -> Expr:
-    """The distance in elements between neighbours along an axis."""
+    """The stride of an axis in elements."""
     if strides:
         return strides[axis]
     return product(tuple([shape[a] for a in order[order.index(axis) + 1:]]))
 
 
 def folded(node: Node) -> Node:
-    """Integer operators on constants evaluated; x + 0, x · 1 and x · 0 of indices, and conditions that are decided,
-    removed. What unrolling leaves behind."""
+    """Fold the constants that unrolling creates: integer operators on constants, x + 0, x · 1 and x · 0 of indices, and
+    decided conditions."""
     memo: dict[Node, Node] = {}
 
     def go(n: Node) -> Node:

@@ -1,20 +1,18 @@
-"""Loads and stores of some lanes of a vector by builtins of C compilers: a condition of the preprocessor, and the body
-that holds under it."""
+"""Masked vector loads and stores with builtins of clang and gcc, each under a preprocessor condition."""
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ..core.dtypes import DTYPES
 
-# The lanes of one register as gcc's builtins call them, by the bytes of an element: the type, its letters, the letter
-# of the mask made from it.
+# Bytes of an element -> its C type, its mode letters and its mask letter in the names of gcc's builtins.
 WORDS = {1: ("char", "qi", "b"), 2: ("short", "hi", "w"), 4: ("int", "si", "d"), 8: ("long long", "di", "q")}
 REGISTERS = (512, 256, 128)
 
 
 def forms(loads: bool, dtype: str, vector: str, element: str, mask: str, lanes: int) -> Iterator[tuple[str, str]]:
-    """The bodies that there are builtins for, of a function of a pointer `p`, a mask `m` and, for a store, the vector
-    `v`."""
+    """(preprocessor condition, function body) for each builtin that fits. The function has a pointer `p`, a mask `m`
+    and, for a store, the vector `v`."""
     yield _of_clang(loads, dtype, vector, element, lanes)
     size = DTYPES[dtype].bytes
     for bits in [bits for bits in REGISTERS if lanes * size * 8 % bits == 0][:1]:
@@ -41,7 +39,7 @@ def _of_clang(loads: bool, dtype: str, vector: str, element: str, lanes: int) ->
 
 
 def _of_gcc(loads: bool, size: int, vector: str, mask: str, lanes: int, bits: int, avx512: bool) -> str:
-    """Register by register, for vectors may be longer; every element type goes as integers of its size."""
+    """One builtin per register of the vector; every element type is treated as integers of its size."""
     own, count = WORDS[size][0], lanes * size * 8 // bits
     part = f"typedef {own} part __attribute__((vector_size({bits // 8}), may_alias));\n"
     if count == 1:

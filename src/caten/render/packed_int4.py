@@ -1,16 +1,15 @@
-"""Elements of 4 bits in memory in C: two to a byte, the first one in the low half, counted along the array's memory
-order.
+"""C helpers for arrays of int4 and uint4: two elements per byte in memory order, the first in the low half.
 
-Two elements that share a byte may be written by two threads; there each writes its half by atomic operations, and reads
-are atomic too. How a language spells those is the helpers' part (`shared_byte`, `set_shared`).
+If two threads may write the elements of one byte, reads and writes are atomic. `Helpers.shared_byte` and
+`set_shared` give their spelling.
 """
 from __future__ import annotations
 
-from .helpers import Helpers
+from .helper_functions import Helpers
 
 
 def get(h: Helpers, dtype: str, shared: bool) -> str:
-    """`get(p, e)`: element e."""
+    """The helper `get(p, e)`, which returns element e."""
     name = f"ct_get_{dtype}" + "_shared" * shared
     byte = h.shared_byte() if shared else "p[e >> 1]"
     body = f"return (int8_t)((uint8_t)({byte} << (e & 1 ? 0 : 4))) >> 4;" if dtype == "i4" else (f"return {byte} >> (e "
@@ -19,7 +18,7 @@ def get(h: Helpers, dtype: str, shared: bool) -> str:
 
 
 def put(h: Helpers, dtype: str, shared: bool) -> str:
-    """`put(p, e, v)`: element e becomes v."""
+    """The helper `put(p, e, v)`, which sets element e to v."""
     name = f"ct_put_{dtype}" + "_shared" * shared
     body = h.set_shared() if shared else ("const int s = e & 1 ? 4 : 0;\np += e >> 1;\n"
                                           "*p = (uint8_t)((*p & ~(15 << s)) | (v & 15) << s);")
@@ -28,8 +27,8 @@ def put(h: Helpers, dtype: str, shared: bool) -> str:
 
 
 def vector(h: Helpers, action: str, dtype: str, lanes: int, shared: bool) -> str:
-    """`load store gather scatter`, and their masked forms, of vectors: (p, e[, stride][, mask][, v]). Neighbours that
-    begin with a whole byte are moved by bytes, which no other thread has a part in; all others one by one."""
+    """The helper `load store gather scatter`, or a masked form, for vectors: (p, e[, stride][, mask][, v]). Contiguous
+    elements that start at a whole byte are moved as bytes, which no other thread writes; others one by one."""
     name = f"ct_{action}_packed_{dtype}x{lanes}" + "_shared" * shared  # unpacked arrays have helpers of the plain name
 
     def make() -> str:

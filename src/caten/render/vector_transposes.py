@@ -1,9 +1,9 @@
-"""Blocks of memory transposed in vector registers.
+"""Transpose blocks of memory in vector registers.
 
-A block is cut into tiles whose rows and columns are powers of two and fill at most one line of a cache. With L columns
-to 16 bytes, a vector takes L columns of the rows k, L + k, 2·L + k … one part after the other; interleaving L such
-vectors, k = 0 … L - 1, log2 L times inside their parts gives the L columns, of all rows. So no lane leaves its 16 bytes
-except on its way from memory, which is what x86 machines do fast.
+A block is divided into tiles: the numbers of rows and columns are powers of two, and a row fills at most one cache
+line. Let L elements fill 16 bytes. Vector k, for k = 0 … L - 1, loads L columns of the rows k, L + k, 2·L + k …, one
+16-byte part per row. log2 L steps that interleave these L vectors within their 16-byte parts give the L columns.
+x86 shuffles within 16 bytes are fast, and only the loads move data across them.
 """
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..core.dtypes import DTYPES
 from ..loop.statements import Transpose
 from .c_expressions import Expressions
 from .code import call
-from .helpers import Helpers
+from .helper_functions import Helpers
 from .linear_offsets import distance
 
 LINE, PART = 64, 16          # bytes
 
 
 def transposed(stmt: Transpose, expressions: Expressions) -> str:
-    """The call that transposes a block."""
+    """The call of the helper that transposes a block."""
     arguments = []
     for place, axis in ((stmt.ref, stmt.axis), (stmt.value, stmt.value_axis)):
         view = expressions.views[place.buffer]
@@ -31,8 +31,8 @@ def transposed(stmt: Transpose, expressions: Expressions) -> str:
 
 
 def block(helpers: Helpers, dtype: str, rows: int, columns: int) -> str:
-    """The helper for `rows` × `columns` elements, which lie as far apart as the steps say and become as many
-    columns."""
+    """The name of the helper that transposes `rows` × `columns` elements. It takes the row strides `to_step` and
+    `of_step`."""
     name = f"ct_transpose_{dtype}_{rows}x{columns}"
     most = LINE // DTYPES[dtype].bytes
 
@@ -48,8 +48,7 @@ def block(helpers: Helpers, dtype: str, rows: int, columns: int) -> str:
 
 
 def powers(count: int, most: int) -> list[tuple[int, int]]:
-    """An even number as a sum of powers of two from 2 to `most`, each with what comes before it: 44 is 16 + 16 + 8 +
-    4."""
+    """An even number as a sum of powers of two from 2 to `most`, as (offset, power): 44 = 16 + 16 + 8 + 4."""
     parts, at = [], 0
     while at < count:
         size = min(most, 1 << ((count - at).bit_length() - 1))
@@ -64,8 +63,8 @@ def _function(helpers: Helpers, name: str, lines: list[str]) -> str:
 
 
 def _tile(helpers: Helpers, dtype: str, rows: int, columns: int) -> list[str]:
-    """One tile: its columns read part by part, side by side those of the same rows, so that each line of memory is used
-    up at once."""
+    """The body for one tile. It loads adjacent parts of the same rows together, so that each cache line is used at
+    once."""
     kind, vector = helpers.types[dtype], helpers.type(dtype, rows)
     part = min(PART // DTYPES[dtype].bytes, rows, columns)
     load, zips = _load(helpers, dtype, rows, part), [_zip(helpers, dtype, rows, part, high) for high in (False, True)]
@@ -87,7 +86,7 @@ def _tile(helpers: Helpers, dtype: str, rows: int, columns: int) -> list[str]:
 
 
 def _load(helpers: Helpers, dtype: str, rows: int, part: int) -> str:
-    """The call that reads `part` columns of every row whose number is a multiple of `part`, from the place {}."""
+    """The call that loads `part` columns of every `part`-th row, from the address {}."""
     if rows == part:
         return f"{helpers.memory('load', dtype, part)}({{}})"
     name = f"ct_rows_{dtype}x{rows}_{part}"
@@ -110,7 +109,7 @@ def _load(helpers: Helpers, dtype: str, rows: int, part: int) -> str:
 
 
 def _zip(helpers: Helpers, dtype: str, lanes: int, part: int, high: bool) -> str:
-    """The helper that interleaves the lower (or higher) halves of all parts of two vectors."""
+    """The name of the helper that interleaves the lower (or higher) halves of all parts of two vectors."""
     name = f"ct_{'high' if high else 'low'}_{dtype}x{lanes}_{part}"
     half = part // 2
     picks = [x for p in range(0, lanes, part) for k in range(half)
@@ -124,6 +123,6 @@ def _zip(helpers: Helpers, dtype: str, lanes: int, part: int, high: bool) -> str
 
 
 def _at(pointer: str, rows: int, step: str, columns: int) -> str:
-    """pointer + rows · step + columns"""
+    """The C text of pointer + rows · step + columns."""
     moved = [f"{rows} * {step}" if rows > 1 else step] if rows else []
     return " + ".join([pointer, *moved, *([str(columns)] if columns else [])])

@@ -2,7 +2,7 @@
 register."""
 from __future__ import annotations
 
-from .helpers import Helpers
+from .helper_functions import Helpers
 
 
 def halved(helpers: Helpers, inner: str, operands: list[str], of: str, through: str, lanes: int) -> str:

@@ -1,4 +1,4 @@
-"""A rough count of the operations in a loop, to decide at run time whether waking other threads pays."""
+"""Estimate the operations of a parallel loop, to decide at run time whether it runs on several threads."""
 from __future__ import annotations
 
 import math
@@ -11,29 +11,26 @@ from ..core.scalars import OPERATORS
 from ..loop.statements import Aref, For, If, Incf, Let, Local, Ref, Stmt, Transpose, Vref
 from .linear_offsets import folded, plus, times
 
-# operations below which a parallel loop stays on one thread: some 20 to 50 microseconds, a few times what waking them
-# costs
+# operations below which a parallel loop stays on one thread: 20 to 50 microseconds, a few times the cost of waking
+# the threads
 THRESHOLD = 3 << 16
-# operations that an access of up to 16 bytes counts as, and each 16 of a vector: caches give bytes, registers
-# operations
-ACCESS = 2
-FUNCTION = 16             # operations that a function of the C library counts as
-UNKNOWN = 16              # trips of a loop whose range is read from an array
+ACCESS = 2                # operations per 16 bytes of a memory access
+FUNCTION = 16             # operations of a call of the C library
+UNKNOWN = 16              # assumed trip count of a loop with a range read from an array
 
 
 def work(loop: For) -> Expr:
-    """Operations of a loop, as a formula over what is known outside."""
+    """Operations of a loop, as a formula over the variables outside it."""
     registers = frozenset([n.name for n in loop.unique() if isinstance(n, Local) and n.space == "register"])
-    middle = {Var(loop.name, "i64"): (loop.lo + loop.hi) // 2}            # of a triangle, a row of middle length
+    middle = {Var(loop.name, "i64"): (loop.lo + loop.hi) // 2}            # the mean row length of a triangle
     total = folded(times(trips(loop), substitute(operations(loop.body, registers), middle)))
     assert isinstance(total, Expr)
     return total
 
 
 def operations(stmts: tuple[Stmt, ...], registers: frozenset[str]) -> Expr:
-    """Operations of a list of statements, on vectors as on scalars; inner ranges count as at the start of the outer
-    ones. What occurs twice in the list is computed once. Locals in `registers`, and the arithmetic of indices, cost
-    nothing."""
+    """Operations of a list of statements; a vector operation counts as one. The trip count of an inner loop is that in
+    the first outer iteration. Repeated expressions count once; locals in `registers` and index arithmetic are free."""
     total: Expr = index(0)
     seen: set[Node] = set()
     for stmt in reversed(stmts):
@@ -55,7 +52,7 @@ def operations(stmts: tuple[Stmt, ...], registers: frozenset[str]) -> Expr:
 
 
 def trips(loop: For) -> Expr:
-    """How often its body runs."""
+    """The trip count of a loop."""
     if not isinstance(loop.step, Const) or any(isinstance(n, Ref) for e in (loop.lo, loop.hi) for n in e.unique()):
         return index(UNKNOWN)
     extent = loop.hi if loop.lo is index(0) else loop.hi - loop.lo
@@ -65,7 +62,7 @@ def trips(loop: For) -> Expr:
 
 
 def in_floats(expr: Expr, dtype: str) -> Expr:
-    """The formula computed in a float type, where it cannot wrap around."""
+    """The formula in floating-point arithmetic, which cannot wrap around."""
     match expr:
         case Const(value=value):
             return number(value, dtype)
@@ -77,7 +74,7 @@ def in_floats(expr: Expr, dtype: str) -> Expr:
 
 
 def _size(exprs: Iterable[Expr], registers: frozenset[str], seen: set[Node]) -> int:
-    """Operations of expressions, without those that were `seen`."""
+    """Operations of expressions, without nodes in `seen`; adds the nodes there."""
     size = 0
     for node in dict.fromkeys(n for expr in exprs for n in expr.unique()):
         if node in seen:
@@ -88,9 +85,9 @@ def _size(exprs: Iterable[Expr], registers: frozenset[str], seen: set[Node]) -> 
 
 
 def _cost(node: Node, registers: frozenset[str]) -> int:
-    """Operations of one node without what is below it."""
+    """Operations of one node without its children."""
     match node:
-        case Vref(buffer=buffer, axis=axis) if axis != -1 and buffer not in registers:       # its elements lie apart
+        case Vref(buffer=buffer, axis=axis) if axis != -1 and buffer not in registers:       # a strided access
             return ACCESS * node.lanes
         case Aref(buffer=buffer) | Vref(buffer=buffer):
             return 0 if buffer in registers else ACCESS * max(1, node.lanes * DTYPES[node.dtype].bytes // 16)
@@ -102,12 +99,12 @@ def _cost(node: Node, registers: frozenset[str]) -> int:
 
 
 def _is_written_out(loop: For) -> bool:
-    """Is it a loop that is unrolled, with such loops alone inside?"""
+    """Are the loop and all loops inside it unrolled?"""
     return all(n.mark == "unroll" and isinstance(trips(n), Const) for n in loop.unique() if isinstance(n, For))
 
 
 def _written_out(loop: For, registers: frozenset[str]) -> int:
-    """Operations of unrolled loops: what does not depend on the variable of one is computed once for all its
+    """Operations of unrolled loops. An expression that does not depend on a loop variable counts once for all its
     iterations."""
     counts = {n.name: trips(n) for n in loop.unique() if isinstance(n, For)}
     lengths = {name: int(count.value) for name, count in counts.items() if isinstance(count, Const)}

@@ -1,9 +1,9 @@
-"""The table of elementary functions: which operator has a form over arithmetic, choice and bits, in which float type,
-and how far it holds.
+"""The table of elementary functions: for each operator its expansion into arithmetic, selects and bit operations, with
+the supported types, the range and the error.
 
-A runtime asks for them where it has no function of its own: for vectors, that is everywhere. Each form is an expression
-over the principal operators without exp, log and sin, but that the longer ones of float64 may name other operators of
-this table.
+The expansions are used where a runtime has no function of its own; for vectors that is everywhere. Each is an
+expression over the principal operators except exp, log and sin. Long float64 expansions may use other operators of this
+table.
 """
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .arithmetic import Arithmetic
 
 @frozen
 class Form:
-    """`write` gives the expression from an arithmetic and the operands. `wide`: float32 is computed in float64 and
-    rounded once. `double`: is there one for float64? `fused`: does that need a fused multiply-add?"""
+    """The expansion of one operator. `write`: makes the expression from an Arithmetic and the operands; `wide`: is
+    float32 computed in float64 and rounded once? `double`: is float64 supported? `fused`: does float64 need an FMA?"""
 
     write: Callable[..., Expr]
     wide: bool = True
@@ -66,7 +66,7 @@ NARROW_IF_FUSED = ("sin", "cos")           # wide only where the machine has no 
 
 
 def has_form(fn: str, a: Arithmetic) -> bool:
-    """Is there a form of this operator for this arithmetic?"""
+    """Is there an expansion of this operator for this arithmetic?"""
     form = FORMS.get(fn)
     return form is not None and (a.dtype == "f32" or (a.dtype == "f64" and form.double and (a.fused or not form.fused)))
 
@@ -77,14 +77,14 @@ def is_wide(fn: str, a: Arithmetic) -> bool:
 
 
 def limit(fn: str, a: Arithmetic) -> float | None:
-    """The greatest |x| for which a form holds, or None if it holds everywhere."""
+    """The largest |x| for which an expansion is valid; None if there is no limit."""
     if fn not in ("sin", "cos", "tan"):
         return None
     return trigonometric.SHORT_LIMIT if is_wide(fn, a) else trigonometric.LIMITS[a.dtype]
 
 
 def expand(fn: str, operands: tuple[Expr, ...], a: Arithmetic) -> Expr | None:
-    """The operator on these operands as its form, or None where there is none."""
+    """The expansion of an operator on these operands; None if there is none."""
     if not has_form(fn, a):
         return None
     if is_wide(fn, a):
@@ -93,19 +93,19 @@ def expand(fn: str, operands: tuple[Expr, ...], a: Arithmetic) -> Expr | None:
 
 
 def measured(fn: str, dtype: str, fast: bool) -> float | None:
-    """The greatest error found, in units in the last place, or None where there is no form. The nightly tests look for
-    a greater one."""
+    """The largest known error in ulps (units in the last place); None without an expansion. The nightly tests search
+    for a larger one."""
     found = ERRORS.get(fn)
     return found[("f32", "f64").index(dtype) + 2 * fast] if found else None
 
 
 def parameters(fn: str, a: Arithmetic) -> tuple[Var, ...]:
-    """The operands of a form as a function has them."""
+    """The operands x, y, z as variables, for a function definition."""
     return tuple([Var(name, a.dtype) for name in "xyz"[:OPERATORS[fn].arity]])
 
 
 def rules(fused: bool = True, fast: bool = False) -> Rules:
-    """Every form as a rule, for `core.rewrite`."""
+    """Every expansion as a rewrite rule."""
     def rule(fn: str) -> Callable[..., Expr | None]:
         return lambda **found: expand(fn, tuple(found.values()),
                                       Arithmetic(next(iter(found.values())).dtype, fused, fast))

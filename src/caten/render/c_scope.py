@@ -1,4 +1,4 @@
-"""What the names in a kernel stand for: their C names, the shapes of arrays, the lanes of vectors."""
+"""The scope of a kernel in C: the C names of variables, the layouts of arrays, the lanes of vectors."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -16,12 +16,12 @@ from ..loop.statements import Shuffle
 from ..mathematics.elementary.arithmetic import Scaled
 from .c_identifiers import Names
 from .code import Code
-from .helpers import Helpers
+from .helper_functions import Helpers
 
 
 @frozen
 class View:
-    """How a buffer or local is reached: its shape and memory order, and for one in named registers the elements per
+    """The layout of a buffer or local: shape, memory order and strides; for named registers the elements per
     variable."""
 
     name: str
@@ -30,8 +30,8 @@ class View:
     order: tuple[int, ...]
     strides: tuple[Expr, ...] = ()
     width: int = 0                         # named registers: elements in one variable (0: an array in memory)
-    outside: bool = False                  # memory of the caller: a bool there may be any byte
-    shared: bool = False                   # may several threads write neighbours of it?
+    outside: bool = False                  # memory of the caller: a bool in it may be any byte
+    shared: bool = False                   # may several threads write neighbouring elements?
 
     @property
     def packed(self) -> bool:
@@ -41,9 +41,8 @@ class View:
 
 @dataclass
 class Scope(ABC):
-    """What is known of names. `views` and `vectors` grow as declarations are met; `used` collects the parameters that
-    the text mentions. Memory, conditions and values are three layers above it: each holds expressions of the other two,
-    and reaches them by what is abstract here."""
+    """The visible names. `views` and `vectors` grow with each declaration; `used` collects the parameters that the text
+    mentions. Subclasses add addresses, conditions and values; they call each other through the abstract methods."""
 
     helpers: Helpers
     names: Names
@@ -55,7 +54,7 @@ class Scope(ABC):
     lanes_of: dict[Op, int] = field(default_factory=dict)
 
     def lanes(self, expr: Expr) -> int:
-        """Of the vector that an expression is; 1 of a scalar."""
+        """The number of lanes of an expression; 1 for a scalar."""
         match expr:
             case Var(name=name):
                 return self.vectors.get(name, (1, 0))[0]
@@ -90,8 +89,7 @@ class Scope(ABC):
 
     @contextmanager
     def given(self, cond: Expr) -> Iterator[None]:
-        """Where a condition holds that says what a size is, this number is in the place of the size in the shapes of
-        arrays."""
+        """Within the block `cond` holds: a size that it fixes becomes a constant in the shapes of arrays."""
         known = dict(equalities(cond))
         before = dict(self.views)
         for name, view in before.items() if known else ():
@@ -102,8 +100,8 @@ class Scope(ABC):
 
     @abstractmethod
     def value(self, expr: Expr) -> Code:
-        """The value; a condition on vectors as a mask of its natural width."""
+        """The C text of a value; a condition on vectors becomes a mask of its natural width."""
 
     @abstractmethod
     def condition(self, expr: Expr, bits: int, lanes: int) -> Code:
-        """A condition, scalar or vector, as a mask of lanes of so many bits."""
+        """The C text of a condition; on vectors a mask with lanes of `bits` bits."""

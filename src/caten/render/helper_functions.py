@@ -1,7 +1,7 @@
-"""The static inline functions that a text needs, each printed once, in the order of first use.
+"""The static inline helper functions of a C file, each printed once, in the order of first use.
 
-C's own operators differ from SEMANTICS in places (division by zero, shifts past the width, NaN in a maximum, a float
-that does not fit an integer): there a helper holds the exact meaning, and the C compiler inlines it.
+Some operators of C differ from caten's (division by zero, shifts past the width, NaN in a maximum, a float that does
+not fit an integer). A helper implements caten's semantics exactly, and the C compiler inlines it.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .helper_bodies import BUILTINS, GNU_BUILTINS, LOGICAL, PART, SCALAR_ROWS, S
 
 
 class _Types(dict[str, str]):
-    """The spellings of types. One that the runtime lacks is the reason why a function cannot be written."""
+    """The C spellings of types. A missing type raises E616: the runtime cannot compute a function that needs it."""
 
     def __missing__(self, dtype: str) -> str:
         raise error("E616", f"this runtime cannot compute a function, which goes through {dtype}",
@@ -44,7 +44,7 @@ class Helpers:
         self._pending: list[str] = []
 
     def text(self) -> str:
-        """All of them, those of several lines apart from the others."""
+        """The text of all helpers; multi-line helpers are set off by empty lines."""
         out = ""
         before = ""
         for text in self.texts.values():
@@ -53,7 +53,7 @@ class Helpers:
         return out
 
     def define(self, name: str, make: Callable[[], str]) -> str:
-        """`name`, after its text (and before it, whatever that needs) was added once."""
+        """Add the helper `name` with the text of `make()`, once, after the helpers that it uses; return `name`."""
         if name not in self.texts and name not in self._pending:
             self._pending.append(name)
             text = make()
@@ -69,12 +69,12 @@ class Helpers:
         return f"{storage}{result} {name}({args})\n{{\n{lines}}}\n"
 
     def shared_byte(self) -> str:
-        """The byte of `p` that element `e` of 4 bits shares with a neighbour that another thread may write."""
+        """An atomic load of the byte of `p` with the 4-bit element `e`, whose other half another thread may write."""
         return "__atomic_load_n(p + (e >> 1), __ATOMIC_RELAXED)"
 
     def set_shared(self) -> str:
-        """Statements that set element `e` of 4 bits of `p` to `v`, and leave the other half of its byte as it is or as
-        another thread sets it."""
+        """Statements that set the 4-bit element `e` of `p` to `v`, atomically with respect to the other half of its
+        byte."""
         return ("const int s = e & 1 ? 4 : 0;\np += e >> 1;\n"
                 "__atomic_fetch_and(p, (uint8_t)~(15 << s), __ATOMIC_RELAXED);\n"
                 "__atomic_fetch_or(p, (uint8_t)((v & 15) << s), __ATOMIC_RELAXED);")
@@ -99,14 +99,14 @@ class Helpers:
                                    f"__attribute__((vector_size({size})));\n")
 
     def loose_type(self, dtype: str, lanes: int) -> str:
-        """A vector as it lies in memory: aligned to its element, and allowed to alias it."""
+        """The type of a vector in memory: aligned to its element, and allowed to alias it."""
         base = "u8" if dtype == "bool" else dtype
         name, size = f"ct_{base}x{lanes}_at", DTYPES[base].bytes
         attributes = f"vector_size({size * lanes}), aligned({size}), may_alias"
         return self.define(name, lambda: f"typedef {self.types[base]} {name} __attribute__(({attributes}));\n")
 
     def mask_type(self, bits: int, lanes: int) -> str:
-        """A vector of signed integers: −1 where a condition holds, else 0."""
+        """A vector of signed integers: −1 in the lanes where a condition holds, else 0."""
         return self.type(f"i{bits}", lanes)
 
     # -- operators -----------------------------------------------------------------------------------------------------
@@ -142,8 +142,8 @@ class Helpers:
 
     def lanewise(self, scalar: str, name: str, dtype: str, result: str, lanes: int, arity: int,
                  storage: str = "static inline ") -> str:
-        """A vector function that applies a scalar one to every lane; C compilers turn it back into a vector instruction
-        where there is one."""
+        """A vector function that applies a scalar one to every lane; C compilers use a vector instruction for it if
+        there is one."""
         def make() -> str:
             vector, out = self.type(dtype, lanes), self.type(result, lanes)
             arguments = "abc"[:arity]
@@ -178,7 +178,7 @@ class Helpers:
         return self.lanewise(scalar, name, dtype, dtype, lanes, arity)
 
     def arithmetic(self, dtype: str) -> Arithmetic:
-        """What elementary functions of vectors are computed with."""
+        """The arithmetic for elementary functions on vectors."""
         return Arithmetic(dtype, self.fused, self.fast)
 
     def scaled(self, dtype: str, lanes: int) -> str:
@@ -196,8 +196,7 @@ class Helpers:
         return self.define(name, make)
 
     def limited(self, fn: str, dtype: str, lanes: int, most: float) -> str:
-        """A vector function by its form, and lane by lane where one of its arguments is beyond what the form holds
-        for."""
+        """A vector function by its expansion; lane by lane if an argument exceeds the valid range of the expansion."""
         name = f"ct_{fn}_{dtype}x{lanes}"
 
         def make() -> str:
@@ -213,7 +212,7 @@ class Helpers:
         return self.define(name, make)
 
     def scalar_function(self, fn: str, dtype: str) -> str:
-        """The name of the C function that an operator is on scalars."""
+        """The name of the C function of an operator on scalars."""
         match self.ops.get(fn):
             case None:
                 return self.defined(fn, dtype, 1)
@@ -242,8 +241,8 @@ class Helpers:
         return self.define(f"ct_splat_{dtype}x{lanes}", make)
 
     def below(self, bits: int, lanes: int, rest: bool) -> str:
-        """The mask of the lanes for which begin + lane < end. For the rest of a loop that is one comparison; at the
-        edges of a padded array it is all or none of the lanes nearly always, which branches know before."""
+        """The mask of the lanes with begin + lane < end. `rest`: for the tail of a loop, one comparison; otherwise, for
+        the edges of a padded array, branches first test for all or no lanes, the usual cases."""
         name = f"ct_{'below' if rest else 'until'}_i{bits}x{lanes}"
 
         def make() -> str:
@@ -259,7 +258,8 @@ class Helpers:
         return self.define(name, make)
 
     def fold(self, fn: str, dtype: str, lanes: int) -> str:
-        """All lanes combined by an operator: the lower half with the upper half until one is left."""
+        """The reduction of all lanes by an operator: combine the lower half with the upper half until one lane
+        remains."""
         name = f"ct_fold_{fn}_{dtype}x{lanes}"
 
         def make() -> str:
@@ -274,12 +274,11 @@ class Helpers:
         return self.define(name, make)
 
     def combine(self, fn: str, dtype: str, lanes: int, left: Code, right: Code) -> Code:
-        """Two values combined by a binary operator whose result has their type."""
+        """The C text of a binary operator on two values; the result has their type."""
         return self.apply(fn, dtype, lanes, (left, right))
 
     def apply(self, fn: str, dtype: str, lanes: int, args: tuple[Code, ...]) -> Code:
-        """An operator applied to texts of one element type. Comparisons of vectors are not for here: they give
-        masks."""
+        """The C text of an operator on values of one element type; not for comparisons of vectors, which give masks."""
         kind, spelling = DTYPES[dtype].kind, self.ops.get(fn)
         if spelling is None:
             # it may hold for some arguments only
@@ -304,14 +303,14 @@ class Helpers:
         return call(spelling if isinstance(spelling, str) else self.operator(fn, dtype), *args)
 
     def defined(self, fn: str, dtype: str, lanes: int) -> str:
-        """The function of an operator that the runtime's table lacks."""
+        """The function for an operator that the runtime's table lacks."""
         name = f"ct_{fn}_{dtype}" + (f"x{lanes}" if lanes > 1 else "")
         return self.define(name, lambda: self._define(self, fn, dtype, lanes, name))
 
     # -- conversions ---------------------------------------------------------------------------------------------------
 
     def saturate(self, to: str, of: str) -> str:
-        """Float to integer: NaN gives 0, a value out of range the nearest limit. Values that become 0 bypass the
+        """Float to integer: NaN becomes 0, a value out of range the nearest limit. Values that become 0 bypass the
         conversion: gcc (at least up to 12) folds float → integer → float to `trunc`, which turns -0.5 into -0.0."""
         name, row = f"ct_{to}_of_{of}", DTYPES[to]
 
@@ -326,7 +325,7 @@ class Helpers:
         return self.define(name, make)
 
     def bits(self, to: str, of: str) -> str:
-        """The same bits as another type."""
+        """Reinterpret the bits as another type."""
         name = f"ct_{to}_bits_of_{of}"
         body = f"union {{ {self.type(of)} from; {self.type(to)} to; }} u = {{a}};\nreturn u.to;"
         return self.define(name, lambda: self.function(name, self.type(to), f"{self.type(of)} a", body))
