@@ -270,11 +270,11 @@ def operators_page() -> str:
 {head}
 {principal}
 
-| name | what it is |
+| name | meaning |
 |---|---|
 {structural}
 
-## The others, which are decomposed into those
+## Derived operators
 
 {head}
 {others}
@@ -283,7 +283,7 @@ def operators_page() -> str:
 
 {module_text(elementary)}
 
-The greatest errors found, in units in the last place, rounded up; an empty cell is a function that is computed lane by lane:
+The largest errors found, in ulps, rounded up. An empty cell means that the function is computed lane by lane:
 
 | name | float32 | float64 | float32, fast | float64, fast |
 |---|---|---|---|---|
@@ -291,10 +291,10 @@ The greatest errors found, in units in the last place, rounded up; an empty cell
 
 ## Element types
 
-`i4 u4 f16 bf16` are storage types: in the levels of the compiler they are read, set, chosen and converted, and nothing is computed in them. What a spec
-computes of 16-bit floats is float32 arithmetic with a conversion after each operation, from its first level on.
+`i4 u4 f16 bf16` are storage types: at every level of the compiler their elements can be loaded, stored, selected and converted, but there is no arithmetic on them. Arithmetic
+of a spec on 16-bit floats is float32 arithmetic with a conversion after each operation.
 
-| name | spelled in a spec (in any case) | bits |
+| name | spelling in a spec (upper or lower case) | bits |
 |---|---|---|
 {types}
 """

@@ -1,10 +1,10 @@
-"""The table of operators: what each one is called, means, takes, gives, and how exactly.
+"""The table of operators: name, operand types, result type, meaning and largest error of each.
 
-The 27 principal operators are those a runtime must be able to spell: 21 rows of this table, the conversions `cast` and
-`bitcast` (nodes of their own), and the structural ones `load`, `store`, `loop` and `if`. Every other row is decomposed
-into those (mathematics.decompose) unless a runtime's table spells it natively. The interpreter, the error bounds, the
-documentation and the tests read this table. An error of 0.5 ulp (unit in the last place) is correct rounding, 0 is
-exact."""
+A runtime must support the 27 principal operators: 21 rows of this table, the conversions `cast` and `bitcast` (separate
+node classes), and the structural operators `load`, `store`, `loop` and `if`. All other operators are derived: they are
+decomposed into principal ones (mathematics.decompose) unless a runtime's table supports them. The interpreter, the
+error bounds, the documentation and the tests use this table. An error of 0.5 ulp (unit in the last place) means correct
+rounding, 0 means exact."""
 from __future__ import annotations
 
 from ..frozen import frozen
@@ -19,11 +19,10 @@ _KINDS = {NUMBER: ("int", "uint", "float", "complex"), FLOAT: ("float", "complex
 class Operator:
     """One row.
 
-    `takes`: which element types it is defined on. `gives`: `same` (the type of its operands), `bool`, or `part` (the
-    real type of a complex one). `meaning`: the equation, in words where there is no formula. `numpy`: the numpy
-    function of the same meaning on floats. `libm`: the C library's name without its `f` suffix. `derivative`: one
-    S-expression per operand over x y z, the partial derivative by it; empty where there is none. `ulp`: error bound in
-    units in the last place (0.5: correctly rounded, 0: exact)."""
+    `takes`: the element types of its operands. `gives`: its result type, `same` (as the operands), `bool`, or `part`
+    (the real type of a complex type). `meaning`: a formula, or words. `numpy`: the equal numpy function on floats.
+    `libm`: the name in the C library without the suffix `f`. `derivative`: for each operand the partial derivative, an
+    S-expression over x y z; empty if there is none. `ulp`: the largest error (0.5: correctly rounded, 0: exact)."""
 
     name: str
     spelling: str
@@ -38,7 +37,7 @@ class Operator:
     principal: bool = False
     commutative: bool = False
     associative: bool = False
-    ordered: bool = True              # defined on complex numbers only where False is not given
+    ordered: bool = True              # False: also defined on complex numbers
 
     def accepts(self, kind: str) -> bool:
         """Is it defined on elements of this kind (`float int uint bool complex`)?"""
@@ -213,9 +212,9 @@ BY_SPELLING: dict[str, Operator] = {row.spelling: row for row in OPERATORS.value
 
 # The structural operators complete the 27: they are nodes and statements, not rows of arithmetic.
 STRUCTURAL: dict[str, str] = {
-    "cast": "(cast T x): conversion by value", "bitcast": "(bitcast T x): the same bits as another type",
-    "load": "(aref A i …): an element of a buffer; an index may itself be loaded",
-    "store": "(setf place x), (incf place x): plain or combining",
+    "cast": "(cast T x): conversion by value", "bitcast": "(bitcast T x): reinterpret the bits as another type",
+    "load": "(aref A i …): load an element of a buffer; an index may be loaded too",
+    "store": "(setf ref x), (incf ref x): store or accumulate",
     "loop": "(for i lo hi step mark …)", "if": "(if cond (…) (…))",
 }
 PRINCIPAL: tuple[str, ...] = (*[row.name for row in OPERATORS.values() if row.principal], *STRUCTURAL)
