@@ -6,14 +6,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import CatenError, Diagnostic, UsageError
 from ..frozen import frozen
 from .atomic_files import STDOUT, write
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _ARGUMENT = re.compile(r"(?P<name>[A-Za-z_][\w-]*)=(?P<value>.+)\Z", re.DOTALL)
 
@@ -103,7 +100,7 @@ def _unreadable(text: str, path: Path, problem: Exception) -> CatenError:
                                  hint="give a number, a .npy or a .npz file"))
 
 
-def save(outputs: Mapping[str, np.ndarray[Any, Any]], path: str | None) -> None:
+def save(outputs: Mapping[str, Any], path: str | None) -> None:
     """Write outputs to a .npz (by name), a single output to a .npy, or all as text to stdout."""
     import numpy as np
     buffer = io.BytesIO()
@@ -115,7 +112,7 @@ def save(outputs: Mapping[str, np.ndarray[Any, Any]], path: str | None) -> None:
         np.save(buffer, array)
         write(path, buffer.getvalue())
     else:
-        np.savez(buffer, **outputs)  # type: ignore[arg-type]  # its stub takes a bool keyword of its own
+        np.savez(buffer, **outputs)
         write(path, buffer.getvalue())
 
 

@@ -5,11 +5,11 @@ yet, and an exception during an import would print a traceback.
 """
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]   # the C part, which has no stubs: importing signal takes longer
 import gc
 import os
 import sys
 
+_signal = __import__("_signal")             # the C part, which has no stubs: importing signal takes longer
 # False if the parent ignores SIGINT, as a shell does for background jobs
 OURS = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
 if OURS:
