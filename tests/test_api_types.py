@@ -32,6 +32,14 @@ ops.Scale(2.0, a, out={"y": c})
 ops["Gemm"](a, b, c)
 names: list[str] = list(ops)
 
+tested: caten.TestResults = caten.test("gemm.toml", tags=["edge"], jobs=2)
+failed: list[str] = [case.case for case in tested.cases if not case.passed]
+ratios: list[float] = [output.ratio for file in tested.files for case in file.cases for output in case.outputs]
+measured: caten.BenchResults = caten.bench(["gemm.toml"], ["clang", "gcc"], sizes=[{"M": 64, "N": 64, "K": 64}])
+times: list[float] = [row.seconds.value for row in measured.rows]
+tuned: tuple[caten.TuneResult, ...] = caten.tune("gemm.toml", budget=2.0, sizes={"M": 64})
+gains: list[float] = [result.record.gain for result in tuned if result.record is not None]
+
 again: caten.Operator = caten.load("gemm.so")
 library: caten.Operators = caten.load_library("library.so")
 try:
@@ -49,6 +57,8 @@ caten.compile("gemm.toml", levels=3)
 caten.compile(["gemm.toml"])(1)
 gemm.nothing
 caten.nothing
+caten.test("gemm.toml").cases[0].nothing
+caten.bench("gemm.toml", sizes={"M": "64"})
 '''
 
 
@@ -78,5 +88,5 @@ def test_a_script_is_clean(checked: tuple[str, str]) -> None:
 def test_mistakes_are_found(checked: tuple[str, str]) -> None:
     found = checked[1].splitlines()
     wrong = [int(line.split(":")[1]) for line in found if ": error:" in line]
-    assert sorted(set(wrong)) == [4, 5, 6, 7, 8, 9], checked[1]
+    assert sorted(set(wrong)) == [4, 5, 6, 7, 8, 9, 10, 11], checked[1]
     assert "py.typed" not in checked[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, SupportsIndex, cast, overload
 
@@ -26,8 +26,28 @@ __all__ = ["Argument", "CatenError", "CatenWarning", "Checked", "Operator", "Ope
            "load_library"]
 
 STRING = "<string>"
-ARRAYS, OPERATORS = 'a list of names of arrays, ["A"]', 'a list of names of operators, ["Gemm"]'
+FOLDERS, ARRAYS = "a list of folders", 'a list of names of arrays, ["A"]'
+OPERATORS = 'a list of names of operators, ["Gemm"]'
 FOREIGN = (".elf", ".wasm")                # libraries that lie beside their manifest instead of holding it
+
+
+# Parameter -> the field of Options, and the function of the parameter's name and value that gives it.
+FIELDS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
+    "runtime": ("runtime", lambda name, value: argument_checks.path(name, value, "the name of a runtime or its file")),
+    "config": ("config", argument_checks.config),
+    "opt": ("opt", argument_checks.level),
+    "sizes": ("binds", argument_checks.sizes),
+    "strided": ("strided", lambda name, value: argument_checks.listed(name, value, argument_checks.text, ARRAYS)),
+    "bounds_check": ("unchecked", lambda name, value: not argument_checks.flag(name, value)),
+    "reassociate": ("in_order", lambda name, value: not argument_checks.flag(name, value)),
+    "only": ("only", lambda name, value: argument_checks.listed(name, value, argument_checks.text, OPERATORS)),
+    "schedule": ("schedule", lambda name, value: None if value is None else argument_checks.text(name, value)),
+    "include_dirs": ("include_dirs", lambda name, value: argument_checks.listed(name, value, argument_checks.path,
+                                                                                FOLDERS)),
+    "seed": ("seed", lambda name, value: argument_checks.count(name, value, 0)),
+    "cache": ("use_cache", argument_checks.flag),
+    "verify": ("verify", argument_checks.flag),
+}
 
 
 class CatenWarning(UserWarning):
@@ -81,19 +101,9 @@ def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any
     """
     try:
         specs = argument_checks.specs("compile: spec", spec)
-        options = Options(
-            runtime=argument_checks.path("compile: runtime", runtime, "the name of a runtime or its file"),
-            config=argument_checks.config("compile: config", config), opt=argument_checks.level("compile: opt", opt),
-            binds=argument_checks.sizes("compile: sizes", sizes),
-            strided=argument_checks.listed("compile: strided", strided, argument_checks.text, ARRAYS),
-            unchecked=not argument_checks.flag("compile: bounds_check", bounds_check),
-            in_order=not argument_checks.flag("compile: reassociate", reassociate),
-            only=argument_checks.listed("compile: only", only, argument_checks.text, OPERATORS),
-            schedule=None if schedule is None else argument_checks.text("compile: schedule", schedule),
-            include_dirs=argument_checks.listed("compile: include_dirs", include_dirs, argument_checks.path,
-                                                "a list of folders"),
-            use_cache=argument_checks.flag("compile: cache", cache),
-            verify=argument_checks.flag("compile: verify", verify), **environment())
+        options = options_of("compile", runtime=runtime, config=config, opt=opt, sizes=sizes, strided=strided,
+                             bounds_check=bounds_check, reassociate=reassociate, only=only, schedule=schedule,
+                             include_dirs=include_dirs, cache=cache, verify=verify)
         texts = [read(s) for s in specs]
         try:
             made: Operator | Operators = known_build.compiled(texts, options, warn)
@@ -113,11 +123,7 @@ def check(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any] 
     wrong with the spec."""
     try:
         texts = [read(s) for s in argument_checks.specs("check: spec", spec)]
-        options = Options(
-            runtime=argument_checks.path("check: runtime", runtime, "the name of a runtime or its file"),
-            config=argument_checks.config("check: config", config), opt=argument_checks.level("check: opt", opt),
-            include_dirs=argument_checks.listed("check: include_dirs", include_dirs, argument_checks.path,
-                                                "a list of folders"), **environment())
+        options = options_of("check", runtime=runtime, config=config, opt=opt, include_dirs=include_dirs)
         found, problems = [], []
         for program in checking.loaded(texts, options):
             try:
@@ -183,11 +189,25 @@ def _foreign(path: Path, described: Path) -> Operator | Operators:
     return found
 
 
+def options_of(function: str, **given: object) -> Options:
+    """The options of a call. UsageError E668 for a wrong value, which it names."""
+    fields = {}
+    for parameter, value in given.items():
+        field, reader = FIELDS[parameter]
+        fields[field] = reader(f"{function}: {parameter}", value)
+    return Options(**fields, **environment())
+
+
 def read(spec: str | Path) -> SpecText:
     """A spec from its file, or from its text."""
-    if isinstance(spec, str) and ("\n" in spec or spec.lstrip().startswith("(")):
+    if isinstance(spec, str) and is_text(spec):
         return decode(STRING, spec.encode("utf-8", "surrogatepass"))
     return read_file(spec)
+
+
+def is_text(spec: str | Path) -> bool:
+    """True for the text of a spec, False for its file."""
+    return isinstance(spec, str) and ("\n" in spec or spec.lstrip().startswith("("))
 
 
 def warn(diagnostic: Diagnostic) -> None:

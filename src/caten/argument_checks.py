@@ -4,6 +4,7 @@ A wrong one is UsageError E668, which names the function, the parameter, what wa
 """
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -137,3 +138,44 @@ def _spec(name: str, value: Any, takes: str) -> str | Path:
     if not isinstance(value, str) or not value.strip() or value == "-":
         refuse(name, value, takes)
     return str(value)
+
+
+def count(name: str, value: Any, least: int = 1) -> int:
+    """An integer from `least` on."""
+    if (number := whole(value)) is None or not least <= number < 1 << 63:
+        refuse(name, value, f"an integer from {least} on")
+    return number
+
+
+def seconds(name: str, value: Any) -> float:
+    """A time in seconds, above 0 and up to one day."""
+    number = _number(value)
+    if number is None or not 0 < number <= 86400:
+        refuse(name, value, "a time in seconds, above 0 and up to a day")
+    return float(number)
+
+
+def settings(name: str, value: Any) -> tuple[tuple[tuple[str, int | float], ...], ...]:
+    """Sizes and scalars by name, or a list of such dicts."""
+    takes = 'a dict of sizes and scalars by name, {"M": 100, "a": 2.0}, or a list of these'
+    if value is None:
+        return ()
+    if isinstance(value, list | tuple):
+        return tuple([_setting_of(f"{name}[{n}]", item, takes) for n, item in enumerate(value)])
+    return (_setting_of(name, value, takes),)
+
+
+def _setting_of(name: str, value: Any, takes: str) -> tuple[tuple[str, int | float], ...]:
+    found = []
+    for key, item in _items(name, value, takes):
+        if (number := _number(item)) is None:
+            refuse(f"{name}[{key!r}]", item, "a number")
+        found.append((key, number))
+    return tuple(found)
+
+
+def _number(value: Any) -> int | float | None:
+    """The integer or float that a value is (numpy's are); None where it is neither."""
+    if (number := whole(value)) is not None:
+        return number
+    return float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else None

@@ -37,3 +37,14 @@ class Diagnostic:
         if self.place is not None or place is None:
             return self
         return Diagnostic(self.code, self.message, place, self.hint, self.notes, self.severity)
+
+    def as_json(self) -> dict[str, object]:
+        """Severity, code, message, file, line, column, hint and notes; a note has message, file, line and column."""
+        return {"severity": self.severity, "code": self.code, "message": self.message, **_place_json(self.place),
+                "hint": self.hint,
+                "notes": [{"message": text, **_place_json(place)} for text, place in self.notes]}
+
+
+def _place_json(place: Place | None) -> dict[str, object]:
+    return {"file": place.file, "line": place.line, "column": place.column} if place else {"file": None, "line": None,
+                                                                                           "column": None}

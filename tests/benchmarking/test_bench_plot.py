@@ -8,13 +8,13 @@ import pytest
 from bench_rows import results, row
 
 from caten.benchmarking import plot
-from caten.benchmarking.results import Results
+from caten.benchmarking.results import BenchResults
 
 SVG = "{http://www.w3.org/2000/svg}"
 MANY = results(*[row(op, runtime, 1e-3 * (n + 1)) for n, op in enumerate(("Gemm", "A long name of an operator that has no end")) for runtime in ("clang", "gcc")])
 
 
-def parsed(given: Results) -> ElementTree.Element:
+def parsed(given: BenchResults) -> ElementTree.Element:
     return ElementTree.fromstring(plot.drawn(given))
 
 
@@ -45,7 +45,7 @@ def test_everything_is_inside() -> None:
 
 
 @pytest.mark.parametrize("given", [results(row(), limits=None), results(row(flops=0))])
-def test_without_limits_or_arithmetic_there_is_no_roofline(given: Results) -> None:
+def test_without_limits_or_arithmetic_there_is_no_roofline(given: BenchResults) -> None:
     svg = parsed(given)
     assert not svg.findall(f"{SVG}circle")
     assert not svg.findall(f"{SVG}polyline")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from caten.cli.diagnostic_formats import as_json, github_text, sarif_text
+from caten.cli.diagnostic_formats import github_text, sarif_text
 from caten.cli.diagnostics import Reporter
 from caten.errors import Diagnostic, Place, UsageError
 
@@ -25,7 +25,7 @@ def test_json_is_one_list_with_every_diagnostic(capsys: pytest.CaptureFixture[st
     assert shown[0] == {"severity": "error", "code": "E1", "message": "a", "file": "f", "line": 2, "column": 3, "hint": "h",
                         "notes": [{"message": "n", "file": "g", "line": 1, "column": 1}]}
     assert shown[1]["file"] is None
-    assert as_json(Diagnostic("E2", "b"))["notes"] == []
+    assert Diagnostic("E2", "b").as_json()["notes"] == []
 
 
 def run_of(*diagnostics: Diagnostic, exit_code: int = 1) -> Any:

@@ -16,7 +16,7 @@ from ..runtime import work_formulas
 from ..testing import data, isolate
 from ..testing.reference import caller, numbers_of
 from . import statistics, timing
-from .results import Row
+from .results import BenchRow
 
 TIMEOUT = 600.0                        # seconds for one operator at one size
 
@@ -30,7 +30,7 @@ def threads(options: Options) -> int:
 
 
 def measured(name: str, builts: Mapping[str, Built], values: Mapping[str, int | float], options: Options, rounds: int,
-             plan: timing.Plan) -> list[Row]:
+             plan: timing.Plan) -> list[BenchRow]:
     """One row per runtime. CatenError E840 if a kernel crashes or exceeds the time limit, E7xx if it refuses its
     arguments."""
     op = next(o for built in builts.values() for o in built.ops if o.name == name)
@@ -62,9 +62,9 @@ def _sampled(op: OpProgram, builts: Mapping[str, Built], arguments: Mapping[str,
 
 
 def _row(name: str, runtime: str, built: Built, values: Mapping[str, int | float], taken: list[Any], flops: int,
-         moved: int) -> Row:
+         moved: int) -> BenchRow:
     samples = [timing.Sample(seconds, 0.0 if clean else float("inf")) for seconds, clean in taken]
     used = timing.accepted(samples)
-    return Row(name, runtime, dict(values), statistics.median(used), flops, moved, tuple(used),
+    return BenchRow(name, runtime, dict(values), statistics.median(used), flops, moved, tuple(used),
                len([s for s in samples if s.clean]), len(samples),
                f"{os.path.basename(built.record.compiler)} {built.record.version}".strip(), built.record.flags)

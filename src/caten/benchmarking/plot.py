@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 from .limits import Limits
-from .results import Results, Row, spelled
+from .results import BenchResults, BenchRow, spelled
 
 WIDTH, MARGIN = 900, 24
 LABELS, NUMBERS = 330, 210              # widths of the columns left and right of the bars, in pixels
@@ -31,7 +31,7 @@ def themed(colours: dict[str, str]) -> str:
             f"{{ fill: #ffffff }}")
 
 
-def drawn(results: Results) -> str:
+def drawn(results: BenchResults) -> str:
     """The SVG text. It has no roofline if the machine's limits are unknown or no row has floating-point operations."""
     colours = dict(zip(dict.fromkeys([row.runtime for row in results.rows]), COLOURS * len(results.rows), strict=False))
     parts, y = _heading(results, colours)
@@ -46,7 +46,7 @@ def drawn(results: Results) -> str:
                       *bars, "</svg>", ""])
 
 
-def _heading(results: Results, colours: dict[str, str]) -> tuple[list[str], float]:
+def _heading(results: BenchResults, colours: dict[str, str]) -> tuple[list[str], float]:
     """The machine, its limits and the legend of the runtimes; and the height of all that."""
     lines = [_text(MARGIN, 34, str(results.machine.get("cpu", "")), "title")]
     if results.limits:
@@ -58,7 +58,7 @@ def _heading(results: Results, colours: dict[str, str]) -> tuple[list[str], floa
     return lines, 92.0
 
 
-def _roofline(rows: Sequence[Row], limits: Limits, colours: dict[str, str], top: float) -> list[str]:
+def _roofline(rows: Sequence[BenchRow], limits: Limits, colours: dict[str, str], top: float) -> list[str]:
     """FLOP/s against arithmetic intensity (FLOP per byte), both axes logarithmic."""
     counted = [(n, row.flops / row.bytes, row.flops / row.seconds.value, row)
                for n, row in enumerate(rows, 1) if row.flops and row.bytes]
@@ -107,7 +107,7 @@ def _apart(points: Sequence[tuple[float, float]], box: tuple[float, float, float
     return placed
 
 
-def _bars(results: Results, colours: dict[str, str], top: float) -> tuple[list[str], float]:
+def _bars(results: BenchResults, colours: dict[str, str], top: float) -> tuple[list[str], float]:
     """One bar per row: its share of the attainable rate, or its GB/s if the limits are unknown. A whisker shows the
     confidence interval."""
     limits, rows = results.limits, results.rows
@@ -144,11 +144,11 @@ def _bars(results: Results, colours: dict[str, str], top: float) -> tuple[list[s
     return parts, bottom + 30
 
 
-def _length(row: Row, seconds: float, limits: Limits | None) -> float:
+def _length(row: BenchRow, seconds: float, limits: Limits | None) -> float:
     return row.attainable(limits) / seconds if limits else row.bytes / seconds / 1e9
 
 
-def _figures(row: Row) -> str:
+def _figures(row: BenchRow) -> str:
     work, unit = (row.flops, "GFLOP/s") if row.flops else (row.bytes, "GB/s")
     return f"{spelled(row.seconds.value)}, {work / row.seconds.value / 1e9:.1f} {unit}"
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 from ..echo import escape
 from ..errors import Diagnostic, NothingMatched
 from ..frozen import frozen
-from .results import Results, Row, spelled
+from .results import BenchResults, BenchRow, spelled
 
 
 @frozen
 class Change:
     """One measurement, before and after."""
 
-    old: Row
-    new: Row
+    old: BenchRow
+    new: BenchRow
 
     @property
     def verdict(self) -> str:
@@ -29,7 +29,7 @@ class Change:
                 f"{spelled(old.value)} -> {spelled(new.value)} ({spelled(new.low)} … {spelled(new.high)})")
 
 
-def changes(old: Results, new: Results) -> list[Change]:
+def changes(old: BenchResults, new: BenchResults) -> list[Change]:
     """The measurements in both files, in the order of the new file. NothingMatched E841 if there are none."""
     before = {row.key: row for row in old.rows}
     both = [Change(before[row.key], row) for row in new.rows if row.key in before]
@@ -39,7 +39,7 @@ def changes(old: Results, new: Results) -> list[Change]:
     return both
 
 
-def report(old: Results, new: Results) -> list[str]:
+def report(old: BenchResults, new: BenchResults) -> list[str]:
     """One line per change, preceded by notes on differences between the machines."""
     known = {row.key for row in old.rows}
     lines = [f"note: {name} was {old.machine.get(name)}, and is {new.machine.get(name)}" for name in ("cpu", "cpus")

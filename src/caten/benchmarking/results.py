@@ -41,7 +41,7 @@ SCHEMA: dict[str, Any] = _object(
 
 
 @frozen
-class Row:
+class BenchRow:
     """The measurement of one operator at some sizes, compiled by one runtime. `seconds`: the median time of a call;
     `flops` and `bytes`: the work of a call; `samples`: the times behind the median; `clean` of `taken` samples were
     undisturbed."""
@@ -82,21 +82,24 @@ class Row:
 
 
 @frozen
-class Results:
+class BenchResults:
     """The content of a results file: rows, the machine, and its limits if they were measured."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[BenchRow, ...]
     machine: dict[str, Any] = field(default_factory=dict)
     limits: Limits | None = None
 
+    def as_json(self) -> dict[str, Any]:
+        """The object that `caten bench --json` writes."""
+        return {"schema_version": SCHEMA_VERSION, "machine": self.machine,
+                "limits": self.limits.as_json() if self.limits else None, "rows": [row.as_json() for row in self.rows]}
+
     def text(self) -> str:
         """The JSON text."""
-        return json.dumps({"schema_version": SCHEMA_VERSION, "machine": self.machine,
-                           "limits": self.limits.as_json() if self.limits else None,
-                           "rows": [row.as_json() for row in self.rows]}, indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n"
 
 
-def read(path: str) -> Results:
+def read(path: str) -> BenchResults:
     """Read a results file. UsageError E902 if it cannot be read, E931 if it has another format."""
     try:
         document = read_document(Path(path), SCHEMA)
@@ -106,18 +109,17 @@ def read(path: str) -> Results:
         raise UsageError(Diagnostic("E931", f"{path} is not a results file of caten bench: {problem}",
                                     hint="caten bench --json FILE writes them")) from None
     limits = document["limits"]
-    return Results(tuple([_row(row) for row in document["rows"]]), document["machine"],
+    return BenchResults(tuple([_row(row) for row in document["rows"]]), document["machine"],
                    limits_from(limits) if limits else None)
 
 
-def _row(json: dict[str, Any]) -> Row:
-    return Row(json["op"], json["runtime"], json["sizes"], statistics.estimate_from(json["seconds"]), json["flops"],
-               json["bytes"],
-               tuple([float(s) for s in json["samples"]]), json["clean"], json["taken"], json["compiler"],
-               tuple(json["flags"]))
+def _row(json: dict[str, Any]) -> BenchRow:
+    return BenchRow(json["op"], json["runtime"], json["sizes"], statistics.estimate_from(json["seconds"]),
+                    json["flops"], json["bytes"], tuple([float(s) for s in json["samples"]]), json["clean"],
+                    json["taken"], json["compiler"], tuple(json["flags"]))
 
 
-def table(results: Results) -> list[str]:
+def table(results: BenchResults) -> list[str]:
     """The results as lines of text, one per row, with aligned columns."""
     head = ("operator", "sizes", "runtime", "time", "95 % interval", "GFLOP/s", "GB/s", "% of peak")
     cells = [head, *[_cells(row, results.limits) for row in results.rows]]
@@ -134,7 +136,7 @@ def table(results: Results) -> list[str]:
     return lines
 
 
-def _cells(row: Row, limits: Limits | None) -> Sequence[str]:
+def _cells(row: BenchRow, limits: Limits | None) -> Sequence[str]:
     seconds = row.seconds.value
     rate = f"{row.flops / seconds / 1e9:.1f}" if row.flops else "-"
     share = f"{row.attainable(limits) / seconds:.0%}" if limits else "-"

@@ -18,21 +18,9 @@ from ..errors import Diagnostic, Place
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def as_json(d: Diagnostic) -> dict[str, Any]:
-    """One object of the JSON format, with severity, code, message, file, line, column, hint and notes; a note has
-    message, file, line and column."""
-    return {"severity": d.severity, "code": d.code, "message": d.message, **_place_json(d.place), "hint": d.hint,
-            "notes": [{"message": text, **_place_json(place)} for text, place in d.notes]}
-
-
-def _place_json(place: Place | None) -> dict[str, Any]:
-    return {"file": place.file, "line": place.line, "column": place.column} if place else {"file": None, "line": None,
-                                                                                           "column": None}
-
-
 def json_text(diagnostics: Sequence[Diagnostic], exit_code: int) -> str:
     """A JSON list with one object per diagnostic."""
-    return json.dumps([as_json(d) for d in diagnostics], indent=2, ensure_ascii=True)
+    return json.dumps([d.as_json() for d in diagnostics], indent=2, ensure_ascii=True)
 
 
 def sarif_text(diagnostics: Sequence[Diagnostic], exit_code: int) -> str:

@@ -1,14 +1,12 @@
 """Read the inputs of a command line: files, stdin, or S-expressions given as arguments."""
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from .. import checking, passes
+from .. import checking
 from ..core.program import Program
 from ..errors import Diagnostic, UsageError, did_you_mean
-from ..frontend.op import OpProgram
 from ..frontend.spec import SpecText, read_file
 from .shared_options import Request
 
@@ -19,22 +17,6 @@ def sources(request: Request, commands: Sequence[str] = ()) -> list[SpecText]:
     """The text of every input. `commands`: names of commands, for the hint about a missing file."""
     check_names(request, commands)
     return [_source(name, request.language) for name in request.inputs]
-
-
-def expanded(inputs: Sequence[str]) -> tuple[str, ...]:
-    """Replace every folder by the .toml files below it, sorted and without duplicates; hidden folders are skipped.
-    UsageError E902 for a folder without .toml files."""
-    found: list[str] = []
-    for name in inputs:
-        if name in ("", "-") or name.lstrip().startswith("(") or not os.path.isdir(name):
-            found.append(name)
-            continue
-        below = [p for p in sorted(Path(name).rglob("*.toml"))
-                 if p.is_file() and not any(part.startswith(".") for part in p.relative_to(name).parts)]
-        if not below:
-            raise UsageError(Diagnostic("E902", f"there is no .toml file below {name}"))
-        found += [str(p) for p in below]
-    return tuple(dict.fromkeys(found)) if found.count("-") < 2 else tuple(found)
 
 
 def check_names(request: Request, commands: Sequence[str] = ()) -> None:
@@ -92,13 +74,3 @@ def _similar(path: Path) -> str | None:
 def load(request: Request, texts: Sequence[SpecText]) -> list[Program]:
     """The programs of all inputs, with their tests checked. CatenError with all errors found."""
     return checking.loaded(texts, request.options)
-
-
-def as_written(programs: Sequence[Program], verb: str) -> None:
-    """UsageError E934 if a program comes from the text of a later stage: without the operator as written there is no
-    reference for its results. `verb`: the intended action, for the hint."""
-    for program in programs:
-        if not isinstance(program, OpProgram):
-            given = f"{program.name} is given as a text of the level '{passes.level_of(program)}'"
-            raise UsageError(Diagnostic("E934", f"{given}, which lacks the operator as it was written",
-                                        hint=f"{verb} the spec, or the text of caten parse"))

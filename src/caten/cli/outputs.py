@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from .. import checking, compiler, driver, loading
+from .. import checking, compiler, driver
 from ..bindings.c_example import as_reference, example
 from ..bindings.c_header import header
 from ..bindings.python_wrapper import wrapper
@@ -18,22 +18,19 @@ from ..core.text import show
 from ..errors import Diagnostic, UsageError
 from ..frontend import spec
 from ..frontend.spec import SpecText
-from ..kernels import known_build
 from ..runtime import tuning_records
 from ..runtime.manifest import to_json
 from ..runtime.toolchain import SONAME, under_name
 from ..testing.sizes_and_scalars import match_settings
+from ..workflows.spec_library import ARTIFACTS, SpecLibrary
 from .app import COMMANDS
 from .atomic_files import STDOUT, write
 from .command_cache import Remembered
 from .depfile import depfile
-from .inputs import as_written, sources
+from .inputs import sources
 from .output_kinds import NATIVE, OF_C, Makes, Plan, plan, stem_of
 from .printing import answer
 from .shared_options import Request
-
-# Product -> the artifact kind of the runtime.
-ARTIFACTS = {"so": "so", "a": "a", "obj": "o", "asm": "s"}
 
 
 class Production:
@@ -41,53 +38,33 @@ class Production:
 
     def __init__(self, request: Request, texts: Sequence[SpecText]):
         self.request = request
-        self.texts = texts
         self.name = "library"                  # the stem of the files, set from the plan
-        self._warn = driver.once(request.warn)
-        self._library: compiler.Built | None = None
-        self._shown: set[Path] = set()         # artifacts for which -v has printed the commands
+        self.library = library(request, texts)
 
-    @cached_property
-    def programs(self) -> list[Program]:
+    @property
+    def programs(self) -> Sequence[Program]:
         """The programs at the level of the inputs."""
-        return checking.loaded(self.texts, self.request.options)
-
-    @cached_property
-    def _compilation(self) -> compiler.Compilation:
-        return compiler.Compilation(self.programs, self.request.options, loading.digest(self.texts), self._warn)
+        return self.library.programs
 
     @cached_property
     def makes(self) -> Makes:
         """The properties of the runtime that affect file names."""
-        runtime = self._compilation.runtime
+        runtime = self.library.compilation.runtime
         return Makes(runtime.name, runtime.suffixes.get("so", ".so"), "c" in runtime.suffixes)
 
     @property
     def rendered(self) -> compiler.Rendered:
         """The rendered and verified programs."""
-        return self._compilation.rendered
+        return self.library.compilation.rendered
 
     def at(self, level: str) -> str:
         """The text of all programs at a level."""
-        return "".join([show(driver.advance(p, level, self.request.options, self._warn)) + "\n" for p in self.programs])
+        programs = [driver.advance(p, level, self.request.options, self.library.warn) for p in self.programs]
+        return "".join([f"{show(p)}\n" for p in programs])
 
     def built(self, product: str) -> compiler.Built:
         """The artifact for a product, compiled or from the cache."""
-        return self._told(self._compilation.artifact(self._kind(product)))
-
-    def loadable(self) -> compiler.Built:
-        """The library for a command that calls it. A library in the cache is not rendered again."""
-        self._kind("so")
-        if self._library is None:
-            self._library = self._told(known_build.built(self._compilation))
-        return self._library
-
-    def _told(self, made: compiler.Built) -> compiler.Built:
-        """With -v, print the commands that made the artifact, once."""
-        if self.request.verbose and made.artifact not in self._shown:
-            self._shown.add(made.artifact)
-            _say(made.record.commands, "from the cache; it was made with" if made.from_cache else "compiled with")
-        return made
+        return self.library.built(product)
 
     def example(self) -> str:
         """A C program that calls the library under its final name and checks the results."""
@@ -106,16 +83,15 @@ class Production:
 
     def commands(self, product: str, out: str) -> list[list[str]]:
         """The compiler commands for a product."""
-        return self.rendered.runtime.commands(Path(out).with_suffix(".c"), Path(out), self._kind(product))
+        return self.rendered.runtime.commands(Path(out).with_suffix(".c"), Path(out), self.library.kind(product))
 
-    def _kind(self, product: str) -> str:
-        runtime = self._compilation.runtime
-        kind = ARTIFACTS[product]
-        if kind not in runtime.suffixes:
-            makes = [p for p, k in ARTIFACTS.items() if k in runtime.suffixes]
-            raise UsageError(Diagnostic("E914", f"runtime {runtime.name} makes no {product}",
-                                        hint=f"it makes {', '.join(makes)}"))
-        return kind
+
+def library(request: Request, texts: Sequence[SpecText], warn: compiler.Warn | None = None) -> SpecLibrary:
+    """The library of a command line. With -v, the commands that make an artifact are printed, once."""
+    def say(made: compiler.Built) -> None:
+        _say(made.record.commands, "from the cache; it was made with" if made.from_cache else "compiled with")
+    return SpecLibrary(checking.loaded(texts, request.options), texts, request.options, warn or request.warn,
+                       say if request.verbose else lambda made: None)
 
 
 def _say(commands: Sequence[Sequence[str]], what: str) -> None:
@@ -163,7 +139,7 @@ def make(request: Request, known: Remembered, run_test: Callable[[Production, Pl
                 makes=production.makes)
     production.name = Path(todo.stem).name
     if request.test is not None:
-        as_written(production.programs, "test")
+        production.library.check_as_written("test")
     settings = None if request.test is None else match_settings(request.test, production.programs)
     if settings is not None and STDOUT in [path for _, path in todo.files]:
         raise UsageError(Diagnostic("E903", "both a product and the report of --test would go to stdout",

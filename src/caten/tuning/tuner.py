@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import Any
 
 from ..attach import runtime_for
 from ..benchmarking import measure
@@ -23,7 +25,7 @@ Progress = Callable[[float, float, str], None]
 
 
 @frozen
-class Outcome:
+class TuneResult:
     """The result of tuning an operator. `record`: the faster schedule, if any; `measured`: the number of schedules."""
 
     op: str
@@ -32,6 +34,10 @@ class Outcome:
     measured: int
     interrupted: bool = False
     note: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as `caten tune --json` writes it."""
+        return asdict(self)
 
     def line(self) -> str:
         """One line of text."""
@@ -42,11 +48,11 @@ class Outcome:
 
 
 def tuned(op: OpProgram, sizes: Sequence[Values], options: Options, budget: float, progress: Progress,
-          warn: Callable[[Diagnostic], None]) -> Outcome:
+          warn: Callable[[Diagnostic], None]) -> TuneResult:
     """Search for `budget` seconds, starting from an earlier record. Raises CatenError E842 if the -O2 kernel cannot be
     measured. Ctrl-C ends the search and keeps its best result."""
     if op.first(Schedule) is not None:
-        return Outcome(op.name, "", None, 0, note="has its own schedule; -O3 uses it too")
+        return TuneResult(op.name, "", None, 0, note="has its own schedule; -O3 uses it too")
     shop = Shop(op, sizes, options, measure.threads(options))
     key = tuning_records.key(shop.before, runtime_for([op], options))
     search = Search(shop, budget, progress=progress)
@@ -60,7 +66,7 @@ def tuned(op: OpProgram, sizes: Sequence[Values], options: Options, budget: floa
     except KeyboardInterrupt:
         interrupted = True
     best = search.winner or (search.found[0] if interrupted and search.found else None)
-    return Outcome(op.name, key, None if best is None else _record(shop, key, best), search.measured, interrupted)
+    return TuneResult(op.name, key, None if best is None else _record(shop, key, best), search.measured, interrupted)
 
 
 def _record(shop: Shop, key: str, best: Scored) -> Record:

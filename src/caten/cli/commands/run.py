@@ -14,7 +14,7 @@ from ...frontend.composite import named
 from ...runtime.manifest import operators
 from .. import array_files
 from ..inputs import sources
-from ..outputs import Production
+from ..outputs import library
 from ..shared_options import GroupedCommand, Request, compiles
 
 EXAMPLES = """\b
@@ -31,7 +31,7 @@ def command(request: Request) -> None:
     outputs; without it they are printed."""
     specs, given = array_files.split(request.inputs)
     request = replace(request, inputs=specs)
-    built = Production(request, sources(request)).loadable()
+    built = library(request, sources(request)).loadable()
     found = operators(built.manifest)
     if len(found) > 1:
         names = ", ".join([op["op"] for op in found])

@@ -1,19 +1,23 @@
 """`caten test`: run the tests in specs."""
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import click
 
-from ...errors import Diagnostic, NothingMatched, UsageError
-from ...testing.runner import unknown_name
+from ...compiler import Warn
+from ...errors import Diagnostic, UsageError
+from ...options import Options
+from ...workflows.spec_folders import expanded
+from ...workflows.spec_library import SpecLibrary
+from ...workflows.test_results import TestResults, json_text
+from ...workflows.test_specs import FileRun, Message, tested
 from ..atomic_files import STDOUT, write
-from ..inputs import check_names, expanded
+from ..inputs import check_names, sources
+from ..outputs import library
 from ..progress import shown
 from ..shared_options import GroupedCommand, GroupedOption, Request, compiles
-from ..spec_test_runs import FileResult, Message, run
 
 _option = partial(click.option, cls=GroupedOption)
 EXAMPLES = """\b
@@ -48,58 +52,49 @@ def command(request: Request, tags: tuple[str, ...] = (), jobs: int = 1, junit_f
     live = request.output in (None, STDOUT) and STDOUT not in (junit_file, json_file)
     lines: list[str] = []
 
-    def heard(result: FileResult, message: Message) -> None:
+    def opened(number: int, options: Options, warn: Warn) -> SpecLibrary:
+        single = replace(request, inputs=(files[number],), options=options)
+        return library(single, sources(single), warn)
+
+    def heard(run: FileRun, message: Message) -> None:
         if message.get("diagnostics"):
-            request.reporter.show(result.diagnostics)
+            request.reporter.show(run.diagnostics)
         if "case" not in message:
             return
         first, *rest = message["lines"]
-        said = [f"{result.file}: {first}" if len(files) > 1 else first, *rest]
+        said = [f"{run.file}: {first}" if len(files) > 1 else first, *rest]
         lines.extend(said)
         if live:                                          # at once, because the next case may take long
             write(STDOUT, "".join([f"{line}\n" for line in said]))
 
     with shown("testing", quiet=request.reporter.format != "text") as progress:
-        results = run(request, files, tags, jobs, progress, heard)
-    _check_selection(results, request.options.only)
+        results = tested(opened, files, request.options, tags, jobs, progress, heard)
     if live and (lines or len(files) > 1):                # for a single file that fails to compile, its errors suffice
         write(STDOUT, f"{summary(results)}\n")
     elif request.output not in (None, STDOUT):
         write(request.output, "".join([f"{line}\n" for line in (*lines, summary(results))]))
     _write_records(results, junit_file, json_file)
-    failed = {result.exit_code or 1 for result in results if not result.passed}
+    failed = {result.exit_code or 1 for result in results.files if not result.passed}
     return 0 if not failed else failed.pop() if len(failed) == 1 else 1
 
 
-def _write_records(results: Sequence[FileResult], junit_file: str | None, json_file: str | None) -> None:
-    if junit_file is None and json_file is None:
-        return
-    # imported here: the XML library takes longer to import than a small test to run
-    from ..spec_test_records import json_record, junit_record
-    for path, text in ((junit_file, junit_record), (json_file, json_record)):
-        if path is not None:
-            write(path, text(results))
+def _write_records(results: TestResults, junit_file: str | None, json_file: str | None) -> None:
+    if junit_file is not None:
+        # imported here: the XML library takes longer to import than a small test to run
+        from ...workflows.junit_results import junit_record
+        write(junit_file, junit_record(results))
+    if json_file is not None:
+        write(json_file, json_text(results))
 
 
-def _check_selection(results: Sequence[FileResult], only: Sequence[str]) -> None:
-    """NothingMatched if --only and --tag select nothing in any file, or no file has a name given by --only."""
-    if any(result.exit_code not in (0, NothingMatched.exit_code) for result in results):
-        return                                            # the names in a file with errors are unknown
-    known = [name for result in results for name in result.names]
-    if unknown := [name for name in only if name not in known]:
-        raise unknown_name(unknown[0], known)
-    if not any(result.cases for result in results):
-        raise NothingMatched(*results[0].unmatched)
-
-
-def summary(results: Sequence[FileResult]) -> str:
+def summary(results: TestResults) -> str:
     """`5 of 7 passed in 3 files; failed: gelu.toml (2 of 3), bad.toml (not tested)`."""
     def part(passed: int, of: int) -> str:
         return f"{passed} of {of}"
-    cases = [case for result in results for case in result.cases]
-    text = part(sum([c["passed"] for c in cases]), len(cases)) + " passed"
-    if len(results) == 1:
+    files = results.files
+    text = part(sum([c.passed for c in results.cases]), len(results.cases)) + " passed"
+    if len(files) == 1:
         return text
-    failed = [f"{r.file} ({part(sum([not c['passed'] for c in r.cases]), len(r.cases)) if r.cases else 'not tested'})"
-              for r in results if not r.passed]
-    return f"{text} in {len(results)} files" + (f"; failed: {', '.join(failed)}" if failed else "")
+    failed = [f"{r.file} ({part(sum([not c.passed for c in r.cases]), len(r.cases)) if r.cases else 'not tested'})"
+              for r in files if not r.passed]
+    return f"{text} in {len(files)} files" + (f"; failed: {', '.join(failed)}" if failed else "")

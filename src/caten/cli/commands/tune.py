@@ -3,28 +3,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import click
 
-from ...benchmarking import sizes
 from ...core.program import Source
-from ...driver import record_places
 from ...errors import Diagnostic, UsageError
 from ...runtime import library_cache, tuning_records
 from ...runtime.tuning_records import Record
 from ...testing.sizes_and_scalars import read_settings
-from ...tuning import tuner
-from ...tuning.tuner import Outcome
+from ...workflows.tune_specs import BUDGET, tuned
 from ..atomic_files import STDOUT, write
-from ..inputs import as_written, sources
-from ..outputs import Production
+from ..inputs import load, sources
+from ..outputs import library
 from ..progress import shown
 from ..shared_options import GroupedCommand, GroupedOption, Request, Seconds, compiles
 
-BUDGET = 60.0
 _option = partial(click.option, cls=GroupedOption, group="Tuning")
 EXAMPLES = """\b
 Examples:
@@ -71,43 +67,17 @@ def command(request: Request, budget: float = BUDGET, given: tuple[str, ...] = (
 def _tune(request: Request, budget: float, given: Sequence[str], beside: bool, json_file: str | None) -> int:
     request = replace(request, options=replace(request.options, opt=2))
     settings = [read_settings(text, "--sizes") for text in given]
-    texts = sources(request)
-    production = Production(request, texts)
-    as_written(production.programs, "tune")
-    built, presets = production.built("so"), sizes.presets(texts)
-    if not beside and not request.options.use_cache:
-        raise UsageError(Diagnostic("E933", "--no-cache leaves no place for records",
-                                    hint="put them beside the specs with --beside"))
-    todo = [(op, sizes.chosen(op, built, settings, presets)) for op in built.ops]
-    outcomes: list[Outcome] = []
-    for op, values in todo:
-        with shown("tuning", quiet=request.reporter.format != "text") as progress:
-            def said(spent: float, of: float, text: str, name: str = op.name) -> None:
-                progress(min(int(spent), int(of)), int(of), f"{name}: {text}")
-            outcome = tuner.tuned(op, values, request.options, budget, said, request.warn)
-        folder, collection = record_places(op, request.options)
-        _store(outcome, collection if beside else None, folder)
-        outcomes.append(outcome)
-        if outcome.interrupted:
-            break
+    with shown("tuning", quiet=request.reporter.format != "text") as progress:
+        def said(name: str, spent: float, of: float, text: str) -> None:
+            progress(min(int(spent), int(of)), int(of), f"{name}: {text}")
+        results = list(tuned(library(request, sources(request)), settings, budget, beside, said))
     if json_file is not None:
-        write(json_file, json.dumps([asdict(o) for o in outcomes], indent=2, ensure_ascii=False) + "\n")
+        write(json_file, json.dumps([r.as_json() for r in results], indent=2, ensure_ascii=False) + "\n")
     if json_file != STDOUT:
-        write(request.output or STDOUT, "".join([f"{o.line()}\n" for o in outcomes]))
-    if outcomes and outcomes[-1].interrupted:
+        write(request.output or STDOUT, "".join([f"{r.line()}\n" for r in results]))
+    if results and results[-1].interrupted:
         raise KeyboardInterrupt
     return 0
-
-
-def _store(outcome: Outcome, collection: Path | None, folder: Path | None) -> None:
-    """Keep a record in one place; where nothing is faster, an earlier one goes."""
-    if outcome.record is not None and collection is not None:
-        before = tuning_records.read(collection) if collection.is_file() else []
-        tuning_records.write(collection, tuning_records.merged([*before, outcome.record]))
-    elif outcome.record is not None and folder is not None:
-        tuning_records.keep(outcome.record, folder)
-    elif outcome.record is None and outcome.measured and not outcome.interrupted:
-        tuning_records.forget(outcome.key, folder, collection)
 
 
 def _show(request: Request, export: str | None, json_file: str | None) -> int:
@@ -127,7 +97,7 @@ def _known(request: Request) -> list[Record]:
     found = tuning_records.stored(_folder(request), request.warn) if request.options.use_cache else []
     if not request.inputs:
         return tuning_records.merged(found)
-    programs = Production(request, sources(request)).programs
+    programs = load(request, sources(request))
     files = dict.fromkeys([tuning_records.beside(source.file) for p in programs
                            if (source := p.first(Source)) is not None])
     found += [record for file in files for record in tuning_records.readable(file, request.warn)]

@@ -1,0 +1,1 @@
+"""Test, benchmark and tune whole specs: what the commands and the Python functions share."""
