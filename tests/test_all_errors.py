@@ -79,7 +79,7 @@ ERRORS = [
     ("E201", 15),                   # syntax
     ("E010", 21), ("E220", 24),     # an unknown key, and a name in the body
     ("E012", 30), ("E400", 33),     # a [test] that is no table, and an index out of bounds
-    ("E232", 41), ("E020", 47),     # a call, and a case; Signature exists, so calling it is right
+    ("E232", 41), ("E801", 44), ("E020", 47),     # a call, test code, and a case; Signature exists, so calling it is right
     ("E501", 58),                   # a schedule
 ]
 
@@ -126,3 +126,28 @@ def test_errors_of_an_included_file_do_not_hide_those_of_its_reader(tmp_path: Pa
         loading.loaded([read_file(path)], Options())
     found = [(d.code, Path(d.place.file).name if d.place else "") for d in refusal.value.diagnostics]
     assert found == [("E016", "outer.toml"), ("E220", "outer.toml"), ("E104", "inner.toml")]
+
+
+BOTH_WRONG = '''
+[composite]
+name = "Scale"
+inputs = ["x{float}[N]"]
+outputs = ["y{float}[N]"]
+[implementation]
+code = "(dotimes (i N) (setf (aref y i) (* 2.0 (aref z i))))"
+[test]
+code = "lambda x, y: (x *"
+'''
+
+
+@pytest.mark.parametrize("function", [caten.check, caten.compile], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(("text", "codes"), [
+    (BOTH_WRONG, ["E220", "E801"]),
+    (BOTH_WRONG.replace("(x *", "w * x"), ["E220", "E803"]),
+    (BOTH_WRONG.replace("aref z", "aref x"), ["E801"]),
+    (BOTH_WRONG.replace("aref z", "aref x").replace("(x *", "w * x"), ["E803"]),
+], ids=["body-and-syntax", "body-and-name", "syntax", "name"])
+def test_wrong_test_code_is_an_error_of_the_spec(function: Callable[[str], object], text: str, codes: list[str]) -> None:
+    with pytest.raises(CatenError) as refusal:
+        function(text)
+    assert [d.code for d in refusal.value.diagnostics] == codes

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, SupportsIndex, cast, overload
 
-from . import argument_checks, checking, documents
+from . import argument_checks, checking, compiler, documents, loading
 from .calls.call_signature import Argument
 from .checking import Checked, proved
-from .errors import CatenError, Diagnostic, PartlyRefused, combined, error
+from .collector import CollectingRarely
+from .errors import CatenError, Diagnostic, combined, error
 from .frontend.spec import SpecText, decode, read_file
 from .kernels import known_build
 from .options import Options, environment
@@ -105,10 +106,10 @@ def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any
                              bounds_check=bounds_check, reassociate=reassociate, only=only, schedule=schedule,
                              include_dirs=include_dirs, cache=cache, verify=verify)
         texts = [read(s) for s in specs]
-        try:
-            made: Operator | Operators = known_build.compiled(texts, options, warn)
-        except PartlyRefused as refusal:
-            raise checking.with_later_errors(refusal, texts, options) from None
+        with CollectingRarely():
+            programs = checking.loaded(texts, options)
+        made: Operator | Operators = known_build.loaded(compiler.Compilation(programs, options, loading.digest(texts),
+                                                                             warn))
         return Operators.of(made) if isinstance(spec, list | tuple) and isinstance(made, Operator) else made
     except CatenError as problem:
         raise problem.shortened() from None

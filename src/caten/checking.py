@@ -1,7 +1,8 @@
 """Checks of specs without compiling them."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from . import driver, loading
 from .core.program import Check, Ensure, Program
@@ -50,10 +51,11 @@ def loaded(sources: Sequence[SpecText], options: Options) -> list[Program]:
 def with_later_errors(refusal: PartlyRefused, sources: Sequence[SpecText], options: Options) -> CatenError:
     """The errors of a refusal, and those that the later phases find in its other programs, in file order."""
     problems: list[Diagnostic] = list(refusal.diagnostics)
-    for program in refusal.programs:
-        for check in (check_tests, lambda p: proved(p, options)):
-            try:
-                check(program)
-            except CatenError as problem:
-                problems += problem.diagnostics if problem.exit_code == 1 else ()
+    checks: list[Callable[[], object]] = [partial(check_tests, p) for p in (*refusal.programs, *refusal.declared)]
+    checks += [partial(proved, p, options) for p in refusal.programs]
+    for check in checks:
+        try:
+            check()
+        except CatenError as problem:
+            problems += problem.diagnostics if problem.exit_code == 1 else ()
     return CatenError(*in_file_order(problems, [source.name for source in sources]))

@@ -46,11 +46,12 @@ def _unpickled(kind: type[CatenError], args: tuple[Any, ...], fields: dict[str, 
 
 
 class PartlyRefused(CatenError):
-    """Some definitions of a file have errors. `programs` are those that later phases can check."""
+    """Some definitions of a file have errors. `programs` are those that later phases can check; of those that are
+    `declared`, only the body has errors, and their tests can be checked."""
 
-    def __init__(self, diagnostics: Iterable[Diagnostic], programs: Sequence[Any] = ()):
+    def __init__(self, diagnostics: Iterable[Diagnostic], programs: Sequence[Any] = (), declared: Sequence[Any] = ()):
         super().__init__(*diagnostics)
-        self.programs = programs
+        self.programs, self.declared = programs, declared
 
 
 class UsageError(CatenError):

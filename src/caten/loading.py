@@ -33,7 +33,7 @@ def load_programs(source: SpecText, options: Options) -> list[Program]:
         programs: list[Program] = []
         with suppress(CatenError):               # a wrong option or runtime: an error of its own once the spec is right
             programs = [attach(p, options) for p in refusal.programs if _is_selected(p, options)]
-        raise PartlyRefused(refusal.diagnostics, programs) from None
+        raise PartlyRefused(refusal.diagnostics, programs, refusal.declared) from None
 
 
 def _is_selected(program: Program, options: Options) -> bool:
@@ -103,7 +103,8 @@ def _partly_refused(problems: Sequence[CatenError], programs: Sequence[Program])
     partly = [p for p in problems if isinstance(p, PartlyRefused)]
     if len(partly) < len(problems):
         return combined(problems)
-    return PartlyRefused(combined(problems).diagnostics, [*programs, *[p for one in partly for p in one.programs]])
+    return PartlyRefused(combined(problems).diagnostics, [*programs, *[p for one in partly for p in one.programs]],
+                         [p for one in partly for p in one.declared])
 
 
 def digest(sources: Sequence[SpecText]) -> str:

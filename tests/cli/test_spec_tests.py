@@ -105,3 +105,30 @@ def test_all_faults_of_a_test_section_are_told(building: Any, pairs: Path) -> No
     result = building("pairs.toml")
     assert "E807" in result.err
     assert "E906" in result.err
+
+
+INLINE = '''
+[composite]
+name = "Take"
+inputs = ["x{float}[N]", "k{int}[M]", "w{float}[N M]"]
+outputs = ["y{float}[M]"]
+[implementation]
+code = "(dotimes (i M) (setf (aref y i) (* (aref w 0 i) (aref x (aref k i)))))"
+[[test.case]]
+name = "written out"
+SIZES
+input = { w = [[1.0, 2.0], [1.0, 2.0], [3.0, 4.0]], k = [2, 0] }
+'''
+
+
+@pytest.mark.parametrize("sizes", ["", "sizes = { M = 2 }", "sizes = { N = 3, M = 2 }"])
+def test_sizes_of_a_case_follow_from_its_arrays(building: Any, pairs: Path, sizes: str) -> None:
+    pairs.write_text(INLINE.replace("SIZES", sizes))
+    result = building("test", "pairs.toml", "-r", "numpy")
+    assert result.out.startswith("Take [written out](N=3, M=2): ok"), result.out + result.err
+
+
+def test_a_size_that_the_arrays_of_a_case_contradict(building: Any, pairs: Path) -> None:
+    pairs.write_text(INLINE.replace("SIZES", "sizes = { N = 4 }"))
+    result = building("test", "pairs.toml", "-r", "numpy")
+    assert "gives w the shape (3, 2), but with its sizes it is (4, 2)" in result.err

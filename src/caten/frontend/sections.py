@@ -55,12 +55,9 @@ def _cases(table: dict[str, Any], path: Path, signature: Signature, places: Loca
     for i, case in enumerate(table.get("case", ())):
         here = (*path, "case", i)
         name = case.get("name", f"case {i + 1}")
-        sizes: list[Setting] = []
-        for item in _settings(case.get("sizes", {}), (*here, "sizes"), signature, places):
-            if isinstance(item, Diagnostic):
-                yield item
-            else:
-                sizes.append(item)
+        settings = list(_settings(case.get("sizes", {}), (*here, "sizes"), signature, places))
+        sizes = [item for item in settings if isinstance(item, Setting)]
+        yield from [item for item in settings if isinstance(item, Diagnostic)]
         given, expect = case.get("input", "random"), case.get("expect", "reference")
         yield from _named_file(given, WORDS["input"], (*here, "input"), places)
         yield from _named_file(expect, WORDS["expect"], (*here, "expect"), places)
@@ -71,6 +68,8 @@ def _cases(table: dict[str, Any], path: Path, signature: Signature, places: Loca
             if not tag or not all(c.isascii() and (c.isalnum() or c in "_-.") for c in tag):
                 yield Diagnostic("E020", f"{shown(tag)} is not a tag", places.value(*here, "tags", n),
                                  "a tag is letters, digits, '_', '-' and '.'")
+        if len(sizes) < len(settings):
+            continue                           # it would seem to lack the sizes that are wrong
         found = Case(name, _text(given), _text(expect), tuple(case.get("tags", ())), tuple(sizes))
         yield found
         spots.append((found.spot(), places.key(*here)))

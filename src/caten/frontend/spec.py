@@ -30,11 +30,11 @@ PARTS = ("implementation", "test", "bench", "schedule")    # the sections that b
 
 
 def load(source: SpecText, options: Options) -> list[OpProgram]:
-    """The validated operators of a spec, with typed bodies. Raises PartlyRefused with every error and the operators
-    that have none in their signatures and bodies."""
+    """The validated operators of a spec, with typed bodies. Raises PartlyRefused with every error, the operators
+    without errors in their signatures and bodies, and those whose body alone has errors, without it."""
     specs = _Specs(options)
     own = specs.read(source)
-    programs, inlined = list[OpProgram](), 0
+    programs, declared, inlined = list[OpProgram](), list[OpProgram](), 0
     for composite in own:
         try:
             if inlined > MAX_INLINED:
@@ -44,12 +44,13 @@ def load(source: SpecText, options: Options) -> list[OpProgram]:
             lowered = specs.lower(composite)
         except CatenError as refusal:
             specs.found.problems += refusal.diagnostics
+            declared.append(_program(composite, Lowered((), (), ())))
             continue
         inlined += lowered.inlined
         if fold(composite.name) not in specs.found.refused:
             programs.append(_program(composite, lowered))
     if specs.found.problems:
-        raise PartlyRefused(in_file_order(specs.found.problems, (source.name,)), programs)
+        raise PartlyRefused(in_file_order(specs.found.problems, (source.name,)), programs, declared)
     return programs
 
 

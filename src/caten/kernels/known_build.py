@@ -1,16 +1,13 @@
 """Operators to their library. A kernel that was built before is not scheduled, rendered or compiled again."""
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .. import compiler, driver, loading
+from .. import compiler
 from ..collector import CollectingRarely
 from ..core.text import show
 from ..errors import Diagnostic
-from ..frontend.spec import SpecText
-from ..options import Options
 from ..render.c_identifiers import exports
 from ..runtime.call import Operator, Operators, callables, library_of
 from ..runtime.library_cache import key as hashed
@@ -25,23 +22,23 @@ from .renamed_library import Own, under_manifest, under_names
 DAMAGED = "E651"
 
 
-def compiled(sources: Sequence[SpecText], options: Options, warn: compiler.Warn = driver.ignore) -> Any:
-    """The loaded operators of specs. A library with the same kernel under other names serves too."""
+def loaded(compilation: compiler.Compilation) -> Any:
+    """The loaded operators of a compilation. A library with the same kernel under other names serves too."""
+    options = compilation.options
     with CollectingRarely():
-        programs = loading.loaded(sources, options)
-        wanted = Wanted(compiler.Compilation(programs, options, loading.digest(sources), warn))
+        wanted = Wanted(compilation)
         found = wanted.found()
         if found is not None and not options.verify:
             return wanted.under_own_names(found)
         made = wanted.built(found)
-    loaded = made.runtime.load(made.artifact, made.manifest)
-    if isinstance(loaded, Operator | Operators):
-        loaded.says(made.source)
+    library = made.runtime.load(made.artifact, made.manifest)
+    if isinstance(library, Operator | Operators):
+        library.says(made.source)
     else:
-        loaded.source = made.source                         # an object of a plug-in's own
+        library.source = made.source                        # an object of a plug-in's own
     if wanted.kept is not None:
-        wanted.remember(Found(wanted.kept, made.artifact), loaded)
-    return loaded
+        wanted.remember(Found(wanted.kept, made.artifact), library)
+    return library
 
 
 def built(compilation: compiler.Compilation) -> compiler.Built:

@@ -1,6 +1,7 @@
 """Sizes and scalars given as text, `M=100, a=2.0`: read, and matched with what a program declares."""
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -124,11 +125,25 @@ def _free(missing: Sequence[str], equal: Sequence[tuple[Expr, Expr]], known: Ite
 
 
 def case_values(op: Program, case: Case) -> dict[str, int | float]:
-    """The sizes and scalars of a test case. CatenError where they do not fit the operator: it is the spec that is
-    wrong."""
+    """The sizes and scalars of a test case, sizes also from the shapes of arrays that it writes out. CatenError where
+    they do not fit the operator: it is the spec that is wrong."""
     where = f"the test case '{case.name}' of {op.name}"
     try:
-        return match_settings([read_setting(f"{s.name}={s.value}", where) for s in case.sizes], [op], where,
-                              checked=not case.expect.startswith('{"error"'))
+        given = [read_setting(f"{s.name}={s.value}", where) for s in case.sizes]
+        given += [(n, v) for n, v in _written_out(op, case).items() if n not in [s.name for s in case.sizes]]
+        return match_settings(given, [op], where, checked=not case.expect.startswith('{"error"'))
     except UsageError as problem:
         raise CatenError(*[d.at(op.place_of(case.spot())) for d in problem.diagnostics]) from None
+
+
+def _written_out(op: Program, case: Case) -> dict[str, int]:
+    """The sizes that are an axis of an array among the inputs of a case."""
+    found: dict[str, int] = {}
+    for name, value in (json.loads(case.input) if case.input.startswith("{") else {}).items():
+        for extent in op.buffers[name].shape if name in op.buffers else ():
+            if not isinstance(value, list):
+                break
+            if isinstance(extent, Var):
+                found.setdefault(extent.name, len(value))
+            value = value[0] if value else None
+    return found
