@@ -27,6 +27,7 @@ from .runtime.toolchain import library_name, unwritable
 
 T = TypeVar("T")
 Warn = Callable[[Diagnostic], None]
+NOT_FLAGS = ("source.c", "library.so", "library.o", "-c", "-o", "-Wl,-soname,library.so")
 RECORD = "record.json"                  # in a cache entry: how the artifact was made
 
 
@@ -170,12 +171,13 @@ def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Pro
         commands = runtime.commands(Path("source.c"), Path("library.so"), "so")
     except ToolError:
         commands = []                     # rendering needs no compiler; compiling will say that there is none
-    words = commands[-1] if commands else []
-    flags = tuple([w for w in words[1:] if w not in ("source.c", "library.so", "-o", "-Wl,-soname,library.so")])
+    words: list[str] = []
+    for command in commands:              # zig compiles and links in two steps, with -march= in the first
+        words += [w for w in command if w not in words or command is commands[0]]
+    flags = tuple([w for w in words[1:] if w not in NOT_FLAGS])
     return Provenance(
         target=target.machine.arch if target else "", compiler=Path(words[0]).name if words else runtime.name,
-                      flags=flags,
-        libraries=tuple([name for w in flags if (name := library_name(w))]), spec_sha256=spec_sha256,
+        flags=flags, libraries=tuple([name for w in flags if (name := library_name(w))]), spec_sha256=spec_sha256,
         runtime_sha256=hashlib.sha256(runtime.file.read_bytes()).hexdigest() if runtime.file else "")
 
 

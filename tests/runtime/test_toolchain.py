@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from caten.attach import runtime_of
+from caten.compiler import provenance
 from caten.errors import CatenError, ToolError, UsageError
+from caten.options import Options
 from caten.runtime import cpu, toolchain
 from caten.runtime.protocol import Host, Unavailable
 from caten.runtime.toolchain import Compiler
@@ -237,3 +240,16 @@ def test_the_first_error_is_among_the_first_lines_that_are_shown() -> None:
     assert toolchain.first_complaints("\n".join([*few, *told])) == [*few, *told]
     assert toolchain.first_complaints("\n".join([*many, *told])) == told
     assert toolchain.first_complaints("\n".join(many)) == many[:20]
+
+
+@pytest.mark.parametrize("name", ["clang", "gcc"])
+def test_a_manifest_has_the_flags_of_every_step_and_no_file_names(name: str) -> None:
+    options = Options(runtime=name, config=(("MARCH", "x86_64_v3"),))
+    try:
+        flags = provenance(runtime_of(options), None, "").flags
+    except ToolError:
+        pytest.skip(f"{name} is not installed")
+    assert len([flag for flag in flags if flag.startswith("-march=")]) == 1, flags
+    assert "-shared" in flags
+    assert "-lm" in flags
+    assert not [flag for flag in flags if flag in ("-c", "-o") or flag.endswith((".c", ".o"))]
