@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any, Protocol, SupportsIndex, cast, overload
 
 from . import argument_checks, checking, compiler, documents, loading
@@ -214,8 +215,11 @@ def is_text(spec: str | Path) -> bool:
 def warn(diagnostic: Diagnostic) -> None:
     """A warning, at the line of the user's call."""
     hint = f" ({diagnostic.hint})" if diagnostic.hint else ""
-    own, level = os.path.dirname(__file__), 1
-    frame = sys._getframe(1)
-    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename).startswith(own):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(f"{diagnostic.code}: {diagnostic.message}{hint}", CatenWarning, stacklevel=level + 1)
+    own, outermost, level = os.path.dirname(__file__), 0, 0
+    frame: FrameType | None = sys._getframe(0)
+    while frame is not None:                       # functools is between our own frames
+        level += 1
+        if os.path.dirname(frame.f_code.co_filename).startswith(own):
+            outermost = level
+        frame = frame.f_back
+    warnings.warn(f"{diagnostic.code}: {diagnostic.message}{hint}", CatenWarning, stacklevel=outermost + 1)

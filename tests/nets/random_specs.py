@@ -123,18 +123,28 @@ class Maker(Values):
     def loop(self, dim: str, whole: bool = False) -> tuple[Form, str]:
         """The head of a loop over an axis; its variable is in scope from now on."""
         name = self.fresh("i")
-        kind = "up" if whole else self.pick(("up",) * 6 + ("down", "by 2", "window", "triangle"))
-        if kind == "triangle" and not self.loops:
+        kind = "up" if whole else self.pick(("up",) * 6 + ("down", "by 2", "window", "triangle", "ragged", "ragged"))
+        counts = [(t, outer.name) for t in self.inputs if t.dtype in INTS and t not in self.outputs and len(t.dims) == 1
+                  for outer in self.loops if outer.dim == t.dims[0]]
+        if (kind == "triangle" and not self.loops) or (kind == "ragged" and not counts):
             kind = "down"
-        self.mark({"up": "dotimes", "down": "falling loop", "by 2": "strided loop", "window": "window", "triangle": "triangular loop"}[kind])
+        self.mark({"up": "dotimes", "down": "falling loop", "by 2": "strided loop", "window": "window", "triangle": "triangular loop",
+                   "ragged": "range read from an array"}[kind])
         slack = self.rng.randrange(1, 4) if kind == "window" else 0
         head: Form = {
             "up": ("dotimes", (name, dim)), "down": ("loop", (name, ("-", dim, "1"), "-1", "-1")), "by 2": ("loop", (name, str(self.rng.randrange(2)), dim, "2")),
             "window": ("dotimes", (name, ("-", dim, str(slack)))),
             "triangle": ("dotimes", (name, ("min", ("+", self.loops[-1].name if self.loops else "0", "1"), dim))),
+            "ragged": ("dotimes", (name, self.clamped(counts, dim))) if kind == "ragged" else (),
         }[kind]
         self.loops.append(Loop(name, dim, slack))
         return head, name
+
+    def clamped(self, counts: list[tuple[Tensor, str]], dim: str) -> Form:
+        """An element of an integer array between 0 and an extent, in one of its spellings."""
+        t, name = self.pick(counts)
+        count: Form = ("cast", "int", ("aref", t.name, name))
+        return self.pick((("min", dim, ("max", "0", count)), ("max", "0", ("min", count, dim)), ("min", ("max", count, "0"), dim)))
 
     def nest(self, target: Tensor, whole: bool = False) -> tuple[list[Form], tuple[Form, ...]]:
         """Loops over the axes of a tensor in some order: their heads, and the index."""

@@ -51,6 +51,8 @@ class Spelled(Family):
             lengths = self.tensor("i32", [outer[0][1]])
             local = self.fresh("n")
             end = ("clip", ("cast", "int64", ("aref", lengths.name, names[0])), "0", length)
+            if self.chance(0.4):
+                return [], "0", end
             return [("set", local, end)], "0", local
         if kind == "from" and names:
             return [], ("min", names[0], length), length

@@ -45,7 +45,7 @@ ALL_FEATURES = (
     *[f"choice {w}" for w in ("map", "count", "both", "if else", "cond")], *[f"loaded index {w}" for w in ("plain", "mod", "guarded", "clip")],
     *[f"length {w}" for w in ("whole", "local", "array", "triangle", "from")], "extreme by comparison",
     *[f"begins with {w}" for w in ("identity", "peeled", "first if", "number", "none")], *[f"product {w}" for w in ("+", "max", "min", "-")],
-    "falling loop", "strided loop", "triangular loop", "rank-0 output", "update in place", "scan", "condition around a nest", "set",
+    "falling loop", "strided loop", "triangular loop", "range read from an array", "rank-0 output", "update in place", "scan", "condition around a nest", "set",
     *[f"{w} statement" for w in ("when", "unless", "if", "cond")], *[f"{w} value" for w in ("where", "if", "cond", "let", "cast", "bitcast")],
     "cast to float", "saturating cast", "cast", *[f"rank {n}" for n in range(7)], *[f"extent {n}" for n in EXTENTS],
     *[f"index {k}" for k in ("plain", "back", "mod", "half", "shift", "other")],

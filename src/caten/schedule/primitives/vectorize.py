@@ -343,8 +343,8 @@ def both(mask: Expr | None, cond: Expr) -> Expr:
 
 
 def _is_loaded(cond: Expr, changed: frozenset[str]) -> bool:
-    """Does a condition read more than scalars that stay as they are?"""
-    return any(isinstance(n, Vref) or (isinstance(n, Aref) and (n.index or n.buffer in changed)) for n in cond.unique())
+    """Does a vector condition read vectors, or elements that the arms write?"""
+    return any(isinstance(n, Vref) or (isinstance(n, Aref) and n.buffer in changed) for n in cond.unique())
 
 
 def _is_zero_elsewhere(vector: Expr, test: Expr) -> bool:
