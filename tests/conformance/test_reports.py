@@ -44,7 +44,7 @@ def test_a_failure_its_command_and_what_became_worse(folder: Path, capfd: pytest
     assert f"FAIL {CASE}: (floor -" in out
     assert f"worse: {CASE}: was PASS, is FAIL" in out
     text = (folder / "Reports.md").read_text()
-    shown = re.search(rf"### {CASE}: FAIL\n\n(.*)\n\n```sh\n(.*)\n```", text)
+    shown = re.search(rf"### {CASE}(?: and \d+ more)?: FAIL\n\n(.*)\n\n(?:- .*\n\n)?```sh\n(.*)\n```", text)
     assert shown
     failures = [c for c in ElementTree.parse("junit.xml").iter("testcase") if c.find("failure") is not None]
     assert f"{CASE.split('/')[2]}/ordinary" in [c.attrib["name"] for c in failures]
@@ -86,6 +86,34 @@ def test_runtimes_side_by_side() -> None:
     text = record_comparison.merged([some("PASS", runtime="one"), some("FAIL", runtime="two")])
     assert "|  | one | two |" in text
     assert "| `add` | ok | FAIL 1/1 |" in text
+
+
+def test_failures_with_one_cause_are_one_section() -> None:
+    notes = [("add", "f32", "Y[3] is 1.5, expected 2.0"), ("add", "f64", "Y[0] is nan, expected -2e-7"), ("add", "f64", "Y[1] is 0, expected 2"),
+             ("sub", "f32", "Y[3] is 1.5, expected 2.0"), ("sub", "f32", "the call failed: no")]
+    rows = [Row("operator", row, column, f"case{n}", Verdict("FAIL", note)) for n, (row, column, note) in enumerate(notes)]
+    text = markdown_report.markdown(Record({"runtime": "m", "again": "caten"}, tuple(rows)))
+    assert re.findall(r"### .*", text) == ["### operator/add/f32/case0 and 3 more: FAIL", "### operator/sub/f32/case4: FAIL"]
+    assert "- `operator/add`: f32, f64 (2)\n- `operator/sub`: f32\n" in text
+    assert text.count("```sh") == 2
+
+
+def test_operators_that_the_runtime_lacks_are_marked(folder: Path) -> None:
+    assert guarded(["test-runtime", "--runtime", "gcc", "-O0", "--filter", "operator/*/f32/ordinary", "-o", "."]) == 0
+    text = (folder / "Reports.md").read_text()
+    assert "| operator | made | i8 |" in text
+    assert "| `add` | native |" in text
+    assert "| `sigmoid` | decomposed |" in text
+    read = record.read("reports.json")
+    assert read.decomposed is not None
+    assert "sigmoid" in read.decomposed
+    assert markdown_report.markdown(read) == text
+
+
+def test_samples_are_a_list() -> None:
+    rows = [Row("sample", "Gemm", "gemm", "small", Verdict("PASS")), Row("sample", "Sin", "sin", "small", Verdict("FAIL", "no"))]
+    text = markdown_report.section(Record({"runtime": "m", "again": "caten"}, tuple(rows)), "sample")
+    assert text.splitlines()[4:] == ["| operator | sample | result |", "| --- | --- | --- |", "| `Gemm` | `gemm` | ok |", "| `Sin` | `sin` | FAIL 1/1 |"]
 
 
 def test_text_of_a_failure_cannot_break_the_page() -> None:

@@ -72,6 +72,13 @@ def test_the_committed_record_says_what_a_fresh_run_says(name: str, verdicts: di
 
 
 @pytest.mark.parametrize("name", COMMITTED)
+def test_a_committed_record_knows_the_operators_that_its_runtime_lacks(name: str) -> None:
+    found = record.read(str(REPORTS / name / "reports.json"))
+    native = attach.runtime_of(Options(runtime=name, **environment())).ops
+    assert list(found.decomposed or ()) == list(dict.fromkeys([r.row for r in found.of_kind("operator") if r.row not in native]))
+
+
+@pytest.mark.parametrize("name", COMMITTED)
 def test_a_committed_record_has_no_gap(name: str) -> None:
     found = record.read(str(REPORTS / name / "reports.json"))
     assert not {"FAIL", "CRASH", "TIMEOUT", "UNDECLARED", "XPASS", "NOT-RUN"} & set(found.counts())

@@ -2,14 +2,14 @@
 from __future__ import annotations
 
 from ..testing.junit_xml import JunitCase, junit_text
-from .markdown_report import KINDS, command_of
+from .markdown_report import KINDS, LISTS, command_of
 from .record import Record, Row
 from .verdicts import BAD
 
 
 def junit(found: Record) -> str:
     """One suite for each kind of case."""
-    return junit_text(found.runtime, [(kind, [_case(found, r) for r in found.of_kind(kind)]) for kind in KINDS
+    return junit_text(found.runtime, [(kind, [_case(found, r) for r in found.of_kind(kind)]) for kind in (*KINDS, *LISTS)
                                       if found.of_kind(kind)])
 
 

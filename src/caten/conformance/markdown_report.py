@@ -1,6 +1,8 @@
-"""Reports.md: the record of a run for a person. Below the block of provenance it depends on the verdicts alone."""
+"""Reports.md: the record of a run for a person. Below the provenance it depends only on the runtime's operators and on
+the verdicts."""
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from shlex import quote
@@ -13,21 +15,27 @@ BELOW = "<!-- what follows is the same from run to run -->"
 KINDS: dict[str, tuple[str, str]] = {
     "operator": ("Operators", "operator"), "conversion": ("Conversions", "from ↓ to →"),
     "bitcast": ("Bits read as another type", "from ↓ to →"),
-    "feature": ("Features", "feature"), "sample": ("Samples", "operator"),
-    "rejection": ("Rejections", "what must be refused"),
+    "feature": ("Features", "feature"),
 }
-# From best to worst: a cell says the worst status in it.
+# Kinds with one column per row, as lists -> heading, the columns of the list.
+LISTS: dict[str, tuple[str, str, str]] = {
+    "sample": ("Samples", "operator", "sample"), "rejection": ("Rejections", "what must be refused", "name"),
+}
+# From best to worst: a cell has the worst status of its cases.
 WORST = ("PASS", "QUALITY", "UNSUPPORTED", "XFAIL", "NOT-RUN", "XPASS", "UNDECLARED", "VACUOUS", "TIMEOUT", "CRASH",
          "FAIL")
-LEGEND = ("`ok`: all cases of the cell pass. Else the worst status and how many cases have it, of how many: "
+LEGEND = ("`ok`: all cases of the cell pass. Otherwise the worst status, with the number of cases that have it: "
           "`FAIL 2/7`. Empty: the combination does not exist.")
-MOST = 200                  # failures that are written out
+DECOMPOSED = ("`native`: the runtime has this operator; `decomposed`: caten writes it in terms of operators that the "
+              "runtime has.")
+MOST = 200                  # causes that are written out
+NUMBER = re.compile(r"[-+]?(\d[\d.]*(e[-+]?\d+)?|\binf\b|\bnan\b)j?", re.IGNORECASE)
 
 
 def markdown(found: Record) -> str:
     """The whole text."""
     parts = [f"# Conformance of the runtime `{found.runtime}`", _provenance(found), BELOW, _score(found)]
-    parts += [part for kind in KINDS if (part := section(found, kind))]
+    parts += [part for kind in (*KINDS, *LISTS) if (part := section(found, kind))]
     parts += [_ulps(found), _failures(found), _gap(found)]
     return "\n\n".join([p for p in parts if p]) + "\n"
 
@@ -70,7 +78,7 @@ def _score(found: Record) -> str:
 
 
 def cell(rows: Sequence[Row]) -> str:
-    """What a cell of a matrix says."""
+    """The text of a cell: `ok`, or the worst status with its count."""
     if not rows:
         return ""
     counts = Counter([r.verdict.status for r in rows])
@@ -79,18 +87,28 @@ def cell(rows: Sequence[Row]) -> str:
 
 
 def section(found: Record, kind: str) -> str:
-    """The matrix of one kind of case."""
+    """The matrix or the list of one kind of case."""
     rows = found.of_kind(kind)
     if not rows:
         return ""
-    title, corner = KINDS[kind]
     cells: dict[tuple[str, str], list[Row]] = {}
     for r in rows:
         cells.setdefault((r.row, r.column), []).append(r)
-    names, columns = list(dict.fromkeys([r for r, _ in cells])), list(dict.fromkeys([c for _, c in cells]))
     counts = ", ".join([f"{n} {s}" for s, n in found.counts(kind).items()])
-    body = [(f"`{n}`", *[cell(cells.get((n, c), [])) for c in columns]) for n in names]
-    return f"## {title}\n\n{counts}. {LEGEND}\n\n" + table((corner, *columns), body)
+    if kind in LISTS:
+        title, *head = LISTS[kind]
+        listed = [(f"`{row}`", f"`{column}`", cell(cases)) for (row, column), cases in cells.items()]
+        return f"## {title}\n\n{counts}.\n\n" + table((*head, "result"), listed)
+    title, corner = KINDS[kind]
+    names, columns = list(dict.fromkeys([r for r, _ in cells])), list(dict.fromkeys([c for _, c in cells]))
+    body = [[f"`{n}`", *[cell(cells.get((n, c), [])) for c in columns]] for n in names]
+    head, legend = [corner, *columns], LEGEND
+    if kind == "operator" and found.decomposed is not None:
+        head.insert(1, "made")
+        for name, line in zip(names, body, strict=True):
+            line.insert(1, "decomposed" if name in found.decomposed else "native")
+        legend = f"{LEGEND} {DECOMPOSED}"
+    return f"## {title}\n\n{counts}. {legend}\n\n" + table(head, body)
 
 
 def _ulps(found: Record) -> str:
@@ -115,14 +133,36 @@ def command_of(found: Record, row: Row) -> str:
     return f"{found.provenance['again']} --filter {quote(row.id)} -o \"$(mktemp -d)\""
 
 
+def causes(rows: Iterable[Row]) -> list[list[Row]]:
+    """The rows with the same status, and with notes that differ only in numbers."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for r in rows:
+        found.setdefault((r.verdict.status, NUMBER.sub("0", r.verdict.note)), []).append(r)
+    return list(found.values())
+
+
 def _failures(found: Record) -> str:
-    bad = [r for r in found.rows if r.verdict.status in BAD]
-    if not bad:
+    """A section for each cause, with the command of its first case."""
+    alike = causes([r for r in found.rows if r.verdict.status in BAD])
+    if not alike:
         return "## Failures\n\nNone."
-    parts = [f"### {r.id}: {r.verdict.status}\n\n{_plain(r.verdict.note)}\n\n```sh\n{command_of(found, r)}\n```"
-             for r in bad[:MOST]]
-    more = [f"… and {len(bad) - MOST} more, in reports.json."] if len(bad) > MOST else []
+    parts = [_cause(found, rows) for rows in alike[:MOST]]
+    more = [f"… and {len(alike) - MOST} more causes, in reports.json."] if len(alike) > MOST else []
     return "\n\n".join(["## Failures", *parts, *more])
+
+
+def _cause(found: Record, rows: Sequence[Row]) -> str:
+    first = rows[0]
+    others = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+    parts = [f"### {first.id}{others}: {first.verdict.status}", _plain(first.verdict.note)]
+    if others:
+        places: dict[str, dict[str, int]] = {}
+        for r in rows:
+            columns = places.setdefault(f"{r.kind}/{r.row}", {})
+            columns[r.column] = columns.get(r.column, 0) + 1
+        parts.append("\n".join([f"- `{place}`: " + ", ".join([f"{c} ({n})" if n > 1 else c for c, n in counts.items()])
+                                for place, counts in places.items()]))
+    return "\n\n".join([*parts, f"```sh\n{command_of(found, first)}\n```"])
 
 
 def _plain(note: str) -> str:
@@ -130,7 +170,7 @@ def _plain(note: str) -> str:
 
 
 def _gap(found: Record) -> str:
-    """What was not shown, with the reasons."""
+    """The cases that were not executed or not supported, with the reasons."""
     reasons = Counter([(r.verdict.status, r.kind, r.verdict.note) for r in found.rows
                        if r.verdict.status in ("UNSUPPORTED", "XFAIL", "NOT-RUN")])
     if not reasons:

@@ -35,10 +35,12 @@ class Row:
 
 @frozen
 class Record:
-    """One run. `provenance`: facts by name; what follows it in a report depends on `rows` alone."""
+    """One run. `provenance`: facts by name; `decomposed`: the operators that the runtime lacks, and that are written in
+    terms of others (None in a record that does not say)."""
 
     provenance: Mapping[str, Any]
     rows: tuple[Row, ...]
+    decomposed: tuple[str, ...] | None = None
 
     @property
     def runtime(self) -> str:
@@ -58,8 +60,10 @@ def to_json(found: Record) -> str:
     cells: dict[tuple[str, str, str], dict[str, Any]] = {}
     for r in found.rows:
         cells.setdefault((r.kind, r.row, r.column), {})[r.name] = _said(r.verdict)
-    head = json.dumps({"schema_version": SCHEMA_VERSION, "provenance": found.provenance, "counts": found.counts()},
-                      indent=1, ensure_ascii=False)
+    facts: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "provenance": found.provenance, "counts": found.counts()}
+    if found.decomposed is not None:
+        facts["decomposed"] = found.decomposed
+    head = json.dumps(facts, indent=1, ensure_ascii=False)
     lines = [json.dumps({"kind": k, "row": r, "column": c, "cases": cases}, ensure_ascii=False) for (k, r, c),
              cases in cells.items()]
     return head.removesuffix("\n}") + ',\n "cells": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
@@ -88,7 +92,8 @@ def read(path: str) -> Record:
                                     hint="name a reports.json")) from None
     return Record(content["provenance"],
                   tuple([Row(c["kind"], c["row"], c["column"], name, _verdict(said)) for c in content["cells"]
-                         for name, said in c["cases"].items()]))
+                         for name, said in c["cases"].items()]),
+                  tuple(content["decomposed"]) if "decomposed" in content else None)
 
 
 def _verdict(said: Any) -> Verdict:

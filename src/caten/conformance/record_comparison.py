@@ -1,9 +1,9 @@
-"""Two records beside each other: what became worse since the old one; and several runtimes in one table."""
+"""Two records compared: the cases that became worse. Several runtimes in one table."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .markdown_report import KINDS, LEGEND, cell, score, table
+from .markdown_report import KINDS, LEGEND, LISTS, cell, score, table
 from .record import Record, Row
 from .verdicts import BAD
 
@@ -27,15 +27,20 @@ def regressions(old: Record, new: Record, ran: frozenset[str] | None = None) -> 
 def merged(records: Sequence[Record]) -> str:
     """Several runtimes side by side, in one Markdown table."""
     names = [r.runtime for r in records]
-    lines = [f"# Conformance of {', '.join([f'`{n}`' for n in names])}", "", LEGEND, ""]
+    legend = f"{LEGEND} `(d)`: the runtime lacks the operator, which is decomposed."
+    lines = [f"# Conformance of {', '.join([f'`{n}`' for n in names])}", "", legend, ""]
     lines += [f"- `{r.runtime}`: " + score(r).replace("\n", "; ") for r in records] + [""]
     body: list[tuple[str, ...]] = []
-    for kind, (title, _) in KINDS.items():
+    titles = {kind: title for kind, (title, *_) in (*KINDS.items(), *LISTS.items())}
+    for kind, title in titles.items():
         by_row: list[dict[str, list[Row]]] = [_rows(r, kind) for r in records]
         rows = list(dict.fromkeys([name for found in by_row for name in found]))
         if rows:
             body.append((f"**{title}**", *[cell(r.of_kind(kind)) for r in records]))
-        body += [(f"`{name}`", *[cell(found.get(name, [])) for found in by_row]) for name in rows]
+        for name in rows:
+            marks = [" (d)" if kind == "operator" and name in (r.decomposed or ()) else "" for r in records]
+            body.append((f"`{name}`", *[f"{text}{mark}" if (text := cell(found.get(name, []))) else ""
+                                        for found, mark in zip(by_row, marks, strict=True)]))
     return "\n".join(lines) + "\n" + table(("", *names), body) + "\n"
 
 

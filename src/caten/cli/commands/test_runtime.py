@@ -124,7 +124,13 @@ def _found(cases: Sequence[Case], chosen: Sequence[Case], plan: execute.Plan, pa
     typed = " ".join([again, *[f"--filter {shlex.quote(p)}" for p in patterns]])
     rows = [record.Row(c.kind, c.row, c.column, c.name, verdicts.get(c.id, Verdict("NOT-RUN", "left out by --filter")))
             for c in cases]
-    return record.Record(provenance.facts(plan, typed, again, dated), tuple(rows))
+    return record.Record(provenance.facts(plan, typed, again, dated), tuple(rows), _decomposed(rows, plan.options))
+
+
+def _decomposed(rows: Sequence[record.Row], options: Options) -> tuple[str, ...]:
+    """The tested operators that the runtime's table lacks."""
+    native = attach.runtime_of(options).ops
+    return tuple(dict.fromkeys([r.row for r in rows if r.kind == "operator" and r.row not in native]))
 
 
 def _words(options: Options) -> str:
