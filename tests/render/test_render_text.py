@@ -101,6 +101,13 @@ def test_bounds_that_could_change_are_evaluated_once() -> None:
     assert "i < ct_i_end; i++" in text
 
 
+def test_copies_of_an_unrolled_body_evaluate_their_bounds_under_names_of_their_own() -> None:
+    text = rendered("(for i 0 3 1 unroll (for j 0 (aref L i) 1 serial (setf (aref L j) 0)))", "(buffer L i64 (3) (0) inout)")
+    assert "const int64_t ct_j_end = L[0];" in text
+    assert "const int64_t ct_j_end_2 = L[1];" in text
+    assert "j < ct_j_end_3; j++" in text
+
+
 def test_a_dynamic_step_runs_either_way() -> None:
     assert "s > 0 ? i < N : s < 0 && i > N; i += s" in rendered("(for i 0 N s serial (setf (aref Y i) 0.0))", "(buffer Y f32 (N) (0) out) (size N) (scalar s i64)")
 

@@ -277,7 +277,11 @@ class KernelBody(Lines):
                 yield
 
     def _once(self, bound: Expr, name: str) -> str:
+        """A bound or step of a loop: its own expression, or a name for the value if it reads memory. Copies of an
+        unrolled body are in one scope, so each copy has a name of its own."""
         if any(isinstance(n, Ref) for n in bound.unique()):
+            copies = sum(f"const int64_t {name} = " in line or f"const int64_t {name}_" in line for line in self.lines)
+            name = f"{name}_{copies + 1}" if copies else name
             self.line(f"const int64_t {name} = {self.expressions.text(bound)};")
             return name
         return self.expressions.value(bound).at(12)
