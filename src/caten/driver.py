@@ -16,6 +16,7 @@ from .core.text import read, show
 from .echo import escape, escape_lines
 from .errors import CatenError, Diagnostic, UsageError, error
 from .loop import verifier as loop_level
+from .loop.context import Context
 from .loop.operation_count import BUDGET, Work, counted, current
 from .loop.statements import LoopProgram
 from .options import Options
@@ -76,6 +77,7 @@ def _advanced(program: Program, to: str, options: Options, warn: tuning_records.
         with timed(f"{program.name}: {step.name}", options), _placed(options):
             program = _taken(step, program, options, warn, log)
         if last and due is not None and not options.verify:
+            Context.of(program)                        # kept with the program: the verification goes on with its memo
             due.append(counted(current())(partial(VERIFIERS[to], program)))
         elif options.verify or last:
             program, since = _verified(program, since, options, warn, log), []
