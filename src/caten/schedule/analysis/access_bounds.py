@@ -25,6 +25,13 @@ def is_inside(ref: Ref, shape: tuple[Expr, ...], context: Context) -> bool:
     return all(accesses.is_inside(context, i, n) for i, n in zip(indices, shape, strict=True))
 
 
+def is_shown_inside(ref: Ref, shape: tuple[Expr, ...], context: Context) -> bool:
+    """Is every index of the access in bounds by short proofs?"""
+    indices: tuple[Expr, ...] = ref.index
+    return all(context.shows_nonnegative(form) for i, n in zip(indices, shape, strict=True)
+               for form in accesses.below(context, i, n))
+
+
 def bytes_of(dtype: str, extents: Iterable[Expr]) -> int:
     """The bytes of an array. A symbolic extent counts as 1."""
     total = DTYPES[dtype].bytes

@@ -9,7 +9,7 @@ from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.context import Context, ends_in_failure
 from ...loop.statements import Aref, For, If, Incf, Let, Local, Ref, Setf, Stmt, Vref
-from .access_bounds import is_inside
+from .access_bounds import is_shown_inside
 from .loop_queries import mentions, reads_memory, stride_in
 
 
@@ -142,4 +142,4 @@ def without_guards(stmts: tuple[Stmt, ...], guards: set[Expr], tile: str, known:
 def _is_harmless(stmt: Stmt, tile: str, known: dict[str, tuple[Expr, ...]], context: Context) -> bool:
     if not isinstance(stmt, Setf | Incf) or not isinstance(stmt.ref, Aref) or stmt.ref.buffer != tile:
         return False
-    return all(is_inside(ref, known[ref.buffer], context) for ref in stmt.unique() if isinstance(ref, Aref | Vref))
+    return all(is_shown_inside(ref, known[ref.buffer], context) for ref in stmt.unique() if isinstance(ref, Aref | Vref))

@@ -33,7 +33,7 @@ from ...loop.statements import (
     Vref,
     is_const,
 )
-from ..analysis.access_bounds import is_inside, shapes
+from ..analysis.access_bounds import is_inside, is_shown_inside, shapes
 from ..analysis.classify import fastest_axis
 from ..analysis.loop_queries import (
     context_at,
@@ -305,7 +305,8 @@ class _Widening:
         """May lanes whose conditions fail read it, too? It must be in bounds, and no concurrent iteration may write it:
         the loop does not write the array, or writes this very element, and concurrent outer iterations have other
         ones."""
-        if not self.is_inside(ref):
+        shape = self.shapes.get(ref.buffer)
+        if shape is None or not is_shown_inside(ref, shape, self.context):
             return False
         own = ref in self.stored and all(any(mentions(i, (name,)) for i in ref.index) for name in self.at_once)
         return ref.buffer not in self.written or ref.buffer in self.wide or own
