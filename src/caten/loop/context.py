@@ -89,6 +89,8 @@ class Context(Valuation):
                 counted[name] = expression(self.linear(self.values[name]) + passed, self.values[name].dtype)
         lo, hi, step = self.linear(loop.lo), self.linear(loop.hi), self.linear(loop.step)
         least, most = self.interval(lo), self.interval(hi)
+        if least[0] < 0 and self.is_nonnegative(lo):             # shown once, not at every index inside
+            least = 0, least[1]
         up = _ranged(least[0], most[1] - 1)
         down = _ranged(most[0] + 1, least[1])
         i = of_atom(var)
