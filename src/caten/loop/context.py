@@ -252,7 +252,8 @@ class Context(Valuation):
 
     def shows_nonnegative(self, form: Linear) -> bool:
         """As `is_nonnegative`, by short proofs alone: for what is better where it is shown, and right in any case."""
-        return self.interval(form)[0] >= 0 or self._once(("shows", form), lambda: bound_chains.is_nonnegative(self, form))
+        return self.interval(form)[0] >= 0 or self._once(
+            ("shows", form), lambda: bound_chains.is_nonnegative(self, form))
 
     def excludes(self, constraints: Alternative, widely: bool = False) -> bool:
         """True if the assumptions are shown to exclude the conjunction. `widely`: use ranges beyond 2^31."""

@@ -142,4 +142,5 @@ def without_guards(stmts: tuple[Stmt, ...], guards: set[Expr], tile: str, known:
 def _is_harmless(stmt: Stmt, tile: str, known: dict[str, tuple[Expr, ...]], context: Context) -> bool:
     if not isinstance(stmt, Setf | Incf) or not isinstance(stmt.ref, Aref) or stmt.ref.buffer != tile:
         return False
-    return all(is_shown_inside(ref, known[ref.buffer], context) for ref in stmt.unique() if isinstance(ref, Aref | Vref))
+    return all(is_shown_inside(ref, known[ref.buffer], context)
+               for ref in stmt.unique() if isinstance(ref, Aref | Vref))
