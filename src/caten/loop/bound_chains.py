@@ -14,7 +14,7 @@ from ..core.expr import Const, Expr, Op, Var
 from .affine import Linear, of_atom
 from .refutation import NEAR, Clause, Range
 
-MOST_FORMS = 24                # per proof
+MOST_FORMS = 12                # per proof
 MOST_TIMES = 64                # greatest factor for which a form is scaled to match a bound
 
 
