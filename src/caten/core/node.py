@@ -157,15 +157,8 @@ class Node(metaclass=NodeMeta):
     @kept_property
     def children(self) -> tuple[Node, ...]:
         """All nodes directly below, those inside tuples included, in field order."""
-        found: list[Node] = []
         own = self.__dict__
-        for _, field in self._with_nodes:
-            part = own[field]
-            if isinstance(part, Node):
-                found.append(part)
-            elif isinstance(part, tuple):
-                found.extend(_nodes_in(part))
-        return tuple(found)
+        return tuple(_nodes_in(tuple([own[field] for _, field in self._with_nodes])))
 
     def map(self, fn: Callable[[Any], Any]) -> Self:
         """This node with `fn` applied to every child; itself when nothing changed.
@@ -246,12 +239,14 @@ def _forget(entry: _Entry) -> None:
             del _POOL[entry.key]
 
 
-def _nodes_in(parts: tuple[Any, ...]) -> Iterator[Node]:
+def _nodes_in(parts: tuple[Any, ...]) -> list[Node]:
+    found: list[Node] = []
     for part in parts:
         if isinstance(part, Node):
-            yield part
+            found.append(part)
         elif isinstance(part, tuple):
-            yield from _nodes_in(part)
+            found.extend(_nodes_in(part))
+    return found
 
 
 def _map_tuple(parts: tuple[Any, ...], fn: Callable[[Any], Any]) -> tuple[Any, ...]:

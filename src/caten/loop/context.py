@@ -366,7 +366,7 @@ def ends_in_failure(stmts: tuple[Stmt, ...]) -> bool:
 def _at_entry(program: Program) -> Context:
     contexts = operation_count.current().contexts
     facts = (_kinds(program.all(Buffer)),
-             *[c for c in program.clauses if isinstance(c, Size | Bind | Ensure | Require)])
+             *[c for c in program.clauses if c.__class__ in (Size, Bind, Ensure, Require)])
     context: Context | None = contexts.get(facts)
     if context is None:
         context = contexts[facts] = Context._of(program)
