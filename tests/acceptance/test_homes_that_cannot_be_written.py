@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_line import ENVIRONMENT, Result, finished, start
@@ -17,6 +16,9 @@ from caten.runtime.toolchain import embedded
 
 Home = Callable[..., Result]
 GONE = ("HOME", "XDG_CACHE_HOME", "CATEN_CACHE_DIR", "ZIG_GLOBAL_CACHE_DIR", "CC", "TMPDIR")
+
+
+CLANG = f"{sys.executable} -m ziglang cc"
 
 
 def environment(**given: str) -> dict[str, str]:
@@ -35,22 +37,27 @@ def home(cold: Path) -> Home:
     return build
 
 
-def at_night(*values: object, name: str) -> Any:
-    """A parameter of nightly runs alone: each build here compiles zig's own libraries first, which takes seconds."""
-    return pytest.param(*values, id=name, marks=pytest.mark.nightly)
+def its_library_is_in(cache: Path) -> bool:
+    """Is it there, and no compiler was tried out, since one was named?"""
+    return {"compiler", "probes"} & {p.name for p in cache.iterdir()} == {"compiler"}
 
 
-@pytest.mark.parametrize("place", [at_night(None, name="unset"), at_night("/nonexistent/home", name="missing"), "/dev/null/home"])
-def test_a_home_that_is_none(place: str | None, home: Home, tmp_path: Path) -> None:
-    done = home(**({} if place is None else {"HOME": place}), CATEN_CACHE_DIR=str(tmp_path / "cache"), CC=f"{sys.executable} -m ziglang cc")
+# Each build here compiles zig's own libraries first, which takes seconds: of those alike, one is made by day.
+at_night = pytest.mark.nightly
+
+
+@at_night
+@pytest.mark.parametrize("place", [{}, {"HOME": "/nonexistent/home"}, {"HOME": "/dev/null/home"}], ids=["unset", "missing", "no folder"])
+def test_a_home_that_is_none(place: dict[str, str], home: Home, tmp_path: Path) -> None:
+    done = home(**place, CATEN_CACHE_DIR=str(tmp_path / "cache"), CC=CLANG)
     assert (done.code, done.err) == (0, "")
     assert works("axpy.so")
-    assert {"compiler", "probes"} & {p.name for p in (tmp_path / "cache").iterdir()} == {"compiler"}
+    assert its_library_is_in(tmp_path / "cache")
 
 
-@pytest.mark.parametrize("places", [at_night({"HOME": "/dev/null/home"}, name="home"),
-                                    at_night({"HOME": "/tmp", "XDG_CACHE_HOME": "/dev/null/x"}, name="caches"),
-                                    pytest.param({"CATEN_CACHE_DIR": "/dev/null/x"}, id="cache")])
+@at_night
+@pytest.mark.parametrize("places", [{"HOME": "/dev/null/home"}, {"HOME": "/tmp", "XDG_CACHE_HOME": "/dev/null/x"}, {"CATEN_CACHE_DIR": "/dev/null/x"}],
+                         ids=["home", "caches", "cache"])
 def test_no_place_for_the_cache(places: dict[str, str], home: Home, tmp_path: Path) -> None:
     (tmp_path / "temp").mkdir()
     done = home(**places, TMPDIR=str(tmp_path / "temp"))
@@ -71,19 +78,23 @@ def test_no_cache_leaves_nothing(home: Home, tmp_path: Path) -> None:
 
 
 def test_a_user_without_rights(home: Home, tmp_path: Path) -> None:
-    """Another user, whose home is not his and who may write to the current directory alone."""
+    """Another user, whose home is not his and who may write to the current directory and to the temporary folder alone."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("needs root and setpriv")
+    (tmp_path / "temp").mkdir()
     for folder in (tmp_path, *tmp_path.parents):
         if folder.stat().st_mode & 5 != 5 and folder != Path("/"):
             folder.chmod(0o755)
-    Path.cwd().chmod(0o777)
+    for folder in (Path.cwd(), tmp_path / "temp"):
+        folder.chmod(0o777)
     done = subprocess.run(["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", sys.executable, "-m", "caten", SAMPLE, "-O1"],
-                          env=environment(HOME="/root"), capture_output=True, text=True)
+                          env=environment(HOME="/root", TMPDIR=str(tmp_path / "temp")), capture_output=True, text=True)
     if "Permission denied" in done.stderr and "caten" not in done.stderr:
         pytest.skip("the interpreter is not readable for other users")
     assert done.returncode == 0, done.stderr
+    assert "E650" in done.stderr
     assert works("axpy.so")
+    assert list((tmp_path / "temp").iterdir()) == []
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -96,12 +107,13 @@ def test_a_temporary_folder_that_is_none(named: bool, home: Home, tmp_path: Path
 
 
 def test_two_processes_at_once(home: Home, tmp_path: Path) -> None:
-    env = environment(HOME="/dev/null/home", CATEN_CACHE_DIR=str(tmp_path / "cache"))
+    env = environment(HOME="/dev/null/home", CATEN_CACHE_DIR=str(tmp_path / "cache"), CC=CLANG)
     both = [subprocess.Popen([sys.executable, "-m", "caten", SAMPLE, "-O1", "-o", f"lib{n}.so"], env=env, stderr=subprocess.PIPE, text=True) for n in range(2)]
     results = [p.communicate(timeout=120)[1] for p in both]
     assert (results, [p.returncode for p in both]) == (["", ""], [0, 0])
     assert works("lib0.so")
     assert works("lib1.so")
+    assert its_library_is_in(tmp_path / "cache")
 
 
 def test_the_users_folder_cannot_be_written(home: Home, tmp_path: Path) -> None:
@@ -109,7 +121,7 @@ def test_the_users_folder_cannot_be_written(home: Home, tmp_path: Path) -> None:
     done = home(CATEN_CACHE_DIR=str(tmp_path / "cache"), ZIG_GLOBAL_CACHE_DIR="/dev/null/x")
     assert clean(done)
     assert (done.code == 0 and works("axpy.so")) or "E610" in done.err
-    named = home("--config", f"CC={sys.executable} -m ziglang cc", CATEN_CACHE_DIR=str(tmp_path / "cache"), ZIG_GLOBAL_CACHE_DIR="/dev/null/x")
+    named = home("--config", f"CC={CLANG}", CATEN_CACHE_DIR=str(tmp_path / "cache"), ZIG_GLOBAL_CACHE_DIR="/dev/null/x")
     assert named.code == 3
     assert "E626" in named.err
     assert "cache directory" in named.err

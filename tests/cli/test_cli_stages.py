@@ -195,7 +195,7 @@ def test_refusals(caten: Any, arguments: list[str], code: int, words: list[str])
     assert "Traceback" not in result.err
 
 
-RUNNING = {"test": [], "bench": ["--no-limits", "--rounds", "5", "--batch", "0.001", "--sizes", "N=9"], "tune": ["--budget", "0.1", "--sizes", "N=9"],
+RUNNING = {"test": [], "bench": ["--no-limits", "--rounds", "5", "--batch", "0.001", "--sizes", "N=9"], "tune": ["--budget", "0.001", "--sizes", "N=9"],
            "": ["--test", "N=9", "-o", "axpy.so"]}
 
 
