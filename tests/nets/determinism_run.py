@@ -49,10 +49,23 @@ def library(files: list[Path], cache: str) -> tuple[compiler.Built, list[OpProgr
     return compiler.Compilation(list(ops.values()), options).artifact(), list(ops.values())
 
 
-def called(files: list[Path], cache: str) -> None:
-    """The results of each sample's operators, and how many threads there were in the end."""
-    from guarded_calls import Job, call
+def called(files: list[Path], cache: str, counts: list[str]) -> None:
+    """The results of each sample's operators with so many threads, each in a process of its own."""
     built, ops = library(files, cache)
+    for count in counts:
+        sys.stdout.flush()
+        if (child := os.fork()) == 0:
+            os.environ["OMP_NUM_THREADS"] = count
+            results(built, ops)
+            return
+        if os.waitpid(child, 0)[1]:
+            sys.exit(f"{count} threads: the process did not end as it should")
+
+
+def results(built: compiler.Built, ops: list[OpProgram]) -> None:
+    """The results of each operator, and how many threads there were in the end."""
+    from guarded_calls import Job, call
+
     from caten.runtime.library import open_library
     opened = open_library(built.artifact, built.manifest)
     for op in ops:
@@ -68,4 +81,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "render":
         rendered(samples)
     else:
-        called(samples, sys.argv[3])
+        called(samples, *sys.argv[3:4], sys.argv[4:])
