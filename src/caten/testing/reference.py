@@ -25,7 +25,7 @@ from . import isolate
 from .lambda_text import check_parameters
 from .numpy_lambda import Lambda
 
-INTERPRETED_STEPS = 1_000_000          # above this many steps a reference runs as unscheduled C in float64
+INTERPRETED_STEPS = 100_000          # above this many steps a reference runs as unscheduled C in float64
 TIMEOUT = 120.0                        # seconds for one run of a kernel or a reference
 CPU = 120                              # seconds of processor time that test code may use
 MEMORY = 8 << 30                       # bytes that test code may use
