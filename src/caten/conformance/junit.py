@@ -9,8 +9,8 @@ from .verdicts import BAD
 
 def junit(found: Record) -> str:
     """One suite for each kind of case."""
-    return junit_text(found.runtime, [(kind, [_case(found, r) for r in found.of_kind(kind)]) for kind in (*KINDS, *LISTS)
-                                      if found.of_kind(kind)])
+    suites = [(kind, [_case(found, r) for r in found.of_kind(kind)]) for kind in (*KINDS, *LISTS)]
+    return junit_text(found.runtime, [(kind, cases) for kind, cases in suites if cases])
 
 
 def _case(found: Record, row: Row) -> JunitCase:
