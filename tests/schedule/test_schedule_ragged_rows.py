@@ -10,7 +10,7 @@ import pytest
 
 import caten
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")]
 ENDS = ["(min N (max 0 (aref L i)))", "(max 0 (min N (aref L i)))", "(min (max (aref L i) 0) N)", "(clip (aref L i) 0 N)"]
 STEPS = {"sum": ("(incf acc (aref X i j))", "0", np.sum), "product": ("(mulcf acc (aref X i j))", "1", np.prod),
          "maximum": ("(maxcf acc (aref X i j))", "-7", lambda row: np.max(row, initial=-7))}
