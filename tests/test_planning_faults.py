@@ -69,7 +69,7 @@ def in_the_whole_pass(patch: pytest.MonkeyPatch) -> None:
 
 
 def in_raising(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(raising, "_groups", broken)
+    patch.setattr(raising, "canonical_values", broken)
 
 
 def in_simplifying(patch: pytest.MonkeyPatch) -> None:

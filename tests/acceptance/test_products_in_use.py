@@ -39,7 +39,8 @@ outputs = ["Y"]
 code = \"\"\"
 (dotimes (i M)
   (array row float (N))
-  (dotimes (j N) (setf (aref row j) (aref X i (- (- N 1) j))))
+  (set s 0.0)
+  (dotimes (j N) (incf s (aref X i j)) (setf (aref row j) s))
   (dotimes (j N) (setf (aref Y i j) (+ (aref row j) (aref row (- (- N 1) j))))))
 \"\"\"
 """

@@ -10,10 +10,10 @@ from caten.tensor.tensor_verifier import verify
 
 
 @pytest.mark.parametrize(("value", "message"), [
-    ("(compute f32 ((i 0 (size N))) 1.0)", "E212: .*the axis i does not range over numbers"),
-    ("(compute f32 ((i 0 N)) (size N))", "E212: .*'expr' holds"),
-    ("(reduce nothing ((i 0 N)) ((j 0 N)) add true 1.0)", "E471: .*declared nothing"),
+    ("(compute f32 ((i (size N))) 1.0)", "E212: .*the axis i does not range over numbers"),
+    ("(compute f32 ((i N)) (size N))", "E212: .*'expr' holds"),
+    ("(reduce nothing ((i N)) ((p N)) add true 1.0)", "E471: .*declared nothing"),
 ])
 def test_a_value_that_is_none_is_refused(value: str, message: str) -> None:
     with pytest.raises(CatenError, match=message):
-        verify(resolve(read(f"(tensor T (size N) (buffer Y f32 (N) (0) out) (define Y {value}))")[0]))
+        verify(resolve(read(f"(tensor T (size N) (buffer Y f32 (N) (0) out) (define v {value}))")[0]))

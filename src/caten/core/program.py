@@ -336,7 +336,9 @@ def resolve(program: Any) -> Any:
     once."""
     types: dict[str, str] = {}
     for node in program.unique():
-        if hasattr(node, "declares"):
+        if hasattr(node, "declares_all"):
+            types.update(node.declares_all())
+        elif hasattr(node, "declares"):
             name, dtype = node.declares()
             types[name] = dtype
     memo: dict[Node, Any] = {}

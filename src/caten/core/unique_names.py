@@ -35,6 +35,6 @@ class Names:
 @kept
 def declared_names(node: Node) -> frozenset[str]:
     """What a program, clause or statement declares, with what is inside it."""
-    own = frozenset(node.names if isinstance(node, Taken) else (node.declares()[0],) if hasattr(node, "declares")
-                    else ())
+    own = frozenset(node.names if isinstance(node, Taken) else [name for name, _ in node.declares_all()]
+                    if hasattr(node, "declares_all") else (node.declares()[0],) if hasattr(node, "declares") else ())
     return own.union(*map(declared_names, [c for c in node.children if not isinstance(c, Expr)]))

@@ -37,7 +37,7 @@ class Context(Valuation):
     @staticmethod
     def of(program: Program) -> Context:
         """The context at entry: sizes in range, bindings, arrays that fit in memory, the checked conditions. Programs
-        that agree in these share one context while one of them lives and their work is counted together."""
+        that agree in these share one context if their work is counted together, and while one of them lives."""
         return _at_entry(program)
 
     @classmethod

@@ -6,7 +6,7 @@ results belong to the count that paid for them, so the count does not depend on 
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -28,7 +28,8 @@ class Work:
     def __init__(self, budget: int | None = None) -> None:
         self.budget, self.spent = budget, 0
         self.limit: int | None = None
-        self.contexts: WeakValueDictionary[Any, Any] = WeakValueDictionary()
+        # The work of a program keeps them: how long its programs live depends on the garbage collector.
+        self.contexts: MutableMapping[Any, Any] = WeakValueDictionary() if budget is None else {}
 
     def charge(self, units: int) -> None:
         """Count this many units before spending them. Raises OutOfBudget inside `bounded`."""

@@ -1,185 +1,214 @@
-"""Lowering of index notation to loop nests: `(tensor …)` -> `(loop …)`.
+"""Lowering of values to loop nests: `(tensor …)` -> `(loop …)`.
 
-Every definition becomes a loop nest, in order, in one kernel. A reduce is fused into the compute that reads it:
+A kernel of one reduce, or of a reduce and the map that reads it element by element, is
 
-    accumulate in place    C[i] = C[i] + R[i]     ->  for i, p: C[i] += …
-    initialise, then add   C[i] = x + R[i]        ->  for i: C[i] = x;  for i, p: C[i] += …
-    (contractions)         C[i] = f(R[i])         ->  for i: C[i] = 0;  for i, p: C[i] += …;  for i: C[i] = f(C[i])
-    (contractions)         C[i] = g(C[i]) + R[i]  ->  for i: C[i] = g(C[i]);  for i, p: C[i] += …
-    temporary array        C[i] = f(C[i], R[i])   ->  for i, p: T[i] += …;  for i: C[i] = f(C[i], T[i])
-    accumulator            C[i] = f(C[i], R[i])   ->  for i: acc = 0; for p: acc += …; C[i] = f(C[i], acc)
+    accumulated in place       C = C + R       ->  for i, p: C[i] += …
+    initialised, then added    C = x + R       ->  for i: C[i] = x;  for i, p: C[i] += …
+    (contractions)             C = f(R)        ->  for i: C[i] = 0;  for i, p: C[i] += …;  for i: C[i] = f(C[i])
+    (contractions)             C = f(C, R)     ->  for i, p: T[i] += …;  for i: C[i] = f(C[i], T[i])
 
-Contractions take the temporary array; all other reductions, and those that read C, take a scalar accumulator.
+All others are outer loops around passes (`passes`).
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.monoids import identity
-from ..core.node import Node, contains, substitute
-from ..core.unique_names import Names
-from ..loop.statements import ONE, Aref, For, If, Incf, Kernel, Let, Local, LoopProgram, Setf, Stmt
-from .values import Axis, Compute, Define, Nest, Read, Reduce, TensorProgram
+from ..core.node import contains
+from ..loop.bound_tightening import tighten_bounds
+from ..loop.context import Context
+from ..loop.effects import reads
+from ..loop.statements import ONE, Aref, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
+from .fusion import Group, Member, NestKernel, is_contraction, kernels_of
+from .index_maps import is_identity, renamed_arrays
+from .loop_builder import LoopBuilder
+from .loop_splitting import Box, box_of, conjunction, conjuncts, split
+from .passes_over_rows import Passes
+from .values import Compute, Define, Named, Output, Read, Reduce, TensorProgram, reads_of
 
 
 def lower(program: TensorProgram) -> LoopProgram:
     """Lower a tensor program to the loop level: same parameters and facts, one kernel."""
-    lowering = _Lowering(program)
-    stmts = tuple(s for d in program.definitions for s in lowering.definition(d))
-    clauses = tuple(c for c in program.clauses if not isinstance(c, Define))
+    lowering = Lowering(program)
+    stmts = lowering.statements()
+    clauses = tuple([c for c in program.clauses if not isinstance(c, Define | Output | Named)])
     return LoopProgram(program.name, (*clauses, Kernel(_c_name(program.name), stmts)))
 
 
 def _c_name(name: str) -> str:
-    return "".join(c if c.isalnum() else "_" for c in name).lower()
+    return "".join([c if c.isalnum() else "_" for c in name]).lower()
 
 
-class _Lowering:
-    """Keeps names unique: a loop name that is already used gets a number."""
+class Lowering(LoopBuilder):
+    """The statements of a program."""
 
-    def __init__(self, program: TensorProgram):
-        self.bodies = {d.name: d.value for d in program.definitions if isinstance(d.value, Reduce)}
-        self.declared = set(program.buffers)
-        taken = {c.declares()[0] for c in program.clauses if hasattr(c, "declares") and not isinstance(c, Define)}
-        taken |= {n.name for d in program.definitions if isinstance(d.value, Nest)
-                  for n in d.walk() if isinstance(n, (For, Let, Local))}
-        self.names = Names(taken)
+    def __init__(self, program: TensorProgram) -> None:
+        super().__init__(program, kernels_of(program))
+        self.context = Context.of(program)
 
-    def definition(self, d: Define) -> tuple[Stmt, ...]:
-        """The statements of one definition; none for a reduce, which is fused into its reader."""
-        match d.value:
-            case Nest(stmts=stmts):
-                return stmts
-            case Compute() as value:
-                return (*self.declaration(d.name, value), *self.compute(d.name, value))
-        return ()
+    def statements(self) -> tuple[Stmt, ...]:
+        """The statements of all kernels, in order."""
+        stmts: list[Stmt] = [Local(self.arrays[name], dtype, shape, "scratch" if shape else "register")
+                             for name, (dtype, shape) in self.plan.scratch.items()]
+        for n, k in enumerate(self.kernels):
+            self.number = n
+            for at, source, copy in self.plan.copies:
+                if at == n:
+                    stmts += self.copy(source, self.arrays[copy], *self.plan.scratch[copy])
+            stmts += self.nest(k) if isinstance(k, NestKernel) else [
+                tighten(s, self.context, frozenset(self.program.sizes)) for s in self.group(k)]
+        for value, name in self.plan.late:
+            buffer = self.program.buffers[name]
+            stmts += self.copy(self.array(value), name, buffer.type, buffer.axes)
+        return tuple(stmts)
 
-    def declaration(self, name: str, value: Compute) -> tuple[Stmt, ...]:
-        """Declare the local array of a value that is no parameter, before its first definition."""
-        if name in self.declared:
-            return ()
-        self.declared.add(name)
-        return (Local(name, value.type, tuple(a.hi for a in value.axes), "scratch" if value.axes else "register"),)
+    # -- nests ---------------------------------------------------------------------------------------------------------
 
-    def compute(self, name: str, value: Compute) -> tuple[Stmt, ...]:
-        reads = [n for n in value.expr.unique() if isinstance(n, Read) and n.buffer in self.bodies]
-        reads.sort(key=lambda r: list(self.bodies).index(r.buffer))
-        old = Read(name, tuple(_var(a) for a in value.axes), value.type)
-        if len(reads) == 1:
-            total, reduce = reads[0], self.bodies[reads[0].buffer]
-            changes = name in {n.buffer for n in reduce.unique()
-                               if isinstance(n, Read)}        # does the summand read the accumulator?
-            in_nests = total.index == old.index and set(reduce.axes) == set(value.axes) and not changes
-            if in_nests and reduce.type == value.type:
-                if value.expr is Op(reduce.fn, (old, total)):
-                    return self._accumulate(name, value, reduce)
-                start: Expr = identity(reduce.fn, value.type)
-                rest = value.expr
-                match value.expr:
-                    case Op(fn, (first, second)) if fn == reduce.fn and second is total and not contains(first, total):
-                        start, rest = first, total                 # x + R: initialise with x
-                untouched = not contains(value.expr, old)
-                if untouched and (rest is total or _is_contraction(reduce)):
-                    begin = self._loops(value.axes,
-                                        lambda place: (Setf(place(name, value.type, value.axes), place.inside(start)),))
-                    accumulate = self._accumulate(name, value, reduce)
-                    finish = () if rest is total else self._loops(
-                        value.axes, lambda place: (Setf(place(name, value.type, value.axes),
-                                                        place.inside(substitute(rest, {total: old}))),))
-                    return (*begin, *accumulate, *finish)
-            if in_nests and _is_contraction(reduce):
-                return self._beside(name, value, reduce, total)
-        return self._loops(value.axes, lambda place: self._element(name, value, reads, place))
+    def nest(self, k: NestKernel) -> tuple[Stmt, ...]:
+        """The statements of a nest, over the arrays that hold its values."""
+        before: list[Stmt] = []
+        names: dict[str, str] = {}
+        for out, result in zip(k.nest.outs, k.names, strict=True):
+            target = self.array_of_result(result)
+            if out.source and self.array(out.source) != target:
+                before += self.copy(self.array(out.source), target, out.type, out.shape)
+            names[out.name] = target
+        read = {n: self.array(n) for n in {*self.plan.home, *self.program.buffers} if self.array(n) != n}
+        own = {out.name for out in k.nest.outs}
+        stmts = renamed_arrays(k.nest.stmts, {n: a for n, a in read.items() if n not in own} | names)
+        return (*before, *stmts)
 
-    def _beside(self, name: str, value: Compute, reduce: Reduce, total: Read) -> tuple[Stmt, ...]:
-        """A contraction whose reader also reads the array it overwrites: accumulated into it, or into a temporary
-        array."""
-        old = Read(name, total.index, value.type)
+    def array_of_result(self, name: str) -> str:
+        home = self.plan.home[name]
+        return self.arrays.get(home, home)
+
+    def copy(self, source: str, target: str, dtype: str, shape: Sequence[Expr]) -> tuple[Stmt, ...]:
+        """Loops that copy an array."""
+        def store(index: tuple[Expr, ...]) -> tuple[Stmt, ...]:
+            return (Setf(Aref(target, index, dtype), Aref(source, index, dtype)),)
+        return self.loops([(f"{target}_{n}", e) for n, e in enumerate(shape)], store)
+
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    def group(self, k: Group) -> tuple[Stmt, ...]:
+        """The statements of a group."""
+        match k.members:
+            case (Member(value=Reduce() as reduce) as m,):
+                read = Read(m.name, tuple([a.var for a in reduce.axes]), reduce.type)
+                return self.total(m, Compute(reduce.type, reduce.axes, read), read, reduce)
+            case (Member(value=Reduce() as reduce) as first, Member(value=Compute() as value) as m):
+                totals = [r for r in reads_of(value) if r.buffer == first.name]
+                if (len(totals) == 1 and is_identity(totals[0], value) and first.outer == reduce.axes
+                        and first.name not in k.stored and reduce.axes == value.axes == m.outer):
+                    return self.total(m, value, totals[0], reduce)
+            case (Member(value=Compute() as value) as m,):
+                box = box_of(value.expr, value.axes)
+                if box is not None and not self._keeps(m, box):
+                    return split(box, value.axes, partial(self.part, m, value))
+        return Passes(self, k).statements()
+
+    def _keeps(self, m: Member, box: Box) -> bool:
+        """Is an arm of the choice what the element holds already?"""
+        return any(isinstance(e, Read) and self.array(e.buffer) == self.array(m.name) for e in (box.yes, box.no))
+
+    def part(self, m: Member, value: Compute, ranges: Sequence[tuple[Expr, Expr]], e: Expr) -> tuple[Stmt, ...]:
+        """Loops that set a part of an array."""
+        names = [self.names.fresh(name) for name in self.axis_names(m.name, value)]
+        index = tuple([Var(name, "i64") for name in names])
+        ref = Aref(self.array(m.name), index, value.type)
+        stmts: tuple[Stmt, ...] = (self.store(ref, self.expr(e, {a.name: i for a, i in zip(value.axes, index,
+                                                                                           strict=True)})),)
+        for name, (lo, hi) in reversed(list(zip(names, ranges, strict=True))):
+            stmts = (For(name, lo, hi, ONE, "serial", stmts),)
+        return stmts
+
+    def total(self, m: Member, value: Compute, total: Read, reduce: Reduce) -> tuple[Stmt, ...]:
+        """A reduce and the map that reads it."""
+        target = self.array(m.name)
+        guard, value, reduce = self.guarded(target, value, reduce)
+        named = self.axis_names(m.name, value)
+        summed = self.axis_names(total.buffer, reduce)[len(reduce.axes):]
+
+        def at(index: tuple[Expr, ...], dtype: str = "", name: str = "") -> Aref:
+            return Aref(name or target, index, dtype or value.type)
+
+        def each(make: Callable[[Aref, Mapping[str, Expr]], tuple[Stmt, ...]], dtype: str = "", name: str = "",
+                 ) -> tuple[Stmt, ...]:
+            def body(index: tuple[Expr, ...]) -> tuple[Stmt, ...]:
+                names = {a.name: i for a, i in zip(value.axes, index, strict=True)}
+                stmts = make(at(index, dtype, name), names)
+                return stmts if guard is TRUE else (If(self.expr(guard, names), stmts),)
+            return self.loops(list(zip(named, [a.extent for a in value.axes], strict=True)), body)
+
+        def accumulate(dtype: str = "", name: str = "") -> tuple[Stmt, ...]:
+            return each(lambda ref, names: self.over(reduce, summed, names, ref), dtype, name)
+
+        old = [r for r in reads_of(value) if self.array(r.buffer) == target and r is not total]
+        mine = old[0] if len(old) == 1 and is_identity(old[0], value) and old[0].type == value.type else None
+        changes = target in {self.array(r.buffer) for r in reads_of(reduce)}
+        if reduce.type == value.type and not changes:
+            if mine is not None and value.expr is Op(reduce.fn, (mine, total)):
+                return accumulate()
+            start: Expr = identity(reduce.fn, value.type)
+            rest = value.expr
+            match value.expr:
+                case Op(fn, (first, second)) if fn == reduce.fn and second is total and not contains(first, total):
+                    start, rest = first, total
+            if rest is total and (not old or (mine is not None and is_contraction(reduce))):
+                begin = each(lambda ref, names: (self.store(ref, self.expr(start, names)),))
+                return (*begin, *accumulate())
+            if not old and is_contraction(reduce):
+                begin = each(lambda ref, names: (Setf(ref, identity(reduce.fn, value.type)),))
+                middle = accumulate()
+                end = each(lambda ref, names: (self.store(ref, self.expr(value.expr, names, {total: ref})),))
+                return (*begin, *middle, *end)
+        if is_contraction(reduce) and not changes:
+            own = self.names.fresh(self.wanted(total.buffer))
+            local = Local(own, reduce.type, tuple([a.extent for a in value.axes]), "scratch")
+            zero = each(lambda ref, names: (Setf(ref, identity(reduce.fn, reduce.type)),), reduce.type, own)
+            middle = accumulate(reduce.type, own)
+            end = each(lambda ref, names: (self.store(ref, self.expr(
+                value.expr, names, {total: Aref(own, ref.index, reduce.type)})),))
+            return (local, *zero, *middle, *end)
+
+        def whole(ref: Aref, names: Mapping[str, Expr]) -> tuple[Stmt, ...]:
+            acc = Aref(self.names.fresh(self.wanted(total.buffer)), (), reduce.type)
+            return (Local(acc.buffer, acc.type, (), "register"), Setf(acc, identity(reduce.fn, reduce.type)),
+                    *self.over(reduce, summed, names, acc),
+                    self.store(ref, self.expr(value.expr, names, {total: acc})))
+        return each(whole)
+
+    def guarded(self, target: str, value: Compute, reduce: Reduce) -> tuple[Expr, Compute, Reduce]:
+        """The condition outside which the elements stay as they are, with the map and the reduce inside it."""
         match value.expr:
-            case Op(reduce.fn, (x, last)) if last is total and not contains(x, total) and reduce.type == value.type:
-                begin = self._loops(value.axes,
-                                    lambda place: (Setf(place(name, value.type, value.axes), place.inside(x)),))
-                return (*begin, *self._accumulate(name, value, reduce))
-        apart = Compute(reduce.type, value.axes, old)
-        own = self.names.fresh(total.buffer)
-        zero = self._loops(value.axes,
-                           lambda place: (Setf(place(own, reduce.type, value.axes), identity(reduce.fn, reduce.type)),))
-        finish = substitute(value.expr, {total: Read(own, total.index, reduce.type)})
-        end = self._loops(value.axes, lambda place: (Setf(place(name, value.type, value.axes), place.inside(finish)),))
-        return (*self.declaration(own, apart), *zero, *self._accumulate(own, value, reduce, reduce.type), *end)
+            case Op("where", (cond, yes, Read(buffer) as old)) if (
+                    self.array(buffer) == target and is_identity(old, value) and not reads_of(cond)):
+                known = set(conjuncts(cond))
+                rest = [c for c in conjuncts(reduce.cond) if c not in known]
+                return cond, value.replace(expr=yes), reduce.replace(cond=conjunction(rest))
+        return TRUE, value, reduce
 
-    def _element(self, name: str, value: Compute, reads: list[Read], place: _Bindings) -> tuple[Stmt, ...]:
-        """One element: each reduce into a scalar accumulator, then the expression."""
-        stmts: list[Stmt] = []
-        totals: dict[Node, Node] = {}
-        for read in reads:
-            reduce = self.bodies[read.buffer]
-            acc = Aref(self.names.fresh(read.buffer), (), reduce.type)
-            totals[read] = acc
-            inside = place.extended({a.name: i
-                                     for a, i in zip(reduce.axes, [place.inside(i) for i in read.index], strict=True)})
-            stmts += [Local(acc.buffer, reduce.type, (), "register"), Setf(acc, identity(reduce.fn, reduce.type))]
-            stmts += self._over(reduce, inside, acc)
-        return (*stmts, Setf(place(name, value.type, value.axes), place.inside(substitute(value.expr, totals))))
-
-    def _accumulate(self, name: str, value: Compute, reduce: Reduce, dtype: str = "") -> tuple[Stmt, ...]:
-        return self._loops(value.axes,
-                           lambda place: self._over(reduce, place, place(name, dtype or value.type, value.axes)))
-
-    def _over(self, reduce: Reduce, place: _Bindings, target: Aref) -> tuple[Stmt, ...]:
+    def over(self, reduce: Reduce, names: Sequence[str], bound: Mapping[str, Expr], target: Aref) -> tuple[Stmt, ...]:
         """The loops over the reduced axes around one accumulation."""
-        def leaf(inner: _Bindings) -> tuple[Stmt, ...]:
-            add = Incf(target, inner.inside(reduce.expr), reduce.fn)
-            return (add,) if reduce.cond is TRUE else (If(inner.inside(reduce.cond), (add,)),)
-        return self._loops(reduce.over, leaf, place)
-
-    def _loops(self, axes: tuple[Axis, ...], body: Callable[[_Bindings], tuple[Stmt, ...]],
-               place: _Bindings | None = None) -> tuple[Stmt, ...]:
-        """Serial loops over `axes`, outermost first, around the statements that `body` makes."""
-        place = place or _Bindings({})
-        if not axes:
-            return body(place)
-        axis, rest = axes[0], axes[1:]
-        name = self.names.fresh(axis.name)
-        inner = place.extended({axis.name: Var(name, "i64")})
-        return (For(name, place.inside(axis.lo), place.inside(axis.hi), ONE, "serial", self._loops(rest, body, inner)),)
+        def leaf(index: tuple[Expr, ...]) -> tuple[Stmt, ...]:
+            inside = {**bound, **{a.name: i for a, i in zip(reduce.over, index, strict=True)}}
+            add = Incf(target, self.expr(reduce.expr, inside), reduce.fn)
+            return (add,) if reduce.cond is TRUE else (If(self.expr(reduce.cond, inside), (add,)),)
+        return self.loops(list(zip(names, [a.extent for a in reduce.over], strict=True)), leaf)
 
 
-class _Bindings:
-    """The loop variables that stand for axis names at a point of the nest."""
-
-    def __init__(self, names: dict[str, Expr]):
-        self.names = names
-
-    def extended(self, names: dict[str, Expr]) -> _Bindings:
-        return _Bindings(self.names | names)
-
-    def inside(self, e: Expr) -> Expr:
-        """A tensor-level expression in terms of these loop variables."""
-        def go(n: Expr) -> Expr:
-            if isinstance(n, Var) and n.name in self.names:
-                return self.names[n.name]
-            if isinstance(n, Read):
-                return Aref(n.buffer, tuple(go(i) for i in n.index), n.type)
-            new: Expr = n.map(go)
-            return new
-        return go(e)
-
-    def __call__(self, buffer: str, dtype: str, axes: tuple[Axis, ...]) -> Aref:
-        """The element of `buffer` at these axes."""
-        return Aref(buffer, tuple(self.inside(_var(a)) for a in axes), dtype)
-
-
-def _var(axis: Axis) -> Var:
-    return Var(axis.name, "i64")
-
-
-def _is_contraction(reduce: Reduce) -> bool:
-    """True for a sum of products whose two factors each vary along an axis that the other does not: worth tiling."""
-    match reduce.expr:
-        case Op("mul", (a, b)) if reduce.fn == "add":
-            axes = {x.name for x in reduce.axes}
-            in_a, in_b = ({n.name for n in e.unique() if isinstance(n, Var)} & axes for e in (a, b))
-            return bool(in_a - in_b) and bool(in_b - in_a)
-    return False
+def tighten(stmt: Stmt, context: Context, outer: frozenset[str], loops: frozenset[str] = frozenset()) -> Stmt:
+    """A nest with conditions as bounds of its loops; those that depend on no loop are around it."""
+    if not isinstance(stmt, For):
+        return stmt
+    loop = tighten_bounds(stmt, outer | loops, context)
+    within, names = context.inside(loop), loops | {loop.name}
+    body = tuple([tighten(s, within, outer, names) for s in loop.body])
+    if any(a is not b for a, b in zip(body, loop.body, strict=True)):
+        loop = loop.replace(body=body)
+    match loop.body:
+        case (If(cond, then, ()),) if not reads(cond) and cond.variables <= outer:
+            return If(cond, (loop.replace(body=then),))
+    return loop

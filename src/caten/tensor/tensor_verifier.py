@@ -1,4 +1,5 @@
-"""The verifier of the tensor level: names are defined before use, types agree, reads are in bounds."""
+"""The verifier of the tensor level: names are defined once and before use, types and ranks agree, outputs have the type
+and shape of their parameters."""
 from __future__ import annotations
 
 from ..core.dtypes import DTYPES
@@ -8,71 +9,94 @@ from ..core.node import Node
 from ..errors import CatenError, Diagnostic
 from ..loop import verifier as loop_level
 from .lower import lower
-from .values import Axis, Compute, Define, Nest, Read, Reduce, TensorProgram
+from .values import (
+    Axis,
+    Compute,
+    Define,
+    Nest,
+    Read,
+    Reduce,
+    TensorProgram,
+    operands_of,
+    shapes_of,
+    types_of,
+)
 
 
 def verify(program: TensorProgram) -> None:
     """Raise CatenError (E470, E471: a compiler bug or a faulty hand-written text) for every broken rule. Bounds of
     reads are checked on the lowered loops."""
     loop_level.arrays_are_sound(program)
-    problems: list[Diagnostic] = []
-
-    def wrong(message: str) -> None:
-        problems.append(Diagnostic("E471", message))
-
-    known = {b.name: (b.type, len(b.shape)) for b in program.buffers.values()}
-    declared = {c.declares()[0] for c in program.params if hasattr(c, "declares")}
-    for d in program.definitions:
-        value = d.value
-        if isinstance(value, (Compute, Reduce)):
-            over = value.over if isinstance(value, Reduce) else ()
-            problems += _names(d, (*value.axes, *over), declared)
-            problems += _reads(d, value, known)
-            if value.expr.dtype != value.type:
-                wrong(f"{d.name}: the expression is {value.expr.dtype or 'of unknown type'}, declared {value.type}")
-            if isinstance(value, Reduce) and value.type in DTYPES and not is_monoid(value.fn, value.type):
-                wrong(f"{d.name}: elements of {value.type} cannot be reduced by {value.fn}")
-            if d.name in known and known[d.name] != (value.type, len(value.axes)):
-                dtype, rank = known[d.name]
-                wrong(f"{d.name}: {value.type} of rank {len(value.axes)}, declared {dtype} of rank {rank}")
-            known.setdefault(d.name, (value.type, len(value.axes)))
-        elif isinstance(value, Nest):
-            problems += [Diagnostic("E470", f"{d.name}: writes '{out}', which is not defined")
-                         for out in value.outs if out not in known]
+    problems = _Problems(program).found
     if problems:
         raise CatenError(*problems)
     loop_level.verify(lower(program))
 
 
-def _names(d: Define, axes: tuple[Axis, ...], declared: set[str]) -> list[Diagnostic]:
-    """Every variable is a parameter or an axis. The bounds of an axis use outer axes only."""
-    bound, problems = set(declared), []
-    for axis in axes:
-        for side in (axis.lo, axis.hi):
-            problems += _unbound(d, side, bound)
-        if axis.name in bound - declared:
-            problems.append(Diagnostic("E470", f"{d.name}: the axis '{axis.name}' is named twice"))
-        bound.add(axis.name)
-    value = d.value
-    assert isinstance(value, (Compute, Reduce))
-    for e in (value.expr, *((value.cond,) if isinstance(value, Reduce) else ())):
-        problems += _unbound(d, e, bound)
-    return problems
+class _Problems:
+    def __init__(self, program: TensorProgram) -> None:
+        self.found: list[Diagnostic] = []
+        self.known = {b.name: (b.type, len(b.axes)) for b in program.buffers.values()}
+        self.declared = {c.declares()[0] for c in program.params if hasattr(c, "declares")}
+        for d in program.definitions:
+            self.definition(d)
+        for output in program.outputs:
+            self.output(program, output.name, output.value)
 
+    def say(self, code: str, message: str) -> None:
+        self.found.append(Diagnostic(code, message))
 
-def _unbound(d: Define, e: Node, bound: set[str]) -> list[Diagnostic]:
-    return [Diagnostic("E470", f"{d.name}: '{n.name}' is not bound here")
-            for n in e.unique() if isinstance(n, Var) and n.name not in bound]
+    def definition(self, d: Define) -> None:
+        name, value = ", ".join(d.names), d.value
+        if isinstance(value, Compute | Reduce):
+            over = value.over if isinstance(value, Reduce) else ()
+            self.names(name, value, (*value.axes, *over))
+            self.reads(name, value)
+            if value.expr.dtype != value.type:
+                self.say("E471", f"{name}: the expression is {value.expr.dtype or 'of unknown type'}, declared "
+                                 f"{value.type}")
+            if isinstance(value, Reduce) and value.type in DTYPES and not is_monoid(value.fn, value.type):
+                self.say("E471", f"{name}: elements of {value.type} cannot be reduced by {value.fn}")
+        elif isinstance(value, Nest):
+            for operand in operands_of(value):
+                if operand not in self.known:
+                    self.say("E470", f"{name}: reads '{operand}', which is not defined before")
+        if len(d.names) != len(types_of(value)):
+            self.say("E471", f"{name}: {len(d.names)} names for {len(types_of(value))} results")
+        for each, dtype, shape in zip(d.names, types_of(value), shapes_of(value), strict=False):
+            if each in self.known or each in self.declared:
+                self.say("E470", f"{each} is defined twice")
+            self.known[each] = (dtype, len(shape))
 
+    def output(self, program: TensorProgram, name: str, value: str) -> None:
+        buffer = program.buffers.get(name)
+        if buffer is None or value not in self.known:
+            self.say("E470", f"the output {name}: '{value if buffer else name}' is not defined")
+        elif self.known[value] != (buffer.type, len(buffer.axes)):
+            dtype, rank = self.known[value]
+            self.say("E471", f"{name}: {dtype} of rank {rank}, declared {buffer.type} of rank {len(buffer.axes)}")
 
-def _reads(d: Define, value: Node, known: dict[str, tuple[str, int]]) -> list[Diagnostic]:
-    problems = []
-    for n in value.unique():
-        if not isinstance(n, Read):
-            continue
-        if n.buffer not in known:
-            problems.append(Diagnostic("E470", f"{d.name}: reads '{n.buffer}', which is not defined before"))
-        elif known[n.buffer] != (n.type, len(n.index)):
-            message = f"{d.name}: {n!r} does not agree with the type and rank of '{n.buffer}'"
-            problems.append(Diagnostic("E471", message))
-    return problems
+    def names(self, name: str, value: Compute | Reduce, axes: tuple[Axis, ...]) -> None:
+        """Every variable is a parameter or an axis. Extents use parameters only."""
+        bound = set(self.declared)
+        for axis in axes:
+            self.unbound(name, axis.extent, self.declared)
+            if axis.name in bound:
+                self.say("E470", f"{name}: the axis '{axis.name}' is named twice")
+            bound.add(axis.name)
+        for e in (value.expr, *((value.cond,) if isinstance(value, Reduce) else ())):
+            self.unbound(name, e, bound)
+
+    def unbound(self, name: str, e: Node, bound: set[str]) -> None:
+        for n in e.unique():
+            if isinstance(n, Var) and n.name not in bound:
+                self.say("E470", f"{name}: '{n.name}' is not bound here")
+
+    def reads(self, name: str, value: Node) -> None:
+        for n in value.unique():
+            if not isinstance(n, Read):
+                continue
+            if n.buffer not in self.known:
+                self.say("E470", f"{name}: reads '{n.buffer}', which is not defined before")
+            elif self.known[n.buffer] != (n.type, len(n.index)):
+                self.say("E471", f"{name}: {n!r} does not agree with the type and rank of '{n.buffer}'")

@@ -1,21 +1,31 @@
-"""The tensor level: values in index notation. Each element is a formula over its indices, in no particular order.
+"""The tensor level: pure values in index notation. Each element is a formula over its indices, in no particular order.
 
-`(define v (reduce f32 ((i 0 M) (j 0 N)) ((p 0 K)) add true (* (read A i p) (read B p j))))` defines v[i, j] = Σ A[i, p]
-· B[p, j]. A definition named after a parameter updates it. A value reads the arrays as they were before it. A `nest`
-keeps the sequential semantics of a loop nest that has no index notation.
+    (define v0 (reduce f32 ((i M) (j N)) ((p K)) add true (* (read A i p) (read B p j))))         v0 = A · B
+    (define v1 (compute f32 ((i M) (j N)) (+ (read C i j) (read v0 i j))))
+    (output C v1)
+
+A value is defined once. A read of a parameter gives what the caller passed, also where the parameter is an output. The
+axes of a value count from 0 and are named by position (`i j k …`, reduced `p q r …`), so equal structure over equal
+operands is the same object. `named` has the names of the spec. A `nest` keeps the sequential semantics of a loop nest
+that has no index notation.
 """
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import chain, count
 from typing import Any
 
-from ..core.expr import TRUE, Expr
-from ..core.node import Node
-from ..core.program import Program
-from ..loop.statements import Stmt
+from ..core.expr import TRUE, Expr, Var
+from ..core.node import Node, kept
+from ..core.program import Fact, Program
+from ..core.unique_names import Names
+from ..loop.statements import Aref, For, Stmt
+
+KEPT, REDUCED = "ijklmn", "pqrstu"        # the names of the first axes
 
 
 class Read(Expr, head="read", hidden=("type",)):
-    """`(read A i p)`: an element of a parameter or of a defined value."""
+    """`(read A i p)`: an element of a parameter, as it was before the call, or of a value."""
 
     buffer: str
     index: tuple[Expr, ...]
@@ -27,23 +37,27 @@ class Read(Expr, head="read", hidden=("type",)):
 
 
 class Axis(Node):
-    """`(i 0 M)`: an index and its half-open range."""
+    """`(i M)`: an index and its extent. It counts from 0."""
 
     name: str
-    lo: Expr
-    hi: Expr
+    extent: Expr
 
     def to_form(self) -> tuple[Any, ...]:
-        return (self.name, self.lo, self.hi)
+        return (self.name, self.extent)
 
     def declares(self) -> tuple[str, str]:
         return self.name, "i64"
 
+    @property
+    def var(self) -> Var:
+        """The index as an expression."""
+        return Var(self.name, "i64")
+
 
 def _axes(forms: Any, parse: Any) -> tuple[Axis, ...]:
-    axes = tuple([Axis(str(n), parse(lo), parse(hi)) for n, lo, hi in forms])
+    axes = tuple([Axis(str(n), parse(extent)) for n, extent in forms])
     for axis in axes:
-        if not (isinstance(axis.lo, Expr) and isinstance(axis.hi, Expr)):
+        if not isinstance(axis.extent, Expr):
             raise TypeError(f"the axis {axis.name} does not range over numbers")
     return axes
 
@@ -53,7 +67,7 @@ class Value(Node):
 
 
 class Compute(Value, head="compute"):
-    """`(compute f32 ((i 0 M)…) expr)`: element [i…] is the expression."""
+    """`(compute f32 ((i M)…) expr)`: element [i…] is the expression."""
 
     type: str
     axes: tuple[Axis, ...]
@@ -69,9 +83,9 @@ class Compute(Value, head="compute"):
 
 
 class Reduce(Value, head="reduce"):
-    """`(reduce f32 ((i 0 M)…) ((p 0 K)…) add cond expr)`: element [i…] combines the expression over all p… where the
+    """`(reduce f32 ((i M)…) ((p K)…) add cond expr)`: element [i…] combines the expression over all p… where the
     condition holds, in no particular order, from the identity element of the monoid (0 for add, 1 for mul). `fn`: `add
-    mul max min and or xor`. The reduced ranges may depend on outer axes."""
+    mul max min and or xor`. The expression is evaluated only where the condition holds."""
 
     type: str
     axes: tuple[Axis, ...]
@@ -89,28 +103,168 @@ class Reduce(Value, head="reduce"):
         return cls(str(dtype), _axes(axes, parse), _axes(over, parse), str(fn), parse(cond), parse(expr))
 
 
+class Out(Node, head="out"):
+    """`(out C f32 (M N) v0)`: an array that a nest writes: its name in the nest, and the value that it holds at first
+    (`-`: none, its elements are set before they are read)."""
+
+    name: str
+    type: str
+    shape: tuple[Expr, ...]
+    source: str = ""
+
+    def to_form(self) -> tuple[Any, ...]:
+        return ("out", self.name, self.type, self.shape, *((self.source,) if self.source else ()))
+
+    def declares(self) -> tuple[str, str]:
+        return self.name, self.type
+
+
 class Nest(Value, head="nest"):
-    """`(nest (stmt…) out…)`: a loop nest with sequential semantics that writes the named outputs (parameters or
-    locals)."""
+    """`(nest (stmt…) (out C f32 (M N) v0)…)`: a loop nest with sequential semantics. Its results are the arrays that it
+    writes; it reads all others as parameters or values."""
 
     stmts: tuple[Stmt, ...]
-    outs: tuple[str, ...]
+    outs: tuple[Out, ...]
 
 
 class Define(Node, head="define"):
-    """`(define v value)`: a name for a value. A definition with a parameter's name updates that parameter. Definitions
-    run in order, and a value reads the results of those before it."""
+    """`(define v value)`, `(define (v w) nest)`: names for the results of a value."""
 
-    name: str
+    names: tuple[str, ...]
     value: Value
 
-    def declares(self) -> tuple[str, str]:
-        return self.name, getattr(self.value, "type", "")
+    def to_form(self) -> tuple[Any, ...]:
+        return ("define", self.names[0] if len(self.names) == 1 else self.names, self.value)
+
+    @classmethod
+    def of_form(cls, form: Any, parse: Any) -> Define:
+        _, names, value = form
+        return cls((str(names),) if isinstance(names, str) else tuple([str(n) for n in names]), parse(value))
+
+    @property
+    def name(self) -> str:
+        """The name of the only result, or of the first."""
+        return self.names[0]
+
+    def declares_all(self) -> tuple[tuple[str, str], ...]:
+        """The results with their element types."""
+        return tuple(zip(self.names, types_of(self.value), strict=False))
+
+
+class Output(Node, head="output"):
+    """`(output C v1)`: the value that a parameter holds after the call."""
+
+    name: str
+    value: str
+
+
+class Named(Fact, head="named"):
+    """`(named v0 s i j p)`: what the spec calls a value, and its axes from the outside in, the reduced ones last."""
+
+    value: str
+    name: str
+    axes: tuple[str, ...]
 
 
 class TensorProgram(Program, head="tensor"):
-    """`(tensor name clause…)`: parameters, facts, definitions in order."""
+    """`(tensor name clause…)`: parameters, facts, definitions, each after those that it reads, and outputs."""
 
     @property
     def definitions(self) -> tuple[Define, ...]:
         return self.all(Define)
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        return self.all(Output)
+
+
+def types_of(value: Value) -> tuple[str, ...]:
+    """The element types of the results."""
+    return tuple([out.type for out in value.outs]) if isinstance(value, Nest) else (str(getattr(value, "type", "")),)
+
+
+def shapes_of(value: Value) -> tuple[tuple[Expr, ...], ...]:
+    """The shapes of the results."""
+    if isinstance(value, Nest):
+        return tuple([out.shape for out in value.outs])
+    assert isinstance(value, Compute | Reduce)
+    return (tuple([a.extent for a in value.axes]),)
+
+
+@kept
+def reads_of(value: Node) -> tuple[Read, ...]:
+    """The distinct reads of a value or expression, those inside indices included, in order of first appearance."""
+    return tuple([n for n in value.unique() if isinstance(n, Read)])
+
+
+@kept
+def operands_of(value: Value) -> tuple[str, ...]:
+    """The names of the parameters and values that a value reads, each once."""
+    if isinstance(value, Nest):
+        own = {out.name for out in value.outs}
+        found = [out.source for out in value.outs if out.source]
+        found += [n.buffer for s in value.stmts for n in s.walk() if isinstance(n, Aref) and n.buffer not in own]
+        declared = {n.declares()[0] for s in value.stmts for n in s.walk() if hasattr(n, "declares")}
+        return tuple(dict.fromkeys([name for name in found if name not in declared]))
+    return tuple(dict.fromkeys([r.buffer for r in reads_of(value)]))
+
+
+class AxisNames:
+    """The canonical names of axes by position: `i j k …`, reduced `p q r …`, without those that the program uses."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        names = set(taken)
+        self._kept, self._reduced = (_endless(letters, names) for letters in (KEPT, REDUCED))
+        self._known: dict[bool, list[str]] = {False: [], True: []}
+
+    def _name(self, position: int, reduced: bool) -> str:
+        known, more = self._known[reduced], self._reduced if reduced else self._kept
+        while len(known) <= position:
+            known.append(next(more))
+        return known[position]
+
+    def axes(self, shape: Sequence[Expr]) -> tuple[Axis, ...]:
+        """The axes of a value of this shape."""
+        return tuple([Axis(self._name(n, False), extent) for n, extent in enumerate(shape)])
+
+    def over(self, extents: Sequence[Expr]) -> tuple[Axis, ...]:
+        """Reduced axes of these extents."""
+        return tuple([Axis(self._name(n, True), extent) for n, extent in enumerate(extents)])
+
+
+def _endless(letters: str, taken: set[str]) -> Any:
+    for name in chain(letters, (f"{letters[0]}{n}" for n in count(len(letters)))):
+        if name not in taken:
+            yield name
+
+
+class ValueTable:
+    """Definitions in order, numbered by their structure: an equal value gets the name that it has already (value
+    numbering, which is common-subexpression elimination)."""
+
+    def __init__(self, program: Node, names: Names | None = None) -> None:
+        self.names = names or Names.of(program)
+        loops = {n.name for n in program.unique() if isinstance(n, For)}         # they have a scope of their own
+        self.axis_names = AxisNames(self.names.taken - loops)
+        self.values: dict[str, Value] = {}                     # the first result of each value -> the value
+        self._names_of: dict[Value, tuple[str, ...]] = {}
+
+    def define(self, value: Value) -> tuple[str, ...]:
+        """The names of the results of a value."""
+        known = self._names_of.get(value)
+        if known is None:
+            known = tuple([self._fresh() for _ in types_of(value)])
+            self._names_of[value] = known
+            self.values[known[0]] = value
+        return known
+
+    def _fresh(self) -> str:
+        for number in count(len(self._names_of)):
+            if (name := f"v{number}") not in self.names.taken:
+                self.names.taken.add(name)
+                return name
+        raise AssertionError
+
+    @property
+    def definitions(self) -> tuple[Define, ...]:
+        return tuple([Define(names, value) for value, names in self._names_of.items()])

@@ -1,0 +1,122 @@
+"""The canonical form of a program of values: however it is written, equal programs have equal values.
+
+- A map that is read at one index by one value, and a view, are part of their readers.
+- Values that no output needs are gone.
+- Values are numbered in the order in which the outputs need them.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..core.expr import Const, Expr, Op
+from ..core.monoids import identity
+from ..loop.statements import Fail
+from .index_maps import cost, element, is_once, is_small, renamed, with_reads
+from .values import (
+    Compute,
+    Define,
+    Named,
+    Nest,
+    Output,
+    Read,
+    Reduce,
+    TensorProgram,
+    Value,
+    ValueTable,
+    operands_of,
+    reads_of,
+)
+
+
+def canonical_values(program: TensorProgram) -> TensorProgram:
+    """The program in canonical form."""
+    others = program.without(Define, Output, Named)
+    table = ValueTable(others)
+    names: dict[str, str] = {}
+    for d in _needed(_inlined(_inlined(program, views=True), views=False)):
+        value = renamed(d.value, names)
+        source = _whole_of(value, table)
+        names |= dict(zip(d.names, table.define(value) if source is None else (source,), strict=True))
+    named: dict[str, Named] = {}
+    for n in program.all(Named):
+        if n.value in names:
+            named.setdefault(names[n.value], n.replace(value=names[n.value]))
+    outputs = tuple([o.replace(value=names.get(o.value, o.value)) for o in program.outputs])
+    return program.replace(clauses=(*others.clauses, *named.values(), *table.definitions, *outputs))
+
+
+def _inlined(program: TensorProgram, views: bool) -> TensorProgram:
+    """The program with views, or with the maps that are read at one index, in their readers."""
+    needed = list(_needed(program))
+    inlining = _Inlining({d.name if d.names else f"({n})": d.value for n, d in enumerate(needed)},
+                         {o.value for o in program.outputs}, views)
+    made = [d.replace(value=inlining.full.get(d.name, d.value) if d.names else d.value) for d in needed
+            if not d.names or d.name not in inlining.maps]
+    return program.replace(clauses=(*program.without(Define, Output).clauses, *made, *program.outputs))
+
+
+def _whole_of(value: Value, table: ValueTable) -> str | None:
+    """The value of which a map is all elements, each at its own index."""
+    match value:
+        case Compute(dtype, axes, Read(source, index) as read) if index == tuple([a.var for a in axes]):
+            made = table.values.get(source)
+            if isinstance(made, Compute | Reduce) and read.type == dtype and made.axes == axes:
+                return source
+    return None
+
+
+def _needed(program: TensorProgram) -> Iterator[Define]:
+    """The definitions that outputs and run-time checks need, each after those that it reads, in the order of need."""
+    by_name = {name: d for d in program.definitions for name in d.names}
+    roots = [d for d in program.definitions if isinstance(d.value, Nest)
+             and any(isinstance(n, Fail) for s in d.value.stmts for n in s.walk())]
+    stack = [(d, False) for d in reversed([*roots, *[by_name[o.value] for o in program.outputs if o.value in by_name]])]
+    seen: set[Define] = set()
+    while stack:
+        d, is_ready = stack.pop()
+        if is_ready:
+            yield d
+        elif d not in seen:
+            seen.add(d)
+            stack.append((d, True))
+            stack += [(by_name[name], False) for name in reversed(operands_of(d.value)) if name in by_name]
+
+
+class _Inlining:
+    """Which maps are part of their readers, and the readers with them."""
+
+    def __init__(self, values: dict[str, Value], outputs: set[str], views: bool) -> None:
+        self.values, self.full, self.views = values, dict[str, Value](), views
+        uses: dict[str, set[tuple[str, tuple[Expr, ...]]]] = {}
+        opaque = set(outputs)
+        for name, value in values.items():
+            if isinstance(value, Nest):
+                opaque |= set(operands_of(value))
+            else:
+                for r in reads_of(value):
+                    uses.setdefault(r.buffer, set()).add((name, r.index))
+        self.maps = {name for name, value in values.items() if isinstance(value, Compute) and name not in opaque
+                     and self._is_part(value, uses.get(name, set()))}
+        for name, value in values.items():
+            made = self._without_identities(with_reads(value, self._element))
+            if isinstance(made, Compute) and not is_small(made.expr):
+                self.maps.discard(name)
+            self.full[name] = made
+
+    def _is_part(self, value: Compute, uses: set[tuple[str, tuple[Expr, ...]]]) -> bool:
+        if self.views or cost(value.expr) == 0:
+            return cost(value.expr) == 0
+        return len(uses) == 1 and all(is_once(index, self.values[reader]) for reader, index in uses)
+
+    def _without_identities(self, value: Value) -> Value:
+        """e ∘ R = R, if R is a reduce by ∘ and e its identity element."""
+        match value:
+            case Compute(expr=Op(fn, (Const() as first, Read() as total))):
+                source = self.values.get(total.buffer)
+                if isinstance(source, Reduce) and source.fn == fn and first is identity(fn, source.type):
+                    return value.replace(expr=total)
+        return value
+
+    def _element(self, read: Read) -> Expr:
+        value = self.full.get(read.buffer)
+        return element(value, read.index) if read.buffer in self.maps and isinstance(value, Compute) else read

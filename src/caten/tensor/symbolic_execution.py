@@ -1,0 +1,538 @@
+"""Symbolic execution of statements: what each array holds afterwards, as values.
+
+Loops are executed once, with their variables as symbols. A scalar becomes an expression over the loops around it. An
+accumulation becomes a `reduce` over the loops that its target does not depend on. An array that a loop writes, one
+element in each iteration, is a value when the loop ends: where no iteration wrote, it holds what it held before.
+
+Sequential semantics is kept by one rule. If two accesses of an array, one of them a store, have loops in common, both
+must index the array by each of these loops, at the same position: then each iteration meets only its own elements, and
+meets them in program order. All else raises DoesNotFit, and stays a nest.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from ..core.expr import TRUE, Cast, Const, Expr, Op, Var
+from ..core.monoids import identity, is_monoid
+from ..core.node import substitute
+from ..loop import constant_folding
+from ..loop.affine import canonical
+from ..loop.context import Context
+from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
+from .index_maps import CHEAP, cost
+from .loop_splitting import conjunction
+from .values import Compute, Read, Reduce, ValueTable
+
+LARGE = 96             # nodes of an expression, written out, from which on what has a name is a value of its own
+MOST_TERMS = 4096      # a larger expression stays a nest
+
+
+class DoesNotFit(Exception):
+    """These statements have no index notation. Never leaves the tensor level."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array: its type and shape, the loops around its declaration, and the value that it holds (empty: none yet).
+    The leading axes of that value are the loops of `lead`."""
+
+    type: str
+    shape: tuple[Expr, ...]
+    loops: tuple[str, ...] = ()
+    value: str = ""
+    lead: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pending:
+    """An accumulation whose loops are not all complete: it ends with the loop at `depth`. `totals`: its reduces."""
+
+    fn: str
+    depth: int
+    totals: tuple[Expr, ...]
+    ref: Aref
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar variable, declared inside `depth` loops."""
+
+    type: str
+    depth: int
+    value: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Element:
+    """The element of an array that an iteration writes: its value so far, and the loops around the first store."""
+
+    ref: Aref
+    loops: tuple[str, ...]
+    value: Expr
+
+
+@dataclass
+class State:
+    """What variables hold."""
+
+    arrays: dict[str, Array]
+    scalars: dict[str, Scalar] = field(default_factory=dict)
+    names: dict[str, Expr] = field(default_factory=dict)               # of `let`
+    elements: dict[str, Element] = field(default_factory=dict)
+    pending: dict[str, Pending] = field(default_factory=dict)
+
+    def copy(self) -> State:
+        """An independent state."""
+        return State(dict(self.arrays), dict(self.scalars), dict(self.names), dict(self.elements), dict(self.pending))
+
+
+@dataclass(frozen=True)
+class Access:
+    """A load or store: the loops around it and its index. `fn`: that of an accumulation."""
+
+    loops: tuple[str, ...]
+    index: tuple[Expr, ...]
+    is_store: bool
+    fn: str = ""
+
+
+class Execution:
+    """Executes statements one after the other; `state` is what variables hold after them."""
+
+    def __init__(self, table: ValueTable, context: Context, state: State) -> None:
+        self.table, self.entry, self.context, self.state = table, context, context, state
+        self.loops: list[For] = []
+        self.conds: list[Expr] = []
+        self.accesses: dict[str, list[Access]] = {}
+        self.loops_around: dict[str, tuple[str, ...]] = {}         # of the declarations of variables
+        self.domains: dict[str, tuple[Expr, Expr]] = {}            # loop -> its extent as an axis, and its condition
+        self.spec_names: dict[str, tuple[str, tuple[str, ...]]] = {}       # value -> what the spec calls it
+
+    def run(self, stmts: Sequence[Stmt]) -> None:
+        """Execute statements outside all loops. Raises DoesNotFit."""
+        for s in stmts:
+            self.accesses = {}
+            self.statement(s)
+            self.close_elements(0)
+            self.check_accesses()
+
+    # -- statements ----------------------------------------------------------------------------------------------------
+
+    def block(self, stmts: Sequence[Stmt]) -> None:
+        for s in stmts:
+            self.statement(s)
+
+    def statement(self, s: Stmt) -> None:
+        match s:
+            case For():
+                self.loop(s)
+            case If(cond, then, otherwise):
+                self.branch(self.value(cond), then, otherwise)
+            case Let(name, _, value):
+                self.state.names[name] = self.short(self.value(value), name)
+            case Local(name, dtype, (), _):
+                self.state.scalars[name] = Scalar(dtype, len(self.loops))
+                self.loops_around[name] = self.names_of_loops()
+            case Local(name, dtype, shape, _):
+                if any(n for e in shape for n in e.variables if n in self.domains):
+                    raise DoesNotFit
+                self.state.arrays[name] = Array(dtype, shape, self.names_of_loops())
+                self.loops_around[name] = self.names_of_loops()
+            case Setf(Aref() as ref, value, ""):
+                self.assign(ref, self.value(value))
+            case Incf(Aref() as ref, value, fn):
+                self.accumulate(ref, self.value(value), fn)
+            case _:
+                raise DoesNotFit
+
+    def loop(self, s: For) -> None:
+        if s.step is not ONE or any(isinstance(n, Aref) for b in (s.lo, s.hi) for n in b.unique()):
+            raise DoesNotFit
+        self.domains[s.name] = self.domain(s)
+        self.loops.append(s)
+        context, self.context = self.context, self.context.inside(s)
+        self.block(s.body)
+        self.loops.pop()
+        self.context = context
+        self.close(len(self.loops))
+
+    def domain(self, s: For) -> tuple[Expr, Expr]:
+        """The extent of the axis that a loop becomes, which counts from 0 and depends on no loop, and the condition
+        under which the loop has an iteration there."""
+        var, lo, hi = Var(s.name, "i64"), self.plain(s.lo), self.plain(s.hi)
+        is_closed = not hi.variables & self.domains.keys()
+        extent = hi if is_closed else self.extent_of_axis(s)
+        conds = [c for c in (Op("le", (lo, var)) if lo is not ZERO else TRUE,
+                             TRUE if is_closed else Op("lt", (var, hi))) if c is not TRUE]
+        if not self.entry.proves(Op("le", (ZERO, extent))):
+            extent = Op("max", (extent, ZERO)) if not isinstance(extent, Const) else ZERO
+        if lo is not ZERO and not self.context.proves(Op("le", (ZERO, lo))):
+            raise DoesNotFit
+        return extent, conjunction(conds)
+
+    def extent_of_axis(self, s: For) -> Expr:
+        """A bound of a loop whose end depends on outer loops: the extent of an axis that it indexes."""
+        for n in s.walk():
+            shape = self.shape_of(n.buffer) if isinstance(n, Aref) else ()
+            if isinstance(n, Aref) and len(shape) == len(n.index):
+                for at, extent in zip(n.index, shape, strict=True):
+                    if isinstance(at, Var) and at.name == s.name and not extent.variables & self.domains.keys():
+                        return extent
+        raise DoesNotFit
+
+    def shape_of(self, name: str) -> tuple[Expr, ...]:
+        array = self.state.arrays.get(name)
+        return () if array is None else array.shape
+
+    def branch(self, cond: Expr, then: Sequence[Stmt], otherwise: Sequence[Stmt]) -> None:
+        """Execute both branches; what they set depends on the condition."""
+        before = self.state
+        self.state = before.copy()
+        with self.given(cond):
+            self.block(then)
+        yes, self.state = self.state, before.copy()
+        self.state.arrays = yes.arrays           # completed loops of the first branch respect the condition themselves
+        with self.given(Op("not", (cond,))):
+            self.block(otherwise)
+        no = self.state
+        no.pending = {name: _both_pending(before.pending.get(name), yes.pending.get(name), no.pending.get(name))
+                      for name in dict.fromkeys((*yes.pending, *no.pending))}
+        for name, scalar in no.scalars.items():
+            other = yes.scalars.get(name, scalar)
+            no.scalars[name] = replace(scalar, value=_chosen(cond, other.value, scalar.value))
+        for name, scalar in yes.scalars.items():
+            no.scalars.setdefault(name, scalar)
+        no.names = {**yes.names, **no.names}
+        for name in dict.fromkeys((*yes.elements, *no.elements)):
+            a, b = yes.elements.get(name), no.elements.get(name)
+            known = a or b
+            assert known is not None
+            if a is not None and b is not None and a.ref is not b.ref:
+                raise DoesNotFit
+            if known.loops == self.names_of_loops() or name in before.elements:
+                values = [x.value if x is not None else self.content(known.ref) for x in (a, b)]
+                no.elements[name] = replace(known, value=_where(cond, *values))
+            else:
+                raise DoesNotFit
+
+    @contextmanager
+    def given(self, cond: Expr) -> Iterator[None]:
+        self.conds.append(cond)
+        yield
+        self.conds.pop()
+
+    # -- stores --------------------------------------------------------------------------------------------------------
+
+    def assign(self, ref: Aref, value: Expr) -> None:
+        scalar = self.state.scalars.get(ref.buffer)
+        if scalar is not None:
+            if scalar.depth != len(self.loops) or ref.buffer in self.state.pending:
+                raise DoesNotFit               # carried from iteration to iteration
+            self.state.scalars[ref.buffer] = replace(scalar, value=self.short(value, ref.buffer))
+            return
+        self.open(self.plain_place(ref), value)
+
+    def open(self, ref: Aref, value: Expr) -> None:
+        """Set an element that belongs to this iteration alone."""
+        own = [x.name for x in self.loops]
+        array = self.array(ref.buffer)
+        if ref.buffer in self.state.pending or not set(own) - set(array.loops) <= set(_bare(ref)):
+            raise DoesNotFit
+        known = self.state.elements.get(ref.buffer)
+        if known is not None and known.ref is not ref:
+            self.complete(known.ref, known.value)
+        elif known is not None and len(own) > len(known.loops):
+            raise DoesNotFit                   # an inner loop stores it again and again
+        self.note(ref, is_store=True)
+        self.state.elements[ref.buffer] = Element(ref, tuple(own), self.short(value, ref.buffer, _bare(ref)))
+
+    def accumulate(self, ref: Aref, value: Expr, fn: str) -> None:
+        """`ref ∘= value` in the loops around: over those that the element does not depend on, a reduce."""
+        if not is_monoid(fn, ref.dtype):
+            raise DoesNotFit
+        scalar = self.state.scalars.get(ref.buffer)
+        names = [x.name for x in self.loops]
+        if scalar is not None:
+            over = names[scalar.depth:]
+            kept = tuple(names[:scalar.depth])
+        else:
+            ref = self.plain_place(ref)
+            array = self.array(ref.buffer)
+            bare = _bare(ref)
+            over = [n for n in names if n not in bare and n not in array.loops]
+            kept = tuple([n for n in names if n not in over])
+        if not over:
+            now = self.now(ref)
+            self.assign(ref, Op(fn, (now, value)))
+            return
+        depth = names.index(over[0])
+        element = self.state.elements.get(ref.buffer)
+        if element is not None and (element.ref is not ref or len(element.loops) > depth):
+            raise DoesNotFit
+        self.note(ref, is_store=True, fn=fn)
+        total = self.total(ref, kept, tuple(over), fn, value)
+        known = self.state.pending.get(ref.buffer)
+        if known is not None and (known.fn, known.depth, known.ref) != (fn, depth, ref):
+            raise DoesNotFit
+        totals = (*known.totals, total) if known is not None else (total,)
+        self.state.pending[ref.buffer] = Pending(fn, depth, totals, ref)
+
+    def total(self, ref: Aref, kept: tuple[str, ...], over: tuple[str, ...], fn: str, value: Expr) -> Read:
+        """The reduce of one accumulation, read at the loops around it."""
+        shape = self.shape_of(ref.buffer) if ref.buffer not in self.state.scalars else ()
+        extents = {n: self.domains[n][0] for n in (*kept, *over)}
+        conds = [self.domains[n][1] for n in (*kept, *over)]
+        for at, extent in zip(ref.index, shape, strict=True) if shape else ():
+            if isinstance(at, Var) and at.name in kept:                      # the axes of the array
+                if not self.is_equal(extents[at.name], extent):
+                    conds.append(Op("lt", (at, extents[at.name])))
+                extents[at.name] = extent
+        cond = conjunction([*self.conds, *conds])
+        used = self.loops_in(value, cond)
+        order = [i.name for i in ref.index if isinstance(i, Var) and i.name in kept]
+        kept_used = [n for n in kept if n in used or n in order]
+        if order and set(order) == set(kept_used):
+            kept_used = order                                    # the axes in the order of the array
+        axes = self.table.axis_names.axes([extents[n] for n in kept_used])
+        reduced = self.table.axis_names.over([extents[n] for n in over])
+        new = {Var(n, "i64"): a.var for n, a in zip((*kept_used, *over), (*axes, *reduced), strict=True)}
+        reduce = Reduce(ref.dtype, axes, reduced, fn, substitute(cond, new), substitute(value, new))
+        (name,) = self.table.define(reduce)
+        self.call(name, ref.buffer, (*kept_used, *over))
+        return Read(name, tuple([Var(n, "i64") for n in kept_used]), ref.dtype)
+
+    def close(self, depth: int) -> None:
+        """A loop has ended, and `depth` loops are around: complete accumulations and arrays."""
+        for name, p in list(self.state.pending.items()):
+            if p.depth == depth:
+                del self.state.pending[name]
+                self.finish(name, p)
+        self.close_elements(depth)
+
+    def finish(self, name: str, p: Pending) -> None:
+        """The accumulation is complete."""
+        scalar = self.state.scalars.get(name)
+        around = self.names_of_loops()
+        if scalar is not None:
+            if scalar.value is None:
+                raise DoesNotFit
+            self.state.scalars[name] = replace(scalar, value=_combined(p.fn, scalar.value, p.totals, scalar.type))
+            return
+        inner = [n for n in _bare(p.ref) if n not in around]
+        if not inner:
+            now = self.now(p.ref)
+            self.state.elements[name] = Element(p.ref, self.state.elements[name].loops if name in self.state.elements
+                                                else around, _combined(p.fn, now, p.totals, p.ref.dtype))
+        else:
+            self.complete(p.ref, _combined(p.fn, self.content(p.ref), p.totals, p.ref.dtype))
+
+    def close_elements(self, depth: int) -> None:
+        """Elements of ended loops: their arrays have new values."""
+        for name, element in list(self.state.elements.items()):
+            if len(element.loops) > depth or depth == 0:
+                del self.state.elements[name]
+                self.complete(element.ref, element.value)
+
+    def complete(self, ref: Aref, value: Expr) -> None:
+        """Every iteration of the loops that index `ref` has set its element: the new value of the whole array."""
+        array = self.array(ref.buffer)
+        lead = array.loops
+        axes = self.table.axis_names.axes([*[self.domains[n][0] for n in lead], *array.shape])
+        own = axes[len(lead):]
+        new = {Var(n, "i64"): a.var for n, a in zip(lead, axes, strict=False)}
+        conds = [*self.conds, *[self.domains[n][1] for n in lead]]
+        names = list(lead)
+        for at, axis in zip(ref.index, own, strict=True):
+            if isinstance(at, Var) and at.name in self.domains and Var(at.name, "i64") not in new:
+                new[at] = axis.var
+                names.append(at.name)
+                extent, cond = self.domains[at.name]
+                conds.append(cond)
+                if not self.is_equal(extent, axis.extent):
+                    conds.append(Op("lt", (at, extent)))
+            elif isinstance(axis.extent, Const) and axis.extent.value == 1:
+                names.append("")
+            else:
+                raise DoesNotFit               # one row of an array: a choice for each element would cost more
+        whole = conjunction(conds)
+        if self.loops_in(whole, value) - {v.name for v in new}:
+            raise DoesNotFit
+        cond, made = substitute(whole, new), substitute(value, new)
+        if cond is not TRUE:
+            if not array.value:
+                raise DoesNotFit
+            made = _where(cond, made, Read(array.value, tuple([a.var for a in axes]), array.type))
+        (name,) = self.table.define(Compute(array.type, axes, made))
+        self.call(name, ref.buffer, tuple([n or a.name for n, a in zip(names, axes, strict=True)]))
+        self.state.arrays[ref.buffer] = replace(array, value=name, lead=lead)
+
+    # -- reads ---------------------------------------------------------------------------------------------------------
+
+    def value(self, e: Expr) -> Expr:
+        """An expression with what variables hold in the place of their names."""
+        if not self.state.names.keys() & e.variables and not any(isinstance(n, Aref) for n in e.unique()):
+            return e
+        memo: dict[Expr, Expr] = {}
+
+        def go(n: Expr) -> Expr:
+            if n not in memo:
+                if isinstance(n, Var) and n.name in self.state.names:
+                    memo[n] = self.state.names[n.name]
+                elif isinstance(n, Aref):
+                    memo[n] = self.now(Aref(n.buffer, tuple([go(i) for i in n.index]), n.type))
+                else:
+                    new: Expr = n.map(go)
+                    memo[n] = (constant_folding.fold(new) if isinstance(new, Cast) and isinstance(new.arg, Const)
+                               else new)
+            return memo[n]
+        return go(e)
+
+    def now(self, ref: Aref) -> Expr:
+        """What a variable or element holds now."""
+        if ref.buffer in self.state.pending:
+            raise DoesNotFit
+        scalar = self.state.scalars.get(ref.buffer)
+        if scalar is not None:
+            if scalar.value is None:
+                raise DoesNotFit
+            self.note(ref, is_store=False)
+            return scalar.value
+        ref = Aref(ref.buffer, tuple([canonical(i) for i in ref.index]), ref.type)
+        self.note(ref, is_store=False)
+        element = self.state.elements.get(ref.buffer)
+        if element is not None and element.ref is ref:
+            return element.value
+        if element is not None:
+            del self.state.elements[ref.buffer]
+            self.complete(element.ref, element.value)
+        return self.content(ref)
+
+    def content(self, ref: Aref) -> Read:
+        """An element as the ended loops left it."""
+        array = self.array(ref.buffer)
+        if not array.value:
+            raise DoesNotFit
+        return Read(array.value, (*[Var(n, "i64") for n in array.lead], *ref.index), ref.dtype)
+
+    def array(self, name: str) -> Array:
+        array = self.state.arrays.get(name)
+        if array is None:
+            raise DoesNotFit
+        return array
+
+    def short(self, value: Expr, name: str, order: Sequence[str] = ()) -> Expr:
+        """What has a name is a value of its own if it is large or costs much: it may be used several times. `order`:
+        the order of its axes, if it has all of these."""
+        if value.written_out > MOST_TERMS:
+            raise DoesNotFit
+        if value.written_out <= LARGE and cost(value) <= CHEAP:
+            return value
+        used = self.loops_in(value)
+        kept = [n for n in order if n in used] if used <= set(order) else [x.name for x in self.loops if x.name in used]
+        if (not kept and value.written_out <= LARGE) or self.conds or any(self.domains[n][1] is not TRUE for n in kept):
+            return value
+        axes = self.table.axis_names.axes([self.domains[n][0] for n in kept])
+        new = {Var(n, "i64"): a.var for n, a in zip(kept, axes, strict=True)}
+        (made,) = self.table.define(Compute(value.dtype, axes, substitute(value, new)))
+        self.call(made, name, tuple(kept))
+        return Read(made, tuple([Var(n, "i64") for n in kept]), value.dtype)
+
+    # -- sequential semantics ------------------------------------------------------------------------------------------
+
+    def note(self, ref: Aref, is_store: bool, fn: str = "") -> None:
+        self.accesses.setdefault(ref.buffer, []).append(Access(self.names_of_loops(), ref.index, is_store, fn))
+
+    def check_accesses(self) -> None:
+        """The rule of the module's docstring, for all pairs. Raises DoesNotFit."""
+        for name, found in self.accesses.items():
+            distinct = list(dict.fromkeys(found))
+            for a in distinct:
+                for b in distinct if a.is_store else ():
+                    if not self.is_apart(name, a, b):
+                        raise DoesNotFit
+
+    def is_apart(self, name: str, store: Access, other: Access) -> bool:
+        """Does each iteration of the common loops meet its own elements only? Accumulations commute."""
+        if store.fn and store.fn == other.fn and store.index == other.index:
+            return True
+        for a, b in zip(store.loops, other.loops, strict=False):
+            if a != b:
+                break
+            if a in self.loops_around.get(name, ()):
+                continue
+            at = [n for n, i in enumerate(store.index) if isinstance(i, Var) and i.name == a]
+            if not at or not any(isinstance(i := other.index[n], Var) and i.name == a for n in at):
+                return False
+        return True
+
+    # -- helpers -------------------------------------------------------------------------------------------------------
+
+    def names_of_loops(self) -> tuple[str, ...]:
+        return tuple([x.name for x in self.loops])
+
+    def loops_in(self, *exprs: Expr) -> set[str]:
+        return {n for e in exprs for n in e.variables if n in self.domains}
+
+    def plain_place(self, ref: Aref) -> Aref:
+        """A place whose index is not loaded: canonical, each loop variable alone at one position or nowhere."""
+        index = tuple([self.plain(i) for i in ref.index])
+        bare = [i.name for i in index if isinstance(i, Var) and i.name in self.domains]
+        rest = [i for i in index if not (isinstance(i, Var) and i.name in self.domains)]
+        if len(set(bare)) != len(bare) or any(i.variables & self.domains.keys() for i in rest):
+            raise DoesNotFit
+        return Aref(ref.buffer, index, ref.type)
+
+    def plain(self, e: Expr) -> Expr:
+        """An index without loads, in its canonical form."""
+        made = self.value(e)
+        if any(isinstance(n, Aref | Read) for n in made.unique()):
+            raise DoesNotFit
+        return canonical(made)
+
+    def is_equal(self, a: Expr, b: Expr) -> bool:
+        """Are two extents equal in every call? Inside an empty loop anything could be shown."""
+        return canonical(a) is canonical(b) or self.entry.proves(Op("eq", (a, b)))
+
+    def call(self, value: str, name: str, axes: tuple[str, ...]) -> None:
+        """Note what the spec calls a value and its axes, without the numbers that make names unique."""
+        self.spec_names.setdefault(value, (name, tuple([self.without_number(a) for a in axes])))
+
+    def without_number(self, name: str) -> str:
+        base, _, number = name.rpartition("_")
+        return base if number.isdigit() and base in self.table.names.taken else name
+
+
+def _both_pending(before: Pending | None, yes: Pending | None, no: Pending | None) -> Pending:
+    """An accumulation after a branch: the totals of both arms."""
+    first, second = yes or no, no or yes
+    assert first is not None
+    assert second is not None
+    if (first.fn, first.depth, first.ref) != (second.fn, second.depth, second.ref):
+        raise DoesNotFit
+    if yes is None or no is None:
+        return first
+    return replace(yes, totals=(*yes.totals, *no.totals[len(before.totals) if before is not None else 0:]))
+
+
+def _bare(ref: Aref) -> list[str]:
+    return [i.name for i in ref.index if isinstance(i, Var)]
+
+
+def _where(cond: Expr, yes: Expr, no: Expr) -> Expr:
+    return yes if yes is no else Op("where", (cond, yes, no))
+
+
+def _chosen(cond: Expr, yes: Expr | None, no: Expr | None) -> Expr | None:
+    """A scalar after a branch; None if one branch does not set it."""
+    return None if yes is None or no is None else _where(cond, yes, no)
+
+
+def _combined(fn: str, start: Expr, totals: Sequence[Expr], dtype: str) -> Expr:
+    """The start value and the totals of accumulations in one expression."""
+    value: Expr | None = None if start is identity(fn, dtype) else start
+    for total in totals:
+        value = total if value is None else Op(fn, (value, total))
+    assert value is not None
+    return value

@@ -1,0 +1,116 @@
+"""Which values share a kernel, and what becomes of them in loops."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_raising import op
+
+from caten.core.expr import Var
+from caten.core.program import resolve
+from caten.core.text import read, show
+from caten.frontend.op import OpProgram
+from caten.loop.statements import Local, LoopProgram
+from caten.semantics import interpret
+from caten.tensor import tensor_verifier
+from caten.tensor.fusion import kernels_of, names_of
+from caten.tensor.lower import lower
+from caten.tensor.raising import raise_op
+from caten.tensor.values import TensorProgram
+
+SIZES = {"M": 4, "N": 5, "K": 3}
+SUM = "(local {s} f32 () register) (setf (aref {s}) 0.0) (for {p} 0 {n} 1 serial (incf (aref {s}) {e}))"
+SOFTMAX = """(for i 0 M 1 serial
+  (local top f32 () register) (setf (aref top) -inf) (for j 0 N 1 serial (incf (aref top) (aref C i j) max))
+  (local s f32 () register) (setf (aref s) 0.0)
+  (for j_2 0 N 1 serial (let e f32 (exp (- (aref C i j_2) (aref top)))) (setf (aref C i j_2) e) (incf (aref s) e))
+  (for j_3 0 N 1 serial (setf (aref C i j_3) (/ (aref C i j_3) (aref s)))))"""
+SOFTMAX_APART = """(local t f32 (M) scratch) (local e f32 (M N) scratch) (local s f32 (M) scratch)
+  (for i 0 M 1 serial (setf (aref t i) -inf) (for j 0 N 1 serial (incf (aref t i) (aref C i j) max)))
+  (for j 0 N 1 serial (for i 0 M 1 serial (setf (aref e i j) (exp (- (aref C i j) (aref t i))))))
+  (for i 0 M 1 serial (setf (aref s i) 0.0))
+  (for j 0 N 1 serial (for i 0 M 1 serial (incf (aref s i) (aref e i j))))
+  (for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) (/ (aref e i j) (aref s i)))))"""
+PROGRAMS = {
+    "softmax": (SOFTMAX, 1), "softmax in five nests": (SOFTMAX_APART, 1),
+    "variance": (f"""(for i 0 M 1 serial {SUM.format(s='m', p='j', n='N', e='(aref C i j)')} (let u f32 (/ (aref m) (cast f32 N)))
+       {SUM.format(s='v', p='j_2', n='N', e='(* (- (aref C i j_2) u) (- (aref C i j_2) u))')}
+       (for j_3 0 N 1 serial (setf (aref C i j_3) (/ (- (aref C i j_3) u) (sqrt (aref v))))))""", 1),
+    "two maps, one after the other": ("(for i 0 N 1 serial (setf (aref y i) (sin (aref x i)))) (for i_2 0 N 1 serial (setf (aref y i_2) (* 2.0 (aref y i_2))))", 1),
+    "shifted reads of a costly map": ("""(local t f32 (N) scratch) (for i 0 N 1 serial (setf (aref t i) (exp (aref x i))))
+       (for i_2 1 N 1 serial (setf (aref y i_2) (+ (aref t i_2) (aref t (- i_2 1)))))""", 2),
+    "a transposed read of a costly map": ("""(local t f32 (N M) scratch) (for i 0 N 1 serial (for j 0 M 1 serial (setf (aref t i j) (exp (aref C j i)))))
+       (for i_2 0 M 1 serial (for j_2 0 N 1 serial (setf (aref C i_2 j_2) (+ (aref t j_2 i_2) (aref t (- (- N j_2) 1) i_2)))))""", 1),
+    "a product and its epilogue": ("""(local t f32 (M N) scratch) (for i 0 M 1 serial (for j 0 N 1 serial (setf (aref t i j) 0.0)))
+       (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (incf (aref t i j) (* (aref A i p) (aref B p j))))))
+       (for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) (max 0.0 (+ (aref t i j) (aref x j))))))""", 1),
+    "a product of what a map costs": ("""(local t f32 (M K) scratch) (for i 0 M 1 serial (for p 0 K 1 serial (setf (aref t i p) (tanh (aref A i p)))))
+       (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (incf (aref C i j) (* (aref t i p) (aref B p j))))))""", 2),
+    "the mean of all elements": (f"""{SUM.format(s='m', p='i', n='N', e='(aref x i)')}
+       (for i_2 0 N 1 serial (setf (aref y i_2) (- (aref x i_2) (/ (aref m) (cast f32 N)))))""", 2),
+    "a nest between maps": ("""(for i 0 N 1 serial (setf (aref y i) (exp (aref x i)))) (for i_2 1 N 1 serial (incf (aref y i_2) (aref y (- i_2 1))))
+       (for i_3 0 N 1 serial (setf (aref y i_3) (sin (aref y i_3))))""", 3),
+    "columns": (f"""(for j 0 N 1 serial {SUM.format(s='m', p='i', n='M', e='(aref C i j)')}
+       (for i_2 0 M 1 serial (setf (aref C i_2 j) (- (aref C i_2 j) (/ (aref m) (cast f32 M))))))""", 1),
+}
+
+
+def raised(body: str) -> TensorProgram:
+    program = raise_op(op(body))
+    assert resolve(read(show(program))[0]) is program
+    tensor_verifier.verify(program)
+    return program
+
+
+def results(program: OpProgram | LoopProgram) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(3)
+    values: dict[str, Any] = dict(SIZES)
+    for name, shape in {"A": "MK", "B": "KN", "C": "MN", "x": "N", "y": "N"}.items():
+        values[name] = rng.random([SIZES[n] for n in shape], np.float32)
+    values["k"] = np.zeros(SIZES["N"], np.int64)
+    assert interpret.run(program, values) == 0
+    return {name: values[name] for name in ("C", "y")}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_kernels(name: str) -> None:
+    body, kernels = PROGRAMS[name]
+    program = raised(body)
+    found = kernels_of(program)
+    assert len(found) == kernels, [names_of(k) for k in found]
+    before, after = results(op(body)), results(lower(program))
+    for each, want in before.items():
+        np.testing.assert_allclose(after[each], want, rtol=2e-6)
+
+
+def test_a_softmax_is_the_same_values_in_one_nest_and_in_five() -> None:
+    first, second = (raised(body) for body in (SOFTMAX, SOFTMAX_APART))
+    assert first.definitions == second.definitions
+    assert first.outputs == second.outputs
+
+
+def test_what_a_later_pass_reads_is_kept_in_the_output() -> None:
+    program = lower(raised(SOFTMAX.replace("(aref C i j) max", "(* (aref x j) (cast f32 i)) max").replace(
+        "(exp (- (aref C i j_2)", "(exp (- (* (aref x j_2) (cast f32 i))")))
+    assert not [n for n in program.kernels[0].walk() if isinstance(n, Local) and n.shape]
+    in_place = lower(raised(SOFTMAX))
+    assert [n.shape for n in in_place.kernels[0].walk() if isinstance(n, Local) and n.shape] == [(Var("N", "i64"),)]
+
+
+def test_an_input_that_is_written_early_is_copied_first() -> None:
+    body = """(local t f32 (N) scratch) (for i 0 N 1 serial (setf (aref t i) (* 2.0 (aref y i))))
+      (for i_2 0 N 1 serial (setf (aref y i_2) (aref t (- (- N 1) i_2))))"""
+    program = lower(raised(body))
+    assert "(local y_old f32 (N) scratch)" in show(program)
+    before, after = results(op(body)), results(program)
+    np.testing.assert_array_equal(before["y"], after["y"])
+
+
+def test_a_costly_map_that_is_read_elsewhere_is_stored() -> None:
+    body = """(local t f32 (N) scratch) (for i 0 N 1 serial (setf (aref t i) (sin (aref y i))))
+      (for i_2 0 N 1 serial (setf (aref y i_2) (aref t (- (- N 1) i_2))))"""
+    program = lower(raised(body))
+    assert "(local t f32 (N) scratch)" in show(program)
+    before, after = results(op(body)), results(program)
+    np.testing.assert_array_equal(before["y"], after["y"])
