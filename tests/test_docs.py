@@ -23,7 +23,7 @@ from caten.options import Options
 from caten.schedule.script import PRIMITIVES
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "docs" / "tour.md"]
+PAGES = [ROOT / "docs" / name for name in ("tour.md", "fusion.md")]
 BLOCK = re.compile(r"```console\n\$ (?P<command>[^\n]*)\n(?P<output>.*?)```\n", re.DOTALL)
 
 FENCE = re.compile(r"^(?:`(?P<file>[\w./]+)`:\n\n)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -191,9 +191,9 @@ def test_types_that_depend_on_each_other_in_a_chain() -> None:
 
 def test_every_code_has_a_page_and_a_test() -> None:
     folder = Path(caten.frontend.__file__).parent
-    raised = {code for path in folder.glob("*.py") for code in re.findall(r'"(E2[2-9]\d|E3\d\d|E82\d)"', path.read_text())}
+    raised = {code for path in folder.rglob("*.py") for code in re.findall(r'"(E2[2-9]\d|E3\d\d|E82\d)"', path.read_text())}
     pages = {path.stem for path in (folder.parent / "explanations").glob("E*.md")}
-    here = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    here = "".join(path.read_text() for path in Path(__file__).parent.rglob("test_*.py"))
     assert not raised - pages
     assert not {code for code in raised if code not in here}
     assert {p for p in pages if re.match(r"E2[2-9]|E3|E82", p)} == raised

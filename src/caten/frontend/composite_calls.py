@@ -68,6 +68,9 @@ def _find(f: Frame, form: Form) -> Composite:
         f.fail("E232", f"there is no composite '{name}'", name.pos,
                did_you_mean(name, f.work.callees.names())
                or f"include the file that defines it, or put {name}.toml on the -I path")
+    if callee.lang != "lisp":
+        f.fail("E018", f"the body of '{callee.name}' is in Python, and bodies in Lisp call those in Lisp only",
+               name.pos, "write it in Lisp, or repeat its expressions")
     if callee.name in f.callers:
         f.fail("E233", f"{' calls '.join((*f.callers, callee.name))}: recursion is not possible", name.pos,
                "write a loop")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
@@ -15,6 +16,8 @@ from ..core.text import flat, read_forms
 from ..errors import CatenError, Diagnostic, PartlyRefused, Place, error, in_file_order
 from ..options import Options
 from . import one_line_spec, schema, sections
+from .array_bodies import lower_array_body, lower_python_body
+from .arrays.handles import NeedsLoops
 from .body import MAX_NESTED, Lowered, lower_body
 from .composite import Callees, Composite, Declarations, Declared, fold
 from .op import Body, OpProgram
@@ -143,8 +146,11 @@ class _Specs(Callees):
         """The body of a composite. CatenError without diagnostics for what errors on record bring about."""
         self.silent = False
         try:
-            return lower_body(composite, self)
+            return lower_python_body(composite) if composite.lang == "python" else lower_body(composite, self)
         except CatenError as refusal:
+            if any(d.code == "E235" for d in refusal.diagnostics):
+                with suppress(NeedsLoops):
+                    return lower_array_body(composite)
             if self.silent:                                     # the call may set the outputs
                 raise CatenError(*[d for d in refusal.diagnostics if d.code not in ("E227", "E228")]) from None
             raise
@@ -249,10 +255,7 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
     if written is not None and "implementation" not in table and "implementation" not in outer and not misplaced:
         found.problems.append(Diagnostic("E011", f"{shown(written)} lacks an [implementation]", places.key(*path),
                                          "add a section with code = \"\"\"…\"\"\""))
-    python = implementation.get("lang") == "python"
-    if python:
-        found.problems.append(Diagnostic("E018", "Python bodies are not supported yet",
-                                         places.value(*code_path, "lang"), "write the body in Lisp"))
+    lang = str(implementation.get("lang", "lisp"))
     signature = found.attempt(lambda: declare(
         strings(table["inputs"], (*path, "inputs")), strings(table["outputs"], (*path, "outputs")),
         strings(test.get("requirements", []), (*test_path, "requirements")),
@@ -261,13 +264,13 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
                                      options.runtime)
     found.problems += problems
     code, where = implementation.get("code"), places.inside(*code_path, "code")
-    if name is None or signature is None or code is None or python:
+    if name is None or signature is None or code is None:
         found.refuse(name or written)
-        if code is not None and not python:
+        if code is not None and lang == "lisp":
             found.attempt(lambda: read_forms(code, where, depth=MAX_NESTED))
         return None
     return Composite(name, signature.tensors, signature.inputs, signature.outputs, signature.sizes,
-                     signature.conditions, code, "lisp", where, name_place, source.name,
+                     signature.conditions, code, lang, where, name_place, source.name,
                      table.get("documentation", "").strip(), (*facts, *sections.positions(signature)))
 
 

@@ -71,13 +71,30 @@ class Open(Term):
     exact: bool = False               # involves a loop variable or a size: computed in 64 bits
 
 
+class Wording:
+    """How messages spell operators and what they advise: here in Lisp."""
+
+    compare, make_bool = "compare it: (/= x 0)", "compare it, (/= x 0), or write t or nil"
+    round_down = "(floordiv a b) rounds down; (/ (cast float a) (cast float b)) keeps the fraction"
+    to_index = "(floordiv a b) divides integers; (cast int x) converts"
+    where = "(where …)"
+
+    def operator(self, fn: str) -> str:
+        return f"({OPERATORS[fn].spelling} …)"
+
+    def cast(self, word: str, value: str = "…") -> str:
+        """The conversion to the type of this word."""
+        return f"(cast {word} {value})"
+
+
 class Typing:
     """The typing rules for one body. `spot` gives source positions. `weak_float`: the type of a decimal that meets
-    nothing else."""
+    nothing else. `words`: those of the body's language."""
 
-    def __init__(self, spot: Spot, weak_float: str):
+    def __init__(self, spot: Spot, weak_float: str, words: Wording | None = None):
         self.spot = spot
         self.weak_float = weak_float
+        self.words = words or Wording()
         self.operators = 0                 # so far
 
     def fail(self, code: str, message: str, pos: int, hint: str | None = None) -> NoReturn:
@@ -128,16 +145,17 @@ class Typing:
                 self.check_meets(a if strong == b else b, strong, pos, what)
                 return strong
         self.fail("E301", f"{what} has operands of different types, {spell(a)} and {spell(b)}", pos,
-                  f"convert one of them: (cast {spell(a)} …)")
+                  f"convert one of them: {self.words.cast(spell(a))}")
 
     def check_meets(self, weak: str, dtype: str, pos: int, what: str) -> None:
         """Check that a weak number may become a `dtype`."""
         if dtype == "bool":
             self.fail("E301", f"{what} has a number where a bool is expected", pos,
-                      "compare it, (/= x 0), or write t or nil")
+                      self.words.make_bool)
         if weak == WEAK_FLOAT and not (is_float(dtype) or is_complex(dtype)):
             self.fail("E302", f"{what}: a decimal number cannot become {_a(dtype)}", pos,
-                      f"convert the integer, (cast float …), or round the decimal, (cast {spell(dtype)} …)")
+                      f"convert the integer, {self.words.cast('float')}, or round the decimal, "
+                      f"{self.words.cast(spell(dtype))}")
 
     # settling
 
@@ -146,7 +164,7 @@ class Typing:
         if not term.weak:
             if term.kind != dtype:
                 self.fail("E310", f"{what} is {spell(dtype)}, but the value is {spell(term.kind)}", term.pos,
-                          f"convert it: (cast {spell(dtype)} …)")
+                          f"convert it: {self.words.cast(spell(dtype))}")
         else:
             self.check_meets(term.kind, dtype, term.pos, what)
         return self._emit(term, dtype)
@@ -208,7 +226,7 @@ class Typing:
     def apply(self, fn: str, args: Sequence[Term], pos: int) -> Term:
         """An operator of core.scalars on operands that must share a type."""
         row = OPERATORS[fn]
-        what = f"({row.spelling} …)"
+        what = self.words.operator(fn)
         depth, size = self._extent(args, pos)
         if (folded := self._fold(fn, args, pos)) is not None:
             return folded
@@ -216,7 +234,7 @@ class Typing:
         if fn == "div" and (kind == WEAK_INT or DTYPES.get(kind, DTYPES["f32"]).kind in ("int", "uint")):
             if kind != WEAK_INT:
                 self.fail("E303", f"/ divides floats, but its operands are {spell(kind)}", pos,
-                          "(floordiv a b) rounds down; (/ (cast float a) (cast float b)) keeps the fraction")
+                          self.words.round_down)
             kind = WEAK_FLOAT
         if kind in (WEAK_INT, WEAK_FLOAT):
             if row.takes == "float":
@@ -228,7 +246,7 @@ class Typing:
                 return Value("bool", pos, depth, size, Op(fn, tuple([self._emit(a, dtype) for a in args])))
             return Open(kind, pos, depth, size, fn, tuple(args), None, any(is_exact(a) for a in args))
         if not row.accepts(DTYPES[kind].kind):
-            self.fail("E304", f"{what} is not defined on {spell(kind)}", pos, _TAKES_HINT.get(row.takes))
+            self.fail("E304", f"{what} is not defined on {spell(kind)}", pos, self._advice(row.takes))
         operands = [self._emit(a, kind) for a in args]
         if is_short(kind):
             result = Op(fn, tuple([widened(e) for e in operands]))
@@ -237,13 +255,13 @@ class Typing:
             return Value(kind, pos, depth, size, Cast(kind, result), Op(fn, tuple([self._wide(a, kind) for a in args])))
         if DTYPES[kind].storage:
             self.fail("E304", f"{what} is not defined on {spell(kind)}, which is for storage", pos,
-                      f"convert it first: (cast {_ROOMIER[kind]} x)")
+                      f"convert it first: {self.words.cast(_ROOMIER[kind], 'x')}")
         expr = Op(fn, tuple(operands))
         return Value(expr.dtype, pos, depth, size, expr)
 
     def choose(self, cond: Expr, yes: Term, no: Term, pos: int) -> Term:
         """`(where cond yes no)`."""
-        kind = self.join([yes, no], "(where …)")
+        kind = self.join([yes, no], self.words.where)
         depth, size = self._extent([yes, no], pos)
         if kind in (WEAK_INT, WEAK_FLOAT):
             return Open(kind, pos, depth, size, "where", (yes, no), cond, is_exact(yes) or is_exact(no))
@@ -264,14 +282,14 @@ class Typing:
         """A bool; E305 for a number."""
         if term.kind != "bool":
             self.fail("E305", f"the condition of {what} is {_a(term.kind)}, not a bool", term.pos,
-                      "compare it: (/= x 0)")
+                      self.words.compare)
         return self._emit(term, "bool")
 
     def index(self, term: Term, what: str) -> Expr:
         """An i64: weak integers as they are, other integers converted; E306 for everything else."""
         if term.kind == WEAK_FLOAT or (term.kind != WEAK_INT and DTYPES[term.kind].kind not in ("int", "uint")):
             self.fail("E306", f"{what} is {_a(term.kind)}, not an integer", term.pos,
-                      "(floordiv a b) divides integers; (cast int x) converts")
+                      self.words.to_index)
         self.check_extent(term.depth, term.size, term.pos)
         expr = self.default(term)
         return expr if expr.dtype == "i64" else Cast("i64", expr)
@@ -285,6 +303,11 @@ class Typing:
                       None if later else did_you_mean(word, list(SPELLINGS))
                       or "an element type such as float, double, int32 or bool")
         return known
+
+    def _advice(self, takes: str) -> str | None:
+        """What to do with operands that an operator does not take."""
+        word = {"float": "float", "number": "int"}.get(takes)
+        return f"convert it first: {self.words.cast(word, 'x')}" if word else _TAKES_HINT.get(takes)
 
     def _fold(self, fn: str, args: Sequence[Term], pos: int) -> Term | None:
         """Fold arithmetic on integer literals, so that `(- 1)` is a literal."""
@@ -312,9 +335,7 @@ def narrowed(expr: Expr, dtype: str) -> Expr:
 
 _ROOMIER = {"i4": "int8", "u4": "uint8"}
 
-_TAKES_HINT = {"float": "convert it first: (cast float x)", "number": "convert it first: (cast int x)",
-               "bits": "it is for integers and bools",
-               "integer": "it is for integers"}
+_TAKES_HINT = {"bits": "it is for integers and bools", "integer": "it is for integers"}
 
 _WORDS = {"f16": "half", "bf16": "bfloat16", "f32": "float", "f64": "double", "c64": "complex64", "c128": "complex128",
           WEAK_INT: "int", WEAK_FLOAT: "decimal",

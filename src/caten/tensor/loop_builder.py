@@ -13,7 +13,7 @@ from ..loop.effects import reads
 from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
 from .fusion import Group, NestKernel
 from .memory import Plan, plan_memory
-from .values import Axis, Compute, Named, Nest, Out, Read, Reduce, TensorProgram
+from .values import Axis, Compute, Inside, Named, Nest, Out, Pieces, Read, Reduce, TensorProgram
 
 
 class LoopBuilder:
@@ -76,6 +76,10 @@ class LoopBuilder:
                     memo[n] = known[n]
                 elif isinstance(n, Var):
                     memo[n] = names.get(n.name, n)
+                elif isinstance(n, Inside):
+                    memo[n] = go(n.index)                          # the bounds checks of the loop level come later
+                elif isinstance(n, Pieces):
+                    memo[n] = go(_choice(n))
                 elif isinstance(n, Read):
                     memo[n] = Aref(self.array(n.buffer), tuple([go(i) for i in n.index]), n.type)
                 else:
@@ -94,3 +98,11 @@ class LoopBuilder:
             case Op(fn, (first, second)) if accumulates and first is ref and is_monoid(fn, ref.type):
                 return Incf(ref, second, fn) if ref.buffer not in reads(second) else Setf(ref, value)
         return Setf(ref, value)
+
+
+def _choice(pieces: Pieces) -> Expr:
+    """Pieces as conditions."""
+    value = pieces.arms[-1]
+    for arm, bound in reversed(list(zip(pieces.arms[:-1], pieces.bounds, strict=True))):
+        value = Op("where", (Op("lt", (pieces.at, bound)), arm, value))
+    return value

@@ -36,6 +36,31 @@ class Read(Expr, head="read", hidden=("type",)):
         return self.type
 
 
+class Pieces(Expr, head="pieces"):
+    """`(pieces i (a b c) (10 20))`: by the value of an index, the first expression below 10, the second below 20, the
+    third from there on. The bounds ascend. Only the chosen expression is evaluated."""
+
+    at: Expr
+    arms: tuple[Expr, ...]
+    bounds: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> str:
+        return self.arms[0].dtype
+
+
+class Inside(Expr, head="inside"):
+    """`(inside index N 6)`: an index that is checked: if it is outside [0, N), the call fails with check 6."""
+
+    index: Expr
+    extent: Expr
+    row: int
+
+    @property
+    def dtype(self) -> str:
+        return "i64"
+
+
 class Axis(Node):
     """`(i M)`: an index and its extent. It counts from 0."""
 

@@ -1,0 +1,218 @@
+"""The functions of numpy that a body may use, by name, and the methods of arrays."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...core.expr import Expr
+from ...core.scalars import OPERATORS
+from . import array_products, array_reductions, creation, joining, reshaping, selection, views
+from .argument_binding import KINDS, Function, as_extent
+from .builder import Builder
+from .einsum import einsum
+from .elementwise_functions import apply, choose, converted, logical, round_to, term_of
+from .handles import Array, Operand, constant_of, product_of, shape_of, size_term
+
+REDUCTION = "x:array axis=None keepdims:bool=False"
+SUMMATION = "x:array axis=None dtype:dtype=None keepdims:bool=False"
+PAIR = "x1:operand x2:operand"
+
+
+def _make(b: Builder, x: Any) -> Any:
+    return creation.array(b, x, None)
+
+
+KINDS["numbers"] = ("numbers in lists", _make)
+
+
+def _function(name: str, signature: str, make: Any) -> tuple[str, Function]:
+    return name, Function(f"np.{name}", signature, make)
+
+
+def _elementwise(name: str, fn: str) -> tuple[str, Function]:
+    arguments = {1: "x:operand", 2: PAIR, 3: f"{PAIR} x3:operand"}[OPERATORS[fn].arity]
+    return _function(name, arguments, lambda b, *operands: apply(b, fn, *operands))
+
+
+def _reduction(name: str, fn: str) -> tuple[str, Function]:
+    return _function(name, REDUCTION, lambda b, x, axis, keepdims: array_reductions.reduced(b, fn, x, axis, keepdims))
+
+
+def _clip(b: Builder, x: Operand, low: Any, high: Any) -> Operand:
+    """One bound may be None."""
+    lo, hi = term_of(low, b.pos), term_of(high, b.pos)
+    if lo is None or hi is None:
+        return x if lo is hi else apply(b, "min", x, hi) if hi is not None else apply(b, "max", x, lo or x)
+    return apply(b, "clip", x, lo, hi)
+
+
+def _arange(b: Builder, start: Operand, stop: Any, step: Operand, dtype: str | None) -> Array:
+    end = term_of(stop, b.pos)
+    if end is None:
+        start, end = _number(b, 0), start
+    return creation.arange(b, start, end, step if isinstance(step, Array) or step is not None else _number(b, 1), dtype)
+
+
+def _number(b: Builder, value: int | float) -> Operand:
+    term = term_of(value, b.pos)
+    assert term is not None
+    return term
+
+
+def _pad(b: Builder, x: Array, widths: Any, mode: str, constant: Any) -> Array:
+    if mode != "constant":
+        b.fail("E327", f"np.pad with the mode '{mode}' is not supported yet", "only with constants")
+
+    def extent(written: Any) -> Any:
+        found = as_extent(b, written)
+        if found is None:
+            b.fail("E322", "the widths of np.pad are numbers and sizes that are known at entry")
+        return found
+
+    return joining.pad(b, x, joining.widths_of(b, widths, x.rank, extent), term_of(constant, b.pos)
+                       or _number(b, 0))
+
+
+def _eye(b: Builder, rows: Any, columns: Any, k: int, dtype: str | None) -> Array:
+    return creation.eye(b, rows, rows if columns is None else columns, k, dtype)
+
+
+def _flatten(b: Builder, x: Array) -> Array:
+    made = reshaping.ravel(b, x)
+    return Array(made.name, made.dtype, made.shape)
+
+
+def _transpose(b: Builder, x: Array, axes: tuple[Any, ...]) -> Array:
+    """`x.transpose(1, 0)`, `x.transpose((1, 0))`, `x.transpose()`."""
+    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)):
+        return views.transpose(b, x, axes[0])
+    return views.transpose(b, x, axes or None)
+
+
+def _isfinite(b: Builder, x: Operand) -> Operand:
+    return apply(b, "not", apply(b, "or", apply(b, "isnan", x), apply(b, "isinf", x)))
+
+
+def _extent(b: Builder, extent: Expr) -> Any:
+    """An extent as a number if it is one."""
+    known = constant_of(extent)
+    return size_term(extent, b.pos) if known is None else known
+
+
+def _one_over(b: Builder, x: Operand) -> Operand:
+    return apply(b, "div", _number(b, 1.0), x)
+
+
+_OTHER_NAMES = {"abs": "abs", "fabs": "abs", "mod": "mod", "true_divide": "div", "conj": "conj", "float_power": "pow",
+                "fix": "trunc", "bitwise_not": "not", "left_shift": "shl", "right_shift": "shr"}
+_LIKE = {"zeros": 0, "ones": 1, "empty": 0}
+
+NUMPY: dict[str, Function] = dict([
+    *[_elementwise(row.numpy, row.name) for row in OPERATORS.values() if row.numpy and row.name != "where"],
+    *[_elementwise(name, fn) for name, fn in _OTHER_NAMES.items()],
+    _function("where", "condition:operand x:operand y:operand", choose),
+    _function("clip", "x:operand a_min=None a_max=None", _clip),
+    _function("square", "x:operand", lambda b, x: apply(b, "mul", x, x)),
+    _function("positive", "x:operand", lambda b, x: x),
+    _function("reciprocal", "x:operand", _one_over),
+    _function("isfinite", "x:operand", _isfinite),
+    *[_function(name, "x:operand decimals:int=0", round_to) for name in ("round", "around")],
+    *[_function(f"logical_{fn}", "x:operand" if fn == "not" else PAIR,
+                lambda b, *operands, fn=fn: logical(b, fn, *operands)) for fn in ("and", "or", "xor", "not")],
+    # reductions
+    *[_function(name, SUMMATION,
+                lambda b, x, axis, dtype, keepdims, fn=fn: array_reductions.total(b, fn, x, axis, dtype, keepdims))
+      for name, fn in (("sum", "add"), ("prod", "mul"))],
+    *[_reduction(name, fn) for name, fn in (("max", "max"), ("min", "min"), ("amax", "max"), ("amin", "min"))],
+    *[_function(name, REDUCTION, lambda b, x, axis, keepdims, fn=fn: array_reductions.any_of(b, fn, x, axis, keepdims))
+      for name, fn in (("any", "or"), ("all", "and"))],
+    _function("mean", SUMMATION, array_reductions.mean),
+    _function("var", "x:array axis=None ddof:int=0 keepdims:bool=False", array_reductions.var),
+    _function("std", "x:array axis=None ddof:int=0 keepdims:bool=False",
+              lambda b, *given: apply(b, "sqrt", array_reductions.var(b, *given))),
+    _function("logsumexp", REDUCTION, array_reductions.logsumexp),
+    _function("linalg.norm", "x:array ord=None axis=None keepdims:bool=False",
+              lambda b, x, order, axis, keepdims: array_reductions.norm(b, x, axis, keepdims) if order in (None, 2)
+              else b.fail("E327", "only the 2-norm is supported yet", "leave out ord=")),
+    # products
+    _function("matmul", "x1:array x2:array", array_products.matmul),
+    _function("dot", "a:operand b:operand", array_products.dot),
+    _function("einsum", "subscripts:text *operands:arrays", einsum),
+    _function("tensordot", "a:array b:array axes=2", array_products.tensordot),
+    _function("outer", "a:array b:array", array_products.outer),
+    _function("trace", "a:array", lambda b, x: array_reductions.total(b, "add", views.diagonal(b, x), -1, None, False)),
+    # views
+    _function("transpose", "a:array axes=None", views.transpose),
+    _function("swapaxes", "a:array axis1 axis2", views.swapaxes),
+    _function("matrix_transpose", "x:array", views.matrix_transpose),
+    _function("moveaxis", "a:array source destination", views.moveaxis),
+    _function("expand_dims", "a:array axis", views.expand_dims),
+    _function("squeeze", "a:array axis=None", views.squeeze),
+    _function("broadcast_to", "array:array shape:shape", views.broadcast_to),
+    _function("flip", "m:array axis=None", views.flip),
+    _function("diagonal", "a:array", views.diagonal),
+    _function("reshape", "a:array shape:shape", reshaping.reshape),
+    _function("ravel", "a:array", reshaping.ravel),
+    _function("take", "a:array indices axis=None", selection.take),
+    # put together, taken apart
+    _function("concatenate", "arrays:arrays axis=0", joining.concatenate),
+    _function("stack", "arrays:arrays axis=0", joining.stack),
+    _function("vstack", "arrays:arrays", lambda b, arrays: joining.stack_rows(b, arrays, 0)),
+    _function("hstack", "arrays:arrays", lambda b, arrays: joining.stack_rows(b, arrays, 1)),
+    _function("split", "array:array indices_or_sections axis=0", joining.split),
+    _function("pad", "array:array pad_width mode:text='constant' constant_values=0", _pad),
+    _function("roll", "a:array shift axis=None", joining.roll),
+    _function("repeat", "a:array repeats:extent axis=None", joining.repeat),
+    _function("tile", "A:array reps:shape", joining.tile),
+    # new arrays
+    _function("arange", "start:operand stop=None step:operand=None dtype:dtype=None", _arange),
+    _function("linspace", "start:operand stop:operand num:int=50 endpoint:bool=True dtype:dtype=None",
+              creation.linspace),
+    _function("full", "shape:shape fill_value:operand dtype:dtype=None", creation.full),
+    _function("full_like", "a:operand fill_value:operand dtype:dtype=None",
+              lambda b, x, value, dtype: creation.full(b, shape_of(x), value, dtype or creation.like(x)[1])),
+    *[_function(name, "shape:shape dtype:dtype=None",
+                lambda b, shape, dtype, n=n: creation.zeros(b, shape, dtype, n)) for name, n in _LIKE.items()],
+    *[_function(f"{name}_like", "a:operand dtype:dtype=None",
+                lambda b, x, dtype, n=n: creation.zeros(b, shape_of(x), dtype or creation.like(x)[1], n))
+      for name, n in _LIKE.items()],
+    _function("eye", "N:extent M:extent=None k:int=0 dtype:dtype=None", _eye),
+    _function("identity", "n:extent dtype:dtype=None", lambda b, n, dtype: _eye(b, n, None, 0, dtype)),
+    _function("tril", "m:array k:int=0", lambda b, x, k: creation.triangle(b, x, k, True)),
+    _function("triu", "m:array k:int=0", lambda b, x, k: creation.triangle(b, x, k, False)),
+    *[_function(name, "object:numbers_or_array dtype:dtype=None", creation.array) for name in ("array", "asarray")],
+    _function("copy", "a:array", lambda b, x: Array(x.name, x.dtype, x.shape)),
+    # shapes
+    _function("shape", "a:operand", lambda b, x: tuple([_extent(b, extent) for extent in shape_of(x)])),
+    _function("ndim", "a:operand", lambda b, x: len(shape_of(x))),
+    _function("size", "a:operand", lambda b, x: _extent(b, product_of(shape_of(x)))),
+])
+KINDS["numbers_or_array"] = ("an array or numbers in lists", lambda b, value: value if isinstance(
+    value, tuple | list) else term_of(value, b.pos))
+
+# Methods: those functions of the same name whose first argument is the array, and these.
+SAME = frozenset((
+    "sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "dot", "swapaxes", "squeeze", "diagonal",
+    "trace", "ravel", "take", "repeat", "clip", "round", "copy", "conj"))
+METHODS: dict[str, Function] = {
+    **{name: Function(f".{name}", NUMPY[name].signature, NUMPY[name].make) for name in sorted(SAME)},
+    "reshape": Function(".reshape", "x:array *shape:shape", reshaping.reshape),
+    "transpose": Function(".transpose", "x:array *axes", _transpose),
+    "flatten": Function(".flatten", "x:array", _flatten),
+    "astype": Function(".astype", "x:operand dtype:dtype", lambda b, x, dtype: converted(b, dtype, x))}
+ATTRIBUTES: dict[str, Function] = {"T": NUMPY["transpose"], "mT": NUMPY["matrix_transpose"], "shape": NUMPY["shape"],
+                                   "ndim": NUMPY["ndim"], "size": NUMPY["size"], "real": NUMPY["real"],
+                                   "imag": NUMPY["imag"]}
+CONSTANTS: dict[str, Any] = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None}
+# What numpy has and the values of a body do not yet.
+LATER = frozenset((
+    "argmax", "argmin", "cumsum", "cumprod", "sort", "argsort", "partition", "argpartition", "median", "percentile",
+    "quantile", "unique", "nonzero", "searchsorted", "bincount", "histogram", "put", "scatter", "add.at", "interp",
+    "convolve", "diff", "cross", "kron", "linalg.inv", "linalg.solve", "linalg.det", "linalg.cholesky", "linalg.qr",
+    "linalg.svd", "linalg.eigh", "fft.fft", "random.rand", "random.randn"))
+# Functions that numpy lacks, and those of the operator table under its own names.
+PLAIN: dict[str, Function] = {
+    **{row.name: _elementwise(row.name, row.name)[1] for row in OPERATORS.values()
+       if row.name not in ("and", "or", "not", "where", "max", "min", "abs", "pow")},
+    "logsumexp": Function("logsumexp", REDUCTION, array_reductions.logsumexp)}
+

@@ -1,0 +1,86 @@
+"""Reductions: `x.sum(axis=…)`, `np.max`, `mean`, `var`, `any`, `logsumexp`, `np.linalg.norm`."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core.dtypes import DTYPES, is_integer
+from ...core.expr import Cast, Expr
+from ..typing import WEAK_INT, Literal, Term, Value
+from .axis_arguments import axes_of
+from .builder import Builder
+from .elementwise_functions import apply, converted, scalar, truth
+from .handles import ZERO, Array, Indices, Operand, product_of, size_term
+from .views import expand_dims
+
+Element = Callable[[Term], Term]
+
+
+def reduced(b: Builder, fn: str, x: Array, axis: Any, keepdims: bool, dtype: str | None = None) -> Array:
+    """The elements of x, perhaps converted to `dtype`, combined along axes."""
+    axes = tuple(sorted(axes_of(b, axis, x.rank)))
+    kept = [n for n in range(x.rank) if n not in axes]
+
+    def element(outer: Indices, inner: Indices) -> Term:
+        at: list[Expr] = [ZERO] * x.rank
+        for position, index in (*zip(kept, outer, strict=True), *zip(axes, inner, strict=True)):
+            at[position] = index
+        expr = x.at(at)
+        return Value(dtype or x.dtype, b.pos, expr=expr if dtype in (None, x.dtype) else Cast(dtype, expr))
+
+    made = x if not axes else b.reduce(fn, [x.shape[n] for n in kept], [x.shape[n] for n in axes], element,
+                                       "this reduction")
+    return keep(b, made, axes) if keepdims else made
+
+
+def keep(b: Builder, x: Array, axes: Sequence[int]) -> Array:
+    """With an axis of extent 1 in the place of each reduced one."""
+    return expand_dims(b, x, tuple(axes)) if axes else x
+
+
+def total(b: Builder, fn: str, x: Array, axis: Any, dtype: str | None, keepdims: bool) -> Array:
+    """`sum` and `prod`: in numpy bodies small integers are added in 64 bits."""
+    row = DTYPES[x.dtype]
+    if dtype is None and b.lang == "python" and row.kind in ("int", "bool", "uint"):
+        dtype = "u64" if row.kind == "uint" else "i64"
+    return reduced(b, fn, x, axis, keepdims, dtype)
+
+
+def any_of(b: Builder, fn: str, x: Array, axis: Any, keepdims: bool) -> Array:
+    """`any` (or) and `all` (and)."""
+    return reduced(b, fn, b.array(truth(b, x)), axis, keepdims)
+
+
+def mean(b: Builder, x: Array, axis: Any, dtype: str | None, keepdims: bool) -> Operand:
+    """The sum divided by the number of elements; of integers in float64."""
+    if dtype is None and (is_integer(x.dtype) or x.dtype == "bool"):
+        dtype = "f64"
+    return apply(b, "div", reduced(b, "add", x, axis, keepdims, dtype), _count(b, x, axis))
+
+
+def var(b: Builder, x: Array, axis: Any, ddof: int, keepdims: bool) -> Operand:
+    """The mean square of the differences from the mean (two passes)."""
+    if is_integer(x.dtype) or x.dtype == "bool":
+        x = b.array(converted(b, "f64", x))
+    difference = b.array(apply(b, "sub", x, mean(b, x, axis, None, True)))
+    square = b.array(apply(b, "mul", difference, difference))
+    count = apply(b, "sub", _count(b, x, axis), Literal(WEAK_INT, b.pos, value=ddof))
+    return apply(b, "div", reduced(b, "add", square, axis, keepdims), count)
+
+
+def _count(b: Builder, x: Array, axis: Any) -> Operand:
+    count = product_of([x.shape[n] for n in axes_of(b, axis, x.rank)])
+    return scalar(b, size_term(count, b.pos))
+
+
+def logsumexp(b: Builder, x: Array, axis: Any, keepdims: bool) -> Operand:
+    """log Σ e^x, with the maximum taken out so that nothing overflows."""
+    top = reduced(b, "max", x, axis, True)
+    powers = b.array(apply(b, "exp", apply(b, "sub", x, top)))
+    whole = apply(b, "add", apply(b, "log", reduced(b, "add", powers, axis, False)), reduced(b, "max", x, axis, False))
+    return keep(b, b.array(whole), sorted(axes_of(b, axis, x.rank))) if keepdims else whole
+
+
+def norm(b: Builder, x: Array, axis: Any, keepdims: bool) -> Operand:
+    """The 2-norm: the square root of the sum of the squares."""
+    return apply(b, "sqrt", reduced(b, "add", b.array(apply(b, "mul", x, x)), axis, keepdims))

@@ -1,0 +1,101 @@
+"""The names of a whole-array body, and what becomes of its outputs."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...core.expr import Var
+from ...core.node import Node
+from ...core.program import Buffer, Scalar, Size
+from ...loop.affine import canonical
+from ...tensor.values import Output
+from ..typing import WEAK_INT, Value
+from .argument_binding import described
+from .builder import Builder
+from .elementwise_functions import term_of
+from .handles import Array, Unset
+
+
+class ArrayScope:
+    """What each name stands for: a static value of Python, a scalar, an array, or an output that is not set.
+
+    `inputs`: the names that the caller's arrays may not be changed under. `outputs`: in the order of the spec."""
+
+    def __init__(self, params: Sequence[Node], outputs: Sequence[str]) -> None:
+        self.values: dict[str, Any] = {}
+        self.outputs = tuple(outputs)
+        self.buffers = {p.name: p for p in params if isinstance(p, Buffer)}
+        self.params: dict[str, Any] = {}
+        self.sizes = frozenset([p.name for p in params if isinstance(p, Size)])
+        for p in params:
+            match p:
+                case Size(name=name):
+                    self.values[name] = Value(WEAK_INT, 0, expr=Var(name, "i64"))
+                case Scalar(name=name, type=dtype):
+                    self.values[name] = Value(dtype, 0, expr=Var(name, dtype))
+                case Buffer(name=name, type=dtype, access=access):
+                    shape = tuple([canonical(extent) for extent in p.shape])
+                    made: Array | Unset = (Unset if access == "out" else Array)(name, dtype, shape)
+                    self.values[name] = self.params[name] = made
+
+    def is_input(self, array: Any) -> bool:
+        """Is it an array of the caller's that is no output, or a view of one?"""
+        if not isinstance(array, Array):
+            return False
+        root = array.root
+        return any(root is given and self.buffers[name].access == "in" for name, given in self.params.items())
+
+    def check_change(self, b: Builder, name: str, array: Any) -> None:
+        """E225 for a change of an input, E245 for one that numpy would show under another name too."""
+        if self.is_input(array):
+            b.fail("E225", f"'{name}' is an input and no output: it cannot be changed",
+                   f"take a new name, or list \"{name}\" among the outputs")
+        if not isinstance(array, Array):
+            return
+        for other, value in self.values.items():
+            if other != name and any(each.root is array.root for each in _arrays_in(value)):
+                b.fail("E245", f"'{name}' and '{other}' share their elements: this changes both",
+                       f"give one of them elements of its own: {other}.copy()")
+
+    def finish(self, b: Builder, returned: Sequence[Any] | None) -> tuple[Output, ...]:
+        """The value of each output: what is returned, by position, or what its name stands for."""
+        if returned is not None and len(returned) != len(self.outputs):
+            b.fail("E229", f"{len(returned)} values are returned for {len(self.outputs)} outputs",
+                   f"the outputs are {', '.join(self.outputs)}")
+        found = []
+        for n, name in enumerate(self.outputs):
+            value = self.values[name] if returned is None else returned[n]
+            found.append(self._output(b, name, value))
+        return tuple(found)
+
+    def _output(self, b: Builder, name: str, value: Any) -> Output:
+        param = self.params[name]
+        unchanged = isinstance(value, Array) and value.name == name
+        if isinstance(value, Unset) or (unchanged and value is param):
+            b.fail("E228", f"the output '{value.name if isinstance(value, Unset) else name}' is never written",
+                   "assign it, or take it off the outputs")
+        return Output(name, self.fitting(b, name, value).name)
+
+    def fitting(self, b: Builder, name: str, value: Any) -> Array:
+        """A value as that of an output. E310 and E320 if it has another type or shape."""
+        param, operand = self.params[name], term_of(value, b.pos)
+        if operand is None:
+            b.fail("E322", f"the output '{name}' is an array, not {described(value)}")
+        if not isinstance(operand, Array):
+            expr = b.typing.settle(operand, param.dtype, f"the output '{name}'")
+            operand = b.compute((), lambda _: expr)
+        b.same_shape(operand.shape, param.shape, f"the output '{name}'",
+                     f"{name}[...] = value repeats it along the axes that it lacks")
+        if operand.dtype != param.dtype:
+            b.typing.settle(b.term(operand, b.axes(operand.shape)[1]), param.dtype, f"the output '{name}'")
+        if operand.name in self.buffers:                   # a copy of a parameter
+            return b.compute(param.shape, operand.at)
+        return operand
+
+
+def _arrays_in(value: Any) -> Iterator[Array]:
+    if isinstance(value, Array):
+        yield value
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from _arrays_in(part)

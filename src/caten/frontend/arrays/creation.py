@@ -1,0 +1,165 @@
+"""New arrays: arange, zeros, full, eye, tril, linspace, array."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.dtypes import DTYPES, is_integer
+from ...core.expr import FALSE, TRUE, Expr, Op, index
+from ...loop.affine import canonical
+from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term
+from .builder import Builder
+from .elementwise_functions import apply, cast_scalar, converted, number_as, number_of, term_of
+from .handles import ZERO, Array, Indices, Operand, shape_of, size_term, spelled
+from .selection import pieces
+from .size_facts import ceiling_quotient
+
+MOST_NUMBERS = 1024            # of an array that is written out
+TRUTH = (FALSE, TRUE)
+
+
+def full(b: Builder, shape: Sequence[Expr], value: Operand, dtype: str | None = None) -> Array:
+    """One number everywhere. Without `dtype`, decimals have the floating-point type of the signature."""
+    if isinstance(value, Array):
+        b.fail("E322", "np.full takes a number, not an array", "np.broadcast_to(array, shape) repeats one")
+    expr = b.typing.settle(value, dtype, "this value") if dtype and value.weak else b.typing.default(value)
+    if dtype and expr.dtype != dtype:
+        expr = b.typing.default(cast_scalar(b, dtype, value))
+    return b.compute(shape, lambda _: expr)
+
+
+def zeros(b: Builder, shape: Sequence[Expr], dtype: str | None = None, number: int = 0) -> Array:
+    """0, or another number, everywhere."""
+    if dtype == "bool":
+        return b.compute(shape, lambda _: TRUTH[number])
+    return full(b, shape, Literal(WEAK_FLOAT if dtype is None else WEAK_INT, b.pos, value=number), dtype)
+
+
+def ramp(b: Builder, count: Expr, element: Any, dtype: str | None) -> Array:
+    """The array of element(i), where i is a weak integer."""
+    def expr(i: Indices) -> Expr:
+        term = element(size_term(i[0], b.pos))
+        return b.typing.settle(term, dtype, "this value") if dtype else b.typing.default(term)
+
+    return b.compute((count,), expr)
+
+
+def arange(b: Builder, start: Operand, stop: Operand, step: Operand, dtype: str | None) -> Array:
+    """start, start + step, … below stop. Of decimals, all three are numbers that are known."""
+    by = number_of(step)
+    if by is None or isinstance(by, bool) or by == 0:
+        b.fail("E326", "the step of np.arange is a number other than 0 that is known when the body is compiled")
+    lo, hi = number_of(start), number_of(stop)
+    if lo is not None and hi is not None and math.isfinite(lo) and math.isfinite(hi) and math.isfinite(by):
+        count: Expr = index(max(0, math.ceil((hi - lo) / by)))
+    elif isinstance(start, Term) and isinstance(stop, Term) and isinstance(by, int) and {start.kind,
+                                                                                        stop.kind} == {WEAK_INT}:
+        low, high = b.typing.default(start), b.typing.default(stop)
+        length = canonical(high - low if by > 0 else low - high)
+        count = ceiling_quotient(length, abs(by)) if b.sizes.demand(length >= ZERO, b.pos) else ZERO
+    else:
+        b.fail("E326", "the bounds of np.arange are numbers and sizes that are known at entry")
+
+    def element(i: Term) -> Term:
+        scaled = i if by == 1 else b.typing.apply("mul", [i, _scalar(step)], b.pos)
+        return scaled if lo == 0 else b.typing.apply("add", [_scalar(start), scaled], b.pos)
+
+    whole = all(isinstance(x, Term) and x.kind == WEAK_INT for x in (start, stop, step))
+    if whole and (dtype is None or is_integer(dtype)):
+        made = b.compute((count,), lambda i: canonical(b.typing.default(element(size_term(i[0], b.pos)))))
+        return _as(b, made, dtype)
+    return ramp(b, count, element, dtype)
+
+
+def _as(b: Builder, x: Array, dtype: str | None) -> Array:
+    return x if dtype is None else b.array(converted(b, dtype, x))
+
+
+def _scalar(x: Operand) -> Term:
+    assert isinstance(x, Term)
+    return x
+
+
+def linspace(b: Builder, start: Operand, stop: Operand, count: int, endpoint: bool, dtype: str | None) -> Array:
+    """`count` numbers from start to stop at equal distances."""
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        b.fail("E326", "the number of elements of np.linspace is known when the body is compiled")
+    parts = Literal(WEAK_FLOAT, b.pos, value=float(max(count - 1 if endpoint else count, 1)))
+    width = apply(b, "div", apply(b, "sub", stop, start), parts)
+    if isinstance(start, Array) or isinstance(width, Array):
+        b.fail("E322", "the ends of np.linspace are numbers")
+    first, step = start, width
+    dtype = dtype or b.typing.storage(WEAK_FLOAT)
+    return ramp(b, index(count), lambda i: b.typing.apply("add", [b.typing.apply("mul", [i, step], b.pos), first],
+                                                          b.pos), dtype)
+
+
+def eye(b: Builder, rows: Expr, columns: Expr, k: int, dtype: str | None) -> Array:
+    """1 where the column is the row + k, else 0."""
+    made = dtype or b.typing.storage(WEAK_FLOAT)
+    yes, no = [b.typing.default(number_as(b, made, n)) for n in (1, 0)]
+    return b.compute((rows, columns), lambda i: Op("where", (Op("eq", (canonical(i[0] + k), i[1])), yes, no)))
+
+
+def triangle(b: Builder, x: Array, k: int, lower: bool) -> Array:
+    """`np.tril` and `np.triu`: 0 on the other side of the diagonal k."""
+    if x.rank < 2:
+        b.fail("E330", f"a matrix is needed here, but the array has the shape {spelled(x.shape)}")
+    zero = b.typing.default(number_as(b, x.dtype, 0))
+    fn = "le" if lower else "ge"
+    return b.compute(x.shape, lambda i: Op("where", (Op(fn, (i[-1], canonical(i[-2] + k))), x.at(i), zero)))
+
+
+def array(b: Builder, written: Any, dtype: str | None) -> Array:
+    """`np.array`: a copy of an array, or nested lists of numbers written out. Of scalars that are no numbers too."""
+    if isinstance(written, Array | Term):
+        return _as(b, b.array(written), dtype)
+    shape = _nested(b, written)
+    if math.prod(shape) > MOST_NUMBERS:
+        b.fail("E322", f"an array that is written out has at most {MOST_NUMBERS} numbers")
+    terms = _flat(b, written)
+    if not terms:
+        return zeros(b, [index(n) for n in shape], dtype)
+    kind = b.typing.join(terms, "np.array")
+    made = dtype or b.typing.storage(kind)
+    exprs = [b.typing.default(cast_scalar(b, made, t)) for t in terms]
+
+    def element(i: Indices) -> Expr:
+        return _written_out(exprs, shape, i)
+
+    return b.compute([index(n) for n in shape], element)
+
+
+def _written_out(exprs: Sequence[Expr], shape: Sequence[int], i: Indices) -> Expr:
+    if not shape:
+        return exprs[0]
+    width = len(exprs) // shape[0]
+    return pieces(i[0], [(_written_out(exprs[n * width:(n + 1) * width], shape[1:], i[1:]), index(n + 1))
+                         for n in range(shape[0])])
+
+
+def _nested(b: Builder, written: Any) -> tuple[int, ...]:
+    """The shape of nested lists."""
+    if not isinstance(written, tuple | list):
+        return ()
+    shapes = {_nested(b, part) for part in written}
+    if len(shapes) > 1:
+        b.fail("E320", f"the parts of this list have different shapes, {' and '.join(map(str, sorted(shapes)))}")
+    return (len(written), *(shapes.pop() if shapes else ()))
+
+
+def _flat(b: Builder, written: Any) -> list[Term]:
+    if isinstance(written, tuple | list):
+        return [term for part in written for term in _flat(b, part)]
+    term = term_of(written, b.pos)
+    if not isinstance(term, Term):
+        b.fail("E322", "np.array takes numbers in lists", "np.stack puts arrays together")
+    return [term]
+
+
+def like(x: Operand) -> tuple[tuple[Expr, ...], str | None]:
+    """The shape and the type of what `np.zeros_like` is given."""
+    return shape_of(x), x.dtype if isinstance(x, Array) else x.kind if x.kind in DTYPES else None
+
+

@@ -1,0 +1,196 @@
+"""Operators on elements, with numpy's broadcasting: `x + y`, `np.exp(x)`, `np.where(c, x, y)`, `x.astype(t)`."""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from functools import reduce
+from itertools import pairwise
+from typing import Any
+
+from ...core.dtypes import DTYPES
+from ...core.expr import FALSE, TRUE, Cast, Const, Expr
+from ...core.scalars import COMPARISONS, OPERATORS
+from ...loop.affine import canonical
+from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term, Value
+from .builder import MAX_INLINE, Builder
+from .handles import Array, Indices, Operand, dtype_of, is_whole, shape_of
+
+# The functions of Python on numbers, where they are those of the table. All others stay expressions.
+STATIC: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
+    "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow, "neg": operator.neg, "abs": abs,
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor, "not": operator.invert, "shl": operator.lshift,
+    "shr": operator.rshift, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "eq": operator.eq, "ne": operator.ne, "max": max, "min": min, "sqrt": math.sqrt, "exp": math.exp, "log": math.log,
+    "sin": math.sin, "cos": math.cos, "tanh": math.tanh, "log2": math.log2, "floor": math.floor, "ceil": math.ceil}
+POWERS = (2, 3, 4, 5, 6, 7, 8)                  # exponents of integers that become products
+# The float type in which numpy computes a function of integers.
+FLOAT_OF = {"i8": "f16", "u8": "f16", "i16": "f32", "u16": "f32"}
+
+
+def term_of(value: Any, pos: int) -> Operand | None:
+    """A value as an operand; None if it is none (a tuple, a function)."""
+    match value:
+        case Array() | Term():
+            return value
+        case bool():
+            return Value("bool", pos, expr=TRUE if value else FALSE)
+        case int():
+            return Literal(WEAK_INT, pos, value=value)
+        case float():
+            return Literal(WEAK_FLOAT, pos, value=value)
+    return None
+
+
+def number_of(value: Operand) -> int | float | bool | None:
+    """The number that a scalar is known to be."""
+    match value:
+        case Literal(value=number):
+            return number
+        case Value(kind="bool", expr=Const(value=truth)):
+            return bool(truth)
+    return None
+
+
+def apply(b: Builder, fn: str, *operands: Operand) -> Operand:
+    """A row of the table of operators, element by element."""
+    if b.lang == "python" and (known := _static(b, fn, operands)) is not None:
+        return known
+    if b.lang == "python":
+        operands = as_in_numpy(b, fn, operands)
+    if fn == "pow" and (power := _power(b, *operands)) is not None:
+        return power
+    return mapped(b, lambda *terms: b.typing.apply(fn, terms, b.pos), *operands)
+
+
+def mapped(b: Builder, element: Callable[..., Term], *operands: Operand) -> Operand:
+    """An element of the result from the elements of the operands."""
+    shape = b.broadcast(*[shape_of(x) for x in operands if isinstance(x, Array)])
+    if not any(isinstance(x, Array) for x in operands):
+        return scalar(b, element(*operands))
+
+    def expr(indices: Indices) -> Expr:
+        return b.typing.default(element(*[b.broadcast_term(x, indices, shape) for x in operands]))
+
+    return b.compute(shape, expr)
+
+
+def scalar(b: Builder, term: Term) -> Operand:
+    """The value of scalars in canonical form; a long expression gets a name."""
+    if term.kind == WEAK_INT:
+        expr = canonical(b.typing.default(term))
+        exact = isinstance(expr, Const) and isinstance(expr.value, int)
+        return Literal(WEAK_INT, term.pos, value=expr.value) if exact else Value(WEAK_INT, term.pos, expr=expr)  # type: ignore[attr-defined]   # a Const
+    if isinstance(term, Value) and term.expr is not None and term.expr.written_out > MAX_INLINE:
+        return b.array(term)
+    return term
+
+
+def _static(b: Builder, fn: str, operands: tuple[Operand, ...]) -> Operand | None:
+    """The result on numbers that are known, as Python computes it."""
+    numbers = [number_of(x) for x in operands]
+    if fn not in STATIC or any(n is None for n in numbers):
+        return None
+    if fn == "not" and isinstance(numbers[0], bool):
+        return term_of(not numbers[0], b.pos)
+    if fn in ("pow", "shl") and all(isinstance(n, int) for n in numbers) and abs(int(numbers[1] or 0)) >= 64:
+        return None                                         # of too many digits
+    try:
+        return term_of(STATIC[fn](*numbers), b.pos)
+    except (ArithmeticError, ValueError, TypeError) as problem:
+        b.fail("E304", f"{b.typing.words.operator(fn)} of {', '.join(map(str, numbers))}: {problem}")
+
+
+def as_in_numpy(b: Builder, fn: str, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
+    """The operands converted as numpy does it: / on integers divides in float64, functions of integers are floats."""
+    kinds = [dtype_of(x) for x in operands]
+    if OPERATORS[fn].takes != "float" or fn == "pow" or not all(k == WEAK_INT or is_whole(k) for k in kinds):
+        return operands
+    strong = [k for k in kinds if is_whole(k)]
+    if not strong:
+        return operands
+    dtype = "f64" if fn == "div" or len(set(strong)) > 1 else FLOAT_OF.get(strong[0], "f64")
+    return tuple([converted(b, dtype, x) if is_whole(k) else x for x, k in zip(operands, kinds, strict=True)])
+
+
+def _power(b: Builder, x: Operand, y: Operand) -> Operand | None:
+    """x**2 = x · x, x**0.5 = sqrt x, x**-1 = 1 / x; None for other powers."""
+    exponent, kind = number_of(y), dtype_of(x)
+    whole = kind == WEAK_INT or is_whole(kind)
+    if exponent is None or isinstance(exponent, bool) or number_of(x) is not None or not math.isfinite(exponent):
+        return None
+    if exponent == 1:
+        return x
+    if exponent == int(exponent) and int(exponent) in (POWERS if whole else POWERS[:2]):
+        return reduce(lambda product, _: apply(b, "mul", product, x), range(int(exponent) - 1), x)
+    if exponent in (0.5, -1) and not whole:
+        return apply(b, "sqrt", x) if exponent == 0.5 else apply(b, "div", Literal(WEAK_INT, b.pos, value=1), x)
+    return None
+
+
+def converted(b: Builder, dtype: str, x: Operand) -> Operand:
+    """`x.astype(dtype)`, `(cast dtype x)`."""
+    if isinstance(x, Array):
+        return x if x.dtype == dtype else b.compute(x.shape, lambda i: Cast(dtype, x.at(i)))
+    return cast_scalar(b, dtype, x)
+
+
+def cast_scalar(b: Builder, dtype: str, x: Term) -> Term:
+    """A scalar of another type; a number becomes a literal of it."""
+    number = number_of(x)
+    if isinstance(number, int) and dtype in DTYPES and (x.weak or dtype != "bool"):
+        return number_as(b, dtype, number)
+    return x if x.kind == dtype else b.typing.cast(dtype, x, b.pos)
+
+
+def number_as(b: Builder, dtype: str, number: int) -> Term:
+    """An integer as a literal of a type."""
+    if dtype == "bool":
+        return Value("bool", b.pos, expr=TRUE if number else FALSE)
+    return Value(dtype, b.pos, expr=b.typing.literal(Literal(WEAK_INT, b.pos, value=int(number)), dtype))
+
+
+def choose(b: Builder, cond: Operand, x: Operand, y: Operand) -> Operand:
+    """`np.where(cond, x, y)`. A number is chosen if it is not 0."""
+    test = truth(b, cond)
+    if isinstance(known := number_of(test), bool) and not isinstance(x, Array) and not isinstance(y, Array):
+        return x if known else y
+    return mapped(b, lambda c, s, t: b.typing.choose(b.typing.condition(c, b.typing.words.where), s, t, b.pos),
+                  test, x, y)
+
+
+def truth(b: Builder, x: Operand) -> Operand:
+    """x as a bool: is it not 0?"""
+    if dtype_of(x) == "bool" or b.lang != "python":
+        return x
+    return apply(b, "ne", x, Literal(WEAK_INT, b.pos, value=0))
+
+
+def logical(b: Builder, fn: str, *operands: Operand) -> Operand:
+    """`np.logical_and` and its like: on what is not 0."""
+    return apply(b, fn, *[truth(b, x) for x in operands])
+
+
+def round_to(b: Builder, x: Operand, decimals: int) -> Operand:
+    """`np.round(x, decimals)`: halves to even. Integers stay as they are."""
+    if is_whole(dtype_of(x)) and decimals >= 0:
+        return x
+    if decimals == 0:
+        return apply(b, "round", x)
+    factor = Literal(WEAK_FLOAT, b.pos, value=10.0 ** decimals)
+    return apply(b, "div", apply(b, "round", apply(b, "mul", x, factor)), factor)
+
+
+def variadic(b: Builder, fn: str, operands: tuple[Operand, ...]) -> Operand:
+    """A function of the Lisp body language on any number of operands, with its rules for one of them."""
+    if fn in COMPARISONS:
+        pairs = ([(x, y) for n, x in enumerate(operands) for y in operands[n + 1:]] if fn == "ne"
+                 else list(pairwise(operands)))
+        return reduce(lambda x, y: apply(b, "and", x, y), [apply(b, fn, x, y) for x, y in pairs])
+    if len(operands) > 1:
+        return reduce(lambda x, y: apply(b, fn, x, y), operands)
+    if fn in ("sub", "div"):
+        one = Literal(WEAK_INT, b.pos, value=1)
+        return apply(b, "neg", *operands) if fn == "sub" else apply(b, "div", one, *operands)
+    return operands[0]

@@ -1,0 +1,191 @@
+"""Arrays put together and taken apart: concatenate, stack, pad, roll, repeat, tile, split."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from ...core.expr import Expr, Op, index
+from ...loop.affine import canonical, expression, linear
+from .axis_arguments import axis_of
+from .builder import Builder
+from .handles import ONE, ZERO, Array, Indices, Operand, constant_of, product_of, spelled, spelled_extent
+from .reshaping import ravel, reshape
+from .selection import pieces, select
+from .size_facts import floor_quotient
+from .views import expand_dims
+
+
+def concatenate(b: Builder, arrays: Sequence[Array], axis: Any = 0) -> Array:
+    """One after the other along an axis; None: all elements along one axis."""
+    if not arrays:
+        b.fail("E322", "there are no arrays to put together")
+    if axis is None:
+        arrays, axis = [ravel(b, x) for x in arrays], 0
+    first = arrays[0]
+    place = axis_of(b, axis, first.rank)
+    _same_types(b, arrays)
+    shape = list(first.shape)
+    for x in arrays[1:]:
+        for n in range(max(first.rank, x.rank)):
+            both = None if x.rank != first.rank else shape[n] if n == place else b.same_extent(shape[n], x.shape[n])
+            if both is None:
+                b.fail("E320", f"the shapes {spelled(first.shape)} and {spelled(x.shape)} do not fit together along "
+                       f"axis {place}", "all other axes are equal")
+            shape[n] = both
+    starts = _sums([x.shape[place] for x in arrays])
+    shape[place] = starts[-1]
+    if len(arrays) == 1:
+        return first
+
+    def element(i: Indices) -> Expr:
+        parts = [(x.at([at - start if n == place and start is not ZERO else at for n, at in enumerate(i)]), stop)
+                 for x, start, stop in zip(arrays, starts, starts[1:], strict=False)]
+        return pieces(i[place], parts)
+
+    return b.compute(shape, element)
+
+
+def stack(b: Builder, arrays: Sequence[Array], axis: Any = 0) -> Array:
+    """One after the other along a new axis."""
+    if not arrays:
+        b.fail("E322", "there are no arrays to put together")
+    _same_types(b, arrays)
+    place = axis_of(b, axis, arrays[0].rank, 1)
+    for x in arrays[1:]:
+        b.same_shape(x.shape, arrays[0].shape, "the first array")
+    shape = list(arrays[0].shape)
+    shape.insert(place, index(len(arrays)))
+
+    def element(i: Indices) -> Expr:
+        own = (*i[:place], *i[place + 1:])
+        return pieces(i[place], [(x.at(own), index(n + 1)) for n, x in enumerate(arrays)])
+
+    return b.compute(shape, element)
+
+
+def stack_rows(b: Builder, arrays: Sequence[Array], axis: int) -> Array:
+    """`np.vstack` (0) and `np.hstack` (1)."""
+    if axis == 0:
+        arrays = [reshape(b, x, (ONE, product_of(x.shape))) if x.rank < 2 else x for x in arrays]
+    return concatenate(b, arrays, min(axis, arrays[0].rank - 1) if arrays else axis)
+
+
+def _same_types(b: Builder, arrays: Sequence[Array]) -> None:
+    """E301 for arrays of different types."""
+    for x in arrays[1:]:
+        b.typing.join_kinds(arrays[0].dtype, x.dtype, b.pos, "this list of arrays")
+
+
+def _sums(extents: Sequence[Expr]) -> list[Expr]:
+    """0, a, a + b, …"""
+    sums: list[Expr] = [ZERO]
+    for extent in extents:
+        sums.append(canonical(sums[-1] + extent))
+    return sums
+
+
+def pad(b: Builder, x: Array, widths: Sequence[tuple[Expr, Expr]], value: Operand) -> Array:
+    """A constant before and after the elements, along each axis."""
+    if isinstance(value, Array):
+        b.fail("E322", "the constant of np.pad is a number")
+    filler = b.typing.settle(value, x.dtype, "the constant")
+    shape = [canonical(before + extent + after) for (before, after), extent in zip(widths, x.shape, strict=True)]
+
+    def element(i: Indices) -> Expr:
+        inner = x.at([at - before if before is not ZERO else at for at, (before, _) in zip(i, widths, strict=True)])
+        for at, (before, _), extent, whole in reversed(list(zip(i, widths, x.shape, shape, strict=True))):
+            inner = pieces(at, [(filler, before), (inner, canonical(before + extent)), (filler, whole)])
+        return inner
+
+    return b.compute(shape, element)
+
+
+def roll(b: Builder, x: Array, shift: Any, axis: Any) -> Array:
+    """Shifted along axes; what leaves at the end comes in at the start."""
+    if axis is None:
+        return reshape(b, roll(b, ravel(b, x), shift, 0), x.shape)
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    shifts = shift if isinstance(shift, tuple | list) else [shift] * len(axes)
+    if len(shifts) != len(axes):
+        b.fail("E321", f"{len(shifts)} shifts are given for {len(axes)} axes")
+    for one, by in zip(axes, shifts, strict=True):
+        x = _rolled(b, x, by, axis_of(b, one, x.rank))
+    return x
+
+
+def _rolled(b: Builder, x: Array, shift: Any, axis: int) -> Array:
+    extent = x.shape[axis]
+    if not isinstance(shift, int) or isinstance(shift, bool):
+        b.fail("E326", "the shift of np.roll is a number that is known when the body is compiled")
+    if (number := constant_of(extent)) is not None:
+        shift = shift % number if number else 0
+    if shift == 0:
+        return x
+    b.require(index(abs(shift)) <= extent, "E323", f"a shift by {shift} is more than axis {axis} of {spelled(x.shape)}")
+    first = canonical(extent + shift) if shift < 0 else index(shift)         # how many come in at the start
+
+    def element(i: Indices) -> Expr:
+        parts = [x.at([at + offset if n == axis else at for n, at in enumerate(i)])
+                 for offset in (extent - first, index(0) - first)]
+        return pieces(i[axis], [(parts[0], first), (parts[1], extent)])
+
+    return b.compute(x.shape, element)
+
+
+def repeat(b: Builder, x: Array, times: Expr, axis: Any) -> Array:
+    """Each element several times."""
+    if axis is None:
+        x, axis = ravel(b, x), 0
+    place = axis_of(b, axis, x.rank)
+    shape = [product_of((extent, times)) if n == place else extent for n, extent in enumerate(x.shape)]
+    return b.view(x, shape, lambda i: [floor_quotient(at, times) if n == place else at for n, at in enumerate(i)])
+
+
+def tile(b: Builder, x: Array, times: Sequence[Expr]) -> Array:
+    """The whole array several times along each axis."""
+    if len(times) > x.rank:
+        x = expand_dims(b, x, tuple(range(len(times) - x.rank)))
+    counts = [*[ONE] * (x.rank - len(times)), *times]
+    shape = [product_of((extent, count)) for extent, count in zip(x.shape, counts, strict=True)]
+    return b.view(x, shape, lambda i: [ZERO if extent is ONE else at if count is ONE else Op("mod", (at, extent))
+                                       for at, count, extent in zip(i, counts, x.shape, strict=True)])
+
+
+def split(b: Builder, x: Array, parts: Any, axis: Any) -> tuple[Array, ...]:
+    """Equal parts along an axis, or parts that begin at the given indices."""
+    place = axis_of(b, axis, x.rank)
+    extent = x.shape[place]
+    if isinstance(parts, tuple | list):
+        bounds = [None, *parts, None]
+    elif isinstance(parts, int) and parts > 0:
+        size = linear(extent).quotient(linear(index(parts)))
+        if size is None:
+            b.require(Op("eq", (canonical(Op("mod", (extent, index(parts)))), ZERO)), "E324",
+                      f"{spelled_extent(extent)} elements cannot be split into {parts} equal parts")
+        step = floor_quotient(extent, index(parts)) if size is None else expression(size)
+        return tuple([_part(b, x, place, canonical(step * n), step) for n in range(parts)])
+    else:
+        b.fail("E326", "the parts of np.split are a number, or a list of indices, known when the body is compiled")
+    return tuple([select(b, x, (*[slice(None)] * place, slice(lo, hi))) for lo, hi in pairwise(bounds)])
+
+
+def _part(b: Builder, x: Array, axis: int, start: Expr, count: Expr) -> Array:
+    shape = [count if n == axis else extent for n, extent in enumerate(x.shape)]
+    return b.view(x, shape, lambda i: [start + at if n == axis else at for n, at in enumerate(i)])
+
+
+def widths_of(b: Builder, written: Any, rank: int, extent: Any) -> list[tuple[Expr, Expr]]:
+    """The widths of np.pad: a number, a pair for all axes, or a pair for each. `extent`: reads one."""
+    if not isinstance(written, tuple | list):
+        return [(extent(written), extent(written))] * rank
+    if len(written) == 2 and not any(isinstance(part, tuple | list) for part in written):
+        return [(extent(written[0]), extent(written[1]))] * rank
+    if len(written) == 1 and rank != 1:
+        written = [written[0]] * rank
+    if len(written) != rank or any(not isinstance(part, tuple | list) or len(part) not in (1, 2) for part in written):
+        b.fail("E322", f"the widths of np.pad are a number, a pair, or a pair for each of {rank} axes",
+               "((before, after), …)")
+    return [(extent(part[0]), extent(part[-1])) for part in written]
+
+

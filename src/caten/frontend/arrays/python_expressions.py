@@ -1,0 +1,416 @@
+"""Expressions of bodies in Python: an abstract evaluator over static values, scalars and arrays."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NoReturn
+
+from ...core.expr import Op
+from ...errors import did_you_mean
+from ...frozen import frozen
+from ..typing import Term
+from . import array_products
+from .argument_binding import TYPE_WORDS, ElementType, Function, as_array, call, described, unset
+from .array_functions import ATTRIBUTES, CONSTANTS, LATER, METHODS, NUMPY, PLAIN
+from .array_scope import ArrayScope
+from .builder import Builder
+from .elementwise_functions import apply, converted, number_of, term_of
+from .handles import Array, Operand, Unset, constant_of
+from .python_builtins import BUILTINS, Builtin
+from .python_source import PythonSource
+from .selection import select
+
+MAX_STEPS = 50_000             # evaluated nodes of one body, those of unrolled loops each time
+MOST_NAMES = 12                # in a hint
+
+BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.LShift: "shl", ast.RShift: "shr", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
+UNARY: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.Invert: "not"}
+COMPARE: dict[type[ast.cmpop], str] = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt",
+                                       ast.GtE: "ge"}
+
+
+@frozen
+class Module:
+    """`np`, `np.linalg`, `math`: a prefix of names."""
+
+    described: ClassVar[str] = "a module"
+    prefix: str
+
+
+@frozen
+class Method:
+    """`x.sum`, before its call."""
+
+    function: Function
+    array: Any
+
+
+@dataclass
+class UserFunction:
+    """A lambda or a function of the body: each call evaluates its text again."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: ast.expr | list[ast.stmt]
+    closure: dict[str, Any] = field(repr=False)
+
+
+class PythonExpressions:
+    """Evaluates expressions of one body. `run`: evaluates the statements of a function of the body."""
+
+    def __init__(self, builder: Builder, source: PythonSource, scope: ArrayScope,
+                 run: Callable[[UserFunction, dict[str, Any]], Any]) -> None:
+        self.builder, self.source, self.scope, self.run = builder, source, scope, run
+        self.steps = 0
+
+    def at(self, node: ast.AST) -> Builder:
+        """The builder for an operation that is written here."""
+        return self.builder.at(self.source.position(node))
+
+    def fail(self, node: ast.AST, code: str, message: str, hint: str | None = None) -> NoReturn:
+        self.at(node).fail(code, message, hint)
+
+    def count(self, node: ast.AST) -> None:
+        """E239 if the body does too much."""
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            self.fail(node, "E239", f"this body evaluates more than {MAX_STEPS} expressions",
+                      "loops over numbers that are known are unrolled")
+
+    def eval(self, node: ast.expr) -> Any:
+        """The value of an expression."""
+        self.count(node)
+        handler = HANDLERS.get(type(node))
+        if handler is None:
+            self.fail(node, "E244", f"a body cannot use {_words(node)}")
+        value = handler(self, node)
+        if isinstance(value, Term) and (number := number_of(value)) is not None:
+            return number
+        return value
+
+    def operand(self, node: ast.expr) -> Operand:
+        """An array or a scalar."""
+        return self.as_operand(node, self.eval(node))
+
+    def as_operand(self, node: ast.expr, value: Any) -> Operand:
+        """A value as an array or a scalar."""
+        b = self.at(node)
+        found = as_array(b, value) if isinstance(value, tuple | list) else term_of(value, b.pos)
+        if found is None:
+            if isinstance(value, Unset):
+                unset(self.at(node), value)
+            self.fail(node, "E322", f"an array or a number is needed here, not {described(value)}")
+        return found
+
+    # names
+
+    def name(self, node: ast.Name) -> Any:
+        if node.id in self.scope.values:
+            return self.scope.values[node.id]
+        if node.id in ("np", "numpy"):
+            return Module("np")
+        if node.id == "math":
+            return Module("math")
+        if node.id in BUILTINS:
+            return BUILTINS[node.id]
+        if node.id in PLAIN:
+            return PLAIN[node.id]
+        if node.id in ("float", "int", "bool", "complex"):
+            return ElementType(TYPE_WORDS[node.id])
+        known = list(self.scope.values)
+        shown = ", ".join(known[:MOST_NAMES]) + ", …" * (len(known) > MOST_NAMES)
+        habit = f"write np.{node.id}" if node.id in NUMPY else None
+        self.fail(node, "E220", f"there is no '{node.id}' here",
+                  did_you_mean(node.id, known) or habit or did_you_mean(node.id, [*known, *PLAIN, *BUILTINS, "np"])
+                  or f"known here: {shown}, np, {', '.join(list(BUILTINS)[:5])}, …")
+
+    def attribute(self, node: ast.Attribute) -> Any:
+        owner = self.eval(node.value)
+        if isinstance(owner, Module):
+            return self._of_module(node, owner)
+        if node.attr == "dtype" and isinstance(owner, Array | Unset):
+            return ElementType(owner.dtype)
+        if isinstance(owner, list) and node.attr in ("append", "extend"):
+            return getattr(owner, node.attr)
+        if isinstance(owner, Unset) and node.attr in ("shape", "ndim", "size", "T"):
+            owner = Array(owner.name, owner.dtype, owner.shape)
+        if isinstance(owner, Unset):
+            unset(self.at(node), owner)
+        if isinstance(owner, Array | Term | int | float) and node.attr in (*ATTRIBUTES, *METHODS):
+            if node.attr in ATTRIBUTES:
+                return call(self.at(node), ATTRIBUTES[node.attr], [owner], {})
+            return Method(METHODS[node.attr], owner)
+        if node.attr in LATER and isinstance(owner, Array):
+            self.later(node, node.attr)
+        what = f"{described(owner)[0].upper()}{described(owner)[1:]}"
+        known = [*ATTRIBUTES, *METHODS, "dtype"]
+        self.fail(node, "E221", f"{what} has no '.{node.attr}'",
+                  did_you_mean(node.attr, known) or f"arrays have {', '.join(known[:MOST_NAMES])}, …")
+
+    def _of_module(self, node: ast.Attribute, module: Module) -> Any:
+        name = f"{module.prefix}.{node.attr}".removeprefix("np.")
+        if module.prefix == "math":
+            name = node.attr
+            names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}
+            name = names.get(name, name)
+        if name in NUMPY:
+            return NUMPY[name]
+        if name in CONSTANTS:
+            return CONSTANTS[name]
+        if name in TYPE_WORDS:
+            return ElementType(TYPE_WORDS[name])
+        if name in LATER:
+            self.later(node, f"np.{name}")
+        if any(each.startswith(f"{name}.") for each in (*NUMPY, *LATER)):
+            return Module(f"np.{name}")
+        known = [*NUMPY, *CONSTANTS, *TYPE_WORDS]
+        hint = did_you_mean(name, known) or (f"write {name}(…) without {module.prefix}." if name in PLAIN else None)
+        self.fail(node, "E221", f"there is no {module.prefix}.{node.attr} in a body",
+                  hint or "docs/language.md lists the functions of numpy that a body may use")
+
+    def later(self, node: ast.AST, name: str) -> NoReturn:
+        """E327."""
+        self.fail(node, "E327", f"{name} is not supported yet in expressions over whole arrays",
+                  "loops over elements can compute it")
+
+    # operators
+
+    def binary(self, node: ast.BinOp) -> Any:
+        left, right = self.eval(node.left), self.eval(node.right)
+        return self.combine(node, node.op, left, right, node.left, node.right)
+
+    def combine(self, node: ast.AST, op: ast.operator, left: Any, right: Any, at_left: ast.expr,
+                at_right: ast.expr) -> Any:
+        """The value of `left op right`."""
+        b = self.at(node)
+        if isinstance(left, tuple | list) and isinstance(right, type(left)) and isinstance(op, ast.Add):
+            return type(left)([*left, *right])
+        if isinstance(left, tuple | list) and isinstance(op, ast.Mult) and isinstance(right, int):
+            return self.sized(node, left, len(left) * right) * right
+        x, y = self.as_operand(at_left, left), self.as_operand(at_right, right)
+        if isinstance(op, ast.MatMult):
+            return array_products.matmul(b, *[z if isinstance(z, Array) else array_products.needs_arrays(b, "@")
+                                            for z in (x, y)])
+        return apply(b, BINARY[type(op)], x, y)
+
+    def sized(self, node: ast.AST, value: Any, length: int) -> Any:
+        """E239 for a list that is too long."""
+        if length > MAX_STEPS:
+            self.fail(node, "E239", f"a list of {length} elements")
+        return value
+
+    def unary(self, node: ast.UnaryOp) -> Any:
+        if isinstance(node.op, ast.Not):
+            return not self.truth(node.operand)
+        x = self.operand(node.operand)
+        return x if isinstance(node.op, ast.UAdd) else apply(self.at(node), UNARY[type(node.op)], x)
+
+    def compare(self, node: ast.Compare) -> Any:
+        left, result = self.eval(node.left), None
+        for op, right_node in zip(node.ops, node.comparators, strict=True):
+            right = self.eval(right_node)
+            each = self._compared(node, op, left, right)
+            if result is not None and not (isinstance(result, bool) and isinstance(each, bool)):
+                self.fail(node, "E326", "a chain of comparisons needs numbers that are known",
+                          "write (a < b) & (b < c) for arrays")
+            result = each if result is None else result and each
+            left = right
+        return result
+
+    def _compared(self, node: ast.Compare, op: ast.cmpop, left: Any, right: Any) -> Any:
+        if isinstance(op, ast.Is | ast.IsNot):
+            return (left is right) == isinstance(op, ast.Is)
+        if isinstance(op, ast.In | ast.NotIn):
+            if not isinstance(right, tuple | list | str) or isinstance(left, Array | Term):
+                self.fail(node, "E326", "'in' needs a list and a value that are known")
+            return (left in right) == isinstance(op, ast.In)
+        fn = COMPARE[type(op)]
+        x, y = term_of(left, self.source.position(node)), term_of(right, self.source.position(node))
+        if x is None or y is None:
+            if fn not in ("eq", "ne") or isinstance(x, Array) or isinstance(y, Array):
+                self.as_operand(node, left if x is None else right)
+            return self._equal(left, right) == (fn == "eq")
+        found = apply(self.at(node), fn, x, y)
+        known = number_of(found)
+        return found if known is None else known
+
+    def _equal(self, left: Any, right: Any) -> bool:
+        """Equality of static values. Shapes are equal if they are proven to be."""
+        if isinstance(left, tuple | list) and isinstance(right, tuple | list):
+            return len(left) == len(right) and all(self._equal(x, y) for x, y in zip(left, right, strict=True))
+        if isinstance(left, Term) or isinstance(right, Term):
+            x, y = term_of(left, 0), term_of(right, 0)
+            return (isinstance(x, Term) and isinstance(y, Term) and self.builder.sizes.proves(
+                Op("eq", (self.builder.typing.default(x), self.builder.typing.default(y)))))
+        return bool(left == right)
+
+    def logic(self, node: ast.BoolOp) -> Any:
+        stop_at, value = isinstance(node.op, ast.Or), False
+        for part in node.values:
+            value = self.truth(part)
+            if value == stop_at:
+                break
+        return value
+
+    def truth(self, node: ast.expr) -> bool:
+        """A condition that is known when the body is compiled. E326 for others."""
+        return self.as_truth(node, self.eval(node))
+
+    def as_truth(self, node: ast.AST, value: Any) -> bool:
+        """A value as a condition."""
+        if isinstance(value, Array | Unset):
+            self.fail(node, "E326", "whether elements of an array are true is not known when the body is compiled",
+                      "np.where(condition, a, b) chooses element by element; & | ~ combine conditions")
+        if isinstance(value, Term):
+            cond = self.builder.typing.default(value)
+            for answer, holds in ((True, self.builder.sizes.proves), (False, self.builder.sizes.refutes)):
+                if cond.dtype == "bool" and holds(cond):
+                    return answer
+            self.fail(node, "E326", "this condition is not known when the body is compiled",
+                      "np.where(condition, a, b) chooses at the call")
+        return bool(value)
+
+    def choice(self, node: ast.IfExp) -> Any:
+        return self.eval(node.body if self.truth(node.test) else node.orelse)
+
+    # subscripts and calls
+
+    def subscript(self, node: ast.Subscript) -> Any:
+        owner = self.eval(node.value)
+        if isinstance(owner, tuple | list | str):
+            return self._of_list(node, owner, self.eval(node.slice))
+        if isinstance(owner, Unset):
+            unset(self.at(node), owner)
+        if not isinstance(owner, Array):
+            self.fail(node, "E311", f"{described(owner)} has no elements" if not isinstance(owner, Term)
+                      else "a number has no elements")
+        return select(self.at(node.slice), owner, self.eval(node.slice))
+
+    def _of_list(self, node: ast.Subscript, owner: Any, at: Any) -> Any:
+        if not isinstance(at, int | slice):
+            self.fail(node, "E326", "the index into a list is a number that is known when the body is compiled")
+        try:
+            return owner[at]
+        except (IndexError, TypeError, ValueError):
+            self.fail(node, "E323", f"the index {at} is outside a list of {len(owner)}")
+
+    def slice(self, node: ast.Slice) -> slice:
+        return slice(*[None if part is None else self.eval(part) for part in (node.lower, node.upper, node.step)])
+
+    def call(self, node: ast.Call) -> Any:
+        function = self.eval(node.func)
+        args = list(self.spread(node.args))
+        keywords = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                self.fail(node, "E244", "a body cannot use ** in a call")
+            keywords[keyword.arg] = self.eval(keyword.value)
+        b = self.at(node)
+        match function:
+            case Function():
+                return call(b, function, args, keywords)
+            case Method():
+                return call(b, function.function, [function.array, *args], keywords)
+            case Builtin():
+                return function.make(b, args, keywords)
+            case UserFunction():
+                return self._of_user(node, function, args, keywords)
+            case ElementType():
+                if len(args) != 1 or keywords or (x := term_of(args[0], b.pos)) is None:
+                    b.fail("E322", "a conversion takes one number or array")
+                return converted(b, function.dtype, x)
+        if callable(function):                              # append and extend of a list
+            function(*args)
+            return None
+        self.fail(node, "E221", f"{described(function)} is no function")
+
+    def spread(self, nodes: Sequence[ast.expr]) -> Iterator[Any]:
+        """The values of a list of expressions, `*parts` spread."""
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                yield from self.sequence(node.value, self.eval(node.value))
+            else:
+                yield self.eval(node)
+
+    def sequence(self, node: ast.AST, value: Any) -> list[Any]:
+        """The items of a list, a range, or an array along its first axis, if their number is known."""
+        if isinstance(value, Array) and value.rank and (count := constant_of(value.shape[0])) is not None:
+            return [select(self.at(node), value, n) for n in range(min(count, MAX_STEPS))]
+        if not isinstance(value, tuple | list | range):
+            self.fail(node, "E326", f"the number of items of {described(value)} is not known when the body is compiled")
+        return list(self.sized(node, value, len(value)))
+
+    def _of_user(self, node: ast.Call, function: UserFunction, args: list[Any], keywords: dict[str, Any]) -> Any:
+        names = function.parameters
+        given = dict(zip(names, args, strict=False)) | keywords
+        if len(args) > len(names) or set(given) != set(names) or len(args) + len(keywords) != len(names):
+            self.fail(node, "E322", f"{function.name} takes {len(names)} arguments, not {len(args) + len(keywords)}",
+                      f"{function.name}({', '.join(names)})")
+        return self.run(function, given)
+
+    def function(self, node: ast.Lambda) -> UserFunction:
+        return UserFunction("this lambda", self.parameters(node, node.args), node.body, self.scope.values)
+
+    def parameters(self, node: ast.AST, args: ast.arguments) -> tuple[str, ...]:
+        """The parameters of a function of the body."""
+        if args.vararg or args.kwarg or args.defaults or args.kwonlyargs:
+            self.fail(node, "E244", "a function of a body takes plain names: no defaults, *args or **kwargs")
+        return tuple([a.arg for a in (*args.posonlyargs, *args.args)])
+
+    def comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
+        found: list[Any] = []
+        outer = self.scope.values
+
+        def loop(depth: int) -> None:
+            if depth == len(node.generators):
+                found.append(self.eval(node.elt))
+                return
+            part = node.generators[depth]
+            for item in self.sequence(part.iter, self.eval(part.iter)):
+                self.bind(part.target, item)
+                if all(self.truth(cond) for cond in part.ifs):
+                    loop(depth + 1)
+
+        self.scope.values = dict(outer)
+        try:
+            loop(0)
+        finally:
+            self.scope.values = outer
+        return found
+
+    def bind(self, target: ast.expr, value: Any) -> None:
+        """Give a value to a name, or its items to several."""
+        if isinstance(target, ast.Name):
+            self.scope.values[target.id] = value
+        elif isinstance(target, ast.Tuple | ast.List):
+            items = self.sequence(target, value)
+            if len(items) != len(target.elts):
+                self.fail(target, "E229", f"{len(items)} values for {len(target.elts)} names")
+            for part, item in zip(target.elts, items, strict=True):
+                self.bind(part, item)
+        else:
+            self.fail(target, "E244", "only names can be bound here")
+
+    def constant(self, node: ast.Constant) -> Any:
+        if isinstance(node.value, bytes | complex):
+            self.fail(node, "E244", f"a body cannot use {type(node.value).__name__} numbers or texts")
+        return node.value
+
+
+def _words(node: ast.AST) -> str:
+    return {"Await": "await", "Yield": "yield", "NamedExpr": ":=", "JoinedStr": "f-strings", "Dict": "dictionaries",
+            "Set": "sets", "DictComp": "dictionaries", "SetComp": "sets", "Starred": "* here"}.get(
+                type(node).__name__, type(node).__name__)
+
+
+HANDLERS: dict[type[ast.expr], Callable[[PythonExpressions, Any], Any]] = {
+    ast.Constant: PythonExpressions.constant, ast.Name: PythonExpressions.name,
+    ast.Attribute: PythonExpressions.attribute, ast.BinOp: PythonExpressions.binary,
+    ast.UnaryOp: PythonExpressions.unary, ast.Compare: PythonExpressions.compare, ast.BoolOp: PythonExpressions.logic,
+    ast.IfExp: PythonExpressions.choice, ast.Subscript: PythonExpressions.subscript, ast.Slice: PythonExpressions.slice,
+    ast.Call: PythonExpressions.call, ast.Lambda: PythonExpressions.function,
+    ast.ListComp: PythonExpressions.comprehension, ast.GeneratorExp: PythonExpressions.comprehension,
+    ast.Tuple: lambda s, n: tuple(s.spread(n.elts)), ast.List: lambda s, n: list(s.spread(n.elts))}

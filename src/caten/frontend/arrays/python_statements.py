@@ -1,0 +1,214 @@
+"""Statements of bodies in Python: assignments, and control that is known when the body is compiled, unrolled."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from .argument_binding import described, unset
+from .array_scope import ArrayScope
+from .builder import Builder
+from .elementwise_functions import term_of
+from .handles import Array, NeedsLoops, Unset, constant_of
+from .python_builtins import UnknownRange
+from .python_expressions import PythonExpressions, UserFunction
+from .python_source import PythonSource
+from .slice_assignment import assign
+
+
+class _Jump(Exception):
+    """`break` (True) or `continue` of the innermost unrolled loop."""
+
+    def __init__(self, leaves: bool) -> None:
+        self.leaves = leaves
+
+
+class _Returned(Exception):
+    """`return value`"""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class PythonStatements:
+    """Evaluates the statements of one body."""
+
+    def __init__(self, builder: Builder, source: PythonSource, scope: ArrayScope) -> None:
+        self.source, self.scope = source, scope
+        self.expressions = PythonExpressions(builder, source, scope, self.call)
+        self.calls = 0                       # of functions of the body that are being evaluated
+
+    def run(self) -> tuple[Any, ...] | None:
+        """Evaluate the body: what it returns, or None. `end`: the offset of the `return`."""
+        self.end = 0
+        try:
+            self.block(self.source.body)
+        except _Returned as end:
+            return tuple(end.value) if isinstance(end.value, tuple | list) else (end.value,)
+        return None
+
+    def call(self, function: UserFunction, given: dict[str, Any]) -> Any:
+        """The result of a function of the body. Its assignments are its own."""
+        outer = self.scope.values
+        self.scope.values = {**function.closure, **given}
+        self.calls += 1
+        try:
+            if isinstance(function.body, ast.expr):
+                return self.expressions.eval(function.body)
+            self.block(function.body)
+        except _Returned as end:
+            return end.value
+        finally:
+            self.scope.values = outer
+            self.calls -= 1
+        return None
+
+    def block(self, statements: Sequence[ast.stmt]) -> None:
+        """Evaluate statements in order."""
+        for statement in statements:
+            self.expressions.count(statement)
+            handler = HANDLERS.get(type(statement))
+            if handler is None:
+                self.refuse(statement)
+            handler(self, statement)
+
+    def refuse(self, node: ast.stmt) -> NoReturn:
+        """E240 for loops without a known end, E244 for what a body cannot use."""
+        if isinstance(node, ast.While):
+            self.expressions.fail(node, "E240", "there is no 'while': every loop runs a number of times that is known "
+                                  "when it starts", "loop a fixed number of times and choose with np.where")
+        word = {"Import": "import", "ImportFrom": "import", "ClassDef": "class", "AsyncFunctionDef": "async",
+                "Delete": "del"}.get(type(node).__name__, type(node).__name__.lower())
+        self.expressions.fail(node, "E244", f"a body cannot use '{word}'",
+                              "np is known without an import" if word == "import" else None)
+
+    # assignments
+
+    def assign(self, node: ast.Assign) -> None:
+        value = self.expressions.eval(node.value)
+        for target in node.targets:
+            self.store(target, value, node.value)
+
+    def annotated(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.store(node.target, self.expressions.eval(node.value), node.value)
+
+    def store(self, target: ast.expr, value: Any, written: ast.expr) -> None:
+        """Give a value to a target."""
+        match target:
+            case ast.Name(id=name):
+                self.name(target, name, value, written)
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                items = self.expressions.sequence(written, value)
+                if len(items) != len(targets):
+                    self.expressions.fail(target, "E229", f"{len(items)} values for {len(targets)} names")
+                for part, item in zip(targets, items, strict=True):
+                    self.store(part, item, written)
+            case ast.Subscript():
+                self.element(target, value, written)
+            case _:
+                self.expressions.fail(target, "E244", "only a name or a part of an array can be assigned")
+
+    def name(self, node: ast.AST, name: str, value: Any, written: ast.expr) -> None:
+        """`name = value`. An output takes arrays and numbers of its type and shape."""
+        if name in self.scope.sizes:
+            self.expressions.fail(node, "E226", f"'{name}' is a size and cannot be assigned", "take another name")
+        if isinstance(value, Unset):
+            unset(self.expressions.at(written), value)
+        if name in self.scope.outputs and not self.calls:
+            value = self.scope.fitting(self.expressions.at(written), name, value)
+        self.scope.values[name] = value
+
+    def element(self, target: ast.Subscript, value: Any, written: ast.expr) -> None:
+        """`name[…] = value`."""
+        if not isinstance(target.value, ast.Name):
+            self.expressions.fail(target, "E244", "only parts of a named array can be assigned", "x[i, j] = …")
+        name = target.value.id
+        old = self.expressions.eval(target.value)
+        if isinstance(old, list):
+            at = self.expressions.eval(target.slice)
+            if not isinstance(at, int) or not -len(old) <= at < len(old):
+                self.expressions.fail(target, "E323", f"a list of {len(old)} has no such element")
+            old[at] = value
+            return
+        if not isinstance(old, Array | Unset):
+            self.expressions.fail(target, "E311", f"'{name}' is {described(old)}: it has no elements")
+        b = self.expressions.at(target)
+        self.scope.check_change(b, name, old)
+        operand = self.expressions.as_operand(written, value)
+        self.scope.values[name] = assign(b, old, self.expressions.eval(target.slice), operand)
+
+    def augmented(self, node: ast.AugAssign) -> None:
+        """`target op= value`: on an array in place, so its type and shape stay."""
+        ex, target = self.expressions, node.target
+        if not isinstance(target, ast.Name | ast.Subscript):
+            ex.fail(target, "E244", "only a name or a part of an array can be assigned")
+        old = ex.eval(target)
+        if isinstance(old, Unset):
+            unset(ex.at(target), old)
+        value = ex.eval(node.value)
+        if isinstance(old, list) and isinstance(value, tuple | list) and isinstance(node.op, ast.Add):
+            old.extend(value)
+            return
+        new = ex.combine(node, node.op, old, value, target, node.value)
+        if isinstance(target, ast.Subscript):
+            self.element(target, new, node.value)
+            return
+        if isinstance(old, Array):
+            self.scope.check_change(ex.at(node), target.id, old)
+            new = self._in_place(ex.at(node), target.id, old, new)
+        self.scope.values[target.id] = new
+
+    def _in_place(self, b: Builder, name: str, old: Array, new: Any) -> Array:
+        operand = term_of(new, b.pos)
+        assert operand is not None
+        return assign(b, Array(name, old.dtype, old.shape), Ellipsis, operand)
+
+    # control
+
+    def choice(self, node: ast.If) -> None:
+        self.block(node.body if self.expressions.truth(node.test) else node.orelse)
+
+    def loop(self, node: ast.For) -> None:
+        items = self.expressions.eval(node.iter)
+        symbolic = isinstance(items, Array) and items.rank and constant_of(items.shape[0]) is None
+        if isinstance(items, UnknownRange) or symbolic:
+            raise NeedsLoops(node)
+        for item in self.expressions.sequence(node.iter, items):
+            self.store(node.target, item, node.iter)
+            try:
+                self.block(node.body)
+            except _Jump as jump:
+                if jump.leaves:
+                    return
+        self.block(node.orelse)
+
+    def define(self, node: ast.FunctionDef) -> None:
+        if node.decorator_list:
+            self.expressions.fail(node, "E244", "a function of a body has no decorators")
+        names = self.expressions.parameters(node, node.args)
+        self.scope.values[node.name] = UserFunction(node.name, names, node.body, self.scope.values)
+
+    def expression(self, node: ast.Expr) -> None:
+        value = node.value
+        if isinstance(value, ast.Constant) and (isinstance(value.value, str) or value.value is Ellipsis):
+            return
+        made = self.expressions.eval(value)
+        if not isinstance(value, ast.Call) or made is not None:
+            self.expressions.fail(value, "E224", "the value of this expression is not used", "assign or return it")
+
+    def jump(self, node: ast.stmt) -> None:
+        raise _Jump(isinstance(node, ast.Break))
+
+    def returned(self, node: ast.Return) -> None:
+        self.end = self.source.position(node)
+        value = None if node.value is None else self.expressions.eval(node.value)
+        raise _Returned(value)
+
+
+HANDLERS: dict[type[ast.stmt], Callable[[PythonStatements, Any], None]] = {
+    ast.Assign: PythonStatements.assign, ast.AugAssign: PythonStatements.augmented,
+    ast.AnnAssign: PythonStatements.annotated, ast.If: PythonStatements.choice, ast.For: PythonStatements.loop,
+    ast.FunctionDef: PythonStatements.define, ast.Expr: PythonStatements.expression,
+    ast.Return: PythonStatements.returned, ast.Break: PythonStatements.jump, ast.Continue: PythonStatements.jump,
+    ast.Pass: lambda s, n: None}

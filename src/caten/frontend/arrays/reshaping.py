@@ -1,0 +1,119 @@
+"""Reshape: the same elements in row-major order under another shape.
+
+Both shapes are cut into groups of equal products, and each group is reshaped alone: (B·T, H·D) → (B, T, H, D) splits
+two axes, whose indices stay affine: i·T + j and k·D + l. Products are polynomials over sizes, so this needs no numbers.
+Where axes are merged, an index is a quotient or a remainder of the flat index."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.expr import Expr, Op
+from ...loop.affine import Linear, canonical, constant, expression, linear
+from .builder import Builder
+from .handles import ZERO, Array, Indices, constant_of, is_one, product_of, spelled
+from .size_facts import divided, floor_quotient
+
+
+def reshape(b: Builder, x: Array, shape: Sequence[Any]) -> Array:
+    """x in this shape; one extent may be -1: what is left."""
+    wanted = _without_unknown(b, x, tuple(shape))
+    if linear(product_of(wanted)) != linear(product_of(x.shape)):
+        b.require(Op("eq", (product_of(x.shape), product_of(wanted))), "E324",
+                  f"{spelled(x.shape)} cannot be reshaped to {spelled(wanted)}: the numbers of elements differ")
+    groups = grouped(x.shape, wanted)
+
+    def index_map(indices: Indices) -> list[Expr]:
+        return [index for ours, theirs in groups
+                for index in _within(x.shape[ours], wanted[theirs], indices[theirs])]
+
+    return b.view(x, wanted, index_map)
+
+
+def ravel(b: Builder, x: Array) -> Array:
+    """All elements along one axis."""
+    return reshape(b, x, (product_of(x.shape),))
+
+
+def _without_unknown(b: Builder, x: Array, shape: tuple[Any, ...]) -> tuple[Expr, ...]:
+    """The shape with the extent in the place of -1."""
+    unknown = [n for n, extent in enumerate(shape) if constant_of(extent) == -1]
+    if len(unknown) > 1:
+        b.fail("E324", "only one extent of a new shape can be -1")
+    if any((constant_of(extent) or 0) < -1 for extent in shape):
+        b.fail("E324", f"{spelled(shape)} is no shape: an extent is negative")
+    if not unknown:
+        return shape
+    rest = product_of([extent for n, extent in enumerate(shape) if n not in unknown])
+    total = product_of(x.shape)
+    exact = linear(total).quotient(linear(rest))
+    if exact is None:
+        b.require(Op("eq", (canonical(Op("mod", (total, rest))), ZERO)), "E324",
+                  f"{spelled(x.shape)} cannot be reshaped to {spelled(shape)}: the number of elements is no multiple")
+    extent = floor_quotient(total, rest) if exact is None else expression(exact)
+    return tuple([extent if n in unknown else each for n, each in enumerate(shape)])
+
+
+def grouped(old: Sequence[Expr], new: Sequence[Expr]) -> list[tuple[slice, slice]]:
+    """Consecutive axes of both shapes whose products are equal, as short as possible. The last group may not be."""
+    groups: list[tuple[slice, slice]] = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        start = i, j
+        left, right = constant(1), constant(1)
+        while True:
+            if i < len(old) and (i == start[0] or _may_grow(left, right, j == len(new))):
+                left, i = left.times(linear(old[i])), i + 1
+            elif j < len(new):
+                right, j = right.times(linear(new[j])), j + 1
+            if left == right or (i == len(old) and j == len(new)):
+                break
+        groups.append((slice(start[0], i), slice(start[1], j)))
+    return groups
+
+
+def _may_grow(left: Linear, right: Linear, no_more: bool) -> bool:
+    """Is it the old side that takes the next axis?"""
+    return no_more or (left != right and right.quotient(left) is not None)
+
+
+def _within(old: Sequence[Expr], new: Sequence[Expr], indices: Indices) -> list[Expr]:
+    """The indices into old axes from those of new axes of the same product."""
+    if not old:
+        return []
+    flat, size = constant(0), constant(1)
+    suffixes = [(flat, size)]                            # sums over the last axes, and the bounds that they stay below
+    for extent, index in zip(reversed(new), reversed(indices), strict=True):
+        if not is_one(extent):
+            flat = flat + linear(index).times(size)
+            size = size.times(linear(extent))
+            suffixes.append((flat, size))
+    found: list[Expr] = []
+    for n, extent in reversed(list(enumerate(old))):
+        if n == 0:
+            found.append(expression(flat))
+            break
+        if is_one(extent):
+            found.append(ZERO)
+            continue
+        whole, rest = divided(flat, linear(extent))
+        below = any(rest == part and bound == linear(extent) for part, bound in suffixes)
+        remainder: Expr = expression(rest)
+        if not below and (rest.terms or rest.constant):
+            whole = whole + linear(Op("floordiv", (remainder, extent)))
+            remainder = Op("mod", (remainder, extent))
+        found.append(canonical(remainder))
+        flat = whole
+        suffixes = _divided(suffixes, linear(extent))
+    return found[::-1]
+
+
+def _divided(suffixes: list[tuple[Linear, Linear]], by: Linear) -> list[tuple[Linear, Linear]]:
+    """The sums and bounds that remain after a division of the flat index."""
+    kept: list[tuple[Linear, Linear]] = [(constant(0), constant(1))]
+    for part, bound in suffixes:
+        quotient = bound.quotient(by)
+        if quotient is not None:
+            kept.append((linear(floor_quotient(expression(part), expression(by))), quotient))
+    return kept
+

@@ -1,0 +1,126 @@
+"""`x[…]`: slices, elements, new axes (views), and gathers by arrays of integers."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.expr import Expr, index
+from ...tensor.values import Inside, Pieces
+from .axis_arguments import axis_of
+from .builder import Builder
+from .handles import ONE, ZERO, Array, Indices, spelled, spelled_extent
+from .reshaping import ravel
+from .subscripts import At, Gathered, Item, Listed, Masked, New, Range, index_in, items_of
+
+
+def select(b: Builder, x: Array, written: Any) -> Array:
+    """`x[written]`."""
+    items = items_of(b, x, written)
+    for item in items:
+        if isinstance(item, Masked):
+            b.fail("E328", "how many elements a mask selects is not known before the call",
+                   "np.where(mask, x, 0) keeps the shape; x[mask] = value changes elements in place")
+    if any(isinstance(item, Gathered | Listed) for item in items):
+        return _gather(b, x, items)
+    shape = [ONE if isinstance(item, New) else item.count for item in items if isinstance(item, New | Range)]
+
+    def index_map(indices: Indices) -> list[Expr]:
+        at = iter(indices)
+        found: list[Expr] = []
+        for item in items:
+            if isinstance(item, New):
+                next(at)
+            else:
+                found.append(item.index if isinstance(item, At) else moved(item, next(at)))
+        return found
+
+    return b.view(x, shape, index_map)
+
+
+def moved(item: Any, at: Expr) -> Expr:
+    """The index of element `at` of a range."""
+    return at if item.step == 1 and item.start is ZERO else item.start + at * item.step
+
+
+def take(b: Builder, x: Array, indices: Any, axis: Any) -> Array:
+    """`np.take`: elements along an axis, by an integer, a list or an array of integers."""
+    if axis is None:
+        x, axis = ravel(b, x), 0
+    place = axis_of(b, axis, x.rank)
+    return select(b, x, (*[slice(None)] * place, indices))
+
+
+def _gather(b: Builder, x: Array, items: list[Item]) -> Array:
+    """Elements by arrays of integers, which are broadcast together. Their axes stand in the place of the indexed ones
+    if those are adjacent, else in front (as in numpy)."""
+    by_array = [n for n, item in enumerate(items) if isinstance(item, Gathered | Listed | At)]
+    common = b.broadcast(*[_own_shape(items[n]) for n in by_array])
+    adjacent = by_array == list(range(by_array[0], by_array[-1] + 1))
+    front = [item for n, item in enumerate(items) if adjacent and n < by_array[0]]
+    first = len(front)
+    others = [item for item in items if isinstance(item, Range | New)]
+    shape = [ONE if isinstance(item, New) else item.count for item in others]
+    shape[first:first] = common
+    extents = iter(x.shape)
+    extent_of = [None if isinstance(item, New) else next(extents) for item in items]
+    rows = {n: _row(b, x, n - len([i for i in items[:n] if isinstance(i, New)]), item.index)
+            for n, item in enumerate(items) if isinstance(item, Gathered)}
+
+    def element(indices: Indices) -> Expr:
+        named = indices[first:first + len(common)]
+        rest = iter((*indices[:first], *indices[first + len(common):]))
+        found: list[Expr] = []
+        for n, item in enumerate(items):
+            extent = extent_of[n]
+            match item:
+                case New():
+                    next(rest)
+                case Range():
+                    found.append(moved(item, next(rest)))
+                case At():
+                    found.append(item.index)
+                case Listed():
+                    found.append(_listed(item, named[-1]))
+                case Gathered() if extent is not None:
+                    which = b.broadcast_term(item.index, named, common)
+                    found.append(Inside(index_in(b.typing.default(which), extent), extent, rows[n]))
+        return x.at(found)
+
+    return b.compute(shape, element)
+
+
+def _own_shape(item: Item) -> tuple[Expr, ...]:
+    return item.index.shape if isinstance(item, Gathered) else (index(len(item.indices)),) if isinstance(
+        item, Listed) else ()
+
+
+def _listed(item: Listed, at: Expr) -> Expr:
+    """One of the indices of a list."""
+    return pieces(at, [(each, index(n + 1)) for n, each in enumerate(item.indices)])
+
+
+def _row(b: Builder, x: Array, axis: int, by: Array) -> int:
+    """The row of the check that an index into an axis is inside."""
+    key = (x.name, axis, by.name)
+    if key not in b.rows:
+        extent = spelled_extent(x.shape[axis])
+        message = f"an index into axis {axis} of {spelled(x.shape)} is outside [-{extent}, {extent})"
+        b.rows[key] = b.check(message, b.pos)
+    return b.rows[key]
+
+
+def pieces(at: Expr, parts: Sequence[tuple[Expr, Expr]]) -> Expr:
+    """`(pieces at …)` of (expression, the bound below which it holds): the last is that of the axis. Empty pieces are
+    left out, equal neighbours joined."""
+    kept: list[tuple[Expr, Expr]] = []
+    below: Expr = ZERO
+    for part, bound in parts:
+        if bound is not below:
+            if kept and kept[-1][0] is part:
+                kept.pop()
+            kept.append((part, bound))
+            below = bound
+    if not kept:
+        return parts[-1][0]
+    return kept[0][0] if len(kept) == 1 else Pieces(at, tuple([p for p, _ in kept]),
+                                                    tuple([bound for _, bound in kept[:-1]]))

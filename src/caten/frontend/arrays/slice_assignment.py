@@ -1,0 +1,118 @@
+"""`Z[a:b] = e`: a new value of the whole array, e inside the selected part and the old elements elsewhere."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from ...core.expr import Expr, Op, index, number
+from ...loop.affine import canonical
+from .builder import Builder
+from .elementwise_functions import term_of
+from .handles import ONE, ZERO, Array, Indices, Operand, Unset, shape_of, spelled
+from .selection import pieces
+from .subscripts import At, Gathered, Item, Listed, Masked, New, Range, items_of
+
+
+def assign(b: Builder, old: Array | Unset, written: Any, value: Operand) -> Array:
+    """The array after `old[written] = value`. An output that is not set yet holds 0."""
+    target = Array(old.name, old.dtype, old.shape)
+    items = items_of(b, target, written)
+    if any(isinstance(item, Masked) for item in items):
+        return _masked(b, old, items, value)
+    for item in items:
+        if isinstance(item, Gathered | Listed):
+            b.fail("E327", "storing at the indices of an array is not supported yet",
+                   "indices in a loop over elements are: for p in range(n): Z[index[p]] = …")
+    ranges = [item for item in items if isinstance(item, Range | New)]
+    selected = tuple([item.count if isinstance(item, Range) else ONE for item in ranges])
+    _fits(b, selected, shape_of(value))
+    own = [item for item in items if not isinstance(item, New)]
+    if isinstance(value, Array) and value.dtype == old.dtype and value.shape == old.shape and all(
+            _is_whole(item, extent) for item, extent in zip(own, old.shape, strict=True)):
+        return Array(value.name, value.dtype, old.shape)
+
+    def element(i: Indices) -> Expr:
+        axes = iter([at for item, at in zip(own, i, strict=True) if isinstance(item, Range)])
+        inner = tuple([_position(item, next(axes)) if isinstance(item, Range) else ZERO for item in ranges])
+        new = b.typing.settle(b.broadcast_term(value, inner, selected), old.dtype, f"'{old.name}'")
+        return _chosen(b, _element(old, i), new, own, i, old.shape)
+
+    return b.compute(old.shape, element)
+
+
+def _fits(b: Builder, selected: Sequence[Expr], given: Sequence[Expr]) -> None:
+    """E320 unless a value can be broadcast to the selected part."""
+    both = b.broadcast(selected, given)
+    if len(both) != len(selected) or any(x is ONE and y is not ONE for x, y in zip(selected, both, strict=True)):
+        b.fail("E320", f"a value of the shape {spelled(given)} does not fit into {spelled(selected)}")
+
+
+def _element(old: Array | Unset, i: Indices) -> Expr:
+    """An element before the assignment."""
+    return number(0, old.dtype) if isinstance(old, Unset) else old.at(i)
+
+
+def _is_whole(item: Item, extent: Expr) -> bool:
+    return isinstance(item, Range) and item.start is ZERO and item.step == 1 and item.count is extent
+
+
+def _position(item: Range, at: Expr) -> Expr:
+    """Which element of the range is element `at` of the axis."""
+    distance = canonical(at - item.start if item.step > 0 else item.start - at)
+    return distance if abs(item.step) == 1 else Op("floordiv", (distance, index(abs(item.step))))
+
+
+def _chosen(b: Builder, old: Expr, new: Expr, items: Sequence[Item], i: Indices, shape: Sequence[Expr]) -> Expr:
+    """The new element inside the ranges of all axes. A contiguous range cuts the axis into pieces."""
+    for item, at, extent in reversed(list(zip(items, i, shape, strict=True))):
+        if isinstance(item, At):
+            new = pieces(at, [(old, item.index), (new, canonical(item.index + 1)), (old, extent)])
+        elif isinstance(item, Range) and abs(item.step) == 1:
+            first = item.start if item.step > 0 else canonical(item.start - item.count + 1)
+            new = pieces(at, [(old, first), (new, canonical(first + item.count)), (old, extent)])
+        elif isinstance(item, Range):
+            new = Op("where", (_is_in(b, item, at, extent), new, old))
+    return new
+
+
+def _is_in(b: Builder, item: Range, at: Expr, extent: Expr) -> Expr:
+    """Is element `at` of the axis one of the range? What follows from the axis is left out."""
+    step = abs(item.step)
+    distance = canonical(at - item.start if item.step > 0 else item.start - at)
+    below = canonical(item.count * step)
+    room = canonical(extent - item.start if item.step > 0 else item.start + 1)      # from the start to the last element
+    first = ZERO if item.step > 0 else canonical(extent - 1)
+    conds: list[Expr] = [] if item.start is first else [Op("le", (ZERO, distance))]
+    if not b.sizes.proves(room <= below):
+        conds.append(Op("lt", (distance, below)))
+    conds.append(Op("eq", (Op("mod", (distance, index(step))), ZERO)))
+    return reduce(lambda x, y: Op("and", (x, y)), conds)
+
+
+def _masked(b: Builder, old: Array | Unset, items: Sequence[Item], value: Operand) -> Array:
+    """`Z[mask] = number`: a choice for each element."""
+    mask = items[0]
+    if not isinstance(mask, Masked) or any(not _is_whole(item, extent) for item, extent in
+                                           zip(items[1:], old.shape[mask.mask.rank:], strict=False)):
+        b.fail("E328", "a mask stands alone in an index")
+    if shape_of(value):
+        b.fail("E328", f"a value of the shape {spelled(shape_of(value))} cannot be spread over the elements of a mask",
+               "Z = np.where(mask, values, Z) takes those of the same place")
+    b.same_shape(mask.mask.shape, old.shape[:mask.mask.rank], f"'{old.name}'")
+
+    def element(i: Indices) -> Expr:
+        new = b.typing.settle(b.term(value, ()), old.dtype, f"'{old.name}'")
+        return Op("where", (mask.mask.at(i[:mask.mask.rank]), new, _element(old, i)))
+
+    return b.compute(old.shape, element)
+
+
+def filled(b: Builder, old: Array | Unset, value: Any) -> Array:
+    """The array after `old[...] = value`."""
+    operand = term_of(value, b.pos)
+    if operand is None:
+        b.fail("E322", "an array holds numbers")
+    return assign(b, old, Ellipsis, operand)
+
+

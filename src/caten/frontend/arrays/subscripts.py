@@ -1,0 +1,168 @@
+"""What stands between the brackets of `x[1:, None, ::-1, k]`: for each axis an index or a range, in affine form."""
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.expr import Cast, Const, Expr, Op, index
+from ...frozen import frozen
+from ...loop.affine import canonical
+from ..typing import WEAK_INT, Literal, Term
+from .builder import Builder
+from .handles import ONE, ZERO, Array, dtype_of, is_whole, spelled, spelled_extent
+from .size_facts import ceiling_quotient
+
+
+@frozen
+class At:
+    """One element of an axis."""
+
+    index: Expr
+
+
+@frozen
+class Range:
+    """`count` elements of an axis from `start` on, in steps of `step`."""
+
+    start: Expr
+    count: Expr
+    step: int
+
+
+@frozen
+class Gathered:
+    """The elements that an array of integers names."""
+
+    index: Array
+
+
+@frozen
+class Listed:
+    """The elements that a list of numbers names."""
+
+    indices: tuple[Expr, ...]
+
+
+@frozen
+class Masked:
+    """The elements where an array of bools is true."""
+
+    mask: Array
+
+
+class New:
+    """A new axis of extent 1."""
+
+
+Item = At | Range | Gathered | Listed | Masked | New
+
+
+def items_of(b: Builder, x: Array, written: Any) -> list[Item]:
+    """An item for each axis of x, and for each new axis."""
+    parts = list(written) if isinstance(written, tuple) else [written]
+    used = sum([_axes_of(part) for part in parts])
+    if sum([part is Ellipsis for part in parts]) > 1:
+        b.fail("E323", "only one '...' can stand in an index")
+    if used > x.rank:
+        axes = f"{x.rank} {'axis' if x.rank == 1 else 'axes'}"
+        b.fail("E307", f"{spelled(x.shape)} has {axes}, but {used} {'index is' if used == 1 else 'indices are'} given")
+    if Ellipsis not in parts:
+        parts.append(Ellipsis)
+    items: list[Item] = []
+    axis = 0
+    for part in parts:
+        if part is None:
+            items.append(New())
+        elif part is Ellipsis:
+            items += [Range(ZERO, extent, 1) for extent in x.shape[axis:axis + x.rank - used]]
+            axis += x.rank - used
+        else:
+            items.append(_item(b, part, x, axis))
+            axis += _axes_of(part)
+    return items
+
+
+def _axes_of(part: Any) -> int:
+    """How many axes a part of an index uses."""
+    if part is None or part is Ellipsis:
+        return 0
+    return part.rank if isinstance(part, Array) and part.dtype == "bool" else 1
+
+
+def _item(b: Builder, part: Any, x: Array, axis: int) -> Item:
+    extent = x.shape[axis]
+    match part:
+        case slice():
+            return range_of(b, part, extent)
+        case bool():
+            pass
+        case int() | Literal(kind="int?"):
+            return At(element_of(b, index(part if isinstance(part, int) else int(part.value)), extent, x, axis))
+        case Term(kind="int?"):
+            return At(element_of(b, b.typing.default(part), extent, x, axis))
+        case Array(dtype="bool"):
+            return Masked(part)
+        case Array() | Term() if is_whole(dtype_of(part)):
+            return Gathered(b.array(part))
+        case list() | tuple() if part and all(isinstance(each, int | Literal) for each in part):
+            return Listed(tuple([element_of(b, b.typing.default(_number(each)), extent, x, axis) for each in part]))
+    b.fail("E306", "an index is an integer, a slice, an array of integers, None or '...'",
+           "convert numbers with .astype(np.int64)")
+
+
+def _number(value: int | Literal) -> Literal:
+    return Literal(WEAK_INT, 0, value=value) if isinstance(value, int) else value
+
+
+def element_of(b: Builder, at: Expr, extent: Expr, x: Array, axis: int) -> Expr:
+    """An index that is known at entry, counted from 0; a condition that it is inside. E323 if it never is."""
+    number = canonical(at)
+    message = (f"the index {spelled_extent(number)} is outside axis {axis} of {spelled(x.shape)}")
+    if b.sizes.proves(number < ZERO):
+        number = canonical(extent + number)
+    b.require(number >= ZERO, "E323", message)
+    b.require(number < extent, "E323", message)
+    return number
+
+
+def range_of(b: Builder, part: slice, extent: Expr) -> Range:
+    """The elements of a slice. What lies outside is cut off where that is known; otherwise that nothing does becomes a
+    condition."""
+    step = 1 if part.step is None else part.step
+    if isinstance(step, Literal) and isinstance(step.value, int):
+        step = step.value
+    if not isinstance(step, int) or isinstance(step, bool):
+        b.fail("E326", "the step of a slice is a number that is known when the body is compiled")
+    if step == 0:
+        b.fail("E323", "the step of this slice is 0", "a negative step counts down")
+    last = canonical(extent - ONE)
+    low, high = (ZERO, extent) if step > 0 else (index(-1), last)
+    start = (ZERO if step > 0 else last) if part.start is None else _bound(b, part.start, extent, low, high)
+    stop = (extent if step > 0 else index(-1)) if part.stop is None else _bound(b, part.stop, extent, low, high)
+    length = canonical(stop - start if step > 0 else start - stop)
+    if not b.sizes.demand(length >= ZERO, b.pos):
+        return Range(ZERO, ZERO, step)
+    return Range(start, ceiling_quotient(length, abs(step)), step)
+
+
+def _bound(b: Builder, written: Any, extent: Expr, low: Expr, high: Expr) -> Expr:
+    """The start or the end of a slice, from `low` to `high`."""
+    if isinstance(written, int) and not isinstance(written, bool):
+        value: Expr = index(written)
+    elif isinstance(written, Term) and written.kind == WEAK_INT:
+        value = canonical(b.typing.default(written))
+    else:
+        b.fail("E326", "the bounds of a slice are numbers and sizes that are known at entry",
+               "an index may be an element of an array, a bound may not")
+    if b.sizes.proves(value < ZERO) or (not isinstance(value, Const) and b.sizes.proves(value <= ZERO)):
+        value = canonical(extent + value)
+    if value is low or not b.sizes.demand(value >= low, b.pos):
+        return low
+    if value is high or not b.sizes.demand(value <= high, b.pos):
+        return high
+    return value
+
+
+def index_in(element: Expr, extent: Expr) -> Expr:
+    """An element of an array of integers as an index that may be negative."""
+    wide = element if element.dtype == "i64" else Cast("i64", element)
+    return wide if element.dtype.startswith("u") else Op("where", (wide < 0, canonical(wide + extent), wide))

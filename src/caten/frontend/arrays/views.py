@@ -1,0 +1,105 @@
+"""Views: the elements of an array in another order or shape. Each is one value whose index is affine."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.expr import Expr, Op
+from .axis_arguments import axes_of, axis_of
+from .builder import Builder
+from .handles import ONE, ZERO, Array, Indices, is_one, spelled, spelled_extent
+
+
+def transpose(b: Builder, x: Array, axes: Any = None) -> Array:
+    """Axis n of the result is axis `axes[n]` of x; without `axes` in reverse order."""
+    order = tuple(reversed(range(x.rank))) if axes is None else axes_of(b, axes, x.rank)
+    if len(order) != x.rank:
+        b.fail("E321", f"{len(order)} axes are given to order the {x.rank} of {spelled(x.shape)}",
+               "name each axis once")
+    back = [order.index(n) for n in range(x.rank)]
+    return b.view(x, [x.shape[n] for n in order], lambda i: [i[n] for n in back])
+
+
+def swapaxes(b: Builder, x: Array, axis1: Any, axis2: Any) -> Array:
+    """Two axes exchanged."""
+    one, other = axis_of(b, axis1, x.rank), axis_of(b, axis2, x.rank)
+    order = list(range(x.rank))
+    order[one], order[other] = other, one
+    return transpose(b, x, tuple(order))
+
+
+def matrix_transpose(b: Builder, x: Array) -> Array:
+    """The last two axes exchanged."""
+    if x.rank < 2:
+        b.fail("E330", f"a matrix is needed here, but the array has the shape {spelled(x.shape)}")
+    return swapaxes(b, x, -2, -1)
+
+
+def moveaxis(b: Builder, x: Array, source: Any, destination: Any) -> Array:
+    """The axes `source` at the places `destination`, the others in their order."""
+    origin, target = axes_of(b, source, x.rank), axes_of(b, destination, x.rank)
+    if len(origin) != len(target):
+        b.fail("E321", f"{len(origin)} axes cannot move to {len(target)} places")
+    rest = [n for n in range(x.rank) if n not in origin]
+    order: list[int] = []
+    for place in range(x.rank):
+        order.append(origin[target.index(place)] if place in target else rest.pop(0))
+    return transpose(b, x, tuple(order))
+
+
+def expand_dims(b: Builder, x: Array, axis: Any) -> Array:
+    """With axes of extent 1 at these places of the result."""
+    count = len(axis) if isinstance(axis, tuple | list) else 1
+    new = axes_of(b, axis, x.rank, count)
+    rest = iter(x.shape)
+    shape = [ONE if n in new else next(rest) for n in range(x.rank + count)]
+    return b.view(x, shape, lambda i: [index for n, index in enumerate(i) if n not in new])
+
+
+def squeeze(b: Builder, x: Array, axis: Any) -> Array:
+    """Without these axes, whose extent is 1; None: without all of extent 1."""
+    if axis is None:
+        gone: Sequence[int] = [n for n, extent in enumerate(x.shape) if is_one(extent)]
+    else:
+        gone = axes_of(b, axis, x.rank)
+        for n in gone:
+            b.require(Op("eq", (x.shape[n], ONE)), "E321",
+                      f"axis {n} of {spelled(x.shape)} has {spelled_extent(x.shape[n])} elements: only an axis of one "
+                      "element can be left out")
+    kept = [n for n in range(x.rank) if n not in gone]
+
+    def whole(i: Indices) -> list[Expr]:
+        return [i[kept.index(n)] if n in kept else ZERO for n in range(x.rank)]
+
+    return b.view(x, [x.shape[n] for n in kept], whole)
+
+
+def broadcast_to(b: Builder, x: Array, shape: tuple[Expr, ...]) -> Array:
+    """Repeated along new axes in front and along axes of extent 1."""
+    fitting = len(shape) >= x.rank and b.broadcast(x.shape, shape)
+    if not fitting or len(fitting) != len(shape) or any(is_one(s) and not is_one(f)
+                                                        for s, f in zip(shape, fitting, strict=True)):
+        b.fail("E320", f"{spelled(x.shape)} cannot be broadcast to {spelled(shape)}")
+    start = len(shape) - x.rank
+
+    def own(i: Indices) -> list[Expr]:
+        return [ZERO if is_one(mine) and not is_one(theirs) else index
+                for mine, theirs, index in zip(x.shape, shape[start:], i[start:], strict=True)]
+
+    return b.view(x, shape, own)
+
+
+def flip(b: Builder, x: Array, axis: Any = None) -> Array:
+    """The other way round along these axes."""
+    turned = axes_of(b, axis, x.rank)
+    return b.view(x, x.shape, lambda i: [x.shape[n] - i[n] - 1 if n in turned else i[n] for n in range(x.rank)])
+
+
+def diagonal(b: Builder, x: Array) -> Array:
+    """The elements [i, i] of the first two axes, along a new last axis."""
+    if x.rank < 2:
+        b.fail("E330", f"a matrix is needed here, but the array has the shape {spelled(x.shape)}")
+    side = b.same_extent(x.shape[0], x.shape[1])
+    if side is None:
+        b.fail("E320", f"the diagonal is that of a square matrix, not of {spelled(x.shape)}")
+    return b.view(x, (*x.shape[2:], side), lambda i: [i[-1], i[-1], *i[:-1]])

@@ -1,0 +1,80 @@
+"""Whole-array bodies: from the text of a body to values. This is the entry of the package.
+
+    evaluate((Size("N"), Buffer("X", "f32", (N,), (0,), "in"), Buffer("Y", "f32", (N,), (0,), "out")), ("Y",),
+             "return X / X.sum()", "python", place, table, check)
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...core.dtypes import is_float
+from ...core.node import Node
+from ...core.program import At, Buffer, Require, Scalar
+from ...errors import Place, error
+from ...frozen import frozen
+from ...tensor.values import Define, Output, ValueTable, operands_of
+from ..typing import Typing, Wording
+from .array_scope import ArrayScope
+from .builder import Builder, CheckRow
+from .lisp_arrays import LispArrays
+from .python_source import PythonSource
+from .python_statements import PythonStatements
+from .size_facts import SizeFacts
+from .wording import PythonWording
+
+LANGUAGES: dict[str, type[Wording]] = {"python": PythonWording, "lisp": Wording}
+
+
+@frozen
+class Evaluated:
+    """`definitions`: the values that the outputs need, each after those that it reads. `conditions`: what every call
+    must satisfy so that the shapes fit. `positions`: of values by name, and of conditions by their text."""
+
+    definitions: tuple[Define, ...]
+    outputs: tuple[Output, ...]
+    conditions: tuple[Require, ...]
+    positions: tuple[At, ...]
+
+
+def evaluate(params: Sequence[Node], outputs: Sequence[str], code: str, lang: str, place: Callable[[int], Place],
+             table: ValueTable, check: CheckRow) -> Evaluated:
+    """The values of a body over whole arrays.
+
+    `params`: Size, Scalar, Buffer and Require clauses. `place`: maps an offset in the code to a position in the source.
+    `check`: allots the row of a run-time check, from its message and the offset. NeedsLoops for a statement over single
+    elements; CatenError for what is wrong."""
+    typing = Typing(place, _decimals(params), LANGUAGES[lang]())
+    builder = Builder(table, typing, SizeFacts(params), check, {}, {}, lang)
+    scope = ArrayScope(params, outputs)
+    try:
+        body = (PythonStatements(builder, PythonSource(code, place), scope) if lang == "python"
+                else LispArrays(builder, code, place, scope))
+        returned = body.run()
+        found = scope.finish(builder.at(body.end), returned)
+    except RecursionError:
+        raise error("E239", "the expressions of this body nest too deeply", place(0),
+                    hint="keep a part of one in a variable") from None
+    definitions = _needed(table, found)
+    names = {name for each in definitions for name in each.names}
+    conditions = {Require(cond): pos for cond, pos in builder.sizes.conditions.items()}
+    positions = [At(place(pos).line, place(pos).column, name) for name, pos in builder.positions.items()
+                 if name in names]
+    positions += [At.of(place(pos).line, place(pos).column, cond) for cond, pos in conditions.items()]
+    return Evaluated(definitions, found, tuple(conditions), tuple(positions))
+
+
+def _decimals(params: Sequence[Node]) -> str:
+    """The type of decimals that meet nothing else: the floating-point type of the signature."""
+    kinds = {p.type for p in params if isinstance(p, Buffer | Scalar) and is_float(p.type)}
+    return kinds.pop() if len(kinds) == 1 else "f64"
+
+
+def _needed(table: ValueTable, outputs: Sequence[Output]) -> tuple[Define, ...]:
+    """The definitions that the outputs are computed from."""
+    wanted = {output.value for output in outputs}
+    kept = []
+    for definition in reversed(table.definitions):
+        if wanted & set(definition.names):
+            wanted.update(operands_of(definition.value))
+            kept.append(definition)
+    return tuple(kept[::-1])
