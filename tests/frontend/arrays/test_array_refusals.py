@@ -9,6 +9,10 @@ from caten.frontend.arrays.handles import NeedsLoops
 
 SIGNATURE = ('X f32 M N; Y f32 M N; D f64 M N; v f32 N; A f32 M K; W f32 K N; S f32 3 4; C3 f32 3; C4 f32 4; P f32 2 3 4; I i64 K; J i32 M N; Q bool M N; a f32; n i64; out R f32 M N')
 PYTHON = [
+    ("return X[N - 1.5]", "E306 1:12 an index is an integer, a slice, an array of integers, None or '...' | convert numbers with .astype(np.int64)"),
+    ("return X[()][[]]", "E306 1:14 an index is an integer, a slice, an array of integers, None or '...' | convert numbers with .astype(np.int64)"),
+    ("return np.arange(0, np.inf)", "E326 1:8 the bounds of np.arange are numbers and sizes that are known at entry"),
+    ("return np.hstack((v, a))", "E320 1:8 the shapes [N] and [] do not fit together along axis 0 | all other axes are equal"),
     ('return Z', "E220 1:8 there is no 'Z' here | known here: M, N, K, X, Y, D, v, A, W, S, C3, C4, …, np, len, range, max, min, sum, …"),
     ('return X + y', "E220 1:12 there is no 'y' here | did you mean 'Y'?"),
     ('return relu6(X)', "E220 1:8 there is no 'relu6' here | did you mean 'relu'?"),
