@@ -148,8 +148,8 @@ class _Specs(Callees):
         try:
             return lower_python_body(composite) if composite.lang == "python" else lower_body(composite, self)
         except CatenError as refusal:
-            if any(d.code == "E235" for d in refusal.diagnostics):
-                with suppress(NeedsLoops):
+            if composite.lang == "lisp":                            # is it about whole tensors?
+                with suppress(NeedsLoops, CatenError):
                     return lower_array_body(composite)
             if self.silent:                                     # the call may set the outputs
                 raise CatenError(*[d for d in refusal.diagnostics if d.code not in ("E227", "E228")]) from None
