@@ -236,7 +236,7 @@ SHAPE = [
     ("E014", GEMM + "[composite.implementation]\ncode = ''\n", (14, 1), "both [implementation] and"),
     ("E018", GEMM + "[gradient]\n", (14, 1), "[gradient] is not supported yet"),
     ("E018", GEMM + "[rewrite]\nx = 1\n", (14, 1), "[rewrite] is not supported yet"),
-    ("E018", GEMM.replace("code =", 'lang = "python"\ncode ='), (8, 8), "Python bodies are not supported yet"),
+    ("E243", GEMM.replace("code =", 'lang = "python"\ncode ='), (10, 11), "this is no Python"),
     ("E106", GEMM.replace('"Gemm"', '"../x"'), (3, 9), "not a name"),
     ("E104", GEMM.replace("B{float}", "B{flot}"), (4, 38), "unknown element type 'flot'"),
     ("E105", GEMM.replace("B{float}", "B{T}"), (4, 38), "type variables are not supported yet"),
