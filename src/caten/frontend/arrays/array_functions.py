@@ -11,7 +11,7 @@ from .argument_binding import KINDS, Function, as_extent
 from .builder import Builder
 from .einsum import einsum
 from .elementwise_functions import apply, choose, converted, logical, round_to, term_of
-from .handles import Array, Operand, constant_of, product_of, shape_of, size_term
+from .handles import Array, Operand, constant_of, owned, product_of, shape_of, size_term
 
 REDUCTION = "x:array axis=None keepdims:bool=False"
 SUMMATION = "x:array axis=None dtype:dtype=None keepdims:bool=False"
@@ -40,10 +40,9 @@ def _reduction(name: str, fn: str) -> tuple[str, Function]:
 
 def _clip(b: Builder, x: Operand, low: Any, high: Any) -> Operand:
     """One bound may be None."""
-    lo, hi = term_of(low, b.pos), term_of(high, b.pos)
-    if lo is None or hi is None:
-        return x if lo is hi else apply(b, "min", x, hi) if hi is not None else apply(b, "max", x, lo or x)
-    return apply(b, "clip", x, lo, hi)
+    if low is None or high is None:
+        return x if low is high else apply(b, "min", x, high) if low is None else apply(b, "max", x, low)
+    return apply(b, "clip", x, low, high)
 
 
 def _arange(b: Builder, start: Operand, stop: Any, step: Operand, dtype: str | None) -> Array:
@@ -59,7 +58,7 @@ def _number(b: Builder, value: int | float) -> Operand:
     return term
 
 
-def _pad(b: Builder, x: Array, widths: Any, mode: str, constant: Any) -> Array:
+def _pad(b: Builder, x: Array, widths: Any, mode: str, constant: Operand | int) -> Array:
     if mode != "constant":
         b.fail("E327", f"np.pad with the mode '{mode}' is not supported yet", "only with constants")
 
@@ -69,8 +68,8 @@ def _pad(b: Builder, x: Array, widths: Any, mode: str, constant: Any) -> Array:
             b.fail("E322", "the widths of np.pad are numbers and sizes that are known at entry")
         return found
 
-    return joining.pad(b, x, joining.widths_of(b, widths, x.rank, extent), term_of(constant, b.pos)
-                       or _number(b, 0))
+    filler = _number(b, constant) if isinstance(constant, int) else constant
+    return joining.pad(b, x, joining.widths_of(b, widths, x.rank, extent), filler)
 
 
 def _eye(b: Builder, rows: Any, columns: Any, k: int, dtype: str | None) -> Array:
@@ -78,8 +77,7 @@ def _eye(b: Builder, rows: Any, columns: Any, k: int, dtype: str | None) -> Arra
 
 
 def _flatten(b: Builder, x: Array) -> Array:
-    made = reshaping.ravel(b, x)
-    return Array(made.name, made.dtype, made.shape)
+    return owned(reshaping.ravel(b, x))
 
 
 def _transpose(b: Builder, x: Array, axes: tuple[Any, ...]) -> Array:
@@ -111,7 +109,7 @@ NUMPY: dict[str, Function] = dict([
     *[_elementwise(row.numpy, row.name) for row in OPERATORS.values() if row.numpy and row.name != "where"],
     *[_elementwise(name, fn) for name, fn in _OTHER_NAMES.items()],
     _function("where", "condition:operand x:operand y:operand", choose),
-    _function("clip", "x:operand a_min=None a_max=None", _clip),
+    _function("clip", "x:operand a_min:operand=None a_max:operand=None", _clip),
     _function("square", "x:operand", lambda b, x: apply(b, "mul", x, x)),
     _function("positive", "x:operand", lambda b, x: x),
     _function("reciprocal", "x:operand", _one_over),
@@ -131,9 +129,7 @@ NUMPY: dict[str, Function] = dict([
     _function("std", "x:array axis=None ddof:int=0 keepdims:bool=False",
               lambda b, *given: apply(b, "sqrt", array_reductions.var(b, *given))),
     _function("logsumexp", REDUCTION, array_reductions.logsumexp),
-    _function("linalg.norm", "x:array ord=None axis=None keepdims:bool=False",
-              lambda b, x, order, axis, keepdims: array_reductions.norm(b, x, axis, keepdims) if order in (None, 2)
-              else b.fail("E327", "only the 2-norm is supported yet", "leave out ord=")),
+    _function("linalg.norm", "x:array ord=None axis=None keepdims:bool=False", array_reductions.norm),
     # products
     _function("matmul", "x1:array x2:array", array_products.matmul),
     _function("dot", "a:operand b:operand", array_products.dot),
@@ -160,7 +156,7 @@ NUMPY: dict[str, Function] = dict([
     _function("vstack", "arrays:arrays", lambda b, arrays: joining.stack_rows(b, arrays, 0)),
     _function("hstack", "arrays:arrays", lambda b, arrays: joining.stack_rows(b, arrays, 1)),
     _function("split", "array:array indices_or_sections axis=0", joining.split),
-    _function("pad", "array:array pad_width mode:text='constant' constant_values=0", _pad),
+    _function("pad", "array:array pad_width mode:text='constant' constant_values:operand=0", _pad),
     _function("roll", "a:array shift axis=None", joining.roll),
     _function("repeat", "a:array repeats:extent axis=None", joining.repeat),
     _function("tile", "A:array reps:shape", joining.tile),
@@ -181,7 +177,7 @@ NUMPY: dict[str, Function] = dict([
     _function("tril", "m:array k:int=0", lambda b, x, k: creation.triangle(b, x, k, True)),
     _function("triu", "m:array k:int=0", lambda b, x, k: creation.triangle(b, x, k, False)),
     *[_function(name, "object:numbers_or_array dtype:dtype=None", creation.array) for name in ("array", "asarray")],
-    _function("copy", "a:array", lambda b, x: Array(x.name, x.dtype, x.shape)),
+    _function("copy", "a:array", lambda b, x: owned(x)),
     # shapes
     _function("shape", "a:operand", lambda b, x: tuple([_extent(b, extent) for extent in shape_of(x)])),
     _function("ndim", "a:operand", lambda b, x: len(shape_of(x))),
@@ -199,7 +195,7 @@ METHODS: dict[str, Function] = {
     "reshape": Function(".reshape", "x:array *shape:shape", reshaping.reshape),
     "transpose": Function(".transpose", "x:array *axes", _transpose),
     "flatten": Function(".flatten", "x:array", _flatten),
-    "astype": Function(".astype", "x:operand dtype:dtype", lambda b, x, dtype: converted(b, dtype, x))}
+    "astype": Function(".astype", "x:operand dtype:dtype", lambda b, x, dtype: owned(converted(b, dtype, x)))}
 ATTRIBUTES: dict[str, Function] = {"T": NUMPY["transpose"], "mT": NUMPY["matrix_transpose"], "shape": NUMPY["shape"],
                                    "ndim": NUMPY["ndim"], "size": NUMPY["size"], "real": NUMPY["real"],
                                    "imag": NUMPY["imag"]}

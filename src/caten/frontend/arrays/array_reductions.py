@@ -81,6 +81,12 @@ def logsumexp(b: Builder, x: Array, axis: Any, keepdims: bool) -> Operand:
     return keep(b, b.array(whole), sorted(axes_of(b, axis, x.rank))) if keepdims else whole
 
 
-def norm(b: Builder, x: Array, axis: Any, keepdims: bool) -> Operand:
-    """The 2-norm: the square root of the sum of the squares."""
+def norm(b: Builder, x: Array, order: Any, axis: Any, keepdims: bool) -> Operand:
+    """The square root of the sum of the squares. Of a matrix, the order 2 would be the largest singular value."""
+    if order not in (None, 2):
+        b.fail("E327", "only the 2-norm is supported yet", "leave out ord=")
+    if order == 2 and len(axes_of(b, axis, x.rank)) != 1:
+        b.fail("E327", "only the 2-norm of vectors is supported yet", "leave out ord=: the root of the sum of squares")
+    if is_integer(x.dtype) or x.dtype == "bool":
+        x = b.array(converted(b, "f64", x))
     return apply(b, "sqrt", reduced(b, "add", b.array(apply(b, "mul", x, x)), axis, keepdims))

@@ -26,6 +26,8 @@ class ArrayScope:
         self.outputs = tuple(outputs)
         self.buffers = {p.name: p for p in params if isinstance(p, Buffer)}
         self.params: dict[str, Any] = {}
+        self.suspended: list[dict[str, Any]] = []           # the names of the callers of the function that runs
+        self.waiting: list[Any] = []                        # parts of a tuple that are stored next
         self.sizes = frozenset([p.name for p in params if isinstance(p, Size)])
         for p in params:
             match p:
@@ -50,12 +52,20 @@ class ArrayScope:
         if self.is_input(array):
             b.fail("E225", f"'{name}' is an input and no output: it cannot be changed",
                    f"take a new name, or list \"{name}\" among the outputs")
-        if not isinstance(array, Array):
-            return
-        for other, value in self.values.items():
-            if other != name and any(each.root is array.root for each in _arrays_in(value)):
-                b.fail("E245", f"'{name}' and '{other}' share their elements: this changes both",
-                       f"give one of them elements of its own: {other}.copy()")
+        for values in self.suspended:
+            for other in _holders(values, array):
+                b.fail("E245", f"this function changes '{other}', which is not its own",
+                       "return the new value, and assign it where the function is called")
+        holders = _holders(self.values, array)
+        holders.remove(name)
+        for other in holders:
+            if other == name:
+                b.fail("E245", f"'{name}' has this array twice: this changes both", "put a .copy() into it")
+            b.fail("E245", f"'{name}' and '{other}' share their elements: this changes both",
+                   f"give one of them elements of its own: {other}.copy()")
+        if any(_root(each) is _root(array) for each in _arrays_in(self.waiting)):
+            b.fail("E245", f"this changes '{name}' before a part of it is stored",
+                   "copy the part first: " + f"{name}[0].copy()")
 
     def finish(self, b: Builder, returned: Sequence[Any] | None) -> tuple[Output, ...]:
         """The value of each output: what is returned, by position, or what its name stands for."""
@@ -93,8 +103,17 @@ class ArrayScope:
         return operand
 
 
-def _arrays_in(value: Any) -> Iterator[Array]:
-    if isinstance(value, Array):
+def _holders(values: dict[str, Any], array: Any) -> list[str]:
+    """The names under which the elements of an array are seen, once for each time."""
+    return [name for name, value in values.items() for each in _arrays_in(value) if _root(each) is _root(array)]
+
+
+def _root(array: Array | Unset) -> Array | Unset:
+    return array.root if isinstance(array, Array) else array
+
+
+def _arrays_in(value: Any) -> Iterator[Array | Unset]:
+    if isinstance(value, Array | Unset):
         yield value
     elif isinstance(value, tuple | list):
         for part in value:

@@ -11,7 +11,7 @@ from ...loop.affine import canonical
 from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term
 from .builder import Builder
 from .elementwise_functions import apply, cast_scalar, converted, number_as, number_of, term_of
-from .handles import ZERO, Array, Indices, Operand, shape_of, size_term, spelled
+from .handles import ZERO, Array, Indices, Operand, owned, shape_of, size_term, spelled
 from .selection import pieces
 from .size_facts import ceiling_quotient
 
@@ -69,7 +69,8 @@ def arange(b: Builder, start: Operand, stop: Operand, step: Operand, dtype: str 
     if whole and (dtype is None or is_integer(dtype)):
         made = b.compute((count,), lambda i: canonical(b.typing.default(element(size_term(i[0], b.pos)))))
         return _as(b, made, dtype)
-    return ramp(b, count, element, dtype)
+    decimal = any(isinstance(number_of(x), float) for x in (start, stop, step))
+    return ramp(b, count, element, dtype or (b.typing.storage(WEAK_FLOAT) if decimal else None))
 
 
 def _as(b: Builder, x: Array, dtype: str | None) -> Array:
@@ -114,7 +115,7 @@ def triangle(b: Builder, x: Array, k: int, lower: bool) -> Array:
 def array(b: Builder, written: Any, dtype: str | None) -> Array:
     """`np.array`: a copy of an array, or nested lists of numbers written out. Of scalars that are no numbers too."""
     if isinstance(written, Array | Term):
-        return _as(b, b.array(written), dtype)
+        return owned(_as(b, b.array(written), dtype))
     shape = _nested(b, written)
     if math.prod(shape) > MOST_NUMBERS:
         b.fail("E322", f"an array that is written out has at most {MOST_NUMBERS} numbers")

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
-from typing import Any
+from dataclasses import field, replace
+from typing import Any, TypeVar
 
 from ...core.dtypes import DTYPES, is_integer
 from ...core.expr import Const, Expr, Op, Var, index
@@ -45,6 +45,7 @@ class Array:
 
 
 Operand = Array | Term        # a term is a scalar: a number, a size, a scalar argument, arithmetic over them
+AnyOperand = TypeVar("AnyOperand", bound=Operand)
 
 
 @frozen
@@ -54,6 +55,11 @@ class Unset:
     name: str
     dtype: str
     shape: tuple[Expr, ...]
+
+
+def owned(operand: AnyOperand) -> AnyOperand:
+    """An array with elements of its own, as a copy has them."""
+    return replace(operand, base=None) if isinstance(operand, Array) else operand
 
 
 class NeedsLoops(Exception):

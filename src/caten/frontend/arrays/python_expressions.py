@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
@@ -24,6 +25,7 @@ from .selection import select
 MAX_STEPS = 50_000             # evaluated nodes of one body, those of unrolled loops each time
 MOST_NAMES = 12                # in a hint
 
+PLAIN_TYPES: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
 BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
     ast.Pow: "pow", ast.LShift: "shl", ast.RShift: "shr", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
@@ -232,28 +234,37 @@ class PythonExpressions:
         if x is None or y is None:
             if fn not in ("eq", "ne") or isinstance(x, Array) or isinstance(y, Array):
                 self.as_operand(node, left if x is None else right)
-            return self._equal(left, right) == (fn == "eq")
+            equal = self._equal(left, right)
+            if equal is None:
+                self.fail(node, "E326", "whether these shapes are equal is not known when the body is compiled",
+                          "a size of a shape that is no number may have any value")
+            return equal == (fn == "eq")
         found = apply(self.at(node), fn, x, y)
         known = number_of(found)
         return found if known is None else known
 
-    def _equal(self, left: Any, right: Any) -> bool:
-        """Equality of static values. Shapes are equal if they are proven to be."""
+    def _equal(self, left: Any, right: Any) -> bool | None:
+        """Equality of static values; None for shapes whose sizes may be equal or not."""
         if isinstance(left, tuple | list) and isinstance(right, tuple | list):
-            return len(left) == len(right) and all(self._equal(x, y) for x, y in zip(left, right, strict=True))
+            if len(left) != len(right):
+                return False
+            answers = [self._equal(x, y) for x, y in zip(left, right, strict=True)]
+            return False if False in answers else None if None in answers else True
         if isinstance(left, Term) or isinstance(right, Term):
             x, y = term_of(left, 0), term_of(right, 0)
-            return (isinstance(x, Term) and isinstance(y, Term) and self.builder.sizes.proves(
-                Op("eq", (self.builder.typing.default(x), self.builder.typing.default(y)))))
+            if not isinstance(x, Term) or not isinstance(y, Term):
+                return False
+            same = Op("eq", (self.builder.typing.default(x), self.builder.typing.default(y)))
+            return True if self.builder.sizes.proves(same) else False if self.builder.sizes.refutes(same) else None
         return bool(left == right)
 
     def logic(self, node: ast.BoolOp) -> Any:
-        stop_at, value = isinstance(node.op, ast.Or), False
-        for part in node.values:
-            value = self.truth(part)
-            if value == stop_at:
-                break
-        return value
+        stop_at = isinstance(node.op, ast.Or)
+        for part in node.values[:-1]:
+            value = self.eval(part)
+            if self.as_truth(part, value) == stop_at:
+                return value
+        return self.eval(node.values[-1])
 
     def truth(self, node: ast.expr) -> bool:
         """A condition that is known when the body is compiled. E326 for others."""
@@ -319,11 +330,16 @@ class PythonExpressions:
             case UserFunction():
                 return self._of_user(node, function, args, keywords)
             case ElementType():
+                if isinstance(node.func, ast.Name) and node.func.id in PLAIN_TYPES and len(args) == 1 and isinstance(
+                        args[0], int | float) and math.isfinite(args[0]):
+                    return PLAIN_TYPES[node.func.id](args[0])       # a number of Python stays one
                 if len(args) != 1 or keywords or (x := term_of(args[0], b.pos)) is None:
                     b.fail("E322", "a conversion takes one number or array")
                 return converted(b, function.dtype, x)
         if callable(function):                              # append and extend of a list
-            function(*args)
+            if len(args) != 1 or keywords:
+                b.fail("E322", f"{function.__name__} of a list takes 1 argument, not {len(args) + len(keywords)}")
+            function(args[0] if function.__name__ == "append" else self.sequence(node, args[0]))
             return None
         self.fail(node, "E221", f"{described(function)} is no function")
 

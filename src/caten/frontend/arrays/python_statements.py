@@ -37,6 +37,7 @@ class PythonStatements:
         self.source, self.scope = source, scope
         self.expressions = PythonExpressions(builder, source, scope, self.call)
         self.calls = 0                       # of functions of the body that are being evaluated
+        self.loops = 0                       # around the statement, in the same function
 
     def run(self) -> tuple[Any, ...] | None:
         """Evaluate the body: what it returns, or None. `end`: the offset of the `return`."""
@@ -49,9 +50,10 @@ class PythonStatements:
 
     def call(self, function: UserFunction, given: dict[str, Any]) -> Any:
         """The result of a function of the body. Its assignments are its own."""
-        outer = self.scope.values
+        outer, loops = self.scope.values, self.loops
+        self.scope.suspended.append(outer)
         self.scope.values = {**function.closure, **given}
-        self.calls += 1
+        self.calls, self.loops = self.calls + 1, 0
         try:
             if isinstance(function.body, ast.expr):
                 return self.expressions.eval(function.body)
@@ -59,8 +61,8 @@ class PythonStatements:
         except _Returned as end:
             return end.value
         finally:
-            self.scope.values = outer
-            self.calls -= 1
+            self.scope.values = self.scope.suspended.pop()
+            self.calls, self.loops = self.calls - 1, loops
         return None
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
@@ -102,8 +104,11 @@ class PythonStatements:
                 items = self.expressions.sequence(written, value)
                 if len(items) != len(targets):
                     self.expressions.fail(target, "E229", f"{len(items)} values for {len(targets)} names")
-                for part, item in zip(targets, items, strict=True):
+                waiting = self.scope.waiting
+                for n, (part, item) in enumerate(zip(targets, items, strict=True)):
+                    self.scope.waiting = [*waiting, *items[n + 1:]]
                     self.store(part, item, written)
+                self.scope.waiting = waiting
             case ast.Subscript():
                 self.element(target, value, written)
             case _:
@@ -152,6 +157,10 @@ class PythonStatements:
             return
         new = ex.combine(node, node.op, old, value, target, node.value)
         if isinstance(target, ast.Subscript):
+            if isinstance(old, Array) and isinstance(target.value, ast.Name) and isinstance(
+                    self.scope.values.get(target.value.id), list):
+                self.scope.check_change(ex.at(node), target.value.id, old)
+                new = self._in_place(ex.at(node), target.value.id, old, new)
             self.element(target, new, node.value)
             return
         if isinstance(old, Array):
@@ -176,11 +185,14 @@ class PythonStatements:
             raise NeedsLoops(node)
         for item in self.expressions.sequence(node.iter, items):
             self.store(node.target, item, node.iter)
+            self.loops += 1
             try:
                 self.block(node.body)
             except _Jump as jump:
                 if jump.leaves:
                     return
+            finally:
+                self.loops -= 1
         self.block(node.orelse)
 
     def define(self, node: ast.FunctionDef) -> None:
@@ -198,6 +210,8 @@ class PythonStatements:
             self.expressions.fail(value, "E224", "the value of this expression is not used", "assign or return it")
 
     def jump(self, node: ast.stmt) -> None:
+        if not self.loops:
+            self.expressions.fail(node, "E243", f"this is no Python: '{type(node).__name__.lower()}' outside a loop")
         raise _Jump(isinstance(node, ast.Break))
 
     def returned(self, node: ast.Return) -> None:

@@ -21,7 +21,7 @@ def select(b: Builder, x: Array, written: Any) -> Array:
             b.fail("E328", "how many elements a mask selects is not known before the call",
                    "np.where(mask, x, 0) keeps the shape; x[mask] = value changes elements in place")
     if any(isinstance(item, Gathered | Listed) for item in items):
-        return _gather(b, x, items)
+        return _gather(b, x, items, _stand_together(written))
     shape = [ONE if isinstance(item, New) else item.count for item in items if isinstance(item, New | Range)]
 
     def index_map(indices: Indices) -> list[Expr]:
@@ -50,12 +50,18 @@ def take(b: Builder, x: Array, indices: Any, axis: Any) -> Array:
     return select(b, x, (*[slice(None)] * place, indices))
 
 
-def _gather(b: Builder, x: Array, items: list[Item]) -> Array:
+def _stand_together(written: Any) -> bool:
+    """Does nothing stand between the first and the last index that is no slice? `...` does, also for no axes."""
+    parts = written if isinstance(written, tuple) else (written,)
+    found = [n for n, part in enumerate(parts) if not (part is None or part is Ellipsis or isinstance(part, slice))]
+    return len(found) == found[-1] - found[0] + 1
+
+
+def _gather(b: Builder, x: Array, items: list[Item], adjacent: bool) -> Array:
     """Elements by arrays of integers, which are broadcast together. Their axes stand in the place of the indexed ones
     if those are adjacent, else in front (as in numpy)."""
     by_array = [n for n, item in enumerate(items) if isinstance(item, Gathered | Listed | At)]
     common = b.broadcast(*[_own_shape(items[n]) for n in by_array])
-    adjacent = by_array == list(range(by_array[0], by_array[-1] + 1))
     front = [item for n, item in enumerate(items) if adjacent and n < by_array[0]]
     first = len(front)
     others = [item for item in items if isinstance(item, Range | New)]
