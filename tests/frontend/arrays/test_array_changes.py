@@ -57,6 +57,12 @@ def test_allowed_changes(code: str) -> None:
     compare(run(evaluated(declared, code), sizes, given)[0], expected, dtype)
 
 
+def test_max_with_an_axis_is_a_reduction_in_lisp_too() -> None:
+    declared = "X f32 M N; out R f32 M N"
+    lisp = evaluated(declared, "(return (- X (max X :axis 1 :keepdims t)))", lang="lisp")
+    assert lisp.definitions == evaluated(declared, "return X - X.max(axis=1, keepdims=True)").definitions
+
+
 def test_decimals_make_ranges_of_decimals() -> None:
     assert [types_of(d.value) for d in evaluated("a f64; out R f64 3", "return np.arange(3.0)").definitions] == [("f64",)]
 

@@ -166,7 +166,8 @@ class LispArrays:
             raise NeedsLoops(form)
         if head in EXPRESSIONS:
             return EXPRESSIONS[head](self, form)
-        if head in FUNCTIONS:
+        named = any(isinstance(part, Atom) and part.startswith(":") for part in form[1:])       # (max A :axis 0)
+        if head in FUNCTIONS and not (named and head in NUMPY):
             return self.function(form, FUNCTIONS[head])
         if head in NUMPY:
             args, keywords = self.arguments(form)
