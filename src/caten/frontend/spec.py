@@ -28,6 +28,7 @@ from .toml_positions import Locations, Path, locate
 __all__ = ["SpecText", "decode", "load", "read_file"]
 
 T = TypeVar("T")
+WHOLE_TENSORS = ("E220", "E235")       # what the reader of loops says of a body over whole tensors
 MAX_INLINED = 10_000                                       # inlined statements in the bodies of one file
 PARTS = ("implementation", "test", "bench", "schedule")    # the sections that belong to one composite
 
@@ -148,7 +149,7 @@ class _Specs(Callees):
         try:
             return lower_python_body(composite) if composite.lang == "python" else lower_body(composite, self)
         except CatenError as refusal:
-            if composite.lang == "lisp":                            # is it about whole tensors?
+            if composite.lang == "lisp" and any(d.code in WHOLE_TENSORS for d in refusal.diagnostics):
                 with suppress(NeedsLoops, CatenError):
                     return lower_array_body(composite)
             if self.silent:                                     # the call may set the outputs
