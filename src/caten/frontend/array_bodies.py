@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ..core.node import Node
-from ..core.program import Buffer, Require, Scalar, Size
+from ..core.program import Require, Size
 from ..errors import error
 from ..tensor.canonical_values import canonical_values
 from ..tensor.lower import lower
@@ -11,7 +11,7 @@ from .arrays.handles import NeedsLoops
 from .arrays.python_source import PythonSource
 from .arrays.whole_arrays import evaluate
 from .body import Lowered
-from .composite import Composite, Declared
+from .composite import Composite, parameter
 
 
 def lower_python_body(composite: Composite) -> Lowered:
@@ -26,7 +26,7 @@ def lower_python_body(composite: Composite) -> Lowered:
 
 def lower_array_body(composite: Composite) -> Lowered:
     """Lower a body over whole arrays. Raises CatenError; NeedsLoops if it has statements over elements."""
-    params: tuple[Node, ...] = (*[_parameter(t) for t in composite.tensors], *[Size(name) for name in composite.sizes],
+    params: tuple[Node, ...] = (*[parameter(t) for t in composite.tensors], *[Size(name) for name in composite.sizes],
                                 *[Require(cond) for cond in composite.conditions])
     start = TensorProgram(composite.name, params)
     found = evaluate(params, composite.outputs, composite.code, composite.lang, composite.where, ValueTable(start),
@@ -34,9 +34,3 @@ def lower_array_body(composite: Composite) -> Lowered:
     program = canonical_values(start.adding(*found.definitions, *found.outputs))
     stmts = tuple([s for kernel in lower(program).kernels for s in kernel.body])
     return Lowered(stmts, (), tuple([c.cond for c in found.conditions]))
-
-
-def _parameter(tensor: Declared) -> Node:
-    if tensor.scalar:
-        return Scalar(tensor.name, tensor.dtype)
-    return Buffer(tensor.name, tensor.dtype, tensor.shape, tensor.order, tensor.access)

@@ -10,7 +10,8 @@ from functools import lru_cache
 from typing import TypeVar
 
 from ..core.expr import Expr
-from ..core.program import Fact
+from ..core.node import Node
+from ..core.program import Buffer, Fact, Scalar
 from ..errors import CatenError, Diagnostic, Place
 from ..frozen import frozen
 
@@ -74,6 +75,13 @@ class Composite:
     def names(self) -> tuple[str, ...]:
         """All declared names: tensors, then sizes."""
         return (*[t.name for t in self.tensors], *self.sizes)
+
+
+def parameter(tensor: Declared) -> Node:
+    """The parameter of a tensor: scalars are passed by value, everything else by address."""
+    if tensor.scalar:
+        return Scalar(tensor.name, tensor.dtype)
+    return Buffer(tensor.name, tensor.dtype, tensor.shape, tensor.order, tensor.access)
 
 
 class Callees:

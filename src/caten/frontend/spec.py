@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import tomli
 
 from ..core.node import Node
-from ..core.program import At, Buffer, Doc, Outputs, Require, Scalar, Signature, Size, Source
+from ..core.program import At, Doc, Outputs, Require, Signature, Size, Source
 from ..core.text import flat, read_forms
 from ..errors import CatenError, Diagnostic, PartlyRefused, Place, error, in_file_order
 from ..options import Options
@@ -19,7 +19,7 @@ from . import one_line_spec, schema, sections
 from .array_bodies import lower_array_body, lower_python_body
 from .arrays.handles import NeedsLoops
 from .body import MAX_NESTED, Lowered, lower_body
-from .composite import Callees, Composite, Declarations, Declared, fold
+from .composite import Callees, Composite, Declarations, fold, parameter
 from .op import Body, OpProgram
 from .signature import Written, declare, identifier
 from .spec_files import SpecText, check_text, decode, inside, read_file, shown
@@ -284,10 +284,3 @@ def _program(composite: Composite, lowered: Lowered) -> OpProgram:
     clauses += [Require(condition) for condition in dict.fromkeys((*composite.conditions, *lowered.requirements))]
     named = At(composite.name_place.line, composite.name_place.column, flat(("op", composite.name)))
     return OpProgram(composite.name, (*clauses, *composite.facts, named, *lowered.positions, Body(lowered.stmts)))
-
-
-def parameter(tensor: Declared) -> Node:
-    """The parameter of a tensor: scalars are passed by value, everything else by address."""
-    if tensor.scalar:
-        return Scalar(tensor.name, tensor.dtype)
-    return Buffer(tensor.name, tensor.dtype, tensor.shape, tensor.order, tensor.access)

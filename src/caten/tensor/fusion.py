@@ -17,7 +17,7 @@ from ..core.expr import Const, Expr, Op, Var
 from ..core.node import kept
 from ..frozen import frozen
 from .index_maps import CHEAP, axes_of, cost, element, is_identity, is_once, is_small, with_reads
-from .values import Axis, Compute, Define, Nest, Read, Reduce, TensorProgram, Value, operands_of, reads_of
+from .values import Axis, Compute, Nest, Read, Reduce, TensorProgram, Value, operands_of, reads_of
 
 FREE = 2                 # of a map that a contraction computes while it packs an operand
 MOST_COST = 512          # of the operators in a group
@@ -90,7 +90,7 @@ class _Draft:
 class _Sweep:
     def __init__(self, program: TensorProgram) -> None:
         self.order = {name: n for n, d in enumerate(program.definitions) for name in d.names}
-        self.program, self.definitions = program, program.definitions
+        self.definitions = program.definitions
         self.outputs = {o.value for o in program.outputs}
         self.opaque = {name for d in self.definitions if isinstance(d.value, Nest) for name in operands_of(d.value)}
         self.values: dict[str, Value] = {}                # expanded, of those that are kept
@@ -201,7 +201,8 @@ class _Sweep:
                     at[n] = value.axes[position]
             own = at if own is None else {n: a for n, a in own.items() if at.get(n) is a}
         assert own is not None
-        if not own and (value.axes or any(self.values[m].axes for m in g.outer)):  # type: ignore[attr-defined]
+        if not own and (value.axes or not all(v.axes == () for m in g.outer
+                                              if isinstance(v := self.values[m], Compute | Reduce))):
             return False
         if len(set(own.values())) != len(own) or g.cost > MOST_COST or not self.pays(value, g, own):
             return False
@@ -235,12 +236,8 @@ class _Sweep:
         for d in self.definitions:
             if isinstance(d.value, Nest):
                 at = self.order[d.names[0]] if d.names else self.definitions.index(d)
-                found.append((at, NestKernel(d.names, self.nest(d))))
+                found.append((at, NestKernel(d.names, d.value)))
         return self.in_order(found)
-
-    def nest(self, d: Define) -> Nest:
-        assert isinstance(d.value, Nest)
-        return d.value
 
     def in_order(self, found: list[tuple[int, Group | NestKernel]]) -> list[Group | NestKernel]:
         """Each kernel after those that it reads; among these, the one that was written first."""

@@ -27,14 +27,8 @@ class LoopBuilder:
                   for n in d.value.walk() if isinstance(n, (For, Let, Local, Out))}
         self.names = Names(taken)
         self.spec_names = {n.value: n for n in program.all(Named)}
-        self.arrays = {name: self.names.fresh(self._wanted(name)) for name in self.plan.scratch}
+        self.arrays = {name: self.names.fresh(self.wanted(name)) for name in self.plan.scratch}
         self.number = 0
-
-    def _wanted(self, name: str) -> str:
-        return self.spec_names[name].name if name in self.spec_names and not self._is_param(name) else name
-
-    def _is_param(self, name: str) -> bool:
-        return self.spec_names[name].name in self.program.buffers
 
     def array(self, name: str) -> str:
         """The array that holds a value, or the old contents of a parameter."""
@@ -52,7 +46,7 @@ class LoopBuilder:
         return tuple([a.name for a in axes])
 
     def wanted(self, value: str) -> str:
-        """The name of a scalar that holds a value."""
+        """The name of a scalar or scratch array that holds a value."""
         named = self.spec_names.get(value)
         return value if named is None or named.name in self.program.buffers else named.name
 

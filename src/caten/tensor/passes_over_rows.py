@@ -200,7 +200,9 @@ class Passes:
     def leaf(self, m: Member) -> Iterator[Stmt]:
         """One element of a map, or one accumulation."""
         if isinstance(m.value, Reduce):
-            add = Incf(self.values[m.name], self.expr(m, m.value.expr), m.value.fn)  # type: ignore[arg-type]
+            acc = self.values[m.name]
+            assert isinstance(acc, Aref)
+            add = Incf(acc, self.expr(m, m.value.expr), m.value.fn)
             yield add if m.value.cond is TRUE else If(self.expr(m, m.value.cond), (add,))
             return
         value, places = self.expr(m, m.value.expr), self.places(m)
