@@ -6,6 +6,8 @@
    loops of the kernel: an iteration computes its elements of all members, so what they exchange is as large as one
    iteration. No cycle can arise: a value joins the reader's group that runs first.
 
+What is not computed by its readers, or does not join them, has a reason (`boundaries`).
+
 The shape of the algorithm is that of tinygrad's `rangeify`; groups that share only their outer loops are those of
 PyTorch Inductor's "outer loop fusion".
 """
@@ -16,7 +18,9 @@ from collections.abc import Sequence
 from ..core.expr import Const, Expr, Op, Var
 from ..core.node import kept
 from ..frozen import frozen
-from .index_maps import CHEAP, axes_of, cost, element, is_identity, is_once, is_small, with_reads
+from . import boundaries as why
+from .boundaries import Boundary, Limit, Reason
+from .index_maps import CHEAP, MOST_NODES, axes_of, cost, element, is_identity, is_once, is_small, with_reads
 from .values import Axis, Compute, Nest, Read, Reduce, TensorProgram, Value, operands_of, reads_of
 
 FREE = 2                 # of a map that a contraction computes while it packs an operand
@@ -65,6 +69,11 @@ def kernels_of(program: TensorProgram) -> list[Group | NestKernel]:
     return _Sweep(program).kernels()
 
 
+def boundaries_of(program: TensorProgram) -> list[Boundary]:
+    """Where one kernel stores what another one reads, and why, in the order of the definitions."""
+    return _Sweep(program).boundaries()
+
+
 @kept
 def is_contraction(value: Value) -> bool:
     """Is it a sum of products whose two factors each vary along an axis that the other does not? Such a sum is worth
@@ -95,6 +104,8 @@ class _Sweep:
         self.opaque = {name for d in self.definitions if isinstance(d.value, Nest) for name in operands_of(d.value)}
         self.values: dict[str, Value] = {}                # expanded, of those that are kept
         self.inlined: dict[str, Compute] = {}
+        self.kept: dict[str, Reason] = {}                 # why the readers of a map do not compute it
+        self.apart: dict[str, Reason] = {}                # why a value has not joined the group of its readers
         self.expand()
         self.readers: dict[str, list[tuple[str, Read]]] = {}
         for name, value in self.values.items():
@@ -122,34 +133,45 @@ class _Sweep:
                     self.values[name] = d.value
                 continue
             value = with_reads(d.value, self.element)
-            if isinstance(value, Compute) and self.is_inlined(d.name, value, uses.get(d.name, [])):
-                self.inlined[d.name] = value
-            else:
-                self.values[d.name] = value
+            if isinstance(value, Compute):
+                reason = self.why_kept(d.name, value, uses.get(d.name, []))
+                if reason is None:
+                    self.inlined[d.name] = value
+                    continue
+                self.kept[d.name] = reason
+            self.values[d.name] = value
 
     def element(self, read: Read) -> Expr:
         """What a reader computes in the place of a read."""
         value = self.inlined.get(read.buffer)
         return read if value is None else element(value, read.index)
 
-    def is_inlined(self, name: str, value: Compute, uses: Sequence[tuple[Value, Read]]) -> bool:
-        """Do the readers of a map compute it?"""
-        if name in self.outputs or name in self.opaque or not is_small(value.expr):
-            return False
+    def why_kept(self, name: str, value: Compute, uses: Sequence[tuple[Value, Read]]) -> Reason | None:
+        """Why the readers of a map do not compute it; None if they do."""
+        if name in self.outputs:
+            return why.OUTPUT
+        if name in self.opaque:
+            return why.NEST
+        if not is_small(value.expr):
+            return Limit("the nodes of the expression are", value.expr.written_out, MOST_NODES)
         each = cost(value.expr)
         if each == 0:
-            return True
+            return None
         reads = reads_of(value)
         wide = sum([len(r.index) >= len(value.axes) for r in reads])
-        for reader, _ in uses:
-            if is_contraction(reader) and (each > FREE or wide > 1 or any(self.is_sum.get(r.buffer) for r in reads)):
-                return False
+        if any(is_contraction(reader) for reader, _ in uses):
+            if each > FREE:
+                return Limit("an operand of a contraction costs", each, FREE)
+            if wide > 1:
+                return why.SEVERAL_ARRAYS
+            if any(self.is_sum.get(r.buffer) for r in reads):
+                return why.OF_REDUCTION
         if any(is_contraction(self.values.get(r.buffer, value)) for r in reads) and any(
                 is_contraction(reader) or isinstance(reader, Reduce) or len(uses) > 1 for reader, _ in uses):
-            return False
-        if len(uses) == 1:
-            return each <= CHEAP or is_once(uses[0][1].index, uses[0][0])
-        return each <= CHEAP and wide <= 1
+            return why.READS_CONTRACTION
+        if each > CHEAP and not (len(uses) == 1 and is_once(uses[0][1].index, uses[0][0])):
+            return Limit("it is read several times, and costs", each, CHEAP)
+        return why.SEVERAL_READERS if len(uses) != 1 and wide > 1 else None
 
     def is_epilogue(self, name: str, value: Compute, read: Read) -> bool:
         """Does a map finish a contraction: does it alone read it, element by element?"""
@@ -172,8 +194,11 @@ class _Sweep:
             chosen: _Draft | None = None
             if users and name not in self.opaque and all(user in self.group_of for user, _ in users):
                 first = max([self.group_of[user] for user, _ in users], key=lambda g: g.number)
-                if self.joins(name, value, [(u, r) for u, r in users if self.group_of[u] is first], first):
+                reason = self.why_apart(name, value, [(u, r) for u, r in users if self.group_of[u] is first], first)
+                if reason is None:
                     chosen = first
+                else:
+                    self.apart[name] = reason
             if chosen is None:
                 chosen = _Draft(len(self.drafts), name, value)
                 self.drafts.append(chosen)
@@ -182,41 +207,62 @@ class _Sweep:
             self.group_of[name] = chosen
             chosen.cost += sum([cost(e) for e in value.children if isinstance(e, Expr)])
 
-    def joins(self, name: str, value: Compute | Reduce, users: Sequence[tuple[str, Read]], g: _Draft) -> bool:
-        """Add a value to the group of its readers, if it fits there."""
+    def why_apart(self, name: str, value: Compute | Reduce, users: Sequence[tuple[str, Read]], g: _Draft,
+                  ) -> Reason | None:
+        """Add a value to the group of its readers. If it does not fit there: why."""
         if self.ends.get(users[0][0]) == name:
             if len(g.outer) > 1:
-                return False
+                return why.OTHER_MEMBERS
             g.outer[name], g.contraction = value.axes, name
-            return True
+            return None
         if name in self.ends or is_contraction(value) or g.contraction or any(
                 is_contraction(self.values[u]) for u, _ in users):
-            return False
+            return why.CONTRACTION
         own: dict[int, Axis] | None = None
         for user, read in users:
-            at = {}
-            for n, axis in enumerate(g.outer[user]):
-                position = next((p for p, i in enumerate(read.index) if i is axis.var), None)
-                if position is not None and value.axes[position].extent is axis.extent:
-                    at[n] = value.axes[position]
-            own = at if own is None else {n: a for n, a in own.items() if at.get(n) is a}
+            at = self.alignment(value, g, user, read)
+            before, own = own, at if own is None else {n: a for n, a in own.items() if at.get(n) is a}
+            if not own and value.axes:
+                lost = value.axes.index(next(iter(before.values()))) if before else 0
+                return why.misread(read, lost, self.reader(user))
         assert own is not None
-        if not own and (value.axes or not all(v.axes == () for m in g.outer
-                                              if isinstance(v := self.values[m], Compute | Reduce))):
-            return False
-        if len(set(own.values())) != len(own) or g.cost > MOST_COST or not self.pays(value, g, own):
-            return False
+        if not own and not all(v.axes == () for m in g.outer if isinstance(v := self.values[m], Compute | Reduce)):
+            return why.ONE_VALUE
+        if len(set(own.values())) != len(own):
+            return why.DIAGONAL
+        reason = self.why_not_worth(value, g, own)
+        if reason is not None:
+            return reason
         kept_loops = sorted(own)
         for member, outer in g.outer.items():
             g.outer[member] = tuple([outer[n] for n in kept_loops])
         g.outer[name] = tuple([own[n] for n in kept_loops])
-        return True
+        return None
 
-    def pays(self, value: Compute | Reduce, g: _Draft, own: dict[int, Axis]) -> bool:
-        """Is a larger group worth its smaller number of outer loops?"""
+    def alignment(self, value: Compute | Reduce, g: _Draft, user: str, read: Read) -> dict[int, Axis]:
+        """The outer loops of a group at which a member reads a value, each with the axis that it indexes."""
+        at = {}
+        for n, axis in enumerate(g.outer[user]):
+            position = next((p for p, i in enumerate(read.index) if i is axis.var), None)
+            if position is not None and value.axes[position].extent is axis.extent:
+                at[n] = value.axes[position]
+        return at
+
+    def reader(self, name: str) -> Compute | Reduce:
+        value = self.values[name]
+        assert isinstance(value, Compute | Reduce)
+        return value
+
+    def why_not_worth(self, value: Compute | Reduce, g: _Draft, own: dict[int, Axis]) -> Reason | None:
+        """Why a larger group is not worth its smaller number of outer loops; None if it is."""
+        if g.cost > MOST_COST:
+            return Limit("the operators of the kernel cost", g.cost, MOST_COST)
         arrays = {r.buffer for m in g.outer for r in reads_of(self.values[m])} | {r.buffer for r in reads_of(value)}
-        return len(arrays) + len(g.outer) <= MOST_ARRAYS and not (own and all(
-            isinstance(a.extent, Const) and a.extent.value == 1 for a in own.values()))
+        if len(arrays) + len(g.outer) > MOST_ARRAYS:
+            return Limit("the arrays of the kernel are", len(arrays) + len(g.outer), MOST_ARRAYS)
+        if own and all(isinstance(a.extent, Const) and a.extent.value == 1 for a in own.values()):
+            return why.EXTENT_ONE
+        return None
 
     # -- result --------------------------------------------------------------------------------------------------------
 
@@ -238,6 +284,37 @@ class _Sweep:
                 at = self.order[d.names[0]] if d.names else self.definitions.index(d)
                 found.append((at, NestKernel(d.names, d.value)))
         return self.in_order(found)
+
+    def boundaries(self) -> list[Boundary]:
+        """Every pair of a stored value and a reader in another kernel, once."""
+        found: dict[tuple[str, str], Boundary] = {}
+        for name, value in self.values.items():
+            reads: list[tuple[str, Reason]]
+            if isinstance(value, Nest):
+                reads = [(source, why.NEST) for source in operands_of(value) if source in self.values]
+            else:
+                reads = [(r.buffer, self.why_boundary(r, name)) for r in reads_of(value) if r.buffer in self.values
+                         and self.group_of.get(r.buffer) is not self.group_of[name]]
+            for source, reason in reads:
+                found.setdefault((source, name), Boundary(source, name, reason))
+        return sorted(found.values(), key=lambda b: (self.order[b.source], self.order[b.reader]))
+
+    def why_boundary(self, read: Read, user: str) -> Reason:
+        """Why a value is not in the kernel of one of its readers."""
+        source, reader = read.buffer, self.reader(user)
+        value = self.values[source]
+        if isinstance(value, Nest) or source in self.opaque:
+            return why.NEST
+        kept_for = self.kept.get(source, why.OUTPUT)
+        if is_contraction(reader) and kept_for is not why.OUTPUT:
+            return kept_for
+        first = max([self.group_of[u] for u, _ in self.readers[source]], key=lambda g: g.number)
+        if self.group_of[user] is first:
+            return self.apart[source]
+        assert isinstance(value, Compute | Reduce)
+        if value.axes and not self.alignment(value, self.group_of[user], user, read):
+            return why.misread(read, 0, reader)
+        return why.FIRST_READER
 
     def in_order(self, found: list[tuple[int, Group | NestKernel]]) -> list[Group | NestKernel]:
         """Each kernel after those that it reads; among these, the one that was written first."""
