@@ -27,6 +27,15 @@ def test_they_pipe_from_any_stage_to_any_later_one(caten: Any) -> None:
             assert piped.out == direct[later], f"{first} | {later}"
 
 
+def test_kernels_of_fusion_pipe(caten: Any) -> None:
+    fused = caten("ir", "gemm.toml", "--fused").out
+    assert "(group k0 (outer (i M) (j N)) (form contraction)" in fused
+    (kernel,) = [line for line in fused.splitlines() if "(group" in line]
+    assert kernel in caten("ir", "-", stdin=fused).out
+    assert caten("ir", "-", "--fused", stdin=fused).out == caten("ir", "-", stdin=fused).out
+    assert caten("schedule", "-", stdin=fused).out == caten("schedule", "gemm.toml").out
+
+
 def test_several_specs_are_several_programs(caten: Any) -> None:
     out = caten("parse", "gemm.toml", "axpy.toml").out
     assert out.index("(op Gemm") < out.index("(op Axpy")

@@ -134,7 +134,7 @@ def flat(form: Any) -> str:
 # Heads whose later parts stand on lines of their own, and how many parts stay on the first line; `ALWAYS`, even if one
 # line would do.
 BLOCKS: dict[str, int] = {"for": 6, "op": 2, "tensor": 2, "loop": 2, "kernel": 2, "body": 1, "if": 2, "nest": 1,
-                          "define": 2}
+                          "define": 2, "group": 4, "pass": 2}
 ALWAYS = BLOCKS.keys() - {"if", "define", "nest"}
 
 

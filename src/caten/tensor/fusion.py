@@ -21,7 +21,7 @@ from ..frozen import frozen
 from . import boundaries as why
 from .boundaries import Boundary, Limit, Reason
 from .index_maps import CHEAP, MOST_NODES, axes_of, cost, element, is_identity, is_once, is_small, with_reads
-from .values import Axis, Compute, Nest, Read, Reduce, TensorProgram, Value, operands_of, reads_of
+from .values import Along, Axis, Compute, FusedKernel, Nest, Read, Reduce, TensorProgram, Value, operands_of, reads_of
 
 FREE = 2                 # of a map that a contraction computes while it packs an operand
 MOST_COST = 512          # of the operators in a group
@@ -65,13 +65,52 @@ class NestKernel:
 
 
 def kernels_of(program: TensorProgram) -> list[Group | NestKernel]:
-    """The kernels of a program, each after those that it reads; otherwise in the order of the definitions."""
-    return _Sweep(program).kernels()
+    """The kernels of a program, each after those that it reads; otherwise in the order of the definitions. Where a text
+    has them (`caten ir --fused`), those."""
+    return _as_written(program) if program.first(FusedKernel) is not None else _Sweep(program).kernels()
+
+
+def _as_written(program: TensorProgram) -> list[Group | NestKernel]:
+    found = program.all(FusedKernel)
+    outputs = {o.value for o in program.outputs}
+    kernels: list[Group | NestKernel] = []
+    for k in found:
+        needed = outputs | {name for other in found if other is not k for d in other.definitions
+                            for name in operands_of(d.value)}
+        along = {step.value: step.axes for step in k.steps if isinstance(step, Along)}
+        members: list[Member] = []
+        for d in k.definitions:
+            if isinstance(d.value, Nest):
+                kernels.append(NestKernel(d.names, d.value))
+                continue
+            assert isinstance(d.value, Compute | Reduce)
+            own = {a.name: a for a in d.value.axes}
+            outer = tuple([own[n] for n in along.get(d.name, tuple([a.name for a in k.outer]))])
+            members.append(Member(d.name, d.value, outer))
+        if members:
+            kernels.append(Group(tuple(members), frozenset([m.name for m in members]) & needed))
+    return kernels
+
+
+def misaligned(group: Group) -> tuple[Member, Read, int] | None:
+    """A read that keeps values from sharing a kernel, with its reader and the axis that is not read at the index of the
+    outer loop; None if the outer loops are legal."""
+    members = {m.name: m for m in group.members}
+    for m in group.members:
+        for r in reads_of(m.value):
+            if (u := members.get(r.buffer)) is None:
+                continue
+            for theirs, own in zip(u.outer, m.outer, strict=True):
+                axis = u.value.axes.index(theirs)
+                if r.index[axis] is not own.var or theirs.extent is not own.extent:
+                    return m, r, axis
+    return None
 
 
 def boundaries_of(program: TensorProgram) -> list[Boundary]:
-    """Where one kernel stores what another one reads, and why, in the order of the definitions."""
-    return _Sweep(program).boundaries()
+    """Where one kernel stores what another one reads, and why, in the order of the definitions. Of kernels that a text
+    has, the reasons are not known."""
+    return [] if program.first(FusedKernel) is not None else _Sweep(program).boundaries()
 
 
 @kept

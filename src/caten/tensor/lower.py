@@ -26,14 +26,14 @@ from .index_maps import is_identity, renamed_arrays
 from .loop_builder import LoopBuilder
 from .loop_splitting import Box, box_of, conjunction, conjuncts, split
 from .passes_over_rows import Passes
-from .values import Compute, Define, Named, Output, Read, Reduce, TensorProgram, reads_of
+from .values import Compute, Define, FusedKernel, Named, Output, Read, Reduce, TensorProgram, reads_of
 
 
 def lower(program: TensorProgram) -> LoopProgram:
     """Lower a tensor program to the loop level: same parameters and facts, one kernel."""
     lowering = Lowering(program)
     stmts = lowering.statements()
-    clauses = tuple([c for c in program.clauses if not isinstance(c, Define | Output | Named)])
+    clauses = tuple([c for c in program.clauses if not isinstance(c, Define | FusedKernel | Output | Named)])
     return LoopProgram(program.name, (*clauses, Kernel(_c_name(program.name), stmts)))
 
 

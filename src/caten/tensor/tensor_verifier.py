@@ -1,5 +1,5 @@
 """The verifier of the tensor level: names are defined once and before use, types and ranks agree, outputs have the type
-and shape of their parameters."""
+and shape of their parameters. In a kernel, members are read at the indices of the outer loops."""
 from __future__ import annotations
 
 from ..core.dtypes import DTYPES
@@ -8,6 +8,7 @@ from ..core.monoids import is_monoid
 from ..core.node import Node
 from ..errors import CatenError, Diagnostic
 from ..loop import verifier as loop_level
+from .kernel_verifier import verify_kernels
 from .lower import lower
 from .values import (
     Axis,
@@ -24,10 +25,10 @@ from .values import (
 
 
 def verify(program: TensorProgram) -> None:
-    """Raise CatenError (E470, E471: a compiler bug or a faulty hand-written text) for every broken rule. Bounds of
+    """Raise CatenError (E470 … E472: a compiler bug or a faulty hand-written text) for every broken rule. Bounds of
     reads are checked on the lowered loops."""
     loop_level.arrays_are_sound(program)
-    problems = _Problems(program).found
+    problems = _Problems(program).found or list(verify_kernels(program))
     if problems:
         raise CatenError(*problems)
     loop_level.verify(lower(program))

@@ -11,7 +11,7 @@ that has no index notation.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 from typing import Any
 
@@ -191,12 +191,69 @@ class Named(Fact, head="named"):
     axes: tuple[str, ...]
 
 
+class Pass(Node, head="pass"):
+    """`(pass ((p K)) step…)`: loops that definitions share. A step is a definition or a pass inside these loops."""
+
+    axes: tuple[Axis, ...]
+    steps: tuple[Node, ...]
+
+    def to_form(self) -> tuple[Any, ...]:
+        return ("pass", self.axes, *self.steps)
+
+    @classmethod
+    def of_form(cls, form: Any, parse: Any) -> Pass:
+        _, axes, *steps = form
+        return cls(_axes(axes, parse), tuple([parse(s) for s in steps]))
+
+
+class Along(Node, head="along"):
+    """`(along v0 j)`: the axes of a value that the outer loops of its kernel are, where their names differ."""
+
+    value: str
+    axes: tuple[str, ...]
+
+
+class FusedKernel(Node, head="group"):
+    """`(group k0 (outer (i M)…) (form rows) step…)`: definitions that share a kernel, as fusion has it: `caten ir
+    --fused`. Each iteration of the outer loops, which are axes of every member, runs the steps in order. `form`: `map`,
+    `contraction`, `rows` or `nest`."""
+
+    name: str
+    outer: tuple[Axis, ...]
+    form: str
+    steps: tuple[Node, ...]
+
+    def to_form(self) -> tuple[Any, ...]:
+        return ("group", self.name, ("outer", *self.outer), ("form", self.form), *self.steps)
+
+    @classmethod
+    def of_form(cls, form: Any, parse: Any) -> FusedKernel:
+        _, name, (outer, *axes), (kind, value), *steps = form
+        if (outer, kind) != ("outer", "form"):
+            raise ValueError("after the name there are (outer AXIS…) and (form FORM)")
+        return cls(str(name), _axes(axes, parse), str(value), tuple([parse(s) for s in steps]))
+
+    @property
+    def definitions(self) -> tuple[Define, ...]:
+        """The members, in order."""
+        return tuple(_definitions_in(self.steps))
+
+
+def _definitions_in(steps: Iterable[Node]) -> Iterator[Define]:
+    for step in steps:
+        if isinstance(step, Define):
+            yield step
+        elif isinstance(step, Pass):
+            yield from _definitions_in(step.steps)
+
+
 class TensorProgram(Program, head="tensor"):
     """`(tensor name clause…)`: parameters, facts, definitions, each after those that it reads, and outputs."""
 
     @property
     def definitions(self) -> tuple[Define, ...]:
-        return self.all(Define)
+        kernels = self.all(FusedKernel)
+        return (*self.all(Define), *[d for k in kernels for d in k.definitions]) if kernels else self.all(Define)
 
     @property
     def outputs(self) -> tuple[Output, ...]:

@@ -14,6 +14,8 @@ from ...frozen import frozen
 from ...loop.statements import LoopProgram
 from ...schedule import script
 from ...schedule.planning_log import Entry, explained
+from ...tensor.fused_text import fused as with_kernels
+from ...tensor.values import TensorProgram
 from ..atomic_files import STDOUT, write
 from ..inputs import load, sources
 from ..shared_options import GroupedCommand, GroupedOption, Request, compiles
@@ -41,6 +43,14 @@ def level_printer(level: str) -> Callable[..., None]:
     return run
 
 
+def print_values(request: Request, fused: bool) -> None:
+    """Print the (tensor …) of each program to -o or stdout. `fused`: with the kernels of fusion."""
+    programs = [driver.advance(program, "tensor", request.options, request.warn)
+                for program in load(request, sources(request))]
+    made = [with_kernels(p) if fused and isinstance(p, TensorProgram) else p for p in programs]
+    write(request.output or STDOUT, "".join([show(p) + "\n" for p in made]))
+
+
 def print_schedules(request: Request, explain: bool, steps: bool) -> None:
     """Print the (loop …) of each program to -o or stdout. `steps`: only the schedules; `explain`: add the planning log
     as comments."""
@@ -64,6 +74,9 @@ def print_source(request: Request) -> None:
 EXPLAIN = click.option(
     "--explain", is_flag=True, cls=GroupedOption, group="Output",
     help="After each program, print as comments which plans were considered, and why some were rejected.")
+FUSED = click.option(
+    "--fused", is_flag=True, cls=GroupedOption, group="Output",
+    help="Print the kernels of fusion around the definitions, with their loops. The later stages keep them.")
 STEPS = click.option(
     "--steps", is_flag=True, cls=GroupedOption, group="Output",
     help="Print only the schedules, (schedule STEP…), in the form for -s FILE and for [schedule] in a spec.")
@@ -78,8 +91,9 @@ STAGES: dict[str, Stage] = {
     "ir": Stage(
         "Print the (tensor …) level: shapes and types are inferred, and loop nests are raised to index notation if "
         "possible.",
-        ("caten ir gemm.toml", "caten parse gemm.toml | caten ir -"),
-        level_printer("tensor")),
+        ("caten ir gemm.toml", "caten ir softmax.toml --fused", "caten parse gemm.toml | caten ir -",
+         "caten ir softmax.toml --fused | caten schedule -"),
+        print_values, own=(FUSED,)),
     "schedule": Stage(
         "Print the (loop …) level: kernels scheduled by -s FILE, by the spec's [schedule], or by the autoscheduler.",
         ("caten schedule gemm.toml", "caten schedule gemm.toml --steps -o tiles.lisp",
