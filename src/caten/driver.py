@@ -20,13 +20,13 @@ from .loop.context import Context
 from .loop.operation_count import BUDGET, Work, counted, current
 from .loop.statements import LoopProgram
 from .options import Options
-from .passes import LEVELS, PASSES, SCHEDULE, VERIFIERS, Pass, level_of
+from .passes import LEVELS, PASSES, RAISE, SCHEDULE, VERIFIERS, Pass, level_of
 from .runtime import library_cache, tuning_records
 from .schedule import script
 from .schedule.planning import Planning
-from .schedule.planning_log import Entry, StaysScalar, explained
+from .schedule.planning_log import Entry, StaysNest, StaysScalar, explained
 
-SCALAR = "E944"                 # given only where it is asked for
+SCALAR, NEST = "E944", "E945"   # given only where they are asked for
 Check = Callable[[], None]      # a verification; CatenError where it refuses
 Step = Pass[Program, Program]
 
@@ -108,8 +108,9 @@ def _taken(step: Step, program: Program, options: Options, warn: tuning_records.
                    f"is planned: {names}")
         warn(Diagnostic("E943", message, severity="warning",
                         hint="they run as written; several smaller composites would each be scheduled"))
-    if SCALAR in options.asked:
-        for remark in dict.fromkeys(_scalar(program, planning.log)):
+    remarks = {SCHEDULE: (SCALAR, _scalar), RAISE: (NEST, _nests)}.get(step.name)
+    if remarks is not None and remarks[0] in options.asked:
+        for remark in dict.fromkeys(remarks[1](program, planning.log)):
             warn(remark)
     if options.debug >= 3 and step.name == SCHEDULE:
         print("".join([f"; {escape(line)}\n" for line in explained(planning.log)]), end="", file=sys.stderr)
@@ -125,6 +126,16 @@ def _scalar(program: Program, log: Sequence[Entry]) -> Iterator[Diagnostic]:
             yield Diagnostic(SCALAR, f"{program.name}: the loop over '{entry.loop}' stays scalar: {entry.why}", place,
                              severity="warning",
                              hint="caten schedule --explain shows all that was tried")
+
+
+def _nests(program: Program, log: Sequence[Entry]) -> Iterator[Diagnostic]:
+    """The loops that have no index notation, where they are written."""
+    for entry in log:
+        if isinstance(entry, StaysNest):
+            place = next((place for what in entry.places if (place := program.place_of(what)) is not None), None)
+            yield Diagnostic(NEST, f"{program.name}: '{entry.loop}' keeps the order of its iterations: {entry.told}",
+                             place, severity="warning",
+                             hint="no other loop is fused with it; caten explain E945 says what helps")
 
 
 def _raises_faults(options: Options) -> bool:

@@ -13,16 +13,19 @@ from typing import Any, Generic, TypeVar
 from .core.expr import Var, index
 from .core.node import substitute
 from .core.program import Bind, Program
+from .core.text import flat, form_of
 from .frontend.op import OpProgram
 from .frozen import frozen
 from .loop import accumulations, bounds_checks, zero_fill
 from .loop import verifier as loop_level
-from .loop.statements import Kernel, LoopProgram
+from .loop.statements import Aref, For, Kernel, LoopProgram, Stmt
 from .schedule import autoscheduler
 from .schedule.planning import Planning
+from .schedule.planning_log import StaysNest
 from .tensor import tensor_verifier as tensor_level
 from .tensor.lower import lower
 from .tensor.raising import raise_op
+from .tensor.symbolic_execution import DoesNotFit
 from .tensor.values import TensorProgram
 
 In = TypeVar("In", bound=Program)
@@ -30,6 +33,7 @@ Out = TypeVar("Out", bound=Program)
 LEVELS: dict[str, type[Program]] = {"op": OpProgram, "tensor": TensorProgram, "loop": LoopProgram}
 VERIFIERS: dict[str, Callable[[Any], None]] = {"op": loop_level.verify, "tensor": tensor_level.verify,
                                                "loop": loop_level.verify}
+RAISE = "raise"
 SCHEDULE = "schedule"           # the pass that records of `caten tune` take the place of
 
 
@@ -50,6 +54,18 @@ def pure(function: Callable[[In], Out]) -> Callable[[In, Planning], Out]:
     return lambda program, planning: function(program)
 
 
+def raised(program: OpProgram, planning: Planning) -> TensorProgram:
+    """Loop nests as index notation where they fit; the log has those that do not."""
+    def heard(stmt: Stmt, reason: DoesNotFit) -> None:
+        loops = [n.name for n in stmt.walk() if isinstance(n, For)]
+        at = ""
+        if isinstance(reason.at, Aref):
+            at = flat(form_of(reason.at)) if reason.at.index else reason.at.buffer
+        names = [reason.at.name] if isinstance(reason.at, For) else [] if not at else [at]
+        planning.log.append(StaysNest(loops[0] if loops else flat(form_of(stmt)), reason.why, at, (*names, *loops)))
+    return raise_op(program, heard=heard)
+
+
 def bind_sizes(program: LoopProgram) -> LoopProgram:
     """Kernels with the sizes known at compile time as constants; the parameters stay, and entry checks compare."""
     values = {Var(b.name, "i64"): index(b.value) for b in program.all(Bind)}
@@ -68,7 +84,7 @@ PASSES: tuple[Pass[Any, Any], ...] = (
     # Outputs that are not proven to be set everywhere hold 0 at first.
     Pass("fill", pure(zero_fill.fill_outputs), "tensor"),
     # Loop nests to index notation where they fit.
-    Pass("raise", pure(raise_op), "tensor",
+    Pass(RAISE, raised, "tensor",
          plain=partial(raise_op, as_written=True)),
     Pass("lower", pure(lower), "loop"),                                     # index notation to loops
     Pass("bind", pure(bind_sizes), "loop"),                                 # sizes known at compile time become numbers

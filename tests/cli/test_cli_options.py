@@ -151,6 +151,32 @@ def test_a_nest_that_stays_scalar_is_told_with_its_place_and_the_reason(caten: A
     assert caten("schedule", "scan.toml", "-Werror=scalar").code == 1
 
 
+RECURRENCE = '''[composite]
+name = "Steps"
+inputs = ["X{float}[N]"]
+outputs = ["X"]
+[implementation]
+code = """
+(dotimes (i (- N 1))
+  (setf (aref X (+ i 1))
+        (sin (aref X i))))
+"""
+'''
+
+
+def test_a_loop_that_keeps_its_order_is_told_with_the_access_that_keeps_it(caten: Any, folder: Path) -> None:
+    (folder / "steps.toml").write_text(RECURRENCE)
+    found = caten("schedule", "steps.toml", "-Wnest")
+    assert found.code == 0
+    assert ("steps.toml:8:9: warning: Steps: 'i' keeps the order of its iterations: an index of a store is not one loop by itself: (aref X (+ i 1)) [E945]"
+            in found.err)
+    assert found.err.count("E945]") == 1
+    assert "E945" not in caten("schedule", "steps.toml").err
+    assert "E945" not in caten("schedule", "axpy.toml", "-Wnest").err
+    assert caten("schedule", "steps.toml", "-Werror=nest").code == 1
+    assert "; 'i' keeps the order of its iterations, because an index of a store is not one loop" in caten("schedule", "steps.toml", "--explain").out
+
+
 def test_debug_3_prints_what_was_tried(caten: Any, folder: Path) -> None:
     (folder / "scan.toml").write_text(SCAN)
     assert "not taken: plans of maps" in caten("schedule", "scan.toml", "--debug", "3").err

@@ -6,6 +6,7 @@ import pytest
 from caten.core.program import resolve
 from caten.core.text import read, show
 from caten.frontend import op as _op
+from caten.loop.statements import Aref
 from caten.tensor import tensor_verifier
 from caten.tensor.lower import lower
 from caten.tensor.raising import raise_op
@@ -86,6 +87,26 @@ def test_stays_a_nest(why: str) -> None:
     found = definitions(STAYS[why])
     assert len(found) == 1
     assert "(nest " in found[0]
+
+
+WHY = {
+    "a recurrence": ("an iteration reads an element that another one sets", "(aref y (- i 1))"),
+    "a step": ("the step of the loop over 'i' is not 1", None),
+    "a computed place": ("an index of a store, or a bound of a loop, is loaded", "(aref y (max 0 (min (- N 1) (aref k i))))"),
+    "one element many times": ("several iterations set the same element", "(aref y i)"),
+    "a diagonal": ("an index of a store is not one loop by itself", "(aref C i i)"),
+    "state of an inner loop": ("'s' is carried from iteration to iteration", "(aref s)"),
+    "state of the loop around an accumulation": ("it is read in the loop that accumulates it", "(aref s)"),
+    "a transposed self": ("an iteration reads an element that another one sets", "(aref C j i)"),
+}
+
+
+@pytest.mark.parametrize("name", WHY)
+def test_says_why_it_stays_a_nest(name: str) -> None:
+    heard: list[tuple[str, str | None]] = []
+    raise_op(op(STAYS[name]), heard=lambda stmt, reason: heard.append(
+        (reason.why, show(reason.at) if isinstance(reason.at, Aref) else None)))
+    assert heard == [WHY[name]]
 
 
 def test_nothing_is_raised_at_level_0() -> None:

@@ -12,8 +12,9 @@ WARNINGS: dict[str, tuple[str, ...]] = {
     "records": ("E652", "E653"),
     "plans": ("E942", "E943"),
     "scalar": ("E944",),
+    "nest": ("E945",),
 }
-ON_REQUEST = frozenset(WARNINGS["scalar"])
+ON_REQUEST = frozenset((*WARNINGS["scalar"], *WARNINGS["nest"]))
 EVERYTHING = ("all", "extra")
 
 

@@ -52,13 +52,29 @@ class StaysScalar:
     stored: tuple[str, ...]                        # the accesses that it stores to
 
 
-Entry = Planned | Tried | Chosen | Copied | StaysScalar
+@frozen
+class StaysNest:
+    """A loop, or another statement, keeps its sequential semantics: it has no index notation, and why. `access`: the
+    one that keeps it, if it is one. `places`: what it is called in the source, the most exact first."""
+
+    loop: str
+    why: str
+    access: str
+    places: tuple[str, ...]
+
+    @property
+    def told(self) -> str:
+        """The reason, with the access."""
+        return f"{self.why}: {self.access}" if self.access else self.why
+
+
+Entry = Planned | Tried | Chosen | Copied | StaysScalar | StaysNest
 
 
 def explained(log: Iterable[Entry]) -> Iterator[str]:
     """One line per entry; nested attempts are indented."""
     entries = list(log)
-    if not entries:
+    if all(isinstance(entry, StaysNest) for entry in entries):
         yield ("nothing was planned: the schedule was given, there is no loop, "
                "or this optimisation level makes no plans")
     for entry in entries:
@@ -73,6 +89,8 @@ def explained(log: Iterable[Entry]) -> Iterator[str]:
                 yield f"{_indent(depth)}not taken: {what}, because {why}"
             case Chosen(plan, depth):
                 yield f"{_indent(depth)}{plan}"
+            case StaysNest(loop):
+                yield f"'{loop}' keeps the order of its iterations, because {entry.told}"
             case StaysScalar(loop, why):
                 yield f"  the loop '{loop}' stays scalar, because {why}"
             case Copied(loop, copy, cond, depth):

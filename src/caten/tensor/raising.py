@@ -10,7 +10,7 @@ notation (sequential semantics, computed steps, run-time checks) stays a nest. A
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..core.node import Node
 from ..frontend.op import Body, OpProgram
@@ -22,11 +22,14 @@ from .index_maps import renamed_arrays
 from .symbolic_execution import Array, DoesNotFit, Execution, State
 from .values import Named, Nest, Out, Output, TensorProgram, ValueTable
 
+Heard = Callable[[Stmt, DoesNotFit], None]
 
-def raise_op(op: OpProgram, as_written: bool = False) -> TensorProgram:
-    """Raise an operator to the tensor level. `as_written`: raise nothing, as at -O0."""
+
+def raise_op(op: OpProgram, as_written: bool = False, heard: Heard | None = None) -> TensorProgram:
+    """Raise an operator to the tensor level. `as_written`: raise nothing, as at -O0. `heard` is told of each statement
+    that stays a nest, and why."""
     clauses = tuple([c for c in op.clauses if not isinstance(c, Body)])
-    raised = _Raising(op)
+    raised = _Raising(op, heard)
     raised.run(op.body, as_written or op.opt == 0)
     program = TensorProgram(op.name, (*clauses, *raised.clauses()))
     return program if as_written or op.opt == 0 else canonical_values(program)
@@ -35,32 +38,35 @@ def raise_op(op: OpProgram, as_written: bool = False) -> TensorProgram:
 class _Raising:
     """The definitions of a body, in order."""
 
-    def __init__(self, op: OpProgram) -> None:
-        self.op, self.table = op, ValueTable(op)
+    def __init__(self, op: OpProgram, heard: Heard | None) -> None:
+        self.op, self.table, self.heard = op, ValueTable(op), heard
         state = State({b.name: Array(b.type, b.axes, (), b.name) for b in op.buffers.values()})
         self.execution = Execution(self.table, Context.of(op), state)
 
     def run(self, body: tuple[Stmt, ...], as_written: bool) -> None:
         """Execute the body. A statement that does not fit is a nest; where scalars are live, with all from their
         declaration on; after a run-time check, with the rest of the body."""
+        if as_written and body:
+            self.nest(body)
+            return
         execution, live = self.execution, None
         for n, s in enumerate(body):
             before = execution.state.copy()
             if live is None and isinstance(s, Local | Let) and not (isinstance(s, Local) and s.shape):
                 live = n, before
             try:
-                if as_written:
-                    raise DoesNotFit
                 execution.run((s,))
-            except DoesNotFit:
+            except DoesNotFit as reason:
+                if self.heard is not None:
+                    self.heard(s, reason)
                 execution.loops, execution.conds = [], []
                 start, execution.state = live if live is not None else (n, before)
-                if as_written or live is not None or any(isinstance(part, Fail) for part in s.walk()):
-                    self.nest(body[start:], as_written)
+                if live is not None or any(isinstance(part, Fail) for part in s.walk()):
+                    self.nest(body[start:])
                     return
-                self.nest((s,), False)
+                self.nest((s,))
 
-    def nest(self, stmts: tuple[Stmt, ...], as_written: bool) -> None:
+    def nest(self, stmts: tuple[Stmt, ...]) -> None:
         """Keep statements as a nest over what the arrays hold now."""
         arrays = self.execution.state.arrays
         names = _written(stmts)

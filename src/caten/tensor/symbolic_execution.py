@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 
 from ..core.expr import TRUE, Cast, Const, Expr, Op, Var
 from ..core.monoids import identity, is_monoid
-from ..core.node import substitute
+from ..core.node import Node, substitute
 from ..loop import constant_folding
 from ..loop.affine import canonical
 from ..loop.context import Context
-from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
+from ..loop.statements import ONE, ZERO, Aref, Fail, For, If, Incf, Let, Local, Setf, Stmt
 from .index_maps import CHEAP, cost
 from .loop_splitting import conjunction
 from .values import Compute, Read, Reduce, ValueTable
@@ -30,7 +30,12 @@ MOST_TERMS = 4096      # a larger expression stays a nest
 
 
 class DoesNotFit(Exception):
-    """These statements have no index notation. Never leaves the tensor level."""
+    """These statements have no index notation: `why`, and the access or statement that keeps them. Never leaves the
+    tensor level."""
+
+    def __init__(self, why: str, at: Node | None = None) -> None:
+        super().__init__(why)
+        self.why, self.at = why, at
 
 
 @dataclass(frozen=True)
@@ -137,19 +142,23 @@ class Execution:
                 self.loops_around[name] = self.names_of_loops()
             case Local(name, dtype, shape, _):
                 if any(n for e in shape for n in e.variables if n in self.domains):
-                    raise DoesNotFit
+                    raise DoesNotFit(f"the shape of '{name}' depends on a loop", s)
                 self.state.arrays[name] = Array(dtype, shape, self.names_of_loops())
                 self.loops_around[name] = self.names_of_loops()
             case Setf(Aref() as ref, value, ""):
                 self.assign(ref, self.value(value))
             case Incf(Aref() as ref, value, fn):
                 self.accumulate(ref, self.value(value), fn)
+            case Fail():
+                raise DoesNotFit("a run-time check may end the call between two iterations", s)
             case _:
-                raise DoesNotFit
+                raise DoesNotFit("the statement has no index notation", s)
 
     def loop(self, s: For) -> None:
-        if s.step is not ONE or any(isinstance(n, Aref) for b in (s.lo, s.hi) for n in b.unique()):
-            raise DoesNotFit
+        if s.step is not ONE:
+            raise DoesNotFit(f"the step of the loop over '{s.name}' is not 1", s)
+        if any(isinstance(n, Aref) for b in (s.lo, s.hi) for n in b.unique()):
+            raise DoesNotFit(f"a bound of the loop over '{s.name}' is loaded from an array", s)
         self.domains[s.name] = self.domain(s)
         self.loops.append(s)
         context, self.context = self.context, self.context.inside(s)
@@ -169,7 +178,7 @@ class Execution:
         if not self.entry.proves(Op("le", (ZERO, extent))):
             extent = Op("max", (extent, ZERO)) if not isinstance(extent, Const) else ZERO
         if lo is not ZERO and not self.context.proves(Op("le", (ZERO, lo))):
-            raise DoesNotFit
+            raise DoesNotFit(f"the loop over '{s.name}' may begin below 0", s)
         return extent, conjunction(conds)
 
     def extent_of_axis(self, s: For) -> Expr:
@@ -180,7 +189,7 @@ class Execution:
                 for at, extent in zip(n.index, shape, strict=True):
                     if isinstance(at, Var) and at.name == s.name and not extent.variables & self.domains.keys():
                         return extent
-        raise DoesNotFit
+        raise DoesNotFit(f"the end of the loop over '{s.name}' depends on another loop", s)
 
     def shape_of(self, name: str) -> tuple[Expr, ...]:
         array = self.state.arrays.get(name)
@@ -210,12 +219,12 @@ class Execution:
             known = a or b
             assert known is not None
             if a is not None and b is not None and a.ref is not b.ref:
-                raise DoesNotFit
+                raise DoesNotFit("the branches of a condition set different elements", a.ref)
             if known.loops == self.names_of_loops() or name in before.elements:
                 values = [x.value if x is not None else self.content(known.ref) for x in (a, b)]
                 no.elements[name] = replace(known, value=_where(cond, *values))
             else:
-                raise DoesNotFit
+                raise DoesNotFit("a loop inside a branch sets the elements", known.ref)
 
     @contextmanager
     def given(self, cond: Expr) -> Iterator[None]:
@@ -229,7 +238,7 @@ class Execution:
         scalar = self.state.scalars.get(ref.buffer)
         if scalar is not None:
             if scalar.depth != len(self.loops) or ref.buffer in self.state.pending:
-                raise DoesNotFit               # carried from iteration to iteration
+                raise DoesNotFit(f"'{ref.buffer}' is carried from iteration to iteration", ref)
             self.state.scalars[ref.buffer] = replace(scalar, value=self.short(value, ref.buffer))
             return
         self.open(self.plain_place(ref), value)
@@ -238,20 +247,22 @@ class Execution:
         """Set an element that belongs to this iteration alone."""
         own = [x.name for x in self.loops]
         array = self.array(ref.buffer)
-        if ref.buffer in self.state.pending or not set(own) - set(array.loops) <= set(_bare(ref)):
-            raise DoesNotFit
+        if ref.buffer in self.state.pending:
+            raise DoesNotFit("the element is set in the loop that accumulates it", ref)
+        if not set(own) - set(array.loops) <= set(_bare(ref)):
+            raise DoesNotFit("several iterations set the same element", ref)
         known = self.state.elements.get(ref.buffer)
         if known is not None and known.ref is not ref:
             self.complete(known.ref, known.value)
         elif known is not None and len(own) > len(known.loops):
-            raise DoesNotFit                   # an inner loop stores it again and again
+            raise DoesNotFit("an inner loop sets the element again", ref)
         self.note(ref, is_store=True)
         self.state.elements[ref.buffer] = Element(ref, tuple(own), self.short(value, ref.buffer, _bare(ref)))
 
     def accumulate(self, ref: Aref, value: Expr, fn: str) -> None:
         """`ref ∘= value` in the loops around: over those that the element does not depend on, a reduce."""
         if not is_monoid(fn, ref.dtype):
-            raise DoesNotFit
+            raise DoesNotFit(f"'{fn}' is no reduction of {ref.dtype}", ref)
         scalar = self.state.scalars.get(ref.buffer)
         names = [x.name for x in self.loops]
         if scalar is not None:
@@ -270,12 +281,12 @@ class Execution:
         depth = names.index(over[0])
         element = self.state.elements.get(ref.buffer)
         if element is not None and (element.ref is not ref or len(element.loops) > depth):
-            raise DoesNotFit
+            raise DoesNotFit("the loop that accumulates the element sets it, too, or another one", ref)
         self.note(ref, is_store=True, fn=fn)
         total = self.total(ref, kept, tuple(over), fn, value)
         known = self.state.pending.get(ref.buffer)
         if known is not None and (known.fn, known.depth, known.ref) != (fn, depth, ref):
-            raise DoesNotFit
+            raise DoesNotFit("different accumulations of the array share a loop", ref)
         totals = (*known.totals, total) if known is not None else (total,)
         self.state.pending[ref.buffer] = Pending(fn, depth, totals, ref)
 
@@ -317,7 +328,7 @@ class Execution:
         around = self.names_of_loops()
         if scalar is not None:
             if scalar.value is None:
-                raise DoesNotFit
+                raise DoesNotFit(f"'{name}' is accumulated before it is set", p.ref)
             self.state.scalars[name] = replace(scalar, value=_combined(p.fn, scalar.value, p.totals, scalar.type))
             return
         inner = [n for n in _bare(p.ref) if n not in around]
@@ -355,14 +366,15 @@ class Execution:
             elif isinstance(axis.extent, Const) and axis.extent.value == 1:
                 names.append("")
             else:
-                raise DoesNotFit               # one row of an array: a choice for each element would cost more
+                # a choice for each element of the array would cost more
+                raise DoesNotFit("one row of the array is set, not all of it", ref)
         whole = conjunction(conds)
         if self.loops_in(whole, value) - {v.name for v in new}:
-            raise DoesNotFit
+            raise DoesNotFit("the element depends on a loop that does not index it", ref)
         cond, made = substitute(whole, new), substitute(value, new)
         if cond is not TRUE:
             if not array.value:
-                raise DoesNotFit
+                raise DoesNotFit("only a part of the elements is set", ref)
             made = _where(cond, made, Read(array.value, tuple([a.var for a in axes]), array.type))
         (name,) = self.table.define(Compute(array.type, axes, made))
         self.call(name, ref.buffer, tuple([n or a.name for n, a in zip(names, axes, strict=True)]))
@@ -392,11 +404,11 @@ class Execution:
     def now(self, ref: Aref) -> Expr:
         """What a variable or element holds now."""
         if ref.buffer in self.state.pending:
-            raise DoesNotFit
+            raise DoesNotFit("it is read in the loop that accumulates it", ref)
         scalar = self.state.scalars.get(ref.buffer)
         if scalar is not None:
             if scalar.value is None:
-                raise DoesNotFit
+                raise DoesNotFit(f"'{ref.buffer}' is read before it is set", ref)
             self.note(ref, is_store=False)
             return scalar.value
         ref = Aref(ref.buffer, tuple([canonical(i) for i in ref.index]), ref.type)
@@ -413,20 +425,20 @@ class Execution:
         """An element as the ended loops left it."""
         array = self.array(ref.buffer)
         if not array.value:
-            raise DoesNotFit
+            raise DoesNotFit(f"'{ref.buffer}' is read before it is set", ref)
         return Read(array.value, (*[Var(n, "i64") for n in array.lead], *ref.index), ref.dtype)
 
     def array(self, name: str) -> Array:
         array = self.state.arrays.get(name)
         if array is None:
-            raise DoesNotFit
+            raise DoesNotFit(f"'{name}' is declared in a nest")
         return array
 
     def short(self, value: Expr, name: str, order: Sequence[str] = ()) -> Expr:
         """What has a name is a value of its own if it is large or costs much: it may be used several times. `order`:
         the order of its axes, if it has all of these."""
         if value.written_out > MOST_TERMS:
-            raise DoesNotFit
+            raise DoesNotFit(f"the expression of '{name}' has {value.written_out} nodes, more than {MOST_TERMS}")
         if value.written_out <= LARGE and cost(value) <= CHEAP:
             return value
         used = self.loops_in(value)
@@ -451,7 +463,8 @@ class Execution:
             for a in distinct:
                 for b in distinct if a.is_store else ():
                     if not self.is_apart(name, a, b):
-                        raise DoesNotFit
+                        what = "sets" if b.is_store else "reads"
+                        raise DoesNotFit(f"an iteration {what} an element that another one sets", Aref(name, b.index))
 
     def is_apart(self, name: str, store: Access, other: Access) -> bool:
         """Does each iteration of the common loops meet its own elements only? Accumulations commute."""
@@ -477,18 +490,18 @@ class Execution:
 
     def plain_place(self, ref: Aref) -> Aref:
         """A place whose index is not loaded: canonical, each loop variable alone at one position or nowhere."""
-        index = tuple([self.plain(i) for i in ref.index])
+        index = tuple([self.plain(i, ref) for i in ref.index])
         bare = [i.name for i in index if isinstance(i, Var) and i.name in self.domains]
         rest = [i for i in index if not (isinstance(i, Var) and i.name in self.domains)]
         if len(set(bare)) != len(bare) or any(i.variables & self.domains.keys() for i in rest):
-            raise DoesNotFit
+            raise DoesNotFit("an index of a store is not one loop by itself", ref)
         return Aref(ref.buffer, index, ref.type)
 
-    def plain(self, e: Expr) -> Expr:
+    def plain(self, e: Expr, of: Aref | None = None) -> Expr:
         """An index without loads, in its canonical form."""
         made = self.value(e)
         if any(isinstance(n, Aref | Read) for n in made.unique()):
-            raise DoesNotFit
+            raise DoesNotFit("an index of a store, or a bound of a loop, is loaded", of)
         return canonical(made)
 
     def is_equal(self, a: Expr, b: Expr) -> bool:
@@ -510,7 +523,7 @@ def _both_pending(before: Pending | None, yes: Pending | None, no: Pending | Non
     assert first is not None
     assert second is not None
     if (first.fn, first.depth, first.ref) != (second.fn, second.depth, second.ref):
-        raise DoesNotFit
+        raise DoesNotFit("the branches of a condition accumulate differently", first.ref)
     if yes is None or no is None:
         return first
     return replace(yes, totals=(*yes.totals, *no.totals[len(before.totals) if before is not None else 0:]))
