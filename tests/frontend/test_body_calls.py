@@ -12,13 +12,14 @@ DOT = composite("(setf s 0) (dotimes (i N) (incf s (* (aref A i) (aref B i)))) (
 FIXED = composite("(dotimes (i 3) (setf (aref O i) (aref A i)))", "A{float}[3]", "O{float}[3]", "Fixed")
 PAIRS = composite("(dotimes (i M) (setf (aref O i) (aref A i 0)))", "A{float}[M (* 2 M)]", "O{float}[M]", "Pairs")
 COLUMN = composite("(setf (aref A 0 0) 0)", "A{float}[M N]<1 0>", "A", "Column")
-LOST = composite("(setf (aref A 0) M)", "A{float}[(* 2 M)]", "A", "Lost")
+LOST = composite("(setf (aref A 0) M)", "A{float}[(* M M)]", "A", "Lost")
+HALF = composite("(setf (aref A 0) M)", "A{float}[(* 2 M)](where M > 0)", "A", "Half")
 GIVEN = composite("(setf (aref A 0 0) M)", "A{float}[K (* 2 M)]", "A", "Given", where="M = (* 3 K)")
 LARGE = composite("(setf (aref A 0) M)", "A{float}[M]", "A", "Large", where="10 < M")
 TWICE = composite("(call Relu X Y) (call Relu X Y)", "X{float}[P]", "Y{float}[P]", "Twice")
 LOOP = composite("(call Again X Y)", "X{float}[N]", "Y{float}[N]", "Again")
 WRONG = composite("\n(setf (aref Y 0) zz)", "X{float}[N]", "Y{float}[N]", "Wrong")
-LIB = library(RELU, AXPY, DOT, FIXED, PAIRS, COLUMN, LOST, GIVEN, LARGE, TWICE, LOOP, WRONG)
+LIB = library(RELU, AXPY, DOT, FIXED, PAIRS, COLUMN, LOST, HALF, GIVEN, LARGE, TWICE, LOOP, WRONG)
 
 
 @pytest.mark.parametrize(("code", "expected"), [
@@ -47,6 +48,8 @@ def test_inlined(code: str, expected: str) -> None:
     ("(call Fixed X Y)", "X{float}[M]", "Y{float}[3]", ["(= 3 M)"]),
     ("(call Pairs X Y)", "X{float}[K N]", "Y{float}[K]", ["(= (* 2 K) N)"]),
     ("(call Given Y)", "Y{float}[N P]", "Y", ["(= (* 6 N) P)"]),
+    ("(call Half Y)", "Y{float}[N]", "Y", ["(= (* 2 (floordiv N 2)) N)", "(> (floordiv N 2) 0)"]),
+    ("(call Half Y)", "Y{float}[(* 6 N)]", "Y", ["(> (* 3 N) 0)"]),
 ])
 def test_shapes_that_must_agree_are_requirements(code: str, inputs: str, outputs: str, expected: list[str]) -> None:
     assert [show(r) for r in lowered(code, inputs, outputs, LIB).requirements] == expected

@@ -108,8 +108,8 @@ def _named_target(f: Frame, name: Atom, scope: Scope) -> Array | Variable:
         case Variable() | Array(shape=()):
             return binding
         case Array(shape=shape):
-            f.fail("E235", f"'{name}' is a whole tensor; statements over whole tensors are not supported yet", name.pos,
-                   f"write its elements in loops: (setf {example(name, shape)} …)")
+            f.fail("E235", f"'{name}' is a whole tensor; loops and statements over whole tensors cannot be mixed",
+                   name.pos, f"write its elements in loops: (setf {example(name, shape)} …)")
         case Number(what="scalar input"):
             f.fail("E225", f"'{name}' is an input and no output: it cannot be changed", name.pos,
                    _output_instead(name, scope))

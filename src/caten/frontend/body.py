@@ -3,16 +3,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..core.expr import Expr, Var
-from ..core.program import At
+from ..core.expr import Var
 from ..core.text import Form, Sexp, read_forms
 from ..errors import CatenError, Diagnostic, error
-from ..frozen import frozen
 from ..loop.statements import Stmt
 from .accumulators import accumulate_in_float32
 from .composite import Callees, Composite, fold
 from .composite_calls import inline_call, weak_float
 from .expressions import is_function
+from .lowered_body import Lowered
 from .lowering_state import Frame, Work
 from .return_values import split, store_returned
 from .scope import Array, Names, Number, Scope
@@ -24,17 +23,6 @@ Key = tuple[int, ...]                 # the declaration of a local: the offsets 
 MAX_PARENTHESES = 160                 # nesting of a body without the operands of functions
 MAX_NESTED = 20_000                   # nesting with them
 MAX_PASSES = 64                       # passes until the types of locals are stable
-
-
-@frozen
-class Lowered:
-    """`stmts`: the body. `positions`: the source positions of its accesses, stores and loops. `requirements`:
-    conditions on sizes from the shapes of called composites."""
-
-    stmts: tuple[Stmt, ...]
-    positions: tuple[At, ...]
-    requirements: tuple[Expr, ...]
-    inlined: int = 0                  # statements of callees
 
 
 def lower_body(composite: Composite, callees: Callees) -> Lowered:

@@ -14,6 +14,7 @@ from ..core.node import Node
 from ..core.program import Buffer, Fact, Scalar
 from ..errors import CatenError, Diagnostic, Place
 from ..frozen import frozen
+from .lowered_body import Lowered
 
 T = TypeVar("T")
 
@@ -95,6 +96,10 @@ class Callees:
 
     def names(self) -> list[str]:
         return [c.name for c in self.composites]
+
+    def array_body(self, composite: Composite) -> Lowered | None:
+        """The body of a composite, if it is one over whole arrays."""
+        return None
 
 
 @dataclass

@@ -6,16 +6,19 @@ from dataclasses import replace
 
 from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Op, Var
-from ..core.node import contains, substitute
+from ..core.node import Node, substitute
 from ..core.text import Atom, Form, Sexp, read_forms
 from ..errors import CatenError, did_you_mean
 from ..loop.affine import canonical
 from ..loop.statements import Let, Stmt
+from ..tensor.inlining import inlined_statements
 from .composite import Composite, Declared
 from .expressions import infer, read_number, undefined, unset_output
+from .lowered_body import Lowered
 from .lowering_state import MAX_CALLS, Frame
 from .return_values import split, store_returned
 from .scope import Array, Broken, Number, Scope, Variable
+from .solved_sizes import solved_sizes
 from .statement_forms import sequence
 from .typing import WEAK_INT, Typing, Value, spell
 
@@ -43,6 +46,9 @@ def inline_call(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
     for name, extent in unify_sizes(f, callee, passed, form).items():
         f.typing.check_extent(extent.depth, extent.written_out, form.pos)
         inner.declare(name, Number(Value(WEAK_INT, form.pos, extent.depth, extent.written_out, expr=extent), "size"))
+    whole = f.work.callees.array_body(callee)
+    if whole is not None:
+        return [*stmts, *_array_body(f, callee, whole, inner, form)]
     spot = callee.where
     frame = replace(f.deeper(form.pos), spot=spot, typing=Typing(spot, weak_float(callee.tensors)),
                     path=(*f.path, form.pos), callers=(*f.callers, callee.name),
@@ -51,6 +57,28 @@ def inline_call(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
     body, last = split(callee, read_forms(callee.code, callee.where))
     stmts += sequence(frame, body, names)
     return stmts if last is None else stmts + store_returned(frame, callee, last, inner, names)
+
+
+def _array_body(f: Frame, callee: Composite, body: Lowered, scope: Scope, form: Form) -> list[Stmt]:
+    """The loops of a body over whole arrays, over the caller's arrays. `scope`: what the callee's names stand for."""
+    arrays: dict[str, str] = {}
+    numbers: dict[Node, Expr] = {}
+    for name in callee.names:
+        binding = scope.find_exact(name)
+        if isinstance(binding, Array):
+            arrays[name] = binding.name
+        elif isinstance(binding, Variable):
+            arrays[name] = f.place(binding).buffer
+        elif isinstance(binding, Number):
+            tensor = callee.tensor(name)
+            dtype = tensor.dtype if tensor else "i64"
+            numbers[Var(name, dtype)] = f.typing.settle(binding.term, dtype)
+    for condition in body.requirements:
+        f.require(substitute(condition, numbers), form.pos,
+                  f"this call contradicts a condition of {callee.name}, {condition!r}")
+    stmts = inlined_statements(body.stmts, f.work.names.fresh, arrays, numbers)
+    f.work.inlined += sum([1 for s in stmts for _ in s.walk()])
+    return list(stmts)
 
 
 def weak_float(tensors: Sequence[Declared]) -> str:
@@ -68,9 +96,6 @@ def _find(f: Frame, form: Form) -> Composite:
         f.fail("E232", f"there is no composite '{name}'", name.pos,
                did_you_mean(name, f.work.callees.names())
                or f"include the file that defines it, or put {name}.toml on the -I path")
-    if callee.lang != "lisp":
-        f.fail("E018", f"the body of '{callee.name}' is in Python, and bodies in Lisp call those in Lisp only",
-               name.pos, "write it in Lisp, or repeat its expressions")
     if callee.name in f.callers:
         f.fail("E233", f"{' calls '.join((*f.callers, callee.name))}: recursion is not possible", name.pos,
                "write a loop")
@@ -154,13 +179,9 @@ def unify_sizes(f: Frame, callee: Composite, passed: Sequence[tuple[Declared, Ar
                 form: Form) -> dict[str, Expr]:
     """The callee's sizes in terms of the caller's. What the shapes do not imply becomes a requirement; a contradiction
     is E315."""
-    sizes: dict[Expr, Expr] = {}
     pairs = [(mine, theirs, formal, actual) for formal, array, actual in passed
              for mine, theirs in zip(formal.shape, array.shape, strict=True)]
-    for mine, theirs, _, _ in pairs:
-        if isinstance(mine, Var):
-            sizes.setdefault(mine, theirs)
-    _solve_conditions(callee, sizes)
+    sizes = solved_sizes([(mine, theirs) for mine, theirs, _, _ in pairs], callee.conditions)
     missing = [s for s in callee.sizes if Var(s, "i64") not in sizes]
     if missing:
         f.fail("E242", f"the size '{missing[0]}' of {callee.name} does not follow from the arguments of this call",
@@ -176,14 +197,3 @@ def unify_sizes(f: Frame, callee: Composite, passed: Sequence[tuple[Declared, Ar
         required = substitute(condition, sizes)
         f.require(required, form.pos, f"this call contradicts a condition of {callee.name}, {required!r}")
     return {name: sizes[Var(name, "i64")] for name in callee.sizes}
-
-
-def _solve_conditions(callee: Composite, sizes: dict[Expr, Expr]) -> None:
-    """Solve conditions K = (…) for K when everything else is known."""
-    for _ in callee.conditions:
-        for condition in callee.conditions:
-            match condition:
-                case Op("eq", (Var() as size, other)) | Op("eq", (other, Var() as size)) if size not in sizes:
-                    unknown = [n for n in other.unique() if isinstance(n, Var) and n not in sizes]
-                    if not unknown and not contains(other, size):
-                        sizes[size] = substitute(other, sizes)

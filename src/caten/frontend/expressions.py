@@ -118,7 +118,7 @@ def _atom(f: Frame, atom: Atom, scope: Scope) -> Term:
         case Array(shape=()):
             return _element(f, binding, (), atom.pos, 1, 1)
         case Array():
-            f.fail("E235", f"'{atom}' is a whole tensor; expressions over whole tensors are not supported yet",
+            f.fail("E235", f"'{atom}' is a whole tensor; loops and expressions over whole tensors cannot be mixed",
                    atom.pos,
                    f"read one element of it in loops: {example(atom, binding.shape)}")
         case Broken():

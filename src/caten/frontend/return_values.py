@@ -63,8 +63,8 @@ def _usage(composite: Composite) -> str:
 def _copied(f: Frame, composite: Composite, value: Sexp, binding: object, target: Array, declared: Declared) -> Stmt:
     """Copy a local array or an input to an output. The shapes must agree, at the latest at the call."""
     if not isinstance(binding, Array) or binding.name in composite.outputs or len(binding.shape) != len(target.shape):
-        code, reason = (("E235", "; expressions over whole tensors are not supported yet") if isinstance(value, Form)
-                        else ("E229", ""))
+        code, reason = (("E235", "; loops and expressions over whole tensors cannot be mixed")
+                        if isinstance(value, Form) else ("E229", ""))
         f.fail(code, f"the returned value is not the output '{declared.name}'{reason}", value.pos,
                f"set its elements, then write {_usage(composite)} or leave it out")
     axes = tuple([Var(f.work.names.fresh(f"{target.name}_{k}"), "i64") for k in range(len(target.shape))])

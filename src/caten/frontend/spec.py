@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
@@ -16,10 +15,11 @@ from ..core.text import flat, read_forms
 from ..errors import CatenError, Diagnostic, PartlyRefused, Place, error, in_file_order
 from ..options import Options
 from . import one_line_spec, schema, sections
-from .array_bodies import lower_array_body, lower_python_body
+from .array_bodies import CompositeFunctions, lower_array_body, lower_python_body
 from .arrays.handles import NeedsLoops
-from .body import MAX_NESTED, Lowered, lower_body
+from .body import MAX_NESTED, lower_body
 from .composite import Callees, Composite, Declarations, fold, parameter
+from .lowered_body import Lowered
 from .op import Body, OpProgram
 from .signature import Written, declare, identifier
 from .spec_files import SpecText, check_text, decode, inside, read_file, shown
@@ -28,7 +28,8 @@ from .toml_positions import Locations, Path, locate
 __all__ = ["SpecText", "decode", "load", "read_file"]
 
 T = TypeVar("T")
-WHOLE_TENSORS = ("E220", "E235")       # what the reader of loops says of a body over whole tensors
+WHOLE = "E235"
+WHOLE_TENSORS = {"E220", WHOLE}        # what the reader of loops says of a body over whole tensors
 MAX_INLINED = 10_000                                       # inlined statements in the bodies of one file
 PARTS = ("implementation", "test", "bench", "schedule")    # the sections that belong to one composite
 
@@ -91,6 +92,9 @@ class _Specs(Callees):
         self.reading: list[FilePath] = []                       # the include chain, to find cycles
         self.known: dict[FilePath, list[Composite]] = {}
         self.silent = False                                     # a call met a composite with errors on record
+        self.functions = CompositeFunctions(self, self.lower)
+        self.lowered: dict[str, Lowered] = {}                   # bodies by the name of the composite
+        self.lowering: list[str] = []                           # called composites whose bodies are being lowered
 
     def read(self, source: SpecText) -> list[Composite]:
         """The operators of a text, which may be an included file. CatenError if it cannot be read at all."""
@@ -145,13 +149,40 @@ class _Specs(Callees):
 
     def lower(self, composite: Composite) -> Lowered:
         """The body of a composite. CatenError without diagnostics for what errors on record bring about."""
+        if composite.name not in self.lowered:
+            self.lowered[composite.name] = self._lower(composite)
+        return self.lowered[composite.name]
+
+    def array_body(self, composite: Composite) -> Lowered | None:
+        if composite.name in self.lowering:                     # it calls itself
+            return None
+        self.lowering.append(composite.name)
+        try:
+            lowered = self.lower(composite)
+        except CatenError:
+            if composite.lang == "lisp":                        # the reader of loops tells what is wrong
+                return None
+            raise
+        finally:
+            self.lowering.remove(composite.name)
+        return lowered if lowered.values is not None else None
+
+    def _lower(self, composite: Composite) -> Lowered:
         self.silent = False
         try:
-            return lower_python_body(composite) if composite.lang == "python" else lower_body(composite, self)
+            if composite.lang == "python":
+                return lower_python_body(composite, self.functions)
+            return lower_body(composite, self)
         except CatenError as refusal:
-            if composite.lang == "lisp" and any(d.code in WHOLE_TENSORS for d in refusal.diagnostics):
-                with suppress(NeedsLoops, CatenError):
-                    return lower_array_body(composite)
+            codes = {d.code for d in refusal.diagnostics}
+            if composite.lang == "lisp" and codes & WHOLE_TENSORS:
+                try:
+                    return lower_array_body(composite, self.functions)
+                except NeedsLoops:
+                    pass
+                except CatenError:
+                    if WHOLE in codes:                          # it is no body of loops
+                        raise
             if self.silent:                                     # the call may set the outputs
                 raise CatenError(*[d for d in refusal.diagnostics if d.code not in ("E227", "E228")]) from None
             raise

@@ -23,6 +23,7 @@ from ..loop.effects import reads
 from ..loop.statements import ONE, Aref, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
 from .fusion import Group, Member, NestKernel, is_contraction, kernels_of
 from .index_maps import is_identity, renamed_arrays
+from .inlining import inlined_statements
 from .loop_builder import LoopBuilder
 from .loop_splitting import Box, box_of, conjunction, conjuncts, split
 from .passes_over_rows import Passes
@@ -47,6 +48,7 @@ class Lowering(LoopBuilder):
     def __init__(self, program: TensorProgram) -> None:
         super().__init__(program, kernels_of(program))
         self.context = Context.of(program)
+        self.nested: set[str] = set()                    # names that the nests so far declare
 
     def statements(self) -> tuple[Stmt, ...]:
         """The statements of all kernels, in order."""
@@ -78,7 +80,13 @@ class Lowering(LoopBuilder):
         read = {n: self.array(n) for n in {*self.plan.home, *self.program.buffers} if self.array(n) != n}
         own = {out.name for out in k.nest.outs}
         stmts = renamed_arrays(k.nest.stmts, {n: a for n, a in read.items() if n not in own} | names)
-        return (*before, *stmts)
+        return (*before, *inlined_statements(stmts, self.name_in_nest, {}, {}))
+
+    def name_in_nest(self, wanted: str) -> str:
+        """The name of what a nest declares: its own, unless another nest has it."""
+        name = self.names.fresh(wanted) if wanted in self.nested else wanted
+        self.nested.add(name)
+        return name
 
     def array_of_result(self, name: str) -> str:
         home = self.plan.home[name]

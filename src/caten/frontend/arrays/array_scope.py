@@ -12,6 +12,7 @@ from ...tensor.values import Output
 from ..typing import WEAK_INT, Value
 from .argument_binding import described
 from .builder import Builder
+from .called_composites import Composites
 from .elementwise_functions import term_of
 from .handles import Array, Unset
 
@@ -19,9 +20,10 @@ from .handles import Array, Unset
 class ArrayScope:
     """What each name stands for: a static value of Python, a scalar, an array, or an output that is not set.
 
-    `inputs`: the names that the caller's arrays may not be changed under. `outputs`: in the order of the spec."""
+    `outputs`: in the order of the spec. `composites`: those that the body may call."""
 
-    def __init__(self, params: Sequence[Node], outputs: Sequence[str]) -> None:
+    def __init__(self, params: Sequence[Node], outputs: Sequence[str], composites: Composites) -> None:
+        self.composites = composites
         self.values: dict[str, Any] = {}
         self.outputs = tuple(outputs)
         self.buffers = {p.name: p for p in params if isinstance(p, Buffer)}

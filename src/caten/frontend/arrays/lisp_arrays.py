@@ -1,7 +1,7 @@
 """Whole-array bodies in Lisp: `(setf Z (+ A B))`, `(set s (sum X :axis 0))`, `(return (relu Z))`."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ...core.scalars import COMPARISONS, OPERATORS
@@ -14,6 +14,7 @@ from .argument_binding import call, described, unset
 from .array_functions import LATER, NUMPY
 from .array_scope import ArrayScope
 from .builder import Builder
+from .called_composites import CalledComposite, call_composite
 from .elementwise_functions import apply, choose, converted, number_of, term_of, variadic
 from .handles import Array, NeedsLoops, Operand, Unset
 from .slice_assignment import assign
@@ -21,7 +22,7 @@ from .slice_assignment import assign
 MAX_NESTED = 400
 UPDATES = {"incf": "add", "decf": "sub", "mulcf": "mul", "divcf": "div", "maxcf": "max", "mincf": "min"}
 ELEMENTS = frozenset((
-    "dotimes", "loop", "when", "unless", "aref", "array", "call"))      # statements over single elements
+    "dotimes", "loop", "when", "unless", "aref", "array"))              # statements over single elements
 
 
 class LispArrays:
@@ -83,13 +84,17 @@ class LispArrays:
         if len(form) < 3 or len(form) % 2 == 0:
             self.fail(form, "E222", f"({form[0]} …) takes pairs of a place and a value", f"write ({form[0]} Z value)")
         for target, value in zip(form[1::2], form[2::2], strict=True):
-            operand = self.operand(value)
-            name, old = self.target(target, declares=form[0].lower() == "set")
-            if isinstance(old, Array | Unset) and name in self.scope.params:
-                self.scope.check_change(self.builder.at(target.pos), name, old)
-                self.scope.values[name] = assign(self.builder.at(value.pos), old, Ellipsis, operand)
-            else:
-                self.bind(name, operand)
+            self.put(target, self.operand(value), declares=form[0].lower() == "set", pos=value.pos)
+
+    def put(self, target: Sexp, operand: Operand, declares: bool = False, pos: int | None = None) -> None:
+        """Set an output, or give a local its value."""
+        name, old = self.target(target, declares)
+        if isinstance(old, Array | Unset) and name in self.scope.params:
+            self.scope.check_change(self.builder.at(target.pos), name, old)
+            self.scope.values[name] = assign(self.builder.at(target.pos if pos is None else pos), old, Ellipsis,
+                                             operand)
+        else:
+            self.bind(name, operand)
 
     def update(self, form: Form) -> None:
         """`(incf Z e)` and its like."""
@@ -134,6 +139,34 @@ class LispArrays:
         for part in form[1:]:
             self.statement(part)
 
+    def called(self, form: Form) -> None:
+        """`(call Layer X W Y)`: the inputs of a composite, then its other outputs."""
+        callee = self.composite(form)
+        separate = [name for name in callee.outputs if name not in callee.inputs]
+        usage = f"write (call {callee.name} {' '.join((*callee.inputs, *separate))})"
+        if len(form) - 2 != len(callee.inputs) + len(separate):
+            self.fail(form, "E234", f"{callee.name} takes {len(callee.inputs) + len(separate)} arguments, its inputs "
+                      f"and then its other outputs, not {len(form) - 2}", usage)
+        targets = dict(zip((*callee.inputs, *separate), form[2:], strict=True))
+        made = self.call(form, callee, [targets[name] for name in callee.inputs])
+        for name, value in zip(callee.outputs, made if isinstance(made, tuple) else (made,), strict=True):
+            self.put(targets[name], value)
+
+    def composite(self, form: Form) -> CalledComposite:
+        """The composite that a `call` names."""
+        if len(form) < 2 or not isinstance(form[1], Atom):
+            self.fail(form, "E223", "expected the name of a composite here", "write (call Name X Y …)")
+        found = self.scope.composites.function(form[1])
+        if found is None:
+            self.fail(form[1], "E232", f"there is no composite '{form[1]}'",
+                      did_you_mean(form[1], self.scope.composites.names())
+                      or f"include the file that defines it, or put {form[1]}.toml on the -I path")
+        return found
+
+    def call(self, form: Form, callee: CalledComposite, inputs: Sequence[Sexp]) -> Any:
+        """The outputs of a composite."""
+        return call_composite(self.builder.at(form.pos), callee, [self.eval(part) for part in inputs], {})
+
     # expressions
 
     def eval(self, form: Sexp) -> Any:
@@ -164,6 +197,9 @@ class LispArrays:
         head, b = form[0].lower(), self.builder.at(form.pos)
         if head == "aref":
             raise NeedsLoops(form)
+        if head == "call":
+            callee = self.composite(form)
+            return self.call(form, callee, form[2:])
         if head in EXPRESSIONS:
             return EXPRESSIONS[head](self, form)
         named = any(isinstance(part, Atom) and part.startswith(":") for part in form[1:])       # (max A :axis 0)
@@ -208,7 +244,8 @@ class LispArrays:
 
     def is_function(self, head: Atom) -> bool:
         return self.find(head) is None and (head.lower() in FUNCTIONS or head.lower() in EXPRESSIONS
-                                            or head.lower() in NUMPY or read_digits(head) is None)
+                                            or head.lower() == "call" or head.lower() in NUMPY
+                                            or read_digits(head) is None)
 
     def atom(self, form: Atom) -> Any:
         """A number, a name or a constant."""
@@ -305,7 +342,7 @@ def read_digits(atom: Atom) -> int | float | None:
 
 
 STATEMENTS: dict[str, Callable[[LispArrays, Form], None]] = {
-    "setf": LispArrays.setf, "set": LispArrays.setf, "progn": LispArrays.progn,
+    "setf": LispArrays.setf, "set": LispArrays.setf, "progn": LispArrays.progn, "call": LispArrays.called,
     **dict.fromkeys(UPDATES, LispArrays.update)}
 EXPRESSIONS: dict[str, Callable[[LispArrays, Form], Any]] = {
     "where": LispArrays.where, "if": LispArrays.where, "cond": LispArrays.cond, "cast": LispArrays.cast,

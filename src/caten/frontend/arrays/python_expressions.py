@@ -16,6 +16,7 @@ from .argument_binding import TYPE_WORDS, ElementType, Function, as_array, call,
 from .array_functions import ATTRIBUTES, CONSTANTS, LATER, METHODS, NUMPY, PLAIN
 from .array_scope import ArrayScope
 from .builder import Builder
+from .called_composites import CalledComposite, call_composite
 from .elementwise_functions import apply, converted, number_of, term_of
 from .handles import Array, Operand, Unset, constant_of
 from .python_builtins import BUILTINS, Builtin
@@ -122,7 +123,10 @@ class PythonExpressions:
             return PLAIN[node.id]
         if node.id in ("float", "int", "bool", "complex"):
             return ElementType(TYPE_WORDS[node.id])
-        known = list(self.scope.values)
+        composite = self.scope.composites.function(node.id)
+        if composite is not None and composite.name.replace("-", "_") == node.id:
+            return composite
+        known = [*self.scope.values, *self.scope.composites.names()]
         shown = ", ".join(known[:MOST_NAMES]) + ", …" * (len(known) > MOST_NAMES)
         habit = f"write np.{node.id}" if node.id in NUMPY else None
         self.fail(node, "E220", f"there is no '{node.id}' here",
@@ -327,6 +331,8 @@ class PythonExpressions:
                 return call(b, function.function, [function.array, *args], keywords)
             case Builtin():
                 return function.make(b, args, keywords)
+            case CalledComposite():
+                return call_composite(b, function, args, keywords)
             case UserFunction():
                 return self._of_user(node, function, args, keywords)
             case ElementType():

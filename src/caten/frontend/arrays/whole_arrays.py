@@ -16,6 +16,7 @@ from ...tensor.values import Define, Output, ValueTable, operands_of
 from ..typing import Typing, Wording
 from .array_scope import ArrayScope
 from .builder import Builder, CheckRow
+from .called_composites import Composites, NoComposites
 from .lisp_arrays import LispArrays
 from .python_source import PythonSource
 from .python_statements import PythonStatements
@@ -37,15 +38,15 @@ class Evaluated:
 
 
 def evaluate(params: Sequence[Node], outputs: Sequence[str], code: str, lang: str, place: Callable[[int], Place],
-             table: ValueTable, check: CheckRow) -> Evaluated:
+             table: ValueTable, check: CheckRow, composites: Composites | None = None) -> Evaluated:
     """The values of a body over whole arrays.
 
     `params`: Size, Scalar, Buffer and Require clauses. `place`: maps an offset in the code to a position in the source.
-    `check`: allots the row of a run-time check, from its message and the offset. NeedsLoops for a statement over single
-    elements; CatenError for what is wrong."""
+    `check`: allots the row of a run-time check, from its message and the offset. `composites`: those that the body may
+    call. NeedsLoops for a statement over single elements; CatenError for what is wrong."""
     typing = Typing(place, _decimals(params), LANGUAGES[lang]())
     builder = Builder(table, typing, SizeFacts(params), check, {}, {}, lang)
-    scope = ArrayScope(params, outputs)
+    scope = ArrayScope(params, outputs, composites or NoComposites())
     try:
         body = (PythonStatements(builder, PythonSource(code, place), scope) if lang == "python"
                 else LispArrays(builder, code, place, scope))

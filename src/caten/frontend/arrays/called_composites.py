@@ -1,0 +1,139 @@
+"""Calls of other composites in whole-array bodies: `H = Layer(X, W, b)`. A call changes none of its arguments: it
+returns the outputs, as values."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol
+
+from ...core.expr import Expr, Op, Var
+from ...core.node import substitute
+from ...core.program import Buffer, Require, Scalar, Size
+from ...errors import did_you_mean
+from ...frozen import frozen
+from ...loop.affine import canonical
+from ...tensor.inlining import inline
+from ...tensor.values import TensorProgram
+from ..solved_sizes import solved_sizes
+from ..typing import spell
+from .argument_binding import as_operand, described, unset
+from .builder import Builder
+from .handles import Array, Unset, spelled
+
+
+@frozen
+class CalledComposite:
+    """A composite as a function of its inputs, which returns its outputs. `values`: makes its values."""
+
+    described: ClassVar[str] = "a composite"
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    values: Callable[[], TensorProgram]
+
+    @property
+    def usage(self) -> str:
+        """How it is called."""
+        return f"{self.name}({', '.join(self.inputs)})"
+
+
+class Composites(Protocol):
+    """The composites that a body may call."""
+
+    def function(self, name: str) -> CalledComposite | None:
+        """The composite of this name, in any spelling."""
+
+    def names(self) -> list[str]:
+        """All names that are known without a search."""
+
+
+class NoComposites:
+    """A body that calls nothing."""
+
+    def function(self, name: str) -> CalledComposite | None:
+        return None
+
+    def names(self) -> list[str]:
+        return []
+
+
+def call_composite(b: Builder, callee: CalledComposite, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """The output of a call, or a tuple of several. E322 for a wrong number of arguments, E314 for a wrong type or rank,
+    E242 for a size that does not follow from the arguments, E315 if the shapes contradict the signature."""
+    given = _bound(b, callee, args, keywords)
+    program = callee.values()
+    arrays: dict[str, Array] = {}
+    numbers: dict[Expr, Expr] = {}
+    for p in program.params:
+        if isinstance(p, Buffer | Scalar) and p.name in given:
+            operand = _operand(b, callee, p.name, given[p.name])
+            if isinstance(p, Buffer):
+                arrays[p.name] = _array(b, callee, p, operand)
+            else:
+                numbers[Var(p.name, p.type)] = _scalar(b, callee, p, operand)
+    pairs = [(p, mine, theirs) for p in program.all(Buffer) if p.name in arrays
+             for mine, theirs in zip(p.axes, arrays[p.name].shape, strict=True)]
+    conditions = [r.cond for r in program.all(Require)]
+    sizes = solved_sizes([(mine, theirs) for _, mine, theirs in pairs], conditions, numbers)
+    for size in program.all(Size):
+        if Var(size.name, "i64") not in sizes:
+            b.fail("E242", f"the size '{size.name}' of {callee.name} does not follow from the arguments of this call",
+                   f"declare an input of {callee.name} with an axis that is '{size.name}' alone")
+    for p, mine, theirs in pairs:
+        expected = canonical(substitute(mine, sizes))
+        if expected is not theirs:
+            b.require(Op("eq", (expected, theirs)), "E315", f"the argument '{p.name}' of {callee.name} has the shape "
+                      f"{spelled(arrays[p.name].shape)}, where {spelled(p.axes)} is declared, with {mine!r} = "
+                      f"{expected!r}")
+    for condition in conditions:
+        b.require(substitute(condition, sizes), "E315",
+                  f"this call contradicts a condition of {callee.name}, {condition!r}")
+    unset = {p.name: "" for p in program.all(Buffer) if p.name not in arrays}      # every element is set before a read
+    names = inline(program, b.table, unset | {name: array.name for name, array in arrays.items()}, sizes)
+    found: list[Array] = []
+    for output in program.outputs:
+        buffer = program.buffers[output.name]
+        shape = tuple([canonical(substitute(extent, sizes)) for extent in buffer.axes])
+        found.append(Array(names[output.value], buffer.type, shape))
+        b.positions.setdefault(names[output.value], b.pos)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _bound(b: Builder, callee: CalledComposite, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments by name."""
+    for key in keywords:
+        if key not in callee.inputs:
+            b.fail("E322", f"{callee.name} has no input '{key}'",
+                   did_you_mean(key, callee.inputs) or f"write {callee.usage}")
+    given = dict(zip(callee.inputs, args, strict=False)) | dict(keywords)
+    if len(args) + len(keywords) != len(callee.inputs) or len(given) != len(callee.inputs):
+        b.fail("E322", f"{callee.name} takes {len(callee.inputs)} arguments, not {len(args) + len(keywords)}",
+               f"write {callee.usage}")
+    return given
+
+
+def _operand(b: Builder, callee: CalledComposite, name: str, value: Any) -> Any:
+    if isinstance(value, Unset):
+        unset(b, value)
+    operand = as_operand(b, value)
+    if operand is None:
+        b.fail("E322", f"the argument '{name}' of {callee.name} is an array or a number, not {described(value)}")
+    return operand
+
+
+def _array(b: Builder, callee: CalledComposite, formal: Buffer, operand: Any) -> Array:
+    if not isinstance(operand, Array):
+        expr = b.typing.settle(operand, formal.type, f"the argument '{formal.name}' of {callee.name}")
+        operand = b.compute((), lambda _: expr)
+    for mine, theirs, noun in ((spell(formal.type), spell(operand.dtype), "type"),
+                               (len(formal.axes), operand.rank, "number of axes")):
+        if mine != theirs:
+            b.fail("E314", f"the argument '{formal.name}' of {callee.name} has the {noun} {mine}, not {theirs}")
+    found: Array = operand
+    return found
+
+
+def _scalar(b: Builder, callee: CalledComposite, formal: Scalar, operand: Any) -> Expr:
+    what = f"the argument '{formal.name}' of {callee.name}"
+    if isinstance(operand, Array) and operand.rank:
+        b.fail("E314", f"{what} is a number, not {described(operand)}")
+    return b.typing.settle(b.term(operand, ()), formal.type, what)
