@@ -119,7 +119,8 @@ def test_explain_says_what_was_tried_and_why_it_was_not_taken(caten: Any) -> Non
     lines = told.out.removeprefix(plain.out).splitlines()
     assert told.out.startswith(plain.out)
     assert all(line.startswith("; ") for line in lines)
-    assert lines[0] == "; the plan of the nest of 'i':"
+    assert lines[0] == "; kernel k0, contraction, outer loops i (M), j (N): v0 (C), v1 (C)"
+    assert lines.index("; the plan of the nest of 'i':") == 4
     assert ";     taken: the plan 'few columns'" in lines
     assert ";       (unpacked-gemm (heights 2) (widths 4 2) (lanes 8) (lanes-along sum) (row-widths 4 2) (transpose-right))" in lines
     fewest = "(or (<= N 1) (and (<= N 3) (<= 8 K)))"

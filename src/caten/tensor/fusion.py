@@ -113,6 +113,11 @@ def boundaries_of(program: TensorProgram) -> list[Boundary]:
     return [] if program.first(FusedKernel) is not None else _Sweep(program).boundaries()
 
 
+def computed_by_readers(program: TensorProgram) -> dict[str, Compute]:
+    """The maps that no kernel computes by itself, for their readers do; each with all that it needs."""
+    return {} if program.first(FusedKernel) is not None else _Sweep(program).inlined
+
+
 @kept
 def is_contraction(value: Value) -> bool:
     """Is it a sum of products whose two factors each vary along an axis that the other does not? Such a sum is worth

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..core.expr import Expr, Op, Var
 from ..core.monoids import is_monoid
 from ..core.unique_names import Names
+from ..frozen import frozen
 from ..loop.effects import reads
 from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
 from .fusion import Group, NestKernel
@@ -16,8 +17,18 @@ from .memory import Plan, plan_memory
 from .values import Axis, Compute, Inside, Named, Nest, Out, Pieces, Read, Reduce, TensorProgram
 
 
+@frozen
+class Storage:
+    """Where a member of a kernel lives that is not stored: in a `register`, in the `output` that is stored later in the
+    same place, in a `row` (the elements of one iteration of the outer loops), or in `scratch` memory for the whole
+    value. `name`: the scalar or array."""
+
+    kind: str
+    name: str
+
+
 class LoopBuilder:
-    """Makes the statements of kernels. `number`: the present kernel."""
+    """Makes the statements of kernels. `number`: the present kernel. `storage`: where its members are."""
 
     def __init__(self, program: TensorProgram, kernels: Sequence[Group | NestKernel]) -> None:
         self.program, self.kernels = program, kernels
@@ -29,6 +40,7 @@ class LoopBuilder:
         self.spec_names = {n.value: n for n in program.all(Named)}
         self.arrays = {name: self.names.fresh(self.wanted(name)) for name in self.plan.scratch}
         self.number = 0
+        self.storage: dict[str, Storage] = {}
 
     def array(self, name: str) -> str:
         """The array that holds a value, or the old contents of a parameter."""

@@ -24,7 +24,7 @@ from ..loop.statements import ONE, Aref, For, If, Incf, Kernel, Local, LoopProgr
 from .fusion import Group, Member, NestKernel, is_contraction, kernels_of
 from .index_maps import is_identity, renamed_arrays
 from .inlining import inlined_statements
-from .loop_builder import LoopBuilder
+from .loop_builder import LoopBuilder, Storage
 from .loop_splitting import Box, box_of, conjunction, conjuncts, split
 from .passes_over_rows import Passes
 from .values import Compute, Define, FusedKernel, Named, Output, Read, Reduce, TensorProgram, reads_of
@@ -158,6 +158,7 @@ class Lowering(LoopBuilder):
         changes = target in {self.array(r.buffer) for r in reads_of(reduce)}
         if reduce.type == value.type and not changes:
             if mine is not None and value.expr is Op(reduce.fn, (mine, total)):
+                self.storage[total.buffer] = Storage("output", target)
                 return accumulate()
             start: Expr = identity(reduce.fn, value.type)
             rest = value.expr
@@ -165,15 +166,18 @@ class Lowering(LoopBuilder):
                 case Op(fn, (first, second)) if fn == reduce.fn and second is total and not contains(first, total):
                     start, rest = first, total
             if rest is total and (not old or (mine is not None and is_contraction(reduce))):
+                self.storage[total.buffer] = Storage("output", target)
                 begin = each(lambda ref, names: (self.store(ref, self.expr(start, names)),))
                 return (*begin, *accumulate())
             if not old and is_contraction(reduce):
+                self.storage[total.buffer] = Storage("output", target)
                 begin = each(lambda ref, names: (Setf(ref, identity(reduce.fn, value.type)),))
                 middle = accumulate()
                 end = each(lambda ref, names: (self.store(ref, self.expr(value.expr, names, {total: ref})),))
                 return (*begin, *middle, *end)
         if is_contraction(reduce) and not changes:
             own = self.names.fresh(self.wanted(total.buffer))
+            self.storage[total.buffer] = Storage("scratch", own)
             local = Local(own, reduce.type, tuple([a.extent for a in value.axes]), "scratch")
             zero = each(lambda ref, names: (Setf(ref, identity(reduce.fn, reduce.type)),), reduce.type, own)
             middle = accumulate(reduce.type, own)
@@ -183,6 +187,7 @@ class Lowering(LoopBuilder):
 
         def whole(ref: Aref, names: Mapping[str, Expr]) -> tuple[Stmt, ...]:
             acc = Aref(self.names.fresh(self.wanted(total.buffer)), (), reduce.type)
+            self.storage[total.buffer] = Storage("register", acc.buffer)
             return (Local(acc.buffer, acc.type, (), "register"), Setf(acc, identity(reduce.fn, reduce.type)),
                     *self.over(reduce, summed, names, acc),
                     self.store(ref, self.expr(value.expr, names, {total: acc})))

@@ -18,7 +18,7 @@ from ..core.monoids import identity
 from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
 from .fusion import Group, Member
 from .index_maps import axes_of, cost
-from .loop_builder import LoopBuilder
+from .loop_builder import LoopBuilder, Storage
 from .values import Axis, Read, Reduce, reads_of
 
 
@@ -158,7 +158,20 @@ class Passes:
             for m in self.group.members:
                 self.bound[m.name] = {a.name: i for a, i in zip(m.outer, index, strict=True)}
             return tuple(self.scope(self.root))
-        return self.lowering.loops(ranges, body)
+        made = self.lowering.loops(ranges, body)
+        for m in self.group.members:
+            if m.name not in self.group.stored:
+                self.lowering.storage[m.name] = self.storage(m)
+        return made
+
+    def storage(self, m: Member) -> Storage:
+        """Where a member is that is not stored."""
+        if m.name in self.aliases:
+            return Storage("output", self.lowering.array(self.aliases[m.name].name))
+        if m.name in self.buffers:
+            return Storage("row", self.buffers[m.name][0])
+        value = self.values[m.name]
+        return Storage("register", value.buffer if isinstance(value, Aref) else value.name)
 
     def scope(self, loop: Loop) -> list[Stmt]:
         stmts = list(self.declared.get(id(loop), []))

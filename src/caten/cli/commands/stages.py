@@ -15,6 +15,7 @@ from ...loop.statements import LoopProgram
 from ...schedule import script
 from ...schedule.planning_log import Entry, explained
 from ...tensor.fused_text import fused as with_kernels
+from ...tensor.fusion_report import explained as fusion_explained
 from ...tensor.values import TensorProgram
 from ..atomic_files import STDOUT, write
 from ..inputs import load, sources
@@ -52,16 +53,20 @@ def print_values(request: Request, fused: bool) -> None:
 
 
 def print_schedules(request: Request, explain: bool, steps: bool) -> None:
-    """Print the (loop …) of each program to -o or stdout. `steps`: only the schedules; `explain`: add the planning log
-    as comments."""
+    """Print the (loop …) of each program to -o or stdout. `steps`: only the schedules; `explain`: add what fusion made
+    and the planning log, as comments."""
     programs: list[LoopProgram] = []
     texts: list[str] = []
     for program in load(request, sources(request)):
         log: list[Entry] = []
+        fusion: list[str] = []
+        if explain and not isinstance(program, LoopProgram):
+            program = driver.advance(program, "tensor", request.options, request.warn, log=log)
+            fusion = list(fusion_explained(program)) if isinstance(program, TensorProgram) else []
         scheduled = driver.advance(program, "loop", request.options, request.warn, log=log)
         assert isinstance(scheduled, LoopProgram)
         programs.append(scheduled)
-        logs = [f"; {escape(line)}\n" for line in explained(log)] if explain else []
+        logs = [f"; {escape(line)}\n" for line in (*fusion, *explained(log))] if explain else []
         texts += logs if steps else [show(scheduled) + "\n", *logs]
     write(request.output or STDOUT, "".join([script.schedules_text(programs), *texts] if steps else texts))
 
@@ -73,7 +78,8 @@ def print_source(request: Request) -> None:
 
 EXPLAIN = click.option(
     "--explain", is_flag=True, cls=GroupedOption, group="Output",
-    help="After each program, print as comments which plans were considered, and why some were rejected.")
+    help="After each program, print as comments which values share a kernel, where they are kept, why others do not, "
+         "which plans were considered, and why some were rejected.")
 FUSED = click.option(
     "--fused", is_flag=True, cls=GroupedOption, group="Output",
     help="Print the kernels of fusion around the definitions, with their loops. The later stages keep them.")
