@@ -114,7 +114,7 @@ def tensor_page() -> str:
 ## Values
 
 {entries(documented(values, Node))}
-## Operators of `reduce`
+## Operators of `reduce`, `scan` and `scatter`
 
 | operator | kinds of element |
 |---|---|

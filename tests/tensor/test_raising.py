@@ -63,11 +63,9 @@ RAISED = [
 ]
 STAYS = {
     "a recurrence": "(for i 1 N 1 serial (setf (aref y i) (aref y (- i 1))))",
-    "a carried scalar": "(local s f32 () register) (setf (aref s) 0.0) (for i 0 N 1 serial (incf (aref s) (aref x i)) (setf (aref y i) (aref s)))",
     "a step": "(for i 0 N 2 serial (setf (aref y i) (aref x i)))",
-    "a computed place": "(for i 0 N 1 serial (incf (aref y (max 0 (min (- N 1) (aref k i)))) 1.0))",
+    "a store at an index that is loaded": "(for i 0 N 1 serial (setf (aref y (max 0 (min (- N 1) (aref k i)))) 1.0))",
     "one element many times": "(for i 0 N 1 serial (for j 0 N 1 serial (setf (aref y i) (aref x j))))",
-    "a scalar that is read before it is accumulated": "(local s f32 () register) (setf (aref s) 0.0) (for i 0 N 1 serial (setf (aref y i) (aref s)) (incf (aref s) (aref x i)))",
     "an array that every iteration fills anew": "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref y j) (aref C i j))))",
     "a diagonal": "(for i 0 (min M N) 1 serial (setf (aref C i i) 0.0))",
     "state of an inner loop": "(for i 0 N 1 serial (local s f32 () register) (setf (aref s) 0.0) (for j 0 N 1 serial (setf (aref s) (sin (+ (aref s) (aref x j))))) (setf (aref y i) (aref s)))",
@@ -91,12 +89,12 @@ def test_stays_a_nest(why: str) -> None:
 
 WHY = {
     "a recurrence": ("an iteration reads an element that another one sets", "(aref y (- i 1))"),
-    "a step": ("the step of the loop over 'i' is not 1", None),
-    "a computed place": ("an index of a store, or a bound of a loop, is loaded", "(aref y (max 0 (min (- N 1) (aref k i))))"),
+    "a step": ("the step of the loop over 'i' is neither 1 nor -1", None),
+    "a store at an index that is loaded": ("an index of a store, or a bound of a loop, is loaded", "(aref y (max 0 (min (- N 1) (aref k i))))"),
     "one element many times": ("several iterations set the same element", "(aref y i)"),
     "a diagonal": ("an index of a store is not one loop by itself", "(aref C i i)"),
     "state of an inner loop": ("'s' is carried from iteration to iteration", "(aref s)"),
-    "state of the loop around an accumulation": ("it is read in the loop that accumulates it", "(aref s)"),
+    "state of the loop around an accumulation": ("'s' is carried from iteration to iteration", "(aref s)"),
     "a transposed self": ("an iteration reads an element that another one sets", "(aref C j i)"),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.expr import Expr, Var
 from ..core.text import flat, form_of
 from ..frozen import frozen
-from .values import Compute, Read, Reduce
+from .values import Indexed, Read, Reduce
 
 
 @frozen
@@ -51,6 +51,8 @@ OUTPUT = Rule("an output is stored")
 NEST = Rule("a nest is a kernel by itself")
 CONTRACTION = Rule("a contraction is not computed again, and shares a kernel with its epilogue only")
 READS_CONTRACTION = Rule("what finishes a contraction is computed once, with it")
+SCATTER = Rule("a scatter is a kernel by itself")
+SCAN = Rule("a scan shares a kernel with maps only")
 OTHER_MEMBERS = Rule("the kernel of the epilogue has further members")
 FIRST_READER = Rule("a value is computed once, in the kernel of the reader that runs first")
 SEVERAL_ARRAYS = Rule("an operand of a contraction that reads several arrays of full rank is computed before it")
@@ -61,7 +63,7 @@ DIAGONAL = Rule("two axes of the reader are the same axis of what it reads")
 EXTENT_ONE = Rule("the only loops in common have one iteration")
 
 
-def misread(read: Read, axis: int, reader: Compute | Reduce) -> Access:
+def misread(read: Read, axis: int, reader: Indexed) -> Access:
     """How a value reads one axis of another one."""
     index = read.index[axis]
     names = [a.name for a in (*reader.axes, *(reader.over if isinstance(reader, Reduce) else ()))]

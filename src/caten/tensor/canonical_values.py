@@ -20,11 +20,13 @@ from .values import (
     Output,
     Read,
     Reduce,
+    Scan,
     TensorProgram,
     Value,
     ValueTable,
     operands_of,
     reads_of,
+    whole_operands_of,
 )
 
 
@@ -60,7 +62,7 @@ def _whole_of(value: Value, table: ValueTable) -> str | None:
     match value:
         case Compute(dtype, axes, Read(source, index) as read) if index == tuple([a.var for a in axes]):
             made = table.values.get(source)
-            if isinstance(made, Compute | Reduce) and read.type == dtype and made.axes == axes:
+            if isinstance(made, Compute | Reduce | Scan) and read.type == dtype and made.axes == axes:
                 return source
     return None
 
@@ -90,9 +92,8 @@ class _Inlining:
         uses: dict[str, set[tuple[str, tuple[Expr, ...]]]] = {}
         opaque = set(outputs)
         for name, value in values.items():
-            if isinstance(value, Nest):
-                opaque |= set(operands_of(value))
-            else:
+            opaque |= set(whole_operands_of(value))
+            if not isinstance(value, Nest):
                 for r in reads_of(value):
                     uses.setdefault(r.buffer, set()).add((name, r.index))
         self.maps = {name for name, value in values.items() if isinstance(value, Compute) and name not in opaque

@@ -17,7 +17,7 @@ from ..core.node import Node
 from .fusion import Group, NestKernel, is_contraction, kernels_of
 from .loop_builder import LoopBuilder
 from .passes_over_rows import Loop, Passes
-from .values import Along, Axis, Compute, Define, FusedKernel, Pass, TensorProgram
+from .values import Along, Axis, Define, FusedKernel, Pass, TensorProgram
 
 
 def fused(program: TensorProgram) -> TensorProgram:
@@ -52,7 +52,8 @@ def form_of(k: Group | NestKernel) -> str:
         return "nest"
     if any(is_contraction(m.value) for m in k.members):
         return "contraction"
-    return "map" if all(isinstance(m.value, Compute) for m in k.members) else "rows"
+    kinds = {type(m.value).__name__.lower() for m in k.members} - {"compute"}
+    return "map" if not kinds else kinds.pop() if kinds <= {"scan", "scatter"} else "rows"
 
 
 def _steps(loop: Loop) -> Iterator[Node]:

@@ -4,7 +4,8 @@
 2. Epilogues: a map that reads a contraction element by element, and is its only reader, belongs to its kernel.
 3. Group: a value joins the group of its readers if they read it identically along some axes. These are the `outer`
    loops of the kernel: an iteration computes its elements of all members, so what they exchange is as large as one
-   iteration. No cycle can arise: a value joins the reader's group that runs first.
+   iteration. No cycle can arise: a value joins the reader's group that runs first. A scan shares a kernel with maps
+   only, its axis is in the iteration; a scatter shares none.
 
 What is not computed by its readers, or does not join them, has a reason (`boundaries`).
 
@@ -21,7 +22,23 @@ from ..frozen import frozen
 from . import boundaries as why
 from .boundaries import Boundary, Limit, Reason
 from .index_maps import CHEAP, MOST_NODES, axes_of, cost, element, is_identity, is_once, is_small, with_reads
-from .values import Along, Axis, Compute, FusedKernel, Nest, Read, Reduce, TensorProgram, Value, operands_of, reads_of
+from .values import (
+    Along,
+    Axis,
+    Compute,
+    FusedKernel,
+    Indexed,
+    Nest,
+    Read,
+    Reduce,
+    Scan,
+    Scatter,
+    TensorProgram,
+    Value,
+    operands_of,
+    reads_of,
+    whole_operands_of,
+)
 
 FREE = 2                 # of a map that a contraction computes while it packs an operand
 MOST_COST = 512          # of the operators in a group
@@ -33,13 +50,14 @@ class Member:
     """A value in a group: which of its axes are the group's outer loops, in their order."""
 
     name: str
-    value: Compute | Reduce
+    value: Indexed
     outer: tuple[Axis, ...] = ()
 
     @property
     def inner(self) -> tuple[Axis, ...]:
-        """The other axes, the reduced ones last."""
-        return tuple([a for a in axes_of(self.value) if a not in self.outer])
+        """The other axes, the reduced or scanned ones last."""
+        last = (self.value.scanned,) if isinstance(self.value, Scan) else ()
+        return (*[a for a in axes_of(self.value) if a not in self.outer and a not in last], *last)
 
 
 @frozen
@@ -83,7 +101,7 @@ def _as_written(program: TensorProgram) -> list[Group | NestKernel]:
             if isinstance(d.value, Nest):
                 kernels.append(NestKernel(d.names, d.value))
                 continue
-            assert isinstance(d.value, Compute | Reduce)
+            assert isinstance(d.value, Indexed)
             own = {a.name: a for a in d.value.axes}
             outer = tuple([own[n] for n in along.get(d.name, tuple([a.name for a in k.outer]))])
             members.append(Member(d.name, d.value, outer))
@@ -133,11 +151,16 @@ def is_contraction(value: Value) -> bool:
 class _Draft:
     """A group in the making. `outer` maps each member to the axes that are outer loops."""
 
-    def __init__(self, number: int, name: str, value: Compute | Reduce) -> None:
+    def __init__(self, number: int, name: str, value: Indexed) -> None:
         self.number = number                              # later numbers run earlier
-        self.outer: dict[str, tuple[Axis, ...]] = {name: value.axes}
+        self.outer: dict[str, tuple[Axis, ...]] = {name: independent(value)}
         self.contraction = ""
         self.cost = 0
+
+
+def independent(value: Indexed) -> tuple[Axis, ...]:
+    """The axes along which the elements of a value do not depend on each other."""
+    return value.others if isinstance(value, Scan) else () if isinstance(value, Scatter) else value.axes
 
 
 class _Sweep:
@@ -145,7 +168,8 @@ class _Sweep:
         self.order = {name: n for n, d in enumerate(program.definitions) for name in d.names}
         self.definitions = program.definitions
         self.outputs = {o.value for o in program.outputs}
-        self.opaque = {name for d in self.definitions if isinstance(d.value, Nest) for name in operands_of(d.value)}
+        self.opaque = {name: why.SCATTER if isinstance(d.value, Scatter) else why.NEST
+                       for d in self.definitions for name in whole_operands_of(d.value)}
         self.values: dict[str, Value] = {}                # expanded, of those that are kept
         self.inlined: dict[str, Compute] = {}
         self.kept: dict[str, Reason] = {}                 # why the readers of a map do not compute it
@@ -195,7 +219,7 @@ class _Sweep:
         if name in self.outputs:
             return why.OUTPUT
         if name in self.opaque:
-            return why.NEST
+            return self.opaque[name]
         if not is_small(value.expr):
             return Limit("the nodes of the expression are", value.expr.written_out, MOST_NODES)
         each = cost(value.expr)
@@ -221,7 +245,8 @@ class _Sweep:
         """Does a map finish a contraction: does it alone read it, element by element?"""
         source = self.values.get(read.buffer)
         return (source is not None and is_contraction(source) and is_identity(read, value)
-                and axes_of(source)[:len(value.axes)] == value.axes and read.buffer not in self.outputs | self.opaque
+                and axes_of(source)[:len(value.axes)] == value.axes
+                and read.buffer not in self.outputs and read.buffer not in self.opaque
                 and {reader for reader, _ in self.readers[read.buffer]} == {name}
                 and all(is_identity(r, value) for _, r in self.readers[read.buffer])
                 and not any(is_contraction(self.values.get(r.buffer, value)) for r in reads_of(value) if r is not read))
@@ -233,7 +258,7 @@ class _Sweep:
             value = self.values[name]
             if isinstance(value, Nest):
                 continue
-            assert isinstance(value, Compute | Reduce)
+            assert isinstance(value, Indexed)
             users = self.readers.get(name, [])
             chosen: _Draft | None = None
             if users and name not in self.opaque and all(user in self.group_of for user, _ in users):
@@ -251,8 +276,7 @@ class _Sweep:
             self.group_of[name] = chosen
             chosen.cost += sum([cost(e) for e in value.children if isinstance(e, Expr)])
 
-    def why_apart(self, name: str, value: Compute | Reduce, users: Sequence[tuple[str, Read]], g: _Draft,
-                  ) -> Reason | None:
+    def why_apart(self, name: str, value: Indexed, users: Sequence[tuple[str, Read]], g: _Draft) -> Reason | None:
         """Add a value to the group of its readers. If it does not fit there: why."""
         if self.ends.get(users[0][0]) == name:
             if len(g.outer) > 1:
@@ -262,15 +286,21 @@ class _Sweep:
         if name in self.ends or is_contraction(value) or g.contraction or any(
                 is_contraction(self.values[u]) for u, _ in users):
             return why.CONTRACTION
+        others = [v for v in (value, *[self.values[m] for m in g.outer]) if not isinstance(v, Compute)]
+        if any(isinstance(v, Scatter) for v in others):
+            return why.SCATTER
+        if len(others) > 1 and any(isinstance(v, Scan) for v in others):
+            return why.SCAN
+        shares_scan = isinstance(value, Scan) and all(is_identity(r, self.values[u]) for u, r in users)
         own: dict[int, Axis] | None = None
         for user, read in users:
             at = self.alignment(value, g, user, read)
             before, own = own, at if own is None else {n: a for n, a in own.items() if at.get(n) is a}
-            if not own and value.axes:
+            if not own and value.axes and not shares_scan:
                 lost = value.axes.index(next(iter(before.values()))) if before else 0
                 return why.misread(read, lost, self.reader(user))
         assert own is not None
-        if not own and not all(v.axes == () for m in g.outer if isinstance(v := self.values[m], Compute | Reduce)):
+        if not own and not shares_scan and not all(self.reader(m).axes == () for m in g.outer):
             return why.ONE_VALUE
         if len(set(own.values())) != len(own):
             return why.DIAGONAL
@@ -283,21 +313,21 @@ class _Sweep:
         g.outer[name] = tuple([own[n] for n in kept_loops])
         return None
 
-    def alignment(self, value: Compute | Reduce, g: _Draft, user: str, read: Read) -> dict[int, Axis]:
+    def alignment(self, value: Indexed, g: _Draft, user: str, read: Read) -> dict[int, Axis]:
         """The outer loops of a group at which a member reads a value, each with the axis that it indexes."""
-        at = {}
+        at, free = {}, independent(value)
         for n, axis in enumerate(g.outer[user]):
             position = next((p for p, i in enumerate(read.index) if i is axis.var), None)
-            if position is not None and value.axes[position].extent is axis.extent:
+            if position is not None and value.axes[position].extent is axis.extent and value.axes[position] in free:
                 at[n] = value.axes[position]
         return at
 
-    def reader(self, name: str) -> Compute | Reduce:
+    def reader(self, name: str) -> Indexed:
         value = self.values[name]
-        assert isinstance(value, Compute | Reduce)
+        assert isinstance(value, Indexed)
         return value
 
-    def why_not_worth(self, value: Compute | Reduce, g: _Draft, own: dict[int, Axis]) -> Reason | None:
+    def why_not_worth(self, value: Indexed, g: _Draft, own: dict[int, Axis]) -> Reason | None:
         """Why a larger group is not worth its smaller number of outer loops; None if it is."""
         if g.cost > MOST_COST:
             return Limit("the operators of the kernel cost", g.cost, MOST_COST)
@@ -320,7 +350,7 @@ class _Sweep:
             members: list[Member] = []
             for n in names:
                 value = self.values[n]
-                assert isinstance(value, Compute | Reduce)
+                assert isinstance(value, Indexed)
                 members.append(Member(n, value, g.outer[n]))
             found.append((self.order[names[-1]], Group(tuple(members), stored)))
         for d in self.definitions:
@@ -337,8 +367,9 @@ class _Sweep:
             if isinstance(value, Nest):
                 reads = [(source, why.NEST) for source in operands_of(value) if source in self.values]
             else:
-                reads = [(r.buffer, self.why_boundary(r, name)) for r in reads_of(value) if r.buffer in self.values
-                         and self.group_of.get(r.buffer) is not self.group_of[name]]
+                reads = [(source, self.opaque[source]) for source in whole_operands_of(value) if source in self.values]
+                reads += [(r.buffer, self.why_boundary(r, name)) for r in reads_of(value) if r.buffer in self.values
+                          and self.group_of.get(r.buffer) is not self.group_of[name]]
             for source, reason in reads:
                 found.setdefault((source, name), Boundary(source, name, reason))
         return sorted(found.values(), key=lambda b: (self.order[b.source], self.order[b.reader]))
@@ -348,14 +379,16 @@ class _Sweep:
         source, reader = read.buffer, self.reader(user)
         value = self.values[source]
         if isinstance(value, Nest) or source in self.opaque:
-            return why.NEST
+            return self.opaque.get(source, why.NEST)
+        if isinstance(value, Scatter):
+            return why.SCATTER
         kept_for = self.kept.get(source, why.OUTPUT)
         if is_contraction(reader) and kept_for is not why.OUTPUT:
             return kept_for
         first = max([self.group_of[u] for u, _ in self.readers[source]], key=lambda g: g.number)
         if self.group_of[user] is first:
             return self.apart[source]
-        assert isinstance(value, Compute | Reduce)
+        assert isinstance(value, Indexed)
         if value.axes and not self.alignment(value, self.group_of[user], user, read):
             return why.misread(read, 0, reader)
         return why.FIRST_READER
@@ -391,4 +424,4 @@ def reads_of_kernel(k: Group | NestKernel) -> tuple[str, ...]:
     if isinstance(k, NestKernel):
         return operands_of(k.nest)
     own = set(names_of(k))
-    return tuple(dict.fromkeys([r.buffer for m in k.members for r in reads_of(m.value) if r.buffer not in own]))
+    return tuple(dict.fromkeys([name for m in k.members for name in operands_of(m.value) if name not in own]))

@@ -7,7 +7,7 @@ from ..core.expr import Const, Expr, Op, Var
 from ..core.node import Node, kept, substitute
 from ..loop.affine import canonical
 from ..loop.statements import Aref, Stmt
-from .values import Axis, Compute, Nest, Read, Reduce, Value
+from .values import Axis, Compute, Nest, Read, Reduce, Scan, Scatter, Value
 
 # What an operator costs for each element; those that are not listed: 1.
 COSTS: dict[str, int] = {"div": 4, "floordiv": 4, "mod": 4, "sqrt": 4, "rsqrt": 6} | dict.fromkeys(
@@ -40,7 +40,7 @@ def axes_of(value: Value) -> tuple[Axis, ...]:
     """All axes of a value: those of its elements, then the reduced ones."""
     if isinstance(value, Reduce):
         return (*value.axes, *value.over)
-    return value.axes if isinstance(value, Compute) else ()
+    return value.axes if isinstance(value, Compute | Scan | Scatter) else ()
 
 
 def is_identity(read: Read, value: Value) -> bool:
@@ -77,8 +77,11 @@ def with_reads(value: Value, read: Callable[[Read], Expr]) -> Value:
     match value:
         case Compute():
             return value.replace(expr=replaced(value.expr, read, memo))
-        case Reduce():
+        case Reduce() | Scan():
             return value.replace(cond=replaced(value.cond, read, memo), expr=replaced(value.expr, read, memo))
+        case Scatter():
+            return value.replace(index=tuple([replaced(i, read, memo) for i in value.index]),
+                                 cond=replaced(value.cond, read, memo), expr=replaced(value.expr, read, memo))
     assert isinstance(value, Nest)
     return value
 
@@ -97,6 +100,8 @@ def in_canonical_form(e: Expr) -> Expr:
 
 def renamed(value: Value, names: Mapping[str, str]) -> Value:
     """A value that reads arrays and values by other names."""
+    if isinstance(value, Scatter):
+        value = value.replace(source=names.get(value.source, value.source))
     if not isinstance(value, Nest):
         return with_reads(value, lambda r: r.replace(buffer=names.get(r.buffer, r.buffer)))
     own = {out.name for out in value.outs}

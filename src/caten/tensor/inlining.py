@@ -9,7 +9,7 @@ from ..core.node import Node
 from ..core.unique_names import Names
 from ..loop.affine import canonical
 from ..loop.statements import Aref, For, Let, Local, Stmt, Vref
-from .values import Axis, Nest, Out, Read, TensorProgram, Value, ValueTable
+from .values import Axis, Nest, Out, Read, Scan, Scatter, TensorProgram, Value, ValueTable
 
 
 def inline(program: TensorProgram, table: ValueTable, arrays: Mapping[str, str],
@@ -70,6 +70,10 @@ class _Inlined:
             case Axis(name=name) | Var(name=name) | For(name=name) | Let(name=name) | Local(name=name) if (
                     name in self.names):
                 return new.replace(name=self.names[name])
+            case Scan(axis=name):
+                return new.replace(axis=self.names[name])
+            case Scatter(source=source):
+                return new.replace(source=self.arrays.get(source, source))
             case Out(name=name, source=source):
                 return new.replace(name=self.names.get(name, name), source=self.arrays.get(source, source))
             case Read(buffer=name, index=index):

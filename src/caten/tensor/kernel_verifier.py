@@ -7,8 +7,8 @@ from ..core.text import flat, form_of
 from ..errors import Diagnostic
 from .boundaries import misread, told
 from .fused_text import kernel_nodes
-from .fusion import Group, kernels_of, misaligned
-from .values import Along, Define, FusedKernel, Nest, Pass, TensorProgram
+from .fusion import Group, independent, kernels_of, misaligned
+from .values import Along, Define, FusedKernel, Indexed, Nest, Pass, TensorProgram
 
 AGAIN = "caten ir --fused writes kernels around definitions"
 
@@ -49,6 +49,6 @@ def _axes(k: FusedKernel) -> Iterator[str]:
                 yield f"{k.name}: the nest {d.name} has a kernel of its own"
             continue
         names = along.get(d.name, tuple([a.name for a in k.outer]))
-        extents = {a.name: a.extent for a in getattr(d.value, "axes", ())}
+        extents = {a.name: a.extent for a in independent(d.value)} if isinstance(d.value, Indexed) else {}
         if len(set(names)) != len(k.outer) or [extents.get(n) for n in names] != [a.extent for a in k.outer]:
             yield f"{k.name}: the outer loops are no axes of {d.name} with these extents"

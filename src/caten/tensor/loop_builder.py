@@ -14,7 +14,7 @@ from ..loop.effects import reads
 from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
 from .fusion import Group, NestKernel
 from .memory import Plan, plan_memory
-from .values import Axis, Compute, Inside, Named, Nest, Out, Pieces, Read, Reduce, TensorProgram
+from .values import Axis, Indexed, Inside, Named, Nest, Out, Pieces, Read, Reduce, TensorProgram
 
 
 @frozen
@@ -49,7 +49,7 @@ class LoopBuilder:
         home = self.plan.home.get(name, name)
         return self.arrays.get(home, home)
 
-    def axis_names(self, value: str, of: Compute | Reduce) -> tuple[str, ...]:
+    def axis_names(self, value: str, of: Indexed) -> tuple[str, ...]:
         """The names of the loops over the axes of a value."""
         axes: tuple[Axis, ...] = (*of.axes, *(of.over if isinstance(of, Reduce) else ()))
         named = self.spec_names.get(value)

@@ -7,6 +7,10 @@ A kernel of one reduce, or of a reduce and the map that reads it element by elem
     (contractions)             C = f(R)        ->  for i: C[i] = 0;  for i, p: C[i] += …;  for i: C[i] = f(C[i])
     (contractions)             C = f(C, R)     ->  for i, p: T[i] += …;  for i: C[i] = f(C[i], T[i])
 
+A scatter accumulates into the array of its source, or into a copy:
+
+    out = S; out[x] += e       ->  for i: out[i] = S[i];  for j: out[x] += …
+
 All others are outer loops around passes (`passes`).
 """
 from __future__ import annotations
@@ -27,7 +31,7 @@ from .inlining import inlined_statements
 from .loop_builder import LoopBuilder, Storage
 from .loop_splitting import Box, box_of, conjunction, conjuncts, split
 from .passes_over_rows import Passes
-from .values import Compute, Define, FusedKernel, Named, Output, Read, Reduce, TensorProgram, reads_of
+from .values import Compute, Define, FusedKernel, Named, Output, Read, Reduce, Scatter, TensorProgram, reads_of
 
 
 def lower(program: TensorProgram) -> LoopProgram:
@@ -103,6 +107,8 @@ class Lowering(LoopBuilder):
     def group(self, k: Group) -> tuple[Stmt, ...]:
         """The statements of a group."""
         match k.members:
+            case (Member(value=Scatter() as scatter) as m,):
+                return self.scatter(m, scatter)
             case (Member(value=Reduce() as reduce) as m,):
                 read = Read(m.name, tuple([a.var for a in reduce.axes]), reduce.type)
                 return self.total(m, Compute(reduce.type, reduce.axes, read), read, reduce)
@@ -116,6 +122,20 @@ class Lowering(LoopBuilder):
                 if box is not None and not self._keeps(m, box):
                     return split(box, value.axes, partial(self.part, m, value))
         return Passes(self, k).statements()
+
+    def scatter(self, m: Member, value: Scatter) -> tuple[Stmt, ...]:
+        """Accumulations into the elements that the index chooses."""
+        target = self.array(m.name)
+        source = self.array(value.source)
+        before = () if source == target else self.copy(source, target, value.type, value.shape)
+
+        def leaf(index: tuple[Expr, ...]) -> tuple[Stmt, ...]:
+            names = {a.name: i for a, i in zip(value.axes, index, strict=True)}
+            ref = Aref(target, tuple([self.expr(i, names) for i in value.index]), value.type)
+            add = Incf(ref, self.expr(value.expr, names), value.fn)
+            return (add,) if value.cond is TRUE else (If(self.expr(value.cond, names), (add,)),)
+        named = self.axis_names(m.name, value)
+        return (*before, *self.loops(list(zip(named, [a.extent for a in value.axes], strict=True)), leaf))
 
     def _keeps(self, m: Member, box: Box) -> bool:
         """Is an arm of the choice what the element holds already?"""

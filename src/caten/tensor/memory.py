@@ -12,7 +12,7 @@ from ..core.expr import Expr
 from ..core.program import Buffer
 from ..frozen import frozen
 from .fusion import Group, Member, NestKernel, names_of, reads_of_kernel
-from .values import Output, Read, Reduce, TensorProgram, Value, reads_of, shapes_of, types_of
+from .values import Output, Read, Reduce, Scatter, TensorProgram, Value, reads_of, shapes_of, types_of
 
 
 @frozen
@@ -54,10 +54,9 @@ class _Planning:
         for output in self.outputs:
             self.output(output, buffers[output.name])
         for n, k in enumerate(self.kernels):
-            if isinstance(k, NestKernel):
-                for out, name in zip(k.nest.outs, k.names, strict=True):
-                    if name not in self.home and self.may_share(out.source, name, n):
-                        self.home[name] = self.home.get(out.source, out.source)
+            for source, name in sources_of(k):
+                if name not in self.home and self.may_share(source, name, n):
+                    self.home[name] = self.home.get(source, source)
         for name in [n for n in self.values if n in self.stored and n not in self.home]:
             self.home[name] = name
             self.scratch[name] = self.values[name]
@@ -86,10 +85,9 @@ class _Planning:
         nothing reads what the caller passed in between."""
         n = self.made[value]
         kernel = self.kernels[n]
-        if isinstance(kernel, NestKernel):
-            candidates = [o.source for o, name in zip(kernel.nest.outs, kernel.names, strict=True) if name == value]
-        else:
-            candidates = [name for name in reads_of_kernel(kernel) if is_in_place(kernel, value, name)]
+        candidates = [source for source, name in sources_of(kernel) if name == value]
+        if not isinstance(kernel, NestKernel):
+            candidates += [name for name in reads_of_kernel(kernel) if is_in_place(kernel, value, name)]
         for source in candidates:
             if source in self.home or not self.may_share(source, value, n):
                 continue
@@ -103,8 +101,7 @@ class _Planning:
         """May a kernel write a value to memory that it reads?"""
         kernel = self.kernels[n]
         if isinstance(kernel, NestKernel):
-            return any(o.source == memory for o, name in zip(kernel.nest.outs, kernel.names, strict=True)
-                       if name == value)
+            return any(source == memory for source, name in sources_of(kernel) if name == value)
         return is_in_place(kernel, value, memory)
 
     def may_share(self, source: str, name: str, kernel: int) -> bool:
@@ -115,6 +112,14 @@ class _Planning:
         return not others and all(o.value != source for o in self.outputs) and self.values[source] == self.values[name]
 
 
+def sources_of(kernel: Group | NestKernel) -> list[tuple[str, str]]:
+    """Which array holds the elements that a result of a kernel has at first, and the result."""
+    if isinstance(kernel, NestKernel):
+        return [(o.source, name) for o, name in zip(kernel.nest.outs, kernel.names, strict=True)]
+    return [(m.value.source, m.name) for m in kernel.members if isinstance(m.value, Scatter)
+            and all(r.buffer != m.value.source for r in reads_of(m.value))]
+
+
 def is_in_place(kernel: Group | NestKernel, value: str, memory: str) -> bool:
     """Does each iteration of a kernel that writes `value` read, of the old contents, only the element that it writes,
     or do reductions that are complete before read the others?"""
@@ -122,6 +127,8 @@ def is_in_place(kernel: Group | NestKernel, value: str, memory: str) -> bool:
         return False
     members = {m.name: m for m in kernel.members}
     target = members[value]
+    if isinstance(target.value, Scatter):
+        return (memory, value) in sources_of(kernel)
     needed = _needs(target, members)
     return all(_is_safe(m, target, r, needed) for m in kernel.members for r in reads_of(m.value) if r.buffer == memory)
 

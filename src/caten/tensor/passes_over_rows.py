@@ -7,6 +7,11 @@
 In an iteration of the outer loops, members with a loop of the same extent share it if each reads the others at this
 loop's index; what needs a complete reduction, or other elements, is in a later pass. A value that a later pass reads is
 kept in a scalar or an array of one iteration; if an output of the same shape is stored later, in its memory.
+
+A scan is an accumulator that its loop stores in every iteration, and that the other members of the loop read. A scan
+from the end has a loop from the end:
+
+    down:      s = 0;  for j: s += X[i, N-1-j];  Y[i, N-1-j] = s
 """
 from __future__ import annotations
 
@@ -15,11 +20,12 @@ from dataclasses import dataclass, field
 
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.monoids import identity
+from ..loop.affine import canonical
 from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
 from .fusion import Group, Member
 from .index_maps import axes_of, cost
 from .loop_builder import LoopBuilder, Storage
-from .values import Axis, Read, Reduce, reads_of
+from .values import Axis, Read, Reduce, Scan, reads_of
 
 
 @dataclass
@@ -30,7 +36,8 @@ class Loop:
     axes: dict[str, Axis]
     steps: list[Loop | Member] = field(default_factory=list)
     var: Var | None = None
-    begins: list[Member] = field(default_factory=list)          # reduces whose reduced axes begin in its body
+    begins: list[Member] = field(default_factory=list)          # reduces whose reduced axes begin here, and scans
+    is_down: bool = False                                       # from the last index to the first?
 
 
 class Passes:
@@ -75,7 +82,8 @@ class Passes:
                     loops.setdefault(axes[0].extent, []).append((m, axes))
             for extent, inside in loops.items():
                 loop = Loop(extent, {m.name: axes[0] for m, axes in inside})
-                loop.begins = [m for m, axes in inside if isinstance(m.value, Reduce) and axes == m.value.over]
+                loop.begins = [m for m, axes in inside if _begins(m, axes)]
+                loop.is_down = any(isinstance(m.value, Scan) and m.value.direction == "down" for m in loop.begins)
                 scope.steps.append(loop)
                 self.arrange([(m, axes[1:]) for m, axes in inside], loop, (*path, loop))
 
@@ -184,7 +192,7 @@ class Passes:
             made = self.loop(step)
             stmts += [*self.hoisted.pop(id(loop), []), made]
             for m in step.begins:
-                stmts += self.end(m)
+                stmts += self.end(m) if isinstance(m.value, Reduce) else ()
         return stmts
 
     def loop(self, loop: Loop) -> Stmt:
@@ -193,13 +201,14 @@ class Passes:
         names = dict(zip(axes_of(value), self.lowering.axis_names(first, value), strict=True))
         name = self.lowering.names.fresh(names[axis])
         loop.var = Var(name, "i64")
+        at = canonical(loop.extent - 1 - loop.var) if loop.is_down else loop.var
         for member, own in loop.axes.items():
-            self.bound[member][own.name] = loop.var
+            self.bound[member][own.name] = at
         return For(name, ZERO, loop.extent, ONE, "serial", tuple(self.scope(loop)))
 
     def begin(self, m: Member) -> Iterator[Stmt]:
-        """Declare the accumulator of a reduce."""
-        assert isinstance(m.value, Reduce)
+        """Declare the accumulator of a reduce or scan."""
+        assert isinstance(m.value, Reduce | Scan)
         acc = Aref(self.lowering.names.fresh(self.lowering.wanted(m.name)), (), m.value.type)
         self.values[m.name] = acc
         yield Local(acc.buffer, acc.type, (), "register")
@@ -212,11 +221,17 @@ class Passes:
 
     def leaf(self, m: Member) -> Iterator[Stmt]:
         """One element of a map, or one accumulation."""
-        if isinstance(m.value, Reduce):
+        if isinstance(m.value, Reduce | Scan):
             acc = self.values[m.name]
             assert isinstance(acc, Aref)
+            if isinstance(m.value, Scan) and m.value.mode == "exclusive":
+                before = Var(self.lowering.names.fresh(self.lowering.wanted(m.name)), m.value.type)
+                yield Let(before.name, m.value.type, acc)
+                self.values[m.name] = before
             add = Incf(acc, self.expr(m, m.value.expr), m.value.fn)
             yield add if m.value.cond is TRUE else If(self.expr(m, m.value.cond), (add,))
+            for ref in self.places(m) if isinstance(m.value, Scan) else ():
+                yield Setf(ref, self.values[m.name])
             return
         value, places = self.expr(m, m.value.expr), self.places(m)
         if self.readers.get(m.name) and any(self.leaf_path(r)[:len(self.path[m.name])] == self.path[m.name]
@@ -290,6 +305,12 @@ class Passes:
             new: Expr = n if at < len(path) else n.map(go)
             return new
         return go(e) if path else e
+
+
+def _begins(m: Member, rest: tuple[Axis, ...]) -> bool:
+    """Does an accumulator of a member begin before the first of the loops that are left of it?"""
+    return (isinstance(m.value, Reduce) and rest == m.value.over) or (
+        isinstance(m.value, Scan) and rest == (m.value.scanned,))
 
 
 def _common(a: tuple[Loop, ...], b: tuple[Loop, ...]) -> int:

@@ -6,7 +6,8 @@ element in each iteration, is a value when the loop ends: where no iteration wro
 
 Sequential semantics is kept by one rule. If two accesses of an array, one of them a store, have loops in common, both
 must index the array by each of these loops, at the same position: then each iteration meets only its own elements, and
-meets them in program order. All else raises DoesNotFit, and stays a nest.
+meets them in program order. Accumulations need no order: what a loop reads of its own accumulation is a `scan`, and an
+accumulation at an index that is computed is a `scatter`. All else raises DoesNotFit, and stays a nest.
 """
 from __future__ import annotations
 
@@ -16,14 +17,15 @@ from dataclasses import dataclass, field, replace
 
 from ..core.expr import TRUE, Cast, Const, Expr, Op, Var
 from ..core.monoids import identity, is_monoid
-from ..core.node import Node, substitute
+from ..core.node import Node, kept, substitute
 from ..loop import constant_folding
 from ..loop.affine import canonical
 from ..loop.context import Context
 from ..loop.statements import ONE, ZERO, Aref, Fail, For, If, Incf, Let, Local, Setf, Stmt
 from .index_maps import CHEAP, cost
+from .loop_directions import upward
 from .loop_splitting import conjunction
-from .values import Compute, Read, Reduce, ValueTable
+from .values import Compute, Read, Reduce, Scan, Scatter, ValueTable
 
 LARGE = 96             # nodes of an expression, written out, from which on what has a name is a value of its own
 MOST_TERMS = 4096      # a larger expression stays a nest
@@ -52,12 +54,16 @@ class Array:
 
 @dataclass(frozen=True)
 class Pending:
-    """An accumulation whose loops are not all complete: it ends with the loop at `depth`. `totals`: its reduces."""
+    """An accumulation whose loops are not all complete: it ends with the loop at `depth`. `totals`: its reduces.
+    `over`: the loops over which it accumulates. `cond`, `value`: of the last accumulation."""
 
     fn: str
     depth: int
     totals: tuple[Expr, ...]
     ref: Aref
+    over: tuple[str, ...]
+    cond: Expr
+    value: Expr
 
 
 @dataclass(frozen=True)
@@ -113,12 +119,15 @@ class Execution:
         self.accesses: dict[str, list[Access]] = {}
         self.loops_around: dict[str, tuple[str, ...]] = {}         # of the declarations of variables
         self.domains: dict[str, tuple[Expr, Expr]] = {}            # loop -> its extent as an axis, and its condition
+        self.down: set[str] = set()                                # loops from the last index to the first
+        self.before: dict[str, Var] = {}           # accumulator -> what it holds before this iteration, until the scan
+        self.scatters: dict[str, Scatter] = {}                     # arrays that the present loops scatter to
         self.spec_names: dict[str, tuple[str, tuple[str, ...]]] = {}       # value -> what the spec calls it
 
     def run(self, stmts: Sequence[Stmt]) -> None:
         """Execute statements outside all loops. Raises DoesNotFit."""
         for s in stmts:
-            self.accesses = {}
+            self.accesses, self.before, self.scatters = {}, {}, {}
             self.statement(s)
             self.close_elements(0)
             self.check_accesses()
@@ -155,14 +164,18 @@ class Execution:
                 raise DoesNotFit("the statement has no index notation", s)
 
     def loop(self, s: For) -> None:
+        s, is_down = upward(s, frozenset(self.names_of_loops()))
+        if is_down:
+            self.down.add(s.name)
         if s.step is not ONE:
-            raise DoesNotFit(f"the step of the loop over '{s.name}' is not 1", s)
+            raise DoesNotFit(f"the step of the loop over '{s.name}' is neither 1 nor -1", s)
         if any(isinstance(n, Aref) for b in (s.lo, s.hi) for n in b.unique()):
             raise DoesNotFit(f"a bound of the loop over '{s.name}' is loaded from an array", s)
         self.domains[s.name] = self.domain(s)
         self.loops.append(s)
         context, self.context = self.context, self.context.inside(s)
         self.block(s.body)
+        self.put_scans()
         self.loops.pop()
         self.context = context
         self.close(len(self.loops))
@@ -247,7 +260,7 @@ class Execution:
         """Set an element that belongs to this iteration alone."""
         own = [x.name for x in self.loops]
         array = self.array(ref.buffer)
-        if ref.buffer in self.state.pending:
+        if ref.buffer in self.state.pending or ref.buffer in self.scatters:
             raise DoesNotFit("the element is set in the loop that accumulates it", ref)
         if not set(own) - set(array.loops) <= set(_bare(ref)):
             raise DoesNotFit("several iterations set the same element", ref)
@@ -269,7 +282,11 @@ class Execution:
             over = names[scalar.depth:]
             kept = tuple(names[:scalar.depth])
         else:
-            ref = self.plain_place(ref)
+            try:
+                ref = self.plain_place(ref)
+            except DoesNotFit:
+                self.scatter(ref, value, fn)
+                return
             array = self.array(ref.buffer)
             bare = _bare(ref)
             over = [n for n in names if n not in bare and n not in array.loops]
@@ -284,11 +301,12 @@ class Execution:
             raise DoesNotFit("the loop that accumulates the element sets it, too, or another one", ref)
         self.note(ref, is_store=True, fn=fn)
         total = self.total(ref, kept, tuple(over), fn, value)
+        cond = conjunction([*self.conds, *[self.domains[n][1] for n in (*kept, *over)]])
         known = self.state.pending.get(ref.buffer)
         if known is not None and (known.fn, known.depth, known.ref) != (fn, depth, ref):
             raise DoesNotFit("different accumulations of the array share a loop", ref)
         totals = (*known.totals, total) if known is not None else (total,)
-        self.state.pending[ref.buffer] = Pending(fn, depth, totals, ref)
+        self.state.pending[ref.buffer] = Pending(fn, depth, totals, ref, tuple(over), cond, value)
 
     def total(self, ref: Aref, kept: tuple[str, ...], over: tuple[str, ...], fn: str, value: Expr) -> Read:
         """The reduce of one accumulation, read at the loops around it."""
@@ -301,6 +319,7 @@ class Execution:
                     conds.append(Op("lt", (at, extents[at.name])))
                 extents[at.name] = extent
         cond = conjunction([*self.conds, *conds])
+        self.is_complete(cond, value)
         used = self.loops_in(value, cond)
         order = [i.name for i in ref.index if isinstance(i, Var) and i.name in kept]
         kept_used = [n for n in kept if n in used or n in order]
@@ -321,6 +340,92 @@ class Execution:
                 del self.state.pending[name]
                 self.finish(name, p)
         self.close_elements(depth)
+        for name, scatter in list(self.scatters.items()) if depth == 0 else ():
+            del self.scatters[name]
+            self.state.arrays[name] = replace(self.array(name), value=self.table.define(scatter)[0])
+
+    # -- scans and scatters --------------------------------------------------------------------------------------------
+
+    def scatter(self, ref: Aref, value: Expr, fn: str) -> None:
+        """`ref ∘= value` at an index that is computed: the array as it is before the loops, and all they add to it."""
+        name, array = ref.buffer, self.array(ref.buffer)
+        if not self.loops or array.loops or not array.value:
+            raise DoesNotFit("the index of the accumulation is computed, and the array is local", ref)
+        if name in self.scatters or name in self.state.elements or name in self.state.pending:
+            raise DoesNotFit("different accumulations of the array share a loop", ref)
+        index = tuple([canonical(self.value(i)) for i in ref.index])
+        self.note(Aref(name, index, ref.type), is_store=True, fn=fn)
+        loops = self.names_of_loops()
+        cond = conjunction([*self.conds, *[self.domains[n][1] for n in loops]])
+        self.is_complete(cond, value, *index)
+        axes = self.table.axis_names.axes([self.domains[n][0] for n in loops])
+        new = {Var(n, "i64"): a.var for n, a in zip(loops, axes, strict=True)}
+        self.scatters[name] = Scatter(array.type, array.value, array.shape, axes, fn, tuple([
+            canonical(substitute(i, new)) for i in index]), substitute(cond, new), substitute(value, new))
+
+    def running(self, ref: Aref) -> Expr:
+        """What an accumulator holds in the loop that accumulates, behind the accumulation."""
+        p = self.state.pending[ref.buffer]
+        if p.ref is not Aref(ref.buffer, tuple([canonical(i) for i in ref.index]), ref.type) or len(p.totals) > 1:
+            raise DoesNotFit("it is read in the loop that accumulates it, another element or more than once", ref)
+        return _combined(p.fn, self.start(ref), [self.scan(ref.buffer, p, "inclusive")], ref.dtype)
+
+    def start(self, ref: Aref) -> Expr:
+        """What an accumulator holds before the loops that accumulate."""
+        scalar = self.state.scalars.get(ref.buffer)
+        element = self.state.elements.get(ref.buffer)
+        start = scalar.value if scalar is not None else element.value if element is not None else self.content(ref)
+        if start is None:
+            raise DoesNotFit("it is accumulated before it is set", ref)
+        return start
+
+    def scan(self, name: str, p: Pending, mode: str) -> Read:
+        """The scan of an accumulation over one loop, read at the loops around it."""
+        (loop, *more), around = p.over, self.names_of_loops()
+        inside = [s for s in self.loops if s.name == loop]
+        if more or not inside or _count(inside[0], name) != 1:
+            raise DoesNotFit("it is read in the loops that accumulate it, and these are several", p.ref)
+        self.is_complete(p.cond, p.value)
+        used = self.loops_in(p.cond, p.value, *p.ref.index) | {loop}
+        order = _order_of_store(inside[0], used) or tuple([n for n in around if n in used])
+        axes = self.table.axis_names.axes([self.domains[n][0] for n in order])
+        new = {Var(n, "i64"): a.var for n, a in zip(order, axes, strict=True)}
+        (made,) = self.table.define(Scan(
+            p.ref.dtype, axes, axes[order.index(loop)].name, p.fn, mode, "down" if loop in self.down else "up",
+            substitute(p.cond, new), substitute(p.value, new)))
+        self.call(made, name, order)
+        return Read(made, tuple([Var(n, "i64") for n in order]), p.ref.dtype)
+
+    def is_carried(self, ref: Aref) -> bool:
+        """Does a loop around a read accumulate into what is read, behind the read?"""
+        scalar, array = self.state.scalars.get(ref.buffer), self.state.arrays.get(ref.buffer)
+        own = frozenset(_bare(ref)) | frozenset(array.loops if array is not None else ())
+        loops = self.loops if scalar is None else self.loops[scalar.depth:]
+        return any(_count(s, ref.buffer) for s in loops if s.name not in own)
+
+    def put_scans(self) -> None:
+        """Put scans in the place of what accumulators hold before each iteration, where the last loop ends them."""
+        ended = {n: p for n, p in self.state.pending.items() if n in self.before and p.depth == len(self.loops) - 1}
+        new: dict[Expr, Expr] = {}
+        for name, p in ended.items():
+            if len(p.totals) > 1:
+                raise DoesNotFit("it is read in the loop that accumulates it, more than once", p.ref)
+            new[self.before[name]] = _combined(p.fn, self.start(p.ref), [self.scan(name, p, "exclusive")], p.ref.dtype)
+        if not new:
+            return
+        for name in ended:
+            del self.before[name]
+        state = self.state
+        state.elements = {n: replace(e, value=substitute(e.value, new)) for n, e in state.elements.items()}
+        state.names = {n: substitute(e, new) for n, e in state.names.items()}
+        state.scalars = {n: s if s.value is None else replace(s, value=substitute(s.value, new))
+                         for n, s in state.scalars.items()}
+
+    def is_complete(self, *exprs: Expr) -> None:
+        """A value may be made of these expressions: none has an accumulator whose scan is not known yet."""
+        waiting = {v.name for v in self.before.values()}
+        if waiting and any(waiting & e.variables for e in exprs):
+            raise DoesNotFit("what it holds before each iteration decides how it goes on")
 
     def finish(self, name: str, p: Pending) -> None:
         """The accumulation is complete."""
@@ -369,6 +474,7 @@ class Execution:
                 # a choice for each element of the array would cost more
                 raise DoesNotFit("one row of the array is set, not all of it", ref)
         whole = conjunction(conds)
+        self.is_complete(whole, value)
         if self.loops_in(whole, value) - {v.name for v in new}:
             raise DoesNotFit("the element depends on a loop that does not index it", ref)
         cond, made = substitute(whole, new), substitute(value, new)
@@ -404,7 +510,11 @@ class Execution:
     def now(self, ref: Aref) -> Expr:
         """What a variable or element holds now."""
         if ref.buffer in self.state.pending:
+            return self.running(ref)
+        if ref.buffer in self.scatters:
             raise DoesNotFit("it is read in the loop that accumulates it", ref)
+        if self.is_carried(ref):
+            return self.before.setdefault(ref.buffer, Var(f"({ref.buffer})", ref.type))
         scalar = self.state.scalars.get(ref.buffer)
         if scalar is not None:
             if scalar.value is None:
@@ -439,7 +549,8 @@ class Execution:
         the order of its axes, if it has all of these."""
         if value.written_out > MOST_TERMS:
             raise DoesNotFit(f"the expression of '{name}' has {value.written_out} nodes, more than {MOST_TERMS}")
-        if value.written_out <= LARGE and cost(value) <= CHEAP:
+        if (value.written_out <= LARGE and cost(value) <= CHEAP) or any(
+                v.name in value.variables for v in self.before.values()):
             return value
         used = self.loops_in(value)
         kept = [n for n in order if n in used] if used <= set(order) else [x.name for x in self.loops if x.name in used]
@@ -527,6 +638,30 @@ def _both_pending(before: Pending | None, yes: Pending | None, no: Pending | Non
     if yes is None or no is None:
         return first
     return replace(yes, totals=(*yes.totals, *no.totals[len(before.totals) if before is not None else 0:]))
+
+
+@kept
+def _accumulators(loop: For) -> dict[str, int]:
+    """The variables that a loop accumulates into, and by how many statements."""
+    found: dict[str, int] = {}
+    for n in loop.walk():
+        if isinstance(n, Incf):
+            found[n.ref.buffer] = found.get(n.ref.buffer, 0) + 1
+    return found
+
+
+def _count(loop: For, name: str) -> int:
+    return _accumulators(loop).get(name, 0)
+
+
+def _order_of_store(loop: For, names: set[str]) -> tuple[str, ...]:
+    """These loops in the order in which a store in a loop has them as indices."""
+    for n in loop.walk():
+        if isinstance(n, Setf) and isinstance(n.ref, Aref):
+            order = tuple([i.name for i in n.ref.index if isinstance(i, Var) and i.name in names])
+            if set(order) == names and len(order) == len(names):
+                return order
+    return ()
 
 
 def _bare(ref: Aref) -> list[str]:

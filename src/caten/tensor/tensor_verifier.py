@@ -14,9 +14,12 @@ from .values import (
     Axis,
     Compute,
     Define,
+    Indexed,
     Nest,
     Read,
     Reduce,
+    Scan,
+    Scatter,
     TensorProgram,
     operands_of,
     shapes_of,
@@ -49,15 +52,20 @@ class _Problems:
 
     def definition(self, d: Define) -> None:
         name, value = ", ".join(d.names), d.value
-        if isinstance(value, Compute | Reduce):
+        if isinstance(value, Indexed):
             over = value.over if isinstance(value, Reduce) else ()
             self.names(name, value, (*value.axes, *over))
             self.reads(name, value)
             if value.expr.dtype != value.type:
                 self.say("E471", f"{name}: the expression is {value.expr.dtype or 'of unknown type'}, declared "
                                  f"{value.type}")
-            if isinstance(value, Reduce) and value.type in DTYPES and not is_monoid(value.fn, value.type):
+            if isinstance(value, Reduce | Scan | Scatter) and value.type in DTYPES and not is_monoid(
+                    value.fn, value.type):
                 self.say("E471", f"{name}: elements of {value.type} cannot be reduced by {value.fn}")
+            if isinstance(value, Scan):
+                self.scan(name, value)
+            elif isinstance(value, Scatter):
+                self.scatter(name, value)
         elif isinstance(value, Nest):
             for operand in operands_of(value):
                 if operand not in self.known:
@@ -69,6 +77,25 @@ class _Problems:
                 self.say("E470", f"{each} is defined twice")
             self.known[each] = (dtype, len(shape))
 
+    def scan(self, name: str, value: Scan) -> None:
+        """It is along one of its axes, in a known way."""
+        if all(a.name != value.axis for a in value.axes):
+            self.say("E470", f"{name}: the scan is along '{value.axis}', which is none of its axes")
+        for word, known in ((value.mode, ("inclusive", "exclusive")), (value.direction, ("up", "down"))):
+            if word not in known:
+                self.say("E471", f"{name}: a scan is {known[0]} or {known[1]}, not '{word}'")
+
+    def scatter(self, name: str, value: Scatter) -> None:
+        """Source, shape and index agree."""
+        for extent in value.shape:
+            self.unbound(name, extent, self.declared)
+        if value.source not in self.known:
+            self.say("E470", f"{name}: reads '{value.source}', which is not defined before")
+        elif self.known[value.source] != (value.type, len(value.shape)):
+            self.say("E471", f"{name}: '{value.source}' does not have the type and rank of the result")
+        if len(value.index) != len(value.shape) or any(i.dtype != "i64" for i in value.index):
+            self.say("E471", f"{name}: the index is not one i64 for each axis of '{value.source}'")
+
     def output(self, program: TensorProgram, name: str, value: str) -> None:
         buffer = program.buffers.get(name)
         if buffer is None or value not in self.known:
@@ -77,7 +104,7 @@ class _Problems:
             dtype, rank = self.known[value]
             self.say("E471", f"{name}: {dtype} of rank {rank}, declared {buffer.type} of rank {len(buffer.axes)}")
 
-    def names(self, name: str, value: Compute | Reduce, axes: tuple[Axis, ...]) -> None:
+    def names(self, name: str, value: Indexed, axes: tuple[Axis, ...]) -> None:
         """Every variable is a parameter or an axis. Extents use parameters only."""
         bound = set(self.declared)
         for axis in axes:
@@ -85,7 +112,8 @@ class _Problems:
             if axis.name in bound:
                 self.say("E470", f"{name}: the axis '{axis.name}' is named twice")
             bound.add(axis.name)
-        for e in (value.expr, *((value.cond,) if isinstance(value, Reduce) else ())):
+        index = value.index if isinstance(value, Scatter) else ()
+        for e in (value.expr, *(() if isinstance(value, Compute) else (value.cond,)), *index):
             self.unbound(name, e, bound)
 
     def unbound(self, name: str, e: Node, bound: set[str]) -> None:

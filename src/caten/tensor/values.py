@@ -128,6 +128,67 @@ class Reduce(Value, head="reduce"):
         return cls(str(dtype), _axes(axes, parse), _axes(over, parse), str(fn), parse(cond), parse(expr))
 
 
+class Scan(Value, head="scan"):
+    """`(scan f32 ((i M) (j N)) j add inclusive up cond expr)`: element [i, j] combines the expression over all j' ≤ j
+    where the condition holds, from the identity element of the monoid. `exclusive`: over j' < j. `down`: over j' ≥ j,
+    or j' > j. `fn`: those of `reduce`. As there, the order in which elements are combined is open."""
+
+    type: str
+    axes: tuple[Axis, ...]
+    axis: str
+    fn: str
+    mode: str = "inclusive"
+    direction: str = "up"
+    cond: Expr = TRUE
+    expr: Expr = TRUE
+
+    def to_form(self) -> tuple[Any, ...]:
+        return ("scan", self.type, self.axes, self.axis, self.fn, self.mode, self.direction, self.cond, self.expr)
+
+    @classmethod
+    def of_form(cls, form: Any, parse: Any) -> Scan:
+        _, dtype, axes, axis, fn, mode, direction, cond, expr = form
+        return cls(str(dtype), _axes(axes, parse), str(axis), str(fn), str(mode), str(direction), parse(cond),
+                   parse(expr))
+
+    @property
+    def scanned(self) -> Axis:
+        """The axis along which elements are combined."""
+        return next(a for a in self.axes if a.name == self.axis)
+
+    @property
+    def others(self) -> tuple[Axis, ...]:
+        """The axes along which the scans are independent."""
+        return tuple([a for a in self.axes if a.name != self.axis])
+
+
+class Scatter(Value, head="scatter"):
+    """`(scatter i64 v0 (B) ((i N)…) add (index…) cond expr)`: the array v0, of shape (B), to whose element [index…] the
+    expression is added for all i… where the condition holds, in no particular order. `fn`: those of `reduce`. Several
+    iterations may meet in one element. The index is evaluated only where the condition holds."""
+
+    type: str
+    source: str
+    shape: tuple[Expr, ...]
+    axes: tuple[Axis, ...]
+    fn: str
+    index: tuple[Expr, ...]
+    cond: Expr = TRUE
+    expr: Expr = TRUE
+
+    def to_form(self) -> tuple[Any, ...]:
+        return ("scatter", self.type, self.source, self.shape, self.axes, self.fn, self.index, self.cond, self.expr)
+
+    @classmethod
+    def of_form(cls, form: Any, parse: Any) -> Scatter:
+        _, dtype, source, shape, axes, fn, index, cond, expr = form
+        return cls(str(dtype), str(source), tuple([parse(e) for e in shape]), _axes(axes, parse), str(fn),
+                   tuple([parse(i) for i in index]), parse(cond), parse(expr))
+
+
+Indexed = Compute | Reduce | Scan | Scatter        # a value in index notation: an expression over axes
+
+
 class Out(Node, head="out"):
     """`(out C f32 (M N) v0)`: an array that a nest writes: its name in the nest, and the value that it holds at first
     (`-`: none, its elements are set before they are read)."""
@@ -216,7 +277,7 @@ class Along(Node, head="along"):
 class FusedKernel(Node, head="group"):
     """`(group k0 (outer (i M)…) (form rows) step…)`: definitions that share a kernel, as fusion has it: `caten ir
     --fused`. Each iteration of the outer loops, which are axes of every member, runs the steps in order. `form`: `map`,
-    `contraction`, `rows` or `nest`."""
+    `contraction`, `rows`, `scan`, `scatter` or `nest`."""
 
     name: str
     outer: tuple[Axis, ...]
@@ -269,7 +330,9 @@ def shapes_of(value: Value) -> tuple[tuple[Expr, ...], ...]:
     """The shapes of the results."""
     if isinstance(value, Nest):
         return tuple([out.shape for out in value.outs])
-    assert isinstance(value, Compute | Reduce)
+    if isinstance(value, Scatter):
+        return (value.shape,)
+    assert isinstance(value, Compute | Reduce | Scan)
     return (tuple([a.extent for a in value.axes]),)
 
 
@@ -288,7 +351,14 @@ def operands_of(value: Value) -> tuple[str, ...]:
         found += [n.buffer for s in value.stmts for n in s.walk() if isinstance(n, Aref) and n.buffer not in own]
         declared = {n.declares()[0] for s in value.stmts for n in s.walk() if hasattr(n, "declares")}
         return tuple(dict.fromkeys([name for name in found if name not in declared]))
-    return tuple(dict.fromkeys([r.buffer for r in reads_of(value)]))
+    return tuple(dict.fromkeys([*whole_operands_of(value), *[r.buffer for r in reads_of(value)]]))
+
+
+def whole_operands_of(value: Value) -> tuple[str, ...]:
+    """The operands that a value needs in memory as a whole: it reads them in another way than by `read`."""
+    if isinstance(value, Nest):
+        return operands_of(value)
+    return (value.source,) if isinstance(value, Scatter) else ()
 
 
 class AxisNames:
