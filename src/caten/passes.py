@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from .core.expr import Var, index
 from .core.node import substitute
-from .core.program import Bind, Program
+from .core.program import Bind, Fusion, Program
 from .core.text import flat, form_of
 from .frontend.op import OpProgram
 from .frozen import frozen
@@ -23,6 +23,7 @@ from .schedule import autoscheduler
 from .schedule.planning import Planning
 from .schedule.planning_log import StaysNest
 from .tensor import tensor_verifier as tensor_level
+from .tensor.fusion import kernels_of
 from .tensor.lower import lower
 from .tensor.raising import raise_op
 from .tensor.symbolic_execution import DoesNotFit
@@ -63,7 +64,10 @@ def raised(program: OpProgram, planning: Planning) -> TensorProgram:
             at = flat(form_of(reason.at)) if reason.at.index else reason.at.buffer
         names = [reason.at.name] if isinstance(reason.at, For) else [] if not at else [at]
         planning.log.append(StaysNest(loops[0] if loops else flat(form_of(stmt)), reason.why, at, (*names, *loops)))
-    return raise_op(program, heard=heard)
+    made = raise_op(program, heard=heard)
+    if made.first(Fusion) is not None:
+        kernels_of(made)                       # a request that is refused is an error of the spec
+    return made
 
 
 def bind_sizes(program: LoopProgram) -> LoopProgram:

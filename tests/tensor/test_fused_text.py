@@ -88,6 +88,10 @@ WRONG = {
     "outside": (f"{ROW} (group k1 (outer (i N) (j N)) (form map) {MAP.format('i')})", "v0 is outside all kernels"),
     "empty": (f"(group k0 (outer) (form map)) (group k1 (outer (i N)) (form map) {ROW} (pass ((j N)) {MAP.format('i')}))", "k0 has no members"),
     "something else": (f"(group k0 (outer (i N)) (form map) (size K) {ROW} (pass ((j N)) {MAP.format('i')}))", "k0: a kernel holds definitions and passes"),
+    "what a scatter changes": (
+        "(group k0 (outer) (form scatter) (pass ((i N) (j N)) (define v0 (compute f32 ((i N) (j N)) 0.0)))"
+        " (pass ((i N)) (define v1 (scatter f32 v0 (N N) ((i N)) add (i i) true (read x i)))))",
+        "k0: v1 needs the whole of v0, which another kernel is to compute"),
     "a nest with others": (
         f"(group k0 (outer) (form nest) {ROW} (define v1 (nest ((for a 0 N 1 serial (for b 0 N 1 serial (setf (aref Y a b) 0.0)))) (out Y f32 (N N)))))",
         "k0: the nest v1 has a kernel of its own"),

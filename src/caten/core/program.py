@@ -264,6 +264,19 @@ class Schedule(Fact, head="schedule"):
         return cls(tuple(plain(f) for f in form[1:]))
 
 
+class Fusion(Fact, head="fusion"):
+    """`(fusion (keep S) (apart A B) …)`: the spec's requests to fusion, each a tuple of words."""
+
+    requests: tuple[Any, ...]
+
+    def to_form(self) -> tuple[Any, ...]:
+        return ("fusion", *self.requests)
+
+    @classmethod
+    def of_form(cls, form: Any, parse: Any) -> Fusion:
+        return cls(tuple([tuple([str(word) for word in request]) for request in form[1:]]))
+
+
 class Program(Node):
     """Base of the three levels: a name and clauses. `Fact` clauses survive every stage."""
 

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..core.program import At, Buffer, Case, Check, Doc, Ensure, Outputs, Reference, Require, Scalar, Schedule, Source
+from ..core.program import (
+    At,
+    Buffer,
+    Case,
+    Check,
+    Doc,
+    Ensure,
+    Fusion,
+    Outputs,
+    Reference,
+    Require,
+    Scalar,
+    Schedule,
+    Source,
+)
 from ..core.text import Atom, Form, Sexp, read_forms
 from ..errors import Place, error
 from .body import lower_forms, signature_scope
@@ -23,7 +37,7 @@ def reference_program(op: OpProgram) -> OpProgram:
     names, body = _parts(composite, reference)
     visible = (*map(str, names), *[o for o in composite.outputs if fold(o) not in map(fold, names)])
     lowered = lower_forms(composite, body, Callees(), signature_scope(visible, composite), "E822")
-    kept = op.without(At, Body, Reference, Case, Schedule, Ensure, Check, Doc)
+    kept = op.without(At, Body, Reference, Case, Schedule, Fusion, Ensure, Check, Doc)
     program: OpProgram = kept.adding(*lowered.positions,
                                      Body(lowered.stmts))
     return program

@@ -8,9 +8,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ..core.dtypes import DTYPES
-from ..core.program import At, Case, Fact, InOrder, Reference, Schedule, Setting
+from ..core.program import At, Case, Fact, Fusion, InOrder, Reference, Schedule, Setting
 from ..core.text import Atom, Form, Quoted, flat, read_forms
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
+from ..tensor.fusion_requests import FORMS, REQUESTS
 from .composite import fold
 from .signature import Signature
 from .spec_files import language_of, shown
@@ -141,8 +142,10 @@ def _schedule(table: dict[str, Any], path: Path, places: Locations, runtime: str
     holds = table.get("runtime", FilePath(runtime).stem) == FilePath(runtime).stem
     if holds and not table.get("reassociate", True):
         yield InOrder()
+    if holds and "fusion" in table:
+        yield from _fusion(table["fusion"], places.inside(*path, "fusion"))
     if "code" not in table:
-        if "reassociate" not in table:
+        if "reassociate" not in table and "fusion" not in table:
             yield Diagnostic("E011", "[schedule] lacks 'code'", places.key(*path), "(schedule (split i 6 pad) …)")
         return
     where = places.inside(*path, "code")
@@ -156,6 +159,25 @@ def _schedule(table: dict[str, Any], path: Path, places: Locations, runtime: str
         for step in steps:
             place = where(step.pos)
             yield At(place.line, place.column, flat(step))
+
+
+def _fusion(text: str, where: Callable[[int], Place]) -> Iterator[Fact | Diagnostic]:
+    """The requests to fusion, with their places."""
+    try:
+        forms = read_forms(text, where)
+        for form in forms:
+            words = list(form) if isinstance(form, Form) else []
+            if not words or not all(isinstance(w, Atom) for w in words) or REQUESTS.get(words[0]) != len(words) - 1:
+                near = did_you_mean(flat(words[0]), list(REQUESTS)) if words and words[0] not in REQUESTS else None
+                raise error("E473", f"{flat(form)[:60]} is not a request to fusion", where(form.pos),
+                            hint=near or f"the requests are {FORMS}")
+    except CatenError as refusal:
+        yield from refusal.diagnostics
+        return
+    yield Fusion(tuple([_plain(form, where) for form in forms]))
+    for form in forms:
+        place = where(form.pos)
+        yield At(place.line, place.column, flat(form))
 
 
 def steps_of(code: str, where: Callable[[int], Place]) -> list[Form]:

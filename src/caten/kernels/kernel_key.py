@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from .. import driver
-from ..core.program import Lines, Program, Schedule
+from ..core.program import Fusion, Lines, Program, Schedule
 from ..frontend.op import OpProgram
 from ..frontend.structure import spelling, structure
 from ..frozen import frozen
@@ -56,8 +56,8 @@ def key(programs: Sequence[Program], options: Options, runtime: Runtime) -> Key 
     found = [structure(op) for op in ops]
     spelled = hashed(*[spelling(op) for op in ops])
     others = _others_files(type(runtime))
-    named = bool(others or options.cflags) or not finds_by_symbol(runtime) or any(op.first(Schedule) or op.first(Lines)
-                                                                                  for op in ops)
+    named = bool(others or options.cflags) or not finds_by_symbol(runtime) or any(
+        op.first(Schedule) or op.first(Fusion) or op.first(Lines) for op in ops)
     parts = [*[s.tokens for s in found], *([spelled] if named else []), runtime.name,
              runtime.identity(), *others, *_options(options), *_tuned(ops, options), caten()]
     return Key(hashed("structure", *parts), spelled,

@@ -47,7 +47,10 @@ class Boundary:
     why: Reason
 
 
+KEPT = Rule("[schedule] fusion keeps it")
+APART = Rule("[schedule] fusion keeps them apart")
 OUTPUT = Rule("an output is stored")
+NO_MAP = Rule("only a map is computed by its readers, and it is none")
 NEST = Rule("a nest is a kernel by itself")
 CONTRACTION = Rule("a contraction is not computed again, and shares a kernel with its epilogue only")
 READS_CONTRACTION = Rule("what finishes a contraction is computed once, with it")

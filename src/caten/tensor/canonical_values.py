@@ -1,6 +1,7 @@
 """The canonical form of a program of values: however it is written, equal programs have equal values.
 
-- A map that is read at one index by one value, and a view, are part of their readers.
+- A map that is read at one index by one value, and a view, are part of their readers, if no request to fusion names
+  them.
 - Values that no output needs are gone.
 - Values are numbered in the order in which the outputs need them.
 """
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from ..core.expr import Const, Expr, Op
 from ..core.monoids import identity
 from ..loop.statements import Fail
+from .fusion_requests import values_asked_for
 from .index_maps import cost, element, is_once, is_small, renamed, with_reads
 from .values import (
     Compute,
@@ -32,10 +34,11 @@ from .values import (
 
 def canonical_values(program: TensorProgram) -> TensorProgram:
     """The program in canonical form."""
+    kept = values_asked_for(program)
     others = program.without(Define, Output, Named)
     table = ValueTable(others)
     names: dict[str, str] = {}
-    for d in _needed(_inlined(_inlined(program, views=True), views=False)):
+    for d in _needed(_inlined(_inlined(program, kept, views=True), kept, views=False)):
         value = renamed(d.value, names)
         source = _whole_of(value, table)
         names |= dict(zip(d.names, table.define(value) if source is None else (source,), strict=True))
@@ -47,11 +50,12 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     return program.replace(clauses=(*others.clauses, *named.values(), *table.definitions, *outputs))
 
 
-def _inlined(program: TensorProgram, views: bool) -> TensorProgram:
-    """The program with views, or with the maps that are read at one index, in their readers."""
+def _inlined(program: TensorProgram, kept: frozenset[str], views: bool) -> TensorProgram:
+    """The program with views, or with the maps that are read at one index, in their readers; but for those that
+    requests to fusion name."""
     needed = list(_needed(program))
     inlining = _Inlining({d.name if d.names else f"({n})": d.value for n, d in enumerate(needed)},
-                         {o.value for o in program.outputs}, views)
+                         {o.value for o in program.outputs} | kept, views)
     made = [d.replace(value=inlining.full.get(d.name, d.value) if d.names else d.value) for d in needed
             if not d.names or d.name not in inlining.maps]
     return program.replace(clauses=(*program.without(Define, Output).clauses, *made, *program.outputs))

@@ -18,9 +18,11 @@ from collections.abc import Sequence
 
 from ..core.expr import Const, Expr, Op, Var
 from ..core.node import kept
+from ..errors import CatenError
 from ..frozen import frozen
 from . import boundaries as why
-from .boundaries import Boundary, Limit, Reason
+from .boundaries import Access, Boundary, Limit, Reason, told
+from .fusion_requests import NO_REQUESTS, refusal, requests_of
 from .index_maps import CHEAP, MOST_NODES, axes_of, cost, element, is_identity, is_once, is_small, with_reads
 from .values import (
     Along,
@@ -28,6 +30,7 @@ from .values import (
     Compute,
     FusedKernel,
     Indexed,
+    Named,
     Nest,
     Read,
     Reduce,
@@ -166,7 +169,8 @@ def independent(value: Indexed) -> tuple[Axis, ...]:
 class _Sweep:
     def __init__(self, program: TensorProgram) -> None:
         self.order = {name: n for n, d in enumerate(program.definitions) for name in d.names}
-        self.definitions = program.definitions
+        self.program, self.definitions = program, program.definitions
+        self.requests = requests_of(program)
         self.outputs = {o.value for o in program.outputs}
         self.opaque = {name: why.SCATTER if isinstance(d.value, Scatter) else why.NEST
                        for d in self.definitions for name in whole_operands_of(d.value)}
@@ -184,6 +188,8 @@ class _Sweep:
         self.group_of: dict[str, _Draft] = {}
         self.drafts: list[_Draft] = []
         self.group()
+        if self.requests is not NO_REQUESTS:
+            self.obey()
 
     # -- expand --------------------------------------------------------------------------------------------------------
 
@@ -222,6 +228,12 @@ class _Sweep:
             return self.opaque[name]
         if not is_small(value.expr):
             return Limit("the nodes of the expression are", value.expr.written_out, MOST_NODES)
+        if name in self.requests.inline:
+            return None
+        if name in self.requests.keep:
+            return why.KEPT
+        if any(name in pair for pair in self.requests.apart):
+            return why.APART
         each = cost(value.expr)
         if each == 0:
             return None
@@ -244,6 +256,8 @@ class _Sweep:
     def is_epilogue(self, name: str, value: Compute, read: Read) -> bool:
         """Does a map finish a contraction: does it alone read it, element by element?"""
         source = self.values.get(read.buffer)
+        if read.buffer in self.requests.keep or self.requests.is_apart(name, read.buffer):
+            return False
         return (source is not None and is_contraction(source) and is_identity(read, value)
                 and axes_of(source)[:len(value.axes)] == value.axes
                 and read.buffer not in self.outputs and read.buffer not in self.opaque
@@ -278,13 +292,19 @@ class _Sweep:
 
     def why_apart(self, name: str, value: Indexed, users: Sequence[tuple[str, Read]], g: _Draft) -> Reason | None:
         """Add a value to the group of its readers. If it does not fit there: why."""
+        if name in self.requests.keep:
+            return why.KEPT
+        if any(self.requests.is_apart(name, m) for m in g.outer):
+            return why.APART
+        asked = any(self.requests.is_together(name, m) for m in g.outer)
         if self.ends.get(users[0][0]) == name:
-            if len(g.outer) > 1:
+            if len(g.outer) == 1:
+                g.outer[name], g.contraction = value.axes, name
+                return None
+            if not asked:
                 return why.OTHER_MEMBERS
-            g.outer[name], g.contraction = value.axes, name
-            return None
-        if name in self.ends or is_contraction(value) or g.contraction or any(
-                is_contraction(self.values[u]) for u, _ in users):
+        elif not asked and (name in self.ends or is_contraction(value) or g.contraction or any(
+                is_contraction(self.values[u]) for u, _ in users)):
             return why.CONTRACTION
         others = [v for v in (value, *[self.values[m] for m in g.outer]) if not isinstance(v, Compute)]
         if any(isinstance(v, Scatter) for v in others):
@@ -304,7 +324,7 @@ class _Sweep:
             return why.ONE_VALUE
         if len(set(own.values())) != len(own):
             return why.DIAGONAL
-        reason = self.why_not_worth(value, g, own)
+        reason = None if asked else self.why_not_worth(value, g, own)
         if reason is not None:
             return reason
         kept_loops = sorted(own)
@@ -337,6 +357,62 @@ class _Sweep:
         if own and all(isinstance(a.extent, Const) and a.extent.value == 1 for a in own.values()):
             return why.EXTENT_ONE
         return None
+
+    # -- requests ------------------------------------------------------------------------------------------------------
+
+    def obey(self) -> None:
+        """Raise CatenError E473 for a request that is not met, with the rule or the read that forbids it."""
+        for name in sorted(self.requests.inline - self.inlined.keys(), key=self.order.__getitem__):
+            kept_for = self.kept.get(name, why.NO_MAP)
+            readers = [d.name for d in self.definitions if name in operands_of(d.value)]
+            raise self.refusal(("inline", name), self.told(kept_for, name, readers[0] if readers else ""))
+        for a, b in self.requests.together:
+            if not self.kernels_with(a) & self.kernels_with(b):
+                raise self.refusal(("together", a, b), self.why_not_together(a, b))
+        for a, b in self.requests.apart:
+            if self.kernels_with(a) & self.kernels_with(b):
+                raise self.refusal(("apart", a, b), f"{self.called(a)} is computed by its readers")
+
+    def refusal(self, request: tuple[str, ...], reason: str) -> CatenError:
+        return refusal(self.program, self.requests.written(*request), reason, "leave it out, or change the read; "
+                       "caten ir shows the values, and caten schedule --explain the kernels")
+
+    def kernels_with(self, name: str) -> set[int]:
+        """The groups that compute a value: its own, or if its readers compute it, theirs."""
+        found, stack = set[int](), [name]
+        while stack:
+            each = stack.pop()
+            if each in self.group_of:
+                found.add(self.group_of[each].number)
+            elif each in self.inlined:
+                stack += [d.name for d in self.definitions if each in operands_of(d.value)]
+        return found
+
+    def why_not_together(self, a: str, b: str) -> str:
+        """Why a value is not in the kernel of a later one."""
+        for name in (a, b):
+            if isinstance(self.values.get(name), Nest):
+                return f"{self.called(name)}: {why.NEST.text}"
+        g = self.group_of.get(b)
+        users = [u for u, _ in self.readers.get(a, [])]
+        inside = [u for u in users if self.group_of.get(u) is g]
+        if not inside:
+            return f"no member of the kernel of {self.called(b)} reads {self.called(a)}"
+        other = next((u for u in users if u not in inside and self.group_of[u].number > self.group_of[b].number), None)
+        if other is not None:
+            return (f"{self.called(other)} reads {self.called(a)}, too, and its kernel runs before that of "
+                    f"{self.called(b)}")
+        reason = self.apart[a]
+        culprit = next((u for u, r in self.readers[a] if isinstance(reason, Access)
+                        and r.index[reason.axis] is reason.index), inside[0])
+        return self.told(reason, a, culprit)
+
+    def told(self, reason: Reason, source: str, reader: str) -> str:
+        return told(reason, self.called(source), self.called(reader))
+
+    def called(self, value: str) -> str:
+        """A value, with what the spec calls it."""
+        return next((f"{value} ({n.name})" for n in self.program.all(Named) if n.value == value), value)
 
     # -- result --------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from ..errors import Diagnostic
 from .boundaries import misread, told
 from .fused_text import kernel_nodes
 from .fusion import Group, independent, kernels_of, misaligned
-from .values import Along, Define, FusedKernel, Indexed, Nest, Pass, TensorProgram
+from .values import Along, Define, FusedKernel, Indexed, Nest, Pass, TensorProgram, whole_operands_of
 
 AGAIN = "caten ir --fused writes kernels around definitions"
 
@@ -43,6 +43,9 @@ def _axes(k: FusedKernel) -> Iterator[str]:
         yield f"{k.name} has no members"
     if not all(isinstance(step, Along | Define | Pass) for step in k.steps):
         yield f"{k.name}: a kernel holds definitions and passes"
+    members = {name for d in k.definitions for name in d.names}
+    yield from [f"{k.name}: {d.name} needs the whole of {name}, which another kernel is to compute"
+                for d in k.definitions for name in whole_operands_of(d.value) if name in members]
     for d in k.definitions:
         if isinstance(d.value, Nest):
             if len(k.definitions) > 1:

@@ -1,0 +1,102 @@
+"""[schedule] fusion: what shares a kernel by request, and requests that are refused."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_fusion import PROGRAMS, results
+from test_raising import op
+
+from caten.core.program import resolve
+from caten.core.text import read, show
+from caten.errors import CatenError
+from caten.passes import PASSES, RAISE
+from caten.schedule.planning import Planning
+from caten.tensor.fusion import boundaries_of, computed_by_readers, kernels_of, names_of
+from caten.tensor.lower import lower
+from caten.tensor.tensor_verifier import verify
+from caten.tensor.values import TensorProgram
+
+
+def made(body: str, requests: str) -> TensorProgram:
+    """The values of a body with requests to fusion; the loops compute what the body says."""
+    program = next(p for p in PASSES if p.name == RAISE).run(op(body, f"(fusion {requests})"), Planning())
+    assert isinstance(program, TensorProgram)
+    assert resolve(read(show(program))[0]) is program
+    verify(program)
+    before, after = results(op(body)), results(lower(program))
+    for name, want in before.items():
+        np.testing.assert_allclose(after[name], want, rtol=1e-5, atol=1e-6)
+    return program
+
+
+def kernels(body: str, requests: str) -> list[str]:
+    return [" ".join(names_of(k)) for k in kernels_of(made(body, requests))]
+
+
+SOFTMAX, PRODUCT, MAPPED = (PROGRAMS[n][0] for n in ("softmax", "a product and its epilogue", "a product of what a map costs"))
+MAPS = """(local t f32 (N) scratch) (for i 0 N 1 serial (setf (aref t i) (exp (aref x i))))
+  (for i_2 0 N 1 serial (setf (aref y i_2) (* 2.0 (aref t i_2))))"""
+MEET = {
+    "nothing is asked for": (SOFTMAX, "", ["v0 v1 v2 v3"]),
+    "a kept value": (SOFTMAX, "(keep e)", ["v0 v1", "v2 v3"]),
+    "a kept sum": (SOFTMAX, "(keep s)", ["v0 v1 v2", "v3"]),
+    "by the name of the value": (SOFTMAX, "(keep v1)", ["v0 v1", "v2 v3"]),
+    "an inlined value": (SOFTMAX, "(inline e)", ["v0 v2 v3"]),
+    "apart": (SOFTMAX, "(apart top s)", ["v0", "v1 v2 v3"]),
+    "two requests": (SOFTMAX, "(inline e) (keep s)", ["v0 v2", "v3"]),
+    "a contraction without its epilogue": (PRODUCT, "(apart t v1)", ["v0", "v1"]),
+    "a contraction that is kept": (PRODUCT, "(keep t)", ["v0", "v1"]),
+    "an operand of a contraction": (MAPPED, "(inline t)", ["v1 v2"]),
+    "a contraction and its operand": (MAPPED, "(together t v1)", ["v0 v1 v2"]),
+    "a map that would be a part of its reader": (MAPS, "(keep t)", ["v0", "v1"]),
+    "maps apart": (MAPS, "(apart t y)", ["v0", "v1"]),
+    "maps together": (MAPS, "(together t y)", ["v1"]),
+}
+
+
+@pytest.mark.parametrize("name", MEET)
+def test_requests_are_met(name: str) -> None:
+    body, requests, expected = MEET[name]
+    assert kernels(body, requests) == expected
+
+
+SHIFTED = PROGRAMS["shifted reads of a costly map"][0]
+NEST = PROGRAMS["a nest between maps"][0]
+SIBLINGS = """(for i 0 N 1 serial (setf (aref y i) (sin (aref x i)))) (for a 0 M 1 serial (for b 0 N 1 serial (setf (aref C a b) (exp (aref C a b)))))"""
+EARLY = """(local t f32 (N) scratch) (local u f32 (N) scratch) (for i 0 N 1 serial (setf (aref t i) (exp (aref x i))))
+  (for i_3 0 N 1 serial (setf (aref u i_3) (sin (+ (aref t i_3) (aref t (- (- N i_3) 1))))))
+  (for i_2 0 N 1 serial (setf (aref y i_2) (+ (aref t i_2) (* (aref u i_2) (aref u (- (- N i_2) 1))))))"""
+REFUSED = {
+    "a shifted read": (SHIFTED, "(together t y)", r"\(together t y\): v1 \(y\) reads axis 0 of v0 \(t\) at \(- i 1\) \(shifted\)"),
+    "a sum": (SOFTMAX, "(inline s)", r"\(inline s\): only a map is computed by its readers, and it is none"),
+    "an output": (SOFTMAX, "(inline C)", r"\(inline C\): an output is stored"),
+    "what a nest reads": (NEST, "(inline v0)", r"\(inline v0\): a nest is a kernel by itself"),
+    "with a nest": (NEST, "(together v0 v1)", r"\(together v0 v1\): v1 \(y\): a nest is a kernel by itself"),
+    "no read": (SIBLINGS, "(together y C)", r"\(together y C\): no member of the kernel of v1 \(y\) reads v0 \(C\)"),
+    "an earlier reader": (EARLY, "(together t y)", r"\(together t y\): v1 \(u\) reads v0 \(t\), too, and its kernel runs before that of v2 \(y\)"),
+    "no value": (SOFTMAX, "(keep q)", r"\(keep q\): there is no value 'q'"),
+    "one value": (SOFTMAX, "(together e v1)", r"\(together e v1\): the two values are the same one"),
+    "kept and inlined": (SOFTMAX, "(keep e) (inline v1)", r"\(inline v1\): \(keep e\) excludes it"),
+    "kept and together": (SOFTMAX, "(keep e) (together s e)", r"\(together s e\): \(keep e\) excludes it"),
+    "together and apart": (SOFTMAX, "(apart e s) (together s e)", r"\(together s e\): \(apart e s\) excludes it"),
+    "inlined and apart": (SOFTMAX, "(apart e s) (inline e)", r"\(apart e s\): v1 \(e\) is computed by its readers"),
+    "another word": (SOFTMAX, "(rows 32)", r"\(rows 32\): it is not a request to fusion"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_requests_are_refused(name: str) -> None:
+    body, requests, message = REFUSED[name]
+    with pytest.raises(CatenError, match=f"E473: {message}"):
+        made(body, requests)
+
+
+def test_reasons_are_the_requests() -> None:
+    assert [str(b.why.text) for b in boundaries_of(made(SOFTMAX, "(keep e) (apart top e)")) if hasattr(b.why, "text")] == [
+        "[schedule] fusion keeps them apart", "[schedule] fusion keeps it", "[schedule] fusion keeps it"]
+    assert list(computed_by_readers(made(SOFTMAX, "(inline e)"))) == ["v1"]
+
+
+def test_no_fusion_no_requests() -> None:
+    program = next(p for p in PASSES if p.name == RAISE).run(op(SOFTMAX, "(opt 0) (fusion (keep q))"), Planning())
+    verify(program)
