@@ -28,11 +28,14 @@ CASES: dict[str, list[str]] = {
         "np.concatenate((X[:2], X[2:]), axis=0)", "np.concatenate((X[:, 3:], X[:, :3]), axis=1)", "np.tril(X)", "np.triu(X, 1)", "np.swapaxes(X.T, 0, 1)",
         "X * np.arange(N).astype(np.float32)", "X + np.eye(M, N)", "np.repeat(u, N).reshape(M, N)", "np.tile(v, (M, 1))", "X[np.arange(M)]", "np.take(X, I % N, axis=1)",
         "X[:, I % N]", "np.pad(X[:, 1:-1], ((0, 0), (1, 1)))", "np.log1p(np.abs(X)) * (np.sin(Y) + np.cos(X))", "X - np.float32(2) * Y", "F.astype(np.float32)",
+        "np.cumsum(X, axis=0)", "np.cumsum(X, axis=1)", "X.cumsum().reshape(M, N)", "np.maximum.accumulate(X, axis=1) - v", "np.cumsum(X[:, ::-1], axis=1)[:, ::-1]",
+        "np.cumsum(np.exp(X), axis=1) / np.exp(X).sum(axis=1, keepdims=True)", "np.cumprod(X, axis=0)",
     ],
     "N": ["v + 1", "X.sum(axis=0)", "X.max(0)", "X.min(axis=0)", "X.mean(axis=0)", "X.prod(axis=0)", "u @ X", "np.dot(u, X)", "X[1]", "X[-1]", "X[0] + X[M - 1]",
           "np.diagonal(S)", "S.sum(axis=1)", "np.sum(X, axis=0) / M", "v[::-1]", "np.where(v > 0, v, 0.1 * v)", "np.linspace(0.0, 1.0, 6)", "X.std(axis=0)",
           "(v - v.mean()) / v.std()", "v / np.linalg.norm(v)", "v * v.sum()", "np.einsum('mn->n', X)", "np.einsum('nn->n', S)", "np.stack((v, w)).sum(axis=0)",
-          "np.stack((v, w), axis=1)[:, 1]", "np.concatenate((v[3:], v[:3]))"],
+          "np.stack((v, w), axis=1)[:, 1]", "np.concatenate((v[3:], v[:3]))",
+          "np.bincount(I, minlength=N).astype(np.float32) + v", "np.bincount(I % N, weights=v, minlength=N).astype(np.float32)", "v.cumsum() / N"],
     "M": ["X.sum(axis=1)", "X @ v", "X.max(axis=-1)", "np.linalg.norm(X, axis=1)", "X[:, 2]", "(X * Y).sum(axis=1)", "np.einsum('mn,mn->m', X, Y)", "X.var(axis=1)",
           "np.log(np.exp(X).sum(axis=1))", "np.where(np.any(X > 0.9, axis=1), u, -u)", "np.where(np.all(X > -3, axis=1), u, 0)"],
     "N M": ["X.T", "np.transpose(X)", "X.transpose(1, 0) * 2", "np.moveaxis(X, 0, 1)", "X.T + v[:, None]"],
@@ -49,7 +52,8 @@ STATEMENTS: list[tuple[str, str, str]] = [
     ("R", "M N", "if 2 > 1:\n    s = X\nelse:\n    s = Y\nreturn s * 3"),
     ("R", "M N", "R = np.maximum(A @ W + v, 0)"),
     ("R", "M N", "m = X.mean(axis=-1, keepdims=True)\ns = ((X - m) ** 2).mean(axis=-1, keepdims=True)\nR = (X - m) / np.sqrt(s + 1e-5) * v + w"),
-    ("R", "M N", "R[...] = X\nR[:, 0] = 0"),
+    ("R", "M N", "R[...] = X\nR[:, 0] = 0"), ("Y", "M N", "np.add.at(Y, np.arange(M) // 2, X)"), ("Y", "M N", "np.add.at(Y, (slice(None), I), 1.5 * X)"),
+    ("R", "M N", "R[...] = 0\nnp.maximum.at(R, (np.arange(M)[:, None], I % N), X)"),
 ]
 
 

@@ -32,6 +32,10 @@ X.sum() ;; X.sum(axis=0) ;; X.sum(1) ;; X.sum(axis=-1, keepdims=True) ;; np.sum(
 Q.sum(axis=1) ;; U.sum() ;; X.prod(axis=0) ;; J.prod(axis=1) ;; X.max() ;; X.max(axis=0) ;; np.max(X, -1) ;; np.amin(X, axis=1) ;; X.min(axis=-1, keepdims=True) ;; J.max(axis=0)
 X.mean() ;; X.mean(axis=0) ;; np.mean(X, axis=1, keepdims=True) ;; J.mean(axis=0) ;; X.var(axis=1) ;; X.std(axis=0) ;; np.var(X, ddof=1) ;; J.std() ;; Q.any(axis=0) ;; Q.all() ;; np.any(X > 0.5, axis=1)
 np.all(J) ;; np.linalg.norm(X) ;; np.linalg.norm(X, axis=1) ;; X - X.max(axis=-1, keepdims=True) ;; H.sum(axis=0) ;; H + H ;; H.mean() ;; X.sum(dtype=np.float64)
+np.cumsum(X, axis=0) ;; np.cumsum(X, axis=-1) ;; X.cumsum() ;; np.cumsum(v) ;; J.cumsum(axis=1) ;; U.cumsum() ;; Q.cumsum(axis=0) ;; np.cumsum(H, axis=1) ;; J.cumsum(1, dtype=np.int32) ;; np.cumprod(X, axis=1)
+v.cumprod() ;; J.cumprod() ;; np.maximum.accumulate(X, axis=1) ;; np.minimum.accumulate(X) ;; np.add.accumulate(P, axis=1) ;; np.add.accumulate(J, axis=0) ;; np.multiply.accumulate(P, 2, dtype=np.float64)
+np.bitwise_or.accumulate(J, axis=1) ;; np.cumsum(P[..., ::-1], axis=-1)[..., ::-1] ;; np.exp(v).cumsum() / np.exp(v).sum() ;; np.cumsum(X * Y, axis=1) + v ;; np.cumsum(np.cumsum(X, 0), 1)
+np.bincount(I % 5, minlength=5) ;; np.bincount(U, minlength=9) ;; np.bincount(I % N, minlength=N) ;; np.bincount(U, minlength=12, weights=u) ;; np.bincount(J[0] % 7, v * 2, 7) ;; np.bincount(J.ravel(), minlength=N + 9)
 A @ W ;; np.matmul(A, W) ;; A @ W[:, 0] ;; A[0] @ W ;; v @ v ;; T @ W ;; T @ T.swapaxes(1, 2) ;; np.dot(A, W) ;; np.dot(T, W) ;; np.dot(v, v) ;; np.dot(X, 2.0) ;; J @ J2.T ;; H @ H.T ;; Q @ Q.T
 np.einsum("ij,jk->ik", A, W) ;; np.einsum("ij,jk", A, W) ;; np.einsum("ij->ji", X) ;; np.einsum("ij->", X) ;; np.einsum("ii->i", S) ;; np.einsum("ii", S) ;; np.einsum("i,j->ij", u, v)
 np.einsum("bij,jk->bik", T, W) ;; np.einsum("...ij,jk->...ik", T, W) ;; np.einsum("...ij->...ji", T) ;; np.einsum("...ij,...kj", T, A) ;; np.einsum("ij,ij->i", X, Y) ;; np.einsum("ij,jk,k->i", A, W, v)
@@ -57,6 +61,9 @@ STATEMENTS = [
     ("inout R f32 M N", "R += A @ W"), ("inout R f32 M N", "R *= 2"), ("inout R f32 M N", "R[:, 1:] = X[:, :-1]"), ("inout R f32 M N", "R[1:-1] += X[1:-1]"),
     ("inout R f32 M N", "R[0] = v"), ("inout R f32 M N", "R[::2] = 1"), ("inout R f32 M N", "R[1::2, ::-1] = X[1::2]"), ("inout R f32 M N", "R[:, -1] = u"),
     ("inout R f32 M N", "R[Q] = 0"), ("inout R f32 M N", "R[X > 0] = 0.5"), ("inout R f32 M N", "R[0, 1] = 5\nR[-1, 0] += 1"), ("inout R f32 M N", "R[::-1] = X"),
+    ("inout R f32 M N", "np.add.at(R, I % M, X[0])"), ("inout R f32 M N", "np.maximum.at(R, (I % M, I % N), 0.5)"), ("inout R f32 M N", "np.add.at(R, (slice(None), I % N), u[:, None])"),
+    ("out R i32 9", "R[...] = 0\nnp.add.at(R, U, 1)"), ("out R f32 M N", "Z = np.zeros((M, N), np.float32)\nnp.add.at(Z, [0, 1, 0], v)\nnp.multiply.at(Z, -1 - I % M, 2)\nreturn Z + X"),
+    ("inout R f32 M N", "np.minimum.at(R, (I[:, None] % M, I % N), W[:, :1])"), ("out R i32 M N", "R = J.copy()\nnp.bitwise_xor.at(R, (0, I % N), 3)"),
     ("inout R f32 M N", "R[...] = v"), ("inout R f32 M N", "for k in range(2):\n    R[k] = v * k\n    R += 1"), ("inout R f32 M N", "R[::-2] -= 1"),
     ("inout R f32 M N", "R[1:, 1:] = X[:-1, :-1]"), ("inout R f32 M N", "R = R + 1\nR = R * R"), ("inout R f32 M N", "R -= X\nR /= 2\nR //= 0.25"),
     ("inout R f32 M N", "t = R.copy()\nR += 1\nR = R * t"), ("inout R f32 M N", "R[None, 1:] = X[None, 1:]"), ("inout R f32 M N", "R[0:2, 0] = np.array([1, 2], R.dtype)"),

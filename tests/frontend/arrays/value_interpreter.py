@@ -15,7 +15,18 @@ from caten.core.program import Buffer, Require, Scalar, Size
 from caten.core.text import place_in
 from caten.frontend.arrays.whole_arrays import Evaluated, evaluate
 from caten.mathematics import evaluate as meaning
-from caten.tensor.values import Compute, Inside, Pieces, Read, Reduce, TensorProgram, Value, ValueTable
+from caten.tensor.values import (
+    Compute,
+    Inside,
+    Pieces,
+    Read,
+    Reduce,
+    Scan,
+    Scatter,
+    TensorProgram,
+    Value,
+    ValueTable,
+)
 
 Environment = Mapping[str, Any]
 
@@ -59,13 +70,18 @@ def element(expr: Expr, env: Environment, arrays: Environment) -> Any:
 
 def value(node: Value, env: Environment, arrays: Environment) -> Any:
     """All elements of a value."""
-    assert isinstance(node, Compute | Reduce)
+    if isinstance(node, Scatter):
+        return scatter(node, env, arrays)
+    assert isinstance(node, Compute | Reduce | Scan)
     shape = [int(element(axis.extent, env, arrays)) for axis in node.axes]
     made = np.zeros(shape, numpy_dtype(node.type))
     names = [axis.name for axis in node.axes]
     for at in np.ndindex(*shape):
         own = {**env, **dict(zip(names, map(np.int64, at), strict=True))}
-        made[at] = element(node.expr, own, arrays) if isinstance(node, Compute) else reduction(node, own, arrays)
+        if isinstance(node, Compute):
+            made[at] = element(node.expr, own, arrays)
+        else:
+            made[at] = reduction(node, own, arrays) if isinstance(node, Reduce) else running(node, own, arrays)
     return made
 
 
@@ -78,6 +94,33 @@ def reduction(node: Reduce, env: Environment, arrays: Environment) -> Any:
         if element(node.cond, own, arrays):
             total = meaning.apply(node.fn, [total, element(node.expr, own, arrays)], node.type)
     return total
+
+
+def running(node: Scan, env: Environment, arrays: Environment) -> Any:
+    """One element of a scan."""
+    total = numpy_dtype(node.type).type(identity(node.fn, node.type).value)
+    at, size = int(env[node.axis]), int(element(node.scanned.extent, env, arrays))
+    span = range(at + (node.mode == "inclusive")) if node.direction == "up" else range(
+        size - 1, at - (node.mode == "inclusive"), -1)
+    for k in span:
+        own = {**env, node.axis: np.int64(k)}
+        if element(node.cond, own, arrays):
+            total = meaning.apply(node.fn, [total, element(node.expr, own, arrays)], node.type)
+    return total
+
+
+def scatter(node: Scatter, env: Environment, arrays: Environment) -> Any:
+    """All elements of a scatter."""
+    made = arrays[node.source].copy()
+    spans = [range(int(element(axis.extent, env, arrays))) for axis in node.axes]
+    for at in product(*spans):
+        own = {**env, **dict(zip([axis.name for axis in node.axes], map(np.int64, at), strict=True))}
+        if element(node.cond, own, arrays):
+            place = tuple(int(element(i, own, arrays)) for i in node.index)
+            if not all(0 <= i < n for i, n in zip(place, made.shape, strict=True)):
+                raise OutsideError(f"{place} of {made.shape}")
+            made[place] = meaning.apply(node.fn, [made[place], element(node.expr, own, arrays)], node.type)
+    return made
 
 
 def run(found: Evaluated, sizes: Mapping[str, int], given: Environment) -> list[Any]:

@@ -6,7 +6,17 @@ from typing import Any
 
 from ...core.expr import Expr
 from ...core.scalars import OPERATORS
-from . import array_products, array_reductions, creation, joining, reshaping, selection, views
+from . import (
+    array_products,
+    array_reductions,
+    array_scans,
+    array_scatters,
+    creation,
+    joining,
+    reshaping,
+    selection,
+    views,
+)
 from .argument_binding import KINDS, Function, as_extent
 from .builder import Builder
 from .einsum import einsum
@@ -130,6 +140,17 @@ NUMPY: dict[str, Function] = dict([
               lambda b, *given: apply(b, "sqrt", array_reductions.var(b, *given))),
     _function("logsumexp", REDUCTION, array_reductions.logsumexp),
     _function("linalg.norm", "x:array ord=None axis=None keepdims:bool=False", array_reductions.norm),
+    # running totals, and what is counted
+    *[_function(name, "a:array axis=None dtype:dtype=None",
+                lambda b, x, axis, dtype, fn=fn: array_scans.running_total(b, fn, x, axis, dtype))
+      for name, fn in (("cumsum", "add"), ("cumprod", "mul"))],
+    *[_function(f"{name}.accumulate", "array:array axis=0 dtype:dtype=None",
+                lambda b, x, axis, dtype, fn=fn: array_scans.running_total(b, fn, x, axis, dtype))
+      for name, fn in (("add", "add"), ("multiply", "mul"))],
+    *[_function(f"{name}.accumulate", "array:array axis=0",
+                lambda b, x, axis, fn=fn: array_scans.scanned(b, fn, x, axis))
+      for name, fn in (("maximum", "max"), ("minimum", "min"), ("bitwise_and", "and"), ("bitwise_or", "or"))],
+    _function("bincount", "x:array weights:array=None minlength:extent=None", array_scatters.bincount),
     # products
     _function("matmul", "x1:array x2:array", array_products.matmul),
     _function("dot", "a:operand b:operand", array_products.dot),
@@ -189,7 +210,7 @@ KINDS["numbers_or_array"] = ("an array or numbers in lists", lambda b, value: va
 # Methods: those functions of the same name whose first argument is the array, and these.
 SAME = frozenset((
     "sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "dot", "swapaxes", "squeeze", "diagonal",
-    "trace", "ravel", "take", "repeat", "clip", "round", "copy", "conj"))
+    "trace", "ravel", "take", "cumsum", "cumprod", "repeat", "clip", "round", "copy", "conj"))
 METHODS: dict[str, Function] = {
     **{name: Function(f".{name}", NUMPY[name].signature, NUMPY[name].make) for name in sorted(SAME)},
     "reshape": Function(".reshape", "x:array *shape:shape", reshaping.reshape),
@@ -202,8 +223,8 @@ ATTRIBUTES: dict[str, Function] = {"T": NUMPY["transpose"], "mT": NUMPY["matrix_
 CONSTANTS: dict[str, Any] = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None}
 # What numpy has and the values of a body do not yet.
 LATER = frozenset((
-    "argmax", "argmin", "cumsum", "cumprod", "sort", "argsort", "partition", "argpartition", "median", "percentile",
-    "quantile", "unique", "nonzero", "searchsorted", "bincount", "histogram", "put", "scatter", "add.at", "interp",
+    "argmax", "argmin", "sort", "argsort", "partition", "argpartition", "median", "percentile",
+    "quantile", "unique", "nonzero", "searchsorted", "histogram", "put", "scatter", "interp",
     "convolve", "diff", "cross", "kron", "linalg.inv", "linalg.solve", "linalg.det", "linalg.cholesky", "linalg.qr",
     "linalg.svd", "linalg.eigh", "fft.fft", "random.rand", "random.randn"))
 # Functions that numpy lacks, and those of the operator table under its own names.

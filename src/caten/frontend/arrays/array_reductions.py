@@ -40,10 +40,15 @@ def keep(b: Builder, x: Array, axes: Sequence[int]) -> Array:
 
 def total(b: Builder, fn: str, x: Array, axis: Any, dtype: str | None, keepdims: bool) -> Array:
     """`sum` and `prod`: in numpy bodies small integers are added in 64 bits."""
+    return reduced(b, fn, x, axis, keepdims, dtype_of_total(b, x, dtype))
+
+
+def dtype_of_total(b: Builder, x: Array, dtype: str | None) -> str | None:
+    """The type of sums and products where none is given."""
     row = DTYPES[x.dtype]
     if dtype is None and b.lang == "python" and row.kind in ("int", "bool", "uint"):
-        dtype = "u64" if row.kind == "uint" else "i64"
-    return reduced(b, fn, x, axis, keepdims, dtype)
+        return "u64" if row.kind == "uint" else "i64"
+    return dtype
 
 
 def any_of(b: Builder, fn: str, x: Array, axis: Any, keepdims: bool) -> Array:

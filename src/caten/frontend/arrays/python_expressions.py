@@ -139,6 +139,8 @@ class PythonExpressions:
             return self._of_module(node, owner)
         if node.attr == "dtype" and isinstance(owner, Array | Unset):
             return ElementType(owner.dtype)
+        if isinstance(owner, Function) and (name := f"{owner.name}.{node.attr}".removeprefix("np.")) in NUMPY:
+            return NUMPY[name]
         if isinstance(owner, list) and node.attr in ("append", "extend"):
             return getattr(owner, node.attr)
         if isinstance(owner, Unset) and node.attr in ("shape", "ndim", "size", "T"):

@@ -5,7 +5,8 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from .argument_binding import described, unset
+from .argument_binding import Function, described, unset
+from .array_scatters import AT, accumulate_at
 from .array_scope import ArrayScope
 from .builder import Builder
 from .elementwise_functions import term_of
@@ -205,9 +206,33 @@ class PythonStatements:
         value = node.value
         if isinstance(value, ast.Constant) and (isinstance(value.value, str) or value.value is Ellipsis):
             return
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "at":
+            self.accumulate_at(value, value.func)
+            return
         made = self.expressions.eval(value)
         if not isinstance(value, ast.Call) or made is not None:
             self.expressions.fail(value, "E224", "the value of this expression is not used", "assign or return it")
+
+    def accumulate_at(self, node: ast.Call, method: ast.Attribute) -> None:
+        """`np.add.at(name, index, value)`: a change of an array in place."""
+        ex = self.expressions
+        owner = ex.eval(method.value)
+        fn = AT.get(owner.name.removeprefix("np.")) if isinstance(owner, Function) else None
+        if fn is None:
+            ex.fail(node, "E221", f"{described(owner)} has no '.at'", f"these have: np.{', np.'.join(AT)}")
+        if len(node.args) != 3 or node.keywords or not isinstance(node.args[0], ast.Name):
+            ex.fail(node, "E322", f"np.{ast.unparse(method.value).removeprefix('np.')}.at takes the name of an array, "
+                    "an index and a value", "np.add.at(Z, index, value)")
+        target, index, written = node.args
+        assert isinstance(target, ast.Name)
+        old, b = ex.eval(target), ex.at(node)
+        if isinstance(old, Unset):
+            unset(ex.at(target), old)
+        if not isinstance(old, Array):
+            ex.fail(target, "E311", f"'{target.id}' is {described(old)}: it has no elements")
+        at, value = ex.eval(index), ex.as_operand(written, ex.eval(written))
+        self.scope.check_change(b, target.id, old)
+        self.scope.values[target.id] = accumulate_at(b, fn, old, at, value)
 
     def jump(self, node: ast.stmt) -> None:
         if not self.loops:

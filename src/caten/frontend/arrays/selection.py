@@ -1,7 +1,7 @@
 """`x[…]`: slices, elements, new axes (views), and gathers by arrays of integers."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.expr import Expr, index
@@ -21,7 +21,8 @@ def select(b: Builder, x: Array, written: Any) -> Array:
             b.fail("E328", "how many elements a mask selects is not known before the call",
                    "np.where(mask, x, 0) keeps the shape; x[mask] = value changes elements in place")
     if any(isinstance(item, Gathered | Listed) for item in items):
-        return _gather(b, x, items, _stand_together(written))
+        extents, index_of = gathered(b, x, items, written)
+        return b.compute(extents, lambda i: x.at(index_of(i)))
     shape = [ONE if isinstance(item, New) else item.count for item in items if isinstance(item, New | Range)]
 
     def index_map(indices: Indices) -> list[Expr]:
@@ -57,9 +58,11 @@ def _stand_together(written: Any) -> bool:
     return len(found) == found[-1] - found[0] + 1
 
 
-def _gather(b: Builder, x: Array, items: list[Item], adjacent: bool) -> Array:
-    """Elements by arrays of integers, which are broadcast together. Their axes stand in the place of the indexed ones
-    if those are adjacent, else in front (as in numpy)."""
+def gathered(b: Builder, x: Array, items: list[Item], written: Any,
+             ) -> tuple[list[Expr], Callable[[Indices], list[Expr]]]:
+    """The shape of the elements that arrays of integers name, and the index of each. The arrays are broadcast together.
+    Their axes stand in the place of the indexed ones if those are adjacent, else in front (as in numpy)."""
+    adjacent = _stand_together(written)
     by_array = [n for n, item in enumerate(items) if isinstance(item, Gathered | Listed | At)]
     common = b.broadcast(*[_own_shape(items[n]) for n in by_array])
     front = [item for n, item in enumerate(items) if adjacent and n < by_array[0]]
@@ -72,7 +75,7 @@ def _gather(b: Builder, x: Array, items: list[Item], adjacent: bool) -> Array:
     rows = {n: _row(b, x, n - len([i for i in items[:n] if isinstance(i, New)]), item.index)
             for n, item in enumerate(items) if isinstance(item, Gathered)}
 
-    def element(indices: Indices) -> Expr:
+    def index_map(indices: Indices) -> list[Expr]:
         named = indices[first:first + len(common)]
         rest = iter((*indices[:first], *indices[first + len(common):]))
         found: list[Expr] = []
@@ -90,9 +93,9 @@ def _gather(b: Builder, x: Array, items: list[Item], adjacent: bool) -> Array:
                 case Gathered() if extent is not None:
                     which = b.broadcast_term(item.index, named, common)
                     found.append(Inside(index_in(b.typing.default(which), extent), extent, rows[n]))
-        return x.at(found)
+        return found
 
-    return b.compute(shape, element)
+    return shape, index_map
 
 
 def _own_shape(item: Item) -> tuple[Expr, ...]:
