@@ -21,7 +21,8 @@ def solved_sizes(pairs: Sequence[tuple[Expr, Expr]], conditions: Sequence[Expr],
     for mine, theirs in pairs:
         if isinstance(mine, Var):
             sizes.setdefault(mine, theirs)
-    todo = [(linear(a) - linear(b), ZERO) for a, b in equations_in(conditions)]       # first what needs no division
+    todo: list[tuple[Linear, Expr]] = [(linear(a) - linear(b), ZERO) for a, b in equations_in(conditions)]
+    # The conditions first: their solutions need no division more often.
     todo += [(linear(mine), theirs) for mine, theirs in pairs if not isinstance(mine, Var)]
     solved = True
     while solved:

@@ -239,12 +239,34 @@ class Kernel(Node, head="kernel"):
     body: tuple[Stmt, ...]
 
 
+class Repeat(Node, head="repeat"):
+    """`(repeat gemm (W_0 W_1) (X v3))`: run a kernel before again, on W_1 instead of W_0, and on v3 instead of X."""
+
+    kernel: str
+    arrays: tuple[tuple[str, str], ...]
+
+    def to_form(self) -> tuple[Any, ...]:
+        return ("repeat", self.kernel, *self.arrays)
+
+    @classmethod
+    def of_form(cls, form: Any, parse: Any) -> Repeat:
+        _, kernel, *arrays = form
+        return cls(str(kernel), tuple([(str(old), str(new)) for old, new in arrays]))
+
+
 class LoopProgram(Program, head="loop"):
-    """`(loop name clause…)`: parameters, facts, global locals, and kernels that run in order."""
+    """`(loop name clause…)`: parameters, facts, global locals, and kernels that run in order, some of them again."""
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         return self.all(Kernel)
+
+    @property
+    def runs(self) -> tuple[tuple[Kernel, dict[str, str]], ...]:
+        """The kernels in the order in which a call runs them, each with the arrays that replace those in its text."""
+        named = {k.name: k for k in self.kernels}
+        return tuple([(c, {}) if isinstance(c, Kernel) else (named[c.kernel], dict(c.arrays)) for c in self.clauses
+                      if isinstance(c, Kernel | Repeat)])
 
 
 ZERO, ONE = index(0), index(1)

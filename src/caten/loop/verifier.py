@@ -19,7 +19,9 @@ from .accesses import accesses, is_inside
 from .affine import Linear, constant, linear, text_of
 from .context import Context
 from .dependence import carried_dependence
+from .effects import reads, written
 from .gpu_verifier import data_race, structure_fault
+from .renaming import array_kind
 from .simplify import statement_field
 from .statements import (
     MARKS,
@@ -37,6 +39,7 @@ from .statements import (
     Local,
     Prefetch,
     Ramp,
+    Repeat,
     Setf,
     Shuffle,
     Splat,
@@ -70,6 +73,33 @@ def verify(program: Program) -> None:
             if isinstance(clause, Kernel) and (wrong := structure_fault(clause)) is not None:
                 raise _fault("E484", *wrong)
             _statements(getattr(clause, field), scope, context, checked)
+    before: dict[str, Kernel] = {}
+    for clause in program.clauses:
+        if isinstance(clause, Kernel):
+            before[clause.name] = clause
+        elif isinstance(clause, Repeat):
+            _repeat(clause, before, scope)
+
+
+def _repeat(again: Repeat, kernels: Mapping[str, Kernel], scope: Scope) -> None:
+    """A kernel runs again on arrays of the same kinds, those that it writes distinct from all others."""
+    kernel = kernels.get(again.kernel)
+    if kernel is None:
+        raise _fault("E480", again, f"there is no kernel '{again.kernel}' before this")
+    new = dict(again.arrays)
+    own = [name for name in dict.fromkeys([*reads(kernel), *written(kernel.body)]) if name in scope]
+    for old in new:
+        if old not in own:
+            raise _fault("E480", again, f"the kernel '{again.kernel}' uses no array '{old}'")
+    for name in own:
+        actual = new.get(name, name)
+        mine, other = _declaration(name, scope, again), _declaration(actual, scope, again)
+        if array_kind(mine) != array_kind(other):
+            raise _fault("E482", again, f"'{actual}' is no array like '{name}': its type, shape or order differs")
+        if name in written(kernel.body):
+            _is_written(actual, scope, again)
+            if any(new.get(each, each) == actual for each in own if each != name):
+                raise _fault("E484", again, f"the kernel writes '{actual}', and uses it as another array, too")
 
 
 def where_shown(before: P, made: P) -> P:
@@ -190,7 +220,7 @@ def _statement(stmt: Stmt, scope: Scope, context: Context, checked: bool) -> Non
             if isinstance(stmt, Setf) and stmt.how and (stmt.how != STREAM or not isinstance(ref, Vref)
                                                         or ref.mask is not None):
                 raise _fault("E488", stmt, f"a {_kind(ref)} is not stored with '{stmt.how}'")
-            _is_written(ref, scope, stmt)
+            _is_written(ref.buffer, scope, stmt)
         case Prefetch(ref, how):
             if how not in ("", WRITE):
                 raise _fault("E488", stmt, f"nothing is prefetched in order to '{how}'")
@@ -201,7 +231,7 @@ def _statement(stmt: Stmt, scope: Scope, context: Context, checked: bool) -> Non
                 raise _fault("E487", stmt, f"'{ref.buffer}' is transposed into itself")
             for block, across in ((ref, axis), (value, value_axis)):
                 _check_block(block, across, scope[block.buffer], stmt)
-            _is_written(ref, scope, stmt)
+            _is_written(ref.buffer, scope, stmt)
         case Local(_, dtype, shape, space):
             if dtype not in DTYPES or space not in SPACES:
                 raise _fault("E488", stmt, f"a local of type '{dtype}' in '{space}'")
@@ -211,8 +241,8 @@ def _statement(stmt: Stmt, scope: Scope, context: Context, checked: bool) -> Non
         _accesses_are_in_bounds(stmt, scope, context)
 
 
-def _is_written(ref: Expr, scope: Scope, stmt: Stmt) -> None:
-    target = scope.get(ref.buffer) if isinstance(ref, Aref | Vref) else None
+def _is_written(name: str, scope: Scope, stmt: Node) -> None:
+    target = scope.get(name)
     if isinstance(target, Buffer) and target.access == "in":
         raise _fault("E488", stmt, f"'{target.name}' is only read by the caller's agreement")
 

@@ -7,8 +7,9 @@ from ..core.dtypes import is_packed
 from ..core.expr import Const, Expr, Var, index
 from ..core.program import Buffer, Check, Ensure, Scalar, Size
 from ..loop.affine import linear
+from ..loop.effects import written
 from ..loop.empty_calls import begins_idle, idle_sizes
-from ..loop.statements import Kernel, Local, LoopProgram
+from ..loop.statements import Kernel, Local, LoopProgram, Repeat
 from .c_expressions import Expressions
 from .c_identifiers import Names, free, symbol
 from .c_statements import KernelBody
@@ -66,7 +67,7 @@ class EntryPoints:
         self.program, self.names, self.helpers, self.layout, self.allocates = program, names, helpers, layout, allocates
         self.params = arguments(program)
         self.cpu_check = [f"{INDENT}if (CT_UNFIT) return {UNSUPPORTED_CPU};"] if checks_cpu else []
-        self.calls: list[tuple[str, list[str], bool]] = []
+        self.functions: dict[str, tuple[str, list[str], bool]] = {}       # kernel -> C function, arguments, may it fail
         self.expressions = Expressions(helpers, names,
                                        flags=frozenset(s.name for s in program.all(Scalar) if s.type == "bool"))
 
@@ -81,17 +82,38 @@ class EntryPoints:
             case Size(name=name):
                 return f"int64_t {self.names.of(name)}"
 
+    def array(self, array: Buffer | Local, written: bool) -> str:
+        """An array as a kernel takes it whose arrays differ from run to run."""
+        element = "uint8_t" if is_packed(array.type) else self.helpers.type(array.type)
+        return f"{'' if written else 'const '}{element} *restrict {self.names.of(array.name)}"
+
+    def passed(self, name: str) -> str:
+        """A parameter, or an array between kernels, as an argument of a kernel."""
+        between = next((c for c in self.program.all(Local) if c.name == name), None)
+        if between is None:
+            return name if name == "ct_scratch" else self.names.of(name)
+        offset, at = self.layout.slots[name].offset, "(char *)ct_scratch"
+        if offset is not index(0):
+            at += f" + {self.expressions.value(offset).at(13)}"
+        return f"({self.helpers.type(between.type)} *)({at})"
+
     def kernel(self, name: str, body: KernelBody) -> str:
-        """The C function of a kernel, with the parameters that it uses."""
+        """The C function of a kernel, with the parameters that it uses. Arrays that differ from run to run are
+        parameters, also those in scratch memory."""
+        varying = {old for repeat in self.program.all(Repeat) if repeat.kernel == body.kernel.name
+                   for old, _ in repeat.arrays}
+        changed = written(body.kernel.body)
         globals_ = [c for c in self.program.all(Local) if c.name in body.expressions.used]
-        pointers = [INDENT + body.scratch_pointer(c) for c in globals_]
-        used = [p for p in self.params if p.name in body.expressions.used]
-        parameters = [self.declaration(p) for p in used]
-        arguments = [self.names.of(p.name) for p in used]
+        pointers = [INDENT + body.scratch_pointer(c) for c in globals_ if c.name not in varying]
+        used = [p for p in (*self.params, *[c for c in globals_ if c.name in varying])
+                if p.name in body.expressions.used]
+        parameters = [self.array(p, p.name in changed) if isinstance(p, Local)
+                      or (isinstance(p, Buffer) and p.name in varying) else self.declaration(p) for p in used]
+        arguments = [p.name for p in used]
         if "ct_scratch" in body.expressions.used:
             parameters.append("char *ct_scratch")
             arguments.append("ct_scratch")
-        self.calls.append((name, arguments, body.fails))
+        self.functions[body.kernel.name] = name, arguments, body.fails
         lines = [f"static {'int32_t' if body.fails else 'void'} {name}({', '.join(parameters) or 'void'})", "{"]
         lines += pointers + ([INDENT + "int32_t ct_failed = 0;"] if body.threads_fail else []) + body.lines
         return "\n".join([*lines, *([INDENT + "return 0;"] if body.fails else []), "}", ""])
@@ -139,9 +161,10 @@ class EntryPoints:
         return [f"{INDENT}if ({' || '.join([f'{self.names.of(n)} == 0' for n in sizes])}) return 0;"] if sizes else []
 
     def _kernels(self, declared: bool) -> list[str]:
-        lines, last = [], len(self.calls) - 1
-        for n, (name, arguments, fails) in enumerate(self.calls):
-            call = f"{name}({', '.join(arguments)})"
+        lines, last = [], len(self.program.runs) - 1
+        for n, (kernel, arrays) in enumerate(self.program.runs):
+            name, arguments, fails = self.functions[kernel.name]
+            call = f"{name}({', '.join([self.passed(arrays.get(each, each)) for each in arguments])})"
             if not fails:
                 lines.append(f"{INDENT}{call};")
             elif n == last:

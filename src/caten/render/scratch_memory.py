@@ -10,6 +10,7 @@ from ..core.node import substitute
 from ..core.program import Scalar, Target
 from ..errors import CatenError, error
 from ..frozen import frozen
+from ..loop.effects import reads, written
 from ..loop.empty_calls import idle_sizes
 from ..loop.statements import For, If, Kernel, Let, Local, LoopProgram, Ref, Stmt
 from .linear_offsets import plus, product, times
@@ -60,15 +61,44 @@ def layout(program: LoopProgram, parallel: bool | None = None) -> Layout:
         parallel = runs_threads(program)
     ends: dict[bool, Expr] = {False: index(0), True: index(0)}
     placed: dict[str, tuple[Local, Expr, bool]] = {}
+    shares = _shared_memory(program, found)
     for local, size, inside in sorted(found, key=lambda f: not isinstance(f[1], Const)):
         if local.name not in placed:
             own = parallel and inside
+            first = shares.get(local.name, local.name)
+            if first != local.name and first in placed:
+                placed[local.name] = (local, placed[first][1], own)
+                continue
             placed[local.name] = (local, ends[own], own)
             ends[own] = plus(ends[own], size)
     shared, share = ends[False], ends[True]
     return Layout({name: Slot(local, plus(shared, at) if own else at, share if own else index(0)) for name,
                    (local, at, own) in placed.items()},
                   shared, share)
+
+
+def _shared_memory(program: LoopProgram, found: Sequence[tuple[Local, Expr, bool]]) -> dict[str, str]:
+    """For a local, an earlier one of the same size that no kernel needs at the same time: both may be in the same
+    memory. A local inside a kernel is needed while that kernel runs, one between kernels from its first use to its
+    last."""
+    between = {c.name for c in program.all(Local)}
+    needed: dict[str, set[int]] = {local.name: set() for local, _, _ in found}
+    for n, (kernel, arrays) in enumerate(program.runs):
+        inside = {node.name for node in kernel.unique() if isinstance(node, Local)}
+        for name in inside | reads(kernel) | written(kernel.body):
+            if (actual := arrays.get(name, name)) in needed:
+                needed[actual].add(n)
+    runs = {name: frozenset(range(min(at), max(at) + 1)) if name in between else frozenset(at)
+            for name, at in needed.items() if at}
+    kinds = {local.name: (size, inside) for local, size, inside in found}
+    shares: dict[str, str] = {}
+    taken: dict[str, frozenset[int]] = {}                 # the first local in a place -> the runs that need the place
+    for name in sorted(runs, key=lambda name: min(runs[name])):
+        place = next((p for p, used in taken.items() if kinds[p] == kinds[name] and not used & runs[name]), name)
+        if place != name:
+            shares[name] = place
+        taken[place] = taken.get(place, frozenset()) | runs[name]
+    return shares
 
 
 def scratch_bytes(program: LoopProgram, parallel: bool | None = None) -> Expr:

@@ -14,7 +14,7 @@ from ..core.program import Buffer
 from ..frozen import frozen
 from ..loop.affine import canonical, linear
 from ..loop.effects import reads
-from ..loop.statements import Aref, For, If, LoopProgram, Stmt, Vref
+from ..loop.statements import Aref, For, If, LoopProgram, Repeat, Stmt, Vref
 from .analysis.classify import Chain, chain_of, contiguous_loop, contraction, stores_in
 from .analysis.loop_queries import mentions
 from .draft import Draft
@@ -52,7 +52,7 @@ def _fuse_pairs(draft: Draft, pairs: list[Pair]) -> None:
 def _candidates(program: LoopProgram) -> Iterator[list[Pair]]:
     """Yield the pairs that must be fused together: one in every nest that uses the arrays."""
     loops = [_nests(kernel.body) for kernel in program.kernels]
-    if None in loops:
+    if None in loops or program.all(Repeat):
         return                                                  # other statements may use the arrays
     nests = [chain_of(loop) for found in loops for loop in found or ()]
     used = {chain.names[0]: {n.buffer for n in chain.loops[0].unique() if isinstance(n, Aref | Vref)}

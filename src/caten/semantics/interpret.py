@@ -17,6 +17,7 @@ from ..core.program import Buffer, Ensure, Program, Require, Scalar, Size
 from ..errors import error
 from ..loop.empty_calls import idle_sizes
 from ..loop.gpu_verifier import has_barrier
+from ..loop.renaming import renamed_arrays
 from ..loop.statements import Barrier, Fail, For, If, Incf, Let, Local, LoopProgram, Prefetch, Setf, Stmt, Transpose
 from ..mathematics import evaluate
 from .closures import Action, Closures, poison, to_scalar
@@ -72,7 +73,7 @@ def run(program: Program, arguments: dict[str, Any], order: str = "forward", sto
 def statements(program: Program) -> tuple[Stmt, ...]:
     """The statements of a program: those of its kernels in order, or its body."""
     if isinstance(program, LoopProgram):
-        return tuple([s for k in program.kernels for s in k.body])
+        return tuple([s for kernel, arrays in program.runs for s in renamed_arrays(kernel.body, arrays)])
     with_body: Any = program
     checked: WithBody = with_body
     return checked.body

@@ -44,7 +44,7 @@ class _Report:
         self.program = program
         self.found = kernels_of(program)
         self.lowering = Lowering(program)
-        self.lowering.statements()
+        self.lowering.parts()
         self.sizes = {Var(b.name, "i64"): index(b.value) for b in program.all(Bind)}
         self.readers: dict[str, list[str]] = {}
         for d in program.definitions:

@@ -4,9 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..core.expr import Const, Expr, Op, Var
-from ..core.node import Node, kept, substitute
+from ..core.node import kept, substitute
 from ..loop.affine import canonical
-from ..loop.statements import Aref, Stmt
+from ..loop.renaming import renamed_arrays
 from .values import Axis, Compute, Nest, Read, Reduce, Scan, Scatter, Value
 
 # What an operator costs for each element; those that are not listed: 1.
@@ -107,11 +107,3 @@ def renamed(value: Value, names: Mapping[str, str]) -> Value:
     own = {out.name for out in value.outs}
     return value.replace(stmts=renamed_arrays(value.stmts, {k: v for k, v in names.items() if k not in own}),
                          outs=tuple([o.replace(source=names.get(o.source, o.source)) for o in value.outs]))
-
-
-def renamed_arrays(stmts: tuple[Stmt, ...], names: Mapping[str, str]) -> tuple[Stmt, ...]:
-    """Statements over arrays of other names."""
-    def go(n: Node) -> Node:
-        new: Node = n.map(go)
-        return new.replace(buffer=names[new.buffer]) if isinstance(new, Aref) and new.buffer in names else new
-    return tuple([s.map(go) for s in stmts]) if names else stmts

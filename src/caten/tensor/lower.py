@@ -20,26 +20,34 @@ from functools import partial
 
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.monoids import identity
-from ..core.node import contains
+from ..core.node import Node, contains
+from ..core.program import Schedule, Target
 from ..loop.bound_tightening import tighten_bounds
 from ..loop.context import Context
 from ..loop.effects import reads
+from ..loop.renaming import renamed_arrays
 from ..loop.statements import ONE, Aref, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
 from .fusion import Group, Member, NestKernel, is_contraction, kernels_of
-from .index_maps import is_identity, renamed_arrays
+from .index_maps import is_identity
 from .inlining import inlined_statements
 from .loop_builder import LoopBuilder, Storage
 from .loop_splitting import Box, box_of, conjunction, conjuncts, split
 from .passes_over_rows import Passes
+from .repeated_kernels import with_repeats
 from .values import Compute, Define, FusedKernel, Named, Output, Read, Reduce, Scatter, TensorProgram, reads_of
 
 
 def lower(program: TensorProgram) -> LoopProgram:
-    """Lower a tensor program to the loop level: same parameters and facts, one kernel."""
+    """Lower a tensor program to the loop level: same parameters and facts, and one kernel, or several if some are equal
+    but for their arrays."""
     lowering = Lowering(program)
-    stmts = lowering.statements()
-    clauses = tuple([c for c in program.clauses if not isinstance(c, Define | FusedKernel | Output | Named)])
-    return LoopProgram(program.name, (*clauses, Kernel(_c_name(program.name), stmts)))
+    clauses = tuple([c for c in program.clauses if not isinstance(c, Define | Output | Named | FusedKernel)])
+    name, parts, target = _c_name(program.name), lowering.parts(), program.first(Target)
+    if target is None or target.machine.groups or program.opt == 0 or program.first(Schedule) is not None:
+        kernels: tuple[Node, ...] = (Kernel(name, (*lowering.locals, *[s for part in parts for s in part])),)
+    else:
+        kernels = with_repeats(name, parts, lowering.locals, program.buffers)
+    return LoopProgram(program.name, (*clauses, *kernels))
 
 
 def _c_name(name: str) -> str:
@@ -54,21 +62,28 @@ class Lowering(LoopBuilder):
         self.context = Context.of(program)
         self.nested: set[str] = set()                    # names that the nests so far declare
 
-    def statements(self) -> tuple[Stmt, ...]:
-        """The statements of all kernels, in order."""
-        stmts: list[Stmt] = [Local(self.arrays[name], dtype, shape, "scratch" if shape else "register")
-                             for name, (dtype, shape) in self.plan.scratch.items()]
+    @property
+    def locals(self) -> tuple[Local, ...]:
+        """The arrays between kernels, and scalars."""
+        return tuple([Local(self.arrays[name], dtype, shape, "scratch" if shape else "register")
+                      for name, (dtype, shape) in self.plan.scratch.items()])
+
+    def parts(self) -> list[tuple[Stmt, ...]]:
+        """The statements of each kernel, in order, and those that copy outputs at the end."""
+        parts: list[tuple[Stmt, ...]] = []
         for n, k in enumerate(self.kernels):
             self.number = n
+            stmts: list[Stmt] = []
             for at, source, copy in self.plan.copies:
                 if at == n:
                     stmts += self.copy(source, self.arrays[copy], *self.plan.scratch[copy])
             stmts += self.nest(k) if isinstance(k, NestKernel) else [
                 tighten(s, self.context, frozenset(self.program.sizes)) for s in self.group(k)]
+            parts.append(tuple(stmts))
         for value, name in self.plan.late:
             buffer = self.program.buffers[name]
-            stmts += self.copy(self.array(value), name, buffer.type, buffer.axes)
-        return tuple(stmts)
+            parts.append(self.copy(self.array(value), name, buffer.type, buffer.axes))
+        return parts
 
     # -- nests ---------------------------------------------------------------------------------------------------------
 

@@ -16,9 +16,9 @@ from ..core.node import Node
 from ..frontend.op import Body, OpProgram
 from ..loop.context import Context
 from ..loop.effects import writes
+from ..loop.renaming import renamed_arrays
 from ..loop.statements import Fail, Incf, Let, Local, Setf, Stmt
 from .canonical_values import canonical_values
-from .index_maps import renamed_arrays
 from .symbolic_execution import Array, DoesNotFit, Execution, State
 from .values import Named, Nest, Out, Output, TensorProgram, ValueTable
 
