@@ -22,7 +22,11 @@ PREFIX = ("Prefix", '"x{float}[N]"', '"y{float}[N]"', "lisp",
           "(set s 0.0) (dotimes (i N) (incf s (* 0.5 s)) (incf s (aref x i)) (setf (aref y i) s))")
 DIVMOD = ("SumAndMax", '"X{float}[M N]"', '"s{float}[M]", "top{float}[M]"', "python", "return X.sum(1), X.max(1)")
 HALVES = ("Halves", '"x{float}[N](where N = 2 * H)"', '"y{float}[H]"', "python", "return x[::2] + x[1::2]")
-ALL = (SOFTMAX, DOUBLE, RELU, AXPY, PREFIX, DIVMOD, HALVES)
+TOTALS = ("Totals", '"j{float}[N]"', '"y{float}[N]"', "python", "return np.cumsum(j)")
+COUNTS = ("Counts", '"X{float}[M N]", "i{int}[N]"', '"y{float}[M]"', "lisp",
+          "(dotimes (m M) (setf (aref y m) 0)) (dotimes (k N) (when (and (<= 0 (aref i k)) (< (aref i k) M)) "
+          "(incf (aref y (aref i k)) (aref X 0 k))))")
+ALL = (TOTALS, COUNTS, SOFTMAX, DOUBLE, RELU, AXPY, PREFIX, DIVMOD, HALVES)
 
 
 def spec(*composites: tuple[str, str, str, str, str]) -> str:
@@ -58,6 +62,9 @@ def drawn(*shape: int) -> np.ndarray:
     ("return np.stack([Axpy(2, X[m], X[0]) for m in range(3)])", "python", lambda x: 2 * x + x[0]),
     ("return X + Axpy(X[0, 0], X[0], X[1])", "python", lambda x: x + x[0, 0] * x[0] + x[1]),
     ("return np.stack([Prefix(X[m]) for m in range(3)])", "python", lambda x: prefix(x)),
+    ("return X + Totals(X[1])", "python", lambda x: x + np.cumsum(x[1])),
+    ("return X + Counts(X, np.arange(N) % 3)[:, None]", "python",
+     lambda x: x + np.bincount(np.arange(8) % 3, x[0], 3)[:, None].astype(np.float32)),
     ("return X + np.repeat(Halves(X[1]), 2)", "python", lambda x: x + np.repeat(x[1, ::2] + x[1, 1::2], 2)),
     ("(return (call Softmax (* 3 X)))", "lisp", lambda x: softmax(3 * x)),
     ("(set Z (exp X)) (call softmax Z Y) (setf Y (+ Y 1))", "lisp", lambda x: softmax(np.exp(x)) + 1),
