@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..core.node import Node, kept
-from .statements import Aref, For, If, Incf, Prefetch, Setf, Stmt, Transpose, Vref
+from .statements import Address, Aref, ExternCall, For, If, Incf, Prefetch, Setf, Stmt, Transpose, Vref
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -19,6 +19,8 @@ def reads(node: Node) -> frozenset[str]:
             return _all_reads(ref.children)
         case Aref() | Vref():
             return _all_reads(node.children) | {node.buffer}
+        case Address(buffer, how):
+            return NOTHING if how == "write" else frozenset((buffer,))
     return _all_reads(node.children)
 
 
@@ -32,6 +34,8 @@ def writes(node: Stmt) -> frozenset[str]:
     match node:
         case Setf(ref) | Incf(ref) | Transpose(ref):
             return frozenset((ref.buffer,)) if isinstance(ref, Aref | Vref) else NOTHING
+        case ExternCall(args=args):
+            return frozenset([a.buffer for a in args if isinstance(a, Address) and a.how != "read"])
     return written([c for c in node.children if isinstance(c, Stmt)])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.node import Node
 from ..core.program import Buffer
-from .statements import Local, Ref, Stmt
+from .statements import Address, Local, Ref, Stmt
 
 BY_BYTES = ("bool", "i4", "u4")        # elements that the caller's arrays hold in another form than those of caten
 
@@ -18,7 +18,8 @@ def renamed_arrays(stmts: tuple[Stmt, ...], names: Mapping[str, str]) -> tuple[S
     def go(n: Node) -> Any:
         if n not in memo:
             new: Any = n.map(go)
-            memo[n] = new.replace(buffer=names[new.buffer]) if isinstance(new, Ref) and new.buffer in names else new
+            memo[n] = new.replace(buffer=names[new.buffer]) if (
+                isinstance(new, Ref | Address) and new.buffer in names) else new
         return memo[n]
     return tuple([go(s) for s in stmts]) if names else stmts
 

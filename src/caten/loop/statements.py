@@ -14,6 +14,7 @@ from ..core.program import Program
 MARKS = ("serial", "unroll", "parallel", "grid", "block")
 SPACES = ("register", "stack", "scratch", "shared", "global")
 STREAM, WRITE = "stream", "write"          # non-temporal setf; prefetch for writing
+ADDRESSED = ("read", "write", "update")   # what a C function does with an array
 
 
 class Stmt(Node):
@@ -124,6 +125,19 @@ class Fold(Expr, head="fold"):
         return self.arg.dtype
 
 
+class Address(Expr, head="address", hidden=("type",)):
+    """`(address A read)`: where an array begins, for a C function that reads it. `write`: the function sets elements
+    and reads none before; `update`: it does both. Only an argument of `extern`."""
+
+    buffer: str
+    how: str
+    type: str = ""
+
+    @property
+    def dtype(self) -> str:
+        return self.type
+
+
 class For(Stmt, head="for"):
     """`(for i lo hi step mark stmt…)`: run the body for i = lo, lo+step, … while i < hi (i > hi if step is negative).
 
@@ -219,6 +233,14 @@ class Prefetch(Stmt, head="prefetch"):
 
     ref: Ref
     how: str = ""
+
+
+class ExternCall(Stmt, head="extern"):
+    """`(extern cblas_saxpy (cast i32 N) a (address x read) 1:i32 …)`: call a C function without result, with numbers
+    and arrays. It is in no loop, and the only statement of its kernel besides conditions."""
+
+    fn: str
+    args: tuple[Expr, ...]
 
 
 class Barrier(Stmt, head="barrier"):

@@ -24,11 +24,14 @@ from .gpu_verifier import data_race, structure_fault
 from .renaming import array_kind
 from .simplify import statement_field
 from .statements import (
+    ADDRESSED,
     MARKS,
     SPACES,
     STREAM,
     WRITE,
+    Address,
     Aref,
+    ExternCall,
     Fail,
     Fold,
     For,
@@ -72,6 +75,8 @@ def verify(program: Program) -> None:
             _names_are_known(clause)
             if isinstance(clause, Kernel) and (wrong := structure_fault(clause)) is not None:
                 raise _fault("E484", *wrong)
+            if isinstance(clause, Kernel) and not is_call_alone(clause.body):
+                raise _fault("E484", clause, "a call of a C function is not a kernel of its own")
             _statements(getattr(clause, field), scope, context, checked)
     before: dict[str, Kernel] = {}
     for clause in program.clauses:
@@ -100,6 +105,18 @@ def _repeat(again: Repeat, kernels: Mapping[str, Kernel], scope: Scope) -> None:
             _is_written(actual, scope, again)
             if any(new.get(each, each) == actual for each in own if each != name):
                 raise _fault("E484", again, f"the kernel writes '{actual}', and uses it as another array, too")
+
+
+def is_call_alone(body: tuple[Stmt, ...]) -> bool:
+    """True if the statements contain no call of a C function, or are one, perhaps under conditions."""
+    if not any(isinstance(n, ExternCall) for s in body for n in s.walk()):
+        return True
+    match body:
+        case (ExternCall(),):
+            return True
+        case (If(_, then, ()),):
+            return is_call_alone(then)
+    return False
 
 
 def where_shown(before: P, made: P) -> P:
@@ -167,7 +184,7 @@ def _names_are_unique(program: Program) -> None:
 def _names_are_known(clause: Node) -> None:
     """Check names and types first: the analysis of a loop's effect on its locals comes before the check of its body."""
     for node in clause.unique():
-        if isinstance(node, Var | Aref | Vref) and not node.type:
+        if isinstance(node, Var | Aref | Vref | Address) and not node.type:
             user = next(s for s in clause.unique()
                         if isinstance(s, Stmt) and any(isinstance(c, Expr) and node in c.unique() for c in s.children))
             raise _fault("E480", user,
@@ -232,6 +249,12 @@ def _statement(stmt: Stmt, scope: Scope, context: Context, checked: bool) -> Non
             for block, across in ((ref, axis), (value, value_axis)):
                 _check_block(block, across, scope[block.buffer], stmt)
             _is_written(ref.buffer, scope, stmt)
+        case ExternCall(_, args):
+            for arg in args:
+                if arg.lanes != 1 or (isinstance(arg, Address) and arg.how not in ADDRESSED):
+                    raise _fault("E488", stmt, f"{text_of(arg)} is no argument of a C function")
+                if isinstance(arg, Address) and arg.how != "read":
+                    _is_written(arg.buffer, scope, stmt)
         case Local(_, dtype, shape, space):
             if dtype not in DTYPES or space not in SPACES:
                 raise _fault("E488", stmt, f"a local of type '{dtype}' in '{space}'")
@@ -289,6 +312,12 @@ def _expression(expr: Expr, scope: Scope, stmt: Node) -> None:
                     raise _fault("E489", stmt, f"{text_of(node)}: '{name}' has {axes} axes")
                 for i in index:
                     _is_scalar(i, "i64", stmt, "an index")
+            case Address(name, _, dtype):
+                declared = _declaration(name, scope, stmt)
+                if not isinstance(declared, Buffer | Local) or dtype != declared.type:
+                    raise _fault("E482", stmt, f"'{name}' is not an array of {dtype or 'any type'}")
+                if not isinstance(stmt, ExternCall) or not any(a is node for a in stmt.args):
+                    raise _fault("E482", stmt, f"{text_of(node)} is no number")
         for kind, check in _CHECKS.items():
             if isinstance(node, kind):
                 check(node, stmt)

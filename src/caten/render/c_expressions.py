@@ -4,7 +4,7 @@ from __future__ import annotations
 from ..core.dtypes import DTYPES, is_packed, is_short
 from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var
 from ..errors import error
-from ..loop.statements import Aref, Fold, Ramp, Shuffle, Splat, Vref
+from ..loop.statements import Address, Aref, Fold, Ramp, Shuffle, Splat, Vref
 from ..mathematics.elementary.arithmetic import Scaled
 from . import conversions
 from .c_literals import literal
@@ -60,6 +60,8 @@ class Expressions(Conditions):
                 return self.element(expr)
             case Vref():
                 return self.load(expr)
+            case Address(buffer=name):
+                return Code(self.mention(name))
         raise TypeError(f"no C for {expr!r}")
 
     def _constant(self, value: object, dtype: str) -> Code:

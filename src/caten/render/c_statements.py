@@ -12,8 +12,10 @@ from ..core.program import At
 from ..errors import error
 from ..loop.statements import (
     STREAM,
+    Address,
     Aref,
     Barrier,
+    ExternCall,
     Fail,
     For,
     If,
@@ -126,6 +128,8 @@ class KernelBody(Lines):
                         self._fail(row)
                     case Barrier():
                         self._barrier()
+                    case ExternCall():
+                        self._extern(stmt)
 
     def _prefetch(self, stmt: Prefetch) -> None:
         if not self.expressions.register(stmt.ref):
@@ -134,6 +138,14 @@ class KernelBody(Lines):
     def _barrier(self) -> None:
         raise error("E612", "(barrier) needs a runtime with thread groups",
                     hint="schedule for a GPU runtime, or leave it out")
+
+    def _extern(self, stmt: ExternCall) -> None:
+        """Declare a C function, and call it."""
+        helpers = self.expressions.helpers
+        types = [f"{'const ' if a.how == 'read' else ''}{helpers.type(a.dtype)} *" if isinstance(a, Address)
+                 else helpers.type(a.dtype) for a in stmt.args]
+        self.line(f"extern void {stmt.fn}({', '.join(types) or 'void'});")
+        self.line(f"{stmt.fn}({', '.join([self.expressions.text(a) for a in stmt.args])});")
 
     def _initial(self, local: Local, following: tuple[Stmt, ...]) -> Expr | None:
         """The value that the next statement assigns to a scalar local, if it does."""

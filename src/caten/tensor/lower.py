@@ -27,6 +27,7 @@ from ..loop.context import Context
 from ..loop.effects import reads
 from ..loop.renaming import renamed_arrays
 from ..loop.statements import ONE, Aref, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
+from .call_kernels import is_call, kernels_around_calls
 from .fusion import Group, Member, NestKernel, is_contraction, kernels_of
 from .index_maps import is_identity
 from .inlining import inlined_statements
@@ -38,14 +39,16 @@ from .values import Compute, Define, FusedKernel, Named, Output, Read, Reduce, S
 
 
 def lower(program: TensorProgram) -> LoopProgram:
-    """Lower a tensor program to the loop level: same parameters and facts, and one kernel, or several if some are equal
-    but for their arrays."""
+    """Lower a tensor program to the loop level: same parameters and facts, and one kernel, or several around calls of C
+    functions, or if some are equal but for their arrays."""
     lowering = Lowering(program)
     clauses = tuple([c for c in program.clauses if not isinstance(c, Define | Output | Named | FusedKernel)])
     name, parts, target = _c_name(program.name), lowering.parts(), program.first(Target)
-    if target is None or target.machine.groups or program.opt == 0 or program.first(Schedule) is not None:
-        kernels: tuple[Node, ...] = (Kernel(name, (*lowering.locals, *[s for part in parts for s in part])),)
-    else:
+    whole = (*lowering.locals, *[s for part in parts for s in part])
+    kernels: tuple[Node, ...] = (Kernel(name, whole),)
+    if any(map(is_call, whole)):
+        kernels = kernels_around_calls(name, whole)
+    elif target is not None and not target.machine.groups and program.opt > 0 and program.first(Schedule) is None:
         kernels = with_repeats(name, parts, lowering.locals, program.buffers)
     return LoopProgram(program.name, (*clauses, *kernels))
 

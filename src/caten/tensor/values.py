@@ -19,7 +19,7 @@ from ..core.expr import TRUE, Expr, Var
 from ..core.node import Node, kept
 from ..core.program import Fact, Program
 from ..core.unique_names import Names
-from ..loop.statements import Aref, For, Stmt
+from ..loop.statements import Address, Aref, For, Stmt
 
 KEPT, REDUCED = "ijklmn", "pqrstu"        # the names of the first axes
 
@@ -348,7 +348,8 @@ def operands_of(value: Value) -> tuple[str, ...]:
     if isinstance(value, Nest):
         own = {out.name for out in value.outs}
         found = [out.source for out in value.outs if out.source]
-        found += [n.buffer for s in value.stmts for n in s.walk() if isinstance(n, Aref) and n.buffer not in own]
+        found += [n.buffer for s in value.stmts for n in s.walk()
+                  if isinstance(n, Aref | Address) and n.buffer not in own]
         declared = {n.declares()[0] for s in value.stmts for n in s.walk() if hasattr(n, "declares")}
         return tuple(dict.fromkeys([name for name in found if name not in declared]))
     return tuple(dict.fromkeys([*whole_operands_of(value), *[r.buffer for r in reads_of(value)]]))
