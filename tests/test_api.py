@@ -271,6 +271,7 @@ TAKES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "strided": ("it takes a", (["a"], ("a",))),
     "bounds_check": ("it takes True or False", (True,)),
     "reassociate": ("it takes True or False", (True,)),
+    "rewrite": ("it takes True or False", (True,)),
     "only": ("it takes a", (["a"], ("a",))),
     "schedule": ("it takes a text", ("\x1b[2J", "x", None)),
     "include_dirs": ("it takes a", (["a"], ("a",))),

@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "calls": BASE, "bindings": BASE | {"loop", "render", "calls"}, "runtime": BASE | {"notices", "loop", "render", "calls", "bindings"},
     "faults": {"runtime"},
     "passes": BASE | {"frontend", "loop", "tensor", "schedule"},
-    "attach": BASE | {"frontend", "runtime", "schedule", "passes"},
+    "attach": BASE | {"frontend", "loop", "runtime", "schedule", "passes"},
     "loading": BASE | {"frontend", "passes", "attach"},
     "driver": BASE | {"collector", "loop", "schedule", "runtime", "faults", "passes", "attach"},
     "compiler": BASE | {"frontend", "loop", "runtime", "attach", "loading", "driver"},

@@ -42,6 +42,7 @@ FIELDS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "strided": ("strided", lambda name, value: argument_checks.listed(name, value, argument_checks.text, ARRAYS)),
     "bounds_check": ("unchecked", lambda name, value: not argument_checks.flag(name, value)),
     "reassociate": ("in_order", lambda name, value: not argument_checks.flag(name, value)),
+    "rewrite": ("no_rewrite", lambda name, value: not argument_checks.flag(name, value)),
     "only": ("only", lambda name, value: argument_checks.listed(name, value, argument_checks.text, OPERATORS)),
     "schedule": ("schedule", lambda name, value: None if value is None else argument_checks.text(name, value)),
     "include_dirs": ("include_dirs", lambda name, value: argument_checks.listed(name, value, argument_checks.path,
@@ -70,20 +71,20 @@ class Specs(Protocol):
 @overload
 def compile(spec: Spec, runtime: str = ..., config: Mapping[str, Any] | None = ..., opt: int = ...,
             sizes: Mapping[str, int] | None = ..., *, strided: Sequence[str] = ..., bounds_check: bool = ...,
-            reassociate: bool = ..., only: Sequence[str] = ..., schedule: str | None = ...,
+            reassociate: bool = ..., rewrite: bool = ..., only: Sequence[str] = ..., schedule: str | None = ...,
             include_dirs: Sequence[Spec] = ..., cache: bool = ..., verify: bool = ...) -> Operator: ...
 
 
 @overload
 def compile(spec: Specs, runtime: str = ..., config: Mapping[str, Any] | None = ..., opt: int = ...,
             sizes: Mapping[str, int] | None = ..., *, strided: Sequence[str] = ..., bounds_check: bool = ...,
-            reassociate: bool = ..., only: Sequence[str] = ..., schedule: str | None = ...,
+            reassociate: bool = ..., rewrite: bool = ..., only: Sequence[str] = ..., schedule: str | None = ...,
             include_dirs: Sequence[Spec] = ..., cache: bool = ..., verify: bool = ...) -> Operators: ...
 
 
 def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any] | None = None, opt: int = 2,
             sizes: Mapping[str, int] | None = None, *, strided: Sequence[str] = (), bounds_check: bool = True,
-            reassociate: bool = True, only: Sequence[str] = (), schedule: str | None = None,
+            reassociate: bool = True, rewrite: bool = True, only: Sequence[str] = (), schedule: str | None = None,
             include_dirs: Sequence[Spec] = (), cache: bool = True, verify: bool = False) -> Operator | Operators:
     """Compile a spec to an operator, or a list of specs to a library with an attribute for each operator.
 
@@ -94,9 +95,10 @@ def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any
     `opt`: 0 the nest as written, 1 simplified, 2 scheduled for the machine, 3 with schedules from `caten tune`.
     `sizes`: sizes by name, from 0 to 2^40, that are fixed at compile time, as -D; calls must agree.
     `strided`: the arrays whose strides a call passes, as -fstrided. `bounds_check=False` omits the checks at the call.
-    `reassociate=False` keeps float sums in the order of the spec, as -fno-reassociate. `only`: the operators to
-    compile. `schedule`: the text of a schedule to replay. `include_dirs`: folders to search for included and called
-    specs, as -I. `cache=False` neither reads nor writes the cache. `verify=True` checks the program after every pass.
+    `reassociate=False` keeps float sums in the order of the spec, as -fno-reassociate. `rewrite=False` applies no
+    rules of [rewrite], as -fno-rewrite. `only`: the operators to compile. `schedule`: the text of a schedule to replay.
+    `include_dirs`: folders to search for included and called specs, as -I. `cache=False` neither reads nor writes the
+    cache. `verify=True` checks the program after every pass.
 
     Raises CatenError with all errors in the spec, UsageError for an option with a wrong value (E668 names it), and
     ToolError where the host compiler is missing or fails.
@@ -104,11 +106,11 @@ def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any
     try:
         specs = argument_checks.specs("compile: spec", spec)
         options = options_of("compile", runtime=runtime, config=config, opt=opt, sizes=sizes, strided=strided,
-                             bounds_check=bounds_check, reassociate=reassociate, only=only, schedule=schedule,
-                             include_dirs=include_dirs, cache=cache, verify=verify)
+                             bounds_check=bounds_check, reassociate=reassociate, rewrite=rewrite, only=only,
+                             schedule=schedule, include_dirs=include_dirs, cache=cache, verify=verify)
         texts = [read(s) for s in specs]
         with CollectingRarely():
-            programs = checking.loaded(texts, options)
+            programs = checking.loaded(texts, options, compiled=True)
         made: Operator | Operators = known_build.loaded(compiler.Compilation(programs, options, loading.digest(texts),
                                                                              warn))
         return Operators.of(made) if isinstance(spec, list | tuple) and isinstance(made, Operator) else made

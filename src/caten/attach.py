@@ -12,7 +12,9 @@ from .core.program import At, Bind, Config, InOrder, Lines, Opt, Program, Scalar
 from .core.text import flat, form_of
 from .errors import Diagnostic, UsageError, did_you_mean
 from .frontend.composite import named
-from .frontend.op import OpProgram
+from .frontend.op import OpProgram, Rewrite
+from .frontend.spec import runtime_rules
+from .loop.statements import ExternCall
 from .options import Options
 from .passes import level_of
 from .runtime import discover, library_cache
@@ -56,7 +58,19 @@ def attach(op: OpProgram, options: Options) -> Program:
     facts += [Unchecked()] if options.unchecked else []
     facts += [InOrder()] if options.in_order and op.first(InOrder) is None else []
     facts += [Lines()] if options.lines else []
-    return _with_schedule(program, options).adding(*facts)
+    return _with_rules(_with_schedule(program, options), options).adding(*facts)
+
+
+def _with_rules(program: Program, options: Options) -> Program:
+    """The program with the rules that hold under these options: its own and the runtime's."""
+    own = program.all(Rewrite)
+    if options.no_rewrite:
+        return program.without(Rewrite) if own else program
+    runtime = runtime_of(options)
+    rules = [*own, *runtime_rules(runtime.rewrites, str(runtime.file), options)] if runtime.rewrites else own
+    kept = [r for r in dict.fromkeys(rules) if (not r.library or f"-l{r.library}" in options.ldflags)
+            and (runtime.calls_c or not any(isinstance(n, ExternCall) for s in r.replacement.body for n in s.walk()))]
+    return program if kept == list(own) else program.without(Rewrite).adding(*kept)
 
 
 def _with_schedule(program: Program, options: Options) -> Program:
@@ -111,6 +125,8 @@ def reconcile(program: Program, options: Options) -> Program:
                                         hint="start again from the spec, or leave the option out"))
     if "schedule" in wanted:
         program = _with_schedule(program, options)
+    if isinstance(program, OpProgram) and program.first(Rewrite) is not None:
+        program = _with_rules(program, options)
     fresh = replace(options, **{n: v for n, v in said.items() if n not in wanted and n != "schedule"})
     facts: list[Any] = [Opt(fresh.opt), target if target and not {"runtime", "config"} & wanted.keys()
                         else target_of(fresh)]

@@ -8,6 +8,7 @@ from . import driver, loading
 from .core.program import Check, Ensure, Program
 from .driver import ignore
 from .errors import CatenError, Diagnostic, PartlyRefused, in_file_order
+from .frontend.op import Rewrite
 from .frontend.spec import SpecText, gather
 from .frozen import frozen
 from .options import Options
@@ -32,13 +33,16 @@ def proved(program: Program, options: Options, warn: Warn = ignore) -> Checked:
     return Checked(program.name, len(at_entry), {c.row: c.text for c in program.all(Check) if c.row not in at_entry})
 
 
-def loaded(sources: Sequence[SpecText], options: Options) -> list[Program]:
+def loaded(sources: Sequence[SpecText], options: Options, compiled: bool = False) -> list[Program]:
     """The programs of specs, with their tests checked. CatenError with all errors in the specs, those of bounds and
-    schedules too."""
+    schedules too. `compiled`: a library will be made of them, so the rules of [rewrite] are tried, too."""
     programs: list[Program] = []
     try:
         programs = loading.loaded(sources, options)
         gather(check_tests, programs)
+        if compiled and any(p.first(Rewrite) is not None for p in programs):
+            from .testing.rule_check import check_rules  # it imports numpy, and most specs have no rules
+            gather(partial(check_rules, options=options), programs)
     except PartlyRefused as refusal:
         raise with_later_errors(refusal, sources, options) from None
     except CatenError as refusal:

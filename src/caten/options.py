@@ -33,6 +33,7 @@ class Options:
     strided: tuple[str, ...] = ()                        # -fstrided=A
     unchecked: bool = False                              # -fno-bounds-check
     in_order: bool = False                               # -fno-reassociate
+    no_rewrite: bool = False                             # -fno-rewrite
     lines: bool = False                                  # -g
     include_dirs: tuple[str, ...] = ()                   # -I: where included and called specs are looked for
     only: tuple[str, ...] = ()                           # --only NAME

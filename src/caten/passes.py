@@ -11,22 +11,24 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from .core.expr import Var, index
-from .core.node import substitute
+from .core.node import kept, substitute
 from .core.program import Bind, Fusion, Program
 from .core.text import flat, form_of
-from .frontend.op import OpProgram
+from .frontend.op import OpProgram, Rewrite
 from .frozen import frozen
 from .loop import accumulations, bounds_checks, zero_fill
 from .loop import verifier as loop_level
 from .loop.statements import Aref, For, Kernel, LoopProgram, Stmt
 from .schedule import autoscheduler
 from .schedule.planning import Planning
-from .schedule.planning_log import StaysNest
+from .schedule.planning_log import Rewritten, StaysNest
 from .tensor import tensor_verifier as tensor_level
+from .tensor.call_kernels import is_call
 from .tensor.fusion import kernels_of
 from .tensor.lower import lower
 from .tensor.raising import raise_op
 from .tensor.symbolic_execution import DoesNotFit
+from .tensor.value_rewriting import ValueRule, rewritten
 from .tensor.values import TensorProgram
 
 In = TypeVar("In", bound=Program)
@@ -79,6 +81,22 @@ def bind_sizes(program: LoopProgram) -> LoopProgram:
     return program.replace(clauses=clauses)
 
 
+def rewrite_values(program: TensorProgram, planning: Planning) -> TensorProgram:
+    """The program after its rules, and without them."""
+    rules = [ValueRule(r.pattern.name, values_of(r.pattern), values_of(r.replacement)) for r in program.all(Rewrite)]
+    made, names = rewritten(program.without(Rewrite), rules)
+    planning.log += [Rewritten(program.name, name) for name in names]
+    return made
+
+
+@kept
+def values_of(op: OpProgram) -> TensorProgram:
+    """The values of a pattern or a replacement."""
+    if any(map(is_call, op.body)):
+        return raise_op(op)
+    return raise_op(zero_fill.fill_outputs(accumulations.normalise(bounds_checks.add_checks(op))))
+
+
 PASSES: tuple[Pass[Any, Any], ...] = (
     # Accesses that are not proven inside get a check.
     Pass("add_checks", pure(bounds_checks.add_checks), "tensor"),
@@ -90,6 +108,9 @@ PASSES: tuple[Pass[Any, Any], ...] = (
     # Loop nests to index notation where they fit.
     Pass(RAISE, raised, "tensor",
          plain=partial(raise_op, as_written=True)),
+    # The rules of specs and runtimes, on values.
+    Pass("rewrite", rewrite_values, "tensor",
+         plain=lambda p: p.without(Rewrite)),
     Pass("lower", pure(lower), "loop"),                                     # index notation to loops
     Pass("bind", pure(bind_sizes), "loop"),                                 # sizes known at compile time become numbers
     Pass("simplify", autoscheduler.simplified, "loop", plain=lambda p: p),  # canonical indices, folded constants

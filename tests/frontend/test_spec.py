@@ -235,7 +235,6 @@ SHAPE = [
     ("E014", GEMM.replace("[composite]", "[[composite]]"), (7, 1), "[implementation] would belong to none"),
     ("E014", GEMM + "[composite.implementation]\ncode = ''\n", (14, 1), "both [implementation] and"),
     ("E018", GEMM + "[gradient]\n", (14, 1), "[gradient] is not supported yet"),
-    ("E018", GEMM + "[rewrite]\nx = 1\n", (14, 1), "[rewrite] is not supported yet"),
     ("E243", GEMM.replace("code =", 'lang = "python"\ncode ='), (10, 11), "this is no Python"),
     ("E106", GEMM.replace('"Gemm"', '"../x"'), (3, 9), "not a name"),
     ("E104", GEMM.replace("B{float}", "B{flot}"), (4, 38), "unknown element type 'flot'"),

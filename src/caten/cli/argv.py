@@ -11,7 +11,7 @@ from ..errors import Diagnostic, UsageError, did_you_mean
 VALUED = ("-MF", "-MT", "-o", "-i", "-r", "-d", "-t", "-s", "-x", "-D", "-I", "-l", "-L", "-W", "-j")
 # Single-dash options of several letters that stand alone, and those that take `=VALUE`.
 FLAGS = ("-MD", "-MP", "-fopenmp", "-fno-openmp", "-fno-bounds-check", "-fbounds-check", "-freassociate",
-         "-fno-reassociate", "-###")
+         "-fno-reassociate", "-frewrite", "-fno-rewrite", "-###")
 EQUALS = ("-march", "-fstrided")
 LEVELS = ("-O0", "-O1", "-O2", "-O3")            # or as two words, `-O 0`
 LETTERS = ("-E", "-S", "-c", "-g", "-v", "-w", "-h")

@@ -90,8 +90,8 @@ def library(request: Request, texts: Sequence[SpecText], warn: compiler.Warn | N
     """The library of a command line. With -v, the commands that make an artifact are printed, once."""
     def say(made: compiler.Built) -> None:
         _say(made.record.commands, "from the cache; it was made with" if made.from_cache else "compiled with")
-    return SpecLibrary(checking.loaded(texts, request.options), texts, request.options, warn or request.warn,
-                       say if request.verbose else lambda made: None)
+    return SpecLibrary(checking.loaded(texts, request.options, compiled=True), texts, request.options,
+                       warn or request.warn, say if request.verbose else lambda made: None)
 
 
 def _say(commands: Sequence[Sequence[str]], what: str) -> None:

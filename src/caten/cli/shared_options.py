@@ -145,6 +145,8 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
             help="Pass strides for array NAME: one for each axis but the fastest."),
     _option(CODE, "-fbounds-check/-fno-bounds-check", "bounds_check", default=True,
             help="Check at run time the accesses that are not proven to be in bounds."),
+    _option(CODE, "-frewrite/-fno-rewrite", "rewrite", default=True,
+            help="Apply the rules of [rewrite] in specs, and those of the runtime."),
     _option(CODE, "-freassociate/-fno-reassociate", "reassociate", default=True,
             help="Allow reordering of floating-point sums and products."),
     _flag(CODE, "-g", "lines", help="Emit debug information with the line numbers of the spec."),
@@ -155,6 +157,8 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
             help="Options of the runtime, such as OMP=1,MARCH=native. --print=config lists them."),
     _option(MACHINE, "-march", "march", metavar="=NAME", help="The same as --config MARCH=NAME."),
     _option(MACHINE, "-fopenmp/-fno-openmp", "openmp", default=None, help="The same as --config OMP=1."),
+    _option(MACHINE, "-l", "libraries", multiple=True, metavar="NAME", help="Also link library NAME."),
+    _option(MACHINE, "-L", "library_dirs", multiple=True, metavar="DIR", help="Also search DIR for libraries."),
     _option(OUTPUT, "-o", "--output", metavar="FILE",
             help="The output file; its suffix selects the kind. '-' is stdout, for text."),
     _option(REPORT, "-d", "--debug", type=click.IntRange(0, 4), default=0, show_default=True,
@@ -168,8 +172,6 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
 )
 
 TOOLS: tuple[Callable[[Any], Any], ...] = (
-    _option(MACHINE, "-l", "libraries", multiple=True, metavar="NAME", help="Also link library NAME."),
-    _option(MACHINE, "-L", "library_dirs", multiple=True, metavar="DIR", help="Also search DIR for libraries."),
     _option(MACHINE, "--cc-timeout", type=Seconds(), default=CC_TIMEOUT, show_default=True, metavar="SECONDS",
             help="The time limit for one run of the host compiler."),
     _flag(MACHINE, "--no-cache", help="Do not use the cache of compiled libraries."),
@@ -234,7 +236,7 @@ def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
     options = Options(
         runtime=given["runtime"], config=_config(given), opt=int(given["opt"]), binds=read_binds(given["binds"]),
         strided=_names("-fstrided", given["strided"]), unchecked=not given["bounds_check"],
-        in_order=not given["reassociate"],
+        in_order=not given["reassociate"], no_rewrite=not given["rewrite"],
         lines=given["lines"], include_dirs=tuple(given["include_dirs"]), only=tuple(given["only"]),
         schedule=_schedule(given["schedule_file"]),
         verify=given["verify"], asked=ON_REQUEST - reporter.policy.silenced,

@@ -1,7 +1,7 @@
 """Schema validation: a TOML spec against the published JSON Schema, spec.schema.json, with the position of every fault.
 
-It knows the keywords that the file uses: `type properties additionalProperties required items minItems enum oneOf $ref
-not`.
+It knows the keywords that the file uses: `type properties additionalProperties required items minItems enum oneOf
+anyOf $ref not`; the choices of `anyOf` are lists of required keys.
 """
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def schema() -> dict[str, Any]:
 Violation = tuple[Diagnostic, Path, bool]      # with the path of the wrong value, and if a table is expected there
 
 
-def problems(document: Any, places: Locations) -> list[Diagnostic]:
-    """All violations of the schema, in the order of the text. What violates it is taken out of `document`."""
-    found = list(_check(document, schema(), (), places))
+def problems(document: Any, places: Locations, kind: str = "spec") -> list[Diagnostic]:
+    """All violations of the schema, in the order of the text. What violates it is taken out of `document`. `kind`:
+    `spec`, or `rules` for a document of [[rewrite]] tables alone."""
+    found = list(_check(document, schema() if kind == "spec" else {"$ref": f"#/$defs/{kind}"}, (), places))
     for _, path, table in found:
         _take_out(document, path, table)
     return in_file_order([d for d, _, _ in found])
@@ -97,7 +98,8 @@ def _check_table(value: dict[str, Any], rule: dict[str, Any], path: Path, places
             hint = did_you_mean(key, list(known)) or f"the keys are {', '.join(known)}"
             unknown = Diagnostic("E010", f"unknown key {shown(key)} {where}", places.key(*path, key), hint)
             yield unknown, (*path, key), False
-    for key in rule.get("required", ()):
+    choices = [choice["required"] for choice in rule.get("anyOf", [{"required": rule.get("required", ())}])]
+    for key in () if any(set(keys) <= value.keys() for keys in choices) else choices[0]:
         if key not in value:
             where = f"[{_dotted(path)}] lacks" if path else "the spec lacks"
             form = f"[{key}]" if not path else f"'{key}'"

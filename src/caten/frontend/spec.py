@@ -13,6 +13,7 @@ from ..core.node import Node
 from ..core.program import At, Doc, Outputs, Require, Signature, Size, Source
 from ..core.text import flat, read_forms
 from ..errors import CatenError, Diagnostic, PartlyRefused, Place, error, in_file_order
+from ..loop.statements import ExternCall, If
 from ..options import Options
 from . import one_line_spec, schema, sections
 from .array_bodies import CompositeFunctions, lower_array_body, lower_python_body
@@ -20,7 +21,8 @@ from .arrays.handles import NeedsLoops
 from .body import MAX_NESTED, lower_body
 from .composite import Callees, Composite, Declarations, fold, parameter
 from .lowered_body import Lowered
-from .op import Body, OpProgram
+from .op import Body, OpProgram, Rewrite
+from .rewrite_rules import WrittenRule, written_rules
 from .signature import Written, declare, identifier
 from .spec_files import SpecText, check_text, decode, inside, read_file, shown
 from .toml_positions import Locations, Path, locate
@@ -54,9 +56,21 @@ def load(source: SpecText, options: Options) -> list[OpProgram]:
         inlined += lowered.inlined
         if fold(composite.name) not in specs.found.refused:
             programs.append(_program(composite, lowered))
+    rules = [rule for each in specs.rules if (rule := specs.found.attempt(partial(specs.rule, each))) is not None]
+    programs = [p.adding(*rules) for p in programs]
     if specs.found.problems:
         raise PartlyRefused(in_file_order(specs.found.problems, (source.name,)), programs, declared)
     return programs
+
+
+def runtime_rules(text: str, name: str, options: Options) -> list[Rewrite]:
+    """The rules of a runtime: `[[rewrite]]` tables as in a spec. `name`: its file. CatenError with all errors."""
+    specs = _Specs(options)
+    document, places, problems = read_document(SpecText(name, text), "rules")
+    specs.add_rules(document, places, SpecText(name, text))
+    if problems or specs.found.problems:
+        raise CatenError(*problems, *specs.found.problems)
+    return gather(specs.rule, specs.rules)
 
 
 def dependencies(source: SpecText, options: Options) -> list[FilePath]:
@@ -91,6 +105,7 @@ class _Specs(Callees):
         self.found = Declarations()
         self.reading: list[FilePath] = []                       # the include chain, to find cycles
         self.known: dict[FilePath, list[Composite]] = {}
+        self.rules: list[WrittenRule] = []
         self.silent = False                                     # a call met a composite with errors on record
         self.functions = CompositeFunctions(self, self.lower)
         self.lowered: dict[str, Lowered] = {}                   # bodies by the name of the composite
@@ -109,6 +124,7 @@ class _Specs(Callees):
                 if self.found.attempt(partial(self.include, name, source, places.value("include", i))) is None:
                     self.found.complete = False
             own = self.declare(document, places, source)
+            self.add_rules(document, places, source)
         self.found.attempt(partial(check_distinct, own))
         self.composites = [*own, *self.composites]
         return own
@@ -146,6 +162,23 @@ class _Specs(Callees):
         declared = [_composite(table, path, outer, places, source, self.options, self.found)
                     for table, path, outer in tables]
         return [composite for composite in declared if composite is not None]
+
+    def add_rules(self, document: dict[str, Any], places: Locations, source: SpecText) -> None:
+        """The rules of a document: they hold for all operators of the file, and of those that include it."""
+        rules, problems = written_rules(document, places, source)
+        self.rules += rules
+        self.found.problems += problems
+
+    def rule(self, rule: WrittenRule) -> Rewrite:
+        """A rule with the bodies of its two operators."""
+        def op(composite: Composite, lowered: Lowered) -> OpProgram:
+            program = _program(composite, lowered)
+            return program.replace(clauses=tuple([c for c in program.clauses if not isinstance(c, At)
+                                                  or c.what == flat(("op", program.name))]))
+        pattern = op(rule.pattern, self._lower(rule.pattern))
+        if isinstance(rule.replacement, ExternCall | If):
+            return Rewrite(pattern, op(rule.pattern, Lowered((rule.replacement,), (), ())), rule.library)
+        return Rewrite(pattern, op(rule.replacement, self._lower(rule.replacement)), rule.library)
 
     def lower(self, composite: Composite) -> Lowered:
         """The body of a composite. CatenError without diagnostics for what errors on record bring about."""
@@ -213,9 +246,9 @@ def parse(source: SpecText) -> tuple[dict[str, Any], Locations]:
     return document, places
 
 
-def read_document(source: SpecText) -> tuple[dict[str, Any], Locations, list[Diagnostic]]:
+def read_document(source: SpecText, kind: str = "spec") -> tuple[dict[str, Any], Locations, list[Diagnostic]]:
     """The document of a TOML spec without the parts that violate the schema, its source positions, and the violations.
-    E004 or E005 if it is no TOML."""
+    `kind`: `spec`, or `rules` for the rules of a runtime. E004 or E005 if it is no TOML."""
     places = locate(source.text, source.name)
     try:
         document = tomli.loads(source.text)
@@ -224,7 +257,7 @@ def read_document(source: SpecText) -> tuple[dict[str, Any], Locations, list[Dia
     except (ValueError, RecursionError):     # numbers that Python cannot convert
         number = max(re.finditer(r"\d[\d_]*", source.text), key=lambda m: m.end() - m.start())
         raise error("E004", f"a number of {len(number[0])} digits", places.at(number.start())) from None
-    return document, places, schema.problems(document, places)
+    return document, places, schema.problems(document, places, kind)
 
 
 # tomli's message -> our message and hint.

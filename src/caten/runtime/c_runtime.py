@@ -24,6 +24,7 @@ class Compiled(CStyle, Runtime):
 
     settings: dict[str, Any]
     suffixes = toolchain.SUFFIXES
+    calls_c = True
     link: ClassVar[Sequence[str]] = ("-shared",)           # what makes the library that is loaded
 
     @abstractmethod

@@ -150,6 +150,9 @@ class Runtime(ABC):
     skips: ClassVar[Mapping[str, str]] = {}
     # Do its functions allocate their scratch memory? Else the caller gives it: there is only ct_NAME_ws.
     allocates: ClassVar[bool] = True
+    calls_c: ClassVar[bool] = False              # can its kernels call C functions that it is linked with?
+    # Rules for values, as [[rewrite]] tables of a spec.
+    rewrites: ClassVar[str] = ""
     file: Path | None = None                     # the runtime file, set by discover
 
     def __init__(self, settings: Mapping[str, Any] | None = None, host: Host | None = None):

@@ -68,17 +68,27 @@ class StaysNest:
         return f"{self.why}: {self.access}" if self.access else self.why
 
 
-Entry = Planned | Tried | Chosen | Copied | StaysScalar | StaysNest
+@frozen
+class Rewritten:
+    """A rule of [rewrite] was applied to a value of the operator."""
+
+    operator: str
+    rule: str
+
+
+Entry = Rewritten | Planned | Tried | Chosen | Copied | StaysScalar | StaysNest
 
 
 def explained(log: Iterable[Entry]) -> Iterator[str]:
     """One line per entry; nested attempts are indented."""
     entries = list(log)
-    if all(isinstance(entry, StaysNest) for entry in entries):
+    if all(isinstance(entry, StaysNest | Rewritten) for entry in entries):
         yield ("nothing was planned: the schedule was given, there is no loop, "
                "or this optimisation level makes no plans")
     for entry in entries:
         match entry:
+            case Rewritten(operator, rule):
+                yield f"the rule '{rule}' is applied in {operator}"
             case Planned(nest, ""):
                 yield f"the plan of the nest of '{nest}':"
             case Planned(nest, why):

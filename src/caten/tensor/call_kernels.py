@@ -18,8 +18,6 @@ def is_call(stmt: Stmt) -> bool:
 
 def kernels_around_calls(name: str, stmts: Sequence[Stmt]) -> tuple[Node, ...]:
     """The kernels of a list of statements, and before them the arrays that they share. `name`: that of the first."""
-    if not any(map(is_call, stmts)):
-        return (Kernel(name, tuple(stmts)),)
     shared = {s.name: s for n, s in enumerate(stmts) if isinstance(s, Local)
               and any(is_call(later) for later in stmts[n:])}
     parts: list[list[Stmt]] = [[]]

@@ -8,7 +8,7 @@ from ..core.expr import Expr, Var
 from ..core.node import Node
 from ..core.unique_names import Names
 from ..loop.affine import canonical
-from ..loop.statements import Aref, For, Let, Local, Stmt, Vref
+from ..loop.statements import Address, Aref, For, Let, Local, Stmt, Vref
 from .values import Axis, Nest, Out, Read, Scan, Scatter, TensorProgram, Value, ValueTable
 
 
@@ -82,6 +82,6 @@ class _Inlined:
                 return new.replace(source=self.arrays.get(source, source))
             case Read(buffer=name, index=index):
                 return new.replace(buffer=self.arrays.get(name, name), index=tuple([canonical(i) for i in index]))
-            case Aref(buffer=name) | Vref(buffer=name):
+            case Aref(buffer=name) | Vref(buffer=name) | Address(buffer=name):
                 return new.replace(buffer=self.names.get(name) or self.arrays.get(name, name))
         return new

@@ -17,7 +17,7 @@ from ..frontend.op import Body, OpProgram
 from ..loop.context import Context
 from ..loop.effects import writes
 from ..loop.renaming import renamed_arrays
-from ..loop.statements import Fail, Incf, Let, Local, Setf, Stmt
+from ..loop.statements import ExternCall, Fail, Incf, Let, Local, Setf, Stmt
 from .canonical_values import canonical_values
 from .symbolic_execution import Array, DoesNotFit, Execution, State
 from .values import Named, Nest, Out, Output, TensorProgram, ValueTable
@@ -90,4 +90,5 @@ def _written(stmts: Sequence[Stmt]) -> tuple[str, ...]:
     """The arrays that statements write and do not declare, in order of first appearance."""
     nodes = [n for s in stmts for n in s.walk()]
     locals_ = {n.name for n in nodes if isinstance(n, Local)}
-    return tuple(dict.fromkeys(name for n in nodes if isinstance(n, (Setf, Incf)) for name in writes(n) - locals_))
+    stores = [n for n in nodes if isinstance(n, Setf | Incf | ExternCall)]
+    return tuple(dict.fromkeys(name for n in stores for name in writes(n) - locals_))
