@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "frontend": BASE | {"loop", "tensor"},
     "schedule": BASE | {"mathematics", "loop"}, "render": BASE | {"mathematics", "loop"},
     "calls": BASE, "bindings": BASE | {"loop", "render", "calls"}, "runtime": BASE | {"notices", "loop", "render", "calls", "bindings"},
-    "faults": {"runtime"},
+    "graphs": BASE | {"loop", "tensor"}, "faults": {"runtime"},
     "passes": BASE | {"frontend", "loop", "tensor", "schedule"},
     "attach": BASE | {"frontend", "loop", "runtime", "schedule", "passes"},
     "loading": BASE | {"frontend", "passes", "attach"},
@@ -35,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "tuning": BASE | {"semantics", "testing", "benchmarking"} | STAGES | PIPELINE,
     "conformance": BASE | {"__version__", "testing"} | MEANING | STAGES | PIPELINE,
     "workflows": BASE | {"__version__", "checking", "kernels", "conformance", "testing", "benchmarking", "tuning"} | STAGES | PIPELINE,
-    "cli": BASE | {"workflows", "notices", "checking", "collector", "diagnostic_lines", "__version__", "faults", "conformance", "tuning", "kernels", "testing", "benchmarking", "api", "bindings"} | STAGES | PIPELINE,
+    "cli": BASE | {"workflows", "graphs", "notices", "checking", "collector", "diagnostic_lines", "__version__", "faults", "conformance", "tuning", "kernels", "testing", "benchmarking", "api", "bindings"} | STAGES | PIPELINE,
     "__init__": {"api", "api_runs"}, "__main__": {"cli"},
 }
 FILES = sorted(ROOT.rglob("*.py"))

@@ -1,6 +1,9 @@
 """What -o, --emit and their friends make of each other."""
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from caten.cli.output_kinds import KINDS, Emit, Makes, Plan, plan, read_emit, stem_of
@@ -87,3 +90,18 @@ def test_several_specs_need_a_name() -> None:
 def test_path_of_a_kind() -> None:
     assert Plan((("c", "x.c"),), "x").path("c") == "x.c"
     assert Plan((("c", "x.c"),), "x").path("asm") is None
+
+
+def test_pictures_of_values_and_kernels(caten: Any, folder: Path) -> None:
+    assert caten("gemm.toml", "--emit=dot,html").code == 0
+    assert (folder / "gemm.dot").read_text().startswith('digraph "Gemm" {')
+    assert (folder / "gemm.html").read_text().count('data-values="0.v0"') > 3
+    assert caten("gemm.toml", "-o", "picture.dot").code == 0
+    assert (folder / "picture.dot").read_text() == (folder / "gemm.dot").read_text() == caten("gemm.toml", "--emit=dot=-").out
+    fused = caten("ir", "gemm.toml", "--fused").out
+    assert caten("--emit=dot=-", "-", stdin=fused).out == (folder / "gemm.dot").read_text()
+    loops = caten("schedule", "gemm.toml").out
+    for kind in ("dot", "html"):
+        refused = caten(f"--emit={kind}=-", "-", stdin=loops)
+        assert refused.code == 2
+        assert "Gemm is given as loops, in which no values are to be seen [E915]" in refused.err

@@ -33,6 +33,8 @@ KINDS: dict[str, Kind] = {k.name: k for k in (
     Kind("manifest", ".json", about="the manifest"),
     Kind("python", "_numpy.py", about="a numpy wrapper"),
     Kind("example", "_main.c", about="a program that calls the library and checks itself"),
+    Kind("dot", ".dot", about="the values and kernels, for Graphviz"),
+    Kind("html", ".html", about="a page of values, kernels and source"),
     Kind("depfile", ".d", about="what the output depends on, for make"),
 )}
 LIBRARIES = ("so", "a")
@@ -40,7 +42,7 @@ COMPANIONS = ("header", "manifest")                # written with a library
 OF_C = ("header", "example", "python")             # need a C interface
 NATIVE = ("example", "python")                     # load the library on this machine
 _BY_SUFFIX = {".c": "c", ".h": "header", ".s": "asm", ".o": "obj", ".so": "so", ".a": "a", ".json": "manifest",
-              ".py": "python", ".d": "depfile"}
+              ".py": "python", ".dot": "dot", ".html": "html", ".d": "depfile"}
 _SONAME = re.compile(r"\.so(\.\d+)+\Z")            # libfoo.so.1.2
 
 

@@ -18,9 +18,16 @@ from ..core.text import show
 from ..errors import Diagnostic, UsageError
 from ..frontend import spec
 from ..frontend.spec import SpecText
+from ..graphs.dot import dot
+from ..graphs.source_lines import lines_of
+from ..graphs.value_graph import graph_of
+from ..graphs.value_page import page
+from ..loop.statements import LoopProgram
 from ..runtime import tuning_records
 from ..runtime.manifest import to_json
 from ..runtime.toolchain import SONAME, under_name
+from ..tensor.fusion_report import explained
+from ..tensor.values import TensorProgram
 from ..testing.sizes_and_scalars import match_settings
 from ..workflows.spec_library import ARTIFACTS, SpecLibrary
 from .app import COMMANDS
@@ -61,6 +68,23 @@ class Production:
         """The text of all programs at a level."""
         programs = [driver.advance(p, level, self.request.options, self.library.warn) for p in self.programs]
         return "".join([f"{show(p)}\n" for p in programs])
+
+    def values(self) -> list[TensorProgram]:
+        """The programs at the tensor level. UsageError E915 for the text of a later level."""
+        for p in self.programs:
+            if isinstance(p, LoopProgram):
+                raise UsageError(Diagnostic("E915", f"{p.name} is given as loops, in which no values are to be seen",
+                                            hint="start from the spec, or from the text of caten ir"))
+        made = [driver.advance(p, "tensor", self.request.options, self.library.warn) for p in self.programs]
+        return [p for p in made if isinstance(p, TensorProgram)]
+
+    def page(self) -> str:
+        """The page of values, kernels and source."""
+        values = self.values()
+        loops = [p for v in values if isinstance(p := driver.advance(v, "loop", self.request.options), LoopProgram)]
+        runtime = self.library.compilation.runtime
+        return page(", ".join([p.name for p in values]), [graph_of(p) for p in values],
+                    [list(explained(p)) for p in values], lines_of(values, loops, lambda made: runtime.render(*made)))
 
     def built(self, product: str) -> compiler.Built:
         """The artifact for a product, compiled or from the cache."""
@@ -108,6 +132,8 @@ TEXTS: dict[str, Callable[[Production], str]] = {
     "header": lambda p: header(p.rendered.programs, p.rendered.manifest),
     "manifest": lambda p: to_json(p.rendered.manifest),
     "example": lambda p: p.example(),
+    "dot": lambda p: dot([graph_of(v) for v in p.values()]),
+    "html": lambda p: p.page(),
     "python": lambda p: wrapper(p.rendered.manifest, f"{p.name}.so"),
 }
 

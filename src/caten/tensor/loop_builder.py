@@ -28,7 +28,8 @@ class Storage:
 
 
 class LoopBuilder:
-    """Makes the statements of kernels. `number`: the present kernel. `storage`: where its members are."""
+    """Makes the statements of kernels. `number`: the present kernel. `storage`: where members are. `made_for`: the
+    members that a statement computes, or of a loop, by its name, those inside; of passes over rows."""
 
     def __init__(self, program: TensorProgram, kernels: Sequence[Group | NestKernel]) -> None:
         self.program, self.kernels = program, kernels
@@ -41,6 +42,7 @@ class LoopBuilder:
         self.arrays = {name: self.names.fresh(self.wanted(name)) for name in self.plan.scratch}
         self.number = 0
         self.storage: dict[str, Storage] = {}
+        self.made_for: dict[Stmt | str, tuple[str, ...]] = {}
 
     def array(self, name: str) -> str:
         """The array that holds a value, or the old contents of a parameter."""

@@ -185,21 +185,28 @@ class Passes:
         stmts = list(self.declared.get(id(loop), []))
         for step in loop.steps:
             if isinstance(step, Member):
-                stmts += self.leaf(step)
+                stmts += self.noted(step, self.leaf(step))
                 continue
             for m in step.begins:
-                stmts += self.begin(m)
+                stmts += self.noted(m, self.begin(m))
             made = self.loop(step)
             stmts += [*self.hoisted.pop(id(loop), []), made]
             for m in step.begins:
-                stmts += self.end(m) if isinstance(m.value, Reduce) else ()
+                stmts += self.noted(m, self.end(m)) if isinstance(m.value, Reduce) else ()
         return stmts
+
+    def noted(self, m: Member, stmts: Iterator[Stmt]) -> Iterator[Stmt]:
+        """The statements of a member."""
+        for s in stmts:
+            self.lowering.made_for[s] = (m.name,)
+            yield s
 
     def loop(self, loop: Loop) -> Stmt:
         first, axis = next(iter(loop.axes.items()))
         value = self.members[first].value
         names = dict(zip(axes_of(value), self.lowering.axis_names(first, value), strict=True))
         name = self.lowering.names.fresh(names[axis])
+        self.lowering.made_for[name] = tuple(loop.axes)
         loop.var = Var(name, "i64")
         at = canonical(loop.extent - 1 - loop.var) if loop.is_down else loop.var
         for member, own in loop.axes.items():

@@ -1,0 +1,106 @@
+"""Which lines of generated C compute which values.
+
+The lowered statements get places of their own: each is a line of an imaginary file. The renderer refers to these places
+by `#line`, whatever the schedule has made of the loops, and the directives are taken out again.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from ..core.program import At, Buffer, Lines, Source
+from ..core.text import flat, form_of
+from ..frozen import frozen
+from ..loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt
+from ..tensor import repeated_kernels
+from ..tensor.fusion import Group, NestKernel, names_of
+from ..tensor.lower import Lowering
+from ..tensor.values import Reduce, TensorProgram
+
+_LINE = re.compile(r'#line (\d+) "([^"]*)"\s*\Z')
+_CLOSES = re.compile(r"\s*(\}.*|\{?)\Z")
+
+
+@frozen
+class Line:
+    """A line of C and the values that it is for."""
+
+    text: str
+    values: tuple[str, ...] = ()
+
+
+def lines_of(programs: Sequence[TensorProgram], scheduled: Sequence[LoopProgram],
+             render: Callable[[Sequence[LoopProgram]], str]) -> list[Line]:
+    """The lines of the C of programs, as with -g but without its directives. Values are `0.v1`: the number of the
+    program, and the name."""
+    known: dict[str, list[tuple[str, ...]]] = {}
+    placed: list[LoopProgram] = []
+    for n, (values, loops) in enumerate(zip(programs, scheduled, strict=True)):
+        file = f"values {n}"
+        known[file] = []
+        facts: list[At] = []
+        for stmt, names in _statements(values):
+            known[file].append(tuple([f"{n}.{name}" for name in names]))
+            facts += [At(len(known[file]), 1, what) for what in _spellings(stmt)]
+        placed.append(loops.without(At, Source, Lines).adding(Source(file), Lines(), *facts))
+    found: list[Line] = []
+    now: tuple[str, ...] = ()
+    for text in render(placed).splitlines():
+        directive = _LINE.match(text)
+        if directive is None:
+            found.append(Line(text, () if _CLOSES.match(text) else now))
+        else:
+            number, file = int(directive[1]), directive[2]
+            now = known[file][number - 1] if file in known else ()
+    return found
+
+
+def _statements(program: TensorProgram) -> Iterator[tuple[Stmt, tuple[str, ...]]]:
+    """The lowered statements in order, each with the values that it is for. Kernels that are equal but for their arrays
+    may be one: their statements are for the values of all."""
+    lowering = Lowering(program)
+    parts = lowering.parts()
+    arrays: dict[str, Buffer | Local] = {**program.buffers, **{c.name: c for c in lowering.locals}}
+    equal: dict[object, list[list[tuple[Stmt, tuple[str, ...]]]]] = {}
+    for k, part in zip(lowering.kernels, parts, strict=False):
+        form = repeated_kernels.form_of(part, arrays)
+        equal.setdefault(k if form is None else (form.stmts, form.described), []).append(
+            list(_Owners(k, lowering.made_for).walk(part, names_of(k))))
+    for kernels in equal.values():
+        for same in zip(*kernels, strict=True):
+            names = tuple(dict.fromkeys([name for _, found in same for name in found]))
+            yield from [(stmt, names) for stmt, _ in same]
+
+
+class _Owners:
+    """The values that the statements of a kernel are for. Passes over rows say it. Elsewhere an accumulation is for the
+    sum, a store for the last member, and a loop for all."""
+
+    def __init__(self, k: Group | NestKernel, made_for: Mapping[Stmt | str, tuple[str, ...]]) -> None:
+        self.members, self.made_for, self.is_nest = names_of(k), made_for, isinstance(k, NestKernel)
+        sums = () if isinstance(k, NestKernel) else tuple([m.name for m in k.members if isinstance(m.value, Reduce)])
+        self.sums = sums or self.members
+
+    def walk(self, stmts: Sequence[Stmt], around: tuple[str, ...]) -> Iterator[tuple[Stmt, tuple[str, ...]]]:
+        """Each statement, those inside others included. `around`: the values of the one around it."""
+        for s in stmts:
+            known = self.of(s, around)
+            yield s, known
+            if isinstance(s, For):
+                yield from self.walk(s.body, known)
+            elif isinstance(s, If):
+                yield from self.walk((*s.then, *s.otherwise), known)
+
+    def of(self, s: Stmt, around: tuple[str, ...]) -> tuple[str, ...]:
+        said = self.made_for.get(s.name if isinstance(s, For) else s)
+        if said is not None or around != self.members or self.is_nest:
+            return said or around
+        return self.sums if isinstance(s, Incf) else self.members[-1:] if isinstance(s, Setf) else around
+
+
+def _spellings(stmt: Stmt) -> Iterator[str]:
+    """What the renderer may find a statement by: the name of a loop, or its accesses."""
+    if isinstance(stmt, For):
+        yield stmt.name
+    elif not isinstance(stmt, If):
+        yield from [flat(form_of(n)) for n in stmt.unique() if isinstance(n, Aref)]
