@@ -150,6 +150,9 @@ class Drawer:
     def _vectorize(self) -> Sequence[Any]:
         return [self._loop(self.see.constant)]
 
+    def _jam(self) -> Sequence[Any]:
+        return [self._loop([name for name in self.see.constant if self.see.inside(name)] or self.see.constant)]
+
     def _unroll(self) -> Sequence[Any]:
         return [self._loop(self.see.constant), *self.pick(((), ("mark",), ("full",)))]
 

@@ -52,6 +52,8 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
                                                  right=merge.with_value: right(stmts, loop, value + loop.lo)),
     "merge: nothing stands against it": ("merge", "merge.obstacle_to_merge", lambda program, first, second: None),
     "fission: nothing stands against it": ("fission", "fission.obstacle_to_fission", lambda program, loop, at: None),
+    "jam: nothing stands against it": ("jam", "jam.obstacle_to_any_order", lambda loop, context: (None, False)),
+    "jam: each value is the same in all iterations": ("jam", "jam._Jamming.is_same", lambda self, e: True),
     "pad: no conditions": ("pad", "pad.guarded", lambda stmts, conds: stmts),
     "flatten: rows that overlap": ("flatten", "flatten._joined", lambda row, cell,
                                    length: canonical(row * (length - 1) + cell)),

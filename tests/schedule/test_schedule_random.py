@@ -50,7 +50,8 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
     loop = pick(rng, loops)
     match pick(rng, [*["split"] * 3, "reorder", "unroll", "hoist", *["vectorize"] * 2, "parallel", *["stage"] * 2,
                      "transpose", "specialize", "fuse",
-                     "pad", "widen", "inline", "compute_at", *["merge"] * 2, *["fission"] * 2]):
+                     "pad", "widen", "inline", "compute_at", "jam",
+                     *["merge"] * 2, *["fission"] * 2]):
         case "split":
             return "split", loop, str(pick(rng, [1, 2, 3, 4, 8])), pick(rng, ["cut", "min", "pad"])
         case "reorder":
@@ -66,6 +67,8 @@ def random_step(rng: random.Random, node: LoopProgram) -> tuple[str, ...]:
             return "fuse", loop, inner
         case "merge":
             return "merge", *pick(rng, neighbours(node) or [(loop, pick(rng, loops))])
+        case "jam":
+            return "jam", loop
         case "fission":
             return "fission", loop, str(pick(rng, [1, 2]))
         case "pad":

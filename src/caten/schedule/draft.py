@@ -24,7 +24,7 @@ from .plans.parameters import DEFAULTS, Choices, Parameter
 from .plans.plan import NotApplicable
 from .script import Step, StepRefused
 from .single_nest import apart
-from .step_results import Made, OneLoop, Specialized, Split, Staged
+from .step_results import Jammed, Made, OneLoop, Specialized, Split, Staged
 
 REFUSED = ("E51", "E52", "E53")        # codes of steps that a program does not allow; with others a step is malformed
 Result = TypeVar("Result")
@@ -98,6 +98,10 @@ class Draft:
     def stage(self, at: str, buffer: str, how: str, space: str, *axes: str) -> Staged:
         """Stage the footprint of a loop in a buffer as a local tile."""
         return self._made(Staged, "stage", at, buffer, how, space, *axes)
+
+    def jam(self, loop: str) -> tuple[str, ...]:
+        """Move a loop into those inside it. Returns the loops that it became."""
+        return loop, *self._made(Jammed, "jam", loop).others
 
     def specialize(self, loop: str, cond: object, *ending: str) -> Copies:
         """Copy a loop for calls for which `cond` holds. Returns the loops of the copy that may run, by the original

@@ -22,6 +22,7 @@ from .primitives.flatten import flatten
 from .primitives.fuse import fuse
 from .primitives.hoist import hoist
 from .primitives.inline import inline
+from .primitives.jam import jam
 from .primitives.merge import merge
 from .primitives.pad import pad
 from .primitives.parallel import parallel
@@ -87,6 +88,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "reorder": Primitive(reorder, ("loop", "loop"), (), "loop"),
     "hoist": Primitive(hoist, ("loop",)),
     "unroll": Primitive(unroll, ("loop",), (("mark", "full"),)),
+    "jam": Primitive(jam, ("loop",)),
     "vectorize": Primitive(vectorize, ("loop",)),
     "parallel": Primitive(parallel, ("loop",)),
     "bind": Primitive(bind, ("loop", MARKS)),

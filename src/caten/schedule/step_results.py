@@ -71,6 +71,17 @@ class Unrolled(Made):
 
 
 @frozen
+class Jammed(Made):
+    """The loops over the iterations of the jammed loop, in text order after the first, which has its name."""
+
+    others: tuple[str, ...]
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        return self.others
+
+
+@frozen
 class Vectorized(Made):
     """The mask arrays."""
 

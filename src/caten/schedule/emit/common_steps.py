@@ -41,13 +41,14 @@ def vectorize_tile(draft: Draft, group: str, lane: str, *tiles: Staged) -> None:
         draft.take("unroll", name, *(["full"] if does[name] == "halve" else []))
 
 
-def vectorize_masked(draft: Draft, loop: str, lanes: int, context: PlanContext) -> None:
-    """Turn a tail into masked vectors. NotApplicable if masks are expensive."""
+def vectorize_masked(draft: Draft, loop: str, lanes: int, context: PlanContext) -> str:
+    """Turn a tail into masked vectors. Returns the loop over them. NotApplicable if masks are expensive."""
     if not context.masks_are_cheap:
         raise NotApplicable(f"the tail '{loop}' stays scalar: vectors have no masks")
     check_indices(draft, loop)
-    _, lane = draft.split_whole(loop, lanes, "pad")
+    outer, lane = draft.split_whole(loop, lanes, "pad")
     draft.take("vectorize", lane)
+    return outer
 
 
 def check_indices(draft: Draft, loop: str) -> None:

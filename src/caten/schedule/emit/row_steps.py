@@ -13,7 +13,8 @@ def emit_outer_loop_vectors(draft: Draft, chain: Chain, plan: OuterLoopVectors, 
     """Vectorise a loop that has loops inside it."""
     for loop in outermost(chain.body) if plan.single_pass else ():
         draft.take("unroll", loop.name, "full")
-    vectorize_outer_loop(draft, chain.names[:plan.outer_loops], plan.lanes, context, plan.masked)
+    vectorize_outer_loop(draft, chain.names[:plan.outer_loops], plan.lanes, context, plan.masked,
+                         plan.vectors)
 
 
 def emit_row_prefetch(draft: Draft, chain: Chain, plan: RowPrefetch) -> None:

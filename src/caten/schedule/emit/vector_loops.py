@@ -259,15 +259,21 @@ def emit_row_per_lane(draft: Draft, chain: Chain, plan: RowPerLane, context: Pla
 
 
 def vectorize_outer_loop(draft: Draft, names: tuple[str, ...], count: int, context: PlanContext,
-                         masked: bool = False) -> None:
-    """Vectorise the last of these loops, with or without a masked tail; threads share the others, or the vectors."""
+                         masked: bool = False, vectors: int = 0) -> None:
+    """Vectorise the last of these loops, with or without a masked tail; threads share the others, or the vectors.
+    `vectors`: so many vectors run in the loops inside together (unroll-and-jam)."""
     *outside, last = names
-    tiles = draft.split(last, count)
-    draft.take("vectorize", tiles.inner)
-    if tiles.tail and masked:
-        draft.attempt(partial(vectorize_masked, loop=tiles.tail, lanes=count, context=context))
+    tiles = draft.split(last, count * max(1, vectors))
+    group, lane = draft.split_exactly(tiles.inner, count) if vectors > 1 else ("", tiles.inner)
+    draft.take("vectorize", lane)
+    for name in draft.jam(group) if group else ():
+        draft.take("unroll", name)
+    tail = draft.result_of(partial(vectorize_masked, loop=tiles.tail, lanes=count, context=context)) if (
+        tiles.tail and masked) else None
     if context.threads:
         draft.parallelize_two(*outside, tiles.outer)
+        if group and tail is not None and not outside:
+            draft.parallelize(tail)
 
 
 def emit_vector_accumulator(draft: Draft, chain: Chain, plan: VectorAccumulator, context: PlanContext) -> None:

@@ -13,30 +13,37 @@ from .parameters import Parameter
 from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of
 
 AHEAD = Parameter("rows.ahead", (0, 1), what="does a pass over a row prefetch the next row?")
+STRIP = Parameter("rows.strip", (1, 2, 4, 8), what="vectors of columns in a strip, which all passes work on together")
+
+STRIP_BYTES, MOST_VECTORS = 256, 8      # of a strip: four cache lines in each row
+FEW_ROWS = 32                           # so few vectors stay in the nearest cache
 
 
 @frozen
 class RowPasses:
     """Loops over rows (`outside`) around loops that each pass once over a row of `length` elements. `gathers`: would
-    outer-loop vectors read memory that is not contiguous?"""
+    outer-loop vectors read memory that is not contiguous? `few_rows`: are the loops inside short, by their constant
+    trip counts?"""
 
     lanes: int
     outside: tuple[Axis, ...]
     length: str
     compute_bound: bool
     gathers: bool = False
+    few_rows: bool = False
 
 
 @frozen
 class OuterLoopVectors(Plan):
     """Outer-loop vectorisation: each lane runs an iteration of one loop, with all loops inside it. `outer_loops`: the
     number of loops of the nest from the outermost down to that one. `single_pass`: those inside it run once. `masked`:
-    is the tail a masked vector?"""
+    is the tail a masked vector? `vectors`: so many vectors run in the loops inside together (0: one)."""
 
     lanes: int
     outer_loops: int
     single_pass: bool = False
     masked: bool = False
+    vectors: int = 0
 
 
 @frozen
@@ -72,6 +79,14 @@ def outer_loop_vectors(p: RowPasses, context: PlanContext) -> Version:
     return Version(OuterLoopVectors(p.lanes, len(p.outside), masked=context.masks_are_cheap and not p.gathers))
 
 
+def strips(p: RowPasses, context: PlanContext) -> Version:
+    """For columns: all loops inside pass over a strip of several vectors, whose cache lines follow each other."""
+    vectors = context.value(STRIP, min(MOST_VECTORS, STRIP_BYTES // context.machine.vector_bytes))
+    if vectors < 2 or p.few_rows:
+        raise NotApplicable("a strip is one vector, or the loops inside are short")
+    return Version(OuterLoopVectors(p.lanes, len(p.outside), masked=context.masks_are_cheap, vectors=vectors))
+
+
 def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
     """A chain around loops with the same trip count, a size of the call."""
     inner = list(outermost(chain.body))
@@ -97,7 +112,8 @@ def match_outer_loop(program: LoopProgram, chain: Chain, context: PlanContext) -
                                                               for ref in refs)
                 for loop in inner):
             gathers = any(is_gathered(program, ref, axes[n].name) for ref in refs)
-            found.append(RowPasses(lanes, axes[:n + 1], "", is_compute_bound(chain.body), gathers))
+            few_rows = all(_is_short(trip_count(loop), FEW_ROWS) for loop in inner)
+            found.append(RowPasses(lanes, axes[:n + 1], "", is_compute_bound(chain.body), gathers, few_rows))
     if not found:
         raise NotApplicable("an inner loop may be vectorised, or the loops around them never fill a vector")
     return next((each for each in found if not each.gathers), found[0])
@@ -148,6 +164,7 @@ PASSES = NestKind(
     match_passes, (rows_of_one_element, short_rows), is_total=False)
 COLUMNS = NestKind(
     "columns", "Loops whose iterations are contiguous in memory, around loops that are too short to vectorise or have "
-    "no contiguous access (softmax or a running sum over columns, a median).", match_columns, (outer_loop_vectors,))
+    "no contiguous access (softmax or a running sum over columns, a median).", match_columns,
+    (strips, outer_loop_vectors))
 SERIAL = NestKind("outer loops", "Loops around loops that are too short to vectorise or have no contiguous access.",
                   match_outer_loop, (gathers, outer_loop_vectors))
