@@ -11,15 +11,27 @@ from caten import driver, loading
 from caten.core.text import show
 from caten.frontend.spec import SpecText
 from caten.options import Options
+from caten.tensor.fused_text import fused
+from caten.tensor.values import TensorProgram
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 NAMES = ("gemm", "softmax", "argmax", "complex_multiply", "transpose", "gather", "prefix_sum", "conv2d", "mandelbrot", "gemm_bias_relu", "histogram", "stencil")
+# Values that no sample has: a choice by index, a checked index.
+WHOLE_ARRAYS = """[composite]
+name = "Joined"
+inputs  = ["X{float}[M N]", "I{int}[K]"]
+outputs = ["Y{float}[(+ M K) N]"]
+
+[implementation]
+lang = "python"
+code = "return np.concatenate((np.exp(X - X.max(axis=1, keepdims=True)), X[I]))"
+"""
 OPTIONS = Options(runtime="gcc", config=(("MARCH", "x86-64-v3"),))
 WORDS = ("0", "1", "-1", "3", "8", "0.0", "true", "-inf", "nan:f64", "1:u8", "9223372036854775807", "-9223372036854775808", "9" * 20, '"x"', "()", "(0)", "i", "j", "N", "M", "K",
          "f32", "i64", "bool", "c64", "f64", "u8", "register", "stack", "scratch", "global", "parallel", "unroll", "serial", "in", "out", "inout", "max", "mul", "add", "vec",
          "(barrier)", "(fail 3)", "(+ i 1)", "(aref X i)", "(splat 8 0.0)", "(vref X 8 (i))", "(size N)", "(let q i64 3)", "(local T f32 (N) scratch)", "(for z 0 3 1 serial)")
 # Where most edits are made, and the other clauses that are edited: texts that only people read are left as they are.
-NESTS = frozenset({"kernel", "body", "define"})
+NESTS = frozenset({"kernel", "body", "define", "group"})
 CLAUSES = NESTS | {"buffer", "size", "scalar", "ensure", "opt", "target", "schedule", "case", "call", "result", "yield"}
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[()]|[^\s()"]+')
 
@@ -27,11 +39,14 @@ Tree = list["Tree | str"]
 
 
 def texts() -> list[str]:
-    """The text of each sample in NAMES at every level."""
+    """The text of each sample in NAMES, and of WHOLE_ARRAYS, at every level, and with the kernels of fusion."""
     found = []
-    for name in NAMES:
-        program = loading.load_programs(SpecText(f"{name}.toml", (SAMPLES / f"{name}.toml").read_text("utf-8")), OPTIONS)[0]
-        found += [show(program), *[show(driver.advance(program, level, OPTIONS)) for level in ("tensor", "loop")]]
+    specs = {name: (SAMPLES / f"{name}.toml").read_text("utf-8") for name in NAMES} | {"joined": WHOLE_ARRAYS}
+    for name, spec in specs.items():
+        program = loading.load_programs(SpecText(f"{name}.toml", spec), OPTIONS)[0]
+        values, loops = (driver.advance(program, level, OPTIONS) for level in ("tensor", "loop"))
+        assert isinstance(values, TensorProgram)
+        found += [show(program), show(values), show(fused(values)), show(loops)]
     return found
 
 

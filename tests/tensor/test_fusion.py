@@ -114,3 +114,15 @@ def test_a_costly_map_that_is_read_elsewhere_is_stored() -> None:
     assert "(local t f32 (N) scratch)" in show(program)
     before, after = results(op(body)), results(program)
     np.testing.assert_array_equal(before["y"], after["y"])
+
+
+def test_the_diagonal_of_what_a_reduction_makes_is_no_place_for_its_rows() -> None:
+    program = resolve(read("""(tensor T (size M) (size N) (buffer A f32 (M M N) (0 1 2) in) (buffer Y f32 (M M) (0 1) out)
+      (define v0 (reduce f32 ((i M) (j M)) ((p N)) max true (read A i j p)))
+      (define v1 (compute f32 ((i M) (j M)) (+ (read v0 i i) (exp (read v0 i j)))))
+      (output Y v1))""")[0])
+    tensor_verifier.verify(program)
+    a, y = np.random.default_rng(3).random((4, 4, 3), np.float32), np.zeros((4, 4), np.float32)
+    assert interpret.run(lower(program), {"M": 4, "N": 3, "A": a, "Y": y}) == 0
+    top = a.max(axis=2)
+    np.testing.assert_allclose(y, np.diag(top)[:, None] + np.exp(top), rtol=2e-6)

@@ -188,3 +188,11 @@ def test_the_verifier_refuses(text: str, code: str) -> None:
     with pytest.raises(CatenError) as caught:
         tensor_verifier.verify(resolve(read(f"(tensor T (size N) (buffer y f32 (N) (0) out) {text})")[0]))
     assert code in [d.code for d in caught.value.diagnostics]
+
+
+def test_values_do_not_take_the_names_inside_a_nest() -> None:
+    body = """(for j 0 N 1 serial (local v0 f32 (K) scratch)
+      (for i 0 K 1 serial (if (< (aref k j) 0) ((fail 1))) (setf (aref v0 i) (aref x j)))
+      (for i_2 0 K 1 serial (setf (aref y j) (aref v0 i_2))))"""
+    (nest,) = definitions(body, '(check 1 "negative")')
+    assert nest.startswith("(define v1 (nest")

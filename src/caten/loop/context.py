@@ -120,7 +120,8 @@ class Context(Valuation):
         return self._once(("given", cond, holds), lambda: self._given(cond, holds))
 
     def _given(self, cond: Expr, holds: bool) -> Context:
-        context = self._stated(cond, holds) if reads(cond) else self  # others are arithmetic
+        # The others are arithmetic; but checks of conditions that read memory may contain them, too.
+        context = self._stated(cond, holds) if reads(cond) or self.checks else self
         for part in conjuncts(cond, holds):
             if part[1] and (bound := product_bound(part[0])) is not None:
                 context = context._assuming(((Constraint(bound),),))

@@ -145,7 +145,8 @@ class Passes:
 
     def _reads_own(self, m: Member, w: Member, read: Read) -> bool:
         """Does `w` read, of `m`, the element that its own takes the place of?"""
-        pairs = [*zip(m.outer, w.outer, strict=True), *zip(m.inner, w.inner, strict=True)]
+        inner = [a for a in m.inner if a in m.value.axes]
+        pairs = [*zip(m.outer, w.outer, strict=True), *zip(inner, w.inner, strict=True)]
         return all(read.index[m.value.axes.index(a)] is b.var for a, b in pairs)
 
     # -- statements ---------------------------------------------------------------------------------------------------
