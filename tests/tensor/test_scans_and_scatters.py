@@ -150,7 +150,7 @@ def test_the_axis_of_a_scan_is_no_outer_loop() -> None:
     ("(scan f32 ((i N)) i xor inclusive up true 1.0)", "E471: v: elements of f32 cannot be reduced by xor"),
     ("(scan f32 ((i N)) i add inclusive up true (read X i i))", "E471: v: .* does not agree with the type and rank of 'X'"),
     ("(scatter f32 w (N) ((i N)) add (i) true 1.0)", "E470: v: reads 'w', which is not defined before"),
-    ("(scatter f32 X (N N) ((i N)) add (i i) true 1.0)", "E471: v: 'X' does not have the type and rank of the result"),
+    ("(scatter f32 X (N N) ((i N)) add (i i) true 1.0)", r"E471: v: 'X': f32 \(N\), declared f32 \(N N\)"),
     ("(scatter f32 X (N) ((i N)) add (i i) true 1.0)", "E471: v: the index is not one i64 for each axis of 'X'"),
     ("(scatter f32 X (N) ((i N)) add (2.0) true 1.0)", "E471: v: the index is not one i64 for each axis of 'X'"),
     ("(scatter f32 X (N) ((i N)) or (i) true 1.0)", "E471: v: elements of f32 cannot be reduced by or"),

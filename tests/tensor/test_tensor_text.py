@@ -17,3 +17,24 @@ from caten.tensor.tensor_verifier import verify
 def test_a_value_that_is_none_is_refused(value: str, message: str) -> None:
     with pytest.raises(CatenError, match=message):
         verify(resolve(read(f"(tensor T (size N) (buffer Y f32 (N) (0) out) (define v {value}))")[0]))
+
+
+@pytest.mark.parametrize(("clauses", "message"), [
+    ("(define v (compute f32 ((i M) (j N)) (pieces i ((read X i j)) M)))", "E471: v: 1 pieces with 1 bounds"),
+    ("(define v (compute f32 ((i M) (j N)) (pieces i ((read X i j) 1.0))))", "E471: v: 2 pieces with 0 bounds"),
+    ("(define v (compute f32 ((i M) (j N)) (pieces i () 5)))", "E471: v: 0 pieces with 1 bounds"),
+    ("(define v (compute f32 ((i M) (j N)) (read X (inside 1.5 M 1) j)))", "E471: .*an index and its extent are i64"),
+    ("(define v (compute f32 ((i M) (j N)) (read X (inside i 2.0 1) j)))", "E471: .*an index and its extent are i64"),
+    ("(define v (compute f32 ((i M) (j N)) (read X i)))", "E471: .*type and rank of 'X'"),
+    ("(define v (compute f32 ((i (read I 0)) (j N)) 1.0))", "E471: v: the extent of 'i' is no i64 over sizes"),
+    ("(define v (compute f32 ((i M) (j 2.0)) 1.0))", "E471: v: the extent of 'j' is no i64 over sizes"),
+    ("(define v (compute f32 ((i M) (j N)) (aref X i j)))", r"E470: .*a value is read by \(read …\)"),
+    ("(define v (nest () (out Y f32 (M N)))) (output Y v) (output Y v)", "E470: the output Y is set twice"),
+    ("(define v (nest () (out Y f32 (N M)))) (output Y v)", r"E471: Y: f32 \(N M\), declared f32 \(M N\)"),
+    ("(define v (nest () (out Y f32 (M N) I))) (output Y v)", r"E471: v: 'Y' begins as 'I': i64 \(N\), declared f32"),
+])
+def test_what_does_not_agree_is_a_diagnostic(clauses: str, message: str) -> None:
+    text = f"""(tensor T (size M) (size N) (buffer X f32 (M N) (0 1) in) (buffer I i64 (N) (0) in)
+      (buffer Y f32 (M N) (0 1) out) {clauses})"""
+    with pytest.raises(CatenError, match=message):
+        verify(resolve(read(text)[0]))

@@ -3,11 +3,14 @@ and shape of their parameters. In a kernel, members are read at the indices of t
 from __future__ import annotations
 
 from ..core.dtypes import DTYPES
-from ..core.expr import Var
+from ..core.expr import Expr, Op, Var
 from ..core.monoids import is_monoid
 from ..core.node import Node
 from ..errors import CatenError, Diagnostic
 from ..loop import verifier as loop_level
+from ..loop.affine import canonical, text_of
+from ..loop.context import Context
+from ..loop.statements import Aref, Vref
 from .kernel_verifier import verify_kernels
 from .lower import lower
 from .values import (
@@ -15,7 +18,9 @@ from .values import (
     Compute,
     Define,
     Indexed,
+    Inside,
     Nest,
+    Pieces,
     Read,
     Reduce,
     Scan,
@@ -40,11 +45,16 @@ def verify(program: TensorProgram) -> None:
 class _Problems:
     def __init__(self, program: TensorProgram) -> None:
         self.found: list[Diagnostic] = []
-        self.known = {b.name: (b.type, len(b.axes)) for b in program.buffers.values()}
+        self.context = Context.of(program)
+        self.known = {b.name: (b.type, b.axes) for b in program.buffers.values()}
         self.declared = {c.declares()[0] for c in program.params if hasattr(c, "declares")}
         for d in program.definitions:
             self.definition(d)
+        done: set[str] = set()
         for output in program.outputs:
+            if output.name in done:
+                self.say("E470", f"the output {output.name} is set twice")
+            done.add(output.name)
             self.output(program, output.name, output.value)
 
     def say(self, code: str, message: str) -> None:
@@ -55,7 +65,7 @@ class _Problems:
         if isinstance(value, Indexed):
             over = value.over if isinstance(value, Reduce) else ()
             self.names(name, value, (*value.axes, *over))
-            self.reads(name, value)
+            self.nodes(name, value)
             if value.expr.dtype != value.type:
                 self.say("E471", f"{name}: the expression is {value.expr.dtype or 'of unknown type'}, declared "
                                  f"{value.type}")
@@ -70,12 +80,16 @@ class _Problems:
             for operand in operands_of(value):
                 if operand not in self.known:
                     self.say("E470", f"{name}: reads '{operand}', which is not defined before")
+            for out in value.outs:
+                if out.source in self.known:
+                    self.agrees(f"{name}: '{out.name}' begins as '{out.source}'", self.known[out.source],
+                                (out.type, out.shape))
         if len(d.names) != len(types_of(value)):
             self.say("E471", f"{name}: {len(d.names)} names for {len(types_of(value))} results")
         for each, dtype, shape in zip(d.names, types_of(value), shapes_of(value), strict=False):
             if each in self.known or each in self.declared:
                 self.say("E470", f"{each} is defined twice")
-            self.known[each] = (dtype, len(shape))
+            self.known[each] = (dtype, shape)
 
     def scan(self, name: str, value: Scan) -> None:
         """It is along one of its axes, in a known way."""
@@ -91,8 +105,8 @@ class _Problems:
             self.unbound(name, extent, self.declared)
         if value.source not in self.known:
             self.say("E470", f"{name}: reads '{value.source}', which is not defined before")
-        elif self.known[value.source] != (value.type, len(value.shape)):
-            self.say("E471", f"{name}: '{value.source}' does not have the type and rank of the result")
+        else:
+            self.agrees(f"{name}: '{value.source}'", self.known[value.source], (value.type, value.shape))
         if len(value.index) != len(value.shape) or any(i.dtype != "i64" for i in value.index):
             self.say("E471", f"{name}: the index is not one i64 for each axis of '{value.source}'")
 
@@ -100,15 +114,26 @@ class _Problems:
         buffer = program.buffers.get(name)
         if buffer is None or value not in self.known:
             self.say("E470", f"the output {name}: '{value if buffer else name}' is not defined")
-        elif self.known[value] != (buffer.type, len(buffer.axes)):
-            dtype, rank = self.known[value]
-            self.say("E471", f"{name}: {dtype} of rank {rank}, declared {buffer.type} of rank {len(buffer.axes)}")
+        else:
+            self.agrees(name, self.known[value], (buffer.type, buffer.axes))
+
+    def agrees(self, what: str, found: tuple[str, tuple[Expr, ...]], declared: tuple[str, tuple[Expr, ...]]) -> None:
+        """Two arrays have the same type and, in every call, the same shape."""
+        (dtype, shape), (other, axes) = found, declared
+        if dtype != other or len(shape) != len(axes) or not all(map(self.is_equal, shape, axes)):
+            kinds = [f"{t} ({' '.join([text_of(e) for e in extents])})" for t, extents in (found, declared)]
+            self.say("E471", f"{what}: {kinds[0]}, declared {kinds[1]}")
+
+    def is_equal(self, a: Expr, b: Expr) -> bool:
+        return canonical(a) is canonical(b) or self.context.proves(Op("eq", (a, b)))
 
     def names(self, name: str, value: Indexed, axes: tuple[Axis, ...]) -> None:
         """Every variable is a parameter or an axis. Extents use parameters only."""
         bound = set(self.declared)
         for axis in axes:
             self.unbound(name, axis.extent, self.declared)
+            if axis.extent.dtype != "i64" or any(isinstance(n, Read) for n in axis.extent.unique()):
+                self.say("E471", f"{name}: the extent of '{axis.name}' is no i64 over sizes")
             if axis.name in bound:
                 self.say("E470", f"{name}: the axis '{axis.name}' is named twice")
             bound.add(axis.name)
@@ -121,11 +146,22 @@ class _Problems:
             if isinstance(n, Var) and n.name not in bound:
                 self.say("E470", f"{name}: '{n.name}' is not bound here")
 
-    def reads(self, name: str, value: Node) -> None:
+    def nodes(self, name: str, value: Node) -> None:
+        """Reads agree with what they read; checked indices are integers, and pieces have a bound between two."""
         for n in value.unique():
-            if not isinstance(n, Read):
-                continue
-            if n.buffer not in self.known:
-                self.say("E470", f"{name}: reads '{n.buffer}', which is not defined before")
-            elif self.known[n.buffer] != (n.type, len(n.index)):
-                self.say("E471", f"{name}: {n!r} does not agree with the type and rank of '{n.buffer}'")
+            if isinstance(n, Aref | Vref):
+                self.say("E470", f"{name}: {n!r} is an access of the loop level: a value is read by (read …)")
+            elif isinstance(n, Pieces):
+                if len(n.arms) != len(n.bounds) + 1:
+                    self.say("E471", f"{name}: {len(n.arms)} pieces with {len(n.bounds)} bounds between them")
+            elif isinstance(n, Inside):
+                if {n.index.dtype, n.extent.dtype} != {"i64"}:
+                    self.say("E471", f"{name}: {n!r}: an index and its extent are i64")
+            elif isinstance(n, Read):
+                self.read(name, n)
+
+    def read(self, name: str, read: Read) -> None:
+        if read.buffer not in self.known:
+            self.say("E470", f"{name}: reads '{read.buffer}', which is not defined before")
+        elif self.known[read.buffer][0] != read.type or len(self.known[read.buffer][1]) != len(read.index):
+            self.say("E471", f"{name}: {read!r} does not agree with the type and rank of '{read.buffer}'")

@@ -37,7 +37,7 @@ class Read(Expr, head="read", hidden=("type",)):
 
 
 class Pieces(Expr, head="pieces"):
-    """`(pieces i (a b c) (10 20))`: by the value of an index, the first expression below 10, the second below 20, the
+    """`(pieces i (a b c) 10 20)`: by the value of an index, the first expression below 10, the second below 20, the
     third from there on. The bounds ascend. Only the chosen expression is evaluated."""
 
     at: Expr
@@ -46,7 +46,7 @@ class Pieces(Expr, head="pieces"):
 
     @property
     def dtype(self) -> str:
-        return self.arms[0].dtype
+        return self.arms[0].dtype if self.arms else ""
 
 
 class Inside(Expr, head="inside"):
