@@ -6,6 +6,7 @@ from ..core.dtypes import DTYPES
 from ..core.expr import Expr, Op, Var
 from ..core.monoids import is_monoid
 from ..core.node import Node
+from ..core.unique_names import declared_names
 from ..errors import CatenError, Diagnostic
 from ..loop import verifier as loop_level
 from ..loop.affine import canonical, text_of
@@ -48,6 +49,8 @@ class _Problems:
         self.context = Context.of(program)
         self.known = {b.name: (b.type, b.axes) for b in program.buffers.values()}
         self.declared = {c.declares()[0] for c in program.params if hasattr(c, "declares")}
+        self.in_nests = {name for d in program.definitions if isinstance(d.value, Nest)
+                         for s in d.value.stmts for name in declared_names(s)}
         for d in program.definitions:
             self.definition(d)
         done: set[str] = set()
@@ -81,13 +84,15 @@ class _Problems:
                 if operand not in self.known:
                     self.say("E470", f"{name}: reads '{operand}', which is not defined before")
             for out in value.outs:
+                for extent in out.shape:
+                    self.extent(name, extent)
                 if out.source in self.known:
                     self.agrees(f"{name}: '{out.name}' begins as '{out.source}'", self.known[out.source],
                                 (out.type, out.shape))
         if len(d.names) != len(types_of(value)):
             self.say("E471", f"{name}: {len(d.names)} names for {len(types_of(value))} results")
         for each, dtype, shape in zip(d.names, types_of(value), shapes_of(value), strict=False):
-            if each in self.known or each in self.declared:
+            if each in self.known or each in self.declared or each in self.in_nests:
                 self.say("E470", f"{each} is defined twice")
             self.known[each] = (dtype, shape)
 
@@ -102,7 +107,7 @@ class _Problems:
     def scatter(self, name: str, value: Scatter) -> None:
         """Source, shape and index agree."""
         for extent in value.shape:
-            self.unbound(name, extent, self.declared)
+            self.extent(name, extent)
         if value.source not in self.known:
             self.say("E470", f"{name}: reads '{value.source}', which is not defined before")
         else:
@@ -125,15 +130,19 @@ class _Problems:
             self.say("E471", f"{what}: {kinds[0]}, declared {kinds[1]}")
 
     def is_equal(self, a: Expr, b: Expr) -> bool:
-        return canonical(a) is canonical(b) or self.context.proves(Op("eq", (a, b)))
+        return a.dtype == b.dtype == "i64" and (canonical(a) is canonical(b) or self.context.proves(Op("eq", (a, b))))
+
+    def extent(self, name: str, e: Expr) -> None:
+        """It depends on sizes alone."""
+        self.unbound(name, e, self.declared)
+        if e.dtype != "i64" or any(isinstance(n, Read | Aref) for n in e.unique()):
+            self.say("E471", f"{name}: the extent {text_of(e)} is no i64 over sizes")
 
     def names(self, name: str, value: Indexed, axes: tuple[Axis, ...]) -> None:
         """Every variable is a parameter or an axis. Extents use parameters only."""
         bound = set(self.declared)
         for axis in axes:
-            self.unbound(name, axis.extent, self.declared)
-            if axis.extent.dtype != "i64" or any(isinstance(n, Read) for n in axis.extent.unique()):
-                self.say("E471", f"{name}: the extent of '{axis.name}' is no i64 over sizes")
+            self.extent(name, axis.extent)
             if axis.name in bound:
                 self.say("E470", f"{name}: the axis '{axis.name}' is named twice")
             bound.add(axis.name)
