@@ -75,6 +75,7 @@ def test_a_parameter_that_is_none_is_refused(param: str, message: str) -> None:
     ("E484", "carries a dependence", "(for i 1 N 1 parallel (setf (aref X i) (aref X (- i 1))))"),
     ("E487", "vectors of different lengths", "(for i 0 (floordiv N 8) 1 serial (setf (vref X 8 ((* 8 i))) (+ (splat 8 0.0) (splat 4 1.0))))"),
     ("E487", "do not fold by halves", "(for i 0 N 1 serial (setf (aref X i) (fold add (splat 6 0.0))))"),
+    ("E487", "6 lanes have no prefix by 'add'", "(for i 0 N 6 serial (setf (vref X 6 (i)) (prefix add (splat 6 0.0))))"),
     ("E487", "the mask is a bool", "(for i 0 N 8 serial (setf (vref X 8 (i) -1 true) (splat 8 0.0)))"),
     ("E483", "(vref A 4 (0 0)): index 1", "(local T f32 (8 8) stack) (if (<= 4 N) ((transpose (vref T 6 (0 0)) 0 (vref A 4 (0 0)) 0)))"),
     ("E483", "(vref A 4 (0 0)): index 2", "(local T f32 (8 8) stack) (if (<= 6 M) ((transpose (vref T 6 (0 0)) 0 (vref A 4 (0 0)) 0)))"),

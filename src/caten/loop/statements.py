@@ -138,6 +138,22 @@ class Address(Expr, head="address", hidden=("type",)):
         return self.type
 
 
+class Prefix(Expr, head="prefix"):
+    """`(prefix add v)`: the vector whose lane n combines the lanes 0 … n of v, in log₂ steps: each adds the lane 1, 2,
+    4 … before (the scan of Hillis and Steele, 1986)."""
+
+    fn: str
+    arg: Expr
+
+    @property
+    def dtype(self) -> str:
+        return self.arg.dtype
+
+    @property
+    def lanes(self) -> int:
+        return self.arg.lanes
+
+
 class For(Stmt, head="for"):
     """`(for i lo hi step mark stmt…)`: run the body for i = lo, lo+step, … while i < hi (i > hi if step is negative).
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ..core.dtypes import DTYPES, is_packed
 from ..core.expr import Bitcast, Cast, Const, Conversion, Expr, Op, Var
+from ..core.monoids import is_monoid
 from ..core.node import Node
 from ..core.program import Buffer, Ensure, Param, Program, Unchecked
 from ..core.scalars import OPERATORS
@@ -41,6 +42,7 @@ from .statements import (
     Let,
     Local,
     Prefetch,
+    Prefix,
     Ramp,
     Repeat,
     Setf,
@@ -362,6 +364,11 @@ def _check_fold(node: Fold, stmt: Stmt) -> None:
         raise _fault("E487", stmt, f"{text_of(node)}: {node.arg.lanes} lanes do not fold by halves with '{node.fn}'")
 
 
+def _check_prefix(node: Prefix, stmt: Stmt) -> None:
+    if node.arg.lanes < 2 or node.arg.lanes & (node.arg.lanes - 1) or not is_monoid(node.fn, node.arg.dtype):
+        raise _fault("E487", stmt, f"{text_of(node)}: {node.arg.lanes} lanes have no prefix by '{node.fn}'")
+
+
 def _check_lanes(node: Splat | Ramp, stmt: Stmt) -> None:
     if node.count < 1 or any(c.lanes != 1 for c in node.children if isinstance(c, Expr)):
         raise _fault("E487", stmt, f"{text_of(node)}: a vector is made of scalars")
@@ -374,7 +381,7 @@ def _check_shuffle(node: Shuffle, stmt: Stmt) -> None:
 
 _CHECKS: dict[type[Node], Callable[..., None]] = {
     Op: _check_op, Cast: _check_conversion, Bitcast: _check_conversion, Vref: _check_vector, Splat: _check_lanes,
-    Ramp: _check_lanes, Fold: _check_fold, Shuffle: _check_shuffle,
+    Ramp: _check_lanes, Fold: _check_fold, Prefix: _check_prefix, Shuffle: _check_shuffle,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ..core.dtypes import DTYPES, is_packed, is_short
 from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var
 from ..errors import error
-from ..loop.statements import Address, Aref, Fold, Ramp, Shuffle, Splat, Vref
+from ..loop.statements import Address, Aref, Fold, Prefix, Ramp, Shuffle, Splat, Vref
 from ..mathematics.elementary.arithmetic import Scaled
 from . import conversions
 from .c_literals import literal
@@ -56,6 +56,8 @@ class Expressions(Conditions):
             case Fold(fn=fn, arg=arg):
                 return call(self.helpers.fold(fn, arg.dtype, self.lanes(arg)),
                             self.truth(arg) if arg.dtype == "bool" else self.value(arg))
+            case Prefix(fn=fn, arg=arg):
+                return call(self.helpers.prefix(fn, arg.dtype, self.lanes(arg)), self.value(arg))
             case Aref():
                 return self.element(expr)
             case Vref():

@@ -13,7 +13,7 @@ from ..core.dtypes import is_packed
 from ..core.program import At, Buffer, Scalar, Size, Source
 from ..errors import error
 from ..loop.gpu_verifier import block_of, grid_of
-from ..loop.statements import For, Kernel, Local, LoopProgram, Ramp, Shuffle, Splat, Vref, is_const
+from ..loop.statements import For, Kernel, Local, LoopProgram, Prefix, Ramp, Shuffle, Splat, Vref, is_const
 from ..mathematics.elementary import elementary_table
 from . import definitions
 from .c_expressions import Expressions
@@ -230,7 +230,7 @@ class DeviceStyle(CStyle):
         """The program; E611 or E613 where it has an unsupported type or a vector."""
         self.check_types(program)
         for node in program.unique():
-            if isinstance(node, Vref | Splat | Ramp | Shuffle):
+            if isinstance(node, Vref | Splat | Ramp | Shuffle | Prefix):
                 raise error("E613", f"{program.name}: this runtime has no vectors", program.place(),
                             hint="do not vectorize, bind loops to the threads of a block")
         return program

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..core.dtypes import DTYPES
+from ..core.monoids import identity
 from ..core.scalars import COMPARISONS
 from ..errors import error
 from ..mathematics.elementary import elementary_table
@@ -271,6 +272,23 @@ class Helpers:
                 half //= 2
             body += "return v[0];"
             return self.function(name, self.type(dtype), f"{self.type(dtype, lanes)} v", body)
+        return self.define(name, make)
+
+    def prefix(self, fn: str, dtype: str, lanes: int) -> str:
+        """The prefix of all lanes by an operator: combine each lane with that 1, 2, 4 … before it, in log₂ steps."""
+        name = f"ct_prefix_{fn}_{dtype}x{lanes}"
+
+        def make() -> str:
+            vector, start = self.type(dtype, lanes), literal(identity(fn, dtype).value, dtype).text
+            if "INFINITY" in start:
+                self.headers.add("math.h")
+            body, apart = f"const {vector} start = {{{', '.join([start] * lanes)}}};\n", 1
+            while apart < lanes:
+                before = ", ".join([str(lane - apart if lane >= apart else lanes + lane) for lane in range(lanes)])
+                other = Code(f"__builtin_shufflevector(v, start, {before})")
+                body += f"v = {self.combine(fn, dtype, lanes, other, Code('v')).text};\n"
+                apart *= 2
+            return self.function(name, vector, f"{vector} v", body + "return v;")
         return self.define(name, make)
 
     def combine(self, fn: str, dtype: str, lanes: int, left: Code, right: Code) -> Code:

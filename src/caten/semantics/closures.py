@@ -16,7 +16,7 @@ from ..core.dtypes import DTYPES
 from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var
 from ..core.node import Node
 from ..errors import CatenError, error
-from ..loop.statements import Aref, Fold, Ramp, Ref, Shuffle, Splat, Transpose, Vref
+from ..loop.statements import Aref, Fold, Prefix, Ramp, Ref, Shuffle, Splat, Transpose, Vref
 from ..mathematics import evaluate
 
 Value = Callable[[], Any]
@@ -104,6 +104,8 @@ class Closures:
                 return lambda: value()[chosen]
             case Fold(fn, arg):
                 return self.fold(fn, arg)
+            case Prefix(fn, arg):
+                return self.prefix(fn, arg)
         raise error("E485", f"the interpreter does not know ({expr.head} …)")
 
     @staticmethod
@@ -165,6 +167,17 @@ class Closures:
                 v = np.concatenate((combine(v[:half], v[half:2 * half]), v[2 * half:]))
             return v[0].item() if plain else v[0]
         return tree
+
+    def prefix(self, fn: str, arg: Expr) -> Value:
+        value, combine = self.value(arg), evaluate.function(fn, arg.dtype)
+
+        def steps() -> Any:
+            v, apart = value(), 1
+            while apart < len(v):
+                v = np.concatenate((v[:apart], combine(v[:-apart], v[apart:])))
+                apart *= 2
+            return v
+        return steps
 
     # references
 

@@ -20,8 +20,18 @@ from ..plans.reductions import (
     VectorAccumulator,
 )
 from ..plans.row_passes import OuterLoopVectors
+from ..plans.scans import PrefixVectors
 from ..plans.transposes import BlockedTranspose
-from . import gpu_steps, packed_convolution, packed_gemm, row_steps, transpose_steps, unpacked_gemm, vector_loops
+from . import (
+    gpu_steps,
+    packed_convolution,
+    packed_gemm,
+    row_steps,
+    scan_steps,
+    transpose_steps,
+    unpacked_gemm,
+    vector_loops,
+)
 
 OF_PRODUCTS: dict[type[Plan], Callable[[Draft, Chain, Contraction, Any, PlanContext], None]] = {
     SharedGemm: gpu_steps.emit_shared_gemm, PackedGemm: packed_gemm.emit_packed_gemm,
@@ -35,7 +45,7 @@ OF_LOOPS: dict[type[Plan], Callable[[Draft, Chain, Any, PlanContext], None]] = {
     VectorAccumulator: vector_loops.emit_vector_accumulator, BlockedTranspose: transpose_steps.emit_blocked_transpose,
     OuterLoopVectors: row_steps.emit_outer_loop_vectors, ThreadPerElement: gpu_steps.emit_thread_per_element,
     GroupPerRow: gpu_steps.emit_group_per_row, GroupReduction: gpu_steps.emit_group_reduction,
-    SharedTranspose: gpu_steps.emit_shared_transpose,
+    SharedTranspose: gpu_steps.emit_shared_transpose, PrefixVectors: scan_steps.emit_prefix_vectors,
 }
 
 

@@ -24,6 +24,7 @@ from ...loop.statements import (
     Local,
     LoopProgram,
     Prefetch,
+    Prefix,
     Ramp,
     Ref,
     Setf,
@@ -46,6 +47,7 @@ from ..analysis.loop_queries import (
     replaced,
     stride_in,
 )
+from ..analysis.running_totals import only_accumulated, running_totals
 from ..analysis.strided_loads import apart, is_zero_without
 from ..normalize import tidied
 from ..step_results import Vectorized
@@ -57,7 +59,8 @@ STACK_BYTES = 16384
 def vectorize(program: LoopProgram, loop: str) -> tuple[LoopProgram, Vectorized]:
     """Turn a loop of 2, 4, 8 … iterations into operations on vectors of that many lanes. Accesses that are contiguous
     in LOOP become vector loads and stores, loop-invariant values are broadcast (`splat`), conditions become masks, and
-    a sum into one element adds up the lanes.
+    a sum into one element adds up the lanes. A running total, a scalar that the loop accumulates into and reads, is the
+    prefix of a vector and what the iterations before have added up.
 
         (vectorize ji)
         (for ji 0 8 1 serial
@@ -79,7 +82,7 @@ def vectorize(program: LoopProgram, loop: str) -> tuple[LoopProgram, Vectorized]
     if any(is_complex(n.dtype) for n in found.unique() if isinstance(n, Expr)):
         raise refusal("E513", step, "complex numbers have no vector form")
     context = context_at(program, found)
-    reason, only_adds = obstacle_to_any_order(found, context)
+    reason, only_adds = obstacle_to_any_order(only_accumulated(found, running_totals(found)), context)
     if reason is not None and not only_adds:
         raise refusal("E513", step, reason)
     widening = _Widening(program, found, lanes, context.inside(found), step)
@@ -99,6 +102,7 @@ class _Widening:
         self.masks: list[str] = []                                    # those of them that are new
         self.names: Names | None = None                               # that the program has
         self.written = writes(loop)
+        self.totals = {t.acc.buffer: t for t in running_totals(loop)}
         self.stored = {s.ref for s in loop.unique() if isinstance(s, Setf | Incf)}
         self.at_once = tuple([outer.name for outer in enclosing(program, loop) if outer.mark != "serial"])
         self.registers = {n.name for n in locals_in(program) if n.space == "register"}
@@ -110,8 +114,35 @@ class _Widening:
             if isinstance(stmt, Let) and self.is_index(stmt.value, stmts[n + 1:]):
                 rest = substitute(stmts[n + 1:], {Var(stmt.name, stmt.type): stmt.value})      # strides stay visible
                 return (*out, *self.list_of(rest, mask))
+            if isinstance(stmt, Let) and any(stmt.name in t.before for t in self.totals.values()):
+                continue                                              # its value comes with the accumulation
+            if isinstance(stmt, Incf) and stmt.ref.buffer in self.totals:
+                rest = stmts[n + 1:]
+                now, made = self.running_total(stmt, is_read=any(stmt.ref.buffer in reads(s) for s in rest))
+                return (*out, *made, *self.list_of(substitute(rest, {stmt.ref: now}), mask))
             out.extend(self.statement(stmt, mask))
         return tuple(out)
+
+    def running_total(self, stmt: Incf, is_read: bool) -> tuple[Aref, tuple[Stmt, ...]]:
+        """A local that has a running total in each lane, and the statements that set it, if it is read, and
+        accumulate."""
+        total, dtype = self.totals[stmt.ref.buffer], stmt.ref.dtype
+        self.names = self.names or Names.of(self.program)
+        names = [self.names.fresh(f"{stmt.ref.buffer}_{what}") for what in ("prefix", "now")]
+        self.wide |= {*names, *total.before}
+        prefix, start = self.own(names[0], dtype), Splat(self.lanes, stmt.ref)
+        at_first = Op("lt", (Ramp(self.lanes, ZERO, index(1)), Splat(self.lanes, index(1))))
+        shifted = Shuffle(prefix, (0, *range(self.lanes - 1)))
+        before = Op("where", (at_first, Splat(self.lanes, identity(stmt.fn, dtype)), shifted))
+        values: dict[str, Expr] = {names[0]: Prefix(stmt.fn, self.vector(stmt.value, None))}
+        if is_read:
+            values[names[1]] = Op(stmt.fn, (start, prefix))
+        values |= dict.fromkeys(total.before, Op(stmt.fn, (start, before)))
+        made: list[Stmt] = []
+        for name, value in values.items():
+            made += [Local(name, dtype, (index(self.lanes),), "register"), Setf(self.own(name, dtype), value)]
+        last = Aref(names[0], (index(self.lanes - 1),), dtype)
+        return Aref(names[1], (), dtype), (*made, stmt.replace(value=last))
 
     def statement(self, stmt: Stmt, mask: Expr | None) -> tuple[Stmt, ...]:
         match stmt:
