@@ -100,3 +100,31 @@ def test_reasons_are_the_requests() -> None:
 def test_no_fusion_no_requests() -> None:
     program = next(p for p in PASSES if p.name == RAISE).run(op(SOFTMAX, "(opt 0) (fusion (keep q))"), Planning())
     verify(program)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_request_is_met_or_refused(name: str) -> None:
+    """All requests on all values and pairs of values of a program."""
+    body = PROGRAMS[name][0]
+    values = [v for d in made(body, "").definitions for v in d.names]
+    requests = [*[f"({word} {v})" for word in ("keep", "inline") for v in values],
+                *[f"({word} {a} {b})" for word in ("together", "apart") for a in values for b in values if a != b]]
+    met = 0
+    for request in requests:
+        try:
+            found = [set(names_of(k)) for k in kernels_of(made(body, request))]
+        except CatenError as refused:
+            assert "E473" in str(refused)
+            continue
+        met += 1
+        word, *names = request.strip("()").split()
+        around = [k for k in found if names[0] in k]
+        if word == "inline":
+            assert around == []
+        elif word == "apart":
+            assert not any(set(names) <= k for k in found)
+        elif word == "together":
+            assert around == [] or set(names) <= around[0] or not any(names[1] in k for k in found)
+        else:
+            assert len(around) == 1
+    assert met >= len(values), "each value may be kept"
