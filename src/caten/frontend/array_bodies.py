@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 
 from ..core.node import Node
-from ..core.program import Require, Size
+from ..core.program import Fusion, Require, Size
 from ..errors import error
 from ..loop.accumulations import normalise
 from ..loop.zero_fill import fill_outputs
 from ..tensor.canonical_values import canonical_values
 from ..tensor.lower import lower
 from ..tensor.raising import raise_op
-from ..tensor.values import TensorProgram, ValueTable
+from ..tensor.values import Named, TensorProgram, ValueTable
 from .arrays.called_composites import CalledComposite, Composites
 from .arrays.handles import NeedsLoops
 from .arrays.python_source import PythonSource
@@ -80,11 +80,18 @@ def lower_python_body(composite: Composite, composites: Composites) -> Lowered:
 
 
 def lower_array_body(composite: Composite, composites: Composites) -> Lowered:
-    """Lower a body over whole arrays. Raises CatenError; NeedsLoops if it has statements over elements."""
+    """Lower a body over whole arrays. Raises CatenError; NeedsLoops if it has statements over elements. Variables that
+    requests to fusion name are arrays of the loops, with their names."""
     params = parameters(composite)
     start = TensorProgram(composite.name, params)
     found = evaluate(params, composite.outputs, composite.code, composite.lang, composite.where, ValueTable(start),
                      lambda message, pos: 0, composites)
-    program = canonical_values(start.adding(*found.definitions, *found.outputs))
+    requests = next((f for f in composite.facts if isinstance(f, Fusion)), Fusion(()))
+    asked = {name for _, *names in requests.requests for name in names}
+    kept = {name: value for name, value in found.variables if name in asked}
+    program = canonical_values(start.adding(
+        *[Named(value, name, ()) for name, value in kept.items()], *found.definitions, *found.outputs,
+        *([Fusion(tuple([("keep", name) for name in kept]))] if kept else [])))
     stmts = tuple([s for kernel in lower(program).kernels for s in kernel.body])
-    return Lowered(stmts, (), tuple([c.cond for c in found.conditions]), values=program.adding(*found.conditions))
+    return Lowered(stmts, (), tuple([c.cond for c in found.conditions]),
+                   values=program.without(Fusion, Named).adding(*found.conditions))

@@ -8,7 +8,7 @@ from ..frozen import frozen
 from ..tensor.boundaries import told
 from ..tensor.fused_text import kernel_nodes
 from ..tensor.fusion import boundaries_of
-from ..tensor.values import Named, TensorProgram, operands_of, shapes_of, types_of
+from ..tensor.values import TensorProgram, names_in_spec, operands_of, shapes_of, types_of
 
 
 @frozen
@@ -59,7 +59,7 @@ class Graph:
 
 def graph_of(program: TensorProgram) -> Graph:
     """The graph of a program."""
-    called = {n.value: n.name for n in program.all(Named)}
+    called = names_in_spec(program)
     kernels = [Kernel(k.name, k.form, ", ".join([f"{a.name} {flat(form_of(a.extent))}" for a in k.outer]),
                       tuple([name for d in k.definitions for name in d.names])) for k in kernel_nodes(program)]
     kernel_of = {name: k.name for k in kernels for name in k.members}

@@ -30,7 +30,6 @@ from .values import (
     Compute,
     FusedKernel,
     Indexed,
-    Named,
     Nest,
     Read,
     Reduce,
@@ -38,6 +37,7 @@ from .values import (
     Scatter,
     TensorProgram,
     Value,
+    names_in_spec,
     operands_of,
     reads_of,
     whole_operands_of,
@@ -397,7 +397,9 @@ class _Sweep:
         users = [u for u, _ in self.readers.get(a, [])]
         inside = [u for u in users if self.group_of.get(u) is g]
         if not inside:
-            return f"no member of the kernel of {self.called(b)} reads {self.called(a)}"
+            readers = ", ".join([self.called(u) for u in dict.fromkeys(users)])
+            return (f"{self.called(a)} is read by {readers}, and none of them is in the kernel of {self.called(b)}"
+                    if readers else f"neither of {self.called(a)} and {self.called(b)} reads the other")
         other = next((u for u in users if u not in inside and self.group_of[u].number > self.group_of[b].number), None)
         if other is not None:
             return (f"{self.called(other)} reads {self.called(a)}, too, and its kernel runs before that of "
@@ -412,7 +414,8 @@ class _Sweep:
 
     def called(self, value: str) -> str:
         """A value, with what the spec calls it."""
-        return next((f"{value} ({n.name})" for n in self.program.all(Named) if n.value == value), value)
+        name = names_in_spec(self.program).get(value)
+        return value if name is None else f"{value} ({name})"
 
     # -- result --------------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from .fused_text import kernel_node
 from .fusion import Group, Member, boundaries_of, computed_by_readers, kernels_of
 from .loop_builder import Storage
 from .lower import Lowering
-from .values import Axis, FusedKernel, Pass, TensorProgram, operands_of, reads_of, shapes_of, types_of
+from .values import Axis, FusedKernel, Pass, TensorProgram, names_in_spec, operands_of, reads_of, shapes_of, types_of
 
 PLACES = {
     "register": "is in the register '{}'",
@@ -41,7 +41,7 @@ def explained(program: TensorProgram) -> Iterator[str]:
 
 class _Report:
     def __init__(self, program: TensorProgram) -> None:
-        self.program = program
+        self.program, self.names = program, names_in_spec(program)
         self.found = kernels_of(program)
         self.lowering = Lowering(program)
         self.lowering.parts()
@@ -53,8 +53,7 @@ class _Report:
 
     def called(self, value: str) -> str:
         """A value, with what the spec calls it."""
-        named = self.lowering.spec_names.get(value)
-        return value if named is None else f"{value} ({named.name})"
+        return f"{value} ({self.names[value]})" if value in self.names else value
 
     def kernels(self) -> Iterator[str]:
         for n, k in enumerate(self.found):

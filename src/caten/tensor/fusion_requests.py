@@ -5,8 +5,8 @@
     (together A B)    A and B share a kernel, whatever the cost table says
     (apart A B)       A and B do not share a kernel
 
-A name is that of an array or scalar of the spec, or of a value of the tensor level (`v0`). Of several values with one
-name, the last is meant: what the array holds in the end.
+A name is that of an array, a scalar or a variable of the body, or of a value of the tensor level (`v0`). Of several
+values with one name, the last is meant: what the array holds in the end.
 """
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ that has no index notation.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 from typing import Any
@@ -319,6 +320,12 @@ class TensorProgram(Program, head="tensor"):
     @property
     def outputs(self) -> tuple[Output, ...]:
         return self.all(Output)
+
+
+def names_in_spec(program: TensorProgram) -> dict[str, str]:
+    """What the spec calls the values, for people. Without names such as `v1`, which the arrays of a body over whole
+    arrays have in its loops."""
+    return {n.value: n.name for n in program.all(Named) if not re.fullmatch(r"v\d+", n.name)}
 
 
 def types_of(value: Value) -> tuple[str, ...]:

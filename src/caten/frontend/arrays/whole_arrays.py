@@ -17,6 +17,7 @@ from ..typing import Typing, Wording
 from .array_scope import ArrayScope
 from .builder import Builder, CheckRow
 from .called_composites import Composites, NoComposites
+from .handles import Array
 from .lisp_arrays import LispArrays
 from .python_source import PythonSource
 from .python_statements import PythonStatements
@@ -29,12 +30,14 @@ LANGUAGES: dict[str, type[Wording]] = {"python": PythonWording, "lisp": Wording}
 @frozen
 class Evaluated:
     """`definitions`: the values that the outputs need, each after those that it reads. `conditions`: what every call
-    must satisfy so that the shapes fit. `positions`: of values by name, and of conditions by their text."""
+    must satisfy so that the shapes fit. `positions`: of values by name, and of conditions by their text. `variables`:
+    names of the body, each with the value that it has in the end."""
 
     definitions: tuple[Define, ...]
     outputs: tuple[Output, ...]
     conditions: tuple[Require, ...]
     positions: tuple[At, ...]
+    variables: tuple[tuple[str, str], ...] = ()
 
 
 def evaluate(params: Sequence[Node], outputs: Sequence[str], code: str, lang: str, place: Callable[[int], Place],
@@ -61,7 +64,9 @@ def evaluate(params: Sequence[Node], outputs: Sequence[str], code: str, lang: st
     positions = [At(place(pos).line, place(pos).column, name) for name, pos in builder.positions.items()
                  if name in names]
     positions += [At.of(place(pos).line, place(pos).column, cond) for cond, pos in conditions.items()]
-    return Evaluated(definitions, found, tuple(conditions), tuple(positions))
+    variables = [(name, value.name) for name, value in scope.values.items()
+                 if isinstance(value, Array) and value.name in names]
+    return Evaluated(definitions, found, tuple(conditions), tuple(positions), tuple(variables))
 
 
 def _decimals(params: Sequence[Node]) -> str:
