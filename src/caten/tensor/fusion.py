@@ -1,6 +1,6 @@
 """Fusion: which values share a kernel. One sweep over values, from the outputs to the inputs.
 
-1. Expand: a map is computed by its readers if that costs little (`_is_inlined`).
+1. Expand: a map is computed by its readers if that costs little (`why_kept`).
 2. Epilogues: a map that reads a contraction element by element, and is its only reader, belongs to its kernel.
 3. Group: a value joins the group of its readers if they read it identically along some axes. These are the `outer`
    loops of the kernel: an iteration computes its elements of all members, so what they exchange is as large as one
@@ -18,12 +18,12 @@ from collections.abc import Sequence
 
 from ..core.expr import Const, Expr, Op, Var
 from ..core.node import kept
-from ..errors import CatenError
 from ..frozen import frozen
 from . import boundaries as why
-from .boundaries import Access, Boundary, Limit, Reason, told
-from .fusion_requests import NO_REQUESTS, refusal, requests_of
+from .boundaries import Boundary, Limit, Reason
+from .fusion_requests import NO_REQUESTS, requests_of
 from .index_maps import CHEAP, MOST_NODES, axes_of, cost, element, is_identity, is_once, is_small, with_reads
+from .request_checks import Decided, check_requests
 from .values import (
     Along,
     Axis,
@@ -37,7 +37,6 @@ from .values import (
     Scatter,
     TensorProgram,
     Value,
-    names_in_spec,
     operands_of,
     reads_of,
     whole_operands_of,
@@ -189,7 +188,9 @@ class _Sweep:
         self.drafts: list[_Draft] = []
         self.group()
         if self.requests is not NO_REQUESTS:
-            self.obey()
+            check_requests(program, self.requests, Decided(
+                self.values, self.inlined, self.kept, self.apart, self.readers,
+                {name: g.number for name, g in self.group_of.items()}))
 
     # -- expand --------------------------------------------------------------------------------------------------------
 
@@ -357,65 +358,6 @@ class _Sweep:
         if own and all(isinstance(a.extent, Const) and a.extent.value == 1 for a in own.values()):
             return why.EXTENT_ONE
         return None
-
-    # -- requests ------------------------------------------------------------------------------------------------------
-
-    def obey(self) -> None:
-        """Raise CatenError E473 for a request that is not met, with the rule or the read that forbids it."""
-        for name in sorted(self.requests.inline - self.inlined.keys(), key=self.order.__getitem__):
-            kept_for = self.kept.get(name, why.NO_MAP)
-            readers = [d.name for d in self.definitions if name in operands_of(d.value)]
-            raise self.refusal(("inline", name), self.told(kept_for, name, readers[0] if readers else ""))
-        for a, b in self.requests.together:
-            if not self.kernels_with(a) & self.kernels_with(b):
-                raise self.refusal(("together", a, b), self.why_not_together(a, b))
-        for a, b in self.requests.apart:
-            if self.kernels_with(a) & self.kernels_with(b):
-                raise self.refusal(("apart", a, b), f"{self.called(a)} is computed by its readers")
-
-    def refusal(self, request: tuple[str, ...], reason: str) -> CatenError:
-        return refusal(self.program, self.requests.written(*request), reason, "leave it out, or change the read; "
-                       "caten ir shows the values, and caten schedule --explain the kernels")
-
-    def kernels_with(self, name: str) -> set[int]:
-        """The groups that compute a value: its own, or if its readers compute it, theirs."""
-        found, stack = set[int](), [name]
-        while stack:
-            each = stack.pop()
-            if each in self.group_of:
-                found.add(self.group_of[each].number)
-            elif each in self.inlined:
-                stack += [d.name for d in self.definitions if each in operands_of(d.value)]
-        return found
-
-    def why_not_together(self, a: str, b: str) -> str:
-        """Why a value is not in the kernel of a later one."""
-        for name in (a, b):
-            if isinstance(self.values.get(name), Nest):
-                return f"{self.called(name)}: {why.NEST.text}"
-        g = self.group_of.get(b)
-        users = [u for u, _ in self.readers.get(a, [])]
-        inside = [u for u in users if self.group_of.get(u) is g]
-        if not inside:
-            readers = ", ".join([self.called(u) for u in dict.fromkeys(users)])
-            return (f"{self.called(a)} is read by {readers}, and none of them is in the kernel of {self.called(b)}"
-                    if readers else f"neither of {self.called(a)} and {self.called(b)} reads the other")
-        other = next((u for u in users if u not in inside and self.group_of[u].number > self.group_of[b].number), None)
-        if other is not None:
-            return (f"{self.called(other)} reads {self.called(a)}, too, and its kernel runs before that of "
-                    f"{self.called(b)}")
-        reason = self.apart[a]
-        culprit = next((u for u, r in self.readers[a] if isinstance(reason, Access)
-                        and r.index[reason.axis] is reason.index), inside[0])
-        return self.told(reason, a, culprit)
-
-    def told(self, reason: Reason, source: str, reader: str) -> str:
-        return told(reason, self.called(source), self.called(reader))
-
-    def called(self, value: str) -> str:
-        """A value, with what the spec calls it."""
-        name = names_in_spec(self.program).get(value)
-        return value if name is None else f"{value} ({name})"
 
     # -- result --------------------------------------------------------------------------------------------------------
 
