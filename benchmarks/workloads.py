@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from . import problems
+from . import problems, programs
 from .problems import Problem
 
 HERE = Path(__file__).resolve().parent
@@ -89,6 +89,12 @@ WORKLOADS: tuple[Workload, ...] = (
 )
 
 
+def array_programs(seed: int | None = None) -> tuple[Workload, ...]:
+    """The programs of whole arrays; with a seed at sizes that nobody chose."""
+    return tuple([Workload(name, programs.SPECS / f"{file}.toml", make, seed is not None)
+                  for name, file, make in programs.table(seed)])
+
+
 GREATEST = 2000                # of a drawn size
 LONGEST = 1 << 22              # of a drawn vector
 
@@ -97,7 +103,7 @@ def sized(seed: int | None, count: int) -> tuple[Workload, ...]:
     """The workloads of the table; or with a seed sizes that nobody chose, log-uniform: `count` products, half as
     many 3 x 3 convolutions, a quarter as many of other families each."""
     if seed is None:
-        return WORKLOADS
+        return WORKLOADS + array_programs()
     rnd = Random(seed)
 
     def size(greatest: int = GREATEST) -> int:
@@ -111,4 +117,4 @@ def sized(seed: int | None, count: int) -> tuple[Workload, ...]:
     for _ in range(count // 4):
         made += [_rows(kind, size(), size(), odd=True) for kind in ("softmax", "layernorm", "column sum", "transpose")]
         made += [_vector(kind, size(LONGEST), odd=True) for kind in ("sum", "gelu(x*a+b)")]
-    return tuple({w.name: w for w in made}.values())
+    return tuple({w.name: w for w in (*made, *array_programs(seed))}.values())

@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from .. import programs
 from ..problems import EPSILON, Problem
 from . import Call
 
@@ -42,6 +44,7 @@ FORMULAS: Mapping[str, Callable[[Mapping[str, int]], Callable[..., Any]]] = {
     "sin": lambda c: jnp.sin,
     "arange": lambda c: lambda: jnp.arange(c["N"], dtype=jnp.float32),
     "im2col": lambda c: im2col,
+    **{kind: lambda c, f=formula: partial(f, jnp) for kind, formula in programs.FORMULAS.items()},
 }
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import programs
 from ..problems import EPSILON, GELU, Array, Problem, empty, windows
 from . import Call
 
@@ -104,6 +105,11 @@ def im2col(p: Problem) -> Call:
     return call
 
 
-CALLS = {"matmul": matmul, "gelu": gelu, "softmax": softmax, "layernorm": layernorm, "sum": total,
-         "column sum": column_sum,
-         "transpose": transpose, "conv": conv, "sin": sine, "arange": arange, "im2col": im2col}
+def program(p: Problem) -> Call:
+    formula, inputs = programs.FORMULAS[p.kind], p.inputs
+    return lambda: formula(np, *inputs)
+
+
+CALLS = {**dict.fromkeys(programs.FORMULAS, program), "matmul": matmul, "gelu": gelu, "softmax": softmax,
+         "layernorm": layernorm, "sum": total, "column sum": column_sum, "transpose": transpose, "conv": conv,
+         "sin": sine, "arange": arange, "im2col": im2col}

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from ..problems import EPSILON, Problem, empty
+from ..programs import HEADS, WIDTH
 from . import Call
 
 VERSION = torch.__version__
@@ -25,7 +26,28 @@ FORMULAS: Mapping[str, Callable[[Mapping[str, int]], Callable[..., Any]]] = {
     "sin": lambda c: lambda x: torch.sin(x),
     "arange": lambda c: lambda: torch.arange(c["N"], dtype=torch.float32),
     "im2col": lambda c: lambda x: F.unfold(x, 3, padding=1),
+    "softmax of columns": lambda c: lambda x: torch.softmax(x, 0),
+    "rmsnorm": lambda c: lambda x, g: F.rms_norm(x, (x.shape[1],), g, EPSILON),
+    "residual layernorm": lambda c: lambda x, r, g, b: F.layer_norm(x + r, (x.shape[1],), g, b, EPSILON),
+    "batchnorm": lambda c: lambda x, g, b: F.batch_norm(x, None, None, g, b, True, 0.1, EPSILON),
+    "gelu(x W + b)": lambda c: lambda x, w, b: F.gelu(torch.addmm(b, x, w), approximate="tanh"),
+    "attention": lambda c: lambda q, k, v: F.scaled_dot_product_attention(q[None], k[None], v[None])[0],
+    "causal attention": lambda c: lambda q, k, v: F.scaled_dot_product_attention(q[None], k[None], v[None],
+                                                                                 is_causal=True)[0],
+    "cross-entropy": lambda c: lambda x, labels: F.cross_entropy(x, labels, reduction="none"),
+    "mlp": lambda c: lambda x, w1, b1, w2, b2: torch.softmax(torch.addmm(b2, F.relu(torch.addmm(b1, x, w1)), w2), -1),
+    "block": lambda c: _block,
 }
+
+
+def _block(x: Any, g1: Any, b1: Any, wq: Any, wk: Any, wv: Any, wo: Any, g2: Any, b2: Any, w1: Any, c1: Any, w2: Any,
+          c2: Any) -> Any:
+    n = F.layer_norm(x, (x.shape[1],), g1, b1, EPSILON)
+    q, k, v = [(n @ w).reshape(len(x), HEADS, WIDTH).transpose(0, 1)[None] for w in (wq, wk, wv)]
+    a = F.scaled_dot_product_attention(q, k, v, is_causal=True)[0].transpose(0, 1).reshape(x.shape)
+    x = torch.addmm(x, a, wo)
+    z = F.gelu(torch.addmm(c1, F.layer_norm(x, (x.shape[1],), g2, b2, EPSILON), w1), approximate="tanh")
+    return x + torch.addmm(c2, z, w2)
 
 
 def prepare(threads: int) -> None:

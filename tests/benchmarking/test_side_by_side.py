@@ -16,8 +16,9 @@ import pytest
 from benchmarks import __main__ as side_by_side
 from benchmarks import build_times, problems, processes, table, worker
 from benchmarks.peers import numpy_peer
+from benchmarks.peers.caten_peer import called
 from benchmarks.problems import Problem
-from benchmarks.workloads import WORKLOADS, sized
+from benchmarks.workloads import WORKLOADS, array_programs, sized
 
 from caten import loading
 from caten.frontend.op import OpProgram
@@ -248,9 +249,16 @@ def test_what_there_is_not(arguments: list[str], word: str) -> None:
 def test_drawn_sizes_are_those_of_their_seed() -> None:
     drawn = sized(3, 8)
     assert [w.name for w in drawn] == [w.name for w in sized(3, 8)] != [w.name for w in sized(4, 8)]
-    assert sized(None, 8) is WORKLOADS
-    families = Counter([w.name.split(" ")[0] for w in drawn])
+    assert sized(None, 8)[:len(WORKLOADS)] == WORKLOADS
+    families = Counter([w.name.split(" ")[0] for w in drawn if "programs" not in w.spec.parts])
     assert families == {"gemm": 8, "conv": 4, "softmax": 2, "layernorm": 2, "column": 2, "transpose": 2, "sum": 2, "gelu(x*a+b)": 2}
+
+
+def test_programs_of_whole_arrays_give_the_formula_at_drawn_sizes() -> None:
+    for workload in array_programs(5)[:9]:
+        problem = workload.make()
+        called(workload.spec, problem)()
+        assert problem.error(problem.output) <= problem.tolerance, workload.name
 
 
 def test_the_spread_of_ratios_is_told_by_family() -> None:

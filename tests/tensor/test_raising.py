@@ -10,7 +10,7 @@ from caten.loop.statements import Aref
 from caten.tensor import tensor_verifier
 from caten.tensor.lower import lower
 from caten.tensor.raising import raise_op
-from caten.tensor.values import Define
+from caten.tensor.values import Define, Nest
 
 PARAMS = """(size M) (size N) (size K) (buffer A f32 (M K) (0 1) in) (buffer B f32 (K N) (0 1) in) (buffer C f32 (M N) (0 1) inout)
 (buffer x f32 (N) (0) in) (buffer y f32 (N) (0) inout) (buffer k i64 (N) (0) in)"""
@@ -168,6 +168,17 @@ def test_lowering_adds_a_contraction_to_what_the_element_becomes() -> None:
     text = text_of_sum("(+ (* 2.0 (aref C i j)) (aref s))", "(* (aref A i p) (aref B p j))")
     assert "(setf (aref C i j) (* 2.0 (aref C i j)))" in text
     assert "local" not in text
+
+
+def test_no_value_is_called_as_what_a_nest_declares() -> None:
+    """The local v0 of this nest is not the value v0, which is stored in y."""
+    text = """(op T (size N) (buffer x f32 (N) (0) in) (buffer y f32 (N) (0) out) (opt 2) (body
+      (for i 0 N 1 serial (local v0 f32 () register) (setf (aref v0) (aref x i))
+        (for j 0 N 1 serial (setf (aref v0) (sin (* (aref v0) (aref v0)))))
+        (setf (aref y i) (aref v0)))))"""
+    program = raise_op(resolve(read(text)[0]))
+    assert isinstance(program.definitions[0].value, Nest)
+    tensor_verifier.verify(program)
 
 
 @pytest.mark.parametrize(("text", "code"), [

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from ..core.expr import Const, Expr, Op
 from ..core.monoids import identity
-from ..core.unique_names import Names, declared_names
 from ..loop.statements import Fail
 from .fusion_requests import values_asked_for
 from .index_maps import cost, element, is_once, is_small, renamed, with_reads
@@ -27,6 +26,7 @@ from .values import (
     TensorProgram,
     Value,
     ValueTable,
+    names_in,
     operands_of,
     reads_of,
     whole_operands_of,
@@ -37,8 +37,8 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     """The program in canonical form."""
     kept = values_asked_for(program)
     others = program.without(Define, Output, Named)
-    inside = [declared_names(d.value) for d in program.definitions if isinstance(d.value, Nest)]
-    table = ValueTable(others, Names(declared_names(others).union(*inside)))
+    table = ValueTable(others)
+    table.names.taken.update(*[names_in(d.value) for d in program.definitions if isinstance(d.value, Nest)])
     names: dict[str, str] = {}
     for d in _needed(_inlined(_inlined(program, kept, views=True), kept, views=False)):
         value = renamed(d.value, names)

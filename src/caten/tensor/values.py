@@ -20,7 +20,7 @@ from ..core.expr import TRUE, Expr, Var
 from ..core.node import Node, kept
 from ..core.program import Fact, Program
 from ..core.unique_names import Names
-from ..loop.statements import Address, Aref, For, Stmt
+from ..loop.statements import Address, Aref, For, Let, Local, Stmt
 
 KEPT, REDUCED = "ijklmn", "pqrstu"        # the names of the first axes
 
@@ -369,6 +369,11 @@ def whole_operands_of(value: Value) -> tuple[str, ...]:
     return (value.source,) if isinstance(value, Scatter) else ()
 
 
+def names_in(nest: Nest) -> frozenset[str]:
+    """The names of arrays and numbers that a nest declares. No value may have one of them."""
+    return frozenset([n.name for n in nest.unique() if isinstance(n, Let | Local | Out)])
+
+
 class AxisNames:
     """The canonical names of axes by position: `i j k …`, reduced `p q r …`, without those that the program uses."""
 
@@ -416,6 +421,8 @@ class ValueTable:
             known = tuple([self._fresh() for _ in types_of(value)])
             self._names_of[value] = known
             self.values[known[0]] = value
+            if isinstance(value, Nest):
+                self.names.taken |= names_in(value)
         return known
 
     def _fresh(self) -> str:
