@@ -132,6 +132,9 @@ NUMPY: dict[str, Function] = dict([
                 lambda b, x, axis, dtype, keepdims, fn=fn: array_reductions.total(b, fn, x, axis, dtype, keepdims))
       for name, fn in (("sum", "add"), ("prod", "mul"))],
     *[_reduction(name, fn) for name, fn in (("max", "max"), ("min", "min"), ("amax", "max"), ("amin", "min"))],
+    *[_function(f"arg{fn}", REDUCTION,
+                lambda b, x, axis, keepdims, fn=fn: array_reductions.position(b, fn, x, axis, keepdims))
+      for fn in ("max", "min")],
     *[_function(name, REDUCTION, lambda b, x, axis, keepdims, fn=fn: array_reductions.any_of(b, fn, x, axis, keepdims))
       for name, fn in (("any", "or"), ("all", "and"))],
     _function("mean", SUMMATION, array_reductions.mean),
@@ -209,8 +212,8 @@ KINDS["numbers_or_array"] = ("an array or numbers in lists", lambda b, value: va
 
 # Methods: those functions of the same name whose first argument is the array, and these.
 SAME = frozenset((
-    "sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "dot", "swapaxes", "squeeze", "diagonal",
-    "trace", "ravel", "take", "cumsum", "cumprod", "repeat", "clip", "round", "copy", "conj"))
+    "sum", "prod", "max", "min", "argmax", "argmin", "mean", "var", "std", "any", "all", "dot", "swapaxes", "squeeze",
+    "diagonal", "trace", "ravel", "take", "cumsum", "cumprod", "repeat", "clip", "round", "copy", "conj"))
 METHODS: dict[str, Function] = {
     **{name: Function(f".{name}", NUMPY[name].signature, NUMPY[name].make) for name in sorted(SAME)},
     "reshape": Function(".reshape", "x:array *shape:shape", reshaping.reshape),
@@ -223,7 +226,7 @@ ATTRIBUTES: dict[str, Function] = {"T": NUMPY["transpose"], "mT": NUMPY["matrix_
 CONSTANTS: dict[str, Any] = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None}
 # What numpy has and the values of a body do not yet.
 LATER = frozenset((
-    "argmax", "argmin", "sort", "argsort", "partition", "argpartition", "median", "percentile",
+    "sort", "argsort", "partition", "argpartition", "median", "percentile",
     "quantile", "unique", "nonzero", "searchsorted", "histogram", "put", "scatter", "interp",
     "convolve", "diff", "cross", "kron", "linalg.inv", "linalg.solve", "linalg.det", "linalg.cholesky", "linalg.qr",
     "linalg.svd", "linalg.eigh", "fft.fft", "random.rand", "random.randn"))

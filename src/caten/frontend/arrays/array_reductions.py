@@ -4,10 +4,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...core.dtypes import DTYPES, is_integer
-from ...core.expr import Cast, Expr
+from ...core.dtypes import DTYPES, is_float, is_integer
+from ...core.expr import Cast, Expr, Op
+from ...loop.affine import canonical
 from ..typing import WEAK_INT, Literal, Term, Value
-from .axis_arguments import axes_of
+from .axis_arguments import axes_of, axis_of
 from .builder import Builder
 from .elementwise_functions import apply, converted, scalar, truth
 from .handles import ZERO, Array, Indices, Operand, product_of, size_term
@@ -22,15 +23,18 @@ def reduced(b: Builder, fn: str, x: Array, axis: Any, keepdims: bool, dtype: str
     kept = [n for n in range(x.rank) if n not in axes]
 
     def element(outer: Indices, inner: Indices) -> Term:
-        at: list[Expr] = [ZERO] * x.rank
-        for position, index in (*zip(kept, outer, strict=True), *zip(axes, inner, strict=True)):
-            at[position] = index
-        expr = x.at(at)
+        expr = x.at(_joined(kept, outer, axes, inner))
         return Value(dtype or x.dtype, b.pos, expr=expr if dtype in (None, x.dtype) else Cast(dtype, expr))
 
     made = x if not axes else b.reduce(fn, [x.shape[n] for n in kept], [x.shape[n] for n in axes], element,
                                        "this reduction")
     return keep(b, made, axes) if keepdims else made
+
+
+def _joined(kept: Sequence[int], outer: Indices, axes: Sequence[int], inner: Indices) -> list[Expr]:
+    """The index of an element by its kept and its reduced axes."""
+    at = dict(zip((*kept, *axes), (*outer, *inner), strict=True))
+    return [at[n] for n in range(len(at))]
 
 
 def keep(b: Builder, x: Array, axes: Sequence[int]) -> Array:
@@ -54,6 +58,33 @@ def dtype_of_total(b: Builder, x: Array, dtype: str | None) -> str | None:
 def any_of(b: Builder, fn: str, x: Array, axis: Any, keepdims: bool) -> Array:
     """`any` (or) and `all` (and)."""
     return reduced(b, fn, b.array(truth(b, x)), axis, keepdims)
+
+
+def position(b: Builder, fn: str, x: Array, axis: Any, keepdims: bool) -> Array:
+    """`argmax` and `argmin`: the index of the first greatest or least element along one axis, or in the flattened
+    array; of the first NaN, if there is any. Two reductions: the extreme, then the least index where it is. A call
+    with an empty axis is refused, as in numpy."""
+    axes = tuple(range(x.rank)) if axis is None else (axis_of(b, axis, x.rank),)
+    kept = [n for n in range(x.rank) if n not in axes]
+    for n in axes:
+        b.require(x.shape[n] > ZERO, "E321", f"axis {n} is empty: no element is the {fn}imum")
+    on_bools = {"max": "or", "min": "and"}
+    top = reduced(b, on_bools[fn] if x.dtype == "bool" else fn, x, axes, False)
+
+    def index(outer: Indices, inner: Indices) -> Term:
+        flat: Expr = ZERO
+        for n, at in zip(axes, inner, strict=True):
+            flat = flat * x.shape[n] + at
+        return Value("i64", b.pos, expr=canonical(flat))
+
+    def is_extreme(outer: Indices, inner: Indices) -> Expr:
+        element = x.at(_joined(kept, outer, axes, inner))
+        found = Op("eq", (element, top.at(outer)))
+        return Op("or", (found, Op("isnan", (element,)))) if is_float(x.dtype) else found
+
+    shape, over = ([x.shape[n] for n in ns] for ns in (kept, axes))
+    made = b.reduce("min", shape, over, index, "this index", is_extreme) if axes else b.compute((), lambda _: ZERO)
+    return keep(b, made, axes) if keepdims else made
 
 
 def mean(b: Builder, x: Array, axis: Any, dtype: str | None, keepdims: bool) -> Operand:

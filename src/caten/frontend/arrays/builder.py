@@ -69,16 +69,19 @@ class Builder:
         return Array(self.define(Compute(x.dtype, axes, element)), x.dtype, tuple(shape), x)
 
     def reduce(self, fn: str, shape: Sequence[Expr], over: Sequence[Expr],
-               element: Callable[[Indices, Indices], Term], what: str) -> Array:
-        """The array of the sums (or another monoid) of an element over reduced indices. 16-bit floats are accumulated
-        in float32 and rounded once."""
+               element: Callable[[Indices, Indices], Term], what: str,
+               where: Callable[[Indices, Indices], Expr] = lambda kept, reduced: TRUE) -> Array:
+        """The array of the sums (or another monoid) of an element over reduced indices, where a condition holds. 16-bit
+        floats are accumulated in float32 and rounded once."""
         axes, kept = self.axes(shape)
         reduced = self.table.axis_names.over(over)
-        term = element(kept, tuple([axis.var for axis in reduced]))
+        inner = tuple([axis.var for axis in reduced])
+        term = element(kept, inner)
         dtype = self.typing.storage(term.kind)
         self.typing.apply(fn, [term, term], self.pos)               # E304 if it is not defined on the type
         expr = self.typing.settle_wide(term, dtype, what)
-        made = Array(self.define(Reduce(computed(dtype), axes, reduced, fn, TRUE, expr)), computed(dtype), tuple(shape))
+        reduce = Reduce(computed(dtype), axes, reduced, fn, where(kept, inner), expr)
+        made = Array(self.define(reduce), computed(dtype), tuple(shape))
         return self.compute(shape, lambda i: Cast(dtype, made.at(i))) if is_short(dtype) else made
 
     def array(self, x: Operand) -> Array:

@@ -1,0 +1,141 @@
+"""Operators over rows and columns, each one numpy expression: one kernel, with as few passes and arrays as its
+reductions need. Numbers against numpy along every axis, at odd sizes and extents of 1 and 0."""
+from __future__ import annotations
+
+import textwrap
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caten
+from caten import driver, loading
+from caten.frontend.spec import SpecText
+from caten.loop.statements import For, Incf, Local, LoopProgram, Setf
+from caten.options import Options
+from caten.tensor.fusion import kernels_of
+from caten.tensor.values import TensorProgram
+
+SOFTMAX = "E = np.exp(X - X.max(axis={a}, keepdims=True))\nreturn E / E.sum(axis={a}, keepdims=True)"
+NORM = ("m = X.mean(axis={a}, keepdims=True)\nv = ((X - m) ** 2).mean(axis={a}, keepdims=True)\n"
+        "return (X - m) / np.sqrt(v + 1e-5){b}")
+MN, NCHW = "X{float}[M N]", "X{float}[N C H W]"
+# name -> inputs, outputs, body, (kernels, passes, stores to outputs in the text, arrays of one iteration)
+OPERATORS: dict[str, tuple[list[str], list[str], str, tuple[int, int, int, int]]] = {
+    "softmax of rows": ([MN], ["Y{float}[M N]"], SOFTMAX.format(a=1), (1, 3, 2, 0)),
+    "softmax of columns": ([MN], ["Y{float}[M N]"], SOFTMAX.format(a=0), (1, 3, 2, 0)),
+    "softmax of the middle of 3": (["X{float}[B M N]"], ["Y{float}[B M N]"], SOFTMAX.format(a=1), (1, 3, 2, 0)),
+    "softmax of axis 1 of 4": ([NCHW], ["Y{float}[N C H W]"], SOFTMAX.format(a=1), (1, 3, 2, 0)),
+    "log-softmax": ([MN], ["Y{float}[M N]"],
+                    "Z = X - X.max(axis=1, keepdims=True)\nreturn Z - np.log(np.exp(Z).sum(axis=1, keepdims=True))", (1, 3, 1, 0)),
+    "logsumexp": ([MN], ["y{float}[M]"], "m = X.max(axis=1)\nreturn m + np.log(np.exp(X - m[:, None]).sum(axis=1))", (1, 2, 1, 0)),
+    "logsumexp of columns": ([MN], ["y{float}[N]"], "m = X.max(axis=0)\nreturn m + np.log(np.exp(X - m).sum(axis=0))", (1, 2, 1, 0)),
+    "layer norm": ([MN, "g{float}[N]", "b{float}[N]"], ["Y{float}[M N]"], NORM.format(a=1, b=" * g + b"), (1, 3, 2, 0)),
+    "residual and layer norm": ([MN, "R{float}[M N]", "g{float}[N]", "b{float}[N]"], ["Y{float}[M N]"],
+                                "Z = X + R\n" + NORM.format(a=1, b=" * g + b").replace("X", "Z"), (1, 3, 2, 0)),
+    "rms norm": ([MN, "g{float}[N]"], ["Y{float}[M N]"], "return X / np.sqrt((X * X).mean(axis=1, keepdims=True) + 1e-5) * g",
+                 (1, 2, 1, 0)),
+    "batch norm": ([NCHW, "g{float}[C]"], ["Y{float}[N C H W]"],
+                   NORM.format(a=(0, 2, 3), b=" * g[None, :, None, None]"), (1, 3, 2, 0)),
+    "batch norm, channels last": (["X{float}[N H W C]", "g{float}[C]"], ["Y{float}[N H W C]"],
+                                  NORM.format(a=(0, 1, 2), b=" * g"), (1, 3, 2, 0)),
+    "group norm": (["X{float}[N G C H W]"], ["Y{float}[N G C H W]"], NORM.format(a=(2, 3, 4), b=""), (1, 3, 2, 0)),
+    "variance": ([MN], ["y{float}[M]"], "return X.var(axis=1)", (1, 2, 1, 0)),
+    "standard deviation of columns": ([MN], ["y{float}[N]"], "return X.std(axis=0)", (1, 2, 1, 0)),
+    "argmax": ([MN], ["y{int64}[M]"], "return X.argmax(axis=1)", (1, 2, 1, 0)),
+    "argmin of columns": ([MN], ["y{int64}[N]"], "return np.argmin(X, axis=0)", (1, 2, 1, 0)),
+    "cross entropy": ([MN, "L{int32}[M]"], ["y{float}[M]"],
+                      "m = X.max(axis=1)\ns = np.exp(X - m[:, None]).sum(axis=1)\nreturn np.log(s) + m - X[np.arange(len(m)), L]",
+                      (1, 2, 1, 0)),
+    "cosine similarity": ([MN, "Z{float}[M N]"], ["y{float}[M]"],
+                          "return (X * Z).sum(axis=1) / np.sqrt((X * X).sum(axis=1) * (Z * Z).sum(axis=1))", (1, 1, 1, 0)),
+    "pairwise distances": (["X{float}[M D]", "Z{float}[N D]"], ["Y{float}[M N]"],
+                           "return ((X[:, None] - Z[None]) ** 2).sum(axis=2)", (1, 2, 2, 0)),
+    "the nearest of some points": (["X{float}[M D]", "Z{float}[N D]"], ["y{int64}[M]"],
+                                   "return ((X[:, None] - Z[None]) ** 2).sum(axis=2).argmin(axis=1)", (1, 2, 1, 1)),
+}
+SIZES = [{"M": 5, "N": 35, "B": 3, "C": 7, "H": 3, "W": 19, "G": 2, "D": 11}, {"M": 37, "N": 70, "B": 1, "C": 33, "H": 1, "W": 5, "G": 1, "D": 1},
+         dict.fromkeys("MNBCHWGD", 1)]
+
+
+def spec_of(name: str) -> str:
+    inputs, outputs, code, _ = OPERATORS[name]
+    lists = [", ".join([f'"{each}"' for each in signature]) for signature in (inputs, outputs)]
+    return (f'[composite]\nname = "Rows"\ninputs = [{lists[0]}]\noutputs = [{lists[1]}]\n'
+            f'[implementation]\nlang = "python"\ncode = """\n{code}\n"""\n')
+
+
+def program(name: str, level: str) -> Any:
+    options = Options(opt=1)
+    (found,) = loading.load_programs(SpecText("rows.toml", spec_of(name)), options)
+    return driver.advance(found, level, options)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_one_kernel_with_few_passes(name: str) -> None:
+    values, loops = program(name, "tensor"), program(name, "loop")
+    assert isinstance(values, TensorProgram)
+    assert isinstance(loops, LoopProgram)
+    nodes = [n for kernel in loops.kernels for n in kernel.walk()]
+    passes = [n for n in nodes if isinstance(n, For) and not any(isinstance(m, For) for s in n.body for m in s.walk())]
+    stores = [n for n in nodes if isinstance(n, Setf | Incf) and getattr(n.ref, "buffer", "") in loops.buffers]
+    arrays = [n for n in nodes if isinstance(n, Local) and n.shape]
+    assert (len(kernels_of(values)), len(passes), len(stores), len(arrays)) == OPERATORS[name][3]
+
+
+def arguments(name: str, sizes: dict[str, int], special: bool = False) -> list[np.ndarray]:
+    rng = np.random.default_rng(len(name))
+    found = []
+    for text in OPERATORS[name][0]:
+        dtype, axes = text.partition("{")[2].replace("]", "").split("}[")
+        shape = [sizes[axis] for axis in axes.split()]
+        x = rng.integers(-sizes["N"], sizes["N"], shape, np.int32) if dtype == "int32" else np.asarray(
+            rng.standard_normal(shape), np.float32)
+        if special and x.size and dtype == "float":
+            x = np.round(x)                                       # equal elements
+            x.flat[rng.integers(0, x.size, max(1, x.size // 40))] = np.nan
+        found.append(x)
+    return found
+
+
+def in_numpy(name: str, given: list[np.ndarray]) -> Any:
+    inputs, _, code, _ = OPERATORS[name]
+    names: dict[str, Any] = {"np": np}
+    exec(f"def body({', '.join([text.partition('{')[0] for text in inputs])}):\n{textwrap.indent(code, ' ')}", names)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        made = names["body"](*given)
+    return made if isinstance(made, tuple) else (made,)
+
+
+def check(operator: Any, name: str, given: list[np.ndarray]) -> None:
+    made = operator(*given)
+    for found, wanted in zip(made if isinstance(made, tuple) else (made,), in_numpy(name, given), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("opt", [0, 2])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_numbers(name: str, opt: int) -> None:
+    operator = caten.compile(spec_of(name), opt=opt)
+    for sizes in SIZES:
+        check(operator, name, arguments(name, sizes))
+    if "arg" in name:
+        for sizes in SIZES:
+            check(operator, name, arguments(name, sizes, special=True))
+
+
+@pytest.mark.parametrize("name", ["softmax of rows", "softmax of columns", "softmax of axis 1 of 4", "batch norm, channels last",
+                                  "layer norm", "argmax"])
+def test_no_elements(name: str) -> None:
+    operator = caten.compile(spec_of(name))
+    empty = {**SIZES[0], "B" if "B" in OPERATORS[name][0][0] else "H" if "H" in OPERATORS[name][0][0] else "M": 0}
+    given = [np.zeros([empty[a] for a in text.partition("[")[2][:-1].split()], np.float32) for text in OPERATORS[name][0]]
+    found = operator(*given)
+    assert found.size == 0
+
+
+def test_the_index_of_an_empty_axis_is_refused() -> None:
+    with pytest.raises(caten.CatenError, match="E711"):
+        caten.compile(spec_of("argmax"))(np.zeros((3, 0), np.float32))
