@@ -10,6 +10,7 @@ from ..frozen import frozen
 
 STDIN = "<stdin>"
 MAX_BYTES = 16 << 20
+RULES = Path(__file__).resolve().parent.parent / "rules"            # rules of [rewrite] for specs to include
 
 
 @frozen
@@ -75,10 +76,11 @@ def check_text(spec: SpecText) -> None:
 
 
 def inside(name: str, spec_name: str, include_dirs: tuple[str, ...]) -> Path | None:
-    """The file that a spec names: below the spec's own folder or one of `include_dirs`, never outside them; or None."""
+    """The file that a spec names: below the spec's own folder, one of `include_dirs` or the rules that come with caten,
+    never outside them; or None."""
     if "\0" in name or Path(name).is_absolute():
         return None
-    for folder in (Path(spec_name).parent, *map(Path, include_dirs)):
+    for folder in (Path(spec_name).parent, *map(Path, include_dirs), RULES):
         root, found = folder.resolve(), (folder / name).resolve()
         if found.is_relative_to(root) and found.is_file():
             return folder / name
