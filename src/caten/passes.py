@@ -23,6 +23,7 @@ from .schedule import autoscheduler
 from .schedule.planning import Planning
 from .schedule.planning_log import Rewritten, StaysNest
 from .tensor import tensor_verifier as tensor_level
+from .tensor.blocks_of_rows import BLOCKS
 from .tensor.call_kernels import is_call
 from .tensor.fusion import kernels_of
 from .tensor.lower import lower
@@ -111,7 +112,7 @@ PASSES: tuple[Pass[Any, Any], ...] = (
     # The rules of specs and runtimes, on values.
     Pass("rewrite", rewrite_values, "tensor",
          plain=lambda p: p.without(Rewrite)),
-    Pass("lower", pure(lower), "loop"),                                     # index notation to loops
+    Pass("lower", pure(partial(lower, blocks=BLOCKS)), "loop", plain=lower), # index notation to loops
     Pass("bind", pure(bind_sizes), "loop"),                                 # sizes known at compile time become numbers
     Pass("simplify", autoscheduler.simplified, "loop", plain=lambda p: p),  # canonical indices, folded constants
     Pass(SCHEDULE, autoscheduler.schedule, "loop",                          # the planners', or the one that was given

@@ -65,10 +65,11 @@ class Member:
 @frozen
 class Group:
     """Values that share a kernel, each after those that it reads. `stored`: the members that outputs or other groups
-    read."""
+    read. `blocked`: which of the outer loops runs over blocks of rows (`blocks_of_rows`)."""
 
     members: tuple[Member, ...]
     stored: frozenset[str]
+    blocked: int | None = None
 
     @property
     def last(self) -> Member:

@@ -29,15 +29,17 @@ class Storage:
 
 class LoopBuilder:
     """Makes the statements of kernels. `number`: the present kernel. `storage`: where members are. `made_for`: the
-    members that a statement computes, or of a loop, by its name, those inside; of passes over rows."""
+    members that a statement computes, or of a loop, by its name, those inside; of passes over rows.
+    `names`: those that are taken, if statements around these exist."""
 
-    def __init__(self, program: TensorProgram, kernels: Sequence[Group | NestKernel]) -> None:
+    def __init__(self, program: TensorProgram, kernels: Sequence[Group | NestKernel], names: Names | None = None,
+                 ) -> None:
         self.program, self.kernels = program, kernels
         self.plan: Plan = plan_memory(program, kernels)
         taken = {c.declares()[0] for c in program.params if hasattr(c, "declares")}
         taken |= {n.name for d in program.definitions if isinstance(d.value, Nest)
                   for n in d.value.walk() if isinstance(n, (For, Let, Local, Out))}
-        self.names = Names(taken)
+        self.names = names or Names(taken)
         self.spec_names = {n.value: n for n in program.all(Named)}
         self.arrays = {name: self.names.fresh(self.wanted(name)) for name in self.plan.scratch}
         self.number = 0

@@ -11,7 +11,7 @@ A scatter accumulates into the array of its source, or into a copy:
 
     out = S; out[x] += e       ->  for i: out[i] = S[i];  for j: out[x] += …
 
-All others are outer loops around passes (`passes`).
+All others are outer loops around passes (`passes_over_rows`), or loops over blocks of rows (`block_lowering`).
 """
 from __future__ import annotations
 
@@ -22,15 +22,19 @@ from ..core.expr import TRUE, Expr, Op, Var
 from ..core.monoids import identity
 from ..core.node import Node, contains
 from ..core.program import Schedule, Target
+from ..core.unique_names import Names
 from ..loop.bound_tightening import tighten_bounds
 from ..loop.context import Context
 from ..loop.effects import reads
 from ..loop.renaming import renamed_arrays
 from ..loop.statements import ONE, Aref, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
+from .block_lowering import BlockLowering
+from .blocks_of_rows import Blocks, joined
 from .call_kernels import is_call, kernels_around_calls
 from .fusion import Group, Member, NestKernel, is_contraction, kernels_of
 from .index_maps import is_identity
 from .inlining import inlined_statements
+from .late_division import divided_late
 from .loop_builder import LoopBuilder, Storage
 from .loop_splitting import Box, box_of, conjunction, conjuncts, split
 from .passes_over_rows import Passes
@@ -38,10 +42,15 @@ from .repeated_kernels import with_repeats
 from .values import Compute, Define, FusedKernel, Named, Output, Read, Reduce, Scatter, TensorProgram, reads_of
 
 
-def lower(program: TensorProgram) -> LoopProgram:
+def lower(program: TensorProgram, blocks: Blocks | None = None) -> LoopProgram:
     """Lower a tensor program to the loop level: same parameters and facts, and one kernel, or several around calls of C
-    functions, or if some are equal but for their arrays."""
-    lowering = Lowering(program)
+    functions, or if some are equal but for their arrays. `blocks`: contractions may share a loop over blocks of rows,
+    of these sizes, unless the text has the kernels."""
+    if program.first(FusedKernel) is not None:
+        blocks = None
+    if blocks is not None:
+        program = divided_late(program)
+    lowering = Lowering(program, blocks)
     clauses = tuple([c for c in program.clauses if not isinstance(c, Define | Output | Named | FusedKernel)])
     name, parts, target = _c_name(program.name), lowering.parts(), program.first(Target)
     whole = (*lowering.locals, *[s for part in parts for s in part])
@@ -58,12 +67,13 @@ def _c_name(name: str) -> str:
 
 
 class Lowering(LoopBuilder):
-    """The statements of a program."""
+    """The statements of a program. `names`: those that are taken, if it is a part of another one."""
 
-    def __init__(self, program: TensorProgram) -> None:
-        super().__init__(program, kernels_of(program))
-        self.context = Context.of(program)
+    def __init__(self, program: TensorProgram, blocks: Blocks | None = None, names: Names | None = None) -> None:
+        kernels = kernels_of(program)
+        super().__init__(program, kernels if blocks is None else joined(kernels, program, blocks), names)
         self.nested: set[str] = set()                    # names that the nests so far declare
+        self.blocks, self.is_part = blocks, names is not None
 
     @property
     def locals(self) -> tuple[Local, ...]:
@@ -80,13 +90,19 @@ class Lowering(LoopBuilder):
             for at, source, copy in self.plan.copies:
                 if at == n:
                     stmts += self.copy(source, self.arrays[copy], *self.plan.scratch[copy])
-            stmts += self.nest(k) if isinstance(k, NestKernel) else [
-                tighten(s, self.context, frozenset(self.program.sizes)) for s in self.group(k)]
+            made = self.nest(k) if isinstance(k, NestKernel) else self.group(k)
+            stmts += made if isinstance(k, NestKernel) or self.is_part else self.tightened(made)
             parts.append(tuple(stmts))
         for value, name in self.plan.late:
             buffer = self.program.buffers[name]
             parts.append(self.copy(self.array(value), name, buffer.type, buffer.axes))
         return parts
+
+    def tightened(self, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The nests of a group with conditions as bounds of their loops."""
+        context, sizes = Context.of(self.program), frozenset(self.program.sizes)
+        return tuple([s.replace(then=self.tightened(s.then), otherwise=self.tightened(s.otherwise))
+                      if isinstance(s, If) else tighten(s, context, sizes) for s in stmts])
 
     # -- nests ---------------------------------------------------------------------------------------------------------
 
@@ -124,6 +140,9 @@ class Lowering(LoopBuilder):
 
     def group(self, k: Group) -> tuple[Stmt, ...]:
         """The statements of a group."""
+        if k.blocked is not None and self.blocks is not None:
+            return BlockLowering(self, k, self.blocks, lambda part: Lowering(
+                part, names=self.names).statements()).statements()
         match k.members:
             case (Member(value=Scatter() as scatter) as m,):
                 return self.scatter(m, scatter)

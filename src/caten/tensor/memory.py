@@ -57,9 +57,11 @@ class _Planning:
             for source, name in sources_of(k):
                 if name not in self.home and self.may_share(source, name, n):
                     self.home[name] = self.home.get(source, source)
-        for name in [n for n in self.values if n in self.stored and n not in self.home]:
-            self.home[name] = name
-            self.scratch[name] = self.values[name]
+        for name in reversed([n for n in self.values if n in self.stored and n not in self.home]):
+            if name not in self.home:
+                self.home[name] = name
+                self.scratch[name] = self.values[name]
+                self.in_place(name, name)
         return Plan(self.home, self.scratch, tuple(self.copies), tuple(self.late), self.old)
 
     def output(self, output: Output, buffer: Buffer) -> None:
@@ -69,16 +71,21 @@ class _Planning:
             self.late.append((value, name))
             return
         self.home[value] = name
+        value = self.in_place(value, name)
         start = self.made[value]
-        while (source := self.source_in_place(value, name)) is not None:
-            self.home[source] = name
-            value, start = source, self.made[source]
         readers = [m for m in range(start, len(self.kernels)) if name in self.reads[m]]
         if any(m > start or not self.is_safe(m, value, name) for m in readers):
             copy = f"{name}_old"
             self.scratch[copy] = (buffer.type, buffer.axes)
             self.copies.append((start, name, copy))
             self.old |= {(m, name): copy for m in readers}
+
+    def in_place(self, value: str, memory: str) -> str:
+        """Give the values that `value` is made of in place the same memory; the first of them."""
+        while (source := self.source_in_place(value, memory)) is not None:
+            self.home[source] = memory
+            value = source
+        return value
 
     def source_in_place(self, value: str, memory: str) -> str | None:
         """A value that may be in the same memory before `value`: only the kernel of `value` reads it, in place, and

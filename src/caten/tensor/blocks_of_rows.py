@@ -1,0 +1,162 @@
+"""Blocks of rows: two contractions, and what lies between them, in one kernel.
+
+    attention:    for each block of 48 rows:  S = Q K^T  |  max, exp, sum over each row of S  |  O = S V
+
+The kernels between a contraction and a later one that reads its results row by row are joined, so that the results are
+needed for the rows of one block only, and stay in cache. Legal is what shares outer loops (`fusion`): each value reads
+the others at its own row. Each block reads the other operands of both contractions again. That must cost less than
+the intermediate results that are not stored: `Blocks.most_read_again`.
+
+The form is that of FlashAttention (Dao et al. 2022) without its running results, which `cascade` adds.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..core.expr import Const, Expr, Op, Var
+from ..core.program import Bind
+from ..frozen import frozen
+from .fusion import Group, Member, NestKernel, is_contraction, names_of, reads_of_kernel
+from .values import Axis, Compute, Read, Reduce, TensorProgram, reads_of
+
+UNKNOWN = 1024          # what a size counts as that is not known
+
+
+@frozen
+class Blocks:
+    """The costs and sizes of blocks of rows. `rows`: in a block. `columns`: of a block of the running form. `bytes`: of
+    the rows of an intermediate result that stay in cache (None: half of the last private cache)."""
+
+    rows: int = 48
+    columns: int = 512
+    bytes: int | None = None
+
+    @property
+    def most_read_again(self) -> int:
+        """The greatest depth of the first contraction plus columns of the second."""
+        return 4 * self.rows
+
+
+BLOCKS = Blocks()
+Kernels = list[Group | NestKernel]
+
+
+def joined(kernels: Kernels, program: TensorProgram, blocks: Blocks) -> Kernels:
+    """The kernels, those in one that may run in blocks of rows."""
+    search, gone = _Search(kernels, program, blocks), set[int]()
+    made: dict[int, Group] = {}
+    for n in reversed(range(len(kernels))):
+        chain = () if n in gone else search.chain(n)
+        group = search.group(chain) if chain and gone.isdisjoint(chain) else None
+        if group is not None:
+            made[n] = group
+            gone.update(chain)
+    return [made.get(n, k) for n, k in enumerate(kernels) if n in made or n not in gone]
+
+
+def row_axes(value: Reduce) -> tuple[Axis, ...]:
+    """The axes of a contraction along which only one of its factors varies: its rows and columns. The others are
+    batches."""
+    match value.expr:
+        case Op("mul", (a, b)):
+            return tuple([x for x in value.axes if (x.name in a.variables) != (x.name in b.variables)])
+    return ()
+
+
+class _Search:
+    def __init__(self, kernels: Kernels, program: TensorProgram, blocks: Blocks) -> None:
+        self.kernels, self.blocks = kernels, blocks
+        self.made_by = {name: n for n, k in enumerate(kernels) for name in names_of(k)}
+        self.reads = [tuple(dict.fromkeys([self.made_by[r] for r in reads_of_kernel(k) if r in self.made_by]))
+                      for k in kernels]
+        self.readers: dict[str, set[int]] = {}
+        for n, k in enumerate(kernels):
+            for name in reads_of_kernel(k):
+                self.readers.setdefault(name, set()).add(n)
+        self.outputs = {o.value for o in program.outputs}
+        self.sizes = {b.name: b.value for b in program.all(Bind)}
+
+    def contraction(self, n: int) -> Member | None:
+        """The contraction in a kernel."""
+        k = self.kernels[n]
+        return next((m for m in k.members if is_contraction(m.value)), None) if isinstance(k, Group) else None
+
+    def chain(self, last: int) -> tuple[int, ...]:
+        """The kernels from a contraction to that in the kernel `last`, if all that they store is for each other."""
+        if self.contraction(last) is None:
+            return ()
+        between, starts, stack = {last}, set[int](), list(self.reads[last])
+        while stack:
+            n = stack.pop()
+            if n in between or n in starts or not isinstance(self.kernels[n], Group):
+                continue
+            if self.contraction(n) is not None:
+                starts.add(n)
+            else:
+                between.add(n)
+                stack += self.reads[n]
+        if len(starts) != 1:
+            return ()
+        needed = set(starts)
+        for n in sorted(between):                     # each kernel is after those that it reads
+            if not needed.isdisjoint(self.reads[n]):
+                needed.add(n)
+        names = [name for n in needed - {last} for name in names_of(self.kernels[n])]
+        if any(name in self.outputs or not self.readers.get(name, set()) <= needed for name in names):
+            return ()
+        return tuple(sorted(needed))
+
+    def group(self, chain: Sequence[int]) -> Group | None:
+        """The kernels of a chain as one, if their values share rows and reading operands again is cheap."""
+        kernels = [k for n in chain if isinstance(k := self.kernels[n], Group)]
+        outer = shared_axes(kernels)
+        first, last = (m for n in (chain[0], chain[-1]) if (m := self.contraction(n)) is not None)
+        assert isinstance(first.value, Reduce) and isinstance(last.value, Reduce)
+        rows = [n for n, (a, b) in enumerate(zip(outer[first.name], outer[last.name], strict=True))
+                if a in row_axes(first.value) and b in row_axes(last.value)]
+        if not rows:
+            return None
+        columns = [a.extent for a in last.value.axes if a not in outer[last.name]]
+        if self.count([a.extent for a in first.value.over]) + self.count(columns) > self.blocks.most_read_again:
+            return None
+        members = tuple([Member(m.name, m.value, outer[m.name]) for k in kernels for m in k.members])
+        return Group(members, kernels[-1].stored, rows[-1])
+
+    def count(self, extents: Sequence[Expr]) -> int:
+        """The product of extents. A size that is not known counts as 1,024."""
+        total = 1
+        for e in extents:
+            match e:
+                case Const(int() as value):
+                    total *= value
+                case Var(name) if name in self.sizes:
+                    total *= self.sizes[name]
+                case _:
+                    total *= UNKNOWN
+        return total
+
+
+def shared_axes(kernels: Sequence[Group]) -> dict[str, tuple[Axis, ...]]:
+    """The axes along which the values of several kernels, each after those that it reads, read each other at their own
+    index: the outer loops of a kernel of them all."""
+    members = [m for k in kernels for m in k.members]
+    own: dict[str, dict[int, Axis]] = {m.name: dict(enumerate(m.outer)) for m in kernels[-1].members}
+    readers: dict[str, list[tuple[str, Read]]] = {}
+    for m in members:
+        for r in reads_of(m.value):
+            readers.setdefault(r.buffer, []).append((m.name, r))
+    for m in reversed(members):
+        for reader, read in readers.get(m.name, []):
+            at = dict(_aligned(m.value, read, own[reader]))
+            own[m.name] = {n: a for n, a in own.get(m.name, at).items() if at.get(n) is a}
+    common = [n for n in range(len(kernels[-1].last.outer))
+              if all(n in own[m.name] for m in members)]
+    return {m.name: tuple([own[m.name][n] for n in common]) for m in members}
+
+
+def _aligned(value: Compute | Reduce, read: Read, reader: Mapping[int, Axis]) -> Iterator[tuple[int, Axis]]:
+    """The axes of a value that a reader reads at an axis of its own."""
+    for n, axis in reader.items():
+        found = [a for a, i in zip(value.axes, read.index, strict=True) if i is axis.var]
+        if len(found) == 1 and found[0].extent is axis.extent:
+            yield n, found[0]
