@@ -191,12 +191,14 @@ class Tile:
 
     def _check_threads(self) -> None:
         """Check that tiles of two threads do not overlap. The tile is stored back whole, with elements that no
-        iteration wrote: on one thread that is harmless."""
+        iteration wrote: on one thread that is harmless, and so it is if each iteration has an array of its own."""
         around = enclosing(self.program, self.found)
         ranges = [e for loop in self.inner if loop not in self.axes for e in (loop.lo, loop.hi)]
         for wide, thread in enumerate(around):
             within = [loop.name for loop in (*around[wide + 1:], *self.inner)]
             if thread.mark != "parallel" or not (self.is_conditional or mentions(tuple(ranges), (thread.name,))):
+                continue
+            if any(n.name == self.buffer for n in locals_in(thread)):
                 continue
             if any(stride_in(i, thread.name) and not mentions(i, within) for i in self.ref.index):
                 continue
