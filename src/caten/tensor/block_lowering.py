@@ -192,6 +192,7 @@ class _Part:
                 return memo[n]
             return go(e)
         value = m.value
+        assert isinstance(value, Compute | Reduce)
         if isinstance(value, Reduce):
             return value.replace(axes=axes(value.axes), over=axes(value.over), cond=expr(value.cond),
                                  expr=expr(value.expr))

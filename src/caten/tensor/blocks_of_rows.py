@@ -17,7 +17,8 @@ from ..core.expr import Const, Expr, Op, Var
 from ..core.program import Bind
 from ..frozen import frozen
 from .fusion import Group, Member, NestKernel, is_contraction, names_of, reads_of_kernel
-from .values import Axis, Compute, Read, Reduce, TensorProgram, reads_of
+from .fusion_requests import requests_of
+from .values import Axis, Compute, Indexed, Read, Reduce, TensorProgram, reads_of
 
 UNKNOWN = 1024          # what a size counts as that is not known
 
@@ -74,6 +75,7 @@ class _Search:
             for name in reads_of_kernel(k):
                 self.readers.setdefault(name, set()).add(n)
         self.outputs = {o.value for o in program.outputs}
+        self.requests = requests_of(program)
         self.sizes = {b.name: b.value for b in program.all(Bind)}
 
     def contraction(self, n: int) -> Member | None:
@@ -83,12 +85,12 @@ class _Search:
 
     def chain(self, last: int) -> tuple[int, ...]:
         """The kernels from a contraction to that in the kernel `last`, if all that they store is for each other."""
-        if self.contraction(last) is None:
+        if self.contraction(last) is None or not self.may_join(last):
             return ()
         between, starts, stack = {last}, set[int](), list(self.reads[last])
         while stack:
             n = stack.pop()
-            if n in between or n in starts or not isinstance(self.kernels[n], Group):
+            if n in between or n in starts or not self.may_join(n):
                 continue
             if self.contraction(n) is not None:
                 starts.add(n)
@@ -101,10 +103,19 @@ class _Search:
         for n in sorted(between):                     # each kernel is after those that it reads
             if not needed.isdisjoint(self.reads[n]):
                 needed.add(n)
-        names = [name for n in needed - {last} for name in names_of(self.kernels[n])]
+        names = {name for n in needed - {last} for name in names_of(self.kernels[n])}
         if any(name in self.outputs or not self.readers.get(name, set()) <= needed for name in names):
             return ()
+        names |= {*names_of(self.kernels[last])}
+        if not names.isdisjoint(self.requests.keep) or any(a in names and b in names for a, b in self.requests.apart):
+            return ()
         return tuple(sorted(needed))
+
+    def may_join(self, n: int) -> bool:
+        """Is a kernel of maps and reductions only?"""
+        k = self.kernels[n]
+        return isinstance(k, Group) and k.blocked is None and all(
+            isinstance(m.value, Compute | Reduce) for m in k.members)
 
     def group(self, chain: Sequence[int]) -> Group | None:
         """The kernels of a chain as one, if their values share rows and reading operands again is cheap."""
@@ -154,7 +165,7 @@ def shared_axes(kernels: Sequence[Group]) -> dict[str, tuple[Axis, ...]]:
     return {m.name: tuple([own[m.name][n] for n in common]) for m in members}
 
 
-def _aligned(value: Compute | Reduce, read: Read, reader: Mapping[int, Axis]) -> Iterator[tuple[int, Axis]]:
+def _aligned(value: Indexed, read: Read, reader: Mapping[int, Axis]) -> Iterator[tuple[int, Axis]]:
     """The axes of a value that a reader reads at an axis of its own."""
     for n, axis in reader.items():
         found = [a for a, i in zip(value.axes, read.index, strict=True) if i is axis.var]

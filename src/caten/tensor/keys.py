@@ -58,6 +58,7 @@ def last_key(group: Group, keys: Mapping[str, Axis]) -> Expr | None:
     for m in group.members:
         if m.name not in keys:
             continue
+        assert isinstance(m.value, Compute | Reduce)
         found = beyond.value(m, m.value.expr)
         if isinstance(m.value, Compute):
             beyond.known[m.name] = found

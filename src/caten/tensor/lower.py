@@ -98,6 +98,14 @@ class Lowering(LoopBuilder):
             parts.append(self.copy(self.array(value), name, buffer.type, buffer.axes))
         return parts
 
+    def statements(self) -> tuple[Stmt, ...]:
+        """The statements of the program, with what they declare in front."""
+        return (*self.locals, *[s for part in self.parts() for s in part])
+
+    def statements_of(self, part: TensorProgram) -> tuple[Stmt, ...]:
+        """The statements of a program that is a part of this one."""
+        return Lowering(part, names=self.names).statements()
+
     def tightened(self, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """The nests of a group with conditions as bounds of their loops."""
         context, sizes = Context.of(self.program), frozenset(self.program.sizes)
@@ -141,8 +149,7 @@ class Lowering(LoopBuilder):
     def group(self, k: Group) -> tuple[Stmt, ...]:
         """The statements of a group."""
         if k.blocked is not None and self.blocks is not None:
-            return BlockLowering(self, k, self.blocks, lambda part: Lowering(
-                part, names=self.names).statements()).statements()
+            return BlockLowering(self, k, self.blocks, self.statements_of).statements()
         match k.members:
             case (Member(value=Scatter() as scatter) as m,):
                 return self.scatter(m, scatter)

@@ -1,0 +1,235 @@
+"""Contractions that share a loop over blocks of rows: which do, in which form, and what they compute."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caten
+from caten.core.program import Bind, InOrder, resolve
+from caten.core.text import read, show
+from caten.loop.statements import For, If, Local, LoopProgram
+from caten.semantics import interpret
+from caten.tensor.blocks_of_rows import Blocks, joined
+from caten.tensor.fusion import Group, kernels_of
+from caten.tensor.late_division import divided_late
+from caten.tensor.lower import lower
+from caten.tensor.values import TensorProgram
+
+WHOLE, RUNNING = Blocks(4, 5), Blocks(4, 5, bytes=0)
+DEPTH = 8
+SCORE = "(* (read Q i j p) (read K i k p))"
+MASKED = "(where (>= (+ j {more}) k) (* 0.5 (read v0 i j k)) -inf)"
+FREE = "(* 0.5 (read v0 i j k))"
+ATTENTION = """(tensor Attention (size H) (size T) (size D)
+  (buffer Q f32 (H T D) (0 1 2) in) (buffer K f32 (H T D) (0 1 2) in) (buffer V f32 (H T D) (0 1 2) in)
+  (buffer O f32 (H T D) (0 1 2) out) {facts}
+  (define v0 (reduce f32 ((i H) (j T) (k T)) ((p D)) add true {score}))
+  (define v1 (compute f32 ((i H) (j T) (k T)) {map}))
+  (define v2 (reduce f32 ((i H) (j T)) ((p T)) max true (read v1 i j p)))
+  (define v3 (compute f32 ((i H) (j T) (k T)) (exp (- (read v1 i j k) (read v2 i j)))))
+  (define v4 (reduce f32 ((i H) (j T)) ((p T)) add true (read v3 i j p)))
+  (define v5 (compute f32 ((i H) (j T) (k T)) (/ (read v3 i j k) (read v4 i j))))
+  (define v6 (reduce f32 ((i H) (j T) (k D)) ((p T)) add true (* {weights} (read V i p k))))
+  (output O v6))"""
+
+
+def attention(*, score: str = SCORE, map: str = FREE, weights: str = "(read v5 i j p)", facts: str = "(bind D 8)",
+              ) -> TensorProgram:
+    text = ATTENTION.format(score=score, map=map, weights=weights, facts=facts)
+    program = resolve(read(text)[0])
+    assert isinstance(program, TensorProgram)
+    return program
+
+
+def arrays(T: int, seed: int = 3) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    return {name: rng.normal(size=(2, T, DEPTH)).astype(np.float32) for name in "QKV"}
+
+
+def expected(given: dict[str, Any], more: int | None = None) -> Any:
+    """The definition, in float64. `more`: how many keys behind its own a row sees."""
+    Q, K, V = (given[name].astype(np.float64) for name in "QKV")
+    S = 0.5 * np.einsum("hid,hjd->hij", Q, K)
+    T = S.shape[1]
+    if more is not None:
+        S = np.where(np.arange(T)[:, None] + more >= np.arange(T), S, -np.inf)
+    with np.errstate(invalid="ignore"):
+        E = np.exp(S - S.max(axis=-1, keepdims=True, initial=-np.inf))
+        return E / E.sum(axis=-1, keepdims=True) @ V
+
+
+def run(program: LoopProgram, given: dict[str, Any]) -> Any:
+    H, T, D = given["Q"].shape
+    values = {**given, "O": np.full((H, T, D), 7, np.float32), "H": H, "T": T, "D": D}
+    assert interpret.run(program, values) == 0
+    return values["O"]
+
+
+def blocked(program: TensorProgram, blocks: Blocks = WHOLE) -> list[bool]:
+    """For each kernel: does it run in blocks of rows?"""
+    found = joined(kernels_of(program), program, blocks)
+    return [isinstance(k, Group) and k.blocked is not None for k in found]
+
+
+# -- structure ---------------------------------------------------------------------------------------------------------
+
+def test_attention_is_one_kernel() -> None:
+    assert blocked(attention()) == [True]
+    assert blocked(divided_late(attention(map=MASKED.format(more=0)))) == [True]
+
+
+@pytest.mark.parametrize(("change", "why"), [
+    ({"weights": "(read v5 i p j)"}, "the weights are read transposed"),
+    ({"weights": "(read v5 i (- (- T j) 1) p)"}, "the rows are read in another order"),
+    ({"facts": ""}, "the depth is not known, and counts as 1,024"),
+    ({"facts": "(bind D 128)"}, "each block would read too much again"),
+])
+def test_contractions_that_stay_apart(change: dict[str, str], why: str) -> None:
+    assert not any(blocked(attention(**change))), why
+
+
+def test_the_layers_of_a_perceptron_stay_apart() -> None:
+    text = """(tensor Mlp (size M)
+      (buffer X f32 (M {n}) (0 1) in) (buffer A f32 ({n} 256) (0 1) in) (buffer B f32 (256 {n}) (0 1) in)
+      (buffer Y f32 (M {n}) (0 1) out)
+      (define v0 (reduce f32 ((i M) (j 256)) ((p {n})) add true (* (read X i p) (read A p j))))
+      (define v1 (compute f32 ((i M) (j 256)) (tanh (read v0 i j))))
+      (define v2 (reduce f32 ((i M) (j {n})) ((p 256)) add true (* (read v1 i p) (read B p j))))
+      (output Y v2))"""
+    assert blocked(resolve(read(text.format(n=768))[0])) == [False, False]              # type: ignore[arg-type]
+    assert blocked(resolve(read(text.format(n=8))[0])) == [True]                        # type: ignore[arg-type]
+
+
+def test_weights_that_are_an_output_are_stored() -> None:
+    text = show(attention()).replace("(buffer O", "(buffer P f32 (H T T) (0 1 2) out) (buffer O").replace(
+        "(output O v6)", "(output O v6) (output P v5)")
+    assert not any(blocked(resolve(read(text)[0])))                                     # type: ignore[arg-type]
+
+
+def test_a_condition_chooses_the_form() -> None:
+    match lower(attention(), Blocks(4, 5, bytes=4 * 4 * 100)).kernels[0].body:
+        case (If(cond, whole, running),):
+            assert show(cond) == "(<= T 100)"
+        case other:
+            raise AssertionError(other)
+    sizes = [[show(n.shape) for s in branch for n in s.walk() if isinstance(n, Local)] for branch in (whole, running)]
+    assert any("T" in shape for shape in sizes[0])
+    assert not any("T" in shape for shape in sizes[1])              # memory that does not grow with the keys
+
+
+@pytest.mark.parametrize(("size", "form"), [(100, "whole"), (101, "running")])
+def test_a_known_number_of_keys_needs_no_condition(size: int, form: str) -> None:
+    program = attention(facts=f"(bind D 8) (bind T {size})")
+    body = lower(program, Blocks(4, 5, bytes=4 * 4 * 100)).kernels[0].body
+    assert not any(isinstance(s, If) for s in body)
+    assert ("key_block" in show(body)) == (form == "running")
+
+
+def test_the_division_is_after_the_sum() -> None:
+    values = {d.name: show(d.value) for d in divided_late(attention()).definitions}
+    assert "v5" not in values
+    assert values["v6"] == "(compute f32 ((i H) (j T) (k D)) (/ (read v6_sum i j k) (read v4 i j)))"
+
+
+@pytest.mark.parametrize("program", [
+    attention(facts="(bind D 8) (in-order)"),
+    resolve(read(show(attention()).replace("(read v1 i j k) (read v2 i j)", "(read v1 i j k) (read v2 i k)"))[0]),
+], ids=["sums in order", "no softmax"])
+def test_a_division_that_stays(program: TensorProgram) -> None:
+    assert divided_late(program) is program
+
+
+def test_sums_in_order_have_no_running_form() -> None:
+    program = attention(facts="(bind D 8) (in-order)")
+    assert program.first(InOrder) is not None and program.first(Bind) is not None
+    assert "key_block" not in show(lower(program, RUNNING))
+
+
+def test_a_causal_condition_ends_the_keys_of_a_block() -> None:
+    def keys(program: TensorProgram) -> set[str]:
+        loops = [n for s in lower(program, WHOLE).kernels[0].body for n in s.walk() if isinstance(n, For)]
+        return {show(n.hi) for n in loops if n.name.startswith("k")}
+    assert "(min T (+ (* 4 j_block) 4))" in keys(attention(map=MASKED.format(more=0)))
+    assert not any("j_block" in hi for hi in keys(attention()))
+    assert not any("j_block" in hi for hi in keys(attention(map=MASKED.format(more=0).replace("-inf", "-1.0"))))
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("blocks", [WHOLE, RUNNING, Blocks(3, 2, bytes=0), Blocks(48, 512, bytes=0)], ids=str)
+@pytest.mark.parametrize("more", [None, 0, 2, -1])
+@pytest.mark.parametrize("T", [1, 4, 7, 11])
+def test_numbers(T: int, more: int | None, blocks: Blocks) -> None:
+    program = attention(map=FREE if more is None else MASKED.format(more=more).replace("(+ j -1)", "(- j 1)"))
+    given = arrays(T)
+    found = run(lower(program, blocks), given)
+    np.testing.assert_allclose(found, expected(given, more), rtol=2e-5, atol=2e-6)
+    np.testing.assert_allclose(found, run(lower(program), given), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("blocks", [WHOLE, RUNNING], ids=str)
+@pytest.mark.parametrize("special", [np.inf, -np.inf, np.nan])
+def test_scores_that_are_not_finite(special: float, blocks: Blocks) -> None:
+    """What is NaN by the definition is NaN in blocks, and nothing else is: rows with some keys, or all, at -inf."""
+    mask = "(+ (read M i k) (read v0 i j k))"
+    text = show(attention(map=mask)).replace("(buffer O", "(buffer M f32 (H T) (0 1) in) (buffer O")
+    program = resolve(read(text)[0])
+    assert isinstance(program, TensorProgram)
+    for where in (slice(0, 5), slice(3, 9), slice(0, 12)):
+        given = {**arrays(12), "M": np.zeros((2, 12), np.float32)}
+        given["M"][0, where] = special
+        np.testing.assert_allclose(run(lower(program, blocks), given), run(lower(program), given), rtol=2e-5, atol=2e-6)
+
+
+def test_large_scores_do_not_overflow() -> None:
+    given = arrays(23)
+    given["Q"] *= 500
+    np.testing.assert_allclose(run(lower(attention(), RUNNING), given), expected(given), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("queries", [0, 3])
+def test_a_sum_over_no_keys_is_zero(queries: int) -> None:
+    text = show(attention()).replace("(buffer K f32 (H T D)", "(buffer K f32 (H S D)").replace(
+        "(buffer V f32 (H T D)", "(buffer V f32 (H S D)").replace("(size T)", "(size T) (size S)").replace(
+        "(k T)", "(k S)").replace("(p T)", "(p S)")
+    program = resolve(read(text)[0])
+    assert isinstance(program, TensorProgram)
+    for blocks in (None, WHOLE):
+        given = {"Q": np.ones((1, queries, 8), np.float32), "K": np.ones((1, 0, 8), np.float32),
+                 "V": np.ones((1, 0, 8), np.float32), "O": np.ones((1, queries, 8), np.float32)}
+        assert interpret.run(lower(program, blocks), {**given, "H": 1, "T": queries, "D": 8, "S": 0}) == 0
+        np.testing.assert_array_equal(given["O"], np.zeros_like(given["O"]))
+
+
+SPEC = """
+[composite]
+name = "Attention"
+inputs  = ["Q{{float}}[H T 16]", "K{{float}}[H T 16]", "V{{float}}[H T 16]"]
+outputs = ["O{{float}}[H T 16]"]
+
+[implementation]
+lang = "python"
+code = '''
+S = {scores} / np.sqrt(16)
+{mask}
+E = np.exp(S - S.max(-1, keepdims=True))
+return (E / E.sum(-1, keepdims=True)) @ V
+'''
+"""
+CAUSAL = "S = np.where(np.arange(T)[:, None] >= np.arange(T)[None, :], S, -np.inf)"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opt", [0, 2])
+@pytest.mark.parametrize(("scores", "mask"), [
+    ("np.einsum('htd,hsd->hts', Q, K)", ""), ("Q @ np.swapaxes(K, 1, 2)", CAUSAL)])
+def test_compiled(scores: str, mask: str, opt: int) -> None:
+    for config in ({}, {"OMP": 1}):
+        function = caten.compile(SPEC.format(scores=scores, mask=mask), opt=opt, config=config)
+        rng = np.random.default_rng(5)
+        for T in (1, 7, 100, 513, 2800) if opt == 2 else (1, 7, 60):
+            Q, K, V = (rng.normal(size=(1 + (T < 1000), T, 16)).astype(np.float32) for _ in range(3))
+            want = expected({"Q": Q * 0.5, "K": K, "V": V}, 0 if mask else None)
+            np.testing.assert_allclose(function(Q, K, V), want, rtol=1e-4, atol=1e-5)
