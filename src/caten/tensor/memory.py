@@ -62,6 +62,7 @@ class _Planning:
                 self.home[name] = name
                 self.scratch[name] = self.values[name]
                 self.in_place(name, name)
+        self.scratch = {name: self.scratch[name] for name in [*self.values, *self.scratch] if name in self.scratch}
         return Plan(self.home, self.scratch, tuple(self.copies), tuple(self.late), self.old)
 
     def output(self, output: Output, buffer: Buffer) -> None:
