@@ -66,6 +66,17 @@ def test_values_are_in_all_three_parts(names: tuple[str, ...]) -> None:
     assert values == elements.marks("kernels") == elements.marks("source")
 
 
+def test_values_of_one_kernel_have_its_colour() -> None:
+    (graph,) = [graph_of(p) for p in values_of("gemm_bias_relu")]
+    elements = Elements(page("", [graph, GRAPH], [[], []], []))
+    boxes = [e[2].get("style", "").removeprefix("stroke: ") for e in elements.found if e[1] == "rect"]
+    kernels = [e[2].get("style", "").removeprefix("border-left: 4px solid ") for e in elements.found if e[1] == "article"]
+    first, (blue, other) = len(graph.vertices), kernels[2:4]
+    assert [c for c, v in zip(boxes, graph.vertices, strict=False) if v.kernel] == [kernels[0]] * 2
+    assert blue != other
+    assert boxes[first:] == ["", blue, "", other]
+
+
 def test_it_needs_no_network_and_no_server() -> None:
     text = made("softmax")
     elements = Elements(text)

@@ -40,10 +40,12 @@ def _picture(number: int, graph: Graph) -> Iterator[str]:
            f'aria-label="The values of {escape(graph.name)}">')
     for e in graph.edges:
         yield _arrow(e, at, {v.name: v for v in graph.vertices})
+    colours = {name: _colour(n) for n, k in enumerate(graph.kernels) for name in k.members}
     for v in graph.vertices:
         p, round_ = at[v.name], HEIGHT // 2 if v.is_parameter else 4
+        colour = f' style="stroke: {colours[v.name]}"' if v.name in colours else ""
         yield (f"<g{_marks(number, [v.name])}><title>{escape(v.text or v.type)}</title>"
-               f'<rect x="{p.x}" y="{p.y}" width="{p.width}" height="{HEIGHT}" rx="{round_}"/>'
+               f'<rect x="{p.x}" y="{p.y}" width="{p.width}" height="{HEIGHT}" rx="{round_}"{colour}/>'
                f'<text x="{p.x + p.width / 2:g}" y="{p.y + HEIGHT - 8}" text-anchor="middle">{escape(v.title)}</text>'
                "</g>")
     yield "</svg>"
@@ -63,15 +65,21 @@ def _arrow(e: Edge, at: dict[str, Placed], by_name: dict[str, Vertex]) -> str:
 def _kernels(number: int, graph: Graph, report: Sequence[str]) -> Iterator[str]:
     """The kernels with their members, and what fusion says."""
     by_name = {v.name: v for v in graph.vertices}
-    for k in graph.kernels:
+    for n, k in enumerate(graph.kernels):
         outer = f', outer loops {escape(k.outer)}' if k.outer else ""
-        yield f"<article><h3>{escape(graph.name)} {k.name}</h3><p{_marks(number, k.members)}>{k.form}{outer}</p>"
+        yield (f'<article style="border-left: 4px solid {_colour(n)}"><h3>{escape(graph.name)} {k.name}</h3>'
+               f"<p{_marks(number, k.members)}>{k.form}{outer}</p>")
         for name in k.members:
             yield f'<code class="value"{_marks(number, [name])}>{escape(by_name[name].title)}</code>'
         yield "</article>"
     yield "<article><h3>What fusion has decided</h3><ul>"
     yield from [f"<li>{escape(line)}</li>" for line in report]
     yield "</ul></article>"
+
+
+def _colour(kernel: int) -> str:
+    """The colour of a kernel, in the picture and in the list: neighbours are far apart on the circle of hues."""
+    return f"hsl({(210 + 137 * kernel) % 360} 60% 50%)"
 
 
 def _line(line: Line) -> str:
