@@ -21,6 +21,7 @@ from ..plans.reductions import (
 )
 from ..plans.row_passes import OuterLoopVectors
 from ..plans.scans import PrefixVectors
+from ..plans.scatters import ScatterRows
 from ..plans.transposes import BlockedTranspose
 from . import (
     gpu_steps,
@@ -28,6 +29,7 @@ from . import (
     packed_gemm,
     row_steps,
     scan_steps,
+    scatter_steps,
     transpose_steps,
     unpacked_gemm,
     vector_loops,
@@ -46,6 +48,7 @@ OF_LOOPS: dict[type[Plan], Callable[[Draft, Chain, Any, PlanContext], None]] = {
     OuterLoopVectors: row_steps.emit_outer_loop_vectors, ThreadPerElement: gpu_steps.emit_thread_per_element,
     GroupPerRow: gpu_steps.emit_group_per_row, GroupReduction: gpu_steps.emit_group_reduction,
     SharedTranspose: gpu_steps.emit_shared_transpose, PrefixVectors: scan_steps.emit_prefix_vectors,
+    ScatterRows: scatter_steps.emit_scatter_rows,
 }
 
 

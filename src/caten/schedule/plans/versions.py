@@ -7,23 +7,25 @@ the conditions are decided then and no copy is made.
 """
 from __future__ import annotations
 
-from . import contractions, gpu, maps, reductions, row_passes, scans, transposes
+from . import contractions, gpu, maps, reductions, row_passes, scans, scatters, transposes
 from .contractions import PRODUCTS
 from .maps import MAPS, MAPS_WITH_SUMS
 from .parameters import Parameter
 from .plan import NestKind
 from .reductions import COLUMN_SUMS, OTHER_SUMS, ROW_SUMS, SHORT_SUMS
 from .scans import SCANS
+from .scatters import SCATTERS
 from .transposes import TRANSPOSES
 
 PERFECT_NESTS: tuple[NestKind, ...] = (
-    TRANSPOSES, PRODUCTS, SHORT_SUMS, ROW_SUMS, COLUMN_SUMS, OTHER_SUMS, SCANS, MAPS_WITH_SUMS, MAPS)
+    TRANSPOSES, PRODUCTS, SHORT_SUMS, ROW_SUMS, COLUMN_SUMS, OTHER_SUMS, SCANS, MAPS_WITH_SUMS,
+    SCATTERS, MAPS)
 COLUMNS: tuple[NestKind, ...] = (row_passes.COLUMNS,)
 ROW_PASSES: tuple[NestKind, ...] = (row_passes.PASSES,)
 OUTER_LOOPS: tuple[NestKind, ...] = (row_passes.SERIAL,)
 DEVICE_NESTS: tuple[NestKind, ...] = gpu.KINDS
 
 COPIES = Parameter("nest.copies", (0, 1), 0, what="is there a specialised copy of the nest for the likely sizes?")
-MODULES = (contractions, reductions, maps, row_passes, transposes, scans, gpu)
+MODULES = (contractions, reductions, maps, row_passes, transposes, scans, scatters, gpu)
 PARAMETERS: dict[str, Parameter] = {p.name: p for p in (COPIES, *[
     value for module in MODULES for value in vars(module).values() if isinstance(value, Parameter)])}
