@@ -8,6 +8,7 @@ from caten.core.text import read, show
 from caten.errors import CatenError
 from caten.loop.statements import ExternCall, Local, LoopProgram
 from caten.loop.verifier import verify
+from caten.runtime.discover import find
 from caten.semantics.interpret import run
 from caten.tensor.lower import lower
 from caten.tensor.tensor_verifier import verify as verify_values
@@ -60,3 +61,8 @@ def test_the_interpreter_refuses_a_call() -> None:
     import numpy as np
     with pytest.raises(CatenError, match=r"E485: .*\(extern …\)"):
         run(loops(CALL), {"N": 2, "X": np.ones(2, np.float32), "Y": np.ones(2, np.float32)})
+
+
+def test_a_device_refuses_a_call() -> None:
+    with pytest.raises(CatenError, match="E612: a device cannot call the C function scale"):
+        find("metal").render(loops(CALL))

@@ -47,12 +47,14 @@ def values(text: str, **options: object) -> tuple[str, list[str]]:
 
 MATRICES = '"X{float}[M K]", "W{float}[K N]", "v{float}[N]"'
 LOOPS = """(dotimes (i M) (dotimes (j N) (setf (aref Y i j) 0))) (dotimes (j N) (dotimes (q K) (dotimes (i M) (incf (aref Y i j) (* (aref W q j) (aref X i q))))))"""
+SCALARS = "(dotimes (j N) (dotimes (i M) (set s 0.0) (dotimes (q K) (incf s (* (aref X i q) (aref W q j)))) (setf (aref Y i j) s)))"
 CONSTANT = '"X{float}[8 K]", "W{float}[K 16]"'
 
 
 @pytest.mark.parametrize(("inputs", "output", "code"), [
     (MATRICES, "Y{float}[M N]", "return X @ W"),
     (MATRICES, "Y{float}[M N]", LOOPS),                                       # the loops in another order, the factors exchanged
+    (MATRICES, "Y{float}[M N]", SCALARS),                                     # a value of which the axes are j, i
     (MATRICES, "Y{float}[M N]", "return np.maximum(X @ W + v, 0)"),
     (MATRICES, "Y{float}[M N]", "return np.einsum('ik,kj->ij', X, W)"),
     (CONSTANT, "Y{float}[8 16]", "return X @ W"),

@@ -17,7 +17,7 @@ inputs = ["X{float}[N C (+ (* STEP (- H 1)) SIZE) (+ W 2)]", "F{float}[O C SIZE 
 outputs = ["Y{float}[N O H W]"]
 [implementation]
 code = \"\"\"
-(dotimes (n N) (dotimes (o O) (dotimes (y H) (dotimes (x W)
+(dotimes (o O) (dotimes (n N) (dotimes (y H) (dotimes (x W)
   (set acc 0.0)
   (dotimes (c C) (dotimes (j 3) (dotimes (i SIZE)
     (incf acc (* (aref F o c i j) (aref X n c (+ (* STEP y) i) (+ x j)))))))

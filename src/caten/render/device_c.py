@@ -13,7 +13,7 @@ from ..core.dtypes import is_packed
 from ..core.program import At, Buffer, Scalar, Size, Source
 from ..errors import error
 from ..loop.gpu_verifier import block_of, grid_of
-from ..loop.statements import For, Kernel, Local, LoopProgram, Prefix, Ramp, Shuffle, Splat, Vref, is_const
+from ..loop.statements import ExternCall, For, Kernel, Local, LoopProgram, Prefix, Ramp, Shuffle, Splat, Vref, is_const
 from ..mathematics.elementary import elementary_table
 from . import definitions
 from .c_expressions import Expressions
@@ -184,6 +184,9 @@ class ThreadBody(KernelBody):
         assert self.dialect is not None
         self.line(self.dialect.fail(row))
         self.line("return;")
+
+    def _extern(self, stmt: ExternCall) -> None:
+        raise error("E612", f"a device cannot call the C function {stmt.fn}", hint="choose a runtime for the CPU")
 
     def _prefetch(self, stmt: object) -> None:
         """Nothing: other threads hide the latency."""

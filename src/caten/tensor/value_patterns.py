@@ -2,8 +2,8 @@
 
 A pattern is a program of values with one output. Its parameters are holes: an array stands for an array or a value of
 the same type and shape, or for an expression over its indices, which is stored first; a size for an extent; a scalar
-for an expression over sizes and scalars. Axes match by position, reduced axes in any order, and the operands of
-commutative operators in both orders.
+for an expression over sizes and scalars. Axes of a map match by position, those of a reduce in any order, and the
+operands of commutative operators in both orders.
 """
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ call is left out where the result has no elements.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 
 from ..core.dtypes import DTYPES
 from ..core.expr import Cast, Expr, Op, index
@@ -19,8 +20,21 @@ from ..loop.statements import Address, ExternCall
 from .canonical_values import canonical_values
 from .index_maps import renamed
 from .inlining import inline
-from .value_patterns import Bound, Pattern, is_row_major
-from .values import Compute, Define, Named, Nest, Output, Read, Reduce, TensorProgram, Value, ValueTable, reads_of
+from .value_patterns import MOST_ORDERS, Bound, Pattern, is_row_major
+from .values import (
+    Axis,
+    Compute,
+    Define,
+    Named,
+    Nest,
+    Output,
+    Read,
+    Reduce,
+    TensorProgram,
+    Value,
+    ValueTable,
+    reads_of,
+)
 
 
 @frozen
@@ -45,11 +59,13 @@ class ValueRule:
 
 @frozen
 class Match:
-    """A place where a rule applies. `part`: the expression of the value that is replaced; None: the whole value."""
+    """A place where a rule applies. `part`: the expression of the value that is replaced; None: the whole value.
+    `order`: the axes of the value in the order of those of the pattern."""
 
     rule: ValueRule
     pattern: Pattern
     bound: Bound
+    order: tuple[Axis, ...]
     part: Expr | None = None
 
 
@@ -87,16 +103,22 @@ def _matches(program: TensorProgram, rules: Sequence[ValueRule]) -> dict[str, Ma
 
 
 def _applied(rule: ValueRule, pattern: Pattern, value: Value) -> Iterator[Match]:
-    """The ways in which a rule applies to a value: to all of it, or to a part of the expression of a map."""
-    parts: list[tuple[Value, Expr | None]] = [(value, None)]
+    """The ways in which a rule applies to a value: to all of it (of a reduce, with its axes in any order), or to a part
+    of the expression of a map."""
+    parts: list[tuple[Compute | Reduce, Expr | None]] = []
     root = pattern.root
+    if isinstance(value, Compute):
+        parts.append((value, None))
+    elif isinstance(value, Reduce):
+        orders = permutations(value.axes) if len(value.axes) <= MOST_ORDERS else iter([value.axes])
+        parts += [(value.replace(axes=axes), None) for axes in orders]
     if isinstance(value, Compute) and isinstance(root, Compute) and isinstance(root.expr, Op):
         parts += [(Compute(n.dtype, value.axes, n), n) for n in value.expr.unique()
                   if isinstance(n, Op) and n.fn == root.expr.fn and n is not value.expr and n.dtype == root.type]
     for whole, part in parts:
         bound = pattern.match(whole)
         if bound is not None and not (rule.calls and _is_stored_otherwise(whole, pattern.program)):
-            yield Match(rule, pattern, bound, part)
+            yield Match(rule, pattern, bound, whole.axes, part)
 
 
 def _is_stored_otherwise(value: Value, program: TensorProgram) -> bool:
@@ -125,6 +147,10 @@ class _Rewriting:
             self.names |= dict(zip(d.names, self.table.define(value), strict=True))
             return
         made = self.replacement(match)
+        assert isinstance(d.value, Compute | Reduce)
+        if match.order != d.value.axes:
+            turned = Read(made, tuple([a.var for a in match.order]), d.value.type)
+            (made,) = self.table.define(Compute(d.value.type, d.value.axes, turned))
         if match.part is not None:
             assert isinstance(value, Compute)
             part = renamed(Compute(match.part.dtype, value.axes, match.part), self.names)
