@@ -11,11 +11,14 @@ from caten.core.program import InOrder, resolve
 from caten.core.text import read, show
 from caten.loop.statements import For, If, Local, LoopProgram
 from caten.semantics import interpret
+from caten.tensor import tensor_verifier
 from caten.tensor.blocks_of_rows import Blocks, joined
+from caten.tensor.fused_text import fused
 from caten.tensor.fusion import Group, kernels_of
+from caten.tensor.fusion_report import explained
 from caten.tensor.late_division import divided_late
 from caten.tensor.lower import lower
-from caten.tensor.values import TensorProgram
+from caten.tensor.values import FusedKernel, TensorProgram
 
 WHOLE, RUNNING = Blocks(4, 5), Blocks(4, 5, bytes=0)
 DEPTH = 8
@@ -106,6 +109,42 @@ def test_weights_that_are_an_output_are_stored() -> None:
     text = show(attention()).replace("(buffer O", "(buffer P f32 (H T T) (0 1 2) out) (buffer O").replace(
         "(output O v6)", "(output O v6) (output P v5)")
     assert not any(blocked(resolve(read(text)[0])))                                     # type: ignore[arg-type]
+
+
+def test_the_text_of_kernels_is_taken_back() -> None:
+    program = attention(map=MASKED.format(more=0))
+    written = fused(program)
+    assert [k.form for k in written.all(FusedKernel)] == ["blocks"]
+    tensor_verifier.verify(written)
+    again = resolve(read(show(written))[0])
+    assert again is written
+    assert lower(again, RUNNING) is lower(program, RUNNING)
+
+
+def test_the_report() -> None:
+    lines = list(explained(attention()))
+    assert lines[0] == "kernel k0, blocks, outer loops i (H), j (T): v0, v1, v2, v3, v4, v6_sum, v6"
+    assert "  v3 is in memory for the rows of a block; 12 H T T bytes are not stored and loaded" in lines
+    assert not [line for line in lines if " | " in line]
+
+
+def test_a_request_keeps_the_scores_in_memory() -> None:
+    asked = attention(facts='(bind D 8) (fusion (keep v1))')
+    assert not any(blocked(asked))
+
+
+def test_a_size_may_have_any_name() -> None:
+    text = show(attention(map=MASKED.format(more=0))).replace("(size H)", "(size rows)").replace("(i H)", "(i rows)").replace("(H T D)", "(rows T D)")
+    found = resolve(read(text)[0])
+    assert isinstance(found, TensorProgram)
+    for blocks in (WHOLE, RUNNING):
+        assert show(lower(found, blocks)).replace("rows", "H") == show(lower(
+            attention(map=MASKED.format(more=0)), blocks)).replace("rows", "H")
+
+
+def test_devices_with_groups_of_threads_have_kernels_of_their_own() -> None:
+    machine = '(target "cuda" (machine gpu 16 255 (49152) true (32 1024 49152)))'
+    assert not any(blocked(attention(facts=f"(bind D 8) {machine}")))
 
 
 def test_a_condition_chooses_the_form() -> None:

@@ -13,7 +13,9 @@ from ..core.text import flat, form_of
 from ..frozen import frozen
 from ..loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt
 from ..tensor import repeated_kernels
+from ..tensor.blocks_of_rows import BLOCKS
 from ..tensor.fusion import Group, NestKernel, names_of
+from ..tensor.late_division import divided_late
 from ..tensor.lower import Lowering
 from ..tensor.values import Reduce, TensorProgram
 
@@ -39,7 +41,7 @@ def lines_of(programs: Sequence[TensorProgram], scheduled: Sequence[LoopProgram]
         file = f"values {n}"
         known[file] = []
         facts: list[At] = []
-        for stmt, names in _statements(values):
+        for stmt, names in _statements(divided_late(values)):
             known[file].append(tuple([f"{n}.{name}" for name in names]))
             facts += [At(len(known[file]), 1, what) for what in _spellings(stmt)]
         placed.append(loops.without(At, Source, Lines).adding(Source(file), Lines(), *facts))
@@ -58,7 +60,7 @@ def lines_of(programs: Sequence[TensorProgram], scheduled: Sequence[LoopProgram]
 def _statements(program: TensorProgram) -> Iterator[tuple[Stmt, tuple[str, ...]]]:
     """The lowered statements in order, each with the values that it is for. Kernels that are equal but for their arrays
     may be one: their statements are for the values of all."""
-    lowering = Lowering(program)
+    lowering = Lowering(program, BLOCKS)
     parts = lowering.parts()
     arrays: dict[str, Buffer | Local] = {**program.buffers, **{c.name: c for c in lowering.locals}}
     equal: dict[object, list[list[tuple[Stmt, tuple[str, ...]]]]] = {}

@@ -27,10 +27,10 @@ from .fusion import Group, Member
 from .index_maps import axes_of
 from .keys import ROW, key_axes, last_key
 from .loop_builder import LoopBuilder
-from .values import Axis, Compute, Define, Named, Output, Read, Reduce, TensorProgram, shapes_of
+from .values import Axis, Compute, Define, FusedKernel, Named, Output, Read, Reduce, TensorProgram, shapes_of
 
 CACHE = 1 << 20                                     # bytes of the last private cache, if the machine is not known
-ROWS, KEYS = Var("rows", "i64"), Var("keys", "i64")          # of the present block
+ROWS, KEYS = Var("(rows)", "i64"), Var("(keys)", "i64")      # of the present block; no names of a program
 Lower = Callable[[TensorProgram], tuple[Stmt, ...]]
 
 
@@ -213,7 +213,7 @@ class _Part:
         program, builder = self.of.builder.program, self.of.builder
         local = {m.name: self.local(m) for m in self.members}
         own = {m.name: shapes_of(self.local(m))[0] for m in self.states}
-        clauses: list[Node] = [c for c in program.clauses if not isinstance(c, Define | Output | Named)]
+        clauses: list[Node] = [c for c in program.clauses if not isinstance(c, Define | FusedKernel | Output | Named)]
         clauses += [Buffer(array, *builder.plan.scratch[name], _order(builder.plan.scratch[name][1]), "in")
                     for name, array in builder.arrays.items()]
         clauses += [Buffer(m.name, m.value.type, own[m.name], _order(own[m.name]), "inout") for m in self.states]

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..core.expr import Const, Expr, Op, Var
-from ..core.program import Bind
+from ..core.expr import Const, Expr, Var
+from ..core.program import Bind, Target
 from ..frozen import frozen
-from .fusion import Group, Member, NestKernel, is_contraction, names_of, reads_of_kernel
+from .fusion import Group, Member, NestKernel, axis_of_rows, is_contraction, names_of, reads_of_kernel
 from .fusion_requests import requests_of
-from .values import Axis, Compute, Indexed, Read, Reduce, TensorProgram, reads_of
+from .values import Axis, Compute, FusedKernel, Indexed, Read, Reduce, TensorProgram, reads_of
 
 UNKNOWN = 1024          # what a size counts as that is not known
 
@@ -43,7 +43,11 @@ Kernels = list[Group | NestKernel]
 
 
 def joined(kernels: Kernels, program: TensorProgram, blocks: Blocks) -> Kernels:
-    """The kernels, those in one that may run in blocks of rows."""
+    """The kernels, those in one that may run in blocks of rows. A program's own kernels, and those of a device with
+    groups of threads, stay as they are."""
+    target = program.first(Target)
+    if program.first(FusedKernel) is not None or (target is not None and target.machine.groups):
+        return kernels
     search, gone = _Search(kernels, program, blocks), set[int]()
     made: dict[int, Group] = {}
     for n in reversed(range(len(kernels))):
@@ -53,15 +57,6 @@ def joined(kernels: Kernels, program: TensorProgram, blocks: Blocks) -> Kernels:
             made[n] = group
             gone.update(chain)
     return [made.get(n, k) for n, k in enumerate(kernels) if n in made or n not in gone]
-
-
-def row_axes(value: Reduce) -> tuple[Axis, ...]:
-    """The axes of a contraction along which only one of its factors varies: its rows and columns. The others are
-    batches."""
-    match value.expr:
-        case Op("mul", (a, b)):
-            return tuple([x for x in value.axes if (x.name in a.variables) != (x.name in b.variables)])
-    return ()
 
 
 class _Search:
@@ -121,17 +116,16 @@ class _Search:
         """The kernels of a chain as one, if their values share rows and reading operands again is cheap."""
         kernels = [k for n in chain if isinstance(k := self.kernels[n], Group)]
         outer = shared_axes(kernels)
+        members = tuple([Member(m.name, m.value, outer[m.name]) for k in kernels for m in k.members])
+        rows = axis_of_rows(members)
+        if rows is None:
+            return None
         first, last = (m for n in (chain[0], chain[-1]) if (m := self.contraction(n)) is not None)
         assert isinstance(first.value, Reduce) and isinstance(last.value, Reduce)
-        rows = [n for n, (a, b) in enumerate(zip(outer[first.name], outer[last.name], strict=True))
-                if a in row_axes(first.value) and b in row_axes(last.value)]
-        if not rows:
-            return None
         columns = [a.extent for a in last.value.axes if a not in outer[last.name]]
         if self.count([a.extent for a in first.value.over]) + self.count(columns) > self.blocks.most_read_again:
             return None
-        members = tuple([Member(m.name, m.value, outer[m.name]) for k in kernels for m in k.members])
-        return Group(members, kernels[-1].stored, rows[-1])
+        return Group(members, kernels[-1].stored, rows)
 
     def count(self, extents: Sequence[Expr]) -> int:
         """The product of extents. A size that is not known counts as 1,024."""

@@ -14,7 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..core.node import Node
+from .blocks_of_rows import BLOCKS, joined
+from .fusion import BLOCKS as IN_BLOCKS
 from .fusion import Group, NestKernel, is_contraction, kernels_of
+from .late_division import divided_late
 from .loop_builder import LoopBuilder
 from .passes_over_rows import Loop, Passes
 from .values import Along, Axis, Define, FusedKernel, Pass, TensorProgram
@@ -24,6 +27,7 @@ def fused(program: TensorProgram) -> TensorProgram:
     """A program with its kernels."""
     if program.first(FusedKernel) is not None:
         return program
+    program = divided_late(program)
     clauses = [c for c in program.clauses if not isinstance(c, Define)]
     at = next((n for n, c in enumerate(program.clauses) if isinstance(c, Define)), len(clauses))
     return program.replace(clauses=(*clauses[:at], *kernel_nodes(program), *clauses[at:]))
@@ -31,7 +35,7 @@ def fused(program: TensorProgram) -> TensorProgram:
 
 def kernel_nodes(program: TensorProgram) -> list[FusedKernel]:
     """The kernels of a program, in the order in which they run."""
-    kernels = kernels_of(program)
+    kernels = joined(kernels_of(program), program, BLOCKS)
     builder = LoopBuilder(program, kernels)
     return [kernel_node(f"k{n}", k, builder) for n, k in enumerate(kernels)]
 
@@ -50,6 +54,8 @@ def form_of(k: Group | NestKernel) -> str:
     """The kind of nest that a kernel becomes."""
     if isinstance(k, NestKernel):
         return "nest"
+    if k.blocked is not None:
+        return IN_BLOCKS
     if any(is_contraction(m.value) for m in k.members):
         return "contraction"
     kinds = {type(m.value).__name__.lower() for m in k.members} - {"compute"}

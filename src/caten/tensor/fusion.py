@@ -42,6 +42,7 @@ from .values import (
     whole_operands_of,
 )
 
+BLOCKS = "blocks"        # the form of a kernel that runs over blocks of rows
 FREE = 2                 # of a map that a contraction computes while it packs an operand
 MOST_COST = 512          # of the operators in a group
 MOST_ARRAYS = 16         # that a group reads and writes
@@ -109,7 +110,8 @@ def _as_written(program: TensorProgram) -> list[Group | NestKernel]:
             outer = tuple([own[n] for n in along.get(d.name, tuple([a.name for a in k.outer]))])
             members.append(Member(d.name, d.value, outer))
         if members:
-            kernels.append(Group(tuple(members), frozenset([m.name for m in members]) & needed))
+            rows = axis_of_rows(members) if k.form == BLOCKS else None
+            kernels.append(Group(tuple(members), frozenset([m.name for m in members]) & needed, rows))
     return kernels
 
 
@@ -149,6 +151,26 @@ def is_contraction(value: Value) -> bool:
             in_a, in_b = ({n.name for n in e.unique() if isinstance(n, Var)} & axes for e in (a, b))
             return bool(in_a - in_b) and bool(in_b - in_a)
     return False
+
+
+def axis_of_rows(members: Sequence[Member]) -> int | None:
+    """Which outer loop of two contractions may run over blocks of rows: the last that is no batch of either. None if
+    there are not two of them, or no such loop."""
+    sums = [m for m in members if is_contraction(m.value)]
+    if len(sums) != 2:
+        return None
+    rows = [n for n, axes in enumerate(zip(*[m.outer for m in sums], strict=True))
+            if all(a in _row_axes(m.value) for a, m in zip(axes, sums, strict=True))]
+    return rows[-1] if rows else None
+
+
+def _row_axes(value: Indexed) -> tuple[Axis, ...]:
+    """The axes of a contraction along which only one of its factors varies: its rows and columns. The others are
+    batches."""
+    match value.expr:
+        case Op("mul", (a, b)):
+            return tuple([x for x in value.axes if (x.name in a.variables) != (x.name in b.variables)])
+    return ()
 
 
 class _Draft:

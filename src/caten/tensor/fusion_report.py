@@ -15,9 +15,11 @@ from ..core.node import Node, substitute
 from ..core.program import Bind
 from ..core.text import flat, form_of
 from ..loop.affine import canonical
+from .blocks_of_rows import BLOCKS, joined
 from .boundaries import line_of
 from .fused_text import kernel_node
-from .fusion import Group, Member, boundaries_of, computed_by_readers, kernels_of
+from .fusion import Group, Member, boundaries_of, computed_by_readers, kernels_of, names_of
+from .late_division import divided_late
 from .loop_builder import Storage
 from .lower import Lowering
 from .values import Axis, FusedKernel, Pass, TensorProgram, names_in_spec, operands_of, reads_of, shapes_of, types_of
@@ -32,18 +34,21 @@ PLACES = {
 
 def explained(program: TensorProgram) -> Iterator[str]:
     """One line for each kernel, pass, and value; then one for each boundary."""
+    program = divided_late(program)
     report = _Report(program)
     yield from report.kernels()
     yield from report.inlined()
+    kernel = {name: n for n, k in enumerate(report.found) for name in names_of(k)}
     for b in boundaries_of(program):
-        yield line_of(b)
+        if kernel.get(b.source, -1) != kernel.get(b.reader):
+            yield line_of(b)
 
 
 class _Report:
     def __init__(self, program: TensorProgram) -> None:
         self.program, self.names = program, names_in_spec(program)
-        self.found = kernels_of(program)
-        self.lowering = Lowering(program)
+        self.found = joined(kernels_of(program), program, BLOCKS)
+        self.lowering = Lowering(program, BLOCKS)
         self.lowering.parts()
         self.sizes = {Var(b.name, "i64"): index(b.value) for b in program.all(Bind)}
         self.readers: dict[str, list[str]] = {}
@@ -80,6 +85,8 @@ class _Report:
         """Where a member lives, and what that saves."""
         if m.name in k.stored:
             return self.stored(self.lowering.array(m.name))
+        if k.blocked is not None:
+            return f"is in memory for the rows of a block; {self.saved(m.name, len(self.readers[m.name]))}"
         storage = self.lowering.storage.get(m.name, Storage("register", m.name))
         own = {x.name: reads_of(x.value) for x in k.members}
         readers = sum([any(r.buffer == m.name for r in reads) for reads in own.values()])

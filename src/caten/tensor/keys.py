@@ -19,7 +19,7 @@ from .index_maps import axes_of
 from .loop_splitting import conjuncts
 from .values import Axis, Compute, Read, Reduce, reads_of
 
-ROW = Var("row", "i64")
+ROW = Var("(row)", "i64")                           # no name of a program
 LEAST = {"max": float("-inf"), "add": 0.0}          # what adds nothing
 
 

@@ -15,33 +15,35 @@ from ..core.expr import TRUE, Const, Expr, Op, index, number
 from ..core.program import InOrder
 from ..core.unique_names import Names
 from .fusion import is_contraction
+from .fusion_requests import values_asked_for
 from .products import Values, factors, is_free_of, is_softmax_sum, product, values_of
-from .values import Compute, Define, Named, Read, Reduce, TensorProgram, operands_of
+from .values import Compute, Define, FusedKernel, Named, Read, Reduce, TensorProgram, operands_of
 
 
 def divided_late(program: TensorProgram) -> TensorProgram:
     """The program with divisions by softmax sums after the contractions that read the quotients."""
-    if program.first(InOrder) is not None:
+    if program.first(InOrder) is not None or program.first(FusedKernel) is not None:
         return program
-    values, names = values_of(program), Names.of(program)
+    values, names, asked = values_of(program), Names.of(program), values_asked_for(program)
     clauses: list[object] = []
     for clause in program.clauses:
-        made = _divided(clause, values, names) if isinstance(clause, Define) else None
+        made = _divided(clause, values, asked, names) if isinstance(clause, Define) else None
         clauses += made or (clause,)
         if made is not None:
             named = next((n for n in program.all(Named) if n.value == made[1].name), None)
-            clauses += [Named(made[0].name, made[0].name, named.axes)] if named is not None else []
+            clauses += [Named(made[0].name, named.name, named.axes)] if named is not None else []
     if len(clauses) == len(program.clauses):
         return program
     return _used(program.replace(clauses=tuple(clauses)))
 
 
-def _divided(define: Define, values: Values, names: Names) -> tuple[Define, Define] | None:
-    """A contraction and the map that divides it, if a division may leave the sum."""
+def _divided(define: Define, values: Values, asked: frozenset[str], names: Names) -> tuple[Define, Define] | None:
+    """A contraction and the map that divides it, if a division may leave the sum. `asked`: values that requests to
+    fusion name, and which stay as they are."""
     value = define.value
     if not isinstance(value, Reduce) or not is_contraction(value) or value.cond is not TRUE:
         return None
-    parts = factors(value.expr, values)
+    parts = factors(value.expr, {name: v for name, v in values.items() if name not in asked})
     outside = [e for e, divides in parts if divides and isinstance(e, Read) and is_free_of(e, value.over)
                and is_softmax_sum(e, values)]
     inside = [(e, divides) for e, divides in parts if e not in outside]

@@ -35,7 +35,7 @@ class LoopBuilder:
     def __init__(self, program: TensorProgram, kernels: Sequence[Group | NestKernel], names: Names | None = None,
                  ) -> None:
         self.program, self.kernels = program, kernels
-        self.plan: Plan = plan_memory(program, kernels)
+        self.plan: Plan = plan_memory(program, kernels, reuses=names is not None)
         taken = {c.declares()[0] for c in program.params if hasattr(c, "declares")}
         taken |= {n.name for d in program.definitions if isinstance(d.value, Nest)
                   for n in d.value.walk() if isinstance(n, (For, Let, Local, Out))}

@@ -29,7 +29,7 @@ from ..loop.effects import reads
 from ..loop.renaming import renamed_arrays
 from ..loop.statements import ONE, Aref, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
 from .block_lowering import BlockLowering
-from .blocks_of_rows import Blocks, joined
+from .blocks_of_rows import BLOCKS, Blocks, joined
 from .call_kernels import is_call, kernels_around_calls
 from .fusion import Group, Member, NestKernel, is_contraction, kernels_of
 from .index_maps import is_identity
@@ -46,8 +46,6 @@ def lower(program: TensorProgram, blocks: Blocks | None = None) -> LoopProgram:
     """Lower a tensor program to the loop level: same parameters and facts, and one kernel, or several around calls of C
     functions, or if some are equal but for their arrays. `blocks`: contractions may share a loop over blocks of rows,
     of these sizes, unless the text has the kernels."""
-    if program.first(FusedKernel) is not None:
-        blocks = None
     if blocks is not None:
         program = divided_late(program)
     lowering = Lowering(program, blocks)
@@ -148,8 +146,8 @@ class Lowering(LoopBuilder):
 
     def group(self, k: Group) -> tuple[Stmt, ...]:
         """The statements of a group."""
-        if k.blocked is not None and self.blocks is not None:
-            return BlockLowering(self, k, self.blocks, self.statements_of).statements()
+        if k.blocked is not None:
+            return BlockLowering(self, k, self.blocks or BLOCKS, self.statements_of).statements()
         match k.members:
             case (Member(value=Scatter() as scatter) as m,):
                 return self.scatter(m, scatter)

@@ -28,14 +28,15 @@ class Plan:
     old: dict[tuple[int, str], str]
 
 
-def plan_memory(program: TensorProgram, kernels: Sequence[Group | NestKernel]) -> Plan:
-    """Give every stored value a place."""
-    return _Planning(program, kernels).plan()
+def plan_memory(program: TensorProgram, kernels: Sequence[Group | NestKernel], reuses: bool = False) -> Plan:
+    """Give every stored value a place. `reuses`: a value that takes the place of another element by element shares its
+    scratch memory."""
+    return _Planning(program, kernels, reuses).plan()
 
 
 class _Planning:
-    def __init__(self, program: TensorProgram, kernels: Sequence[Group | NestKernel]) -> None:
-        self.program, self.kernels = program, kernels
+    def __init__(self, program: TensorProgram, kernels: Sequence[Group | NestKernel], reuses: bool) -> None:
+        self.program, self.kernels, self.reuses = program, kernels, reuses
         self.values: dict[str, tuple[str, tuple[Expr, ...]]] = {}
         for d in program.definitions:
             self.values |= dict(zip(d.names, zip(types_of(d.value), shapes_of(d.value), strict=True), strict=True))
@@ -61,7 +62,8 @@ class _Planning:
             if name not in self.home:
                 self.home[name] = name
                 self.scratch[name] = self.values[name]
-                self.in_place(name, name)
+                if self.reuses:
+                    self.in_place(name, name)
         self.scratch = {name: self.scratch[name] for name in [*self.values, *self.scratch] if name in self.scratch}
         return Plan(self.home, self.scratch, tuple(self.copies), tuple(self.late), self.old)
 

@@ -278,7 +278,7 @@ class Along(Node, head="along"):
 class FusedKernel(Node, head="group"):
     """`(group k0 (outer (i M)…) (form rows) step…)`: definitions that share a kernel, as fusion has it: `caten ir
     --fused`. Each iteration of the outer loops, which are axes of every member, runs the steps in order. `form`: `map`,
-    `contraction`, `rows`, `scan`, `scatter` or `nest`."""
+    `contraction`, `rows`, `blocks`, `scan`, `scatter` or `nest`."""
 
     name: str
     outer: tuple[Axis, ...]
