@@ -127,6 +127,19 @@ def test_running_totals_are_those_of_numpy(dtype: str, axis: int, opt: int, tool
             np.testing.assert_array_equal(total(x), NUMPY[name][1](x, axis), err_msg=f"{name} of {shape}")
 
 
+def test_sums_that_keep_their_order_stay_scalar(tool: Any) -> None:
+    tool("gcc")
+    x = np.random.default_rng(3).standard_normal((3, 1000)).astype(np.float32)
+    want = np.empty_like(x)
+    for row, out in zip(x, want, strict=True):
+        total = np.float32(0)
+        for n, value in enumerate(row):
+            out[n] = total = np.float32(total + value)
+    text = spec("float", "np.cumsum(X, axis=1)")
+    np.testing.assert_array_equal(caten.compile(text, runtime="gcc", reassociate=False)(x), want)
+    np.testing.assert_allclose(caten.compile(text, runtime="gcc")(x), want, rtol=1e-4, atol=1e-4)
+
+
 def values_of(text: str) -> list[str]:
     (program,) = load_programs(SpecText("total.toml", text, "toml"), OPTIONS)
     return [show(d) for d in driver.advance(program, "tensor", OPTIONS).all(Define)]
