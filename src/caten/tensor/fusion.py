@@ -318,9 +318,9 @@ class _Sweep:
         """Add a value to the group of its readers. If it does not fit there: why."""
         if name in self.requests.keep:
             return why.KEPT
-        if any(self.requests.is_apart(name, m) for m in g.outer):
+        if self.requests.apart and any(self.requests.is_apart(name, m) for m in g.outer):
             return why.APART
-        asked = any(self.requests.is_together(name, m) for m in g.outer)
+        asked = bool(self.requests.together) and any(self.requests.is_together(name, m) for m in g.outer)
         if self.ends.get(users[0][0]) == name:
             if len(g.outer) == 1:
                 g.outer[name], g.contraction = value.axes, name
