@@ -7,7 +7,7 @@ from test_fusion import PROGRAMS, results
 from test_raising import op
 
 from caten import driver, loading
-from caten.core.program import resolve
+from caten.core.program import Fusion, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
 from caten.frontend.spec import SpecText
@@ -178,3 +178,13 @@ def test_a_value_between_is_named() -> None:
     (program,) = loading.load_programs(SpecText("attention.toml", ATTENTION % "(together E O)", "toml"), Options())
     with pytest.raises(CatenError, match=r"E473: \(together E O\): v2 \(E\) is read by v3, v4, and none of them is in the kernel of v5 \(O\)"):
         driver.advance(program, "tensor", Options())
+
+
+def test_what_is_kept_has_memory_of_its_own() -> None:
+    spec = ATTENTION.split("code =")[0] + "code = '''\nP = np.exp(Q)\nreturn P + V * K\n'''\n[schedule]\nfusion = \"(keep P)\"\n"
+    (program,) = loading.load_programs(SpecText("sum.toml", spec, "toml"), Options())
+    values = driver.advance(program, "tensor", Options())
+    assert isinstance(values, TensorProgram)
+    assert [names_of(k) for k in kernels_of(values)] == [("v0",), ("v1",)]
+    assert "(local P f32 (T D) scratch)" in show(lower(values))
+    assert "scratch" not in show(lower(values.without(Fusion)))

@@ -1,6 +1,6 @@
 """Requests to fusion, `[schedule] fusion = "(keep S) (apart A B)"`: their words, and the values that they name.
 
-    (keep S)          S is stored by one kernel, and all its readers are in other ones
+    (keep S)          S is stored by one kernel, in memory of its own, and all its readers are in other ones
     (inline T)        the readers of the map T compute it
     (together A B)    A and B share a kernel, whatever the cost table says
     (apart A B)       A and B do not share a kernel
@@ -53,6 +53,15 @@ def values_asked_for(program: TensorProgram) -> frozenset[str]:
         return frozenset()
     called = _called(program)
     return frozenset([called[name] for _, *names in fact.requests for name in names if name in called])
+
+
+def kept_values(program: TensorProgram) -> frozenset[str]:
+    """The values that are to be stored, with memory of their own; those that a text with kernels has, too."""
+    fact = program.first(Fusion)
+    if fact is None or program.opt == 0:
+        return frozenset()
+    called = _called(program)
+    return frozenset([called.get(name, name) for word, *names in fact.requests if word == "keep" for name in names])
 
 
 def _called(program: TensorProgram) -> dict[str, str]:

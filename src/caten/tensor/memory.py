@@ -12,6 +12,7 @@ from ..core.expr import Expr
 from ..core.program import Buffer
 from ..frozen import frozen
 from .fusion import Group, Member, NestKernel, names_of, reads_of_kernel
+from .fusion_requests import kept_values
 from .values import Output, Read, Reduce, Scatter, TensorProgram, Value, reads_of, shapes_of, types_of
 
 
@@ -44,6 +45,7 @@ class _Planning:
         self.reads = [frozenset(reads_of_kernel(k)) for k in kernels]
         self.stored = {name for k in kernels for name in (k.names if isinstance(k, NestKernel) else k.stored)}
         self.outputs = program.outputs
+        self.kept = kept_values(program)
         self.home: dict[str, str] = {}
         self.copies: list[tuple[int, str, str]] = []
         self.old: dict[tuple[int, str], str] = {}
@@ -116,7 +118,7 @@ class _Planning:
 
     def may_share(self, source: str, name: str, kernel: int) -> bool:
         """Is nothing but this kernel interested in what the memory of `source` held?"""
-        if not source or source in self.program.buffers or source not in self.made:
+        if not source or source in self.program.buffers or source not in self.made or source in self.kept:
             return False
         others = [n for n, found in enumerate(self.reads) if source in found and n != kernel]
         return not others and all(o.value != source for o in self.outputs) and self.values[source] == self.values[name]
