@@ -207,3 +207,13 @@ def test_values_do_not_take_the_names_inside_a_nest() -> None:
       (for i_2 0 K 1 serial (setf (aref y j) (aref v0 i_2))))"""
     (nest,) = definitions(body, '(check 1 "negative")')
     assert nest.startswith("(define v1 (nest")
+
+
+def test_a_scalar_that_is_accumulated_has_the_axes_of_the_array_that_holds_it() -> None:
+    """Whichever loops are around it."""
+    body = "(local s f32 () register) (setf (aref s) 0.0) (for p 0 K 1 serial (incf (aref s) (aref A i p))) (setf (aref C i j) (* (aref s) (aref x j)))"
+    whole = "(local s f32 () register) (setf (aref s) 0.0) (for p 0 K 1 serial (incf (aref s) (* (aref A i p) (aref B p j)))) (setf (aref C i j) (aref s))"
+    for stmts in (body, whole):
+        orders = [definitions(f"(for {a} 0 {n} 1 serial (for {b} 0 {m} 1 serial {stmts}))") for a, n, b, m in ("iMjN", "jNiM")]
+        assert orders[0] == orders[1]
+    assert len(orders[0]) == 1

@@ -33,6 +33,7 @@ def test_a_value_that_is_none_is_refused(value: str, message: str) -> None:
     ("(define v (nest () (out Y f32 (N M)))) (output Y v)", r"E471: Y: f32 \(N M\), declared f32 \(M N\)"),
     ("(define v (nest () (out Y f32 (M (= M 1))))) (output Y v)", "E471: v: the extent .* is no i64 over sizes"),
     ("(define v (nest ((let v i64 1)) (out Y f32 (M N)))) (output Y v)", "E470: v is defined twice"),
+    ("(define v (nest ((let q i64 1)) (out Y f32 (M N) q))) (output Y v)", "E470: .*'q', which is not defined"),
     ("(define v (nest () (out Y f32 (M N) I))) (output Y v)", r"E471: v: 'Y' begins as 'I': i64 \(N\), declared f32"),
 ])
 def test_what_does_not_agree_is_a_diagnostic(clauses: str, message: str) -> None:

@@ -2,6 +2,7 @@
 
 - A map that is read at one index by one value, and a view, are part of their readers, if no request to fusion names
   them.
+- Reductions have their axes in the order of the maps that read them.
 - Values that no output needs are gone.
 - Values are numbered in the order in which the outputs need them.
 """
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from ..core.expr import Const, Expr, Op
 from ..core.monoids import identity
 from ..loop.statements import Fail
+from .axis_order import with_ordered_axes
 from .fusion_requests import values_asked_for
 from .index_maps import cost, element, is_once, is_small, renamed, with_reads
 from .values import (
@@ -40,7 +42,8 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     table = ValueTable(others)
     table.names.taken.update(*[names_in(d.value) for d in program.definitions if isinstance(d.value, Nest)])
     names: dict[str, str] = {}
-    for d in _needed(_inlined(_inlined(program, kept, views=True), kept, views=False)):
+    program = with_ordered_axes(_inlined(with_ordered_axes(program, kept), kept, views=True), kept)
+    for d in _needed(_inlined(program, kept, views=False)):
         value = renamed(d.value, names)
         source = _whole_of(value, table)
         names |= dict(zip(d.names, table.define(value) if source is None else (source,), strict=True))

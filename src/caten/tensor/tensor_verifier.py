@@ -89,6 +89,8 @@ class _Problems:
                 if out.source in self.known:
                     self.agrees(f"{name}: '{out.name}' begins as '{out.source}'", self.known[out.source],
                                 (out.type, out.shape))
+                elif out.source in self.in_nests:
+                    self.say("E470", f"{name}: '{out.name}' begins as '{out.source}', which is not defined before")
         if len(d.names) != len(types_of(value)):
             self.say("E471", f"{name}: {len(d.names)} names for {len(types_of(value))} results")
         for each, dtype, shape in zip(d.names, types_of(value), shapes_of(value), strict=False):

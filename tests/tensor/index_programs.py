@@ -1,0 +1,291 @@
+"""Programs in index notation, and the ways to write each as a spec: in NumPy, in loops, with other names, sizes, orders of
+axes and of statements.
+
+    m[i] = max j: X[i,j]
+    E[i,j] = exp(X[i,j] - m[i])
+
+Names with a capital letter that a line defines are outputs; names that no line defines are inputs.
+"""
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from caten.frontend.spec import SpecText
+
+OPERATORS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Lt: "<", ast.LtE: "<="}
+FUNCTIONS = {"where": ("np.where", "where"), "maximum": ("np.maximum", "max"), "minimum": ("np.minimum", "min"), "abs": ("np.abs", "abs"), "exp": ("np.exp", "exp"),
+             "sqrt": ("np.sqrt", "sqrt"), "tanh": ("np.tanh", "tanh"), "log": ("np.log", "log"), "sin": ("np.sin", "sin")}
+STARTS = {"sum": ("0.0", "incf"), "max": ("(- inf)", "maxcf"), "min": ("inf", "mincf")}
+
+
+@dataclass(frozen=True)
+class Line:
+    """`target[axes] = fn over: expr`; without a reduction `fn` is empty."""
+
+    target: str
+    axes: tuple[str, ...]
+    fn: str
+    over: tuple[str, ...]
+    expr: ast.expr
+
+    @property
+    def reads(self) -> list[ast.Subscript]:
+        return [n for n in ast.walk(self.expr) if isinstance(n, ast.Subscript)]
+
+
+Program = tuple[Line, ...]
+
+
+def program(text: str) -> Program:
+    """The lines of a text."""
+    lines = []
+    for line in text.strip().splitlines():
+        target, _, value = line.partition(" = ")
+        reduction, _, expr = value.rpartition(": ")
+        fn, *over = reduction.split() or [""]
+        name, _, axes = target.rstrip("]").partition("[")
+        lines.append(Line(name, tuple(filter(None, axes.split(","))), fn, tuple(over), ast.parse(expr, mode="eval").body))
+    return tuple(lines)
+
+
+def index_of(read: ast.Subscript) -> tuple[str, ...]:
+    """The indices of a read, as text."""
+    parts = read.slice.elts if isinstance(read.slice, ast.Tuple) else [read.slice]
+    return tuple([ast.unparse(p) for p in parts])
+
+
+def name_of(read: ast.Subscript) -> str:
+    assert isinstance(read.value, ast.Name)
+    return read.value.id
+
+
+def inputs_of(lines: Program) -> dict[str, tuple[str, ...]]:
+    """The arrays that no line defines, with the axes of their first read."""
+    made = {line.target for line in lines}
+    return {name_of(r): tuple([i[0] for i in index_of(r)]) for line in reversed(lines) for r in reversed(line.reads) if name_of(r) not in made}
+
+
+# -- the same program in other words ------------------------------------------------------------------------------------
+
+
+class _Renamed(ast.NodeTransformer):
+    def __init__(self, names: Mapping[str, str], orders: Mapping[str, Sequence[int]]) -> None:
+        self.names, self.orders = names, orders
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        index = index_of(node)
+        order = self.orders.get(name_of(node), range(len(index)))
+        text = ", ".join([ast.unparse(self.visit(ast.parse(index[n], mode="eval").body)) for n in order])
+        return ast.parse(f"{self.names.get(name_of(node), name_of(node))}[{text}]", mode="eval").body
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Name(self.names.get(node.id, node.id))
+
+
+def rewritten(lines: Program, names: Mapping[str, str], orders: Mapping[str, Sequence[int]]) -> Program:
+    """The program with other names of arrays and axes, and other orders of the axes of arrays."""
+    change = _Renamed(names, orders)
+    return tuple([Line(names.get(x.target, x.target), tuple([names.get(x.axes[n], x.axes[n]) for n in orders.get(x.target, range(len(x.axes)))]), x.fn,
+                       tuple([names.get(a, a) for a in x.over]), change.visit(ast.parse(ast.unparse(x.expr), mode="eval").body)) for x in lines])
+
+
+def renamed(lines: Program, rng: random.Random) -> Program:
+    """Other names for arrays and axes."""
+    axes = sorted({a for x in lines for a in (*x.axes, *x.over)})
+    letters = rng.sample("abcdghklmopqrstuvwxyz", len(axes))
+    arrays = sorted({x.target for x in lines} | set(inputs_of(lines)))
+    new = rng.sample([f"{a}{b}" for a in "BCDFGH" for b in "uvwxyz"], len(arrays))
+    outputs = {x.target for x in lines if x.target[0].isupper()}
+    return rewritten(lines, dict(zip(axes, letters, strict=True)) | {a: n if a in outputs or a in inputs_of(lines) else n.lower() for a, n in zip(arrays, new, strict=True)}, {})
+
+
+def permuted(lines: Program, rng: random.Random) -> Program:
+    """All arrays with their axes in the order that a permutation of all axes gives."""
+    axes = sorted({a for x in lines for a in (*x.axes, *x.over)})
+    rank = {a: n for n, a in enumerate(rng.sample(axes, len(axes)))}
+    shapes = {x.target: x.axes for x in lines} | inputs_of(lines)
+    return rewritten(lines, {}, {name: sorted(range(len(own)), key=lambda n, own=own: rank[own[n]]) for name, own in shapes.items()})
+
+
+def reordered(lines: Program, rng: random.Random) -> Program:
+    """Another order of statements, each after those that it reads."""
+    left, done = list(lines), list[Line]()
+    while left:
+        ready = [x for x in left if not {name_of(r) for r in x.reads} & {y.target for y in left}]
+        chosen = rng.choice(ready)
+        left.remove(chosen)
+        done.append(chosen)
+    return tuple(done)
+
+
+class _Split(ast.NodeTransformer):
+    """Takes an operand out."""
+
+    def __init__(self, rng: random.Random, name: str) -> None:
+        self.rng, self.name, self.taken = rng, name, list[ast.expr]()
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        if not self.taken and self.rng.random() < 0.7 and not isinstance(node.left, ast.Constant):
+            self.taken.append(node.left)
+            return ast.BinOp(ast.Name(self.name), node.op, node.right)
+        return node
+
+
+# -- spelling -------------------------------------------------------------------------------------------------------------
+
+
+def spelled_in_numpy(lines: Program) -> str:
+    """Statements over whole arrays."""
+    made = []
+    for x in lines:
+        space = (*x.axes, *x.over)
+
+        def aligned(read: ast.Subscript, space: tuple[str, ...] = space) -> str:
+            index = index_of(read)
+            order = sorted(range(len(index)), key=lambda n: space.index(index[n]))
+            text = name_of(read) if order == list(range(len(index))) else f"{name_of(read)}.transpose({', '.join(map(str, order))})"
+            present = [":" if a in index else "None" for a in space]
+            return text if present == [":"] * len(space) or not index else f"{text}[{', '.join(present)}]"
+        text = in_numpy(x.expr, aligned)
+        if x.fn:
+            at = range(len(x.axes), len(space))
+            text = f"np.{x.fn}({text}, axis={at[0] if len(at) == 1 else tuple(at)})"
+        made.append(f"{x.target} = {text}")
+    return "\n".join(made)
+
+
+def in_numpy(e: ast.expr, read: Callable[[ast.Subscript], str]) -> str:
+    match e:
+        case ast.Subscript():
+            return read(e)
+        case ast.BinOp(left, op, right) | ast.Compare(left, [op], [right]):
+            return f"({in_numpy(left, read)} {OPERATORS[type(op)]} {in_numpy(right, read)})"
+        case ast.UnaryOp(ast.USub(), operand):
+            return f"(-{in_numpy(operand, read)})"
+        case ast.Call(ast.Name(fn), args):
+            return f"{FUNCTIONS[fn][0]}({', '.join([in_numpy(a, read) for a in args])})"
+    return ast.unparse(e)
+
+
+def in_lisp(e: ast.expr, scalars: frozenset[str]) -> str:
+    match e:
+        case ast.Subscript():
+            if name_of(e) in scalars:
+                return name_of(e)
+            return f"(aref {name_of(e)} {' '.join([in_lisp(ast.parse(i, mode='eval').body, scalars) for i in index_of(e)])})"
+        case ast.BinOp(left, op, right) | ast.Compare(left, [op], [right]):
+            return f"({OPERATORS[type(op)]} {in_lisp(left, scalars)} {in_lisp(right, scalars)})"
+        case ast.UnaryOp(ast.USub(), operand):
+            return f"(- {in_lisp(operand, scalars)})"
+        case ast.Call(ast.Name(fn), args):
+            return f"({FUNCTIONS[fn][1]} {' '.join([in_lisp(a, scalars) for a in args])})"
+    return ast.unparse(e)
+
+
+class Loops:
+    """The program in loops. `sizes`: the extents of axes. `scalars`: reductions have an accumulator for each element.
+    `lets`: some operands have a name. `shuffled`: the loops of a nest are in any order."""
+
+    def __init__(self, lines: Program, sizes: Mapping[str, str], rng: random.Random, scalars: bool = False, lets: bool = False, shuffled: bool = False) -> None:
+        self.lines, self.sizes, self.rng, self.scalars, self.lets, self.shuffled = lines, sizes, rng, scalars, lets, shuffled
+        self.numbers = count(1)
+
+    def text(self) -> str:
+        """One nest for each line, over local arrays."""
+        outputs = {x.target for x in self.lines if x.target[0].isupper()}
+        arrays = [f"(array {x.target} float ({' '.join([self.sizes[a] for a in x.axes])}))" for x in self.lines if x.target not in outputs]
+        return "\n".join([*arrays, *[self.nest(x, x.axes, frozenset()) for x in self.lines]])
+
+    def around(self, axis: str) -> str:
+        """One loop over an axis that all lines have, around all nests; what has no other axis is a scalar."""
+        outputs = {x.target for x in self.lines if x.target[0].isupper()}
+        scalars = frozenset([x.target for x in self.lines if x.axes == (axis,) and x.target not in outputs])
+        arrays = [f"(array {x.target} float ({' '.join([self.sizes[a] for a in x.axes])}))" for x in self.lines if x.target not in outputs | scalars]
+        inner = [self.nest(x, tuple([a for a in x.axes if a != axis]), scalars) for x in self.lines]
+        return "\n".join([*arrays, self.loops((axis,), "\n".join(inner))])
+
+    def loops(self, axes: Sequence[str], body: str) -> str:
+        for a in reversed(axes):
+            body = f"(dotimes ({a} {self.sizes[a]}) {body})"
+        return body
+
+    def nest(self, x: Line, axes: tuple[str, ...], scalars: frozenset[str]) -> str:
+        target = x.target if x.target in scalars else f"(aref {x.target} {' '.join(x.axes)})"
+        put = "set" if x.target in scalars else "setf"
+        order = tuple(self.rng.sample(axes, len(axes))) if self.shuffled else axes
+        if not x.fn:
+            return self.loops(order, self.under(x.expr, scalars, lambda e: f"({put} {target} {e})", self.lets and put == "setf"))
+        start, step = STARTS[x.fn]
+        if self.scalars:
+            own = f"acc{next(self.numbers)}"
+            total = self.loops(x.over, self.under(x.expr, scalars, lambda e: f"({step} {own} {e})", self.lets))
+            return self.loops(order, f"(set {own} {start}) {total} ({put} {target} {own})")
+        every = (*axes, *x.over)
+        every = tuple(self.rng.sample(every, len(every))) if self.shuffled else every
+        return f"{self.loops(order, f'({put} {target} {start})')}\n{self.loops(every, self.under(x.expr, scalars, lambda e: f'({step} {target} {e})', self.lets))}"
+
+    def under(self, e: ast.expr, scalars: frozenset[str], use: Callable[[str], str], lets: bool) -> str:
+        """A use of an expression, maybe with a name for an operand."""
+        name = f"part{next(self.numbers)}"
+        split = _Split(self.rng, name)
+        rest = split.visit(ast.parse(ast.unparse(e), mode="eval").body) if lets else e
+        if not split.taken:
+            return use(in_lisp(e, scalars))
+        return f"(let (({name} {in_lisp(split.taken[0], scalars)})) {use(in_lisp(rest, scalars))})"
+
+
+def spec(lines: Program, sizes: Mapping[str, str], code: str, lang: str) -> SpecText:
+    """A spec with the signature of the program."""
+    def declared(name: str, axes: Sequence[str]) -> str:
+        return f'"{name}{{float}}[{" ".join([sizes[a] for a in axes])}]"'
+    inputs = ", ".join([declared(n, axes) for n, axes in sorted(inputs_of(lines).items())])
+    outputs = ", ".join([declared(x.target, x.axes) for x in sorted(lines, key=lambda x: x.target) if x.target[0].isupper()])
+    return SpecText("family.toml", f'[composite]\nname = "Family"\ninputs = [{inputs}]\noutputs = [{outputs}]\n'
+                                   f'[implementation]\nlang = "{lang}"\ncode = """\n{code}\n"""\n')
+
+
+def sizes_of(lines: Program, rng: random.Random | None = None) -> dict[str, str]:
+    """Extents of axes: sizes, or numbers near the extent that counts for a size."""
+    axes = sorted({a for x in lines for a in (*x.axes, *x.over)})
+    if rng is None:
+        return {a: f"N{a}" for a in axes}
+    return dict(zip(axes, map(str, rng.sample(range(700, 1100), len(axes))), strict=True))
+
+
+def common_axis(lines: Program) -> str | None:
+    """An axis of all lines at which each reads the others at its own index."""
+    axes = {x.target: x.axes for x in lines}
+    for a in lines[0].axes:
+        if all(a in x.axes for x in lines) and all(index_of(r)[axes[name_of(r)].index(a)] == a for x in lines for r in x.reads if name_of(r) in axes):
+            return a
+    return None
+
+
+def variants(text: str, number: int, seed: int = 0) -> list[tuple[str, SpecText]]:
+    """The program as it is in NumPy, then other ways to write it."""
+    original = program(text)
+    found = [("numpy", spec(original, sizes_of(original), spelled_in_numpy(original), "python"))]
+    for n in range(number - 1):
+        rng = random.Random(f"{seed} {n} {text}")
+        lines, told = original, []
+        for what, change in (("renamed", renamed), ("permuted", permuted), ("reordered", reordered)):
+            if rng.random() < 0.5:
+                lines = change(lines, rng)
+                told.append(what)
+        numbers = rng.random() < 0.25
+        sizes = sizes_of(lines, rng if numbers else None)
+        told += ["numbers"] if numbers else []
+        form = rng.choice(("numpy", "loops", "loops", "around"))
+        if form == "numpy":
+            found.append((" ".join(["numpy", *told]), spec(lines, sizes, spelled_in_numpy(lines), "python")))
+            continue
+        loops = Loops(lines, sizes, rng, *[rng.random() < 0.5 for _ in range(3)])
+        told += [w for w in ("scalars", "lets", "shuffled") if getattr(loops, w)]
+        axis = common_axis(lines) if form == "around" else None
+        found.append((" ".join(["loops" if axis is None else "around", *told]),
+                      spec(lines, sizes, loops.text() if axis is None else loops.around(axis), "lisp")))
+    return found
