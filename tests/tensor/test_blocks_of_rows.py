@@ -9,6 +9,7 @@ import pytest
 import caten
 from caten.core.program import InOrder, resolve
 from caten.core.text import read, show
+from caten.loop import verifier as loop_verifier
 from caten.loop.statements import For, If, Local, LoopProgram
 from caten.semantics import interpret
 from caten.tensor import tensor_verifier
@@ -140,6 +141,21 @@ def test_a_size_may_have_any_name() -> None:
     for blocks in (WHOLE, RUNNING):
         assert show(lower(found, blocks)).replace("rows", "H") == show(lower(
             attention(map=MASKED.format(more=0)), blocks)).replace("rows", "H")
+
+
+@pytest.mark.parametrize("blocks", [WHOLE, RUNNING], ids=str)
+def test_an_array_may_have_the_name_of_a_value(blocks: Blocks) -> None:
+    """Scratch memory is named as the spec names it, which may be what a member of the kernel is called here."""
+    text = show(attention()).replace("(read Q i j p)", "(read q i j p)").replace("(define v0", """(named q v3 i j k)
+      (define q (reduce f32 ((i H) (j T) (k D)) ((p D)) add true (* (read Q i j p) (read Q i j k))))
+      (define v0""")
+    program = resolve(read(text)[0])
+    assert isinstance(program, TensorProgram)
+    assert blocked(program) == [False, True]
+    given = arrays(7)
+    loops = lower(program, blocks)
+    loop_verifier.verify(loops)
+    np.testing.assert_allclose(run(loops, given), run(lower(program), given), rtol=2e-5, atol=2e-6)
 
 
 def test_devices_with_groups_of_threads_have_kernels_of_their_own() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Op, Var, index
@@ -121,8 +122,9 @@ class BlockLowering:
     def running(self, cascade: Cascade) -> tuple[Stmt, ...]:
         """The keys of a block in blocks of their own, with running results."""
         fresh, columns = self.builder.names.fresh, self.blocks.columns
-        state = {m.name: fresh(self.builder.wanted(m.name)) for m in cascade.states}
-        states = [Member(state[m.name], m.value, m.outer) for m in cascade.states]
+        state = {m.name: f"({m.name} so far)" for m in cascade.states}
+        states = {Member(state[m.name], m.value, m.outer): fresh(self.builder.wanted(m.name)) for m in cascade.states}
+        arrays = dict(zip(state, states.values(), strict=True))
         stmts = self.begun(states)
         number = fresh("key_block")
         ending = self.keys_of_block() or self.extent_of_keys
@@ -131,33 +133,32 @@ class BlockLowering:
                             and m.name not in self.keys}
         part = _Part(self, members, keys, states, Op("mul", (index(columns), Var(number, "i64"))))
         present = Op("min", (Op("sub", (ending, part.first_key)), index(columns)))
-        body = bounded(part.statements({state[name]: value for name, value in results.items()}),
+        body = bounded(part.statements({arrays[name]: value for name, value in results.items()}),
                        {KEYS: present}, {KEYS: index(columns)})
         stmts.append(For(number, ZERO, _quotient(ending, columns), ONE, "serial", body))
         end = _Part(self, ends(cascade, state), {}, states)
         stmts += end.statements({self.builder.array(name): name for name in self.group.stored})
         return bounded(stmts, {ROWS: self.present}, {ROWS: index(self.blocks.rows)})
 
-    def begun(self, states: Sequence[Member]) -> list[Stmt]:
+    def begun(self, states: Mapping[Member, str]) -> list[Stmt]:
         """The arrays of running results, with what they are before the first block."""
-        part, stmts = _Part(self, states, {}), list[Stmt]()
-        for m in states:
-            assert isinstance(m.value, Reduce)
+        part, stmts = _Part(self, tuple(states), {}), list[Stmt]()
+        for m, array in states.items():
             value = part.local(m)
-            stmts.append(Local(m.name, value.type, shapes_of(value)[0], "scratch"))
-        for m in states:
+            stmts.append(Local(array, value.type, shapes_of(value)[0], "scratch"))
+        for m, array in states.items():
             assert isinstance(m.value, Reduce)
             value, start = part.local(m), identity(m.value.fn, m.value.type)
-            stmts += self.builder.loops([(a.name, a.extent) for a in value.axes], partial(_set, m, start))
+            stmts += self.builder.loops([(a.name, a.extent) for a in value.axes], partial(_set, array, start))
         return stmts
 
 
 class _Part:
     """A part of the work of a block, as a program of values. `keys`: the axes that are those of a block of keys, from
-    `first_key` on. `states`: arrays of the block."""
+    `first_key` on. `states`: running results, in arrays of the block."""
 
     def __init__(self, of: BlockLowering, members: Sequence[Member], keys: Mapping[str, Axis],
-                 states: Sequence[Member] = (), first_key: Expr = ZERO) -> None:
+                 states: Mapping[Member, str] = MappingProxyType({}), first_key: Expr = ZERO) -> None:
         self.of, self.builder, self.members, self.keys = of, of.builder, members, keys
         self.states, self.first_key = states, first_key
         self.known = {m.name: m for m in (*members, *states)}
@@ -205,18 +206,20 @@ class _Part:
             return read.replace(buffer=self.builder.array(read.buffer),
                                 index=tuple([canonical(go(i)) for i in read.index]))
         fixed, here = self.fixed(u), (self.row(u), self.keys.get(u.name))
-        return read.replace(index=tuple([i if a in here else canonical(go(i))
-                                         for a, i in zip(u.value.axes, read.index, strict=True) if a not in fixed]))
+        index = tuple([i if a in here else canonical(go(i))
+                       for a, i in zip(u.value.axes, read.index, strict=True) if a not in fixed])
+        return read.replace(buffer=self.states.get(u, _inner(u.name)), index=index)
 
     def statements(self, stored: Mapping[str, str]) -> tuple[Stmt, ...]:
         """The statements. `stored`: array -> the value that it gets."""
         program, builder = self.of.builder.program, self.of.builder
         local = {m.name: self.local(m) for m in self.members}
-        own = {m.name: shapes_of(self.local(m))[0] for m in self.states}
+        own = {array: shapes_of(self.local(m))[0] for m, array in self.states.items()}
         clauses: list[Node] = [c for c in program.clauses if not isinstance(c, Define | FusedKernel | Output | Named)]
         clauses += [Buffer(array, *builder.plan.scratch[name], _order(builder.plan.scratch[name][1]), "in")
                     for name, array in builder.arrays.items()]
-        clauses += [Buffer(m.name, m.value.type, own[m.name], _order(own[m.name]), "inout") for m in self.states]
+        clauses += [Buffer(array, m.value.type, own[array], _order(own[array]), "inout")
+                    for m, array in self.states.items()]
         elements: dict[str, Callable[[tuple[Expr, ...]], Aref]] = {}
         for array, name in stored.items():
             if array not in own:
@@ -224,16 +227,18 @@ class _Part:
                 clauses.append(Buffer(rows, local[name].type, shape, _order(shape), "out"))
                 elements[rows] = partial(self.element, array, self.known[name])
                 array = rows
-            clauses.append(Output(array, name))
-        clauses += [n.replace(axes=self.axis_names(n)) for n in program.all(Named) if n.value in local]
-        clauses += [Define((name,), value) for name, value in local.items()]
+            clauses.append(Output(array, _inner(name)))
+        clauses += [self.named(m) for m in self.members]
+        clauses += [Define((_inner(name),), value) for name, value in local.items()]
         return renamed_elements(self.of.lower(TensorProgram(program.name, tuple(clauses))), elements)
 
-    def axis_names(self, named: Named) -> tuple[str, ...]:
-        """The names of the axes that a member has in a block."""
-        m = self.known[named.value]
+    def named(self, m: Member) -> Named:
+        """The names of a member, and of the axes that it has in a block."""
+        named = self.builder.spec_names.get(m.name)
         fixed, axes = self.fixed(m), axes_of(m.value)
-        return tuple([name for n, name in enumerate(named.axes) if n >= len(axes) or axes[n] not in fixed])
+        names = () if named is None else tuple([name for n, name in enumerate(named.axes)
+                                                if n >= len(axes) or axes[n] not in fixed])
+        return Named(_inner(m.name), self.builder.wanted(m.name), names)
 
     def element(self, array: str, m: Member, at: tuple[Expr, ...]) -> Aref:
         """The element of an array that is an element of a member of the block."""
@@ -262,8 +267,13 @@ def bounded(stmts: Sequence[Stmt], extents: Mapping[Expr, Expr], capacities: Map
     return tuple([go(s) for s in stmts])                # type: ignore[misc]
 
 
-def _set(m: Member, start: Expr, at: tuple[Expr, ...]) -> tuple[Stmt, ...]:
-    return (Setf(Aref(m.name, at, m.value.type), start),)
+def _set(array: str, start: Const, at: tuple[Expr, ...]) -> tuple[Stmt, ...]:
+    return (Setf(Aref(array, at, start.dtype), start),)
+
+
+def _inner(name: str) -> str:
+    """The name of a member in the program of a block: other than those of the arrays that it reads."""
+    return f"({name})"
 
 
 def _order(shape: Sequence[Expr]) -> tuple[int, ...]:

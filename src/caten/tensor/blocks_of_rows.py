@@ -51,11 +51,12 @@ def joined(kernels: Kernels, program: TensorProgram, blocks: Blocks) -> Kernels:
     search, gone = _Search(kernels, program, blocks), set[int]()
     made: dict[int, Group] = {}
     for n in reversed(range(len(kernels))):
-        chain = () if n in gone else search.chain(n)
-        group = search.group(chain) if chain and gone.isdisjoint(chain) else None
-        if group is not None:
-            made[n] = group
-            gone.update(chain)
+        for chain in [] if n in gone else search.chains(n):
+            group = search.group(chain) if gone.isdisjoint(chain) else None
+            if group is not None:
+                made[n] = group
+                gone.update(chain)
+                break
     return [made.get(n, k) for n, k in enumerate(kernels) if n in made or n not in gone]
 
 
@@ -78,10 +79,11 @@ class _Search:
         k = self.kernels[n]
         return next((m for m in k.members if is_contraction(m.value)), None) if isinstance(k, Group) else None
 
-    def chain(self, last: int) -> tuple[int, ...]:
-        """The kernels from a contraction to that in the kernel `last`, if all that they store is for each other."""
+    def chains(self, last: int) -> list[tuple[int, ...]]:
+        """For each contraction before that in the kernel `last`: the kernels from it to `last`, if all that they store
+        is for each other."""
         if self.contraction(last) is None or not self.may_join(last):
-            return ()
+            return []
         between, starts, stack = {last}, set[int](), list(self.reads[last])
         while stack:
             n = stack.pop()
@@ -92,10 +94,12 @@ class _Search:
             else:
                 between.add(n)
                 stack += self.reads[n]
-        if len(starts) != 1:
-            return ()
-        needed = set(starts)
-        for n in sorted(between):                     # each kernel is after those that it reads
+        return [chain for start in sorted(starts) if (chain := self.chain(start, sorted(between)))]
+
+    def chain(self, start: int, between: Sequence[int]) -> tuple[int, ...]:
+        """The kernels from `start` to the last one of `between`, none if others read what they store."""
+        needed, last = {start}, between[-1]
+        for n in between:                             # each kernel is after those that it reads
             if not needed.isdisjoint(self.reads[n]):
                 needed.add(n)
         names = {name for n in needed - {last} for name in names_of(self.kernels[n])}

@@ -83,7 +83,7 @@ def _is_rescaled(m: Member, top: Member, values: Values, totals: set[str]) -> bo
 def step(cascade: Cascade, state: Mapping[str, str], fresh: Callable[[str], str],
          ) -> tuple[tuple[Member, ...], dict[str, str]]:
     """What a block of keys does: its values, and for each reduction the value that its running result becomes.
-    `state`: reduction -> the array that holds its running result."""
+    `state`: reduction -> the name of its running result."""
     top = cascade.top.value
     assert isinstance(top, Reduce)
     own, least = tuple([a.var for a in top.axes]), identity("max", top.type)
