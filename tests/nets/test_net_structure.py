@@ -20,7 +20,7 @@ from caten.schedule.plans.maps import VectorLoop
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "samples").glob("*.toml"))
 # A value that is loaded decides where these read or write: the only samples with checks that run.
-DATA_DEPENDENT = {"Gather": 1, "Histogram": 1}
+DATA_DEPENDENT = {"Gather": 2, "Histogram": 1}         # Gather: the indices, and that there are rows
 
 
 @cache
@@ -139,7 +139,7 @@ MARKS: tuple[tuple[str, Measure, int, int], ...] = (
     ("GemmColumn", packed, 1, 2), ("Mlp", fused, 2, 32), ("Linear", register_tile, 64, 128), ("CausalGemm", register_tile, 8, 128),
     ("Dot", folds, 1, 8), ("Dot", vector_loops, 4, 6), ("Dot", parallel, 1, 1), ("SumRows", folds, 1, 8), ("SumRows", parallel, 3, 3), ("MaxRows", folds, 1, 8), ("Gemv", folds, 1, 8),
     ("SumColumns", folds, 3, 3), ("SumColumns", vectors, 2, 60), ("Softmax", folds, 1, 8), ("Softmax", vector_loops, 6, 12), ("Softmax", scalar_loops, 0, 4), ("Softmax", parallel, 3, 3), ("Softmax", asks, 2, 4),
-    ("LayerNorm", folds, 2, 16), ("LayerNorm", vector_loops, 3, 12), ("Transpose", vectors, 1, 8), ("Gather", vectors, 2, 5), ("OneHot", vectors, 1, 5),
+    ("LayerNorm", folds, 2, 16), ("LayerNorm", vector_loops, 3, 12), ("Transpose", vectors, 1, 8), ("Gather", vectors, 12, 40), ("Gather", parallel, 1, 2), ("OneHot", vectors, 1, 5),
     ("Stencil", vectors, 4, 40), ("PrefixSum", vectors, 0, 0), ("PrefixSum", parallel, 0, 0), ("Histogram", parallel, 0, 1), ("Quantize", vectors, 2, 16),
     ("Mandelbrot", parallel, 1, 2), ("Conv2d", parallel, 10, 10), ("MaxPool", parallel, 1, 2), ("Im2Col", parallel, 1, 2), ("Logic", vectors, 4, 24),
 )

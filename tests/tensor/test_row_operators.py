@@ -47,7 +47,7 @@ OPERATORS: dict[str, tuple[list[str], list[str], str, tuple[int, int, int, int]]
     "argmin of columns": ([MN], ["y{int64}[N]"], "return np.argmin(X, axis=0)", (1, 2, 1, 0)),
     "cross entropy": ([MN, "L{int32}[M]"], ["y{float}[M]"],
                       "m = X.max(axis=1)\ns = np.exp(X - m[:, None]).sum(axis=1)\nreturn np.log(s) + m - X[np.arange(len(m)), L]",
-                      (1, 2, 1, 0)),
+                      (2, 3, 1, 0)),            # the check of the labels is a kernel before it
     "cosine similarity": ([MN, "Z{float}[M N]"], ["y{float}[M]"],
                           "return (X * Z).sum(axis=1) / np.sqrt((X * X).sum(axis=1) * (Z * Z).sum(axis=1))", (1, 1, 1, 0)),
     "pairwise distances": (["X{float}[M D]", "Z{float}[N D]"], ["Y{float}[M N]"],

@@ -13,7 +13,7 @@ from ..loop.zero_fill import fill_outputs
 from ..tensor.canonical_values import canonical_values
 from ..tensor.lower import lower
 from ..tensor.raising import raise_op
-from ..tensor.values import Named, TensorProgram, ValueTable
+from ..tensor.values import Inside, Named, TensorProgram, ValueTable
 from .arrays.called_composites import CalledComposite, Composites
 from .arrays.handles import NeedsLoops
 from .arrays.python_source import PythonSource
@@ -92,6 +92,17 @@ def lower_array_body(composite: Composite, composites: Composites) -> Lowered:
     program = canonical_values(start.adding(
         *[Named(value, name, ()) for name, value in kept.items()], *found.definitions, *found.outputs,
         *([Fusion(tuple([("keep", name) for name in kept]))] if kept else [])))
-    stmts = tuple([s for kernel in lower(program).kernels for s in kernel.body])
+    stmts = tuple([s for kernel in lower(_without_checks(program)).kernels for s in kernel.body])
     return Lowered(stmts, (), tuple([c.cond for c in found.conditions]),
                    values=program.without(Fusion, Named).adding(*found.conditions))
+
+
+def _without_checks(program: TensorProgram) -> TensorProgram:
+    """The program with indices as they are: as loops its accesses get their checks like all others."""
+    memo: dict[Node, Node] = {}
+
+    def go(n: Node) -> Node:
+        if n not in memo:
+            memo[n] = go(n.index) if isinstance(n, Inside) else n.map(go)
+        return memo[n]
+    return program.replace(clauses=tuple([c.map(go) for c in program.clauses]))

@@ -28,7 +28,7 @@ from .fusion import Group, Member
 from .index_maps import axes_of
 from .keys import ROW, key_axes, last_key
 from .loop_builder import LoopBuilder
-from .values import Axis, Compute, Define, FusedKernel, Named, Output, Read, Reduce, TensorProgram, shapes_of
+from .values import Axis, Compute, Define, FailIf, FusedKernel, Named, Output, Read, Reduce, TensorProgram, shapes_of
 
 CACHE = 1 << 20                                     # bytes of the last private cache, if the machine is not known
 ROWS, KEYS = Var("(rows)", "i64"), Var("(keys)", "i64")      # of the present block; no names of a program
@@ -215,7 +215,8 @@ class _Part:
         program, builder = self.of.builder.program, self.of.builder
         local = {m.name: self.local(m) for m in self.members}
         own = {array: shapes_of(self.local(m))[0] for m, array in self.states.items()}
-        clauses: list[Node] = [c for c in program.clauses if not isinstance(c, Define | FusedKernel | Output | Named)]
+        without = Define | FailIf | FusedKernel | Output | Named
+        clauses: list[Node] = [c for c in program.clauses if not isinstance(c, without)]
         clauses += [Buffer(array, *builder.plan.scratch[name], _order(builder.plan.scratch[name][1]), "in")
                     for name, array in builder.arrays.items()]
         clauses += [Buffer(array, m.value.type, own[array], _order(own[array]), "inout")

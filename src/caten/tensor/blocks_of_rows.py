@@ -70,7 +70,7 @@ class _Search:
         for n, k in enumerate(kernels):
             for name in reads_of_kernel(k):
                 self.readers.setdefault(name, set()).add(n)
-        self.outputs = {o.value for o in program.outputs}
+        self.outputs = set(program.results)
         self.requests = requests_of(program)
         self.sizes = {b.name: b.value for b in program.all(Bind)}
 

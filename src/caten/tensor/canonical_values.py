@@ -4,7 +4,7 @@
   them.
 - Reductions have their axes in the order of the maps that read them.
 - Values that no output needs are gone.
-- Values are numbered in the order in which the outputs need them.
+- Values are numbered in the order in which checks and outputs need them.
 """
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from .index_maps import cost, element, is_once, is_small, renamed, with_reads
 from .values import (
     Compute,
     Define,
+    FailIf,
     Named,
     Nest,
     Output,
@@ -38,7 +39,7 @@ from .values import (
 def canonical_values(program: TensorProgram) -> TensorProgram:
     """The program in canonical form."""
     kept = values_asked_for(program)
-    others = program.without(Define, Output, Named)
+    others = program.without(Define, FailIf, Output, Named)
     table = ValueTable(others)
     table.names.taken.update(*[names_in(d.value) for d in program.definitions if isinstance(d.value, Nest)])
     names: dict[str, str] = {}
@@ -51,8 +52,9 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     for n in program.all(Named):
         if n.value in names:
             named.setdefault(names[n.value], n.replace(value=names[n.value]))
+    checks = tuple([c.renamed(names) for c in program.checks])
     outputs = tuple([o.replace(value=names.get(o.value, o.value)) for o in program.outputs])
-    return program.replace(clauses=(*others.clauses, *named.values(), *table.definitions, *outputs))
+    return program.replace(clauses=(*others.clauses, *named.values(), *table.definitions, *checks, *outputs))
 
 
 def _inlined(program: TensorProgram, kept: frozenset[str], views: bool) -> TensorProgram:
@@ -60,10 +62,11 @@ def _inlined(program: TensorProgram, kept: frozenset[str], views: bool) -> Tenso
     requests to fusion name."""
     needed = list(_needed(program))
     inlining = _Inlining({d.name if d.names else f"({n})": d.value for n, d in enumerate(needed)},
-                         {o.value for o in program.outputs} | kept, views)
+                         set(program.results) | kept, views)
     made = [d.replace(value=inlining.full.get(d.name, d.value) if d.names else d.value) for d in needed
             if not d.names or d.name not in inlining.maps]
-    return program.replace(clauses=(*program.without(Define, Output).clauses, *made, *program.outputs))
+    return program.replace(clauses=(*program.without(Define, FailIf, Output).clauses, *made, *program.checks,
+                                    *program.outputs))
 
 
 def _whole_of(value: Value, table: ValueTable) -> str | None:
@@ -81,7 +84,8 @@ def _needed(program: TensorProgram) -> Iterator[Define]:
     by_name = {name: d for d in program.definitions for name in d.names}
     roots = [d for d in program.definitions if isinstance(d.value, Nest)
              and any(isinstance(n, Fail) for s in d.value.stmts for n in s.walk())]
-    stack = [(d, False) for d in reversed([*roots, *[by_name[o.value] for o in program.outputs if o.value in by_name]])]
+    results = [by_name[name] for name in program.results if name in by_name]
+    stack = [(d, False) for d in reversed([*roots, *results])]
     seen: set[Define] = set()
     while stack:
         d, is_ready = stack.pop()

@@ -94,11 +94,10 @@ def kernels_of(program: TensorProgram) -> list[Group | NestKernel]:
 
 def _as_written(program: TensorProgram) -> list[Group | NestKernel]:
     found = program.all(FusedKernel)
-    outputs = {o.value for o in program.outputs}
     kernels: list[Group | NestKernel] = []
     for k in found:
-        needed = outputs | {name for other in found if other is not k for d in other.definitions
-                            for name in operands_of(d.value)}
+        needed = set(program.results) | {name for other in found if other is not k for d in other.definitions
+                                        for name in operands_of(d.value)}
         along = {step.value: step.axes for step in k.steps if isinstance(step, Along)}
         members: list[Member] = []
         for d in k.definitions:
@@ -193,7 +192,7 @@ class _Sweep:
         self.order = {name: n for n, d in enumerate(program.definitions) for name in d.names}
         self.program, self.definitions = program, program.definitions
         self.requests = requests_of(program)
-        self.outputs = {o.value for o in program.outputs}
+        self.outputs = set(program.results)
         self.opaque = {name: why.SCATTER if isinstance(d.value, Scatter) else why.NEST
                        for d in self.definitions for name in whole_operands_of(d.value)}
         self.values: dict[str, Value] = {}                # expanded, of those that are kept

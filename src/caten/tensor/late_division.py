@@ -69,7 +69,7 @@ def _may_be_empty(value: Reduce) -> Iterator[Expr]:
 
 def _used(program: TensorProgram) -> TensorProgram:
     """The program without maps that nothing reads."""
-    needed, unused = {o.value for o in program.outputs}, set[Define]()
+    needed, unused = set(program.results), set[Define]()
     for d in reversed(program.definitions):
         if isinstance(d.value, Compute) and d.name not in needed:
             unused.add(d)

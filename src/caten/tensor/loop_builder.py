@@ -87,7 +87,7 @@ class LoopBuilder:
                 elif isinstance(n, Var):
                     memo[n] = names.get(n.name, n)
                 elif isinstance(n, Inside):
-                    memo[n] = go(n.index)                          # the bounds checks of the loop level come later
+                    memo[n] = Inside(go(n.index), go(n.extent), n.row)         # `nearest_indices` replaces it
                 elif isinstance(n, Pieces):
                     memo[n] = go(_choice(n))
                 elif isinstance(n, Read):

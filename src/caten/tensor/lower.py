@@ -27,19 +27,20 @@ from ..loop.bound_tightening import tighten_bounds
 from ..loop.context import Context
 from ..loop.effects import reads
 from ..loop.renaming import renamed_arrays
-from ..loop.statements import ONE, Aref, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
+from ..loop.statements import ONE, Aref, Fail, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
 from .block_lowering import BlockLowering
 from .blocks_of_rows import BLOCKS, Blocks, joined
 from .call_kernels import is_call, kernels_around_calls
-from .fusion import Group, Member, NestKernel, is_contraction, kernels_of
+from .fusion import Group, Member, NestKernel, is_contraction, kernels_of, names_of, reads_of_kernel
 from .index_maps import is_identity
 from .inlining import inlined_statements
 from .late_division import divided_late
 from .loop_builder import LoopBuilder, Storage
 from .loop_splitting import Box, box_of, conjunction, conjuncts, split
+from .nearest_indices import with_nearest_indices
 from .passes_over_rows import Passes
 from .repeated_kernels import with_repeats
-from .values import Compute, Define, FusedKernel, Named, Output, Read, Reduce, Scatter, TensorProgram, reads_of
+from .values import Compute, Define, FailIf, FusedKernel, Named, Output, Read, Reduce, Scatter, TensorProgram, reads_of
 
 
 def lower(program: TensorProgram, blocks: Blocks | None = None) -> LoopProgram:
@@ -49,7 +50,7 @@ def lower(program: TensorProgram, blocks: Blocks | None = None) -> LoopProgram:
     if blocks is not None:
         program = divided_late(program)
     lowering = Lowering(program, blocks)
-    clauses = tuple([c for c in program.clauses if not isinstance(c, Define | Output | Named | FusedKernel)])
+    clauses = tuple([c for c in program.clauses if not isinstance(c, Define | FailIf | FusedKernel | Output | Named)])
     name, parts, target = _c_name(program.name), lowering.parts(), program.first(Target)
     whole = (*lowering.locals, *[s for part in parts for s in part])
     kernels: tuple[Node, ...] = (Kernel(name, whole),)
@@ -72,12 +73,18 @@ class Lowering(LoopBuilder):
         super().__init__(program, kernels if blocks is None else joined(kernels, program, blocks), names)
         self.nested: set[str] = set()                    # names that the nests so far declare
         self.blocks, self.is_part = blocks, names is not None
+        self.tested = {r.buffer for c in program.checks for r in reads_of(c.cond)} - {
+            name for k in self.kernels for name in reads_of_kernel(k)}         # scalars of checks, and of nothing else
 
     @property
     def locals(self) -> tuple[Local, ...]:
         """The arrays between kernels, and scalars."""
-        return tuple([Local(self.arrays[name], dtype, shape, "scratch" if shape else "register")
-                      for name, (dtype, shape) in self.plan.scratch.items()])
+        return tuple([self.local(name) for name in self.plan.scratch if name not in self.tested])
+
+    def local(self, name: str) -> Local:
+        """The declaration of an array between kernels, or of a scalar."""
+        dtype, shape = self.plan.scratch[name]
+        return Local(self.arrays[name], dtype, shape, "scratch" if shape else "register")
 
     def parts(self) -> list[tuple[Stmt, ...]]:
         """The statements of each kernel, in order, and those that copy outputs at the end."""
@@ -89,8 +96,10 @@ class Lowering(LoopBuilder):
                 if at == n:
                     stmts += self.copy(source, self.arrays[copy], *self.plan.scratch[copy])
             made = self.nest(k) if isinstance(k, NestKernel) else self.group(k)
-            stmts += made if isinstance(k, NestKernel) or self.is_part else self.tightened(made)
-            parts.append(tuple(stmts))
+            stmts += made if isinstance(k, NestKernel) or self.is_part else self.checked(self.tightened(made))
+            stmts += [If(self.expr(c.cond, {}), (Fail(c.row),)) for c in self.program.checks
+                      if any(r.buffer in names_of(k) for r in reads_of(c.cond))]
+            parts.append((*[self.local(name) for name in names_of(k) if name in self.tested], *stmts))
         for value, name in self.plan.late:
             buffer = self.program.buffers[name]
             parts.append(self.copy(self.array(value), name, buffer.type, buffer.axes))
@@ -109,6 +118,12 @@ class Lowering(LoopBuilder):
         context, sizes = Context.of(self.program), frozenset(self.program.sizes)
         return tuple([s.replace(then=self.tightened(s.then), otherwise=self.tightened(s.otherwise))
                       if isinstance(s, If) else tighten(s, context, sizes) for s in stmts])
+
+    def checked(self, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The statements of a group, with checked indices in bounds."""
+        shapes = {b.name: b.axes for b in self.program.buffers.values()}
+        shapes |= {self.arrays[name]: shape for name, (_, shape) in self.plan.scratch.items()}
+        return with_nearest_indices(stmts, Context.of(self.program), shapes, self.names)
 
     # -- nests ---------------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """Raising of loop nests to index notation: `(op …)` -> `(tensor …)`.
 
 The statements of a body are executed symbolically, one after the other (`symbolic_execution`). What has no index
-notation (sequential semantics, computed steps, run-time checks) stays a nest. At -O0 nothing is raised.
+notation (sequential semantics, computed steps, stores at indices that are read) stays a nest, with its run-time checks.
+At -O0 nothing is raised.
 
     (for i 0 M (for j 0 N (for p 0 K (incf (aref C i j) (* (aref A i p) (aref B p j))))))
 ->  (define v0 (reduce f32 ((i M) (j N)) ((p K)) add true (* (read A i p) (read B p j))))
@@ -13,14 +14,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..core.node import Node
+from ..core.program import Ensure
 from ..frontend.op import Body, OpProgram
 from ..loop.context import Context
 from ..loop.effects import writes
 from ..loop.renaming import renamed_arrays
 from ..loop.statements import ExternCall, Fail, Incf, Let, Local, Setf, Stmt
 from .canonical_values import canonical_values
+from .checks_as_values import define_checks
 from .symbolic_execution import Array, DoesNotFit, Execution, State
-from .values import Named, Nest, Out, Output, TensorProgram, ValueTable
+from .values import Named, Nest, Out, Output, TensorProgram, ValueTable, reads_of
 
 Heard = Callable[[Stmt, DoesNotFit], None]
 
@@ -59,7 +62,7 @@ class _Raising:
             except DoesNotFit as reason:
                 if self.heard is not None:
                     self.heard(s, reason)
-                execution.loops, execution.conds = [], []
+                execution.loops, execution.conds, execution.arms = [], [], []
                 start, execution.state = live if live is not None else (n, before)
                 if live is not None or any(isinstance(part, Fail) for part in s.walk()):
                     self.nest(body[start:])
@@ -78,12 +81,17 @@ class _Raising:
             self.execution.call(result, name, ())
 
     def clauses(self) -> tuple[Node, ...]:
-        """The names of the spec, definitions and outputs."""
+        """The names of the spec, conditions on sizes, definitions, checks and outputs."""
+        state, checks = self.execution.state, []
+        for check, loops in define_checks(self.op, state.guards, self.table):
+            self.execution.call(reads_of(check.cond)[0].buffer, "outside", loops)
+            checks.append(check)
+        sizes = [Ensure(row, cond) for row, cond in state.sizes]
         arrays = self.execution.state.arrays
         outputs = [Output(b.name, arrays[b.name].value) for b in self.op.buffers.values()
                    if arrays[b.name].value != b.name]
         named = [Named(value, name, axes) for value, (name, axes) in self.execution.spec_names.items()]
-        return (*named, *self.table.definitions, *outputs)
+        return (*sizes, *named, *self.table.definitions, *checks, *outputs)
 
 
 def _written(stmts: Sequence[Stmt]) -> tuple[str, ...]:

@@ -8,6 +8,9 @@ Sequential semantics is kept by one rule. If two accesses of an array, one of th
 must index the array by each of these loops, at the same position: then each iteration meets only its own elements, and
 meets them in program order. Accumulations need no order: what a loop reads of its own accumulation is a `scan`, and an
 accumulation at an index that is computed is a `scatter`. All else raises DoesNotFit, and stays a nest.
+
+A run-time check inside loops becomes a condition for the whole call (`checks_as_values`). An index that is in bounds
+only because of such a check is `(inside index N row)`.
 """
 from __future__ import annotations
 
@@ -19,13 +22,16 @@ from ..core.expr import TRUE, Cast, Const, Expr, Op, Var
 from ..core.monoids import identity, is_monoid
 from ..core.node import Node, kept, substitute
 from ..loop import constant_folding
+from ..loop.accesses import is_inside
 from ..loop.affine import canonical
 from ..loop.context import Context
+from ..loop.simplify import simplify
 from ..loop.statements import ONE, ZERO, Aref, Fail, For, If, Incf, Let, Local, Setf, Stmt
+from .checks_as_values import Guard, compared, failing, guard
 from .index_maps import CHEAP, cost
 from .loop_directions import upward
 from .loop_splitting import conjunction
-from .values import Compute, Read, Reduce, Scan, Scatter, ValueTable
+from .values import Compute, Inside, Read, Reduce, Scan, Scatter, ValueTable
 
 LARGE = 96             # nodes of an expression, written out, from which on what has a name is a value of its own
 MOST_TERMS = 4096      # a larger expression stays a nest
@@ -93,10 +99,13 @@ class State:
     names: dict[str, Expr] = field(default_factory=dict)               # of `let`
     elements: dict[str, Element] = field(default_factory=dict)
     pending: dict[str, Pending] = field(default_factory=dict)
+    guards: tuple[Guard, ...] = ()                                     # the run-time checks so far
+    sizes: tuple[tuple[int, Expr], ...] = ()                           # of sizes: a row, and what must hold
 
     def copy(self) -> State:
         """An independent state."""
-        return State(dict(self.arrays), dict(self.scalars), dict(self.names), dict(self.elements), dict(self.pending))
+        return State(dict(self.arrays), dict(self.scalars), dict(self.names), dict(self.elements), dict(self.pending),
+                     self.guards, self.sizes)
 
 
 @dataclass(frozen=True)
@@ -116,6 +125,8 @@ class Execution:
         self.table, self.entry, self.context, self.state = table, context, context, state
         self.loops: list[For] = []
         self.conds: list[Expr] = []
+        self.arms: list[Expr] = []                                 # the conditions of the choices around a read
+        self.row_of: dict[Expr, int] = {}                          # what is compared -> its check
         self.accesses: dict[str, list[Access]] = {}
         self.loops_around: dict[str, tuple[str, ...]] = {}         # of the declarations of variables
         self.domains: dict[str, tuple[Expr, Expr]] = {}            # loop -> its extent as an axis, and its condition
@@ -142,6 +153,8 @@ class Execution:
         match s:
             case For():
                 self.loop(s)
+            case If(cond, (Fail(row),), ()):
+                self.check(row, self.value(cond))
             case If(cond, then, otherwise):
                 self.branch(self.value(cond), then, otherwise)
             case Let(name, _, value):
@@ -216,6 +229,7 @@ class Execution:
             self.block(then)
         yes, self.state = self.state, before.copy()
         self.state.arrays = yes.arrays           # completed loops of the first branch respect the condition themselves
+        self.state.guards, self.state.sizes = yes.guards, yes.sizes
         with self.given(Op("not", (cond,))):
             self.block(otherwise)
         no = self.state
@@ -244,6 +258,21 @@ class Execution:
         self.conds.append(cond)
         yield
         self.conds.pop()
+
+    def check(self, row: int, cond: Expr) -> None:
+        """The call fails if `cond` holds in an iteration of the loops around."""
+        self.is_complete(cond, *self.conds)
+        parts = failing(cond)
+        for e in compared(parts):
+            self.row_of.setdefault(canonical(e), row)
+        loops = {x.name: self.domains[x.name] for x in self.loops}
+        context, known = self.entry, []
+        for extent, _ in loops.values():
+            runs = Op("lt", (ZERO, extent))
+            if context.proves(runs):
+                known.append(runs)
+            context = context.given(runs)
+        self.state.guards = (*self.state.guards, guard(row, [*self.conds, *parts], loops, known))
 
     # -- stores --------------------------------------------------------------------------------------------------------
 
@@ -358,6 +387,8 @@ class Execution:
         loops = self.names_of_loops()
         cond = conjunction([*self.conds, *[self.domains[n][1] for n in loops]])
         self.is_complete(cond, value, *index)
+        if any(isinstance(i, Inside) for i in self.within_bounds(Aref(name, index, ref.type)).index):
+            raise DoesNotFit("a run-time check costs less in the loop that scatters", ref)
         axes = self.table.axis_names.axes([self.domains[n][0] for n in loops])
         new = {Var(n, "i64"): a.var for n, a in zip(loops, axes, strict=True)}
         self.scatters[name] = Scatter(array.type, array.value, array.shape, axes, fn, tuple([
@@ -492,20 +523,35 @@ class Execution:
         """An expression with what variables hold in the place of their names."""
         if not self.state.names.keys() & e.variables and not any(isinstance(n, Aref) for n in e.unique()):
             return e
-        memo: dict[Expr, Expr] = {}
+        return self._value(e, {})
 
+    def _value(self, e: Expr, memo: dict[Expr, Expr]) -> Expr:
         def go(n: Expr) -> Expr:
             if n not in memo:
-                if isinstance(n, Var) and n.name in self.state.names:
-                    memo[n] = self.state.names[n.name]
-                elif isinstance(n, Aref):
-                    memo[n] = self.now(Aref(n.buffer, tuple([go(i) for i in n.index]), n.type))
-                else:
-                    new: Expr = n.map(go)
-                    memo[n] = (constant_folding.fold(new) if isinstance(new, Cast) and isinstance(new.arg, Const)
-                               else new)
+                match n:
+                    case Var(name) if name in self.state.names:
+                        memo[n] = self.state.names[name]
+                    case Aref():
+                        memo[n] = self.now(Aref(n.buffer, tuple([go(i) for i in n.index]), n.type))
+                    case Op("where", (cond, yes, no)) if self.state.guards:
+                        test = go(cond)
+                        memo[n] = Op("where", (test, self.arm(test, yes, memo),
+                                               self.arm(Op("not", (test,)), no, memo)))
+                    case _:
+                        new: Expr = n.map(go)
+                        memo[n] = (constant_folding.fold(new) if isinstance(new, Cast) and isinstance(new.arg, Const)
+                                   else new)
             return memo[n]
         return go(e)
+
+    def arm(self, cond: Expr, e: Expr, memo: dict[Expr, Expr]) -> Expr:
+        """One arm of a choice: what it reads may be in bounds because of the condition."""
+        if not any(isinstance(n, Aref) and n.index for n in e.unique()):
+            return self._value(e, memo)
+        self.arms.append(cond)
+        made = self._value(e, dict(memo))
+        self.arms.pop()
+        return made
 
     def now(self, ref: Aref) -> Expr:
         """What a variable or element holds now."""
@@ -521,7 +567,7 @@ class Execution:
                 raise DoesNotFit(f"'{ref.buffer}' is read before it is set", ref)
             self.note(ref, is_store=False)
             return scalar.value
-        ref = Aref(ref.buffer, tuple([canonical(i) for i in ref.index]), ref.type)
+        ref = Aref(ref.buffer, tuple([self.decided(canonical(i)) for i in ref.index]), ref.type)
         self.note(ref, is_store=False)
         element = self.state.elements.get(ref.buffer)
         if element is not None and element.ref is ref:
@@ -529,7 +575,42 @@ class Execution:
         if element is not None:
             del self.state.elements[ref.buffer]
             self.complete(element.ref, element.value)
-        return self.content(ref)
+        return self.content(self.within_bounds(ref))
+
+    def decided(self, i: Expr) -> Expr:
+        """An index without the choices that a proof decides: where a loop counts from 0, `i` and not `(where (< i 0)
+        (+ i N) i)`."""
+        if any(isinstance(n, Op) and n.fn == "where" for n in i.unique()):
+            return canonical(simplify(i, self.context))
+        return i
+
+    def within_bounds(self, ref: Aref) -> Aref:
+        """The element with an `inside` for each index that only a run-time check keeps in bounds."""
+        if not self.state.guards:
+            return ref
+        context = self.context
+        for cond in (*self.conds, *self.arms):
+            context = context.given(cond)
+        index = list(ref.index)
+        for n, (i, extent) in enumerate(zip(ref.index, self.shape_of(ref.buffer), strict=True)):
+            if not is_inside(context, i, extent):
+                row = self.row_of.get(i, 0)
+                index[n] = Inside(i, extent, row)
+                self.check_extent(row, extent)
+        return ref.replace(index=tuple(index))
+
+    def check_extent(self, row: int, extent: Expr) -> None:
+        """Of an axis without elements every index is outside: where it is certainly indexed, that is a condition on the
+        sizes. Then it is known that there is an element at the nearest index inside."""
+        loops = [self.domains[x.name] for x in self.loops]
+        needed = Op("le", (ONE, extent))
+        if row == 0 or self.conds or self.arms or any(cond is not TRUE for _, cond in loops):
+            return
+        if not self.entry.proves(needed):
+            for n, _ in loops:
+                if not self.entry.proves(Op("le", (ONE, n))):
+                    needed = Op("or", (needed, Op("le", (n, ZERO))))
+            self.state.sizes = tuple(dict.fromkeys([*self.state.sizes, (row, needed)]))
 
     def content(self, ref: Aref) -> Read:
         """An element as the ended loops left it."""

@@ -28,6 +28,7 @@ from .values import (
     Scatter,
     TensorProgram,
     operands_of,
+    reads_of,
     shapes_of,
     types_of,
 )
@@ -53,6 +54,11 @@ class _Problems:
                          for s in d.value.stmts for name in declared_names(s)}
         for d in program.definitions:
             self.definition(d)
+        for check in program.checks:
+            self.nodes(f"check {check.row}", check.cond)
+            self.unbound(f"check {check.row}", check.cond, self.declared)
+            if check.cond.dtype != "bool" or len(reads_of(check.cond)) != 1 or reads_of(check.cond)[0].index:
+                self.say("E471", f"check {check.row}: the condition is no bool that depends on one value without axes")
         done: set[str] = set()
         for output in program.outputs:
             if output.name in done:

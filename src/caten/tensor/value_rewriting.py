@@ -25,6 +25,7 @@ from .values import (
     Axis,
     Compute,
     Define,
+    FailIf,
     Named,
     Nest,
     Output,
@@ -87,7 +88,7 @@ def _matches(program: TensorProgram, rules: Sequence[ValueRule]) -> dict[str, Ma
     for d in program.definitions:
         for name in {r.buffer for r in reads_of(d.value)} if not isinstance(d.value, Nest) else ():
             readers.setdefault(name, set()).add(d.name)
-    kept = {o.value for o in program.outputs}
+    kept = set(program.results)
     patterns = [(rule, Pattern(rule.pattern, program, rule.addressed)) for rule in rules]
     found: dict[str, Match] = {}
     inner: set[str] = set()
@@ -133,7 +134,7 @@ class _Rewriting:
     """The new definitions."""
 
     def __init__(self, program: TensorProgram) -> None:
-        self.old, self.others = program, program.without(Define, Output, Named)
+        self.old, self.others = program, program.without(Define, FailIf, Output, Named)
         self.table = ValueTable(self.others)
         self.names: dict[str, str] = {}
         self.context = Context.of(program)
@@ -194,6 +195,7 @@ class _Rewriting:
         """All of it."""
         named = {self.names[n.value]: n.replace(value=self.names[n.value]) for n in reversed(self.old.all(Named))
                  if n.value in self.names}
+        checks = [c.renamed(self.names) for c in self.old.checks]
         outputs = [o.replace(value=self.names.get(o.value, o.value)) for o in self.old.outputs]
         return self.old.replace(clauses=(*self.others.clauses, *self.facts, *reversed(named.values()),
-                                         *self.table.definitions, *outputs))
+                                         *self.table.definitions, *checks, *outputs))

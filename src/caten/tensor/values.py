@@ -12,12 +12,12 @@ that has no index notation.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from typing import Any
 
 from ..core.expr import TRUE, Expr, Var
-from ..core.node import Node, kept
+from ..core.node import Node, kept, substitute
 from ..core.program import Fact, Program
 from ..core.unique_names import Names
 from ..loop.statements import Address, Aref, For, Let, Local, Stmt
@@ -51,7 +51,8 @@ class Pieces(Expr, head="pieces"):
 
 
 class Inside(Expr, head="inside"):
-    """`(inside index N 6)`: an index that is checked: if it is outside [0, N), the call fails with check 6."""
+    """`(inside index N 6)`: an index that is checked: if it is outside [0, N), the call fails with check 6, before the
+    index is used. Row 0: the number of the check is not known."""
 
     index: Expr
     extent: Expr
@@ -245,6 +246,18 @@ class Output(Node, head="output"):
     value: str
 
 
+class FailIf(Node, head="fail-if"):
+    """`(fail-if (read v0) 6)`: the call fails with check 6 if the condition holds. It reads values without axes."""
+
+    cond: Expr
+    row: int
+
+    def renamed(self, names: Mapping[str, str]) -> FailIf:
+        """The check with values by other names."""
+        new: FailIf = substitute(self, {r: r.replace(buffer=names[r.buffer]) for r in reads_of(self.cond)})
+        return new
+
+
 class Named(Fact, head="named"):
     """`(named v0 s i j p)`: what the spec calls a value, and its axes from the outside in, the reduced ones last."""
 
@@ -310,7 +323,7 @@ def _definitions_in(steps: Iterable[Node]) -> Iterator[Define]:
 
 
 class TensorProgram(Program, head="tensor"):
-    """`(tensor name clause…)`: parameters, facts, definitions, each after those that it reads, and outputs."""
+    """`(tensor name clause…)`: parameters, facts, definitions, each after those that it reads, checks and outputs."""
 
     @property
     def definitions(self) -> tuple[Define, ...]:
@@ -320,6 +333,16 @@ class TensorProgram(Program, head="tensor"):
     @property
     def outputs(self) -> tuple[Output, ...]:
         return self.all(Output)
+
+    @property
+    def checks(self) -> tuple[FailIf, ...]:
+        """The checks whose conditions are values, in the order of the body."""
+        return self.all(FailIf)
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The values that checks and outputs need, in order."""
+        return (*[r.buffer for c in self.checks for r in reads_of(c.cond)], *[o.value for o in self.outputs])
 
 
 def names_in_spec(program: TensorProgram) -> dict[str, str]:
