@@ -4,6 +4,7 @@ from __future__ import annotations
 import pytest
 from schedule_nets import program
 
+from caten.core.text import show
 from caten.errors import CatenError
 from caten.schedule import script
 
@@ -509,3 +510,12 @@ def test_refusal(code: str, steps: str, statements: str, message: str) -> None:
         script.apply(program(statements), script.parse_schedule(f"(schedule {steps})").steps)
     (diagnostic,) = caught.value.diagnostics
     assert (diagnostic.code, message in diagnostic.message) == (code, True), diagnostic.message
+
+
+def test_a_tile_of_an_array_of_each_iteration_is_not_shared() -> None:
+    """As `(stage j R accumulate stack j)` above, but the threads do not share the array."""
+    inside = "(for j 0 8 1 serial (for p 0 1 1 serial (if (= i (+ j p)) ((incf (aref own j) x)))))"
+    made = script.apply(program(
+        f"(for i 0 8 1 serial (local own f32 (8) stack) {inside} (setf (aref R i 0) (aref own i)))"),
+        script.parse_schedule("(schedule (parallel i) (stage j own accumulate stack j))").steps)
+    assert "(local own_tile f32 (8) stack)" in show(made)
