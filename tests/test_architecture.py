@@ -17,7 +17,7 @@ ALLOWED: dict[str, set[str]] = {
     "frozen": set(), "collector": set(), "notices": set(), "echo": set(), "schemas": {"echo"}, "documents": {"echo", "schemas"}, "diagnostic": {"frozen"},
     "diagnostic_lines": {"diagnostic", "echo"}, "errors": {"diagnostic", "diagnostic_lines"},
     "options": {"frozen", "errors"}, "core": {"frozen", "errors"}, "mathematics": {"frozen", "core"},
-    "loop": BASE, "semantics": BASE | {"mathematics", "loop"}, "tensor": BASE | {"loop", "frontend.op"},
+    "loop": BASE, "semantics": BASE | {"mathematics", "loop", "tensor"}, "tensor": BASE | {"loop", "frontend.op"},
     "frontend": BASE | {"loop", "tensor"},
     "schedule": BASE | {"mathematics", "loop"}, "render": BASE | {"mathematics", "loop"},
     "calls": BASE, "bindings": BASE | {"loop", "render", "calls"}, "runtime": BASE | {"notices", "loop", "render", "calls", "bindings"},
