@@ -208,6 +208,7 @@ class _Sweep:
                      for r in reads_of(value) if self.is_epilogue(name, value, r)}
         self.group_of: dict[str, _Draft] = {}
         self.drafts: list[_Draft] = []
+        self.siblings: dict[tuple[tuple[Axis, ...], tuple[Axis, ...], Read], str] = {}
         self.group()
         if self.requests is not NO_REQUESTS:
             check_requests(program, self.requests, Decided(
@@ -312,6 +313,33 @@ class _Sweep:
                     chosen.contraction = name
             self.group_of[name] = chosen
             chosen.cost += sum([cost(e) for e in value.children if isinstance(e, Expr)])
+            if isinstance(value, Reduce) and value.axes and not is_contraction(value):
+                self.merge_siblings(name, value, chosen)
+
+    def merge_siblings(self, name: str, value: Reduce, g: _Draft) -> None:
+        """Merge the group of a reduction into that of another one over the same axes that reads an element of an array
+        which it reads, too (the mean and the mean square)."""
+        for r in reads_of(value):
+            other = self.siblings.setdefault((value.axes, value.over, r), name)
+            into = self.group_of[other]
+            if into is not g and into.outer[other] == g.outer[name] and self.may_merge(g, into):
+                into.outer |= g.outer
+                into.cost += g.cost
+                self.group_of |= dict.fromkeys(g.outer, into)
+                g.outer, g.cost = {}, 0
+                return
+
+    def may_merge(self, g: _Draft, into: _Draft) -> bool:
+        """Do the readers of a group run later than another group, and are both together small enough?"""
+        members = {*g.outer, *into.outer}
+        arrays = {r.buffer for m in members for r in reads_of(self.values[m])}
+        return (all(self.group_of[u] is g or self.group_of[u].number < into.number
+                    for m in g.outer for u, _ in self.readers.get(m, []) if u in self.group_of)
+                and not any(u not in self.group_of for m in g.outer for u, _ in self.readers.get(m, []))
+                and not g.contraction and not into.contraction and len(arrays | members) <= MOST_ARRAYS
+                and g.cost + into.cost <= MOST_COST
+                and not any(isinstance(self.values[m], Scan | Scatter) for m in members)
+                and not any(self.requests.is_apart(a, b) for a in g.outer for b in into.outer))
 
     def why_apart(self, name: str, value: Indexed, users: Sequence[tuple[str, Read]], g: _Draft) -> Reason | None:
         """Add a value to the group of its readers. If it does not fit there: why."""
@@ -386,7 +414,7 @@ class _Sweep:
     def kernels(self) -> list[Group | NestKernel]:
         """Groups and nests in the order of the last definition in each."""
         found: list[tuple[int, Group | NestKernel]] = []
-        for g in self.drafts:
+        for g in [g for g in self.drafts if g.outer]:
             names = sorted(g.outer, key=self.order.__getitem__)
             stored = frozenset([n for n in names if n in self.outputs or n in self.opaque
                                 or any(self.group_of.get(u) is not g for u, _ in self.readers.get(n, []))])
