@@ -47,7 +47,7 @@ FAMILIES = {
     "sum of the middle axis": ("Y[i,k] = sum j: X[i,j,k]", 1),
     "sum of a map": ("e[i,j] = exp(X[i,j])\nY[i] = sum j: e[i,j]", 1),
     "sum, then a map": ("s[i] = sum j: X[i,j]\nY[i] = sqrt(s[i])", 1),
-    "two sums of one array": ("Y[i] = sum j: X[i,j]\nZ[i] = sum j: X[i,j] * X[i,j]", 2),
+    "two sums of one array": ("Y[i] = sum j: X[i,j]\nZ[i] = sum j: X[i,j] * X[i,j]", 1),
     "sum of absolute differences": ("Y[i] = sum j: abs(X[i,j] - Z[i,j])", 1),
     "weighted sum": ("Y[i] = sum j: X[i,j] * w[j]", 1),
     "product of two arrays along an axis": ("Y[i] = sum j: X[i,j] * Z[i,j]", 1),
