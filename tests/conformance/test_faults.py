@@ -71,6 +71,8 @@ def test_a_fault_turns_its_own_cells_red_and_only_those(name: str, nightly: bool
     cases = cases_of(name, nightly)
     found = run(name, cases, FAULTS[name].opt)
     usual = unharmed(FAULTS[name].opt) if nightly else {}
+    late = [c for c in cases if found[c.id].status == "TIMEOUT" and not selected([c], may_be_red(name))]
+    found |= run(name, late, FAULTS[name].opt)                 # on a busy machine a call may take longer than SECONDS
     red = [c for c in cases if found[c.id].status not in ("PASS", "XFAIL", usual.get(c.id))]
     assert [c.id for c in red if not selected([c], may_be_red(name))] == []
     assert [pattern for pattern in FAULTS[name].red if not selected(red, [pattern])] == []
