@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 from test_raising import op
 
+from caten import driver, loading
 from caten.core.program import Check, Ensure, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
+from caten.frontend.spec import SpecText
 from caten.loop.bounds_checks import add_checks
 from caten.loop.statements import Fail, For
+from caten.options import Options
 from caten.semantics import interpret
 from caten.tensor import tensor_verifier
 from caten.tensor.fusion import kernels_of
@@ -170,3 +173,12 @@ def test_an_index_of_an_array_that_the_loop_writes_is_read_where_it_stands() -> 
     assert len(program.checks) == 1
     assert all(not isinstance(d.value, Nest) for d in program.all(Define))
     assert any(isinstance(n, For) for k in lower(program).kernels for s in k.body for n in s.walk())
+
+
+def test_threads_of_devices_make_their_own_checks() -> None:
+    spec = '(composite G ((x{float}[V] k{int}[N]) -> (y{float}[N])) (dotimes (i N) (setf (aref y i) (aref x (aref k i)))))'
+    options = Options(runtime="opencl")
+    (loaded,) = loading.load_programs(SpecText("g.lisp", spec, "lisp"), options)
+    values, loops = (driver.advance(loaded, level, options) for level in ("tensor", "loop"))
+    assert not values.all(FailIf)
+    assert {n.mark for n in loops.unique() if isinstance(n, For)} == {"grid", "block"}

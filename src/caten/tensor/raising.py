@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..core.node import Node
-from ..core.program import Ensure
+from ..core.program import Ensure, Target
 from ..frontend.op import Body, OpProgram
 from ..loop.context import Context
 from ..loop.effects import writes
@@ -44,7 +44,9 @@ class _Raising:
     def __init__(self, op: OpProgram, heard: Heard | None) -> None:
         self.op, self.table, self.heard = op, ValueTable(op), heard
         state = State({b.name: Array(b.type, b.axes, (), b.name) for b in op.buffers.values()})
-        self.execution = Execution(self.table, Context.of(op), state)
+        target = op.first(Target)
+        on_device = target is not None and bool(target.machine.groups)       # its threads make their own checks
+        self.execution = Execution(self.table, Context.of(op), state, checks=not on_device)
 
     def run(self, body: tuple[Stmt, ...], as_written: bool) -> None:
         """Execute the body. A statement that does not fit is a nest; where scalars are live, with all from their
