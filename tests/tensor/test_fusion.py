@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 from test_raising import op
 
-from caten.core.expr import Var
+from caten import driver
+from caten.attach import attach
+from caten.core.expr import Op, Var
 from caten.core.program import resolve
 from caten.core.text import read, show
 from caten.frontend.op import OpProgram
+from caten.frontend.spec import SpecText, load
 from caten.loop.statements import Local, LoopProgram
+from caten.options import Options
 from caten.semantics import interpret
 from caten.tensor import tensor_verifier
 from caten.tensor.fusion import kernels_of, names_of
@@ -126,3 +130,25 @@ def test_the_diagonal_of_what_a_reduction_makes_is_no_place_for_its_rows() -> No
     assert interpret.run(lower(program), {"M": 4, "N": 3, "A": a, "Y": y}) == 0
     top = a.max(axis=2)
     np.testing.assert_allclose(y, np.diag(top)[:, None] + np.exp(top), rtol=2e-6)
+
+
+@pytest.mark.parametrize(("body", "loops"), [
+    ("return np.concatenate((A, B, C), axis=0)", 3), ("return np.tanh(np.concatenate((A, B, C), axis=0)) + 1", 3),
+    ("return np.roll(np.concatenate((A, B, C), axis=0), 3, axis=1)", 6), ("return np.concatenate((C, np.vstack((B, A)) * 2))", 3),
+])
+def test_joined_arrays_are_loops_over_their_parts(body: str, loops: int) -> None:
+    """No element tests which part it is in."""
+    spec = f'''[composite]
+name = "Joined"
+inputs = ["A{{float}}[M N]", "B{{float}}[K N]", "C{{float}}[P N]"]
+outputs = ["Y{{float}}[(+ (+ M K) P) N]"]
+[implementation]
+lang = "python"
+code = "{body}"
+'''
+    settings = Options(runtime="clang", opt=1)
+    (op,) = load(SpecText("joined.toml", spec, "toml"), settings)
+    program = driver.advance(attach(op, settings), "loop", settings)
+    assert isinstance(program, LoopProgram)
+    assert len([s for k in program.kernels for s in k.body]) == loops
+    assert not any(isinstance(n, Op) and n.fn == "where" for n in program.kernels[0].walk())

@@ -89,7 +89,7 @@ class LoopBuilder:
                 elif isinstance(n, Inside):
                     memo[n] = Inside(go(n.index), go(n.extent), n.row)         # `nearest_indices` replaces it
                 elif isinstance(n, Pieces):
-                    memo[n] = go(_choice(n))
+                    memo[n] = go(n.choice)
                 elif isinstance(n, Read):
                     memo[n] = Aref(self.array(n.buffer), tuple([go(i) for i in n.index]), n.type)
                 else:
@@ -108,11 +108,3 @@ class LoopBuilder:
             case Op(fn, (first, second)) if accumulates and first is ref and is_monoid(fn, ref.type):
                 return Incf(ref, second, fn) if ref.buffer not in reads(second) else Setf(ref, value)
         return Setf(ref, value)
-
-
-def _choice(pieces: Pieces) -> Expr:
-    """Pieces as conditions."""
-    value = pieces.arms[-1]
-    for arm, bound in reversed(list(zip(pieces.arms[:-1], pieces.bounds, strict=True))):
-        value = Op("where", (Op("lt", (pieces.at, bound)), arm, value))
-    return value

@@ -1,67 +1,113 @@
 """Index-set splitting: a choice by bounds of single axes becomes loops over the parts of the array.
 
-    Y[i, j] = where(1 <= i < M, a, b)     ->  for i 0 1: … b;   for i 1 M: … a
+    Y[i, j] = where(1 <= i < M, a, b)           ->  for i 0 1: … b;   for i M E: … b;   for i 1 M: … a
+    Y[i] = tanh(where(i < M, a[i], b[i - M]))   ->  for i 0 M: tanh(a[i]);   for i M E: tanh(b[i - M])
+
+So padded, shifted and concatenated arrays are read without a test for each element.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..core.expr import FALSE, TRUE, Expr, Op
-from ..core.node import kept
+from ..core.node import kept, substitute
 from ..frozen import frozen
 from ..loop.affine import canonical, expression, linear
-from ..loop.statements import ZERO, Stmt
-from .values import Axis, Read
+from ..loop.statements import ZERO
+from .values import Axis, Pieces, Read
 
-MOST_PARTS = 3          # axes with bounds
-Make = Callable[[Sequence[tuple[Expr, Expr]], Expr], tuple[Stmt, ...]]
+MOST_PARTS = 8          # of an array
+Ranges = tuple[tuple[Expr, Expr], ...]
 
 
 @frozen
-class Box:
-    """The part of an array where a choice is `yes`: the range of each axis (None: no bound)."""
+class Part:
+    """A part of an array: the range of each axis, and the expression of its elements."""
 
-    yes: Expr
-    no: Expr
-    ranges: tuple[tuple[Expr | None, Expr | None], ...]
+    ranges: Ranges
+    expr: Expr
 
 
-def box_of(e: Expr, axes: tuple[Axis, ...]) -> Box | None:
-    """A choice by bounds of single axes, or None."""
-    match e:
-        case Op("where", (cond, yes, no)):
-            ranges: dict[Axis, tuple[Expr | None, Expr | None]] = {}
-            for part in conjuncts(cond):
-                found = _bound(part, axes)
-                if found is None:
-                    return None
-                axis, lo, hi = found
-                old_lo, old_hi = ranges.get(axis, (None, None))
-                ranges[axis] = (_both("max", old_lo, lo), _both("min", old_hi, hi))
-            if len(ranges) <= MOST_PARTS:
-                return Box(yes, no, tuple([ranges.get(a, (None, None)) for a in axes]))
+@frozen
+class Bound:
+    """A condition on a single axis: it holds from `point` on (`above`), or below it."""
+
+    axis: int
+    point: Expr
+    above: bool
+
+
+def parts_of(e: Expr, axes: tuple[Axis, ...], simplified: Callable[[Expr], Expr]) -> list[Part]:
+    """The parts of an array in which no choice by bounds of its axes is left; the whole array if there are too many.
+    `simplified`: a bound with what is known of the sizes, so that equal bounds are the same object."""
+    whole = Part(tuple([(ZERO, a.extent) for a in axes]), _with_choices(e))
+    found: list[Part] = []
+    for part in _Splitting(axes, simplified).parts(whole, {}):
+        found.append(part)
+        if len(found) > MOST_PARTS:
+            return [whole]
+    return found
+
+
+class _Splitting:
+    def __init__(self, axes: tuple[Axis, ...], simplified: Callable[[Expr], Expr]) -> None:
+        self.axes, self.simplified = axes, simplified
+
+    def parts(self, part: Part, known: dict[tuple[int, Expr], bool]) -> Iterator[Part]:
+        """The parts of a part. `known`: for an axis and a point, is it above the point?"""
+        choice = _choice(part.expr, self.axes)
+        if choice is None:
+            yield part
+            return
+        ranges, outside = part.ranges, _with(part.expr, choice, False)
+        for bound in self.bounds(choice.args[0]):
+            at, (lo, hi) = (bound.axis, bound.point), ranges[bound.axis]
+            above = False if bound.point is hi else True if bound.point is lo else known.get(at)
+            if above is None:
+                lower, upper = (lo, Op("min", (bound.point, hi))), (Op("max", (bound.point, lo)), hi)
+                no, yes = (lower, upper) if bound.above else (upper, lower)
+                yield from self.parts(Part(_replaced(ranges, bound.axis, no), outside), {**known, at: not bound.above})
+                ranges, known = _replaced(ranges, bound.axis, yes), {**known, at: bound.above}
+            elif above != bound.above:
+                yield from self.parts(Part(ranges, outside), known)
+                return
+        yield from self.parts(Part(ranges, _with(part.expr, choice, True)), known)
+
+    def bounds(self, cond: Expr) -> list[Bound]:
+        """The bounds of a condition, axis by axis, those from below first."""
+        found = [b for c in conjuncts(cond) if (b := _bound(c, self.axes)) is not None]
+        found = [Bound(b.axis, canonical(self.simplified(b.point)), b.above) for b in found]
+        return sorted(found, key=lambda b: (b.axis, not b.above))
+
+
+def _replaced(ranges: Ranges, axis: int, new: tuple[Expr, Expr]) -> Ranges:
+    return (*ranges[:axis], new, *ranges[axis + 1:])
+
+
+def _choice(e: Expr, axes: tuple[Axis, ...]) -> Op | None:
+    """The outermost choice by bounds of single axes that chooses what is read."""
+    level: list[Expr] = [e]
+    while level:
+        for n in level:
+            if (isinstance(n, Op) and n.fn == "where" and (n is e or any(_reads(arm) for arm in n.args[1:]))
+                    and all(_bound(c, axes) is not None for c in conjuncts(n.args[0]))):
+                return n
+        level = list(dict.fromkeys([c for n in level if not isinstance(n, Read) for c in n.children
+                                    if isinstance(c, Expr)]))
     return None
 
 
-def split(box: Box, axes: tuple[Axis, ...], make: Make) -> tuple[Stmt, ...]:
-    """The loops over the parts: first those around the box, axis by axis, then the box."""
-    stmts: list[Stmt] = []
-    whole = [(ZERO, a.extent) for a in axes]
-    inside: list[tuple[Expr, Expr]] = list(whole)
-    for n, (lo, hi) in enumerate(box.ranges):
-        extent = axes[n].extent
-        first, rest = inside[:n], whole[n + 1:]
-        if lo is not None:
-            stmts += make([*first, (ZERO, Op("min", (lo, extent))), *rest], box.no)
-        if hi is not None:
-            start = hi if lo is None else Op("max", (hi, lo))
-            stmts += make([*first, (Op("max", (start, ZERO)), extent), *rest], box.no)
-        inside[n] = (ZERO if lo is None else Op("max", (lo, ZERO)), extent if hi is None else Op("min", (hi, extent)))
-    return (*stmts, *make(inside, box.yes))
+def _with_choices(e: Expr) -> Expr:
+    """The expression with pieces as choices."""
+    while (pieces := next((n for n in e.unique() if isinstance(n, Pieces)), None)) is not None:
+        e = substitute(e, {pieces: pieces.choice})
+    return e
 
 
-def _both(fn: str, a: Expr | None, b: Expr | None) -> Expr | None:
-    return b if a is None else a if b is None else Op(fn, (a, b))
+def _with(e: Expr, choice: Op, holds: bool) -> Expr:
+    """The expression where a choice is known."""
+    chosen: Expr = substitute(e, {choice: choice.args[1 if holds else 2]})
+    return chosen
 
 
 def conjuncts(cond: Expr) -> list[Expr]:
@@ -82,25 +128,25 @@ def conjunction(conds: Sequence[Expr]) -> Expr:
     return TRUE if found is None else found
 
 
-def _bound(cond: Expr, axes: tuple[Axis, ...]) -> tuple[Axis, Expr | None, Expr | None] | None:
-    """An axis and its lower or upper bound."""
+def _bound(cond: Expr, axes: tuple[Axis, ...]) -> Bound | None:
+    """A condition as the bound of an axis."""
     if not isinstance(cond, Op) or cond.fn not in ("lt", "le", "gt", "ge") or cond.args[0].dtype != "i64":
         return None
     small, large = reversed(cond.args) if cond.fn in ("gt", "ge") else cond.args
     if _reads(cond):
         return None
     more = (linear(large) - linear(small)).shifted(-1 if cond.fn in ("lt", "gt") else 0)        # at least 0
-    used = [a for a in axes if a.name in cond.variables]
+    used = [n for n, a in enumerate(axes) if a.name in cond.variables]
     if len(used) != 1:
         return None
-    (axis,) = used
+    axis = axes[used[0]]
     factor = more.terms.get((axis.var,))
     rest = more - linear(axis.var).scaled(factor) if factor in (1, -1) else None
     if rest is None or any(axis.name in m.variables for m in rest.atoms()):
         return None
     if factor == 1:
-        return axis, canonical(expression(linear(ZERO) - rest)), None
-    return axis, None, canonical(expression(rest.shifted(1)))
+        return Bound(used[0], canonical(expression(linear(ZERO) - rest)), True)
+    return Bound(used[0], canonical(expression(rest.shifted(1))), False)
 
 
 @kept

@@ -16,7 +16,6 @@ All others are outer loops around passes (`passes_over_rows`), or loops over blo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.monoids import identity
@@ -27,6 +26,7 @@ from ..loop.bound_tightening import tighten_bounds
 from ..loop.context import Context
 from ..loop.effects import reads
 from ..loop.renaming import renamed_arrays
+from ..loop.simplify import simplify
 from ..loop.statements import ONE, Aref, Fail, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
 from .block_lowering import BlockLowering
 from .blocks_of_rows import BLOCKS, Blocks, joined
@@ -36,7 +36,7 @@ from .index_maps import is_identity
 from .inlining import inlined_statements
 from .late_division import divided_late
 from .loop_builder import LoopBuilder, Storage
-from .loop_splitting import Box, box_of, conjunction, conjuncts, split
+from .loop_splitting import Part, conjunction, conjuncts, parts_of
 from .nearest_indices import with_nearest_indices
 from .passes_over_rows import Passes
 from .repeated_kernels import with_repeats
@@ -175,9 +175,9 @@ class Lowering(LoopBuilder):
                         and first.name not in k.stored and reduce.axes == value.axes == m.outer):
                     return self.total(m, value, totals[0], reduce)
             case (Member(value=Compute() as value) as m,):
-                box = box_of(value.expr, value.axes)
-                if box is not None and not self._keeps(m, box):
-                    return split(box, value.axes, partial(self.part, m, value))
+                parts = parts_of(value.expr, value.axes, lambda e: simplify(e, self.context))
+                if len(parts) > 1 and not any(self._keeps(m, part) for part in parts):
+                    return tuple([s for part in parts for s in self.part(m, value, part)])
         return Passes(self, k).statements()
 
     def scatter(self, m: Member, value: Scatter) -> tuple[Stmt, ...]:
@@ -194,18 +194,18 @@ class Lowering(LoopBuilder):
         named = self.axis_names(m.name, value)
         return (*before, *self.loops(list(zip(named, [a.extent for a in value.axes], strict=True)), leaf))
 
-    def _keeps(self, m: Member, box: Box) -> bool:
-        """Is an arm of the choice what the element holds already?"""
-        return any(isinstance(e, Read) and self.array(e.buffer) == self.array(m.name) for e in (box.yes, box.no))
+    def _keeps(self, m: Member, part: Part) -> bool:
+        """Do the elements of a part stay what they are?"""
+        return isinstance(part.expr, Read) and self.array(part.expr.buffer) == self.array(m.name)
 
-    def part(self, m: Member, value: Compute, ranges: Sequence[tuple[Expr, Expr]], e: Expr) -> tuple[Stmt, ...]:
+    def part(self, m: Member, value: Compute, part: Part) -> tuple[Stmt, ...]:
         """Loops that set a part of an array."""
         names = [self.names.fresh(name) for name in self.axis_names(m.name, value)]
         index = tuple([Var(name, "i64") for name in names])
         ref = Aref(self.array(m.name), index, value.type)
-        stmts: tuple[Stmt, ...] = (self.store(ref, self.expr(e, {a.name: i for a, i in zip(value.axes, index,
+        stmts: tuple[Stmt, ...] = (self.store(ref, self.expr(part.expr, {a.name: i for a, i in zip(value.axes, index,
                                                                                            strict=True)})),)
-        for name, (lo, hi) in reversed(list(zip(names, ranges, strict=True))):
+        for name, (lo, hi) in reversed(list(zip(names, part.ranges, strict=True))):
             stmts = (For(name, lo, hi, ONE, "serial", stmts),)
         return stmts
 

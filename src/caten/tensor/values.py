@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from typing import Any
 
-from ..core.expr import TRUE, Expr, Var
+from ..core.expr import TRUE, Expr, Op, Var
 from ..core.node import Node, kept, substitute
 from ..core.program import Fact, Program
 from ..core.unique_names import Names
@@ -48,6 +48,14 @@ class Pieces(Expr, head="pieces"):
     @property
     def dtype(self) -> str:
         return self.arms[0].dtype if self.arms else ""
+
+    @property
+    def choice(self) -> Expr:
+        """The same as a choice by conditions."""
+        value = self.arms[-1]
+        for arm, bound in reversed(list(zip(self.arms[:-1], self.bounds, strict=True))):
+            value = Op("where", (Op("lt", (self.at, bound)), arm, value))
+        return value
 
 
 class Inside(Expr, head="inside"):
