@@ -116,6 +116,7 @@ ROWS: dict[str, Row] = {
     "-t": Row("axpy.toml -O0", "--test N=9", "out", "N=9"),
     "--print": Row("axpy.toml -O0", "--print=dtypes", "out", "f32"),
     "--seed": Row("axpy.toml -O0 --test N=9", "--seed 5", "seed"),
+    "--fused": Row("ir axpy.toml", "--fused", "out", "(group k0 "),
     "--explain": Row("schedule axpy.toml", "--explain", "out", "the plan of the nest of 'i'"),
     "--steps": Row("schedule axpy.toml", "--steps", "out", "(vectorize ii))"),
     "--tag": Row("test axpy.toml -O0", "--tag quick", "out", "1 of 1 passed"),

@@ -92,6 +92,7 @@ VALUES: dict[str, tuple[Any, Any]] = {          # annotation -> a value and anot
     "Expr": (index(3), index(4)), "Expr | None": (None, expr.TRUE), "Ref": (Aref("A", ()), Aref("A", (index(0),))),
     "Vref": (statements.Vref("A", 4, ()), statements.Vref("A", 8, ())), "Machine": (Machine("a", 8, 8, ()), Machine("b", 8, 8, ())),
     "tuple[Expr, ...]": ((index(3),), (index(3), index(3))), "tuple[int, ...]": ((0, 1), (1, 0)), "tuple[str, ...]": (("a", "b"), ("b", "a")),
+    "tuple[tuple[str, str], ...]": ((("a", "b"),), (("b", "a"),)),
     "tuple[Stmt, ...]": ((Fail(1),), (Fail(1), Fail(1))), "tuple[Any, ...]": (("split", ("i",)), ("split", "i")),
     "OpProgram": (OpProgram("A", ()), OpProgram("B", ())), "tuple[Config, ...]": ((program.Config("a", "1"),), ()),
 }

@@ -71,6 +71,7 @@ class Lowering(LoopBuilder):
     def __init__(self, program: TensorProgram, blocks: Blocks | None = None, names: Names | None = None) -> None:
         kernels = kernels_of(program)
         super().__init__(program, kernels if blocks is None else joined(kernels, program, blocks), names)
+        self.context = Context.of(program)
         self.nested: set[str] = set()                    # names that the nests so far declare
         self.blocks, self.is_part = blocks, names is not None
         self.tested = {r.buffer for c in program.checks for r in reads_of(c.cond)} - {
@@ -115,9 +116,9 @@ class Lowering(LoopBuilder):
 
     def tightened(self, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """The nests of a group with conditions as bounds of their loops."""
-        context, sizes = Context.of(self.program), frozenset(self.program.sizes)
+        sizes = frozenset(self.program.sizes)
         return tuple([s.replace(then=self.tightened(s.then), otherwise=self.tightened(s.otherwise))
-                      if isinstance(s, If) else tighten(s, context, sizes) for s in stmts])
+                      if isinstance(s, If) else tighten(s, self.context, sizes) for s in stmts])
 
     def checked(self, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """The statements of a group, with checked indices in bounds."""
