@@ -193,7 +193,7 @@ def test_every_option_is_looked_at_or_known_to_change_nothing() -> None:
     # One that is added is a part of the key until it is listed.
     changed = {"runtime_path": ("/nowhere",), "cc": "gcc", "cflags": ("-DX",), "ldflags": ("-lm",), "cc_timeout": 1.0, "strict": False, "opt": 0,
                "unchecked": True, "in_order": True, "lines": True, "config": (("OPT", "1"),), "runtime": "gcc",
-               "asked": frozenset({"E944"})}
+               "asked": frozenset({"E944"}), "no_rewrite": True}
     plain = Options()
     assert set(vars(plain)) == changed.keys() | keys.NO_PART | keys.IN_PROGRAMS
     for name, value in changed.items():
