@@ -4,7 +4,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from schedule_nets import assert_sound
+from schedule_nets import assert_sound, program
+from test_schedule_scatters import PARAMS, ROWS
+from test_schedule_scatters import THREADS as SCATTER_FACTS
 
 from caten import driver, loading
 from caten.core.program import Schedule
@@ -32,6 +34,8 @@ def test_every_parameter_is_asked_for() -> None:
     """One that is declared beside a planner, and never asked for, would be tried in vain by whoever tunes."""
     asked = {name for p in sorted((ROOT / "samples").glob("*.toml")) for o in (OPTIONS, THREADS)
              for name in autoscheduler.drafted(unscheduled(p.stem, o)).asked}
+    scatters = program(ROWS.format(""), PARAMS, SCATTER_FACTS)           # no sample scatters rows
+    asked |= set(autoscheduler.drafted(scatters).asked)
     assert asked == set(PARAMETERS) - {"nest.copies"}
 
 
