@@ -11,6 +11,7 @@ from .errors import CatenError, Diagnostic, PartlyRefused, in_file_order
 from .frontend.op import Rewrite
 from .frontend.spec import SpecText, gather
 from .frozen import frozen
+from .loop.statements import Fail
 from .options import Options
 from .runtime.tuning_records import Warn
 from .testing.spec_tests import check_tests
@@ -29,7 +30,8 @@ class Checked:
 def proved(program: Program, options: Options, warn: Warn = ignore) -> Checked:
     """Take a program through every stage up to its schedule. CatenError with what is wrong with it."""
     program = driver.advance(program, "loop", options, warn)
-    at_entry = {e.row for e in program.all(Ensure)}
+    # A check of an index may have a condition on the sizes at entry beside the one in the loops.
+    at_entry = {e.row for e in program.all(Ensure)} - {n.row for n in program.unique() if isinstance(n, Fail)}
     return Checked(program.name, len(at_entry), {c.row: c.text for c in program.all(Check) if c.row not in at_entry})
 
 

@@ -135,7 +135,7 @@ outputs = ["Y{float}[N]"]
 code = """
 (set s 0.0)
 (dotimes (i N)
-  (incf s (aref X i))
+  (set s (+ (* s 0.5) (aref X i)))
   (setf (aref Y i) s))
 """
 '''

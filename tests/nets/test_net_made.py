@@ -16,7 +16,7 @@ from caten.schedule import script
 from made_checks import assert_told
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
-SEEDS = 60
+SEEDS = 160
 STEPS = 12
 MOST_STORES = 60
 

@@ -7,7 +7,7 @@ So padded, shifted and concatenated arrays are read without a test for each elem
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from ..core.expr import FALSE, TRUE, Expr, Op
 from ..core.node import kept, substitute
@@ -37,12 +37,14 @@ class Bound:
     above: bool
 
 
-def parts_of(e: Expr, axes: tuple[Axis, ...], simplified: Callable[[Expr], Expr]) -> list[Part]:
+def parts_of(e: Expr, axes: tuple[Axis, ...], sizes: Collection[str],
+             simplified: Callable[[Expr], Expr]) -> list[Part]:
     """The parts of an array in which no choice by bounds of its axes is left; the whole array if there are too many.
-    `simplified`: a bound with what is known of the sizes, so that equal bounds are the same object."""
+    `sizes`: the names that bounds may have: a scalar may be so large that arithmetic on it overflows. `simplified`: a
+    bound with what is known of the sizes, so that equal bounds are the same object."""
     whole = Part(tuple([(ZERO, a.extent) for a in axes]), _with_choices(e))
     found: list[Part] = []
-    for part in _Splitting(axes, simplified).parts(whole, {}):
+    for part in _Splitting(axes, frozenset(sizes), simplified).parts(whole, {}):
         found.append(part)
         if len(found) > MOST_PARTS:
             return [whole]
@@ -50,12 +52,12 @@ def parts_of(e: Expr, axes: tuple[Axis, ...], simplified: Callable[[Expr], Expr]
 
 
 class _Splitting:
-    def __init__(self, axes: tuple[Axis, ...], simplified: Callable[[Expr], Expr]) -> None:
-        self.axes, self.simplified = axes, simplified
+    def __init__(self, axes: tuple[Axis, ...], sizes: frozenset[str], simplified: Callable[[Expr], Expr]) -> None:
+        self.axes, self.sizes, self.simplified = axes, sizes, simplified
 
     def parts(self, part: Part, known: dict[tuple[int, Expr], bool]) -> Iterator[Part]:
         """The parts of a part. `known`: for an axis and a point, is it above the point?"""
-        choice = _choice(part.expr, self.axes)
+        choice = _choice(part.expr, self.axes, self.sizes)
         if choice is None:
             yield part
             return
@@ -75,7 +77,7 @@ class _Splitting:
 
     def bounds(self, cond: Expr) -> list[Bound]:
         """The bounds of a condition, axis by axis, those from below first."""
-        found = [b for c in conjuncts(cond) if (b := _bound(c, self.axes)) is not None]
+        found = [b for c in conjuncts(cond) if (b := _bound(c, self.axes, self.sizes)) is not None]
         found = [Bound(b.axis, canonical(self.simplified(b.point)), b.above) for b in found]
         return sorted(found, key=lambda b: (b.axis, not b.above))
 
@@ -84,13 +86,13 @@ def _replaced(ranges: Ranges, axis: int, new: tuple[Expr, Expr]) -> Ranges:
     return (*ranges[:axis], new, *ranges[axis + 1:])
 
 
-def _choice(e: Expr, axes: tuple[Axis, ...]) -> Op | None:
+def _choice(e: Expr, axes: tuple[Axis, ...], sizes: frozenset[str]) -> Op | None:
     """The outermost choice by bounds of single axes that chooses what is read."""
     level: list[Expr] = [e]
     while level:
         for n in level:
             if (isinstance(n, Op) and n.fn == "where" and (n is e or any(_reads(arm) for arm in n.args[1:]))
-                    and all(_bound(c, axes) is not None for c in conjuncts(n.args[0]))):
+                    and all(_bound(c, axes, sizes) is not None for c in conjuncts(n.args[0]))):
                 return n
         level = list(dict.fromkeys([c for n in level if not isinstance(n, Read) for c in n.children
                                     if isinstance(c, Expr)]))
@@ -128,7 +130,7 @@ def conjunction(conds: Sequence[Expr]) -> Expr:
     return TRUE if found is None else found
 
 
-def _bound(cond: Expr, axes: tuple[Axis, ...]) -> Bound | None:
+def _bound(cond: Expr, axes: tuple[Axis, ...], sizes: frozenset[str]) -> Bound | None:
     """A condition as the bound of an axis."""
     if not isinstance(cond, Op) or cond.fn not in ("lt", "le", "gt", "ge") or cond.args[0].dtype != "i64":
         return None
@@ -140,6 +142,8 @@ def _bound(cond: Expr, axes: tuple[Axis, ...]) -> Bound | None:
     if len(used) != 1:
         return None
     axis = axes[used[0]]
+    if not cond.variables <= sizes | {axis.name}:
+        return None
     factor = more.terms.get((axis.var,))
     rest = more - linear(axis.var).scaled(factor) if factor in (1, -1) else None
     if rest is None or any(axis.name in m.variables for m in rest.atoms()):

@@ -176,7 +176,8 @@ class Lowering(LoopBuilder):
                         and first.name not in k.stored and reduce.axes == value.axes == m.outer):
                     return self.total(m, value, totals[0], reduce)
             case (Member(value=Compute() as value) as m,):
-                parts = parts_of(value.expr, value.axes, lambda e: simplify(e, self.context))
+                parts = parts_of(value.expr, value.axes, self.program.sizes,
+                                 lambda e: simplify(e, self.context))
                 if len(parts) > 1 and not any(self._keeps(m, part) for part in parts):
                     return tuple([s for part in parts for s in self.part(m, value, part)])
         return Passes(self, k).statements()

@@ -19,7 +19,7 @@ from ..frontend.op import Body, OpProgram
 from ..loop.context import Context
 from ..loop.effects import writes
 from ..loop.renaming import renamed_arrays
-from ..loop.statements import ExternCall, Fail, Incf, Let, Local, Setf, Stmt
+from ..loop.statements import ExternCall, Fail, If, Incf, Let, Local, Setf, Stmt
 from .canonical_values import canonical_values
 from .checks_as_values import define_checks
 from .symbolic_execution import Array, DoesNotFit, Execution, State
@@ -54,19 +54,22 @@ class _Raising:
         if as_written and body:
             self.nest(body)
             return
-        execution, live = self.execution, None
+        execution, live, checked = self.execution, None, None
         for n, s in enumerate(body):
             before = execution.state.copy()
             if live is None and isinstance(s, Local | Let) and not (isinstance(s, Local) and s.shape):
                 live = n, before
             try:
                 execution.run((s,))
+                if checked is None and isinstance(s, If) and _fails(s):
+                    checked = n, before                    # a nest after it may rest on this check
             except DoesNotFit as reason:
+                execution.leave_loops()
                 if self.heard is not None:
                     self.heard(s, reason)
-                execution.loops, execution.conds, execution.arms = [], [], []
-                start, execution.state = live if live is not None else (n, before)
-                if live is not None or any(isinstance(part, Fail) for part in s.walk()):
+                earlier = [found for found in (live, checked) if found is not None]
+                start, execution.state = min(earlier, key=lambda found: found[0], default=(n, before))
+                if earlier or _fails(s):
                     self.nest(body[start:])
                     return
                 self.nest((s,))
@@ -94,6 +97,10 @@ class _Raising:
                    if arrays[b.name].value != b.name]
         named = [Named(value, name, axes) for value, (name, axes) in self.execution.spec_names.items()]
         return (*sizes, *named, *self.table.definitions, *checks, *outputs)
+
+
+def _fails(s: Stmt) -> bool:
+    return any(isinstance(part, Fail) for part in s.walk())
 
 
 def _written(stmts: Sequence[Stmt]) -> tuple[str, ...]:

@@ -137,8 +137,13 @@ class Execution:
         self.scatters: dict[str, Scatter] = {}                     # arrays that the present loops scatter to
         self.spec_names: dict[str, tuple[str, tuple[str, ...]]] = {}       # value -> what the spec calls it
 
+    def leave_loops(self) -> None:
+        """Forget what is around the present statement: one that does not fit ends inside its loops."""
+        self.loops, self.conds, self.arms, self.context = [], [], [], self.entry
+
     def run(self, stmts: Sequence[Stmt]) -> None:
         """Execute statements outside all loops. Raises DoesNotFit."""
+        self.leave_loops()
         for s in stmts:
             self.accesses, self.before, self.scatters = {}, {}, {}
             self.statement(s)
