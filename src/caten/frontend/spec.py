@@ -110,6 +110,7 @@ class _Specs(Callees):
         self.functions = CompositeFunctions(self, self.lower)
         self.lowered: dict[str, Lowered] = {}                   # bodies by the name of the composite
         self.lowering: list[str] = []                           # called composites whose bodies are being lowered
+        self.refused: set[str] = set()                          # called composites whose bodies have errors
 
     def read(self, source: SpecText) -> list[Composite]:
         """The operators of a text, which may be an included file. CatenError if it cannot be read at all."""
@@ -187,13 +188,14 @@ class _Specs(Callees):
         return self.lowered[composite.name]
 
     def array_body(self, composite: Composite) -> Lowered | None:
-        if composite.name in self.lowering:                     # it calls itself
+        if composite.name in self.lowering or composite.name in self.refused:      # it calls itself, or has errors
             return None
         self.lowering.append(composite.name)
         try:
             lowered = self.lower(composite)
         except CatenError:
             if composite.lang == "lisp":                        # the reader of loops tells what is wrong
+                self.refused.add(composite.name)
                 return None
             raise
         finally:
