@@ -3,12 +3,10 @@ from __future__ import annotations
 
 from ...core.expr import Expr, Op, Var, index
 from ...core.unique_names import Names
-from ...errors import CatenError
 from ...loop.affine import Linear, canonical
 from ...loop.context import Context
 from ...loop.dependence import obstacle_to_parallel
 from ...loop.statements import ONE, ZERO, For, If, Let, Local, LoopProgram, Stmt, is_const
-from ...loop.verifier import verify
 from ..analysis.loop_queries import context_at, find, mentions, reads_memory, refusal, replaced
 from ..loop_names import with_value
 from ..normalize import normal, tidied
@@ -63,21 +61,7 @@ def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> tuple[
     if not fits:
         room = Op("le", (extents[0], index(GREATEST_COUNT) // Op("max", (extents[1], ONE))))
         made = (If(room, made),)
-    new = replaced(program, one, *made)
-    if not all(isinstance(atom, Var) for e in extents for atom in context.linear(e).atoms()):
-        _check_shown(new, step)
-    return new, OneLoop(both.name)
-
-
-def _check_shown(program: LoopProgram, step: str) -> None:
-    """Refuse a loop whose accesses are not shown in bounds: quotients by an extent that is itself a minimum or a
-    quotient are beyond the proofs."""
-    try:
-        verify(program)
-    except CatenError as fault:
-        if all(d.code == "E483" for d in fault.diagnostics):
-            raise refusal("E522", step, "the accesses of the fused loop are not shown to be in bounds",
-                          "fuse before the loops are split or padded") from None
+    return replaced(program, one, *made), OneLoop(both.name)
 
 
 def _check(one: For, two: For, step: str) -> None:
