@@ -66,6 +66,7 @@ class EntryPoints:
         self.symbol = symbol(program.name, prefix)
         self.program, self.names, self.helpers, self.layout, self.allocates = program, names, helpers, layout, allocates
         self.params = arguments(program)
+        self.between = {c.name: c for c in program.all(Local)}             # arrays between kernels
         self.cpu_check = [f"{INDENT}if (CT_UNFIT) return {UNSUPPORTED_CPU};"] if checks_cpu else []
         self.functions: dict[str, tuple[str, list[str], bool]] = {}       # kernel -> C function, arguments, may it fail
         self.expressions = Expressions(helpers, names,
@@ -89,7 +90,7 @@ class EntryPoints:
 
     def passed(self, name: str) -> str:
         """A parameter, or an array between kernels, as an argument of a kernel."""
-        between = next((c for c in self.program.all(Local) if c.name == name), None)
+        between = self.between.get(name)
         if between is None:
             return name if name == "ct_scratch" else self.names.of(name)
         offset, at = self.layout.slots[name].offset, "(char *)ct_scratch"
@@ -130,7 +131,8 @@ class EntryPoints:
         if scratch and ensures:
             entry = free(f"{name}_entry", taken)
             taken.append(entry)
-            used = [(p, n) for p, n in zip(parameters, passed, strict=True) if n in _mentioned(ensures)]
+            mentioned = _mentioned(ensures)
+            used = [(p, n) for p, n in zip(parameters, passed, strict=True) if n in mentioned]
             head = f"static int32_t {entry}({', '.join([p for p, _ in used]) or 'void'})"
             checks = "\n".join([head, "{", *ensures, INDENT + "return 0;", "}", ""]) + "\n"
             enter = [f"{INDENT}int32_t ct_status = {entry}({', '.join([n for _, n in used])});",
@@ -232,7 +234,8 @@ class EntryPoints:
 
     def _void(self, lines: list[str], names: list[str]) -> list[str]:
         """`(void)x;` for unused parameters, against -Wunused-parameter."""
-        unused = [n for n in names if n not in _mentioned(lines)]
+        mentioned = _mentioned(lines)
+        unused = [n for n in names if n not in mentioned]
         return [INDENT + " ".join([f"(void){n};" for n in unused])] if unused else []
 
     def _texts(self, name: str) -> list[str]:

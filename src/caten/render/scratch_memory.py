@@ -83,9 +83,10 @@ def _shared_memory(program: LoopProgram, found: Sequence[tuple[Local, Expr, bool
     last."""
     between = {c.name for c in program.all(Local)}
     needed: dict[str, set[int]] = {local.name: set() for local, _, _ in found}
+    used = {k.name: {*reads(k), *written(k.body), *[node.name for node in k.unique() if isinstance(node, Local)]}
+            for k in program.kernels}
     for n, (kernel, arrays) in enumerate(program.runs):
-        inside = {node.name for node in kernel.unique() if isinstance(node, Local)}
-        for name in inside | reads(kernel) | written(kernel.body):
+        for name in used[kernel.name]:
             if (actual := arrays.get(name, name)) in needed:
                 needed[actual].add(n)
     runs = {name: frozenset(range(min(at), max(at) + 1)) if name in between else frozenset(at)
