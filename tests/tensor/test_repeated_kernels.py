@@ -83,6 +83,13 @@ def test_what_differs_is_a_kernel_of_its_own(spec: str, kernels: int, repeats: i
     assert (len(program.kernels), len(program.all(Repeat))) == (kernels, repeats)
 
 
+def test_layers_over_arrays_of_other_orders_are_kernels_of_their_own() -> None:
+    """The loops are the same, but not the addresses."""
+    program = lowered(network(3).replace('"W1{float}[H H]"', '"W1{float}[H H]<1 0>"'))
+    assert [dict(r.arrays).get("W0") for r in program.all(Repeat)] == ["W2"]
+    assert len(program.kernels) == 2
+
+
 @pytest.mark.parametrize("options", [{"opt": 0}, {"schedule": "(schedule)"}])
 def test_a_nest_as_written_and_a_schedule_that_is_given_see_all_loops(options: dict[str, Any]) -> None:
     program = lowered(network(3), **options)
