@@ -76,7 +76,7 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
                         "(and (< 0 K) (and (< 0 M) (or (or (<= N 1) (and (<= N 3) (<= 16 K))) (or (and (<= M 16) (<= 48 K)) (or (and (<= N 16) (<= 48 K)) (and (<= N 40) (<= 192 K)))))))"),
         "right_fits_cache": ("(unpacked-gemm (heights 8 3) (widths 32) (lanes 16) (lanes-along columns) (row-widths 64) (masked 16) (transpose-right))",
                  "(and (< 0 K) (and (< 0 M) (<= (* K N) 16384)))"),
-        "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1) (pack-along-sum))", "")}),
+        "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1) (pack-along-sum) (transpose-right))", "")}),
     ("a product of a left operand that lies along the rows", contractions.PRODUCTS, product(16, left="m"), V4, {
         "few_columns_transposed": ("(unpacked-gemm (heights 8 3) (widths 32) (lanes 16) (lanes-along columns) (row-widths 64) (masked 16) (transposed))", "(and (< 0 K) (and (< 0 N) (<= N 8)))"),
         "right_fits_cache": ("(unpacked-gemm (heights 8 3) (widths 32) (lanes 16) (lanes-along columns) (row-widths 64) (masked 16))",

@@ -17,6 +17,7 @@ FILLED = "(for j 0 N 1 serial (setf (aref t j) (aref A i j)))"
 USED = "(for k 0 N 1 serial (incf (aref w i) (aref t k)))"
 EIGHT = "(for j 0 8 1 serial (setf (aref R j 0) x))"
 PAIR = "(for j 0 N 1 serial (setf (aref v j) (aref u j))) (for k 0 N 1 serial (incf (aref s) (aref v k)))"
+TRIANGLE = "(for b 0 2 1 serial (for p 0 b 1 serial (for i 0 4 1 serial {})))"
 STAGES = "(local t f32 (N) scratch) (for j 0 N 1 serial (setf (aref t j) (* x (aref u j)))) (for k 0 N 1 serial (setf (aref v k) (aref t k)))"
 BOTH = "(for j 0 N 1 serial (setf (aref v j) x) (incf (aref s) (aref v j)))"
 
@@ -164,6 +165,8 @@ REFUSALS = (
      "stage j R: two iterations meet in one element of (aref R (+ i j) 0)"),
     ("E515", "(stage j R accumulate stack j i)", "(for j 0 4 1 serial (for i 0 4 1 serial (incf (aref R i 0) x)))",
      "stage j R: two iterations of 'j' meet in one element of (aref R i 0); use partial"),
+    ("E515", "(parallel b) (stage p R partial register i)", TRIANGLE.format("(if (< (+ i p) 1) ((incf (aref R (+ b i) 0) x)))"),
+     "stage p R: elements whose conditions fail would be stored back while other iterations of 'b' write it"),
     ("E515", "(stage j R partial stack j)", "(for j 0 8 1 serial (setf (aref R 0 0) x))",
      "stage j R: (aref R 0 0) is not only added to, with one operator, inside 'j'"),
     ("E515", "(stage j R read stack j)", "(for j 0 8 1 serial (incf (aref s) (where (< j M) (aref A j 0) 0.0)))",
@@ -519,3 +522,11 @@ def test_a_tile_of_an_array_of_each_iteration_is_not_shared() -> None:
         f"(for i 0 8 1 serial (local own f32 (8) stack) {inside} (setf (aref R i 0) (aref own i)))"),
         script.parse_schedule("(schedule (parallel i) (stage j own accumulate stack j))").steps)
     assert "(local own_tile f32 (8) stack)" in show(made)
+
+
+def test_tiles_of_blocks_of_rows_are_not_shared() -> None:
+    """The sum over p is shorter in some iterations of b, and empty in the first. Each tile is stored to rows of its
+    own."""
+    made = script.apply(program(TRIANGLE.format("(incf (aref R (+ (* 4 b) i) 0) x)")),
+                        script.parse_schedule("(schedule (parallel b) (stage p R partial register i))").steps)
+    assert "(local R_part f32 (4) register)" in show(made)

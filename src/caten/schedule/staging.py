@@ -8,6 +8,7 @@ from ..core.node import substitute
 from ..core.unique_names import Names
 from ..loop.accesses import conjuncts
 from ..loop.affine import canonical
+from ..loop.dependence import obstacle_to_parallel
 from ..loop.statements import Aref, For, If, Let, Local, LoopProgram, Stmt, is_const
 from .analysis.access_bounds import MAX_STACK_BYTES, bytes_of, is_inside, shapes
 from .analysis.guards import guards_of, throughout, without_guards, wrapped
@@ -45,6 +46,7 @@ class Tile:
         self.nests: list[Nest] = []                              # over the elements, in order of creation
         self.laid = ""                                           # the copy of a register tile in memory
         self.first: Expr | None = None                           # holds for the tile that sets; later ones add
+        self.shared_by: tuple[str, ...] = ()                     # parallel loops for which `check_threads` has to prove
         self.ref = self._access()
         self.inner = [found, *loops_in(found.body)]
         known = {loop.name: loop for loop in self.inner}
@@ -189,9 +191,11 @@ class Tile:
         if not is_inside(self.ref, self.shape, context):
             raise self.refuse(f"{self.ref} is not proven to stay inside {self.buffer} for the whole tile")
 
-    def _check_threads(self) -> None:
-        """Check that tiles of two threads do not overlap. The tile is stored back whole, with elements that no
-        iteration wrote: on one thread that is harmless, and so it is if each iteration has an array of its own."""
+    def _sharing_threads(self) -> tuple[str, ...]:
+        """The parallel loops of which tiles of two iterations may overlap. The tile is stored back whole, with elements
+        that no iteration wrote: on one thread that is harmless, and so it is if each iteration has an array of its
+        own."""
+        found: list[str] = []
         around = enclosing(self.program, self.found)
         ranges = [e for loop in self.inner if loop not in self.axes for e in (loop.lo, loop.hi)]
         for wide, thread in enumerate(around):
@@ -202,8 +206,15 @@ class Tile:
                 continue
             if any(stride_in(i, thread.name) and not mentions(i, within) for i in self.ref.index):
                 continue
-            raise self.refuse("elements whose conditions fail would be stored back "
-                              f"while other iterations of '{thread.name}' write it")
+            found.append(thread.name)
+        return tuple(found)
+
+    def check_threads(self, staged: LoopProgram) -> None:
+        """Check that no two iterations of a parallel loop store back the same element. `staged`: with the tile."""
+        for name in self.shared_by:
+            if obstacle_to_parallel(staged, name) is not None:
+                raise self.refuse("elements whose conditions fail would be stored back "
+                                  f"while other iterations of '{name}' write it")
 
     def _check_one_to_one(self) -> None:
         reason = obstacle_to_one_to_one(self.ref, self.axes, self.extents, self.context)

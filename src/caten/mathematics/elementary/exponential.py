@@ -75,8 +75,15 @@ def exp(a: Arithmetic, x: Expr) -> Expr:
     """e^x = 2^n · e^r"""
     if a.fast:
         return _exp_normal(a, x)
-    parts = reduced(a, a.clamp(x, *RANGE[a.dtype]), 2 * a.bias)
-    return a.scaled(one_plus(a, parts.r), parts.n, parts.shifted)
+    low, high = RANGE[a.dtype]
+    parts = reduced(a, _at_least(a, a.clamp(x, None, high), low), 2 * a.bias)
+    return a.where(x < low, 0.0, a.scaled(one_plus(a, parts.r), parts.n, parts.shifted))
+
+
+def _at_least(a: Arithmetic, x: Expr, low: float) -> Expr:
+    """x, or 0 where x is below `low`, whose result is then to be replaced by 0. Many processors take over a hundred
+    cycles for an operation that underflows, and a masked softmax takes e^-inf for every second element."""
+    return a.where(x < low, 0.0, x)
 
 
 def _exp_normal(a: Arithmetic, x: Expr) -> Expr:
@@ -89,18 +96,22 @@ def _exp_normal(a: Arithmetic, x: Expr) -> Expr:
 def exp2(a: Arithmetic, x: Expr) -> Expr:
     """2^x = 2^n · 2^r with n the nearest whole number; x - n is exact."""
     low, high = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}[a.dtype]
-    c = a.clamp(x, low, high)
+    c = _at_least(a, a.clamp(x, None, high), low)
     start = a.rounder + 2 * a.bias
     shifted = c + start
     n = shifted - start
-    r = c - n
+    return a.where(x < low, 0.0, a.scaled(_exp2_of_rest(a, c - n), n, shifted))
+
+
+def _exp2_of_rest(a: Arithmetic, r: Expr) -> Expr:
+    """2^r for |r| ≤ 1/2"""
     if a.dtype == "f32":
-        return a.scaled(a.mad(a.horner(r, TWO_FAST if a.fast else TWO), r, a.at(1.0)), n, shifted)
+        return a.mad(a.horner(r, TWO_FAST if a.fast else TWO), r, a.at(1.0))
     if a.fast:
-        return a.scaled(one_plus(a, r * LN2_FULL), n, shifted)
+        return one_plus(a, r * LN2_FULL)
     t, rest = a.two_product(r, a.at(LN2_FULL))
     total, lost = fast_two_sum(a.at(1.0), t)
-    return a.scaled(total + (lost + a.mad(tail(a, t), t * t, a.mad(r, a.at(LN2_REST), rest))), n, shifted)
+    return total + (lost + a.mad(tail(a, t), t * t, a.mad(r, a.at(LN2_REST), rest)))
 
 
 def scaled_expm1(a: Arithmetic, x: Expr, down: int, rough: bool = False) -> Expr:
@@ -154,6 +165,7 @@ def sigmoid(a: Arithmetic, x: Expr) -> Expr:
     """e = e^-|x| ≤ 1 never overflows: 1 / (1 + e) for x ≥ 0, e / (1 + e) below."""
     if a.fast:
         return a.at(1.0) / (exp(a, a.minus(x)) + 1.0)
-    parts = reduced(a, a.clamp(a.real(Op("or", (a.bits(x), a.word(a.sign)))), RANGE[a.dtype][0], None), 2 * a.bias)
-    e = a.scaled(one_plus(a, parts.r), parts.n, parts.shifted)
+    low, below = RANGE[a.dtype][0], a.real(Op("or", (a.bits(x), a.word(a.sign))))
+    parts = reduced(a, _at_least(a, below, low), 2 * a.bias)
+    e = a.where(below < low, 0.0, a.scaled(one_plus(a, parts.r), parts.n, parts.shifted))
     return a.where(x < 0, e, 1.0) / (e + 1.0)

@@ -48,7 +48,9 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
     columns, results = [[name for name in tile.usual(ji) if trip_count(draft.loop(name)) is not None]
                         for tile in (right, visits)]          # not those that stop at the edge of an array
     vectorize_loop(draft, ji, plan.lanes)
-    for name in columns:
+    in_blocks = plan.transpose_right and len(columns) == 1 and draft.attempt(
+        partial(_transpose_blocks, sum_loop=right.usual(ki)[0], name=columns[0], lanes=plan.lanes))
+    for name in () if in_blocks else columns:
         draft.attempt(partial(vectorize_loop, name=name, lanes=plan.lanes))                 # loads may be strided
     for name in results:
         vectorize_loop(draft, name, plan.lanes)
@@ -62,11 +64,24 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
             draft.take("unroll", name)
     draft.try_steps(("prefetch", tiles[-1], c.out.buffer, 1, "write"))
     _prefetch_rows(draft, c.left.buffer, left, iii, plan.prefetch)
-    _prefetch_rows(draft, c.right.buffer, right, ki, plan.prefetch)
+    if not in_blocks:
+        _prefetch_rows(draft, c.right.buffer, right, ki, plan.prefetch)
     if plan.unroll_inner:
         draft.take("unroll", inner[-1])
     if plan.unroll > 1:
         draft.attempt(partial(_unroll_sum, name=ki, count=plan.unroll))
+
+
+def _transpose_blocks(draft: Draft, sum_loop: str, name: str, lanes: int) -> None:
+    """Pack by transposing blocks of lanes × lanes in registers; what is left of the sum, by strided loads."""
+    vectors, lane = draft.split_exactly(name, lanes)
+    rows = draft.split(sum_loop, lanes)
+    draft.take("reorder", vectors, rows.inner)
+    draft.take("transpose", rows.inner, lane)
+    draft.take("unroll", vectors)
+    if rows.tail:
+        draft.take("vectorize", rows.copies[lane])
+        draft.take("unroll", rows.copies[vectors])
 
 
 def _unroll_sum(draft: Draft, name: str, count: int) -> None:

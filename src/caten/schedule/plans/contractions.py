@@ -89,7 +89,8 @@ class PackedGemm(Plan):
     the rows by `panel_rows` (mc), the columns by `panel_columns` (nc; 0: not blocked). `prefetch`: distance in rows
     while packing. `rows_outer`: the loop over row tiles is outside of that over column tiles. `unroll`: of the sum.
     `unroll_inner`: the innermost constant loop of the sum is fully unrolled. `pack_along_sum`: A is contiguous along
-    the sum and is packed in that direction. `parallel_product`: threads share each product of a batch."""
+    the sum and is packed in that direction. `transpose_right`: so is B, and is transposed in registers where it is
+    packed. `parallel_product`: threads share each product of a batch."""
 
     rows: int
     columns: int
@@ -102,6 +103,7 @@ class PackedGemm(Plan):
     unroll: int = 1
     unroll_inner: bool = False
     pack_along_sum: bool = False
+    transpose_right: bool = False
     parallel_product: bool = False
 
 
@@ -299,7 +301,8 @@ def _packed_gemm(p: Product, context: PlanContext) -> PackedGemm:
     return PackedGemm(
         rows, columns, lanes, _outer_depth(depth, _trip_count(inner)), _panel_rows(context, p.dtype, rows, depth),
         0 if is_image else value(PANELS) * columns, value(AHEAD), not is_image and bool(value(ORDER)), value(UNROLL),
-        _unrolls_inner(inner, context), not inner and p.left_along == p.sums[0].name)
+        _unrolls_inner(inner, context), not inner and p.left_along == p.sums[0].name,
+        not inner and p.right_along == p.sums[0].name)
 
 
 def _packed_convolution(p: Product, context: PlanContext) -> PackedConvolution:

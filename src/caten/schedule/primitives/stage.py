@@ -125,7 +125,9 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
     tile = _Staged(program, found, buffer, space, loops, step)
     stmts: tuple[Stmt, ...] = tidied(getattr(tile, how)())
     assert isinstance(stmts[0], Local)                               # each kind declares its tile first
-    return replaced(tile.program, found, *stmts), tile.made(stmts, stmts[0].name)
+    staged = replaced(tile.program, found, *stmts)
+    tile.check_threads(staged)
+    return staged, tile.made(stmts, stmts[0].name)
 
 
 class _Staged(Tile):
@@ -142,7 +144,7 @@ class _Staged(Tile):
         if not any(w.ref is self.ref for w in writes(self.found)):
             raise self.refuse(f"{self.ref} is only read inside '{self.found.name}', use read")
         self._check_one_to_one()
-        self._check_threads()
+        self.shared_by = self._sharing_threads()
         self._check_inside()
         local, tile = self._local("tile")
         return (local, *self._filled(tile), *self._with(local, tile), *self._stored(tile))
@@ -244,7 +246,7 @@ class _Staged(Tile):
     def _parts(self) -> tuple[tuple[Stmt, ...], Aref, str]:
         """The statements that compute the partial results in the tile; an element of the tile; the operator."""
         fn = self._operator()
-        self._check_threads()
+        self.shared_by = self._sharing_threads()
         self._check_inside()
         local, tile = self._local("part")
         start = self._nest((Setf(tile, identity(fn, self.ref.dtype)),), "_z")
