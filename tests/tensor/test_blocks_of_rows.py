@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import caten
-from caten.core.program import InOrder, resolve
+from caten.core.program import InOrder, Machine, resolve
 from caten.core.text import read, show
 from caten.loop import verifier as loop_verifier
 from caten.loop.statements import For, If, Local, LoopProgram
@@ -84,11 +84,24 @@ def test_attention_is_one_kernel() -> None:
     assert blocked(divided_late(attention(map=MASKED.format(more=0)))) == [True]
 
 
+@pytest.mark.parametrize("facts", ["", "(bind D 64)", "(bind D 128)"])
+def test_heads_of_usual_depth_are_one_kernel(facts: str) -> None:
+    """A depth that is not known counts as that of a usual head, for rows are summed up between the contractions."""
+    assert blocked(attention(facts=facts)) == [True]
+
+
+@pytest.mark.parametrize(("registers", "least"), [(16, 48), (32, 64)])
+def test_blocks_are_register_tiles(registers: int, least: int) -> None:
+    machine = Machine("x86_64", 32, registers, (32768, 524288))
+    assert Blocks().rows_of(machine, needs_all_keys=False) == least
+    assert Blocks().rows_of(machine, needs_all_keys=True) == 2 * least
+    assert Blocks(5).rows_of(machine, needs_all_keys=True) == 5
+
+
 @pytest.mark.parametrize(("change", "why"), [
     ({"weights": "(read v5 i p j)"}, "the weights are read transposed"),
     ({"weights": "(read v5 i (- (- T j) 1) p)"}, "the rows are read in another order"),
-    ({"facts": ""}, "the depth is not known, and counts as 1,024"),
-    ({"facts": "(bind D 128)"}, "each block would read too much again"),
+    ({"facts": "(bind D 192)"}, "each block would read too much again"),
 ])
 def test_contractions_that_stay_apart(change: dict[str, str], why: str) -> None:
     assert not any(blocked(attention(**change))), why

@@ -1,7 +1,7 @@
 """Lowering of a group in blocks of rows: a loop over blocks around the nests of one block.
 
-    for b 0 ceil(T / 48):
-      S, s, O' : arrays of 48 rows
+    for b 0 ceil(T / 64):
+      S, s, O' : arrays of 64 rows
       S = Q K^T for the rows of the block  |  max, exp, sum of each row  |  O' = S V  |  O = O' / s for these rows
 
 The values of one block are a program of values by itself: the outer axes but that of the rows are loop variables, the
@@ -43,6 +43,10 @@ class BlockLowering:
         self.builder, self.group, self.blocks, self.lower = builder, group, blocks, lower
         self.row = group.blocked
         self.keys = key_axes(group)
+        target = builder.program.first(Target)
+        self.machine = target.machine if target is not None else None
+        self.last_key = last_key(group, self.keys) if self.keys and builder.program.first(InOrder) is None else None
+        self.rows = blocks.rows_of(self.machine, self.last_key is None)
         self.fixed: list[Expr] = []                   # the loops around the blocks
         self.first_row: Expr = ZERO                   # of the block
         self.present: Expr = ZERO                     # how many rows it has
@@ -70,11 +74,10 @@ class BlockLowering:
 
     def most_keys(self) -> int:
         """How many keys a block may have for its rows to stay in cache."""
-        target = self.builder.program.first(Target)
-        cache = target.machine.cache_bytes[-1:] if target is not None else ()
+        cache = self.machine.cache_bytes[-1:] if self.machine is not None else ()
         most = self.blocks.bytes if self.blocks.bytes is not None else (cache[0] if cache else CACHE) // 2
         widest = max([DTYPES[m.value.type].bytes for m in self.group.members if m.name in self.keys])
-        return most // (self.blocks.rows * widest)
+        return most // (self.rows * widest)
 
     # -- loops over blocks ---------------------------------------------------------------------------------------------
 
@@ -87,23 +90,20 @@ class BlockLowering:
         loops = [self.builder.names.fresh(names[a]) for a in others]
         block = self.builder.names.fresh(f"{names[rows]}_block")
         self.fixed = [Var(name, "i64") for name in loops]
-        size = index(self.blocks.rows)
+        size = index(self.rows)
         self.first_row = Op("mul", (size, Var(block, "i64")))
         self.present = Op("min", (Op("sub", (rows.extent, self.first_row)), size))
-        stmts: tuple[Stmt, ...] = (For(block, ZERO, _quotient(rows.extent, self.blocks.rows), ONE, "serial", body()),)
+        stmts: tuple[Stmt, ...] = (For(block, ZERO, _quotient(rows.extent, self.rows), ONE, "serial", body()),)
         for name, axis in reversed(list(zip(loops, others, strict=True))):
             stmts = (For(name, ZERO, axis.extent, ONE, "serial", stmts),)
         return stmts
 
     def keys_of_block(self) -> Expr | None:
         """How many keys the rows of the block need, if these are not all."""
-        if not self.keys or self.builder.program.first(InOrder) is not None:
+        if self.last_key is None:
             return None
-        last = last_key(self.group, self.keys)
-        if last is None:
-            return None
-        row = Op("add", (self.first_row, index(self.blocks.rows - 1)))          # beyond the last row are no keys
-        wanted = linear(substitute(last, {ROW: row})).shifted(1)
+        row = Op("add", (self.first_row, index(self.rows - 1)))          # beyond the last row are no keys
+        wanted = linear(substitute(self.last_key, {ROW: row})).shifted(1)
         many: Expr = expression(wanted)
         if wanted.constant < 1 or len(wanted.terms) > 1:
             many = Op("max", (many, ONE))
@@ -114,7 +114,7 @@ class BlockLowering:
         ending = self.keys_of_block()
         part = _Part(self, self.group.members, {} if ending is None else self.keys)
         made = part.statements({self.builder.array(name): name for name in self.group.stored})
-        extents, capacities = dict[Expr, Expr]({ROWS: self.present}), dict[Expr, Expr]({ROWS: index(self.blocks.rows)})
+        extents, capacities = dict[Expr, Expr]({ROWS: self.present}), dict[Expr, Expr]({ROWS: index(self.rows)})
         if ending is not None:
             extents[KEYS], capacities[KEYS] = ending, self.extent_of_keys
         return bounded(made, extents, capacities)
@@ -138,7 +138,7 @@ class BlockLowering:
         stmts.append(For(number, ZERO, _quotient(ending, columns), ONE, "serial", body))
         end = _Part(self, ends(cascade, state), {}, states)
         stmts += end.statements({self.builder.array(name): name for name in self.group.stored})
-        return bounded(stmts, {ROWS: self.present}, {ROWS: index(self.blocks.rows)})
+        return bounded(stmts, {ROWS: self.present}, {ROWS: index(self.rows)})
 
     def begun(self, states: Mapping[Member, str]) -> list[Stmt]:
         """The arrays of running results, with what they are before the first block."""

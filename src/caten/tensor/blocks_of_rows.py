@@ -1,6 +1,6 @@
 """Blocks of rows: two contractions, and what lies between them, in one kernel.
 
-    attention:    for each block of 48 rows:  S = Q K^T  |  max, exp, sum over each row of S  |  O = S V
+    attention:    for each block of 64 rows:  S = Q K^T  |  max, exp, sum over each row of S  |  O = S V
 
 The kernels between a contraction and a later one that reads its results row by row are joined, so that the results are
 needed for the rows of one block only, and stay in cache. Legal is what shares outer loops (`fusion`): each value reads
@@ -14,28 +14,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.expr import Const, Expr, Var
-from ..core.program import Bind, Target
+from ..core.program import Bind, Machine, Target
 from ..frozen import frozen
 from .fusion import Group, Member, NestKernel, axis_of_rows, is_contraction, names_of, reads_of_kernel
 from .fusion_requests import requests_of
 from .values import Axis, Compute, FusedKernel, Indexed, Read, Reduce, TensorProgram, reads_of
 
 UNKNOWN = 1024          # what a size counts as that is not known
+USUAL_DEPTH = 64        # and what it counts as if rows are summed up between the contractions: the depth of a head
 
 
 @frozen
 class Blocks:
-    """The costs and sizes of blocks of rows. `rows`: in a block. `columns`: of a block of the running form. `bytes`: of
-    the rows of an intermediate result that stay in cache (None: half of the last private cache)."""
+    """The costs and sizes of blocks of rows. `rows`: in a block (None: as many as suit the register tiles of the
+    machine). `columns`: of a block of the running form. `bytes`: of the rows of an intermediate result that stay in
+    cache (None: half of the last private cache). `most_read_again`: the greatest depth of the first contraction plus
+    columns of the second."""
 
-    rows: int = 48
+    rows: int | None = None
     columns: int = 512
     bytes: int | None = None
+    most_read_again: int = 256
 
-    @property
-    def most_read_again(self) -> int:
-        """The greatest depth of the first contraction plus columns of the second."""
-        return 4 * self.rows
+    def rows_of(self, machine: Machine | None, needs_all_keys: bool) -> int:
+        """The rows of a block: whole register tiles of both contractions, which are 8 × 32 elements with 32 vector
+        registers and 6 × 16 with 16. Twice as many if each block needs all keys: they are packed once for a block.
+        Under a causal condition, larger blocks would compute more scores that it leaves out."""
+        if self.rows is not None:
+            return self.rows
+        return (64 if machine is not None and machine.registers >= 32 else 48) * (2 if needs_all_keys else 1)
 
 
 BLOCKS = Blocks()
@@ -127,12 +134,14 @@ class _Search:
         first, last = (m for n in (chain[0], chain[-1]) if (m := self.contraction(n)) is not None)
         assert isinstance(first.value, Reduce) and isinstance(last.value, Reduce)
         columns = [a.extent for a in last.value.axes if a not in outer[last.name]]
-        if self.count([a.extent for a in first.value.over]) + self.count(columns) > self.blocks.most_read_again:
+        unknown = USUAL_DEPTH if sum(isinstance(m.value, Reduce) for m in members) > 2 else UNKNOWN
+        again = self.count([a.extent for a in first.value.over], unknown) + self.count(columns, unknown)
+        if again > self.blocks.most_read_again:
             return None
         return Group(members, kernels[-1].stored, rows)
 
-    def count(self, extents: Sequence[Expr]) -> int:
-        """The product of extents. A size that is not known counts as 1,024."""
+    def count(self, extents: Sequence[Expr], unknown: int) -> int:
+        """The product of extents. `unknown`: what a size counts as that is not known."""
         total = 1
         for e in extents:
             match e:
@@ -141,7 +150,7 @@ class _Search:
                 case Var(name) if name in self.sizes:
                     total *= self.sizes[name]
                 case _:
-                    total *= UNKNOWN
+                    total *= unknown
         return total
 
 
