@@ -9,6 +9,7 @@ import pytest
 import caten
 from caten.core.program import InOrder, Machine, resolve
 from caten.core.text import read, show
+from caten.errors import CatenError
 from caten.loop import verifier as loop_verifier
 from caten.loop.statements import For, If, Local, LoopProgram
 from caten.semantics import interpret
@@ -235,6 +236,32 @@ def test_numbers(T: int, more: int | None, blocks: Blocks) -> None:
     found = run(lower(program, blocks), given)
     np.testing.assert_allclose(found, expected(given, more), rtol=2e-5, atol=2e-6)
     np.testing.assert_allclose(found, run(lower(program), given), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize(("requests", "loops"), [
+    ("(rows 3)", ["(for j_block 0 (floordiv (+ T 2) 3)", "(if (<= T "]), ("(rows 3) (whole v3)", ["(for j_block 0 (floordiv (+ T 2) 3)"]),
+    ("(online v0 2)", ["(for j_block 0 (floordiv (+ T 95) 96)", "(for key_block 0 (floordiv (+ T 1) 2)"]),
+    ("(rows 5) (online v3 7)", ["(for j_block 0 (floordiv (+ T 4) 5)", "(for key_block 0 (floordiv (+ T 6) 7)"]),
+])
+def test_requests_for_blocks(requests: str, loops: list[str]) -> None:
+    program = divided_late(attention(facts=f"(bind D 8) (fusion {requests})"))
+    lowered, given = lower(program, Blocks()), arrays(23)
+    text = show(lowered)
+    assert [loop in text for loop in loops] == [True] * len(loops)
+    assert ("key_block" in text) == ("whole" not in requests)
+    np.testing.assert_allclose(run(lowered, given), expected(given), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize(("facts", "change", "why"), [
+    ("(online v3 4)) (in-order", {}, r"\(online v3 4\): sums may not be reassociated"),
+    ("(online v3 4)", {"weights": "(* (read v5 i j p) (read v2 i j))"}, r"\(online v3 4\): the reductions .* are not a max"),
+    ("(online v3 4)", {"weights": "(read v5 i p j)"}, r"\(online v3 4\): v3 is in no kernel of blocks of rows"),
+    ("(rows 4)", {"weights": "(read v5 i p j)"}, r"\(rows 4\): no kernel runs in blocks of rows"),
+])
+def test_requests_for_blocks_that_are_refused(facts: str, change: dict[str, str], why: str) -> None:
+    program = attention(facts=f"(bind D 8) (fusion {facts})", **change)
+    with pytest.raises(CatenError, match=why):
+        lower(divided_late(program), Blocks())
 
 
 @pytest.mark.parametrize("blocks", [WHOLE, RUNNING], ids=str)

@@ -85,7 +85,10 @@ REFUSED = {
     "kept and together": (SOFTMAX, "(keep e) (together s e)", r"\(together s e\): \(keep e\) excludes it"),
     "together and apart": (SOFTMAX, "(apart e s) (together s e)", r"\(together s e\): \(apart e s\) excludes it"),
     "inlined and apart": (SOFTMAX, "(apart e s) (inline e)", r"\(apart e s\): v1 \(e\) is computed by its readers"),
-    "another word": (SOFTMAX, "(rows 32)", r"\(rows 32\): it is not a request to fusion"),
+    "another word": (SOFTMAX, "(columns 32)", r"\(columns 32\): it is not a request to fusion"),
+    "no number of rows": (SOFTMAX, "(rows 0)", r"\(rows 0\): it is not a request to fusion"),
+    "two numbers of rows": (SOFTMAX, "(rows 32) (rows 8)", r"\(rows 8\): \(rows 32\) excludes it"),
+    "whole and online": (SOFTMAX, "(whole e) (online v1 8)", r"\(online e 8\): \(whole e\) excludes it|\(online v1 8\): \(whole e\) excludes it"),
 }
 
 

@@ -11,6 +11,7 @@ from ..errors import error
 from ..loop.accumulations import normalise
 from ..loop.zero_fill import fill_outputs
 from ..tensor.canonical_values import canonical_values
+from ..tensor.fusion_requests import names_in
 from ..tensor.lower import lower
 from ..tensor.raising import raise_op
 from ..tensor.values import Inside, Named, TensorProgram, ValueTable
@@ -87,7 +88,7 @@ def lower_array_body(composite: Composite, composites: Composites) -> Lowered:
     found = evaluate(params, composite.outputs, composite.code, composite.lang, composite.where, ValueTable(start),
                      lambda message, pos: 0, composites)
     requests = next((f for f in composite.facts if isinstance(f, Fusion)), Fusion(()))
-    asked = {name for _, *names in requests.requests for name in names}
+    asked = {name for request in requests.requests for name in names_in(request)}
     kept = {name: value for name, value in found.variables if name in asked}
     program = canonical_values(start.adding(
         *[Named(value, name, ()) for name, value in kept.items()], *found.definitions, *found.outputs,

@@ -11,7 +11,7 @@ from ..core.dtypes import DTYPES
 from ..core.program import At, Case, Fact, Fusion, InOrder, Reference, Schedule, Setting
 from ..core.text import Atom, Form, Quoted, flat, read_forms
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
-from ..tensor.fusion_requests import FORMS, REQUESTS
+from ..tensor.fusion_requests import FORMS, REQUESTS, is_request
 from .composite import fold
 from .signature import Signature
 from .spec_files import language_of, shown
@@ -167,7 +167,7 @@ def _fusion(text: str, where: Callable[[int], Place]) -> Iterator[Fact | Diagnos
         forms = read_forms(text, where)
         for form in forms:
             words = list(form) if isinstance(form, Form) else []
-            if not words or not all(isinstance(w, Atom) for w in words) or REQUESTS.get(words[0]) != len(words) - 1:
+            if not words or not all(isinstance(w, Atom) for w in words) or not is_request(words):
                 near = did_you_mean(flat(words[0]), list(REQUESTS)) if words and words[0] not in REQUESTS else None
                 raise error("E473", f"{flat(form)[:60]} is not a request to fusion", where(form.pos),
                             hint=near or f"the requests are {FORMS}")

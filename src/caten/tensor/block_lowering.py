@@ -19,12 +19,13 @@ from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Op, Var, index
 from ..core.monoids import identity
 from ..core.node import Node, substitute
-from ..core.program import Bind, Buffer, InOrder, Target
+from ..core.program import Bind, Buffer, Fusion, InOrder, Target
 from ..loop.affine import canonical, expression, linear
 from ..loop.statements import ONE, ZERO, Aref, For, If, Local, Setf, Stmt
 from .blocks_of_rows import Blocks
 from .cascade import Cascade, cascade_of, ends, step
 from .fusion import Group, Member
+from .fusion_requests import requests_of
 from .index_maps import axes_of
 from .keys import ROW, key_axes, last_key
 from .loop_builder import LoopBuilder
@@ -46,7 +47,12 @@ class BlockLowering:
         target = builder.program.first(Target)
         self.machine = target.machine if target is not None else None
         self.last_key = last_key(group, self.keys) if self.keys and builder.program.first(InOrder) is None else None
-        self.rows = blocks.rows_of(self.machine, self.last_key is None)
+        self.requests = requests_of(builder.program)
+        self.rows = self.requests.rows or blocks.rows_of(self.machine, self.last_key is None)
+        names = {m.name for m in group.members}
+        self.asked_whole = not names.isdisjoint(self.requests.whole)
+        asked = [count for value, count in self.requests.online if value in names]
+        self.asked_online, self.columns = bool(asked), next(iter(asked), blocks.columns)
         self.fixed: list[Expr] = []                   # the loops around the blocks
         self.first_row: Expr = ZERO                   # of the block
         self.present: Expr = ZERO                     # how many rows it has
@@ -55,8 +61,10 @@ class BlockLowering:
         """The nest of the group, or two behind a condition."""
         program = self.builder.program
         cascade = cascade_of(self.group, self.keys) if program.first(InOrder) is None and self.keys else None
-        if cascade is None:
+        if cascade is None or self.asked_whole:
             return self.nest(self.whole)
+        if self.asked_online:
+            return self.nest(lambda: self.running(cascade))
         most = self.most_keys()
         extent = self.extent_of_keys
         match extent:
@@ -121,7 +129,7 @@ class BlockLowering:
 
     def running(self, cascade: Cascade) -> tuple[Stmt, ...]:
         """The keys of a block in blocks of their own, with running results."""
-        fresh, columns = self.builder.names.fresh, self.blocks.columns
+        fresh, columns = self.builder.names.fresh, self.columns
         state = {m.name: f"({m.name} so far)" for m in cascade.states}
         states = {Member(state[m.name], m.value, m.outer): fresh(self.builder.wanted(m.name)) for m in cascade.states}
         arrays = dict(zip(state, states.values(), strict=True))
@@ -215,7 +223,7 @@ class _Part:
         program, builder = self.of.builder.program, self.of.builder
         local = {m.name: self.local(m) for m in self.members}
         own = {array: shapes_of(self.local(m))[0] for m, array in self.states.items()}
-        without = Define | FailIf | FusedKernel | Output | Named
+        without = Define | FailIf | Fusion | FusedKernel | Output | Named
         clauses: list[Node] = [c for c in program.clauses if not isinstance(c, without)]
         clauses += [Buffer(array, *builder.plan.scratch[name], _order(builder.plan.scratch[name][1]), "in")
                     for name, array in builder.arrays.items()]

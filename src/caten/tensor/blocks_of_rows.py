@@ -14,10 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.expr import Const, Expr, Var
-from ..core.program import Bind, Machine, Target
+from ..core.program import Bind, InOrder, Machine, Target
 from ..frozen import frozen
+from .cascade import cascade_of
 from .fusion import Group, Member, NestKernel, axis_of_rows, is_contraction, names_of, reads_of_kernel
-from .fusion_requests import requests_of
+from .fusion_requests import refusal, requests_of
+from .keys import key_axes
+from .request_checks import HINT
 from .values import Axis, Compute, FusedKernel, Indexed, Read, Reduce, TensorProgram, reads_of
 
 UNKNOWN = 1024          # what a size counts as that is not known
@@ -51,10 +54,15 @@ Kernels = list[Group | NestKernel]
 
 def joined(kernels: Kernels, program: TensorProgram, blocks: Blocks) -> Kernels:
     """The kernels, those in one that may run in blocks of rows. A program's own kernels, and those of a device with
-    groups of threads, stay as they are."""
+    groups of threads, stay as they are. Raises CatenError E473 for a request to blocks that is not met."""
     target = program.first(Target)
-    if program.first(FusedKernel) is not None or (target is not None and target.machine.groups):
-        return kernels
+    fixed = program.first(FusedKernel) is not None or (target is not None and target.machine.groups)
+    found = kernels if fixed else _joined(kernels, program, blocks)
+    check_requests(found, program)
+    return found
+
+
+def _joined(kernels: Kernels, program: TensorProgram, blocks: Blocks) -> Kernels:
     search, gone = _Search(kernels, program, blocks), set[int]()
     made: dict[int, Group] = {}
     for n in reversed(range(len(kernels))):
@@ -65,6 +73,22 @@ def joined(kernels: Kernels, program: TensorProgram, blocks: Blocks) -> Kernels:
                 gone.update(chain)
                 break
     return [made.get(n, k) for n, k in enumerate(kernels) if n in made or n not in gone]
+
+
+def check_requests(kernels: Kernels, program: TensorProgram) -> None:
+    """Raise CatenError E473 for a request to blocks of rows that is not met."""
+    requests = requests_of(program)
+    blocked = {m.name: k for k in kernels if isinstance(k, Group) and k.blocked is not None for m in k.members}
+    if requests.rows is not None and not blocked:
+        raise refusal(program, f"(rows {requests.rows})", "no kernel runs in blocks of rows", HINT)
+    for word, value in [*[("whole", v) for v in sorted(requests.whole)], *[("online", v) for v, _ in requests.online]]:
+        if value not in blocked:
+            raise refusal(program, requests.written(word, value), f"{value} is in no kernel of blocks of rows", HINT)
+        if word == "online" and program.first(InOrder) is not None:
+            raise refusal(program, requests.written(word, value), "sums may not be reassociated", HINT)
+        if word == "online" and cascade_of(blocked[value], key_axes(blocked[value])) is None:
+            raise refusal(program, requests.written(word, value), "the reductions over its keys are not a maximum and "
+                          "sums of exp(x - maximum)", HINT)
 
 
 class _Search:

@@ -4,11 +4,16 @@
     (inline T)        the readers of the map T compute it
     (together A B)    A and B share a kernel, whatever the cost table says
     (apart A B)       A and B do not share a kernel
+    (rows 32)         blocks of rows have 32 rows
+    (whole S)         the blocks of rows with S take all keys at once
+    (online S 512)    they take 512 keys at a time, with running results
 
 A name is that of an array, a scalar or a variable of the body, or of a value of the tensor level (`v0`). Of several
 values with one name, the last is meant: what the array holds in the end.
 """
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from ..core.program import Fusion, Program
 from ..core.text import flat
@@ -16,18 +21,44 @@ from ..errors import CatenError, did_you_mean, error
 from ..frozen import frozen
 from .values import Named, TensorProgram
 
-REQUESTS = {"keep": 1, "inline": 1, "together": 2, "apart": 2}       # the number of names
-FORMS = "(keep S), (inline T), (together A B), (apart A B)"
+VALUE, COUNT = "value", "count"                   # what the words of a request name
+REQUESTS = {"keep": (VALUE,), "inline": (VALUE,), "together": (VALUE, VALUE), "apart": (VALUE, VALUE),
+            "rows": (COUNT,), "whole": (VALUE,), "online": (VALUE, COUNT)}
+FORMS = "(keep S), (inline T), (together A B), (apart A B), (rows 32), (whole S), (online S 512)"
+MOST = 1 << 20                                    # rows or keys of a block
+
+
+def is_request(words: Sequence[object]) -> bool:
+    """Are these the words of a request?"""
+    first, *rest = words or ("",)
+    kinds = REQUESTS.get(str(first), ())
+    return len(rest) == len(kinds) > 0 and all(kind is VALUE or is_count(str(word))
+                                               for kind, word in zip(kinds, rest, strict=True))
+
+
+def is_count(word: str) -> bool:
+    """Is a word a number of rows or keys?"""
+    return word.isascii() and word.isdigit() and 1 <= int(word[:9]) <= MOST and len(word) < 9
+
+
+def names_in(request: Sequence[str]) -> list[str]:
+    """The values that a request names."""
+    word, *rest = request
+    return [name for kind, name in zip(REQUESTS.get(word, ()), rest, strict=False) if kind is VALUE]
 
 
 @frozen
 class Requests:
-    """The requests of a program, as values. `together` has the earlier value first. `text`: what was written."""
+    """The requests of a program, as values. `together` has the earlier value first. `online`: values and numbers of
+    keys. `text`: what was written."""
 
     keep: frozenset[str] = frozenset()
     inline: frozenset[str] = frozenset()
     together: tuple[tuple[str, str], ...] = ()
     apart: tuple[tuple[str, str], ...] = ()
+    rows: int | None = None
+    whole: frozenset[str] = frozenset()
+    online: tuple[tuple[str, int], ...] = ()
     text: tuple[tuple[tuple[str, ...], str], ...] = ()
 
     def is_apart(self, a: str, b: str) -> bool:
@@ -52,7 +83,7 @@ def values_asked_for(program: TensorProgram) -> frozenset[str]:
     if fact is None or program.opt == 0:
         return frozenset()
     called = _called(program)
-    return frozenset([called[name] for _, *names in fact.requests for name in names if name in called])
+    return frozenset([called[name] for request in fact.requests for name in names_in(request) if name in called])
 
 
 def kept_values(program: TensorProgram) -> frozenset[str]:
@@ -81,9 +112,10 @@ def requests_of(program: TensorProgram) -> Requests:
     called = _called(program)
     found: dict[str, list[tuple[str, ...]]] = {word: [] for word in REQUESTS}
     text: list[tuple[tuple[str, ...], str]] = []
+    counts: dict[str, list[int]] = {word: [] for word in REQUESTS}
     for request in fact.requests:
-        word, *names = request
-        if REQUESTS.get(word) != len(names):
+        word, names = request[0], names_in(request)
+        if not is_request(request):
             raise refusal(program, flat(request), "it is not a request to fusion", f"the requests are {FORMS}")
         values: list[str] = []
         for name in names:
@@ -97,10 +129,12 @@ def requests_of(program: TensorProgram) -> Requests:
             raise refusal(program, flat(request), "the two values are the same one", "name two values")
         values.sort(key=order.__getitem__)
         found[word].append(tuple(values))
+        counts[word] += [int(w) for w in request[1 + len(names):]]
         text.append(((word, *values), flat(request)))
     made = Requests(frozenset([v for v, in found["keep"]]), frozenset([v for v, in found["inline"]]),
                     tuple([(a, b) for a, b in found["together"]]), tuple([(a, b) for a, b in found["apart"]]),
-                    tuple(text))
+                    next(iter(counts["rows"]), None), frozenset([v for v, in found["whole"]]),
+                    tuple([(v, n) for (v,), n in zip(found["online"], counts["online"], strict=True)]), tuple(text))
     for value in sorted(made.keep & made.inline):
         raise refusal(program, made.written("inline", value), f"{made.written('keep', value)} excludes it",
                       "leave out one of them")
@@ -111,6 +145,12 @@ def requests_of(program: TensorProgram) -> Requests:
         if kept := made.keep & set(pair[:1]):
             raise refusal(program, made.written("together", *pair), f"{made.written('keep', *kept)} excludes it",
                           "leave out one of them")
+    for value in sorted(made.whole.intersection([v for v, _ in made.online])):
+        raise refusal(program, made.written("online", value), f"{made.written('whole', value)} excludes it",
+                      "leave out one of them")
+    if len(set(counts["rows"])) > 1:
+        raise refusal(program, f"(rows {counts['rows'][1]})", f"(rows {counts['rows'][0]}) excludes it",
+                      "leave out one of them")
     return made
 
 
