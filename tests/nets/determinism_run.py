@@ -40,7 +40,7 @@ def sizes_of(op: OpProgram) -> dict[str, float]:
 
 
 def library(files: list[Path], cache: str) -> tuple[compiler.Built, list[OpProgram]]:
-    options = Options(config=(("OMP", "1"), ("OPT", "1")), cache_dir=cache)
+    options = Options(config=(("OMP", "1"), ("OPT", "0")), cache_dir=cache)
     ops: dict[str, OpProgram] = {}
     for path in files:
         for op in loading.load_programs(SpecText(path.name, path.read_text(), "toml"), options):

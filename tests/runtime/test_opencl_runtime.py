@@ -20,7 +20,7 @@ from caten.errors import CatenError, OutOfMemory, ToolError
 from caten.runtime import device_calls, discover
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.toml"))
-PROCESSES = 6
+PROCESSES, BY_DAY = 6, 2        # processes that share the samples; PoCL takes seconds to compile one
 
 AXPY = '[composite]\nname = "Axpy"\ninputs = ["a{float}[]()", "x{float}[N]<0>()", "y{float}[N]<0>()"]\noutputs = ["y"]\n' \
        '[implementation]\ncode = "(dotimes (i N) (incf (aref y i) (* a (aref x i))))"\n'
@@ -119,7 +119,7 @@ def test_checks_at_entry_and_in_a_kernel_end_the_call(run: Callable[..., Any]) -
         gather(x, np.array([0, 5, 1], np.int64))
 
 
-@pytest.mark.parametrize("part", range(PROCESSES))
+@pytest.mark.parametrize("part", [pytest.param(n, marks=[pytest.mark.nightly] if n >= BY_DAY else []) for n in range(PROCESSES)])
 def test_samples_pass_their_own_tests(run: Callable[..., Any], part: int) -> None:
     """Several in a process, which takes a second to start OpenCL."""
     done = subprocess.run([sys.executable, "-m", "caten", "test", *map(str, SAMPLES[part::PROCESSES]), "--runtime", "opencl"], capture_output=True, text=True, check=False)

@@ -128,8 +128,13 @@ def plan_as_written(name: str) -> tuple[Any, ...]:
     return plan(PROGRAMS[name].without(At))
 
 
-@pytest.mark.parametrize("writing", WRITINGS)
-@pytest.mark.parametrize("name", PROGRAMS)
+def of_every_run(program: int, writing: int) -> bool:
+    """All of it at once, and one of the others, which take turns."""
+    return writing in (program % (len(WRITINGS) - 1), len(WRITINGS) - 1)
+
+
+@pytest.mark.parametrize(("name", "writing"), [pytest.param(name, writing, marks=[] if of_every_run(n, k) else [pytest.mark.nightly])
+                                               for n, name in enumerate(PROGRAMS) for k, writing in enumerate(WRITINGS)])
 @pytest.mark.slow
 def test_a_sample_is_planned_alike_however_it_is_written(name: str, writing: str) -> None:
     program = PROGRAMS[name].without(At)

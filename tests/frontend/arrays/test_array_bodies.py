@@ -111,7 +111,7 @@ ALL = composites()
 
 @pytest.fixture(scope="module", params=[0, 2])
 def operators(request: pytest.FixtureRequest) -> Any:
-    return caten.compile("\n".join([spec(*row) for row in ALL]), runtime="gcc", opt=request.param, config={"OPT": "1"})
+    return caten.compile("\n".join([spec(*row) for row in ALL]), runtime="gcc", opt=request.param, config={"OPT": "0"})
 
 
 @pytest.mark.parametrize("row", ALL, ids=[row[3].replace("\n", "; ") for row in ALL])
