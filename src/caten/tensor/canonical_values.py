@@ -16,6 +16,7 @@ from ..loop.statements import Fail
 from .axis_order import with_ordered_axes
 from .fusion_requests import values_asked_for
 from .index_maps import cost, element, is_once, is_small, renamed, with_reads
+from .invariants import with_invariants
 from .values import (
     Compute,
     Define,
@@ -44,7 +45,7 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     table.names.taken.update(*[names_in(d.value) for d in program.definitions if isinstance(d.value, Nest)])
     names: dict[str, str] = {}
     program = with_ordered_axes(_inlined(with_ordered_axes(program, kept), kept, views=True), kept)
-    for d in _needed(_inlined(program, kept, views=False)):
+    for d in _needed(with_invariants(_inlined(program, kept, views=False), table.axis_names)):
         value = renamed(d.value, names)
         source = _whole_of(value, table)
         names |= dict(zip(d.names, table.define(value) if source is None else (source,), strict=True))

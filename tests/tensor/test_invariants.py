@@ -1,0 +1,55 @@
+"""What a formula computes again along an axis on which it does not depend is a value of its own; what could fail or costs little is not."""
+from __future__ import annotations
+
+import pytest
+from test_raising import definitions
+
+ROW = "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) {e})))"
+MOVED = {
+    "of columns": ("(* (aref C i j) (exp (aref x j)))", ["(define v0 (compute f32 ((i N)) (exp (read x i))))",
+                                                        "(define v1 (compute f32 ((i M) (j N)) (* (read C i j) (read v0 j))))"]),
+    "the largest part": ("(* (aref C i j) (exp (sin (aref x j))))", ["(define v0 (compute f32 ((i N)) (exp (sin (read x i)))))",
+                                                                    "(define v1 (compute f32 ((i M) (j N)) (* (read C i j) (read v0 j))))"]),
+    "the condition of a choice": ("(where (< (exp (aref x j)) 2.0) (aref C i j) 0.0)", [
+        "(define v0 (compute bool ((i N)) (< (exp (read x i)) 2.0)))",
+        "(define v1 (compute f32 ((i M) (j N)) (where (read v0 j) (read C i j) 0.0)))"]),
+}
+STAY = {
+    "cheap": "(* (aref C i j) (+ (aref x j) 1.0))",
+    "depends on all axes": "(exp (+ (aref C i j) (aref x j)))",
+    "depends on no axis": "(* (aref C i j) (exp (aref x 0)))",
+    "under a condition": "(where (< (aref C i j) 0.0) (exp (aref x j)) (aref C i j))",
+    "at another index": "(* (aref C i j) (exp (aref x (- (- N j) 1))))",
+    "an index that is loaded": "(* (aref C i j) (exp (aref x (min (max (aref k j) 0) (- N 1)))))",
+    "integers": "(* (aref C i j) (cast f32 (mod (floordiv (aref k j) (max (aref k j) 1)) 7)))",
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_an_invariant_is_a_value(name: str) -> None:
+    e, expected = MOVED[name]
+    assert definitions(ROW.format(e=e)) == expected
+
+
+@pytest.mark.parametrize("name", STAY)
+def test_what_stays_in_the_formula(name: str) -> None:
+    assert len(definitions(ROW.format(e=STAY[name]))) == 1
+
+
+def test_of_a_reduction_and_twice() -> None:
+    body = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref y j) (* (aref C i j) (exp (aref x j))))))"
+    assert len(definitions(body)) == 3
+    both = "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) (* (aref C i j) (exp (aref x j))))))" + body
+    assert sum(["exp" in d for d in definitions(both)]) == 1
+
+
+def test_no_axis_of_one() -> None:
+    body = "(for i 0 1 1 serial (for j 0 N 1 serial (setf (aref Z i j) (* (aref Z i j) (exp (aref x j))))))"
+    assert len(definitions(body, "(buffer Z f32 (1 N) (0 1) inout)")) == 1
+
+
+def test_nested_invariants() -> None:
+    body = "(local t f32 (M N K) scratch) (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (setf (aref t i j p) (* (aref A i p) (exp (* (exp (aref x j)) (aref C i j))))))))" \
+           "(for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (incf (aref C i j) (aref t i j p)))))"
+    found = definitions(body)
+    assert sum(["(exp" in d for d in found]) == 2, found
