@@ -60,8 +60,8 @@ PROGRAMS = {
 }
 
 
-def raised(body: str) -> TensorProgram:
-    program = raise_op(op(body))
+def raised(body: str, facts: str = "") -> TensorProgram:
+    program = raise_op(op(body, facts))
     assert resolve(read(show(program))[0]) is program
     tensor_verifier.verify(program)
     return program

@@ -99,14 +99,12 @@ APART = {
     "rows, then columns": ("m[i] = max j: X[i,j]\ne[i,j] = exp(X[i,j] - m[i])\nY[j] = sum i: e[i,j]", 2),
     "outer difference of sums": ("s[i] = sum j: X[i,j]\nt[k] = sum j: Z[k,j]\nY[i,k] = exp(s[i]) * exp(t[k])", 2),
 }
-NAMED = "a cheap map of fewer axes that has a name in loops is kept, one in NumPy is in its readers"
 # What is not uniform yet.
 OTHER_STRUCTURES = {
     "masked softmax": "a map of two arrays that has a name in loops is kept, one in NumPy is in its readers",
 }
 OTHER_VALUES = {
-    **dict.fromkeys(("layer norm", "instance norm", "batch norm"), NAMED),
-    **dict.fromkeys(("masked softmax", "scaled softmax", "layer norm of a sum"), "a map with a name in loops is kept, one in NumPy is in its readers"),
+    **dict.fromkeys(("masked softmax", "layer norm of a sum"), "a map of two arrays that has a name in loops is kept, one in NumPy is in its readers"),
     "softmax of columns": "the axes of a map that several values read are in the order in which it is written",
     "scaled product": "Y = c * Y is an accumulation in loops, Y * c",
 }

@@ -8,12 +8,13 @@
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from ..core.expr import Const, Expr, Op
 from ..core.monoids import identity
 from ..loop.statements import Fail
 from .axis_order import with_ordered_axes
+from .fusion import why_stored
 from .fusion_requests import values_asked_for
 from .index_maps import cost, element, is_once, is_small, renamed, with_reads
 from .invariants import with_invariants
@@ -44,8 +45,9 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     table = ValueTable(others)
     table.names.taken.update(*[names_in(d.value) for d in program.definitions if isinstance(d.value, Nest)])
     names: dict[str, str] = {}
-    program = with_ordered_axes(_inlined(with_ordered_axes(program, kept), kept, views=True), kept)
-    for d in _needed(with_invariants(_inlined(program, kept, views=False), table.axis_names)):
+    program = with_ordered_axes(_inlined(with_ordered_axes(program, kept), kept, _is_view), kept)
+    program = _inlined(_inlined(program, kept, _is_read_once), kept, _is_cheap)
+    for d in _needed(with_invariants(program, table.axis_names)):
         value = renamed(d.value, names)
         source = _whole_of(value, table)
         names |= dict(zip(d.names, table.define(value) if source is None else (source,), strict=True))
@@ -58,12 +60,27 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     return program.replace(clauses=(*others.clauses, *named.values(), *table.definitions, *checks, *outputs))
 
 
-def _inlined(program: TensorProgram, kept: frozenset[str], views: bool) -> TensorProgram:
-    """The program with views, or with the maps that are read at one index, in their readers; but for those that
-    requests to fusion name."""
+Uses = list[tuple[Value, Read]]                      # the readers of a value, and where they read it
+Test = Callable[[Compute, Uses, Mapping[str, Value]], bool]
+
+
+def _is_view(value: Compute, uses: Uses, values: Mapping[str, Value]) -> bool:
+    return cost(value.expr) == 0
+
+
+def _is_read_once(value: Compute, uses: Uses, values: Mapping[str, Value]) -> bool:
+    return cost(value.expr) == 0 or (len(uses) == 1 and is_once(uses[0][1].index, uses[0][0]))
+
+
+def _is_cheap(value: Compute, uses: Uses, values: Mapping[str, Value]) -> bool:
+    return why_stored(value, uses, values) is None
+
+
+def _inlined(program: TensorProgram, kept: frozenset[str], is_part: Test) -> TensorProgram:
+    """The program with the maps that pass a test in their readers; but for those that requests to fusion name."""
     needed = list(_needed(program))
     inlining = _Inlining({d.name if d.names else f"({n})": d.value for n, d in enumerate(needed)},
-                         set(program.results) | kept, views)
+                         set(program.results) | kept, is_part)
     made = [d.replace(value=inlining.full.get(d.name, d.value) if d.names else d.value) for d in needed
             if not d.names or d.name not in inlining.maps]
     return program.replace(clauses=(*program.without(Define, FailIf, Output).clauses, *made, *program.checks,
@@ -101,27 +118,22 @@ def _needed(program: TensorProgram) -> Iterator[Define]:
 class _Inlining:
     """Which maps are part of their readers, and the readers with them."""
 
-    def __init__(self, values: dict[str, Value], outputs: set[str], views: bool) -> None:
-        self.values, self.full, self.views = values, dict[str, Value](), views
-        uses: dict[str, set[tuple[str, tuple[Expr, ...]]]] = {}
+    def __init__(self, values: dict[str, Value], outputs: set[str], is_part: Test) -> None:
+        self.values, self.full = values, dict[str, Value]()
+        uses: dict[str, Uses] = {}
         opaque = set(outputs)
-        for name, value in values.items():
+        for value in values.values():
             opaque |= set(whole_operands_of(value))
             if not isinstance(value, Nest):
                 for r in reads_of(value):
-                    uses.setdefault(r.buffer, set()).add((name, r.index))
-        self.maps = {name for name, value in values.items() if isinstance(value, Compute) and name not in opaque
-                     and self._is_part(value, uses.get(name, set()))}
+                    uses.setdefault(r.buffer, []).append((value, r))
+        self.maps: set[str] = set()
         for name, value in values.items():
             made = self._without_identities(with_reads(value, self._element))
-            if isinstance(made, Compute) and not is_small(made.expr):
-                self.maps.discard(name)
+            if isinstance(made, Compute) and name not in opaque and is_small(made.expr) and is_part(
+                    made, uses.get(name, []), values):
+                self.maps.add(name)
             self.full[name] = made
-
-    def _is_part(self, value: Compute, uses: set[tuple[str, tuple[Expr, ...]]]) -> bool:
-        if self.views or cost(value.expr) == 0:
-            return cost(value.expr) == 0
-        return len(uses) == 1 and all(is_once(index, self.values[reader]) for reader, index in uses)
 
     def _without_identities(self, value: Value) -> Value:
         """e ∘ R = R, if R is a reduce by ∘ and e its identity element."""

@@ -14,7 +14,7 @@ PyTorch Inductor's "outer loop fusion".
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..core.expr import Const, Expr, Op, Var
 from ..core.node import kept
@@ -140,6 +140,30 @@ def computed_by_readers(program: TensorProgram) -> dict[str, Compute]:
     return {} if program.first(FusedKernel) is not None else _Sweep(program).inlined
 
 
+def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mapping[str, Value]) -> Reason | None:
+    """Why it costs less to store a map than to compute it in its readers; None if it does not. `uses`: its readers, and
+    where they read it. `values`: the other values."""
+    each = cost(value.expr)
+    if each == 0:
+        return None
+    reads = reads_of(value)
+    sources = [values[r.buffer] for r in reads if r.buffer in values]
+    wide = sum([len(r.index) >= len(value.axes) for r in reads])
+    if any(is_contraction(reader) for reader, _ in uses):
+        if each > FREE:
+            return Limit("an operand of a contraction costs", each, FREE)
+        if wide > 1:
+            return why.SEVERAL_ARRAYS
+        if any(isinstance(source, Reduce) for source in sources):
+            return why.OF_REDUCTION
+    if any(is_contraction(source) for source in sources) and any(
+            isinstance(reader, Reduce) or len(uses) > 1 for reader, _ in uses):
+        return why.READS_CONTRACTION
+    if each > CHEAP and not (len(uses) == 1 and is_once(uses[0][1].index, uses[0][0])):
+        return Limit("it is read several times, and costs", each, CHEAP)
+    return why.SEVERAL_READERS if len(uses) != 1 and wide > 1 else None
+
+
 @kept
 def is_contraction(value: Value) -> bool:
     """Is it a sum of products whose two factors each vary along an axis that the other does not? Such a sum is worth
@@ -224,7 +248,7 @@ class _Sweep:
         for d in self.definitions:
             for r in reads_of(d.value) if not isinstance(d.value, Nest) else ():
                 uses.setdefault(r.buffer, []).append((d.value, r))
-        self.is_sum = {name: isinstance(v, Reduce) for name, v in values.items()}
+        self.known: dict[str, Value] = dict(values)                     # expanded, as far as the loop below is
         for d in self.definitions:
             if isinstance(d.value, Nest):
                 for name in d.names:
@@ -237,7 +261,7 @@ class _Sweep:
                     self.inlined[d.name] = value
                     continue
                 self.kept[d.name] = reason
-            self.values[d.name] = value
+            self.values[d.name] = self.known[d.name] = value
 
     def element(self, read: Read) -> Expr:
         """What a reader computes in the place of a read."""
@@ -258,24 +282,7 @@ class _Sweep:
             return why.KEPT
         if any(name in pair for pair in self.requests.apart):
             return why.APART
-        each = cost(value.expr)
-        if each == 0:
-            return None
-        reads = reads_of(value)
-        wide = sum([len(r.index) >= len(value.axes) for r in reads])
-        if any(is_contraction(reader) for reader, _ in uses):
-            if each > FREE:
-                return Limit("an operand of a contraction costs", each, FREE)
-            if wide > 1:
-                return why.SEVERAL_ARRAYS
-            if any(self.is_sum.get(r.buffer) for r in reads):
-                return why.OF_REDUCTION
-        if any(is_contraction(self.values.get(r.buffer, value)) for r in reads) and any(
-                is_contraction(reader) or isinstance(reader, Reduce) or len(uses) > 1 for reader, _ in uses):
-            return why.READS_CONTRACTION
-        if each > CHEAP and not (len(uses) == 1 and is_once(uses[0][1].index, uses[0][0])):
-            return Limit("it is read several times, and costs", each, CHEAP)
-        return why.SEVERAL_READERS if len(uses) != 1 and wide > 1 else None
+        return why_stored(value, uses, self.known)
 
     def is_epilogue(self, name: str, value: Compute, read: Read) -> bool:
         """Does a map finish a contraction: does it alone read it, element by element?"""
