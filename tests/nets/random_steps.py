@@ -164,7 +164,7 @@ class Drawer:
 
     def _stage(self) -> Sequence[Any]:
         at = self._loop()
-        how = self.pick(("read", "read", "write", "accumulate", "partial", "begin", "tree"))
+        how = self.pick(("read", "read", "write", "accumulate", "partial", "begin", "finish", "tree"))
         space = self.pick(("register", "stack", "scratch", "scratch", "shared" if how == "read" and self.chance(0.5) else "stack"))
         axes = [at, *self.see.inside(at)]
         wanted = self.rng.sample(axes, self.rng.randrange(len(axes) + 1)) if self.chance(0.7) else []

@@ -1,5 +1,5 @@
-"""Sums whose first part sets what a nest set to nothing before: random tiles of them, and what the plan makes of a
-convolution."""
+"""Sums whose first part sets what a nest set before, and whose last part is mapped as a nest did behind: random tiles
+of them, and what the plans make of a convolution and of a product."""
 from __future__ import annotations
 
 import random
@@ -17,32 +17,37 @@ PRODUCT = ("(for a 0 M 1 serial (for b 0 K 1 serial (setf (aref C a b) 0.0)))"
            "(for i 0 M 1 serial (for j 0 K 1 serial (for p 0 N 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))")
 LEFT_OUT = PRODUCT.replace("(incf", "(if (< (+ i (* 2 j)) M) ((incf").replace("(aref B p j))))))",
                                                                               "(aref B p j))))))))")
+STARTED = PRODUCT.replace("0.0)))", "(aref w a))))")
+EPILOGUE = ("(for r 0 M 1 serial (for q 0 K 1 serial (let t f32 (+ (aref C r q) (aref w r)))"
+            " (setf (aref C r q) (* t t))))")
 SIZES = ((0, 0, 0), (1, 1, 1), (3, 5, 2), (4, 0, 3), (7, 9, 8))
 
 
-def tiled(text: str, seed: int) -> LoopProgram | None:
+def tiled(text: str, seed: int, how: str) -> LoopProgram | None:
     """The product with random tiles and sums that begin in them; None where a step is refused."""
     rng = random.Random(seed)
     node = program(text)
     try:
         for loop in ("i", "j", "p", "io", "ji")[:rng.randrange(2, 6)]:
             node = script.apply(node, [("split", loop, str(pick(rng, [2, 3, 4])), pick(rng, ["min", "min", "pad"]))])
-        nest = [loop.name for loop in loops_in(node) if loop.name not in ("a", "b")]
+        nest = [loop.name for loop in loops_in(node) if loop.name not in ("a", "b", "r", "q")]
         order = rng.sample(nest, len(nest))
         node = script.apply(node, [("reorder", *order)])
         at = rng.randrange(len(order))
         axes = [name for name in order[at:] if name[0] in "ij"]
-        return script.apply(node, [("stage", order[at], "C", "begin", "scratch", *axes)])
+        return script.apply(node, [("stage", order[at], "C", how, "scratch", *axes)])
     except CatenError:
         return None
 
 
-@pytest.mark.parametrize("text", [PRODUCT, LEFT_OUT])
+@pytest.mark.parametrize(("text", "how"), [
+    (PRODUCT, "begin"), (LEFT_OUT, "begin"), (STARTED, "begin"),
+    (PRODUCT + EPILOGUE, "finish"), (LEFT_OUT + EPILOGUE, "finish"), (STARTED + EPILOGUE, "finish")])
 @pytest.mark.slow
-def test_random_tiles_keep_the_meaning(text: str, nightly: bool) -> None:
+def test_random_tiles_keep_the_meaning(text: str, how: str, nightly: bool) -> None:
     begun = 0
     for seed in range(1000 if nightly else 150):
-        after = tiled(text, seed)
+        after = tiled(text, seed, how)
         if after is not None:
             begun += 1
             assert_sound(after)
@@ -64,3 +69,23 @@ def test_a_convolution_sets_its_result_once(K: str, stays: bool) -> None:
     assert ("z" in [loop.name for loop in loops_in(after)]) == stays
     assert_sound(after)
     assert_same(before, after, ((0, 0, 0), (3, 0, 5), (3, 9, 8), (9, 40, 33)))
+
+
+def test_an_epilogue_is_applied_to_the_register_tile() -> None:
+    """Also its other output is stored there, and no nest passes over the result again."""
+    before = program("""(for a 0 M 1 serial (for b 0 N 1 serial (setf (aref Y a b) 0.0)))
+ (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (incf (aref Y i j) (* (aref X i p) (aref W p j))))))
+ (for r 0 M 1 serial (for s 0 N 1 serial (let t f32 (+ (* (aref Y r s) (aref D r)) (aref B s)))
+  (setf (aref Z r s) t) (setf (aref Y r s) (+ (max t 0.0) (aref R r s)))))""",
+                     """(size M) (size N) (size K) (buffer X f32 (M K) (0 1) in) (buffer W f32 (K N) (0 1) in)
+ (buffer B f32 (N) (0) in) (buffer D f32 (M) (0) in) (buffer R f32 (M N) (0 1) in) (buffer Z f32 (M N) (0 1) out)
+ (buffer Y f32 (M N) (0 1) out)""",
+                     '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))')
+    after = autoscheduler.schedule(before)
+    assert "Y finish register" in show(after)
+    packed = script.apply(before, [("split", "i", "4", "pad"), ("split", "j", "8", "pad"), ("split", "p", "3", "min"),
+                                   ("reorder", "po", "io", "jo", "pi", "ii", "ji"),
+                                   ("stage", "pi", "Y", "finish", "register", "ii", "ji")])
+    for each in (after, packed):
+        assert_sound(each)
+        assert_same(before, each, ((0, 0, 0), (3, 5, 0), (3, 0, 5), (5, 17, 7), (9, 40, 33)))

@@ -14,11 +14,12 @@ from typing import Any
 from ..core.expr import Const
 from ..core.program import Machine, Schedule, Size, Target
 from ..loop import operation_count
-from ..loop.effects import writes
+from ..loop.effects import reads, writes
 from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, LoopProgram, Setf
 from ..loop.verifier import where_shown
 from .analysis.classify import Chain, chain_of, contraction, outermost, reduction
+from .analysis.loop_queries import loops_in
 from .draft import Copies, Draft, reason_of, words
 from .emit.emit import emit
 from .emit.row_steps import emit_row_prefetch
@@ -85,10 +86,14 @@ def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[s
     program = draft.program
     nests = [loop for kernel in program.kernels for loop in outermost(kernel.body)]
     blank = [loop for loop in nests if _is_begun_by_others(program, loop, nests)]
-    draft.begun = frozenset([loop.name for loop in blank])
-    for loop in [loop for loop in nests if loop not in blank]:
+    mapped = [loop for loop in nests if _is_epilogue(program, loop, nests)]
+    draft.begun = frozenset([loop.name for loop in (*blank, *mapped)])
+    for loop in [loop for loop in nests if loop not in blank and loop not in mapped]:
         _planned(draft, loop.name, partial(_nest_and_copy, name=loop.name, machine=target.machine))
     draft.begun = ()
+    rest = loops_in(draft.program)
+    for name in [loop.name for loop in mapped if loop in rest]:
+        _planned(draft, name, partial(_nest_and_copy, name=name, machine=target.machine))
     for name in [s.name for kernel in draft.program.kernels for s in kernel.body if s in blank and isinstance(s, For)]:
         _planned(draft, name, partial(_nest, name=name, machine=target.machine, threads=True))
     return draft
@@ -135,11 +140,18 @@ def _on_device(draft: Draft, machine: Machine) -> None:
 def _is_begun_by_others(program: LoopProgram, loop: For, nests: list[For]) -> bool:
     """Does a nest only initialise the accumulators of a later nest?"""
     match chain_of(loop).body:
-        case (Setf(ref=Aref(buffer=name), value=Const()),):
+        case (Setf(ref=Aref(buffer=name)),):
             later = [chain_of(nest) for nest in nests[nests.index(loop) + 1:] if name in writes(nest)]
             sums = [contraction(program, chain) or reduction(chain) for chain in later]
             return any(total is not None and total.out.buffer == name for total in sums)
     return False
+
+
+def _is_epilogue(program: LoopProgram, loop: For, nests: list[For]) -> bool:
+    """Does a nest map the results of the contraction before it?"""
+    at = nests.index(loop)
+    total = contraction(program, chain_of(nests[at - 1])) if at else None
+    return total is not None and chain_of(loop).is_leaf and total.out.buffer in reads(loop) & writes(loop)
 
 
 def _nest_and_copy(draft: Draft, name: str, machine: Machine) -> None:

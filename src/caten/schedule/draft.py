@@ -43,7 +43,7 @@ class Draft:
         self.planning = planning or Planning()
         self.asked: dict[str, int] = {}                  # parameters that planners used, with their defaults
         self.depth = 0                                   # nesting of attempts
-        self.begun: Collection[str] = ()                 # loops that only initialise an accumulator of a later nest
+        self.begun: Collection[str] = ()                 # loops that initialise an accumulator, or map the sums
 
     @property
     def log(self) -> list[Entry]:

@@ -22,39 +22,43 @@ UNUSED = At | Check | Case | Doc | Signature | Source | Reference       # facts 
 @frozen
 class Level:
     """A statement list on the path to the nest. The statement at `last` is the nest, or a condition around it with the
-    nest in `arm`. The statements from `first` on belong to the nest; `kept` are those before that stay."""
+    nest in `arm`. The statements from `first` to `end` belong to the nest; `kept` are those before that stay."""
 
     stmts: tuple[Stmt, ...]
     first: int
     last: int
+    end: int
     arm: str
     kept: tuple[Stmt, ...]
 
     def focused(self, inner: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """The statement list reduced to the path to the nest."""
         stmt, own = self.stmts[self.last], (*self.kept, *self.stmts[self.first:self.last])
-        if not isinstance(stmt, If):
-            return (*own, stmt)
-        return (*own, If(stmt.cond, tuple(inner), ()) if self.arm == "then" else If(stmt.cond, (), tuple(inner)))
+        if isinstance(stmt, If):
+            stmt = If(stmt.cond, tuple(inner), ()) if self.arm == "then" else If(stmt.cond, (), tuple(inner))
+        return (*own, stmt, *self.stmts[self.last + 1:self.end])
 
-    def within(self, made: Sequence[Stmt]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:
-        """The inverse of `focused` after steps: the statements besides the condition, and its arm. None if the list no
-        longer has this form."""
+    def within(self, made: Sequence[Stmt]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...], tuple[Stmt, ...]] | None:
+        """The inverse of `focused` after steps: the statements before the condition, its arm, and the statements
+        behind it. None if the list no longer has this form."""
         stmt, rest = self.stmts[self.last], tuple(made[len(self.kept):])
         if tuple(made[:len(self.kept)]) != self.kept:
             return None
         if not isinstance(stmt, If):
-            return rest, ()
-        match rest:
-            case (*own, If(cond=cond) as only) if cond is stmt.cond:
-                return tuple(own), only.then if self.arm == "then" else only.otherwise
+            return rest, (), ()
+        behind = frozenset().union(*map(loop_names, self.stmts[self.last + 1:self.end]))    # steps keep these names
+        for n, only in reversed(list(enumerate(rest))):
+            if isinstance(only, If) and only.cond is stmt.cond and loop_names(only).isdisjoint(behind):
+                if any(loop_names(other).isdisjoint(behind) for other in rest[n + 1:]):
+                    return None
+                return rest[:n], only.then if self.arm == "then" else only.otherwise, rest[n + 1:]
         return None
 
-    def back(self, own: Sequence[Stmt], inner: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    def back(self, own: Sequence[Stmt], inner: Sequence[Stmt], behind: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """The original list with the changed parts."""
         stmt = self.stmts[self.last]
         put = (stmt.replace(**{self.arm: tuple(inner)}),) if isinstance(stmt, If) else ()
-        return (*self.stmts[:self.first], *own, *put, *self.stmts[self.last + 1:])
+        return (*self.stmts[:self.first], *own, *put, *behind, *self.stmts[self.end:])
 
 
 @frozen
@@ -71,15 +75,15 @@ class Apart:
         changed."""
         (kernel,) = made.kernels
         new: tuple[Stmt, ...] = kernel.body
-        found: list[tuple[Stmt, ...]] = []
+        found: list[tuple[tuple[Stmt, ...], tuple[Stmt, ...]]] = []
         for level in self.path:
             parts = level.within(new)
             if parts is None:
                 return None
-            own, new = parts
-            found.append(own)
-        for level, own in zip(reversed(self.path), reversed(found), strict=True):
-            new = level.back(own, new)
+            own, new, behind = parts
+            found.append((own, behind))
+        for level, (own, behind) in zip(reversed(self.path), reversed(found), strict=True):
+            new = level.back(own, new, behind)
         body = self.kernel.replace(body=new)
         program = self.whole.replace(clauses=tuple([body if c is self.kernel else c for c in self.whole.clauses]))
         fact = made.first(Schedule)
@@ -88,7 +92,8 @@ class Apart:
 
 def apart(program: LoopProgram, name: str, others: Collection[str] = ()) -> Apart | None:
     """The nest around the loop `name` as a program, together with earlier nests from the first of the loops `others` on
-    that stores to the same array. None if there are no other nests, or if facts before the nest depend on one."""
+    that stores to the same array, and with those of `others` directly behind it that do. None if there are no other
+    nests, or if facts before the nest depend on one."""
     for kernel in program.kernels:
         path = _path(kernel.body, name, others)
         if path:
@@ -133,8 +138,10 @@ def _path(stmts: tuple[Stmt, ...], name: str, others: Collection[str]) -> tuple[
     stored = writes(stmt)
     first = next((n for n, other in enumerate(stmts[:at])
                   if others and stored & writes(other) and not loop_names(other).isdisjoint(others)), at)
+    end = next((n for n, other in enumerate(stmts) if n > at
+                and (not stored & writes(other) or loop_names(other).isdisjoint(others))), len(stmts))
     kept = tuple([other for other in stmts[:first] if other.__class__ is not For and not loops_in(other)])
     if not isinstance(stmt, If):
-        return (Level(stmts, first, at, "", kept),)
+        return (Level(stmts, first, at, end, "", kept),)
     arm = "then" if any(name in loop_names(s) for s in stmt.then) else "otherwise"
-    return (Level(stmts, first, at, arm, kept), *_path(getattr(stmt, arm), name, others))
+    return (Level(stmts, first, at, end, arm, kept), *_path(getattr(stmt, arm), name, others))

@@ -34,7 +34,8 @@ Edge = Callable[[list[For]], tuple[Stmt, ...]]
 # The role of a nest over a tile by the suffix of its loop names, and whether it is for tiles that cross the edge.
 DOES = {"_r": ("fill", False), "_re": ("fill", True), "_z": ("begin", False), "_h": ("halve", False),
         "_s": ("lay", False),
-        "_w": ("store", False), "_we": ("store", True)}
+        "_w": ("store", False), "_we": ("store", True), "_b": ("start", False), "_be": ("start", True),
+        "_a": ("add", False), "_ae": ("add", True), "_f": ("finish", False), "_fe": ("finish", True)}
 
 
 class Tile:
@@ -46,6 +47,9 @@ class Tile:
         self.nests: list[Nest] = []                              # over the elements, in order of creation
         self.laid = ""                                           # the copy of a register tile in memory
         self.first: Expr | None = None                           # holds for the tile that sets; later ones add
+        self.start: Expr | None = None                           # what the first tile is added to, if not the identity
+        self.last: Expr | None = None                            # holds for the tile to which `epilogue` is applied
+        self.epilogue: tuple[Stmt, ...] = ()
         self.shared_by: tuple[str, ...] = ()                     # parallel loops for which `check_threads` has to prove
         self.ref = self._access()
         self.inner = [found, *loops_in(found.body)]

@@ -1,17 +1,20 @@
 """Steps that several plans share: vector loops, masked tails, register accumulators and multiply-adds."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from ...core.dtypes import is_float
 from ...core.expr import Const, Op, index
-from ...loop.statements import Aref, If, Incf
+from ...loop.effects import writes
+from ...loop.statements import Aref, If, Incf, Vref
 from ..analysis.classify import Chain
-from ..analysis.loop_queries import trip_count
+from ..analysis.loop_queries import mentions, trip_count
 from ..draft import Draft
 from ..plans.plan import NotApplicable, PlanContext
 from ..step_results import Split, Staged
 
+EPILOGUE = ("start", "finish")                # what nests over a tile do that evaluate the caller's expressions
 LINEAR = ("add", "sub", "mul", "neg")         # operators of a linear index
 
 
@@ -85,16 +88,38 @@ def reorder(draft: Draft, chain: Chain, names: tuple[str, ...]) -> None:
 
 # -- accumulators in registers ----------------------------------------------------------------------------------------
 def accumulate_in_registers(draft: Draft, loop: str, buffer: str, *axes: str, how: str = "accumulate",
-                            keep_conditions: bool = False) -> Staged:
-    """Keep accumulators in registers. If an earlier nest only sets the result to the identity element, the first sum
-    replaces it. Otherwise the result is staged as `how` says. So it is if conditions would stay around the sum, unless
-    `keep_conditions`."""
-    begin = partial(_start_from_first_sum, loop=loop, buffer=buffer, axes=axes, keep_conditions=keep_conditions)
-    return draft.result_of(begin) or draft.stage(loop, buffer, how, "register", *axes)
+                            keep_conditions: bool = False,
+                            finish: Callable[[Draft, Staged], None] | None = None) -> Staged:
+    """Keep accumulators in registers. If an earlier nest only sets the result, the first sum replaces it. If a later
+    one maps each result, and `finish` vectorises that, it is applied to the accumulators. Otherwise the result is
+    staged as `how` says. So it is if conditions would stay around the sum, unless `keep_conditions`."""
+    first = partial(_start_from_first_sum, loop=loop, buffer=buffer, axes=axes, keep_conditions=keep_conditions)
+    made = None
+    if finish is not None:
+        made = draft.result_of(partial(_finish, begin=first, finish=finish), f"the epilogue of '{buffer}'")
+    return made or draft.result_of(partial(first, how="begin"), f"the step 'start from first sum {loop} {buffer}'") \
+        or draft.stage(loop, buffer, how, "register", *axes)
 
 
-def _start_from_first_sum(draft: Draft, loop: str, buffer: str, axes: tuple[str, ...], keep_conditions: bool) -> Staged:
-    staged = draft.stage(loop, buffer, "begin", "register", *axes)
+def _finish(draft: Draft, begin: Callable[..., Staged], finish: Callable[[Draft, Staged], None]) -> Staged:
+    staged = begin(draft, how="finish")
+    finish(draft, staged)
+    return staged
+
+
+def prefetch_operands(draft: Draft, sums: Staged, row: str, tiles: str) -> None:
+    """Prefetch what the epilogue in the next iteration of the loop `tiles` reads, in arrays of as many elements as the
+    result: each is read once, from memory. `row`: the loop over the rows of a tile, whose columns are vectors."""
+    for nest in sums.usual_nests(*EPILOGUE):
+        loop = draft.loop(nest.loops[row])
+        for buffer in dict.fromkeys([n.buffer for n in loop.unique() if isinstance(n, Vref)
+                                     and n.buffer not in writes(loop) and mentions(n, (loop.name,))]):
+            draft.try_steps(("prefetch", tiles, buffer, 1))
+
+
+def _start_from_first_sum(draft: Draft, loop: str, buffer: str, axes: tuple[str, ...], keep_conditions: bool,
+                          how: str) -> Staged:
+    staged = draft.stage(loop, buffer, how, "register", *axes)
     if not keep_conditions and any(isinstance(n, If) for n in draft.loop(loop).unique()):
         raise NotApplicable(f"a condition would be evaluated in every iteration of '{loop}'")
     return staged

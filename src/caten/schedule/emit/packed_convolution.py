@@ -11,8 +11,8 @@ from ..analysis.loop_queries import mentions
 from ..draft import Copies, Draft
 from ..plans.contractions import PackedConvolution
 from ..plans.plan import PlanContext
-from ..step_results import Unguarded
-from .common_steps import accumulate_in_registers, vectorize_loop
+from ..step_results import Staged, Unguarded
+from .common_steps import EPILOGUE, accumulate_in_registers, prefetch_operands, vectorize_loop
 
 STRIDES = (1, 2)                # of the windows, for which packing has copies if the stride is not constant
 
@@ -31,7 +31,9 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
     draft.take("reorder", *outside, oo, co, *around, oio, ci, *window, oii, *inside)
     left = draft.stage(around[0], c.left.buffer, "read", "scratch", oio, ci, *window, oii)
     right = draft.stage(oio, c.right.buffer, "read", "scratch", ci, *window, *inside)
-    sums = accumulate_in_registers(draft, ci, c.out.buffer, oii, *inside, how="partial", keep_conditions=True)
+    lanes = min(plan.width, plan.lanes) if len(inside) > 1 else plan.lanes
+    sums = accumulate_in_registers(draft, ci, c.out.buffer, oii, *inside, how="partial", keep_conditions=True,
+                                   finish=partial(_check_epilogue, pixels=inside, lanes=lanes))
     if context.threads and not draft.parallelize(*c.batch) and draft.parallelize_two(*around):
         draft.parallelize(left.over(oio)[0])
     copy = _drop_edge_conditions(draft, around[0], right.tile, inside[-1])
@@ -45,9 +47,8 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
         draft.take("flatten", name)
     for name in along:
         vectorize_loop(draft, name, plan.lanes)
-    for nest in sums.usual_nests("store"):
+    for nest in sums.usual_nests("store", "add", *EPILOGUE):
         *lines, last = [nest.loops[axis] for axis in inside]
-        lanes = min(plan.width, plan.lanes) if lines else plan.lanes
         draft.attempt(partial(vectorize_loop, name=last, lanes=lanes))
         for line in lines:
             draft.take("unroll", line)
@@ -58,6 +59,7 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
         draft.take("unroll", name)
     if not context.machine.fetches_ahead:
         draft.try_steps(("prefetch", oio, c.out.buffer, 1, "write"))
+    prefetch_operands(draft, sums, oii, oio)
     draft.try_steps(("prefetch", left.over(oii)[0], c.left.buffer, plan.prefetch))
     if plan.unroll_inner:
         draft.take("unroll", window[-1])
@@ -71,6 +73,13 @@ def _tile_pixels(draft: Draft, c: Contraction, plan: PackedConvolution) -> tuple
         return (*others, xo), (xi,)
     yo, yi = draft.split_whole(others[-1], plan.lines, "pad")
     return (*others[:-1], yo, xo), (yi, xi)
+
+
+def _check_epilogue(draft: Draft, sums: Staged, pixels: tuple[str, ...], lanes: int) -> None:
+    """Raise NotApplicable or the error of a step if an epilogue cannot be vectorised."""
+    trial = draft.on(draft.program)
+    for nest in sums.usual_nests(*EPILOGUE):
+        vectorize_loop(trial, nest.loops[pixels[-1]], lanes)
 
 
 def _vectorize_packing(draft: Draft, c: Contraction, plan: PackedConvolution, filling: tuple[str, ...],

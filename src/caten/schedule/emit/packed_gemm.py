@@ -11,7 +11,7 @@ from ..draft import Draft
 from ..plans.contractions import PackedGemm
 from ..plans.plan import PlanContext
 from ..step_results import Staged
-from .common_steps import accumulate_in_registers, vectorize_copy, vectorize_loop
+from .common_steps import EPILOGUE, accumulate_in_registers, prefetch_operands, vectorize_copy, vectorize_loop
 
 
 def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGemm, context: PlanContext) -> None:
@@ -42,10 +42,13 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
         draft.parallelize(left.over(axes[0])[0])
         if not lines:
             draft.parallelize(right.over(jo)[0])
-    visits = accumulate_in_registers(draft, ki, c.out.buffer, iii, ji, how="partial")
+    visits = accumulate_in_registers(draft, ki, c.out.buffer, iii, ji, how="partial",
+                                     finish=partial(_vectorize_epilogue, columns=ji, lanes=plan.lanes))
     for loop in reversed((*inner, iii)):
         draft.try_steps(("hoist", loop))
-    columns, results = [[name for name in tile.usual(ji) if trip_count(draft.loop(name)) is not None]
+    finished = visits.over(ji, *EPILOGUE)
+    columns, results = [[name for name in tile.usual(ji) if name not in finished
+                         and trip_count(draft.loop(name)) is not None]
                         for tile in (right, visits)]          # not those that stop at the edge of an array
     vectorize_loop(draft, ji, plan.lanes)
     in_blocks = plan.transpose_right and len(columns) == 1 and draft.attempt(
@@ -63,6 +66,7 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
         if any(isinstance(n, Aref | Vref) and n.buffer in registers for n in draft.loop(name).unique()):
             draft.take("unroll", name)
     draft.try_steps(("prefetch", tiles[-1], c.out.buffer, 1, "write"))
+    prefetch_operands(draft, visits, iii, tiles[-1])
     _prefetch_rows(draft, c.left.buffer, left, iii, plan.prefetch)
     if not in_blocks:
         _prefetch_rows(draft, c.right.buffer, right, ki, plan.prefetch)
@@ -70,6 +74,13 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
         draft.take("unroll", inner[-1])
     if plan.unroll > 1:
         draft.attempt(partial(_unroll_sum, name=ki, count=plan.unroll))
+
+
+def _vectorize_epilogue(draft: Draft, sums: Staged, columns: str, lanes: int) -> None:
+    """Vectorise the nests that apply an epilogue to whole tiles."""
+    for nest in sums.nests:
+        if nest.does in EPILOGUE and trip_count(draft.loop(nest.loops[columns])) is not None:
+            vectorize_loop(draft, nest.loops[columns], lanes)
 
 
 def _transpose_blocks(draft: Draft, sum_loop: str, name: str, lanes: int) -> None:

@@ -10,15 +10,17 @@ from ...loop.context import Context
 from ...loop.gpu_verifier import BOUND, has_barrier, thread_conflict
 from ...loop.statements import SPACES, Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt, is_const
 from ..analysis.access_bounds import MAX_STACK_BYTES, bytes_of
+from ..analysis.accumulator_end import ending
 from ..analysis.accumulator_init import beginning
 from ..analysis.guards import shortened, wrapped
 from ..analysis.loop_queries import context_at, enclosing, find, mentions, refusal, replaced, writes
+from ..loop_names import copied
 from ..normalize import tidied
 from ..staging import Edge, Tile
 from ..step_results import Staged
 from .stage_shared import stage_shared
 
-HOWS = ("read", "write", "accumulate", "partial", "begin", "tree")
+HOWS = ("read", "write", "accumulate", "partial", "begin", "finish", "tree")
 
 
 def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loops: str) -> tuple[LoopProgram, Staged]:
@@ -78,14 +80,28 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
             (incf (aref s) (aref A po pi))))        ->    (for po … (for pi … (incf (aref s_part pi) (aref A po pi))))
                                                           (for pi_w 0 4 1 serial (incf (aref s) (aref s_part pi_w)))
     **begin**: like `partial`, but the first tile of each element is stored instead of added (as a BLAS treats beta =
-    0), so BUFFER need not be filled with the identity element before. Use it where an output is filled with zeros and
-    then summed up: it saves one pass over BUFFER. The loop that filled BUFFER disappears; it remains only for calls in
-    which the sum has no terms (`N <= 0` below). Conditions that skip some terms stay around the sum.
+    0), so BUFFER need not be filled with the identity element before. If it is filled with other values, such as a
+    bias, the first tile is added to these. Use it where an output is filled and then summed up: it saves one pass over
+    BUFFER. The loop that filled BUFFER disappears; it remains only for calls in which the sum has no terms (`N <= 0`
+    below). Conditions that skip some terms stay around the sum.
         (stage i w begin register i)
         (for i 0 M 1 serial (setf (aref w i) 0.0))        (if (<= N 0) ((for i 0 M 1 serial (setf (aref w i) 0.0))))
         (for jo 0 N 1 serial                              (for jo 0 N 1 serial
           (for i 0 M 1 serial                      ->       … (if (= jo 0) ((setf (aref w i_w) (aref w_part i_w)))
             (incf (aref w i) (aref A i jo))))                          ((incf (aref w i_w) (aref w_part i_w)))))
+    **finish**: like `begin`, and the nest behind that maps each element (a bias, an activation: the *epilogue*) is
+    applied to the last tile of each element, before that is stored. It may read other arrays, and store to them at the
+    index of the element. Use it to save a second pass over BUFFER. The nest remains only for calls in which the sum has
+    no terms.
+        (stage i w finish register i)
+        (for i 0 M 1 serial (setf (aref w i) 0.0))        (if (<= N 0) ((for i 0 M 1 serial (setf (aref w i) 0.0))))
+        (for jo 0 N 1 serial                              (for jo 0 N 1 serial
+          (for i 0 M 1 serial                               … (if (= jo (- N 1))
+            (incf (aref w i) (aref A i jo))))                   ((if (not (= jo 0))
+        (for l 0 M 1 serial                       ->                (… (incf (aref w_part i_a) (aref w i_a))))
+          (setf (aref w l)                                       … (setf (aref w i_f) (max (aref w_part i_f) 0.0)))
+            (max (aref w l) 0.0)))                              (… as `begin` stores the tiles before))
+                                                          (if (<= N 0) ((for l 0 M 1 serial …)))
     **tree**: like `partial`, but the accumulators are combined pairwise: the lower half with the upper half, until one
     remains. Use it for sums over one long axis. If the access does not use several LOOPs, the innermost of them, which
     will be vector lanes, is not combined.
@@ -99,9 +115,10 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
 
     Refused, among others: the loop uses BUFFER in more than one way; for `read`, the loop writes BUFFER (use
     accumulate); for `accumulate`, the loop only reads it (use read); for `write`, not every element is set (use
-    accumulate); for `partial`, `begin` and `tree`, the updates are not all one associative operator with an identity
-    element; for `begin`, BUFFER is not filled with the identity element by a nest before (use partial); for `tree`, an
-    extent is not constant; a register or stack tile has no constant size.
+    accumulate); for `partial`, `begin`, `finish` and `tree`, the updates are not all one associative operator with an
+    identity element; for `begin`, no nest before sets each element of BUFFER (use partial); for `finish`, no nest
+    behind maps each element of it (use begin); for `tree`, an extent is not constant; a register or stack tile has no
+    constant size.
     """
     step = f"stage {at} {buffer}"
     found = find(program, at, step)
@@ -171,24 +188,42 @@ class _Staged(Tile):
         return (*before, *self._add(tile, fn))
 
     def begin(self) -> tuple[Stmt, ...]:
+        self._begin()
+        before, tile, fn = self._parts()
+        return (*before, *self._add(tile, fn))
+
+    def finish(self) -> tuple[Stmt, ...]:
+        self._begin()
         try:
-            program, first = beginning(self.program, self.found, self.ref, self.axes, self._operator(), self.shape)
+            self.program, self.last, self.epilogue = ending(self.program, self.found, self.ref, self.shape,
+                                                            self._context_of_elements())
+        except ValueError as problem:
+            raise self.refuse(f"{problem}; use begin") from None
+        before, tile, fn = self._parts()
+        return (*before, *self._add(tile, fn))
+
+    def _begin(self) -> None:
+        """Remove the nest that fills the array; the first tile sets each element."""
+        try:
+            self.program, self.first, self.start = beginning(
+                self.program, self.found, self.ref, self.axes, self._operator(), self.shape)
         except ValueError as problem:
             raise self.refuse(f"{problem}; use partial") from None
         self.guards = tuple([cond for cond in self.guards if not self._leaves_out(cond)])
-        before, tile, fn = self._parts()
-        self.program, self.first = program, first
-        return (*before, *self._add(tile, fn))
 
     def _leaves_out(self, cond: Expr) -> bool:
         """May a condition fail for an element of the array? Then it stays around the sum, and the tile keeps the
         identity element there."""
+        return not self._context_of_elements().proves(cond)
+
+    def _context_of_elements(self) -> Context:
+        """What holds for an element of the array inside the axes of the tile."""
         context = self.context
         for loop in self.axes:
             context = context.inside(loop)
         for i, extent in zip(self.ref.index, self.shape, strict=True):
             context = context.given(Op("lt", (i, extent)))
-        return not context.proves(cond)
+        return context
 
     def tree(self) -> tuple[Stmt, ...]:
         summed = [loop for loop in self.axes if not mentions(self.ref, (loop.name,))]
@@ -287,16 +322,38 @@ class _Staged(Tile):
             return (*laid, *self._either(self._given(place, fn, "_w"), rest, "_w"))
         return self._either(add, lambda axes: (*laid, *rest(axes)), "_w")
 
-    def _given(self, value: Expr, fn: str, suffix: str) -> Edge:
-        """Store a value to the buffer for every element of the tile, or (suffix `_we`) for those in bounds: the value
-        is added, or set by the first tile."""
-        def nest(axes: list[For], store: Stmt) -> tuple[Stmt, ...]:
-            stmts = shortened(axes, self.guards, (store,)) if suffix == "_we" else self._over(axes, (store,))
-            return self._copy(stmts, suffix)
+    def _given(self, value: Aref, fn: str, suffix: str) -> Edge:
+        """Store the elements of the tile, or (suffix `_we`) those in bounds, to the buffer: each is added, or set by
+        the first tile. `value`: an element of the tile."""
+        edge = suffix == "_we"
+
+        def nest(axes: list[For], *stmts: Stmt, does: str = "_w") -> tuple[Stmt, ...]:
+            loops = shortened(axes, self.guards, stmts) if edge else self._over(axes, stmts)
+            return self._copy(loops, does + "e" * edge)
 
         def made(axes: list[For]) -> tuple[Stmt, ...]:
+            if self.last is None:
+                return stored(axes)
+            before = nest(axes, Incf(value, self.start, fn), does="_b") if self.start is not None else ()
+            if self.first is not TRUE:
+                assert self.first is not None                               # `finish` begins, too
+                added = nest(axes, Incf(value, self.ref, fn), does="_a")
+                before = (If(self.first, before, added) if before else If(Op("not", (self.first,)), added),)
+            end = (*before, *nest(axes, *self._finished(value), does="_f"))
+            return end if self.last is TRUE else (If(self.last, end, stored(axes)),)
+
+        def stored(axes: list[For]) -> tuple[Stmt, ...]:
+            if self.first is None:
+                return nest(axes, Incf(self.ref, value, fn))
+            setting = Setf(self.ref, value if self.start is None else Op(fn, (self.start, value)))
             if self.first is TRUE:
-                return nest(axes, Setf(self.ref, value))
+                return nest(axes, setting)
             added = nest(axes, Incf(self.ref, value, fn))
-            return added if self.first is None else (If(self.first, nest(axes, Setf(self.ref, value)), added),)
+            return (If(self.first, nest(axes, setting), added),)
         return made
+
+    def _finished(self, value: Aref) -> tuple[Stmt, ...]:
+        """The epilogue of an element, whose sum is `value`."""
+        stmts = tuple([Setf(self.ref, substitute(s.value, {self.ref: value})) if isinstance(s, Setf) and
+                       s.ref is self.ref else substitute(s, {self.ref: value}) for s in self.epilogue])
+        return copied(stmts, "_f", self.names)[0]

@@ -103,8 +103,11 @@ class _Products:
         assert isinstance(ref, Aref)                             # a vector takes no product of two elements
         if is_complex(ref.dtype):
             raise self.refuse("the values are complex")
-        stores = [w for w in writes(self.found) if isinstance(w.ref, Aref | Vref) and w.ref.buffer == ref.buffer
-                  and w is not self.use]
+        place = _declaration(self.found.body, ref.buffer, self.around.inside(self.found))
+        scope = (self.found,) if place is None else place[0]
+        last = next((n for n, stmt in enumerate(scope) if any(w is self.use for w in writes(stmt))), len(scope))
+        stores = [w for w in writes(scope[:last + 1]) if isinstance(w.ref, Aref | Vref) and w.ref.buffer == ref.buffer
+                  and w is not self.use]                     # what is stored later is not in the sum
         if ref.buffer in self.program.buffers or not all(isinstance(w, Setf) and _is_zero(w.value) for w in stores):
             raise self.refuse(f"{ref} is no sum that starts from zero; stage it as partial")
         if self.other.buffer in written((self.found,)):
