@@ -54,7 +54,8 @@ class Softmax(Family):
 
 
 class Extreme(Family):
-    """argmax and argmin: the first or last of the greatest or least, from a start or from the first element, along any axis."""
+    """argmax and argmin: the first or last of the greatest or least, from a start or from the first element, along any axis,
+    of all elements or some; a NaN is left out, or is greater than all numbers (NumPy's rule)."""
 
     def body(self) -> list[Form]:
         dtype = self.number()
@@ -81,14 +82,27 @@ class Extreme(Family):
             self.cast(dtype, (("-", "inf") if greatest else "inf") if dtype in ("f32", "f64", "f16", "bf16") else self.pick(("0", "100")))
         head: Head = (n, ("from", "1", length)) if first and self.chance(0.7) else (n, length)
         v = self.fresh("v")
+        numpy_rule = dtype in ("f32", "f64", "f16", "bf16") and self.chance(0.3)
+        if numpy_rule:
+            self.mark("extreme by NumPy's rule of NaN")
+            opposite = "<=" if greatest else ">="
+            rule = self.pick(("not or", "or"))
+        some = self.tensor(dtype, [length]) if self.chance(0.2) else None
+
+        def taken(x: Form) -> Form:
+            test_of_x: Form = (test, x, best)
+            if numpy_rule:
+                test_of_x = ("not", ("or", ("isnan", best), (opposite, x, best))) if rule == "not or" else \
+                    ("and", ("not", ("isnan", best)), ("or", ("isnan", x), (test[0], x, best)))
+            return ("and", ("<", ("aref", some.name, n), "1"), test_of_x) if some is not None else test_of_x
         word = self.pick(("set", "setf"))
         update = [(word, best, v), (word, at, n)]
         if self.chance(0.2):
             update.reverse()
         if self.chance(0.5):
-            step: list[Form] = [("let", ((v, read),), ("when", (test, v, best), *update))]
+            step: list[Form] = [("let", ((v, read),), ("when", taken(v), *update))]
         else:
-            step = [("when", (test, read, best), *[(w, p, read if e == v else e) for w, p, e in update])]
+            step = [("when", taken(read), *[(w, p, read if e == v else e) for w, p, e in update])]
         zero: Form = "0" if self.chance(0.6) else self.cast("i64", "0")
         last = ("setf", place, self.cast(result, at))
         extra: list[Form] = []

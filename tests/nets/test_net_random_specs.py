@@ -34,7 +34,7 @@ FEATURES = ("in place", "pure output", "permuted order", "mixed loop order", "ne
 ALL_FEATURES = (
     *FEATURES, "sum in a local", "call", "local array", "gather", "scatter", "epilogue", "window", "unpadded", "extent written as a sum", "convolution stride", "convolution dilation", "stride and padding as arguments", "dilated window", "a window used twice", "padding by a value",
     "let around a condition", "start in a nest of its own", "accumulation written out", "sum of what it does not index", "product of all indices",
-    "reversed index", "statements at two depths", "step 2", "triangle", "sweeps", "stencil", "stencil in place", "argmax", "argmin", "strided",
+    "reversed index", "statements at two depths", "step 2", "triangle", "sweeps", "stencil", "stencil in place", "argmax", "argmin", "extreme by NumPy's rule of NaN", "strided",
     "scan under a condition", *[f"convolution {n}-D" for n in (1, 2, 3)], *[f"pooling {f}" for f in ("max", "min", "+")],
     *[f"spelled {w}" for w in ("and", "nested", "mixed", "if", "unless", "cond")], *[f"scan by {w}" for w in ("local", "neighbour", "exclusive", "linear")],
     *[f"triangle {w}" for w in ("product", "rows", "solve", "copy", "symmetric")], *[f"in-place {w}" for w in ("incf", "decf", "mincf", "maxcf", "setf")],

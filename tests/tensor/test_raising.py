@@ -33,6 +33,8 @@ def loops(body: str) -> str:
 
 
 GEMM = "(for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (incf (aref C i j) (* (aref A i p) (aref B p j))))))"
+EXTREME = """(for j 0 N 1 serial (local best f32 () register) (local at i64 () register) (setf (aref best) {}) (setf (aref at) {})
+  (for i 0 M 1 serial (if {} ((setf (aref best) (aref C i j)) (setf (aref at) i)))) (setf (aref y j) (cast f32 (aref at))))"""
 RAISED = [
     ("(for i 0 N 1 serial (setf (aref y i) (sin (aref x i))))", ["(define v0 (compute f32 ((i N)) (sin (read x i))))"]),
     (GEMM, ["(define v0 (reduce f32 ((i M) (j N)) ((p K)) add true (* (read A i p) (read B p j))))",
@@ -57,11 +59,30 @@ RAISED = [
        (for j_2 0 N 1 serial (setf (aref C i j_2) (/ (aref C i j_2) (aref s)))))""",
      ["(define v0 (compute f32 ((i M) (j N)) (exp (read C i j))))", "(define v1 (reduce f32 ((i M)) ((p N)) add true (read v0 i p)))",
       "(define v2 (compute f32 ((i M) (j N)) (/ (read v0 i j) (read v1 i))))"]),
+    # what a loop keeps of the iteration with the greatest or least element
+    (EXTREME.format("-inf", "0", "(> (aref C i j) (aref best))"),
+     ["(define v0 (reduce f32 ((i N)) ((p M)) max true (where (= (read C p i) (read C p i)) (read C p i) -inf)))",
+      "(define v1 (reduce i64 ((i N)) ((p M)) min (= (read C p i) (read v0 i)) p))",
+      "(define v2 (compute f32 ((i N)) (cast f32 (where (> (read v0 i) -inf) (read v1 i) 0))))"]),
+    (EXTREME.format("1.0", "K", "(>= (aref best) (aref C i j))"),
+     ["(define v0 (reduce f32 ((i N)) ((p M)) min true (where (= (read C p i) (read C p i)) (read C p i) inf)))",
+      "(define v1 (reduce i64 ((i N)) ((p M)) max (= (read C p i) (read v0 i)) p))",
+      "(define v2 (compute f32 ((i N)) (cast f32 (where (and (>= 1.0 (read v0 i)) (/= (read v1 i) -9223372036854775808)) (read v1 i) K))))"]),
+    (EXTREME.format("-inf", "7", "(and (not (isnan (aref best))) (or (isnan (aref C i j)) (> (aref C i j) (aref best))))"),
+     ["(define v0 (reduce f32 ((i N)) ((p M)) max true (read C p i)))",
+      "(define v1 (reduce i64 ((i N)) ((p M)) min (or (= (read C p i) (read v0 i)) (isnan (read C p i))) p))",
+      "(define v2 (compute f32 ((i N)) (cast f32 (where (and (not (isnan -inf)) (or (isnan (read v0 i)) (> (read v0 i) -inf))) (read v1 i) 7))))"]),
     # a triangle: the condition of the loop over p
     ("(for i 0 N 1 serial (for p 0 (+ i 1) 1 serial (incf (aref y i) (aref x p))))",
      ["(define v0 (reduce f32 ((i N)) ((p N)) add (< p (+ i 1)) (read x p)))", "(define v1 (compute f32 ((i N)) (+ (read y i) (read v0 i))))"]),
 ]
 STAYS = {
+    "an extreme that a NaN resets": EXTREME.format("-inf", "0", "(not (<= (aref C i j) (aref best)))"),
+    "an extreme with another limit": EXTREME.format("-inf", "0", "(> (aref C i j) (* 2.0 (aref best)))"),
+    "an extreme and what is stored of it": """(local best f32 () register) (setf (aref best) -inf)
+      (for j 0 N 1 serial (if (> (aref x j) (aref best)) ((setf (aref best) (aref x j)))) (setf (aref y j) (aref best)))""",
+    "an extreme and an element at its index": """(for i 0 N 1 serial (local best f32 () register) (local at f32 () register) (setf (aref best) 0.0) (setf (aref at) 0.0)
+      (for j 0 M 1 serial (if (> (aref C j i) (aref best)) ((setf (aref best) (aref C j i)) (setf (aref at) (sin (aref C j i)))))) (setf (aref y i) (aref at)))""",
     "a recurrence": "(for i 1 N 1 serial (setf (aref y i) (aref y (- i 1))))",
     "a step": "(for i 0 N 2 serial (setf (aref y i) (aref x i)))",
     "a store at an index that is loaded": "(for i 0 N 1 serial (setf (aref y (max 0 (min (- N 1) (aref k i)))) 1.0))",

@@ -7,7 +7,9 @@ element in each iteration, is a value when the loop ends: where no iteration wro
 Sequential semantics is kept by one rule. If two accesses of an array, one of them a store, have loops in common, both
 must index the array by each of these loops, at the same position: then each iteration meets only its own elements, and
 meets them in program order. Accumulations need no order: what a loop reads of its own accumulation is a `scan`, and an
-accumulation at an index that is computed is a `scatter`. All else raises DoesNotFit, and stays a nest.
+accumulation at an index that is computed is a `scatter`. Scalars that a loop sets where an element is greater or less
+than all before are reductions, too: the extreme, and the least or greatest index where it is (`kept_extremes`). All
+else raises DoesNotFit, and stays a nest.
 
 A run-time check inside loops becomes a condition for the whole call (`checks_as_values`). An index that is in bounds
 only because of such a check is `(inside index N row)`.
@@ -29,6 +31,7 @@ from ..loop.simplify import simplify
 from ..loop.statements import ONE, ZERO, Aref, Fail, For, If, Incf, Let, Local, Setf, Stmt
 from .checks_as_values import Guard, compared, failing, guard
 from .index_maps import CHEAP, cost
+from .kept_extremes import Extreme
 from .loop_directions import upward
 from .loop_splitting import conjunction
 from .values import Compute, Inside, Read, Reduce, Scan, Scatter, ValueTable
@@ -194,8 +197,10 @@ class Execution:
         self.domains[s.name] = self.domain(s)
         self.loops.append(s)
         context, self.context = self.context, self.context.inside(s)
+        carried = self.carry(s)
         self.block(s.body)
         self.put_scans()
+        self.put_extremes(s, carried)
         self.loops.pop()
         self.context = context
         self.close(len(self.loops))
@@ -204,6 +209,7 @@ class Execution:
         """The extent of the axis that a loop becomes, which counts from 0 and depends on no loop, and the condition
         under which the loop has an iteration there."""
         var, lo, hi = Var(s.name, "i64"), self.plain(s.lo), self.plain(s.hi)
+        self.is_complete(lo, hi)
         is_closed = not hi.variables & self.domains.keys()
         extent = hi if is_closed else self.extent_of_axis(s)
         conds = [c for c in (Op("le", (lo, var)) if lo is not ZERO else TRUE,
@@ -458,6 +464,72 @@ class Execution:
         state.names = {n: substitute(e, new) for n, e in state.names.items()}
         state.scalars = {n: s if s.value is None else replace(s, value=substitute(s.value, new))
                          for n, s in state.scalars.items()}
+
+    # -- extremes ------------------------------------------------------------------------------------------------------
+
+    def carry(self, loop: For) -> dict[str, Scalar]:
+        """The scalars that a loop, the innermost one now, sets and does not declare, as they are before it. In the loop
+        they hold names in the place of what the iteration before has left."""
+        found, names = {}, {n.ref.buffer for n in loop.walk() if isinstance(n, Setf)}
+        for name, scalar in self.state.scalars.items():
+            if name in names and scalar.depth == len(self.loops) - 1 and scalar.value is not None and not _count(
+                    loop, name):
+                found[name] = scalar
+                self.before[name] = Var(f"({name})", scalar.type)
+        for name, scalar in found.items():
+            self.state.scalars[name] = replace(scalar, depth=len(self.loops), value=self.before[name])
+        return found
+
+    def put_extremes(self, loop: For, carried: dict[str, Scalar]) -> None:
+        """Put reductions in the place of the scalars that a loop carries: the extreme of an element, and what other
+        scalars keep of the iteration that has it."""
+        after = {self.before[n]: value for n in carried if (value := self.state.scalars[n].value) is not None}
+        waiting = {v.name for v in after}
+        if any(waiting & e.variables for x in self.state.elements.values() for e in (x.value, x.ref)):
+            raise DoesNotFit("what an iteration stores depends on what the iteration before has left", loop)
+        names = {self.before.pop(n): n for n in carried}
+        self.state.scalars |= carried
+        changed = {v: e for v, e in after.items() if e is not v}
+        if not changed:
+            return
+        extreme = Extreme.of(changed)
+        if extreme is None or any(isinstance(n, Read) for e in extreme.kept.values() for n in e.unique()):
+            name = names[next(iter(changed))]
+            raise DoesNotFit(f"'{name}' is carried from iteration to iteration",
+                             Aref(name, (), self.state.scalars[name].type))
+        best = names[extreme.best]
+        start, index = carried[best].value, Var(loop.name, "i64")
+        assert start is not None
+        key = self.short(extreme.key, best)
+        kept, over = self.names_of_loops()[:-1], (loop.name,)
+        with self.given(conjunction(extreme.conds)):
+            top = self.total(Aref(best, (), key.dtype), kept, over, extreme.fn, substitute(
+                extreme.reduced, {extreme.key: key}))
+            taken = extreme.is_taken(top, start)
+            at: Expr = index
+            if extreme.is_last or any(index.name in e.variables for e in extreme.kept.values()):
+                fn = "max" if extreme.is_last != (loop.name in self.down) else "min"
+                name = next((names[v] for v, e in extreme.kept.items() if index.name in e.variables), best)
+                with self.given(extreme.is_at(key, top)):
+                    at = self.total(Aref(name, (), "i64"), kept, over, fn, index)
+                if extreme.is_last:                    # an equal element may be the identity element itself
+                    taken = Op("and", (taken, Op("ne", (at, identity(fn, "i64")))))
+        taken = simplify(taken, self.context)
+        first = ZERO if self.always_runs(loop) and not extreme.conds and extreme.begins_neutrally(start) else None
+        for v, e in extreme.kept.items():
+            before, value = carried[names[v]].value, substitute(e, {index: at})
+            assert before is not None
+            if first is None or extreme.is_last or constant_folding.fold(substitute(e, {index: first})) is not before:
+                value = _where(taken, value, before)
+            self.state.scalars[names[v]] = replace(carried[names[v]], value=self.short(value, names[v]))
+        self.state.scalars[best] = replace(carried[best], value=top if start is identity(extreme.fn, key.dtype)
+                                           else _where(taken, top, start))
+
+    def always_runs(self, loop: For) -> bool:
+        """Does a loop run from 0 up, at least once, wherever it is?"""
+        extent, cond = self.domains[loop.name]
+        return (cond is TRUE and not self.conds and loop.name not in self.down
+                and self.entry.proves(Op("le", (ONE, extent))))
 
     def is_complete(self, *exprs: Expr) -> None:
         """A value may be made of these expressions: none has an accumulator whose scan is not known yet."""
