@@ -46,12 +46,18 @@ def vectorize_tile(draft: Draft, group: str, lane: str, *tiles: Staged) -> None:
 
 def vectorize_masked(draft: Draft, loop: str, lanes: int, context: PlanContext) -> str:
     """Turn a tail into masked vectors. Returns the loop over them. NotApplicable if masks are expensive."""
+    outer, lane = pad_masked(draft, loop, lanes, context)
+    draft.take("vectorize", lane)
+    return outer
+
+
+def pad_masked(draft: Draft, loop: str, lanes: int, context: PlanContext) -> tuple[str, str]:
+    """Split a tail into vectors, the last one with lanes beyond its end. Returns the loop over the vectors, and that
+    over the lanes. NotApplicable if masks are expensive."""
     if not context.masks_are_cheap:
         raise NotApplicable(f"the tail '{loop}' stays scalar: vectors have no masks")
     check_indices(draft, loop)
-    outer, lane = draft.split_whole(loop, lanes, "pad")
-    draft.take("vectorize", lane)
-    return outer
+    return draft.split_whole(loop, lanes, "pad")
 
 
 def check_indices(draft: Draft, loop: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 from functools import partial
 
 from ...core.dtypes import DTYPES
-from ...core.expr import Const
+from ...core.expr import Const, Op
+from ...core.text import form_of
 from ...loop.affine import canonical
 from ...loop.effects import reads
 from ...loop.statements import Aref
@@ -27,6 +28,7 @@ from ..step_results import Split
 from .common_steps import (
     accumulate_in_registers,
     check_indices,
+    pad_masked,
     reorder,
     split_tiles,
     stage_partial_sums,
@@ -90,11 +92,28 @@ def vectorize_row(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, co
     if around is not None and not draft.parallelize_two(*around):
         draft.parallelize(outer)
     for name in tiles.rest:
-        draft.attempt(partial(vectorize_masked, loop=name, lanes=lanes, context=context))
+        summed = sums and count > 1 and draft.attempt(
+            partial(_vectorize_masked_sums, loop=name, sums=sums, lanes=lanes, context=context))
+        if not summed:
+            draft.attempt(partial(vectorize_masked, loop=name, lanes=lanes, context=context))
     group, lane = draft.split_exactly(inner, lanes) if draft.loop(inner).hi != Const(lanes, "i64") else ("", inner)
     axes = (group, lane) if group else (lane,)
     vectorize_tile(draft, group, lane, *[stage_partial_sums(draft, outer, buffer, axes, tree) for buffer in sums])
     return outer
+
+
+def _vectorize_masked_sums(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, context: PlanContext) -> None:
+    """Turn a tail into masked vectors with a vector of partial results: adding up its lanes takes longer than a vector
+    of the row, and is done once."""
+    outer, lane = pad_masked(draft, _where_not_empty(draft, loop), lanes, context)
+    vectorize_tile(draft, "", lane, *[draft.stage(outer, buffer, "partial", "register", lane) for buffer in sums])
+
+
+def _where_not_empty(draft: Draft, loop: str) -> str:
+    """Test whether a loop has an iteration before it, so that a row without a tail does nothing for one."""
+    found = draft.loop(loop)
+    cond = form_of(Op("lt", (found.lo, found.hi)))
+    return loop if draft.is_always(loop, cond) else draft.specialize(loop, cond, "m")[loop]
 
 
 # -- row reductions --------------------------------------------------------------------------------------------------

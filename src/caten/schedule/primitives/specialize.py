@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.expr import Op
 from ...core.node import substitute
 from ...core.text import flat
 from ...core.unique_names import Names
@@ -19,7 +20,7 @@ def specialize(program: LoopProgram, loop: str, cond: Any, ending: str = "s") ->
     """Make a copy of a loop that runs instead of it where CONDITION holds. Later steps schedule the copy and the
     original separately, and the compiler knows in each whether the condition holds. The condition may use sizes, scalar
     arguments and outer loops; a size that it fixes (`(= K 3)`) becomes a constant in the copy. Names in the copy end in
-    `s`, or in the NAME given.
+    `s`, or in the NAME given. The original is left out if it has no iteration where the condition does not hold.
 
         (specialize i (< M 8))
         (for i 0 M 1 serial                         (if (< M 8)
@@ -40,6 +41,7 @@ def specialize(program: LoopProgram, loop: str, cond: Any, ending: str = "s") ->
             raise refusal("E520", step, f"the condition {shown} holds there")
     copy, new = copied((found,), ending, Names.of(program))
     special = tidied(substitute(copy, dict(equalities(test))))
-    made = replaced(program, found, If(test, special, (found,)))
+    is_rest_empty = known.given(Op("not", (test,))).proves(Op("le", (found.hi, found.lo)))
+    made = replaced(program, found, If(test, special, () if is_rest_empty else (found,)))
     return made, Specialized(loops_of(new, special), arrays_of(new.values(), made))
 
