@@ -83,9 +83,26 @@ def test_an_epilogue_is_applied_to_the_register_tile() -> None:
                      '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))')
     after = autoscheduler.schedule(before)
     assert "Y finish register" in show(after)
+    assert "(vectorize jii_fei)" in show(after)                     # masked, at the edge of the result
     packed = script.apply(before, [("split", "i", "4", "pad"), ("split", "j", "8", "pad"), ("split", "p", "3", "min"),
                                    ("reorder", "po", "io", "jo", "pi", "ii", "ji"),
                                    ("stage", "pi", "Y", "finish", "register", "ii", "ji")])
     for each in (after, packed):
         assert_sound(each)
         assert_same(before, each, ((0, 0, 0), (3, 5, 0), (3, 0, 5), (5, 17, 7), (9, 40, 33)))
+
+
+@pytest.mark.slow
+def test_an_epilogue_is_applied_to_the_tiles_of_a_convolution() -> None:
+    before = program("""(for z 0 M 1 serial (for x 0 W 1 serial (setf (aref Y z x) 0.0)))
+ (for o 0 M 1 serial (for x_2 0 W 1 serial (for c 0 C 1 serial (for q 0 3 1 serial
+ (if (and (<= 0 (- (+ x_2 q) 1)) (< (- (+ x_2 q) 1) W))
+  ((incf (aref Y o x_2) (* (aref X c (- (+ x_2 q) 1)) (aref F o c q)))))))))
+ (for r 0 M 1 serial (for l 0 W 1 serial (setf (aref Y r l) (max (+ (* (aref Y r l) (aref S r)) (aref D r)) 0.0))))""",
+                     """(size M) (size C) (size W) (buffer X f32 (C W) (0 1) in) (buffer F f32 (M C 3) (0 1 2) in)
+ (buffer S f32 (M) (0) in) (buffer D f32 (M) (0) in) (buffer Y f32 (M W) (0 1) out)""",
+                     '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))')
+    after = autoscheduler.schedule(before)
+    assert all(text in show(after) for text in ("Y finish register", "(unguard ", "(vectorize x_2i_fei)"))
+    assert_sound(after)
+    assert_same(before, after, ((0, 0, 0), (3, 0, 5), (3, 9, 8), (9, 40, 33)))

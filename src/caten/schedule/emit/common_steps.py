@@ -113,6 +113,21 @@ def _finish(draft: Draft, begin: Callable[..., Staged], finish: Callable[[Draft,
     return staged
 
 
+def vectorize_epilogue(draft: Draft, sums: Staged, column: str, lanes: int, context: PlanContext) -> None:
+    """Vectorise the nests that apply an epilogue to tiles, along the loop `column`."""
+    for nest in sums.nests:
+        if nest.does in EPILOGUE and trip_count(draft.loop(nest.loops[column])) is not None:
+            vectorize_loop(draft, nest.loops[column], lanes)
+    vectorize_edges_of_epilogue(draft, sums, column, lanes, context)
+
+
+def vectorize_edges_of_epilogue(draft: Draft, sums: Staged, column: str, lanes: int, context: PlanContext) -> None:
+    """Vectorise an epilogue in tiles at the edge of an array, with a mask or a scalar tail."""
+    for name in [nest.loops[column] for nest in sums.nests if nest.does in EPILOGUE and nest.is_edge]:
+        if not draft.attempt(partial(vectorize_masked, loop=name, lanes=lanes, context=context)):
+            draft.attempt(partial(vectorize_copy, name=name, lanes=lanes))
+
+
 def prefetch_operands(draft: Draft, sums: Staged, row: str, tiles: str) -> None:
     """Prefetch what the epilogue in the next iteration of the loop `tiles` reads, in arrays of as many elements as the
     result: each is read once, from memory. `row`: the loop over the rows of a tile, whose columns are vectors."""

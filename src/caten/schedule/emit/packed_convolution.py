@@ -12,7 +12,13 @@ from ..draft import Copies, Draft
 from ..plans.contractions import PackedConvolution
 from ..plans.plan import PlanContext
 from ..step_results import Staged, Unguarded
-from .common_steps import EPILOGUE, accumulate_in_registers, prefetch_operands, vectorize_loop
+from .common_steps import (
+    EPILOGUE,
+    accumulate_in_registers,
+    prefetch_operands,
+    vectorize_edges_of_epilogue,
+    vectorize_loop,
+)
 
 STRIDES = (1, 2)                # of the windows, for which packing has copies if the stride is not constant
 
@@ -52,6 +58,7 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
         draft.attempt(partial(vectorize_loop, name=last, lanes=lanes))
         for line in lines:
             draft.take("unroll", line)
+    vectorize_edges_of_epilogue(draft, sums, inside[-1], lanes, context)
     if context.machine.has_fma and is_float(c.out.dtype):
         for name in (ci, *([copy[ci]] if ci in copy else [])):
             draft.take("contract", name)

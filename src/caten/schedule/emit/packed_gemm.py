@@ -11,7 +11,14 @@ from ..draft import Draft
 from ..plans.contractions import PackedGemm
 from ..plans.plan import PlanContext
 from ..step_results import Staged
-from .common_steps import EPILOGUE, accumulate_in_registers, prefetch_operands, vectorize_copy, vectorize_loop
+from .common_steps import (
+    EPILOGUE,
+    accumulate_in_registers,
+    prefetch_operands,
+    vectorize_copy,
+    vectorize_epilogue,
+    vectorize_loop,
+)
 
 
 def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGemm, context: PlanContext) -> None:
@@ -43,7 +50,7 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
         if not lines:
             draft.parallelize(right.over(jo)[0])
     visits = accumulate_in_registers(draft, ki, c.out.buffer, iii, ji, how="partial",
-                                     finish=partial(_vectorize_epilogue, columns=ji, lanes=plan.lanes))
+                                     finish=partial(vectorize_epilogue, column=ji, lanes=plan.lanes, context=context))
     for loop in reversed((*inner, iii)):
         draft.try_steps(("hoist", loop))
     finished = visits.over(ji, *EPILOGUE)
@@ -74,13 +81,6 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
         draft.take("unroll", inner[-1])
     if plan.unroll > 1:
         draft.attempt(partial(_unroll_sum, name=ki, count=plan.unroll))
-
-
-def _vectorize_epilogue(draft: Draft, sums: Staged, columns: str, lanes: int) -> None:
-    """Vectorise the nests that apply an epilogue to whole tiles."""
-    for nest in sums.nests:
-        if nest.does in EPILOGUE and trip_count(draft.loop(nest.loops[columns])) is not None:
-            vectorize_loop(draft, nest.loops[columns], lanes)
 
 
 def _transpose_blocks(draft: Draft, sum_loop: str, name: str, lanes: int) -> None:
