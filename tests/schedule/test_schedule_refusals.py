@@ -402,6 +402,8 @@ REFUSALS = (
     ("E515", "(stage j w begin register)", begun(BLANK, around="(if (< (* 2 i_2) M) ({}))"),
      "'j' runs only where (< (* 2 i_2) M)"),
     ("E515", "(stage j w begin register)", begun(BLANK, beside="(setf (aref v 0) (aref w i_2))"),
+     "what uses w before does not set all of it"),
+    ("E515", "(stage j w begin register)", begun(BLANK, around="{} (setf (aref v 0) (aref w i_2))"),
      "w is also used outside of 'j'"),
     # finish
     ("E515", "(stage j w finish register)", begun(""), "stage j w: nothing before sets w; use partial"),

@@ -191,7 +191,12 @@ def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
     inner = list(outermost(chain.body))
     threaded = threads and draft.parallelize_two(*chain.names)
     asking = row_passes.row_prefetch(draft.program, chain, context)
-    for loop in sorted([loop.name for loop in inner], key=lambda name: asking is None or name != asking.loop):
+    late = [loop.name for loop in inner if _is_epilogue(draft.program, loop, inner)]
+    late += [loop.name for loop in inner if _is_begun_by_others(draft.program, loop, inner)]
+    order = sorted([loop.name for loop in inner], key=lambda name: asking is None or name != asking.loop)
+    for loop in [*[name for name in order if name not in late], *late]:
+        if loop in late and not any(n.name == loop for n in loops_in(draft.program)):
+            continue                                              # it is a part of a contraction now
         _nest(draft, loop, machine, threads and not threaded)
         if asking is not None and loop == asking.loop:
             emit_row_prefetch(draft, chain, asking)

@@ -9,37 +9,40 @@ from ...loop import effects
 from ...loop.context import Context
 from ...loop.statements import ONE, Aref, For, If, Let, Local, LoopProgram, Setf, Stmt
 from .access_bounds import is_inside, shapes
-from .accumulator_init import body_of_each, conditions_around, holds, joined, without
+from .accumulator_init import Begun, Region, conditions_around, holds, joined, loops_on, visited, without
 from .loop_queries import context_at, mentions, trail, use_count
 
 
-def ending(program: LoopProgram, found: For, ref: Aref, shape: tuple[Expr, ...],
+def ending(program: LoopProgram, found: For, ref: Aref, shape: tuple[Expr, ...], begun: Begun,
            tile: Context) -> tuple[LoopProgram, Expr, tuple[Stmt, ...]]:
-    """Remove the nest behind the sums that maps each element of the array of `ref`. Also returns the condition, inside
+    """Remove the nest behind the sums that maps each element that they visit. Also returns the condition, inside
     the loops around `found`, that holds for the last of the sums of an element, and the statements that map the element
     `ref`. The nest stays under the condition that there is no sum. `tile`: the context of an element of the array in
-    the sums, which are known to visit each element (see `beginning`). Raises ValueError with the reason if there is no
+    the sums, which are known to visit each element of the region of `begun` (see `beginning`). Raises ValueError with the reason if there is no
     such nest."""
     way = trail(program, found)
-    around = [stmt for _, stmt in way[:-1] if isinstance(stmt, For)]
-    conds, outside = conditions_around(program, way, found), context_at(program, around[0] if around else found)
-    nest, body = _epilogue(program, way, ref, shape, conds, outside)
+    inside = next((n + 1 for n in reversed(range(begun.level)) if isinstance(way[n][1], For)), 0)
+    shared, around = loops_on(way[:inside]), loops_on(way[inside:-1])
+    conds = conditions_around(program, way[inside:], found, shared)
+    outside = context_at(program, around[0] if around else found)
+    nest, body = _epilogue(program, way, inside, ref, shape, begun.region, conds, outside)
     known = shapes(program)
     for access in [n for stmt in body for n in stmt.unique() if isinstance(n, Aref)]:
         if not is_inside(access, known[access.buffer], tile):
             raise ValueError(f"{access} is not proven to stay inside {access.buffer} for each element of a tile")
     sums = [loop for loop in around if not mentions(ref, (loop.name,))]
     last = [Op("eq", (Var(loop.name, "i64"), loop.hi - ONE)) for loop in sums]
-    return without(program, nest, conds, sums, outside), joined("and", last) if last else TRUE, body
+    return without(program, nest, conds, sums, outside, shared), joined("and", last) if last else TRUE, body
 
 
-def _epilogue(program: LoopProgram, way: Sequence[tuple[tuple[Stmt, ...], Stmt]], ref: Aref, shape: tuple[Expr, ...],
-              conds: Sequence[Expr], context: Context) -> tuple[For, tuple[Stmt, ...]]:
+def _epilogue(program: LoopProgram, way: Sequence[tuple[tuple[Stmt, ...], Stmt]], inside: int, ref: Aref,
+              shape: tuple[Expr, ...], region: Region, conds: Sequence[Expr],
+              context: Context) -> tuple[For, tuple[Stmt, ...]]:
     """The nest that maps the elements, and its body for the element `ref`: the first statement behind the outermost
-    loop that uses the array."""
-    top = next(n for n, (_, stmt) in enumerate(way) if isinstance(stmt, For))
+    loop of the sums that uses the array. `inside`: the level inside the loops that are around both."""
+    top = next(n for n, (_, stmt) in enumerate(way) if n >= inside and isinstance(stmt, For))
     passed = [way[top][1]]
-    for level in reversed(range(top + 1)):
+    for level in reversed(range(inside, top + 1)):
         for other in _behind(program, way, level):
             if not use_count(other, ref.buffer):
                 passed.append(other)
@@ -48,11 +51,12 @@ def _epilogue(program: LoopProgram, way: Sequence[tuple[tuple[Stmt, ...], Stmt]]
             while isinstance(nest, If) and (len(nest.then), nest.otherwise) == (1, ()) \
                     and holds(nest.cond, conds, context):
                 nest = nest.then[0]
-            body = body_of_each(nest, ref, shape, context) if isinstance(nest, For) else ()
-            if not isinstance(nest, For) or not _maps(body, ref):
+            found = visited(nest, ref, shape, context) if isinstance(nest, For) else None
+            if found is None or found[0] != region or not _maps(found[1], ref):
                 raise ValueError(f"what uses {ref.buffer} next does not map each element of it")
+            assert isinstance(nest, For)
             _check_move(nest, ref, passed)
-            return nest, body
+            return nest, found[1]
     raise ValueError(f"nothing behind maps {ref.buffer}")
 
 
@@ -60,7 +64,8 @@ def _behind(program: LoopProgram, way: Sequence[tuple[tuple[Stmt, ...], Stmt]], 
     """The statements behind that of `level` in its list."""
     before, stmt = way[level]
     around = way[level - 1][1] if level else None
-    lists = [around.then, around.otherwise] if isinstance(around, If) else [k.body for k in program.kernels]
+    lists = ([around.then, around.otherwise] if isinstance(around, If) else [around.body] if isinstance(around, For)
+             else [k.body for k in program.kernels])
     own = next(stmts for stmts in lists if stmts[:len(before) + 1] == (*before, stmt))
     return own[len(before) + 1:]
 

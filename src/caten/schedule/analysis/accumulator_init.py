@@ -9,6 +9,7 @@ from ...core.expr import TRUE, Const, Expr, Op, Var, index
 from ...core.monoids import identity
 from ...core.node import substitute
 from ...core.program import Scalar
+from ...frozen import frozen
 from ...loop import effects
 from ...loop.affine import canonical
 from ...loop.context import Context
@@ -16,54 +17,90 @@ from ...loop.statements import ZERO, Aref, For, If, LoopProgram, Setf, Stmt, is_
 from .loop_queries import context_at, largest, mentions, reads_memory, replaced, stride_in, trail, use_count, writes
 
 
+@frozen
+class Region:
+    """The elements of an array that a nest visits: for each axis the first index and how many follow from there (None:
+    just this one)."""
+
+    first: tuple[Expr, ...]
+    extents: tuple[Expr | None, ...]
+
+    def within(self, index: Sequence[Expr]) -> list[tuple[Expr, Expr | None]]:
+        """The place of an element in the region, with the extents."""
+        return [(i if is_const(first, 0) else canonical(i - first), extent)
+                for i, first, extent in zip(index, self.first, self.extents, strict=True)]
+
+
+@frozen
+class Begun:
+    """What begins sums: `start`, the start of the element (None: the identity element), which holds for the first of
+    its sums (`first`). `region`: the elements. `level`: how far down the path to the sums what begins them is."""
+
+    first: Expr
+    start: Expr | None
+    region: Region
+    level: int
+
+
 def beginning(program: LoopProgram, found: For, ref: Aref, axes: Sequence[For], fn: str,
-              shape: tuple[Expr, ...]) -> tuple[LoopProgram, Expr, Expr | None]:
-    """Remove the nest that sets the whole array of `ref` to the identity element of `fn`, or to a start that depends on
-    the element. Also returns the condition, inside the loops around `found`, that holds for the first of the sums over
-    `axes` of an element, and the start of the element `ref` (None: the identity element). The nest stays under the
-    condition that there is no such sum. Raises ValueError with the reason if an element may have no first sum, or
+              shape: tuple[Expr, ...]) -> tuple[LoopProgram, Begun]:
+    """Remove the nest that sets the elements of the array of `ref` which are summed up to the identity element of `fn`,
+    or to a start that depends on the element. Loops may be around both. The nest stays under the condition that there
+    is no sum over `axes` of an element. Raises ValueError with the reason if an element may have no first sum, or
     two."""
     way = trail(program, found)
-    around = [stmt for _, stmt in way[:-1] if isinstance(stmt, For)]
+    blank, level, region, start = _blank(program, way, ref, shape, identity(fn, ref.dtype))
+    shared, around = loops_on(way[:level]), loops_on(way[level:-1])
     nest = around[0] if around else found
-    conds, outside = conditions_around(program, way, found), context_at(program, nest)
-    blank, start = _blank(way, ref, shape, identity(fn, ref.dtype), conds, outside)
+    conds, outside = conditions_around(program, way[level:], found, shared), context_at(program, nest)
     if use_count(nest, ref.buffer) > use_count(found, ref.buffer):
         raise ValueError(f"{ref.buffer} is also used outside of '{found.name}'")
     context = context_at(program, found)
     sums = [loop for loop in around if not mentions(ref, (loop.name,))]
     for loop in sums:
-        if not is_of_the_call(program, (loop.lo, loop.hi)) or not is_const(loop.step, 1):
+        if not is_of_the_call(program, (loop.lo, loop.hi), shared) or not is_const(loop.step, 1):
             raise ValueError(f"'{loop.name}' does not sum the same for every element")
-    reason = obstacle_to_cover(ref, shape, [*[loop for loop in around if loop not in sums], *axes], context)
+    reason = obstacle_to_cover(ref, region, [*[loop for loop in around if loop not in sums], *axes], context)
     if reason is not None:
         raise ValueError(reason)
     first = [Op("eq", (Var(loop.name, "i64"), loop.lo)) for loop in sums]
-    return without(program, blank, conds, sums, outside), joined("and", first) if first else TRUE, start
+    begun = Begun(joined("and", first) if first else TRUE, start, region, level)
+    return without(program, blank, conds, sums, outside, shared), begun
+
+
+def loops_on(way: Sequence[tuple[tuple[Stmt, ...], Stmt]]) -> list[For]:
+    """The loops on a path."""
+    return [stmt for _, stmt in way if isinstance(stmt, For)]
 
 
 def without(program: LoopProgram, other: For, conds: Sequence[Expr], sums: Sequence[For],
-            outside: Context) -> LoopProgram:
+            outside: Context, shared: Sequence[For]) -> LoopProgram:
     """The program without a nest whose work is done in the sums over `sums`, around which `conds` hold. The nest stays
-    for calls without these sums. `outside`: the context around them."""
+    for calls without these sums. `outside`: the context around them; `shared`: the loops around both."""
     needed = [*map(negated, conds),
               *[Op("le", (loop.hi, loop.lo)) for loop in sums if not outside.proves(Op("lt", (loop.lo, loop.hi)))]]
-    at, there = context_at(program, other), conditions_around(program, trail(program, other), other)
+    way = trail(program, other)
+    inside = next((n + 1 for n in reversed(range(len(way))) if way[n][1] in shared), 0)
+    at, there = context_at(program, other), conditions_around(program, way[inside:], other, shared)
     needed = [cond for cond in needed if negated(cond) not in there and not at.refutes(cond)]
     return replaced(program, other, *((If(joined("or", needed), (other,)),) if needed else ()))
 
 
-def obstacle_to_cover(ref: Aref, shape: tuple[Expr, ...], loops: Sequence[For], context: Context) -> str | None:
-    """Why nested loops do not access each element of an array exactly once; None if they do. They do if each index is a
+def obstacle_to_cover(ref: Aref, region: Region, loops: Sequence[For], context: Context) -> str | None:
+    """Why nested loops do not access each element of a region exactly once; None if they do. They do if each index is a
     mixed-radix number whose digits are loops; a digit ends at its radix or, in the last tile, at the edge of the
-    array."""
+    region."""
     for loop in loops:
         if not is_const(loop.lo, 0) or not is_const(loop.step, 1):
             return f"'{loop.name}' does not count from 0"
         context = context.inside(loop)
         if sum(1 for i in ref.index if mentions(i, (loop.name,))) != 1:
             return f"'{loop.name}' does not move one index of {ref}"
-    for i, extent in zip(ref.index, shape, strict=True):
+    for i, extent in region.within(ref.index):
+        if extent is None:
+            if not is_const(i, 0):
+                return f"{ref} is another element than the one that is set before"
+            continue
         digits = [(stride_in(i, loop.name) or 0, loop) for loop in loops if mentions(i, (loop.name,))]
         reason = _not_all(i, extent, sorted(digits, key=lambda d: -d[0]), context)
         if reason is not None:
@@ -93,44 +130,52 @@ def _not_all(value: Expr, count: Expr, digits: list[tuple[int, For]], context: C
     return None
 
 
-def conditions_around(program: LoopProgram, way: Sequence[tuple[tuple[Stmt, ...], Stmt]], found: For) -> list[Expr]:
-    """The conditions around a loop. Raises ValueError unless they are constant during a call."""
+def conditions_around(program: LoopProgram, way: Sequence[tuple[tuple[Stmt, ...], Stmt]], found: For,
+                      shared: Sequence[For]) -> list[Expr]:
+    """The conditions around a loop on a path. Raises ValueError unless they are constant during an iteration of the
+    `shared` loops."""
     conds: list[Expr] = []
     for (_, stmt), (_, inner) in pairwise(way):
         if isinstance(stmt, If):
-            if not is_of_the_call(program, (stmt.cond,)):
+            if not is_of_the_call(program, (stmt.cond,), shared):
                 raise ValueError(f"'{found.name}' runs only where {stmt.cond}")
             conds.append(stmt.cond if any(s is inner for s in stmt.then) else negated(stmt.cond))
     return conds
 
 
-def is_of_the_call(program: LoopProgram, exprs: Iterable[Expr]) -> bool:
-    """Is each expression constant during a call?"""
-    known = {*program.sizes, *[s.name for s in program.all(Scalar)]}
+def is_of_the_call(program: LoopProgram, exprs: Iterable[Expr], shared: Sequence[For]) -> bool:
+    """Is each expression constant during an iteration of the `shared` loops, or without these during a call?"""
+    known = {*program.sizes, *[s.name for s in program.all(Scalar)], *[loop.name for loop in shared]}
     return all(not reads_memory(e) and all(n.name in known for n in e.unique() if isinstance(n, Var)) for e in exprs)
 
 
-def _blank(way: Sequence[tuple[tuple[Stmt, ...], Stmt]], ref: Aref, shape: tuple[Expr, ...], value: Const,
-           conds: Sequence[Expr], context: Context) -> tuple[For, Expr | None]:
-    """The earlier nest that sets the whole array whenever the outermost loop runs, around which `conds` hold, and the
-    start of the element `ref`, None if it is `value`. Nothing between the two uses the array, or writes what the start
-    reads. Raises ValueError if there is none."""
-    outside = [n for n in range(len(way)) if not any(isinstance(s, For) for _, s in way[:n])]
-    written: set[str] = set(effects.writes(way[outside[-1]][1])) - {ref.buffer}
-    for before in [way[n][0] for n in reversed(outside)]:
+def _blank(program: LoopProgram, way: Sequence[tuple[tuple[Stmt, ...], Stmt]], ref: Aref, shape: tuple[Expr, ...],
+           value: Const) -> tuple[For, int, Region, Expr | None]:
+    """The earlier nest that sets all elements of a region whenever the sums run, the level of the path on which it is,
+    the region, and the start of the element `ref`, None if it is `value`. Nothing between the two uses the array, or
+    writes what the start reads. Raises ValueError if there is none."""
+    written: set[str] = set()
+    for level in reversed(range(len(way))):
+        before, stmt = way[level]
+        written |= effects.writes(stmt) - {ref.buffer}
         for other in reversed(before):
             if not use_count(other, ref.buffer):
                 written |= effects.writes(other)
                 continue
-            nest = other
+            shared, around = loops_on(way[:level]), loops_on(way[level:])
+            conds = conditions_around(program, way[level:], around[-1], shared)
+            context, nest = context_at(program, around[0]), other
             while isinstance(nest, If) and (len(nest.then), nest.otherwise) == (1, ()) \
                     and holds(nest.cond, conds, context):
                 nest = nest.then[0]
-            start = _start(nest, ref, shape, context) if isinstance(nest, For) else None
-            if start is None or written & effects.reads(start):
-                raise ValueError(f"what uses {ref.buffer} before does not set all of it")
-            assert isinstance(nest, For)
-            return nest, None if start is value else start
+            found = visited(nest, ref, shape, context) if isinstance(nest, For) else None
+            match found:
+                case (region, (Setf(value=start),)) if not use_count(start, ref.buffer) and not (
+                        written & effects.reads(start)) and is_of_the_call(
+                            program, [*region.first, *[e for e in region.extents if e is not None]], shared):
+                    assert isinstance(nest, For)
+                    return nest, level, region, None if start is value else start
+            raise ValueError(f"what uses {ref.buffer} before does not set all of it")
     raise ValueError(f"nothing before sets {ref.buffer}")
 
 
@@ -141,34 +186,39 @@ def holds(cond: Expr, conds: Sequence[Expr], context: Context) -> bool:
     return cond in conds or context.proves(cond)
 
 
-def _start(nest: For, ref: Aref, shape: tuple[Expr, ...], context: Context) -> Expr | None:
-    """The value to which a nest that only sets every element of an array sets the element `ref`; None for others."""
-    match body_of_each(nest, ref, shape, context):
-        case (Setf(value=value),) if not use_count(value, ref.buffer):
-            return value
-    return None
-
-
-def body_of_each(nest: For, ref: Aref, shape: tuple[Expr, ...], context: Context) -> tuple[Stmt, ...]:
-    """The body of a perfect nest for the element `ref`, if the nest visits every element of the array once, and its
-    body stores to no other element; otherwise nothing."""
+def visited(nest: For, ref: Aref, shape: tuple[Expr, ...], context: Context) -> tuple[Region, tuple[Stmt, ...]] | None:
+    """The region of an array that a perfect nest visits, each element once, and its body for the element `ref`, if the
+    body stores to no other element; otherwise None."""
     loops: list[For] = []
     body: tuple[Stmt, ...] = (nest,)
     while len(body) == 1 and isinstance(body[0], For):
         loops.append(body[0])
         body = body[0].body
-    found = {s.ref.index for s in writes(body) if isinstance(s.ref, Aref) and s.ref.buffer == ref.buffer}
     extents = {loop.name: loop.hi for loop in loops if is_const(loop.lo, 0) and is_const(loop.step, 1)}
-    if len(found) != 1:
-        return ()
+    found = {s.ref.index for s in writes(body) if isinstance(s.ref, Aref) and s.ref.buffer == ref.buffer}
+    if len(found) != 1 or len(extents) < len(loops):
+        return None
     (where,) = found
-    names = [i.name for i in where if isinstance(i, Var)]
-    if not (len(set(names)) == len(where) == len(loops) == len(extents)
-            and all(name in extents and (extents[name] is extent or context.proves(Op("le", (extent, extents[name]))))
-                    for name, extent in zip(names, shape, strict=True))):
-        return ()
-    moved: tuple[Stmt, ...] = substitute(body, {Var(name, "i64"): i for name, i in zip(names, ref.index, strict=True)})
-    return moved
+    moved: dict[str, int] = {}
+    first, counts = list[Expr](), list[Expr | None]()
+    for axis, (i, extent) in enumerate(zip(where, shape, strict=True)):
+        names = [name for name in extents if mentions(i, (name,))]
+        start = canonical(i - Var(names[0], "i64")) if names else canonical(i)
+        if len(names) > 1 or mentions(start, names) or (names and names[0] in moved):
+            return None
+        first.append(start)
+        count = extents[names[0]] if names else None
+        is_whole = count is not None and is_const(start, 0) and context.proves(Op("le", (extent, count)))
+        counts.append(extent if is_whole else count)
+        moved |= dict.fromkeys(names, axis)
+    if len(moved) < len(loops):
+        return None
+    region = Region(tuple(first), tuple(counts))
+    places = [i for i, _ in region.within(ref.index)]
+    own: tuple[Stmt, ...] = substitute(body, {Var(name, "i64"): places[axis] for name, axis in moved.items()})
+    same = {n: ref for stmt in own for n in stmt.unique() if isinstance(n, Aref) and n.buffer == ref.buffer
+            and all(canonical(i) is canonical(j) for i, j in zip(n.index, ref.index, strict=True))}
+    return region, substitute(own, same)
 
 
 def negated(cond: Expr) -> Expr:

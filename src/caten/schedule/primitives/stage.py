@@ -11,7 +11,7 @@ from ...loop.gpu_verifier import BOUND, has_barrier, thread_conflict
 from ...loop.statements import SPACES, Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt, is_const
 from ..analysis.access_bounds import MAX_STACK_BYTES, bytes_of
 from ..analysis.accumulator_end import ending
-from ..analysis.accumulator_init import beginning
+from ..analysis.accumulator_init import Begun, beginning
 from ..analysis.guards import shortened, wrapped
 from ..analysis.loop_queries import context_at, enclosing, find, mentions, refusal, replaced, writes
 from ..loop_names import copied
@@ -193,36 +193,38 @@ class _Staged(Tile):
         return (*before, *self._add(tile, fn))
 
     def finish(self) -> tuple[Stmt, ...]:
-        self._begin()
+        begun = self._begin()
         try:
-            self.program, self.last, self.epilogue = ending(self.program, self.found, self.ref, self.shape,
-                                                            self._context_of_elements())
+            self.program, self.last, self.epilogue = ending(
+                self.program, self.found, self.ref, self.shape, begun, self._context_of_elements(begun))
         except ValueError as problem:
             raise self.refuse(f"{problem}; use begin") from None
         before, tile, fn = self._parts()
         return (*before, *self._add(tile, fn))
 
-    def _begin(self) -> None:
+    def _begin(self) -> Begun:
         """Remove the nest that fills the array; the first tile sets each element."""
         try:
-            self.program, self.first, self.start = beginning(
+            self.program, begun = beginning(
                 self.program, self.found, self.ref, self.axes, self._operator(), self.shape)
         except ValueError as problem:
             raise self.refuse(f"{problem}; use partial") from None
-        self.guards = tuple([cond for cond in self.guards if not self._leaves_out(cond)])
+        self.first, self.start = begun.first, begun.start
+        self.guards = tuple([cond for cond in self.guards if not self._leaves_out(cond, begun)])
+        return begun
 
-    def _leaves_out(self, cond: Expr) -> bool:
-        """May a condition fail for an element of the array? Then it stays around the sum, and the tile keeps the
+    def _leaves_out(self, cond: Expr, begun: Begun) -> bool:
+        """May a condition fail for an element that was set? Then it stays around the sum, and the tile keeps the
         identity element there."""
-        return not self._context_of_elements().proves(cond)
+        return not self._context_of_elements(begun).proves(cond)
 
-    def _context_of_elements(self) -> Context:
-        """What holds for an element of the array inside the axes of the tile."""
+    def _context_of_elements(self, begun: Begun) -> Context:
+        """What holds for an element that was set, inside the axes of the tile."""
         context = self.context
         for loop in self.axes:
             context = context.inside(loop)
-        for i, extent in zip(self.ref.index, self.shape, strict=True):
-            context = context.given(Op("lt", (i, extent)))
+        for i, extent in begun.region.within(self.ref.index):
+            context = context.given(Op("lt", (i, extent))) if extent is not None else context
         return context
 
     def tree(self) -> tuple[Stmt, ...]:
