@@ -7,11 +7,8 @@ A kernel of one reduce, or of a reduce and the map that reads it element by elem
     (contractions)             C = f(R)        ->  for i: C[i] = 0;  for i, p: C[i] += …;  for i: C[i] = f(C[i])
     (contractions)             C = f(C, R)     ->  for i, p: T[i] += …;  for i: C[i] = f(C[i], T[i])
 
-A scatter accumulates into the array of its source, or into a copy:
-
-    out = S; out[x] += e       ->  for i: out[i] = S[i];  for j: out[x] += …
-
-All others are outer loops around passes (`passes_over_rows`), or loops over blocks of rows (`block_lowering`).
+A scatter accumulates into the array of its source, or into a copy (`scatter_lowering`). All others are outer loops
+around passes (`passes_over_rows`), or loops over blocks of rows (`block_lowering`).
 """
 from __future__ import annotations
 
@@ -40,6 +37,7 @@ from .loop_splitting import Part, conjunction, conjuncts, parts_of
 from .nearest_indices import with_nearest_indices
 from .passes_over_rows import Passes
 from .repeated_kernels import with_repeats
+from .scatter_lowering import ScatterLowering
 from .values import Compute, Define, FailIf, FusedKernel, Named, Output, Read, Reduce, Scatter, TensorProgram, reads_of
 
 
@@ -187,14 +185,7 @@ class Lowering(LoopBuilder):
         target = self.array(m.name)
         source = self.array(value.source)
         before = () if source == target else self.copy(source, target, value.type, value.shape)
-
-        def leaf(index: tuple[Expr, ...]) -> tuple[Stmt, ...]:
-            names = {a.name: i for a, i in zip(value.axes, index, strict=True)}
-            ref = Aref(target, tuple([self.expr(i, names) for i in value.index]), value.type)
-            add = Incf(ref, self.expr(value.expr, names), value.fn)
-            return (add,) if value.cond is TRUE else (If(self.expr(value.cond, names), (add,)),)
-        named = self.axis_names(m.name, value)
-        return (*before, *self.loops(list(zip(named, [a.extent for a in value.axes], strict=True)), leaf))
+        return (*before, *ScatterLowering(self, m, value).statements())
 
     def _keeps(self, m: Member, part: Part) -> bool:
         """Do the elements of a part stay what they are?"""
