@@ -44,6 +44,14 @@ def batchnorm(xp: Any, x: Any, g: Any, b: Any) -> Any:
     return c / xp.sqrt(variance + x.dtype.type(EPSILON)) * g[:, None, None] + b[:, None, None]
 
 
+def convolution(xp: Any, x: Any, w: Any) -> Any:
+    """Of square windows of odd sides, with zeros around the image."""
+    k = w.shape[2]
+    p = xp.pad(x, ((0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)))
+    return sum([xp.einsum("nchw,oc->nohw", p[:, :, i:i + x.shape[2], j:j + x.shape[3]], w[:, :, i, j])
+                for i in range(k) for j in range(k)])
+
+
 def attention(xp: Any, q: Any, k: Any, v: Any, causal: bool) -> Any:
     s = q @ k.transpose(0, 2, 1) * q.dtype.type(0.125)
     if causal:
@@ -73,6 +81,9 @@ def block(xp: Any, x: Any, g1: Any, b1: Any, wq: Any, wk: Any, wv: Any, wo: Any,
 FORMULAS: Mapping[str, Callable[..., Any]] = {
     "softmax of columns": partial(softmax, axis=0), "rmsnorm": rmsnorm, "batchnorm": batchnorm,
     "gelu(x W + b)": lambda xp, x, w, b: gelu(xp, x @ w + b),
+    "conv + bias + relu": lambda xp, x, w, b: xp.maximum(convolution(xp, x, w) + b[:, None, None], 0),
+    "1x1 conv + bias + relu": lambda xp, x, w, b: xp.maximum(convolution(xp, x, w[:, :, None, None])
+                                                             + b[:, None, None], 0),
     "residual layernorm": lambda xp, x, r, g, b: layernorm(xp, x + r, g, b),
     "attention": partial(attention, causal=False), "causal attention": partial(attention, causal=True),
     "cross-entropy": crossentropy, "mlp": mlp, "block": block,
@@ -104,6 +115,12 @@ def normalised_batch(n: int, c: int, side: int) -> Problem:
     return problem("batchnorm", drawn(n, c, side, side), drawn(c), drawn(c, low=-0.5))
 
 
+def convolved(kind: str, c: int, side: int, o: int) -> Problem:
+    window = () if kind[0] == "1" else (3, 3)
+    return problem(kind, drawn(1, c, side, side), drawn(o, c, *window, low=-0.5), drawn(o, low=-0.5),
+                   flops=2 * c * o * side * side * (9 if window else 1), tolerance=1e-4)
+
+
 def heads(kind: str, t: int) -> Problem:
     q, k, v = (drawn(HEADS, t, WIDTH, low=low) for low in (-1, -0.9, -0.8))
     return problem(kind, q, k, v, flops=4 * HEADS * t * t * WIDTH // (2 if kind[0] == "c" else 1), tolerance=1e-4)
@@ -122,6 +139,7 @@ def transformer(t: int) -> Problem:
                    flops=24 * t * e * e + 2 * t * t * e, tolerance=1e-4)
 
 
+CONVOLUTIONS = (("conv + bias + relu", "convolution_relu"), ("1x1 conv + bias + relu", "pointwise_relu"))
 Sized = tuple[str, str, Callable[[], Problem]]           # a name, the file of the spec, and what makes the problem
 
 
@@ -138,6 +156,8 @@ def table(seed: int | None = None) -> list[Sized]:
             _rows("residual layernorm", "residual_layernorm", 4096, 768),
             _rows("cross-entropy", "cross_entropy", 64, CLASSES),
             *[(f"gelu(x W + b) 512x{k}x768", "affine_gelu", partial(affine_gelu, 512, k, 768)) for k in (64, 256, 768)],
+            *[(f"{kind} {c}x{side}x{side}", file, partial(convolved, kind, c, side, c)) for kind, file in CONVOLUTIONS
+              for c, side in ((64, 56), (256, 14), (512, 7))],
             ("batchnorm 8x64x56x56", "batchnorm", partial(normalised_batch, 8, 64, 56)),
             *[(f"{kind} {t}", kind.replace(" ", "_"), partial(heads, kind, t))
               for t in (128, 256, 1024, 2048) for kind in ("attention", "causal attention")],
@@ -155,6 +175,8 @@ def table(seed: int | None = None) -> list[Sized]:
             ("residual layernorm", "residual_layernorm"), ("cross-entropy", "cross_entropy"))]
         m, k, n, c, side, t = size(1000), size(1000), size(1000), size(128), size(80), size(1500)
         made += [(f"gelu(x W + b) {m}x{k}x{n}", "affine_gelu", partial(affine_gelu, m, k, n)),
+                 *[(f"{kind} {c}x{side}x{side}", file, partial(convolved, kind, c, side, n))
+                   for kind, file in CONVOLUTIONS],
                  (f"batchnorm 4x{c}x{side}x{side}", "batchnorm", partial(normalised_batch, 4, c, side)),
                  (f"attention {t}", "attention", partial(heads, "attention", t)),
                  (f"causal attention {t}", "causal_attention", partial(heads, "causal attention", t)),
