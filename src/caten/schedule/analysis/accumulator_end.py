@@ -18,8 +18,8 @@ def ending(program: LoopProgram, found: For, ref: Aref, shape: tuple[Expr, ...],
     """Remove the nest behind the sums that maps each element that they visit. Also returns the condition, inside
     the loops around `found`, that holds for the last of the sums of an element, and the statements that map the element
     `ref`. The nest stays under the condition that there is no sum. `tile`: the context of an element of the array in
-    the sums, which are known to visit each element of the region of `begun` (see `beginning`). Raises ValueError with the reason if there is no
-    such nest."""
+    the sums, which are known to visit each element of the region of `begun` (see `beginning`). Raises ValueError with
+    the reason if there is no such nest."""
     way = trail(program, found)
     inside = next((n + 1 for n in reversed(range(begun.level)) if isinstance(way[n][1], For)), 0)
     shared, around = loops_on(way[:inside]), loops_on(way[inside:-1])
