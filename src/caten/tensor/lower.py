@@ -8,7 +8,8 @@ A kernel of one reduce, or of a reduce and the map that reads it element by elem
     (contractions)             C = f(C, R)     ->  for i, p: T[i] += …;  for i: C[i] = f(C[i], T[i])
 
 A scatter accumulates into the array of its source, or into a copy (`scatter_lowering`). All others are outer loops
-around passes (`passes_over_rows`), or loops over blocks of rows (`block_lowering`).
+around passes (`passes_over_rows`), a long scan in blocks (`long_scans`), or loops over blocks of rows
+(`block_lowering`).
 """
 from __future__ import annotations
 
@@ -32,6 +33,7 @@ from .fusion import Group, Member, NestKernel, is_contraction, kernels_of, names
 from .index_maps import is_identity
 from .inlining import inlined_statements
 from .late_division import divided_late
+from .long_scans import in_blocks, shares_scans
 from .loop_builder import LoopBuilder, Storage
 from .loop_splitting import Part, conjunction, conjuncts, parts_of
 from .nearest_indices import with_nearest_indices
@@ -72,6 +74,7 @@ class Lowering(LoopBuilder):
         self.context = Context.of(program)
         self.nested: set[str] = set()                    # names that the nests so far declare
         self.blocks, self.is_part = blocks, names is not None
+        self.shares_scans = blocks is not None and shares_scans(program)
         self.tested = {r.buffer for c in program.checks for r in reads_of(c.cond)} - {
             name for k in self.kernels for name in reads_of_kernel(k)}         # scalars of checks, and of nothing else
 
@@ -178,7 +181,8 @@ class Lowering(LoopBuilder):
                                  lambda e: simplify(e, self.context))
                 if len(parts) > 1 and not any(self._keeps(m, part) for part in parts):
                     return tuple([s for part in parts for s in self.part(m, value, part)])
-        return Passes(self, k).statements()
+        stmts = Passes(self, k).statements()
+        return in_blocks(stmts, self.program, self.names.fresh) if self.shares_scans and not self.is_part else stmts
 
     def scatter(self, m: Member, value: Scatter) -> tuple[Stmt, ...]:
         """Accumulations into the elements that the index chooses."""
