@@ -4,6 +4,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from index_specs import IndexSpec
 from spec_forms import EXTENTS, UPDATES, Form, RandomSpec, symbols, writes
 
 BLOCKS = {"dotimes": 2, "loop": 2, "when": 2, "unless": 2, "progn": 1}
@@ -11,6 +12,9 @@ BLOCKS = {"dotimes": 2, "loop": 2, "when": 2, "unless": 2, "progn": 1}
 
 def smaller(spec: RandomSpec) -> Any:
     """Simpler specs, the boldest changes first. Not all of them are valid."""
+    if isinstance(spec, IndexSpec):
+        yield from spec.smaller()
+        return
     for n in range(len(spec.body)):
         if len(spec.body) > 1:
             body = spec.body[:n] + spec.body[n + 1:]

@@ -4,7 +4,6 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from index_programs import variants
 
 from caten import driver, loading
 from caten.core.node import Node
@@ -15,6 +14,7 @@ from caten.tensor.fused_text import fused
 from caten.tensor.fusion import Group, kernels_of
 from caten.tensor.lower import lower
 from caten.tensor.values import FusedKernel, Nest, Pass, TensorProgram
+from index_programs import variants
 
 OPTIONS = Options(runtime="gcc", config=(("MARCH", "x86-64-v3"),))
 # name: (the program, its kernels)

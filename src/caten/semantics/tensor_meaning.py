@@ -2,7 +2,7 @@
 reference for tests at small sizes; `interpret` is that of loops."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -26,6 +26,7 @@ from ..tensor.values import (
     TensorProgram,
     Value,
     operands_of,
+    reads_of,
 )
 from . import interpret
 
@@ -51,11 +52,11 @@ def run(program: TensorProgram, arguments: dict[str, Any]) -> int:
     arrays = {name: arguments[name].copy() for name in program.buffers}
     try:
         with np.errstate(all="ignore"):
-            for d in program.definitions:
-                if isinstance(d.value, Nest):
-                    arrays |= zip(d.names, nest(d.value, program, env, arrays), strict=True)
-                else:
-                    arrays[d.name] = value(d.value, env, arrays)
+            for check in program.checks:                               # before what rests on them
+                define(program, [r.buffer for r in reads_of(check)], env, arrays)
+                if element(check.cond, env, arrays):
+                    return check.row
+            define(program, [name for d in program.definitions for name in d.names or [""]], env, arrays)
     except OutsideError as outside:
         if outside.row:
             return outside.row
@@ -63,6 +64,22 @@ def run(program: TensorProgram, arguments: dict[str, Any]) -> int:
     for output in program.outputs:
         arguments[output.name][...] = arrays[output.value]
     return 0
+
+
+def define(program: TensorProgram, names: Sequence[str], env: Environment, arrays: dict[str, Any]) -> None:
+    """Compute the values of these names, and those that they read, unless they are known. The empty name is that of
+    nests without results."""
+    needed = set(names)
+    for d in reversed(program.definitions):
+        if needed & set(d.names):
+            needed |= set(operands_of(d.value))
+    for d in program.definitions:
+        if not needed & set(d.names or [""]) or set(d.names) & arrays.keys():
+            continue
+        if isinstance(d.value, Nest):
+            arrays.update(zip(d.names, nest(d.value, program, env, arrays), strict=True))
+        else:
+            arrays[d.name] = value(d.value, env, arrays)
 
 
 def nest(node: Nest, program: TensorProgram, env: Environment, arrays: Environment) -> list[Any]:

@@ -4,7 +4,9 @@ axes and of statements.
     m[i] = max j: X[i,j]
     E[i,j] = exp(X[i,j] - m[i])
 
-Names with a capital letter that a line defines are outputs; names that no line defines are inputs.
+Names with a capital letter that a line defines are outputs; names that no line defines are inputs. `Y0` is what the
+output `Y` holds before: lines read it at any index before the one that defines `Y`, which reads it at its own index. An
+input in the index of another one, `X[K[i],j]`, is an array of indices: its first axis is as long as that of `X`.
 """
 from __future__ import annotations
 
@@ -63,10 +65,31 @@ def name_of(read: ast.Subscript) -> str:
     return read.value.id
 
 
+def axes_of(read: ast.Subscript) -> tuple[str, ...]:
+    """The axes at which an array is read; of an index that is read, its axis."""
+    parts = read.slice.elts if isinstance(read.slice, ast.Tuple) else [read.slice]
+    return tuple([ast.unparse(p.slice if isinstance(p, ast.Subscript) else p) for p in parts])
+
+
 def inputs_of(lines: Program) -> dict[str, tuple[str, ...]]:
-    """The arrays that no line defines, with the axes of their first read."""
-    made = {line.target for line in lines}
-    return {name_of(r): tuple([i[0] for i in index_of(r)]) for line in reversed(lines) for r in reversed(line.reads) if name_of(r) not in made}
+    """The arrays that no line defines, with the axes of their first read, or those of the output that they become."""
+    made = {line.target: line.axes for line in lines}
+    return {name_of(r): made.get(replaced_by(name_of(r)), axes_of(r)) for line in reversed(lines) for r in reversed(line.reads) if name_of(r) not in made}
+
+
+def replaced_by(name: str) -> str:
+    """The output whose contents before are called this; none: an empty name."""
+    return name[:-1] if name.endswith("0") else ""
+
+
+def in_place(lines: Program) -> set[str]:
+    """The outputs that hold something before."""
+    return {replaced_by(name) for name in inputs_of(lines)} & {x.target for x in lines}
+
+
+def indices_of(lines: Program) -> set[str]:
+    """The arrays of indices."""
+    return {name_of(n) for x in lines for r in x.reads for n in ast.walk(r.slice) if isinstance(n, ast.Subscript)}
 
 
 # -- the same program in other words ------------------------------------------------------------------------------------
@@ -97,10 +120,12 @@ def renamed(lines: Program, rng: random.Random) -> Program:
     """Other names for arrays and axes."""
     axes = sorted({a for x in lines for a in (*x.axes, *x.over)})
     letters = rng.sample("abcdghklmopqrstuvwxyz", len(axes))
-    arrays = sorted({x.target for x in lines} | set(inputs_of(lines)))
+    changed = in_place(lines)
+    arrays = sorted({x.target for x in lines} | {n for n in inputs_of(lines) if replaced_by(n) not in changed})
     new = rng.sample([f"{a}{b}" for a in "BCDFGH" for b in "uvwxyz"], len(arrays))
     outputs = {x.target for x in lines if x.target[0].isupper()}
-    return rewritten(lines, dict(zip(axes, letters, strict=True)) | {a: n if a in outputs or a in inputs_of(lines) else n.lower() for a, n in zip(arrays, new, strict=True)}, {})
+    names = {a: n if a in outputs or a in inputs_of(lines) else n.lower() for a, n in zip(arrays, new, strict=True)}
+    return rewritten(lines, dict(zip(axes, letters, strict=True)) | names | {f"{y}0": f"{names[y]}0" for y in changed}, {})
 
 
 def permuted(lines: Program, rng: random.Random) -> Program:
@@ -112,10 +137,11 @@ def permuted(lines: Program, rng: random.Random) -> Program:
 
 
 def reordered(lines: Program, rng: random.Random) -> Program:
-    """Another order of statements, each after those that it reads."""
+    """Another order of statements, each after those that it reads, and after those that read what it replaces."""
     left, done = list(lines), list[Line]()
     while left:
-        ready = [x for x in left if not {name_of(r) for r in x.reads} & {y.target for y in left}]
+        ready = [x for x in left if not {name_of(r) for r in x.reads} & {y.target for y in left}
+                 and not any(f"{x.target}0" in {name_of(r) for r in y.reads} for y in left if y is not x)]
         chosen = rng.choice(ready)
         left.remove(chosen)
         done.append(chosen)
@@ -138,19 +164,23 @@ class _Split(ast.NodeTransformer):
 # -- spelling -------------------------------------------------------------------------------------------------------------
 
 
-def spelled_in_numpy(lines: Program) -> str:
+def spelled_in_numpy(lines: Program, sizes: Mapping[str, str]) -> str:
     """Statements over whole arrays."""
-    made = []
+    made, before = [], {f"{y}0": y for y in in_place(lines)}
     for x in lines:
         space = (*x.axes, *x.over)
 
         def aligned(read: ast.Subscript, space: tuple[str, ...] = space) -> str:
-            index = index_of(read)
+            index, at = axes_of(read), index_of(read)
             order = sorted(range(len(index)), key=lambda n: space.index(index[n]))
-            text = name_of(read) if order == list(range(len(index))) else f"{name_of(read)}.transpose({', '.join(map(str, order))})"
+            text = before.get(name_of(read), name_of(read)) + (f"[{at[0].partition('[')[0]}]" if at[0] != index[0] else "")
+            text = text if order == list(range(len(index))) else f"{text}.transpose({', '.join(map(str, order))})"
             present = [":" if a in index else "None" for a in space]
-            return text if present == [":"] * len(space) or not index else f"{text}[{', '.join(present)}]"
-        text = in_numpy(x.expr, aligned)
+            return text if present == [":"] * len(space) else f"{text}[{', '.join(present)}]"
+
+        def counted(axis: str, space: tuple[str, ...] = space) -> str:
+            return f"np.arange({sizes[axis]})[{', '.join([':' if a == axis else 'None' for a in space])}]"
+        text = in_numpy(x.expr, aligned, counted)
         if x.fn:
             at = range(len(x.axes), len(space))
             text = f"np.{x.fn}({text}, axis={at[0] if len(at) == 1 else tuple(at)})"
@@ -158,16 +188,18 @@ def spelled_in_numpy(lines: Program) -> str:
     return "\n".join(made)
 
 
-def in_numpy(e: ast.expr, read: Callable[[ast.Subscript], str]) -> str:
+def in_numpy(e: ast.expr, read: Callable[[ast.Subscript], str], axis: Callable[[str], str]) -> str:
     match e:
         case ast.Subscript():
             return read(e)
+        case ast.Name(name):
+            return axis(name)
         case ast.BinOp(left, op, right) | ast.Compare(left, [op], [right]):
-            return f"({in_numpy(left, read)} {OPERATORS[type(op)]} {in_numpy(right, read)})"
+            return f"({in_numpy(left, read, axis)} {OPERATORS[type(op)]} {in_numpy(right, read, axis)})"
         case ast.UnaryOp(ast.USub(), operand):
-            return f"(-{in_numpy(operand, read)})"
+            return f"(-{in_numpy(operand, read, axis)})"
         case ast.Call(ast.Name(fn), args):
-            return f"{FUNCTIONS[fn][0]}({', '.join([in_numpy(a, read) for a in args])})"
+            return f"{FUNCTIONS[fn][0]}({', '.join([in_numpy(a, read, axis) for a in args])})"
     return ast.unparse(e)
 
 
@@ -186,12 +218,18 @@ def in_lisp(e: ast.expr, scalars: frozenset[str]) -> str:
     return ast.unparse(e)
 
 
+def with_names_of_outputs(lines: Program) -> Program:
+    """The program in which what an output holds before has its name: statements read it before they change it."""
+    return rewritten(lines, {f"{y}0": y for y in in_place(lines)}, {})
+
+
 class Loops:
     """The program in loops. `sizes`: the extents of axes. `scalars`: reductions have an accumulator for each element.
     `lets`: some operands have a name. `shuffled`: the loops of a nest are in any order."""
 
     def __init__(self, lines: Program, sizes: Mapping[str, str], rng: random.Random, scalars: bool = False, lets: bool = False, shuffled: bool = False) -> None:
-        self.lines, self.sizes, self.rng, self.scalars, self.lets, self.shuffled = lines, sizes, rng, scalars, lets, shuffled
+        self.lines = with_names_of_outputs(lines)
+        self.sizes, self.rng, self.scalars, self.lets, self.shuffled = sizes, rng, scalars, lets, shuffled
         self.numbers = count(1)
 
     def text(self) -> str:
@@ -238,26 +276,43 @@ class Loops:
         return f"(let (({name} {in_lisp(split.taken[0], scalars)})) {use(in_lisp(rest, scalars))})"
 
 
-def spec(lines: Program, sizes: Mapping[str, str], code: str, lang: str) -> SpecText:
+def spec(lines: Program, sizes: Mapping[str, str], code: str, lang: str, name: str = "Family") -> SpecText:
     """A spec with the signature of the program."""
+    before, indices = {f"{y}0": y for y in in_place(lines)}, indices_of(lines)
+
     def declared(name: str, axes: Sequence[str]) -> str:
-        return f'"{name}{{float}}[{" ".join([sizes[a] for a in axes])}]"'
+        dtype = "int" if name in indices else "float"
+        return f'"{before.get(name, name)}{{{dtype}}}[{" ".join([sizes[a] for a in axes])}]"'
     inputs = ", ".join([declared(n, axes) for n, axes in sorted(inputs_of(lines).items())])
-    outputs = ", ".join([declared(x.target, x.axes) for x in sorted(lines, key=lambda x: x.target) if x.target[0].isupper()])
-    return SpecText("family.toml", f'[composite]\nname = "Family"\ninputs = [{inputs}]\noutputs = [{outputs}]\n'
+    outputs = ", ".join([f'"{x.target}"' if x.target in before.values() else declared(x.target, x.axes)
+                         for x in sorted(lines, key=lambda x: x.target) if x.target[0].isupper()])
+    return SpecText("family.toml", f'[composite]\nname = "{name}"\ninputs = [{inputs}]\noutputs = [{outputs}]\n'
                                    f'[implementation]\nlang = "{lang}"\ncode = """\n{code}\n"""\n')
 
 
-def sizes_of(lines: Program, rng: random.Random | None = None) -> dict[str, str]:
-    """Extents of axes: sizes, or numbers near the extent that counts for a size."""
-    axes = sorted({a for x in lines for a in (*x.axes, *x.over)})
-    if rng is None:
-        return {a: f"N{a}" for a in axes}
-    return dict(zip(axes, map(str, rng.sample(range(700, 1100), len(axes))), strict=True))
+def axes_in(lines: Program) -> list[str]:
+    """The names of all axes."""
+    return sorted({a for x in lines for a in (*x.axes, *x.over)})
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How axes get their extents. `square`: all have the same one. `numbers`: constant extents are drawn from these; by
+    default they are near the one that counts for a size."""
+
+    square: bool = False
+    numbers: range = range(700, 1100)
+
+    def of(self, lines: Program, rng: random.Random | None = None) -> dict[str, str]:
+        """The extent of each axis: a size, or a number if there is a generator."""
+        axes = axes_in(lines)
+        drawn = [f"N{a}" for a in axes] if rng is None else [str(rng.choice(self.numbers)) for _ in axes]
+        return dict(zip(axes, [drawn[0]] * len(axes) if self.square else drawn, strict=True))
 
 
 def common_axis(lines: Program) -> str | None:
-    """An axis of all lines at which each reads the others at its own index."""
+    """An axis of all lines at which each reads the others, and what it changes, at its own index."""
+    lines = with_names_of_outputs(lines)
     axes = {x.target: x.axes for x in lines}
     for a in lines[0].axes:
         if all(a in x.axes for x in lines) and all(index_of(r)[axes[name_of(r)].index(a)] == a for x in lines for r in x.reads if name_of(r) in axes):
@@ -265,27 +320,30 @@ def common_axis(lines: Program) -> str | None:
     return None
 
 
-def variants(text: str, number: int, seed: int = 0) -> list[tuple[str, SpecText]]:
+def written(lines: Program, sizes: Mapping[str, str], form: str, rng: random.Random, name: str = "Family") -> tuple[list[str], SpecText]:
+    """The program in NumPy, in loops, or with a loop around all lines, where that is possible. The other choices are drawn: what they are, and the spec."""
+    if form == "numpy":
+        return ["numpy"], spec(lines, sizes, spelled_in_numpy(lines, sizes), "python", name)
+    loops = Loops(lines, sizes, rng, *[rng.random() < 0.5 for _ in range(3)])
+    axis = common_axis(lines) if form == "around" else None
+    told = ["loops" if axis is None else "around", *[w for w in ("scalars", "lets", "shuffled") if getattr(loops, w)]]
+    return told, spec(lines, sizes, loops.text() if axis is None else loops.around(axis), "lisp", name)
+
+
+def variants(text: str, number: int, seed: int = 0, sizes: Sizes = Sizes(), name: str = "Family") -> list[tuple[str, SpecText]]:
     """The program as it is in NumPy, then other ways to write it."""
     original = program(text)
-    found = [("numpy", spec(original, sizes_of(original), spelled_in_numpy(original), "python"))]
+    found = [("numpy", spec(original, sizes.of(original), spelled_in_numpy(original, sizes.of(original)), "python", name))]
     for n in range(number - 1):
         rng = random.Random(f"{seed} {n} {text}")
         lines, told = original, []
         for what, change in (("renamed", renamed), ("permuted", permuted), ("reordered", reordered)):
-            if rng.random() < 0.5:
+            if rng.random() < 0.5 and not (what == "permuted" and sizes.square):
                 lines = change(lines, rng)
                 told.append(what)
         numbers = rng.random() < 0.25
-        sizes = sizes_of(lines, rng if numbers else None)
+        extents = sizes.of(lines, rng if numbers else None)
         told += ["numbers"] if numbers else []
-        form = rng.choice(("numpy", "loops", "loops", "around"))
-        if form == "numpy":
-            found.append((" ".join(["numpy", *told]), spec(lines, sizes, spelled_in_numpy(lines), "python")))
-            continue
-        loops = Loops(lines, sizes, rng, *[rng.random() < 0.5 for _ in range(3)])
-        told += [w for w in ("scalars", "lets", "shuffled") if getattr(loops, w)]
-        axis = common_axis(lines) if form == "around" else None
-        found.append((" ".join(["loops" if axis is None else "around", *told]),
-                      spec(lines, sizes, loops.text() if axis is None else loops.around(axis), "lisp")))
+        how, made = written(lines, extents, rng.choice(("numpy", "loops", "loops", "around")), rng, name)
+        found.append((" ".join([how[0], *told, *how[1:]]), made))
     return found
