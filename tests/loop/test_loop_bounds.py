@@ -23,6 +23,11 @@ def index_checks(checked: OpProgram) -> list[str]:
     return [f"{c.text}: {conditions.get(c.row, 'in the body')}" for c in checked.all(Check) if "index" in c.text or "step" in c.text]
 
 
+def test_an_access_that_never_runs_is_none() -> None:
+    body = "(for i 0 1 1 serial (for j 0 N 1 serial (setf (aref X j) (where (< j i) (aref X (aref I j)) 0.0))))"
+    assert index_checks(add_checks(program(body))) == []
+
+
 @pytest.mark.parametrize(("body", "cond"), [
     ("(for i 0 256 1 serial (setf (aref X i) 0.0))", "(<= 256 N)"),
     ("(for i 0 M 1 serial (setf (aref X i) 0.0))", "(<= M N)"),

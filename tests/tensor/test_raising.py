@@ -1,12 +1,15 @@
 """Loop nests to index notation: what fits becomes compute and reduce, what does not stays a nest."""
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from caten.core.program import resolve
 from caten.core.text import read, show
 from caten.frontend import op as _op
+from caten.loop import verifier
 from caten.loop.statements import Aref
+from caten.semantics.interpret import run
 from caten.tensor import tensor_verifier
 from caten.tensor.lower import lower
 from caten.tensor.raising import raise_op
@@ -238,3 +241,12 @@ def test_a_scalar_that_is_accumulated_has_the_axes_of_the_array_that_holds_it() 
         orders = [definitions(f"(for {a} 0 {n} 1 serial (for {b} 0 {m} 1 serial {stmts}))") for a, n, b, m in ("iMjN", "jNiM")]
         assert orders[0] == orders[1]
     assert len(orders[0]) == 1
+
+
+def test_a_part_of_a_formula_stays_in_the_loops_without_which_it_may_be_outside() -> None:
+    """Where N is 0, M may be larger."""
+    made = lower(raise_op(op("(for i 0 N 1 serial (for j 0 M 1 serial (let p f32 (exp (aref x j))) (setf (aref C j i) (* p p))))",
+                             '(ensure 1 (or (<= N 0) (<= M N))) (check 1 "M is too large")')))
+    verifier.verify(made)
+    assert run(made, {"M": 3, "N": 0, "K": 0, **{name: np.ones(shape, np.float32) for name, shape in
+                                                 {"A": (3, 0), "B": (0, 0), "C": (3, 0), "x": 0, "y": 0}.items()}, "k": np.ones(0, np.int64)}) == 0

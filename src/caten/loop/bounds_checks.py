@@ -196,7 +196,7 @@ class _Accesses(Site):
         checks, known = self.checks, self.known(None, conditions)
         name, spot = body_text(written), checks.spot(written)
         what = f"{name}: index {axis + 1} (= {said})"
-        if is_outside(known, position, extent):
+        if is_outside(known, position, extent) and not is_inside(known, position, extent):     # both: it never runs
             raise checks.error("E400", written, f"{what} is outside [0, {body_text(extent)}) whenever it runs", REMEDY)
         if not checks.guards_indices:
             return

@@ -73,7 +73,7 @@ def _invariants(e: Expr, axes: tuple[Axis, ...], shapes: Mapping[str, tuple[Expr
         if part in seen or cost(part) <= CHEAP or isinstance(part, Read):
             continue
         seen.add(part)
-        if _varies_less(part, axes) and _is_total(part, {a.name: a.extent for a in axes}, shapes):
+        if _varies_less(part, axes) and is_total(part, {a.name: a.extent for a in axes}, shapes):
             yield part
             continue
         match part:
@@ -92,7 +92,7 @@ def _varies_less(e: Expr, axes: tuple[Axis, ...]) -> bool:
                                  for u, a in zip(used, axes, strict=True))
 
 
-def _is_total(e: Expr, extents: Mapping[str, Expr], shapes: Mapping[str, tuple[Expr, ...]]) -> bool:
+def is_total(e: Expr, extents: Mapping[str, Expr], shapes: Mapping[str, tuple[Expr, ...]]) -> bool:
     """Is it defined for all indices, whatever the elements are?"""
     for n in e.unique():
         match n:

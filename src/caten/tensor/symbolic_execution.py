@@ -31,10 +31,11 @@ from ..loop.simplify import simplify
 from ..loop.statements import ONE, ZERO, Aref, Fail, For, If, Incf, Let, Local, Setf, Stmt
 from .checks_as_values import Guard, compared, failing, guard
 from .index_maps import CHEAP, cost
+from .invariants import is_total
 from .kept_extremes import Extreme
 from .loop_directions import upward
 from .loop_splitting import conjunction
-from .values import Compute, Inside, Read, Reduce, Scan, Scatter, ValueTable
+from .values import Compute, Inside, Nest, Read, Reduce, Scan, Scatter, ValueTable, reads_of, shapes_of
 
 LARGE = 96             # nodes of an expression, written out, from which on what has a name is a value of its own
 MOST_TERMS = 4096      # a larger expression stays a nest
@@ -714,6 +715,9 @@ class Execution:
             return value
         used = self.loops_in(value)
         kept = [n for n in order if n in used] if used <= set(order) else [x.name for x in self.loops if x.name in used]
+        if len(kept) < len(self.loops) and not is_total(value, {n: self.domains[n][0] for n in kept},
+                                                        self.shapes(value)):
+            return value                             # an access may be in bounds only where all loops run
         if (not kept and value.written_out <= LARGE) or self.conds or any(self.domains[n][1] is not TRUE for n in kept):
             return value
         axes = self.table.axis_names.axes([self.domains[n][0] for n in kept])
@@ -721,6 +725,17 @@ class Execution:
         (made,) = self.table.define(Compute(value.dtype, axes, substitute(value, new)))
         self.call(made, name, tuple(kept))
         return Read(made, tuple([Var(n, "i64") for n in kept]), value.dtype)
+
+    def shapes(self, value: Expr) -> dict[str, tuple[Expr, ...]]:
+        """The shapes of the arrays and values that an expression reads, but for those that nests write."""
+        found: dict[str, tuple[Expr, ...]] = {}
+        for read in reads_of(value):
+            made = self.table.values.get(read.buffer)
+            if made is not None and not isinstance(made, Nest):
+                found[read.buffer] = shapes_of(made)[0]
+            elif made is None and read.buffer in self.state.arrays:
+                found[read.buffer] = self.shape_of(read.buffer)
+        return found
 
     # -- sequential semantics ------------------------------------------------------------------------------------------
 
