@@ -69,6 +69,8 @@ class Gather(Family):
 
     def body(self) -> list[Form]:
         dtype = self.number()
+        if self.chance(0.15):
+            return self.few_elements(dtype)
         n, m = self.dim(33), self.dim(17, least=1)
         index = self.tensor(self.pick(("i32", "i64", "u8", "i8", "i16")), [n], below=m)
         i, j = self.fresh("i"), self.fresh("j")
@@ -102,6 +104,18 @@ class Gather(Family):
             return self.wrapped(heads, self.under(tests, [(self.pick(("incf", "setf", "maxcf")), ("aref", y.name, at, j), ("aref", x.name, i, j))]))
         x, y = self.tensor(dtype, [m, d]), self.tensor(dtype, [n, d], "inout")
         return self.wrapped(heads, self.under(tests, [(self.pick(("setf", "incf")), ("aref", y.name, i, j), ("aref", x.name, at, j))]))
+
+
+    def few_elements(self, dtype: str) -> list[Form]:
+        """A target that is small beside the iterations, which threads share in parts with copies of it."""
+        self.mark("scatter to few elements")
+        n, d, m = self.dim(33), self.dim(33), self.dim(3, least=1)
+        index, x, y = self.tensor(self.pick(("i32", "i64", "u8")), [n, d], below=m), self.tensor(dtype, [n, d]), self.tensor(dtype, [m], "inout")
+        i, j = self.fresh("i"), self.fresh("j")
+        at: Form = ("mod", self.cast("i64", ("aref", index.name, i, j)), m)
+        value: Form = ("aref", x.name, i, j) if self.chance(0.7) else "1"
+        step: list[Form] = [(self.pick(("incf", "decf", "maxcf", "mincf")), ("aref", y.name, at), value)]
+        return self.wrapped(self.shuffled([(i, n), (j, d)]), self.under([self.data_test(("aref", x.name, i, j), dtype)], step) if self.chance(0.2) else step)
 
 
 class Packed(Family):

@@ -32,7 +32,7 @@ FORMS = tuple(f"form {f.__name__}" for f in FAMILIES)
 FEATURES = ("in place", "pure output", "permuted order", "mixed loop order", "negative step", "condition on an index", "condition on data",
             "symbolic window", "constant window", "padded", "dotimes")
 ALL_FEATURES = (
-    *FEATURES, "sum in a local", "call", "local array", "gather", "scatter", "epilogue", "window", "unpadded", "extent written as a sum", "convolution stride", "convolution dilation", "stride and padding as arguments", "dilated window", "a window used twice", "padding by a value",
+    *FEATURES, "sum in a local", "call", "local array", "gather", "scatter", "scatter to few elements", "epilogue", "window", "unpadded", "extent written as a sum", "convolution stride", "convolution dilation", "stride and padding as arguments", "dilated window", "a window used twice", "padding by a value",
     "let around a condition", "start in a nest of its own", "accumulation written out", "sum of what it does not index", "product of all indices",
     "reversed index", "statements at two depths", "step 2", "triangle", "sweeps", "stencil", "stencil in place", "argmax", "argmin", "extreme by NumPy's rule of NaN", "strided",
     "scan under a condition", *[f"convolution {n}-D" for n in (1, 2, 3)], *[f"pooling {f}" for f in ("max", "min", "+")],
