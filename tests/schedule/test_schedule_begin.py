@@ -18,6 +18,7 @@ PRODUCT = ("(for a 0 M 1 serial (for b 0 K 1 serial (setf (aref C a b) 0.0)))"
 LEFT_OUT = PRODUCT.replace("(incf", "(if (< (+ i (* 2 j)) M) ((incf").replace("(aref B p j))))))",
                                                                               "(aref B p j))))))))")
 STARTED = PRODUCT.replace("0.0)))", "(aref w a))))")
+RESCALED = PRODUCT.replace("0.0)))", "(* 0.5 (aref C a b)))))")
 EPILOGUE = ("(for r 0 M 1 serial (for q 0 K 1 serial (let t f32 (+ (aref C r q) (aref w r)))"
             " (setf (aref C r q) (* t t))))")
 
@@ -52,7 +53,7 @@ def tiled(text: str, seed: int, how: str) -> LoopProgram | None:
 
 
 @pytest.mark.parametrize(("text", "how"), [
-    (PRODUCT, "begin"), (LEFT_OUT, "begin"), (STARTED, "begin"),
+    (PRODUCT, "begin"), (LEFT_OUT, "begin"), (STARTED, "begin"), (RESCALED, "begin"), (in_blocks(RESCALED), "begin"),
     (PRODUCT + EPILOGUE, "finish"), (LEFT_OUT + EPILOGUE, "finish"), (STARTED + EPILOGUE, "finish"),
     (in_blocks(PRODUCT), "begin"), (in_blocks(STARTED), "begin"), (in_blocks(PRODUCT + EPILOGUE), "finish"),
     (in_blocks(LEFT_OUT + EPILOGUE), "finish"), (in_blocks(STARTED + EPILOGUE), "finish")])

@@ -1,17 +1,21 @@
 """Contractions that share a loop over blocks of rows: which do, in which form, and what they compute."""
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import caten
-from caten.core.program import InOrder, Machine, resolve
+from caten import driver, loading
+from caten.core.program import InOrder, Machine, Schedule, resolve
 from caten.core.text import read, show
-from caten.errors import CatenError
+from caten.errors import CatenError, Diagnostic
+from caten.frontend.spec import SpecText
 from caten.loop import verifier as loop_verifier
 from caten.loop.statements import For, If, Local, LoopProgram
+from caten.options import Options
 from caten.semantics import interpret
 from caten.tensor import tensor_verifier
 from caten.tensor.blocks_of_rows import Blocks, joined
@@ -328,3 +332,23 @@ def test_compiled(scores: str, mask: str, opt: int) -> None:
             Q, K, V = (rng.normal(size=(1 + (T < 1000), T, 16)).astype(np.float32) for _ in range(3))
             want = expected({"Q": Q * 0.5, "K": K, "V": V}, 0 if mask else None)
             np.testing.assert_allclose(function(Q, K, V), want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("march", ["x86_64_v3", "x86_64_v4"])
+@pytest.mark.parametrize("name", ["attention", "causal_attention"])
+def test_scores_are_neither_filled_nor_scaled_in_passes_of_their_own(name: str, march: str) -> None:
+    """Each contraction of the two forms sets its results, and applies what maps them, in the register tile."""
+    path = Path(__file__).parents[2] / "benchmarks" / "specs" / "programs" / f"{name}.toml"
+    options, warnings = Options(config=(("MARCH", march),)), list[Diagnostic]()
+    (program,) = loading.load_programs(SpecText(path.name, path.read_text(), "toml"), options)
+    made = driver.advance(program, "loop", options, warnings.append)
+    assert warnings == []
+    assert isinstance(made, LoopProgram)
+    hows = [step[3] for step in applied(made) if step[0] == "stage" and step[3] in ("begin", "finish")]
+    assert sorted(hows) == ["begin", "finish", "finish", "finish"]      # the running form adds to what it has rescaled
+
+
+def applied(program: LoopProgram) -> list[tuple[str, ...]]:
+    fact = program.first(Schedule)
+    assert fact is not None
+    return [tuple(map(str, step)) for step in fact.steps]

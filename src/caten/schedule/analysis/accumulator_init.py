@@ -13,7 +13,7 @@ from ...frozen import frozen
 from ...loop import effects
 from ...loop.affine import canonical
 from ...loop.context import Context
-from ...loop.statements import ZERO, Aref, For, If, LoopProgram, Setf, Stmt, is_const
+from ...loop.statements import ZERO, Aref, For, If, LoopProgram, Setf, Stmt, Vref, is_const
 from .loop_queries import context_at, largest, mentions, reads_memory, replaced, stride_in, trail, use_count, writes
 
 
@@ -170,13 +170,18 @@ def _blank(program: LoopProgram, way: Sequence[tuple[tuple[Stmt, ...], Stmt]], r
                 nest = nest.then[0]
             found = visited(nest, ref, shape, context) if isinstance(nest, For) else None
             match found:
-                case (region, (Setf(value=start),)) if not use_count(start, ref.buffer) and not (
+                case (region, (Setf(value=start),)) if _reads_no_other(start, ref) and not (
                         written & effects.reads(start)) and is_of_the_call(
                             program, [*region.first, *[e for e in region.extents if e is not None]], shared):
                     assert isinstance(nest, For)
                     return nest, level, region, None if start is value else start
             raise ValueError(f"what uses {ref.buffer} before does not set all of it")
     raise ValueError(f"nothing before sets {ref.buffer}")
+
+
+def _reads_no_other(start: Expr, ref: Aref) -> bool:
+    """Does a start read no other element of its array than that which it sets?"""
+    return all(n is ref for n in start.unique() if isinstance(n, Aref | Vref) and n.buffer == ref.buffer)
 
 
 def holds(cond: Expr, conds: Sequence[Expr], context: Context) -> bool:

@@ -9,7 +9,7 @@ from ...core.expr import Const, Op, index
 from ...loop.effects import writes
 from ...loop.statements import Aref, If, Incf, Vref
 from ..analysis.classify import Chain
-from ..analysis.loop_queries import mentions, trip_count
+from ..analysis.loop_queries import loops_in, mentions, trip_count
 from ..draft import Draft
 from ..plans.plan import NotApplicable, PlanContext
 from ..step_results import Split, Staged
@@ -122,8 +122,12 @@ def vectorize_epilogue(draft: Draft, sums: Staged, column: str, lanes: int, cont
 
 
 def vectorize_edges_of_epilogue(draft: Draft, sums: Staged, column: str, lanes: int, context: PlanContext) -> None:
-    """Vectorise an epilogue in tiles at the edge of an array, with a mask or a scalar tail."""
+    """Vectorise an epilogue in tiles at the edge of an array, with a mask or a scalar tail, where it is no vectors
+    yet."""
+    left = {loop.name for loop in loops_in(draft.program)}
     for name in [nest.loops[column] for nest in sums.nests if nest.does in EPILOGUE and nest.is_edge]:
+        if name not in left:
+            continue
         if not draft.attempt(partial(vectorize_masked, loop=name, lanes=lanes, context=context)):
             draft.attempt(partial(vectorize_copy, name=name, lanes=lanes))
 
