@@ -75,6 +75,12 @@ RAISED = [
      ["(define v0 (reduce f32 ((i N)) ((p M)) max true (read C p i)))",
       "(define v1 (reduce i64 ((i N)) ((p M)) min (or (= (read C p i) (read v0 i)) (isnan (read C p i))) p))",
       "(define v2 (compute f32 ((i N)) (cast f32 (where (and (not (isnan -inf)) (or (isnan (read v0 i)) (> (read v0 i) -inf))) (read v1 i) 7))))"]),
+    # an array between nests has the order of axes of the map that reads it
+    ("""(local t f32 (N M) scratch) (for j 0 N 1 serial (for i 0 M 1 serial (setf (aref t j i) (exp (aref C i j)))))
+       (for j_2 0 N 1 serial (for i_2 0 M 1 serial (incf (aref y j_2) (aref t j_2 i_2))))
+       (for i_3 0 M 1 serial (for j_3 0 N 1 serial (setf (aref C i_3 j_3) (/ (aref t j_3 i_3) 2.0))))""",
+     ["(define v0 (compute f32 ((i M) (j N)) (exp (read C i j))))", "(define v1 (compute f32 ((i M) (j N)) (/ (read v0 i j) 2.0)))",
+      "(define v2 (reduce f32 ((i N)) ((p M)) add true (read v0 p i)))", "(define v3 (compute f32 ((i N)) (+ (read y i) (read v2 i))))"]),
     # a triangle: the condition of the loop over p
     ("(for i 0 N 1 serial (for p 0 (+ i 1) 1 serial (incf (aref y i) (aref x p))))",
      ["(define v0 (reduce f32 ((i N)) ((p N)) add (< p (+ i 1)) (read x p)))", "(define v1 (compute f32 ((i N)) (+ (read y i) (read v0 i))))"]),

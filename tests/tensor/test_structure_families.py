@@ -105,7 +105,6 @@ OTHER_STRUCTURES = {
 }
 OTHER_VALUES = {
     **dict.fromkeys(("masked softmax", "layer norm of a sum"), "a map of two arrays that has a name in loops is kept, one in NumPy is in its readers"),
-    "softmax of columns": "the axes of a map that several values read are in the order in which it is written",
     "scaled product": "Y = c * Y is an accumulation in loops, Y * c",
 }
 BY_HAND = {
