@@ -196,7 +196,7 @@ def text_of_sum(value: str, term: str) -> str:
 
 def test_lowering_adds_a_contraction_to_what_the_element_becomes() -> None:
     text = text_of_sum("(+ (* 2.0 (aref C i j)) (aref s))", "(* (aref A i p) (aref B p j))")
-    assert "(setf (aref C i j) (* 2.0 (aref C i j)))" in text
+    assert "(setf (aref C i j) (* (aref C i j) 2.0))" in text
     assert "local" not in text
 
 

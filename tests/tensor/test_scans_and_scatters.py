@@ -50,7 +50,7 @@ SCANS: dict[str, tuple[str, list[str], int]] = {
                          ["(scan f32 ((i N)) i add inclusive up (< 0.5 (read x i)) (read x i))"], 1),
     "maps before and behind": (
         ROWS.format("(incf (aref s) (* 2.0 (aref C i j))) (setf (aref C i j) (+ (aref y j) (sin (aref s))))"),
-        ["(scan f32 ((i M) (j N)) j add inclusive up true (* 2.0 (read C i j)))",
+        ["(scan f32 ((i M) (j N)) j add inclusive up true (* (read C i j) 2.0))",
          "(compute f32 ((i M) (j N)) (+ (read y j) (sin (read v0 i j))))"], 1),
     "divided by the total": (
         SCALAR.format("(incf (aref s) (aref x j)) (setf (aref y j) (aref s))") + "(for k2 0 N 1 serial (setf (aref y k2) (/ (aref y k2) (aref s))))",
@@ -69,7 +69,7 @@ SCATTERS: dict[str, tuple[str, list[str], int]] = {
                 ["(scatter f32 C (M N) ((i M) (j N)) add ((floordiv i 2) j) true (read y j))"], 1),
     "of its own elements": ("(for i 0 N 1 serial (setf (aref y i) (+ 1.0 (aref y i)))) (for i_2 0 N 1 serial (setf (aref y i_2) (* 2.0 (aref y i_2)))) "
                             "(for i_3 0 N 1 serial (incf (aref y (max 0 (min (- N 1) (aref k i_3)))) (aref x i_3)))",
-                            ["(compute f32 ((i N)) (* 2.0 (+ 1.0 (read y i))))", "(scatter f32 v0 (N) ((i N)) add ((max (min (- N 1) (read k i)) 0)) true (read x i))"], 2),
+                            ["(compute f32 ((i N)) (* (+ 1.0 (read y i)) 2.0))", "(scatter f32 v0 (N) ((i N)) add ((max (min (- N 1) (read k i)) 0)) true (read x i))"], 2),
 }
 STAYS = {
     "two accumulations": SCALAR.format("(incf (aref s) (aref x j)) (setf (aref y j) (aref s)) (incf (aref s) 1.0)"),

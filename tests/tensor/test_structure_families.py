@@ -105,7 +105,6 @@ OTHER_STRUCTURES = {
 }
 OTHER_VALUES = {
     **dict.fromkeys(("masked softmax", "layer norm of a sum"), "a map of two arrays that has a name in loops is kept, one in NumPy is in its readers"),
-    "scaled product": "Y = c * Y is an accumulation in loops, Y * c",
 }
 BY_HAND = {
     "shifted reads of a costly map": ("e = np.exp(x)\nY = e[1:] + e[:-1]", "x{float}[N]", "Y{float}[(- N 1)]", 2),

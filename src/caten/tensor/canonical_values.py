@@ -3,6 +3,7 @@
 - A map that is read at one index by one value, and a view, are part of their readers, if no request to fusion names
   them.
 - Reductions have their axes in the order of the maps that read them.
+- A constant factor of a float product is the second.
 - Values that no output needs are gone.
 - Values are numbered in the order in which checks and outputs need them.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from ..core.dtypes import is_float
 from ..core.expr import Const, Expr, Op
 from ..core.monoids import identity
 from ..loop.statements import Fail
@@ -48,7 +50,7 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     program = with_ordered_axes(_inlined(with_ordered_axes(program, kept), kept, _is_view), kept)
     program = _inlined(_inlined(program, kept, _is_read_once), kept, _is_cheap)
     for d in _needed(with_invariants(program, table.axis_names)):
-        value = renamed(d.value, names)
+        value = _with_factors_last(renamed(d.value, names))
         source = _whole_of(value, table)
         names |= dict(zip(d.names, table.define(value) if source is None else (source,), strict=True))
     named: dict[str, Named] = {}
@@ -95,6 +97,23 @@ def _whole_of(value: Value, table: ValueTable) -> str | None:
             if isinstance(made, Compute | Reduce | Scan) and read.type == dtype and made.axes == axes:
                 return source
     return None
+
+
+def _with_factors_last(value: Value) -> Value:
+    """x * c for c * x, over floats. (A constant summand may be the start of an accumulation; indices have the affine
+    normal form.)"""
+    memo: dict[Expr, Expr] = {}
+
+    def go(e: Expr) -> Expr:
+        if e not in memo:
+            new: Expr = e.map(go)
+            match new:
+                case Op("mul", (Const() as c, x)) if is_float(x.dtype) and not isinstance(x, Const):
+                    new = new.replace(args=(x, c))
+            memo[e] = new
+        return memo[e]
+    return value if isinstance(value, Nest) else value.replace(
+        **{name: go(getattr(value, name)) for name in ("cond", "expr") if hasattr(value, name)})
 
 
 def _needed(program: TensorProgram) -> Iterator[Define]:
