@@ -81,6 +81,9 @@ RAISED = [
        (for i_3 0 M 1 serial (for j_3 0 N 1 serial (setf (aref C i_3 j_3) (/ (aref t j_3 i_3) 2.0))))""",
      ["(define v0 (compute f32 ((i M) (j N)) (exp (read C i j))))", "(define v1 (compute f32 ((i M) (j N)) (/ (read v0 i j) 2.0)))",
       "(define v2 (reduce f32 ((i N)) ((p M)) add true (read v0 p i)))", "(define v3 (compute f32 ((i N)) (+ (read y i) (read v2 i))))"]),
+    # reduced axes are in the order of what is read
+    ("(for p 0 K 1 serial (for q 0 M 1 serial (for j 0 N 1 serial (incf (aref y j) (* (aref A q p) (aref C q j))))))",
+     ["(define v0 (reduce f32 ((i N)) ((p M) (q K)) add true (* (read A p q) (read C p i))))", "(define v1 (compute f32 ((i N)) (+ (read y i) (read v0 i))))"]),
     # a triangle: the condition of the loop over p
     ("(for i 0 N 1 serial (for p 0 (+ i 1) 1 serial (incf (aref y i) (aref x p))))",
      ["(define v0 (reduce f32 ((i N)) ((p N)) add (< p (+ i 1)) (read x p)))", "(define v1 (compute f32 ((i N)) (+ (read y i) (read v0 i))))"]),
@@ -256,3 +259,8 @@ def test_a_part_of_a_formula_stays_in_the_loops_without_which_it_may_be_outside(
     verifier.verify(made)
     assert run(made, {"M": 3, "N": 0, "K": 0, **{name: np.ones(shape, np.float32) for name, shape in
                                                  {"A": (3, 0), "B": (0, 0), "C": (3, 0), "x": 0, "y": 0}.items()}, "k": np.ones(0, np.int64)}) == 0
+
+
+def test_sums_as_written_keep_the_order_of_their_loops() -> None:
+    body = "(for p 0 K 1 serial (for q 0 M 1 serial (for j 0 N 1 serial (incf (aref y j) (* (aref A q p) (aref C q j))))))"
+    assert "((p K) (q M))" in definitions(body, "(in-order)")[0]

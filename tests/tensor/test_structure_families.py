@@ -1,6 +1,7 @@
 """Families of programs: however one is written, its kernels, passes, stores and locals are the same."""
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -13,6 +14,7 @@ from caten.options import Options
 from caten.tensor.fused_text import fused
 from caten.tensor.fusion import Group, kernels_of
 from caten.tensor.lower import lower
+from caten.tensor.repeated_kernels import form_of
 from caten.tensor.values import FusedKernel, Nest, Pass, TensorProgram
 from index_programs import variants
 
@@ -131,23 +133,41 @@ def structure(values: TensorProgram) -> tuple[object, ...]:
     return len(found), sorted(kernels.items()), locals_[False], locals_[True]
 
 
+def kernel_keys(values: TensorProgram) -> list[str]:
+    """What is compared of kernels to find those that are the same: loops, locals, arrays and sizes are numbered."""
+    program = lower(values)
+    arrays = {**program.buffers, **{c.name: c for c in program.clauses if isinstance(c, Local)}}
+    keys = []
+    for k in program.kernels:
+        form = form_of(k.body, arrays)
+        assert form is not None
+        numbers = dict[str, str]()
+        keys.append(re.sub(r"\b(" + "|".join(program.sizes) + r")\b" if program.sizes else "$^",
+                           lambda size, numbers=numbers: numbers.setdefault(size[0], f"size{len(numbers)}"), f"{form.stmts} {form.described}"))
+    return sorted(keys)
+
+
 def passes(steps: tuple[Node, ...]) -> int:
     return sum([isinstance(s, Pass) for s in steps])
 
 
 def differences(text: str, number: int) -> tuple[int, list[str], list[str]]:
-    """The number of kernels; the variants of another structure than the first, and those with other values although names, axes and extents are the same."""
+    """The number of kernels; the variants of another structure than the first; and those with other kernels although axes and extents are the same, or with
+    other values although names are, too."""
     written = variants(text, number)
     first = values_of(written[0][1])
-    expected = structure(first)
+    expected, keys = structure(first), kernel_keys(first)
     assert not any(isinstance(d.value, Nest) for d in first.definitions), text
     structures, values = [], []
     for told, spec in written[1:]:
         made = values_of(spec)
         shown = f"{told}\n{spec.text}\n{made.definitions}\n{first.definitions}"
+        changed = {"renamed", "permuted", "numbers"} & set(told.split())
         if structure(made) != expected:
             structures.append(f"{structure(made)}, not {expected}: {shown}")
-        if not {"renamed", "permuted", "numbers"} & set(told.split()) and (made.definitions, made.outputs) != (first.definitions, first.outputs):
+        elif (not changed or (changed == {"renamed"} and len(first.outputs) == 1)) and kernel_keys(made) != keys:      # outputs are in the order of names
+            values.append(f"other kernels: {shown}")
+        if not changed and (made.definitions, made.outputs) != (first.definitions, first.outputs):
             values.append(shown)
     return kernels_in(expected), structures, values
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from ..core.expr import Expr, Var
 from ..core.node import substitute
+from ..core.program import InOrder
 from .index_maps import with_reads
 from .values import Axis, Compute, Define, Named, Read, Reduce, TensorProgram, reads_of, whole_operands_of
 
@@ -46,6 +47,41 @@ def with_ordered_axes(program: TensorProgram, fixed: frozenset[str]) -> TensorPr
     named = tuple([n if n.value not in orders else n.replace(axes=(
         *[n.axes[k] for k in orders[n.value]], *n.axes[len(orders[n.value]):])) for n in program.all(Named)])
     return program.replace(clauses=(*program.without(Define, Named).clauses, *named, *made))
+
+
+def with_ordered_sums(program: TensorProgram) -> TensorProgram:
+    """The program with the reduced axes of each reduction in the order in which its reads have them: that in memory of
+    the first array. Where floats are accumulated as written (`in-order`), the program itself."""
+    orders: dict[str, tuple[int, ...]] = {}
+    for d in program.definitions if program.first(InOrder) is None else ():
+        if isinstance(d.value, Reduce) and len(d.value.over) > 1:
+            found = dict.fromkeys(name for r in reads_of(d.value.expr) for i in r.index for name in _variables(i))
+            at = {name: n for n, name in enumerate(found)}
+            over = [at.get(a.name, len(at)) for a in d.value.over]
+            if over != sorted(over):
+                orders[d.name] = tuple(sorted(range(len(over)), key=over.__getitem__))
+    if not orders:
+        return program
+    made = tuple([d.replace(value=_with_sums_in(d.value, orders[d.name])) if d.names and d.name in orders else d
+                  for d in program.definitions])
+    named = []
+    for n in program.all(Named):
+        order = orders.get(n.value, ())
+        kept, over_names = n.axes[:len(n.axes) - len(order)], n.axes[len(n.axes) - len(order):]
+        named.append(n.replace(axes=(*kept, *[over_names[k] for k in order])) if over_names else n)
+    return program.replace(clauses=(*program.without(Define, Named).clauses, *named, *made))
+
+
+def _with_sums_in(value: object, order: tuple[int, ...]) -> Reduce:
+    """A reduction with its reduced axes in another order."""
+    assert isinstance(value, Reduce)
+    over = tuple([a.replace(extent=value.over[n].extent) for a, n in zip(value.over, order, strict=True)])
+    new: dict[Expr, Expr] = {value.over[n].var: a.var for a, n in zip(over, order, strict=True)}
+    return value.replace(over=over, cond=substitute(value.cond, new), expr=substitute(value.expr, new))
+
+
+def _variables(e: Expr) -> list[str]:
+    return [n.name for n in e.unique() if isinstance(n, Var)]
 
 
 def _order(read: Read, axes: Sequence[Axis]) -> tuple[int, ...]:

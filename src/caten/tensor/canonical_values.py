@@ -1,8 +1,10 @@
 """The canonical form of a program of values: however it is written, equal programs have equal values.
 
-- A map that is read at one index by one value, and a view, are part of their readers, if no request to fusion names
-  them.
-- Reductions have their axes in the order of the maps that read them.
+- A view, a map that is read at one index by one value, and one that costs little, are part of their readers, if no
+  request to fusion names them.
+- What costs much and does not depend on all axes of a formula is a value of its own (`invariants`).
+- Reductions and maps have their axes in the order of the maps that read them; reduced axes are in the order of the
+  arrays that are read.
 - A constant factor of a float product is the second.
 - Values that no output needs are gone.
 - Values are numbered in the order in which checks and outputs need them.
@@ -15,7 +17,7 @@ from ..core.dtypes import is_float
 from ..core.expr import Const, Expr, Op
 from ..core.monoids import identity
 from ..loop.statements import Fail
-from .axis_order import with_ordered_axes
+from .axis_order import with_ordered_axes, with_ordered_sums
 from .fusion import why_stored
 from .fusion_requests import values_asked_for
 from .index_maps import cost, element, is_once, is_small, renamed, with_reads
@@ -49,7 +51,7 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     names: dict[str, str] = {}
     program = with_ordered_axes(_inlined(with_ordered_axes(program, kept), kept, _is_view), kept)
     program = _inlined(_inlined(program, kept, _is_read_once), kept, _is_cheap)
-    for d in _needed(with_invariants(program, table.axis_names)):
+    for d in _needed(with_invariants(with_ordered_sums(program), table.axis_names)):
         value = _with_factors_last(renamed(d.value, names))
         source = _whole_of(value, table)
         names |= dict(zip(d.names, table.define(value) if source is None else (source,), strict=True))
