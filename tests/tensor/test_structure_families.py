@@ -81,6 +81,8 @@ FAMILIES = {
     "product of a transposed": ("Y[i,j] = sum p: A[i,p] * W[j,p]", 1),
     "product with bias": ("t[i,j] = sum p: A[i,p] * W[p,j]\nY[i,j] = t[i,j] + b[j]", 1),
     "dense layer": ("t[i,j] = sum p: A[i,p] * W[p,j]\nY[i,j] = maximum(t[i,j] + b[j], 0.0)", 1),
+    "gelu of a dense layer": ("t[i,j] = sum p: A[i,p] * W[p,j]\nu[i,j] = t[i,j] + b[j]\n"
+                              "Y[i,j] = 0.5 * u[i,j] * (1.0 + tanh(0.79788 * (u[i,j] + 0.044715 * u[i,j] * u[i,j] * u[i,j])))", 1),
     "dense layer with residual": ("t[i,j] = sum p: A[i,p] * W[p,j]\nY[i,j] = tanh(t[i,j] + b[j]) + R[i,j]", 1),
     "scaled product": ("t[i,j] = sum p: A[i,p] * W[p,j]\nY[i,j] = 0.5 * t[i,j]", 1),
     "batched product": ("Y[h,i,j] = sum p: A[h,i,p] * W[h,p,j]", 1),
@@ -198,6 +200,25 @@ def test_what_is_read_elsewhere_is_stored_by_a_kernel_of_its_own(name: str) -> N
     spec = SpecText("apart.toml", f'[composite]\nname = "Apart"\ninputs = ["{inputs}"]\noutputs = ["{outputs}"]\n'
                                   f'[implementation]\nlang = "python"\ncode = """\n{code}\n"""\n')
     assert kernels_in(structure(values_of(spec))) == kernels
+
+
+CONVOLUTION = {
+    "a sum in a scalar": """(dotimes (n B) (dotimes (o O) (dotimes (y H) (dotimes (x W) (set s 0.0)
+  (dotimes (c C) (dotimes (p 3) (dotimes (q 3) (incf s (* (aref X n c (+ y p) (+ x q)) (aref F o c p q))))))
+  (setf (aref Y n o y x) (max (+ s (aref z o)) 0.0))))))""",
+    "three nests, in other orders": """(dotimes (o O) (dotimes (n B) (dotimes (y H) (dotimes (x W) (setf (aref Y n o y x) 0.0)))))
+(dotimes (n B) (dotimes (o O) (dotimes (c C) (dotimes (p 3) (dotimes (q 3) (dotimes (y H) (dotimes (x W)
+  (incf (aref Y n o y x) (* (aref X n c (+ y p) (+ x q)) (aref F o c p q))))))))))
+(dotimes (x W) (dotimes (y H) (dotimes (n B) (dotimes (o O) (setf (aref Y n o y x) (max (+ (aref Y n o y x) (aref z o)) 0.0))))))""",
+}
+
+
+def test_a_convolution_with_bias_and_activation_is_one_kernel_however_it_is_written() -> None:
+    made = [values_of(SpecText("family.toml", '[composite]\nname = "Family"\ninputs = ["X{float}[B C (+ H 2) (+ W 2)]", "F{float}[O C 3 3]", "z{float}[O]"]\n'
+                                              f'outputs = ["Y{{float}}[B O H W]"]\n[implementation]\nlang = "lisp"\ncode = """\n{code}\n"""\n'))
+            for code in CONVOLUTION.values()]
+    assert kernels_in(structure(made[0])) == 1
+    assert (made[0].definitions, made[0].outputs) == (made[1].definitions, made[1].outputs)
 
 
 def test_there_are_enough_families() -> None:
