@@ -14,8 +14,9 @@ from caten import driver, loading
 from caten.frontend.spec import SpecText
 from caten.loop.statements import For, Incf, Local, LoopProgram, Setf
 from caten.options import Options
+from caten.tensor.fused_text import fused
 from caten.tensor.fusion import kernels_of
-from caten.tensor.values import TensorProgram
+from caten.tensor.values import FusedKernel, TensorProgram
 
 SOFTMAX = "E = np.exp(X - X.max(axis={a}, keepdims=True))\nreturn E / E.sum(axis={a}, keepdims=True)"
 NORM = ("m = X.mean(axis={a}, keepdims=True)\nv = ((X - m) ** 2).mean(axis={a}, keepdims=True)\n"
@@ -54,6 +55,8 @@ OPERATORS: dict[str, tuple[list[str], list[str], str, tuple[int, int, int, int]]
                            "return ((X[:, None] - Z[None]) ** 2).sum(axis=2)", (1, 2, 2, 0)),
     "the nearest of some points": (["X{float}[M D]", "Z{float}[N D]"], ["y{int64}[M]"],
                                    "return ((X[:, None] - Z[None]) ** 2).sum(axis=2).argmin(axis=1)", (1, 2, 1, 1)),
+    "gelu of a dense layer": ([MN, "W{float}[N D]", "b{float}[D]"], ["Y{float}[M D]"],
+                              "Z = X @ W + b\nreturn 0.5 * Z * (1.0 + np.tanh(0.79788 * (Z + 0.044715 * Z * Z * Z)))", (1, 3, 3, 0)),
     "moments": ([MN], ["y{float}[M]", "z{float}[M]"], "return X.mean(axis=1), (X * X).mean(axis=1)", (1, 1, 2, 0)),
     "gradients of scale and shift": ([MN, "G{float}[M N]"], ["y{float}[N]", "z{float}[N]"],
                                      "return (G * X).sum(axis=0), G.sum(axis=0)", (1, 1, 2, 0)),
@@ -61,6 +64,7 @@ OPERATORS: dict[str, tuple[list[str], list[str], str, tuple[int, int, int, int]]
         [MN], ["Y{float}[N M]", "z{float}[M]"],
         "Y = X.T * np.exp(X.sum(axis=1))\nreturn Y, np.log((X * X).sum(axis=1)) + Y.sum(axis=0)", (2, 3, 3, 0)),
 }
+OPTIONS = Options(opt=1)
 SIZES = [{"M": 5, "N": 35, "B": 3, "C": 7, "H": 3, "W": 19, "G": 2, "D": 11}, {"M": 37, "N": 70, "B": 1, "C": 33, "H": 1, "W": 5, "G": 1, "D": 1},
          dict.fromkeys("MNBCHWGD", 1)]
 
@@ -73,9 +77,8 @@ def spec_of(name: str) -> str:
 
 
 def program(name: str, level: str) -> Any:
-    options = Options(opt=1)
-    (found,) = loading.load_programs(SpecText("rows.toml", spec_of(name)), options)
-    return driver.advance(found, level, options)
+    (found,) = loading.load_programs(SpecText("rows.toml", spec_of(name)), OPTIONS)
+    return driver.advance(found, level, OPTIONS)
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -88,6 +91,42 @@ def test_one_kernel_with_few_passes(name: str) -> None:
     stores = [n for n in nodes if isinstance(n, Setf | Incf) and getattr(n.ref, "buffer", "") in loops.buffers]
     arrays = [n for n in nodes if isinstance(n, Local) and n.shape]
     assert (len(kernels_of(values)), len(passes), len(stores), len(arrays)) == OPERATORS[name][3]
+
+
+ATTENTION = """[composite]
+name = "Attention"
+inputs = ["Q{float}[M 16]", "K{float}[N 16]", "V{float}[N 16]"]
+outputs = ["Y{float}[M 16]"]
+[implementation]
+lang = "python"
+code = '''
+S = Q @ K.T * 0.25
+E = np.exp(S - S.max(axis=1, keepdims=True))
+return (E / E.sum(axis=1, keepdims=True)) @ V
+'''
+"""
+CONVOLUTION = """[composite]
+name = "Convolution"
+inputs = ["X{float}[G C (+ H 2)]", "W{float}[D C 3]", "b{float}[D]"]
+outputs = ["Y{float}[G D H]"]
+[implementation]
+lang = "lisp"
+code = '''
+(array Z float (G D H))
+(dotimes (g G) (dotimes (d D) (dotimes (h H) (set total 0.0)
+  (dotimes (c C) (dotimes (r 3) (incf total (* (aref X g c (+ h r)) (aref W d c r)))))
+  (setf (aref Z g d h) total))))
+(dotimes (g G) (dotimes (d D) (dotimes (h H) (setf (aref Y g d h) (max (+ (aref Z g d h) (aref b d)) 0.0)))))
+'''
+"""
+
+
+@pytest.mark.parametrize(("spec", "form"), [(ATTENTION, "blocks"), (CONVOLUTION, "contraction")], ids=["attention", "convolution, bias and relu"])
+def test_one_kernel_with_contractions(spec: str, form: str) -> None:
+    (found,) = loading.load_programs(SpecText("rows.toml", spec), OPTIONS)
+    values = driver.advance(found, "tensor", OPTIONS)
+    assert isinstance(values, TensorProgram)
+    assert [k.form for k in fused(values).all(FusedKernel)] == [form]
 
 
 def arguments(name: str, sizes: dict[str, int], special: bool = False) -> list[np.ndarray]:
