@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from compared_specs import Case, arguments, case_of, compared_elements, loaded, options, verdict
 from guarded_calls import Called, Job, bits_equal, call_all
 from shrinking import shrink
@@ -26,6 +27,7 @@ from caten.core.text import read, show
 from caten.errors import CatenError, Diagnostic
 from caten.frontend.op import OpProgram
 from caten.render import loop_headers
+from caten.tensor import long_scans
 from caten.testing import isolate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,6 +110,7 @@ class Batch:
                 self.count(case)
             elif outcome.status == "ok":
                 programs[-2 - where] = resolve(read(outcome.facts["text"])[0])
+                self.seen["scan in blocks"] += "_chunk" in outcome.facts["text"]
                 self.seen.update(f"warned {code}" for code in outcome.facts["warnings"])
                 self.seen["milliseconds"] += int(outcome.facts["seconds"] * 1000)
                 self.seen["longest"] = max(self.seen["longest"], int(outcome.facts["seconds"] * 1000))
@@ -139,7 +142,8 @@ class Batch:
         own = self.own(b, spec)
         warnings: list[Diagnostic] = []
         begin = time.process_time()
-        program = driver.advance(loaded(spec, own), "loop", own, warnings.append)
+        with scans_in_short_blocks():
+            program = driver.advance(loaded(spec, own), "loop", own, warnings.append)
         compiler.render_programs([program], own)
         return {"text": show(program), "seconds": time.process_time() - begin, "warnings": [w.code for w in warnings]}, {}
 
@@ -204,6 +208,15 @@ def every_loop_on_threads() -> Iterator[None]:
         yield
     finally:
         loop_headers.THRESHOLD = before
+
+
+@contextmanager
+def scans_in_short_blocks() -> Iterator[None]:
+    """Scans are in blocks of 4 elements, in chunks of 16, from 8 elements on."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("BLOCK", 4), ("CHUNK", 16), ("LONG", 8)):
+            patch.setattr(long_scans, name, value)
+        yield
 
 
 def sanitized(built: compiler.Built, jobs: Sequence[Job], folder: Path) -> str:
