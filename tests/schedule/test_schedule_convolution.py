@@ -189,3 +189,14 @@ def test_conditions_on_every_second_place_end_loops(machine: str) -> None:
     assert not asked                     # around single places, as there is no loop over them
     assert_same(before, after, ((3, 2, 5, 9, 9, 17), (9, 2, 5, 9, 10, 18), (9, 2, 5, 9, 3, 4), (2, 1, 4, 35, 7, 66),
                                 (2, 1, 4, 35, 0, 0), (1, 1, 2, 140, 3, 200)))
+
+
+def test_the_pixels_of_a_pointwise_convolution_are_one_loop() -> None:
+    """So whole vectors of pixels are stored, however short the lines of an image are."""
+    before = program("""(for i 0 M 1 serial (for j 0 H 1 serial (for k 0 W 1 serial (for p 0 C 1 serial
+ (incf (aref Y i j k) (* (aref F i p) (aref X p j k)))))))""",
+                     """(size M) (size C) (size H) (size W) (buffer X f32 (C H W) (0 1 2) in) (buffer F f32 (M C) (0 1) in)
+ (buffer Y f32 (M H W) (0 1 2) inout)""", '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))')
+    after = autoscheduler.schedule(before)
+    assert "(fuse j k)" in show(after)
+    assert_same(before, after, ((0, 0, 0, 0), (3, 4, 5, 7), (9, 40, 7, 7), (17, 70, 3, 30)))

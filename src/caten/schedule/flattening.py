@@ -15,7 +15,7 @@ from ..frozen import frozen
 from ..loop.affine import canonical, linear
 from ..loop.effects import reads
 from ..loop.statements import Aref, For, If, LoopProgram, Repeat, Stmt, Vref
-from .analysis.classify import Chain, chain_of, contiguous_loop, contraction, stores_in
+from .analysis.classify import Chain, chain_of, contiguous_loop, stores_in
 from .analysis.loop_queries import mentions
 from .draft import Draft
 from .plans.plan import NotApplicable
@@ -101,7 +101,7 @@ def _pair(program: LoopProgram, chain: Chain, outer: For, inner: For) -> Pair | 
     if not _rows_may_be_short(program, chain, outer, inner):
         return None
     plain = all(loop.mark == "serial" and loop.lo == Const(0, "i64") for loop in (outer, inner))
-    if not plain or contraction(program, chain) is not None:
+    if not plain:
         return None
     names, axes = (outer.name, inner.name), dict[str, int]()
     refs = {n: None for n in chain.loops[0].unique() if isinstance(n, Aref | Vref)}
