@@ -117,14 +117,25 @@ def test_one_long_sum_in_blocks_of_fixed_length(cc: str, folder: Path, monkeypat
     assert [words[1] for words in said] == ["True"] * 3
 
 
+CHAIN = """[composite]
+name = "Chain"
+inputs = ["A{float}[N]", "Y{float}[N]"]
+outputs = ["Y"]
+
+[implementation]
+code = "(dotimes (i (- N 1)) (setf (aref Y (+ i 1)) (+ (* 0.5 (aref Y i)) (aref A i))))"
+"""
+
+
 def test_the_header_tells_about_threads(parallel: Path) -> None:
     header = (parallel / "libops.h").read_text()
     assert "OMP_NUM_THREADS" in header
     assert "any number of threads may call" in header
     assert "on the calling thread alone" not in header
     assert "omp parallel for" in caten("render", str(ROOT / "samples/sin.toml"), "--config", "OMP=1").out
-    for words in (["sin.toml"], ["prefix_sum.toml", "--config", "OMP=1"]):         # without OpenMP, and with nothing to run in parallel
-        alone = caten(str(ROOT / "samples" / words[0]), *words[1:], "-o", "alone.h")
+    Path("chain.toml").write_text(CHAIN)
+    for spec, *words in ([ROOT / "samples" / "sin.toml"], ["chain.toml", "--config", "OMP=1"]):         # without OpenMP, and with nothing to run in parallel
+        alone = caten(str(spec), *words, "-o", "alone.h")
         assert alone.code == 0
         assert "on the calling thread alone" in Path("alone.h").read_text()
 

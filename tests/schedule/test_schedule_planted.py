@@ -67,8 +67,8 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "compute_at: what is read in between is not asked": ("compute_at", "compute_at.produced", unasked),
     "stage: a tile is taken to be set": ("stage", "stage._Staged._is_set", lambda tile, stmts, context: True),
     "stage: elements without a first sum are not seen": ("stage", "stage.beginning", unproven),
-    "stage: elements that a condition leaves out are not seen": ("stage", "stage._Staged._leaves_out", lambda tile,
-                                                                 cond: False),
+    "stage: elements that a condition leaves out are not seen": ("stage", "stage._Staged._leaves_out", lambda tile, cond,
+                                                                 begun: False),
     "stage: cells that meet are not seen": ("stage", "staging.obstacle_to_one_to_one", lambda ref, axes, extents,
                                             context: None),
     "specialize: a size is taken for another": (
