@@ -4,7 +4,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...core.dtypes import DTYPES
-from ...core.expr import Const, Op
+from ...core.expr import Const, Expr, Op
 from ...core.text import form_of
 from ...loop.affine import canonical
 from ...loop.effects import reads
@@ -36,6 +36,9 @@ from .common_steps import (
     vectorize_masked,
     vectorize_tile,
 )
+
+MOST_NODES = 256                # of an expression, written out, in a tail that is vectorised with partial sums
+MOST_CHOICES = 4                # in it
 
 
 def emit_vector_loop(draft: Draft, chain: Chain, plan: VectorLoop, context: PlanContext) -> None:
@@ -92,7 +95,7 @@ def vectorize_row(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, co
     if around is not None and not draft.parallelize_two(*around):
         draft.parallelize(outer)
     for name in tiles.rest:
-        summed = sums and count > 1 and draft.attempt(
+        summed = sums and count > 1 and _is_short(draft, name) and draft.attempt(
             partial(_vectorize_masked_sums, loop=name, sums=sums, lanes=lanes, context=context))
         if not summed:
             draft.attempt(partial(vectorize_masked, loop=name, lanes=lanes, context=context))
@@ -107,6 +110,13 @@ def _vectorize_masked_sums(draft: Draft, loop: str, sums: tuple[str, ...], lanes
     of the row, and is done once."""
     outer, lane = pad_masked(draft, _where_not_empty(draft, loop), lanes, context)
     vectorize_tile(draft, "", lane, *[draft.stage(outer, buffer, "partial", "register", lane) for buffer in sums])
+
+
+def _is_short(draft: Draft, loop: str) -> bool:
+    """Is a loop so short that another copy of it costs little? Choices inside choices are long under masks."""
+    nodes = [n for n in draft.loop(loop).unique() if isinstance(n, Expr)]
+    return (all(n.written_out <= MOST_NODES for n in nodes)
+            and sum(isinstance(n, Op) and n.fn == "where" for n in nodes) <= MOST_CHOICES)
 
 
 def _where_not_empty(draft: Draft, loop: str) -> str:
