@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from ..core.deferred_signals import deferred
 from .affine import Monomial
 from .integer_sets import Constraint
 
@@ -18,7 +19,8 @@ MAX_OPERATIONS = 10_000        # some milliseconds; three times as many may take
 
 @cache
 def _library() -> Any:
-    import islpy  # a heavy extension module: simple affine specs never need it
+    with deferred():
+        import islpy  # a heavy extension module: simple affine specs never need it
 
     return islpy
 
