@@ -124,19 +124,15 @@ def test_what_was_measured_is_within_the_table() -> None:
     assert elementary_table.ERRORS.keys() == elementary_table.FORMS.keys()
 
 
-@pytest.mark.parametrize("fn", ["exp", "exp2", "sigmoid"])
-@pytest.mark.parametrize("a", [pytest.param(a, id=f"{a.dtype}{'' if a.fused else '-unfused'}{'-fast' if a.fast else ''}") for a in ARITHMETICS])
+@pytest.mark.parametrize(("fn", "a"), [case for case in CASES if case.values[0] in ("exp", "exp2", "sigmoid")])
 def test_results_of_zero_are_not_the_underflow_of_an_operation(fn: str, a: Arithmetic) -> None:
     """An operation whose result is subnormal, or rounds to zero from there, takes over a hundred cycles on many processors. Where e^x is 0, as for the
     -inf of a mask, no step of the form has such a result."""
-    if not elementary_table.has_form(fn, a):
-        pytest.skip("no form")
     x = np.array([-np.inf, -3e4, -2e3], a.dtype.replace("f", "float"))
     tiny = np.finfo(x.dtype).tiny
     parts = [n for n in expanded(fn, a).unique() if n.dtype == a.dtype and isinstance(n, Op)]
     for part in parts:
-        (value,) = [np.broadcast_to(np.asarray(v), x.shape) for v in [compute(part, {"x": x})]]
+        value = np.asarray(compute(part, {"x": x}))
         assert not np.any((np.abs(value) < tiny) & (value != 0)), part
-        operands_ = [compute(arg, {"x": x}) for arg in part.args]
-        if part.fn == "mul" and all(np.all(np.asarray(v) != 0) for v in operands_):
+        if part.fn == "mul" and all(np.all(np.asarray(compute(arg, {"x": x})) != 0) for arg in part.args):
             assert not np.any(value == 0), part

@@ -28,7 +28,7 @@ from .fusion import Group, Member
 from .fusion_requests import requests_of
 from .index_maps import axes_of
 from .keys import ROW, key_axes, last_key
-from .loop_builder import LoopBuilder
+from .loop_builder import LoopBuilder, count_of_blocks
 from .values import Axis, Compute, Define, FailIf, FusedKernel, Named, Output, Read, Reduce, TensorProgram, shapes_of
 
 CACHE = 1 << 20                                     # bytes of the last private cache, if the machine is not known
@@ -101,7 +101,7 @@ class BlockLowering:
         size = index(self.rows)
         self.first_row = Op("mul", (size, Var(block, "i64")))
         self.present = Op("min", (Op("sub", (rows.extent, self.first_row)), size))
-        stmts: tuple[Stmt, ...] = (For(block, ZERO, _quotient(rows.extent, self.rows), ONE, "serial", body()),)
+        stmts: tuple[Stmt, ...] = (For(block, ZERO, count_of_blocks(rows.extent, self.rows), ONE, "serial", body()),)
         for name, axis in reversed(list(zip(loops, others, strict=True))):
             stmts = (For(name, ZERO, axis.extent, ONE, "serial", stmts),)
         return stmts
@@ -143,7 +143,7 @@ class BlockLowering:
         present = Op("min", (Op("sub", (ending, part.first_key)), index(columns)))
         body = bounded(part.statements({arrays[name]: value for name, value in results.items()}),
                        {KEYS: present}, {KEYS: index(columns)})
-        stmts.append(For(number, ZERO, _quotient(ending, columns), ONE, "serial", body))
+        stmts.append(For(number, ZERO, count_of_blocks(ending, columns), ONE, "serial", body))
         end = _Part(self, ends(cascade, state), {}, states)
         stmts += end.statements({self.builder.array(name): name for name in self.group.stored})
         return bounded(stmts, {ROWS: self.present}, {ROWS: index(self.rows)})
@@ -287,8 +287,3 @@ def _inner(name: str) -> str:
 
 def _order(shape: Sequence[Expr]) -> tuple[int, ...]:
     return tuple(range(len(shape)))
-
-
-def _quotient(e: Expr, n: int) -> Expr:
-    """e / n, rounded up."""
-    return Op("floordiv", (Op("add", (e, index(n - 1))), index(n)))

@@ -76,10 +76,6 @@ class _Inlined:
                 return new.replace(source=self.arrays.get(source, source))
             case Out(name=name, source=source):
                 return new.replace(name=self.names.get(name, name), source=self.arrays.get(source, source))
-            case Scan(axis=name):
-                return new.replace(axis=self.names.get(name, name))
-            case Scatter(source=source):
-                return new.replace(source=self.arrays.get(source, source))
             case Read(buffer=name, index=index):
                 return new.replace(buffer=self.arrays.get(name, name), index=tuple([canonical(i) for i in index]))
             case Aref(buffer=name) | Vref(buffer=name) | Address(buffer=name):

@@ -24,6 +24,7 @@ from ..frozen import frozen
 from ..loop.effects import reads, writes, written
 from ..loop.statements import ONE, ZERO, Aref, Fail, For, If, Incf, Let, Local, Setf, Stmt
 from .inlining import inlined_statements
+from .loop_builder import count_of_blocks
 from .values import TensorProgram
 
 BLOCK = 1 << 14         # elements of a block
@@ -102,7 +103,7 @@ class _Scan:
 
         def over_blocks(body: Callable[[Var, Aref], tuple[Stmt, ...]]) -> For:
             block = Var(fresh(f"{loop.name}_block"), "i64")
-            return For(block.name, ZERO, _quotient(rest, BLOCK), ONE, "serial",
+            return For(block.name, ZERO, count_of_blocks(rest, BLOCK), ONE, "serial",
                        body(block, Aref(totals, (block,), dtype)))
 
         def over_elements(block: Var, body: tuple[Stmt, ...], into: Aref) -> For:
@@ -123,12 +124,7 @@ class _Scan:
         body = (Local(totals, dtype, (index(CHUNK // BLOCK),), "stack"), over_blocks(summed), over_blocks(carried),
                 over_blocks(scanned))
         return (Local(running.buffer, dtype, (), "register"), Setf(running, self.start.value),
-                For(chunk.name, ZERO, _quotient(loop.hi, CHUNK), ONE, "serial", body))
-
-
-def _quotient(e: Expr, n: int) -> Expr:
-    """e / n, rounded up."""
-    return Op("floordiv", (Op("add", (e, index(n - 1))), index(n)))
+                For(chunk.name, ZERO, count_of_blocks(loop.hi, CHUNK), ONE, "serial", body))
 
 
 def _needed(body: Sequence[Stmt], wanted: Stmt) -> tuple[Stmt, ...]:

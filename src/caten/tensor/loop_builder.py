@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..core.expr import Expr, Op, Var
+from ..core.expr import Expr, Op, Var, index
 from ..core.monoids import is_monoid
 from ..core.unique_names import Names
 from ..frozen import frozen
@@ -108,3 +108,8 @@ class LoopBuilder:
             case Op(fn, (first, second)) if accumulates and first is ref and is_monoid(fn, ref.type):
                 return Incf(ref, second, fn) if ref.buffer not in reads(second) else Setf(ref, value)
         return Setf(ref, value)
+
+
+def count_of_blocks(extent: Expr, size: int) -> Expr:
+    """How many blocks of `size` iterations a loop has, the last one perhaps shorter."""
+    return Op("floordiv", (Op("add", (extent, index(size - 1))), index(size)))
