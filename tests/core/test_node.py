@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 
 from caten.core.expr import Cast, Const, Op, Var, index, number
-from caten.core.node import Node, contains, idempotent, kept, kept_for, substitute
+from caten.core.node import Node, contains, idempotent_for, kept, kept_for, substitute
 from caten.loop.statements import Aref, For, If, Setf, dotimes
 
 i, j = Var("i", "i64"), Var("j", "i64")
@@ -169,15 +169,17 @@ def test_what_is_kept_for_an_owner_is_computed_anew_for_another() -> None:
 
 
 def test_the_result_of_an_idempotent_function_is_not_computed_again() -> None:
-    asked = []
+    owners, asked = [object(), object()], []
 
-    @idempotent
+    @idempotent_for(lambda: owners[0])
     def more(node):
         asked.append(node)
         return node + 1
     once = more(Var("rising", "i64"))
     assert more(once) is once
     assert len(asked) == 1
+    owners.reverse()
+    assert more(once) is not once
 
 
 def test_types_and_lanes_of_deep_expressions_need_no_recursion() -> None:

@@ -314,19 +314,23 @@ def kept_for(owner: Callable[[], Any]) -> Callable[[Callable[[N], T]], Callable[
     return decorate
 
 
-def idempotent(compute: Callable[[N], N]) -> Callable[[N], N]:
-    """A function from nodes to nodes with f(f(x)) = f(x): its results are marked, and returned as they are. Results of
-    other nodes are not stored, for they may depend on how much work was allowed."""
-    name = f"{compute.__module__}.{compute.__qualname__}"
+def idempotent_for(owner: Callable[[], Any]) -> Callable[[Callable[[N], N]], Callable[[N], N]]:
+    """A function from nodes to nodes with f(f(x)) = f(x): its results are marked, and returned as they are while
+    `owner()` is the object that they were computed for. Results of other nodes are not stored, for they may depend on
+    how much work was allowed."""
+    def decorate(compute: Callable[[N], N]) -> Callable[[N], N]:
+        name = f"{compute.__module__}.{compute.__qualname__}"
 
-    @wraps(compute)
-    def found(node: N) -> N:
-        if name in node.__dict__:
-            return node
-        answer = compute(node)
-        answer.__dict__[name] = ITSELF
-        return answer
-    return found
+        @wraps(compute)
+        def found(node: N) -> N:
+            now = owner()
+            if node.__dict__.get(name, UNKNOWN) is now:
+                return node
+            answer = compute(node)
+            answer.__dict__[name] = now
+            return answer
+        return found
+    return decorate
 
 
 def contains(node: Node, *wanted: Node) -> bool:

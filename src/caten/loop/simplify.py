@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 from ..core.dtypes import is_float, is_integer
 from ..core.expr import FALSE, TRUE, Const, Expr, Op, Var
 from ..core.identities import EXTREMA, FLOATS, LOGIC, NEGATIONS
-from ..core.node import Node, idempotent, substitute
+from ..core.node import Node, idempotent_for, substitute
 from ..core.program import Program
+from . import operation_count
 from .affine import Linear, canonical, expression, text_of, without
 from .constant_folding import fold
 from .context import Context
@@ -35,7 +36,7 @@ def simplify(node: Any, context: Context | None = None) -> Any:
     return _expression(node, known)
 
 
-@idempotent
+@idempotent_for(operation_count.current)
 def simplify_program(program: P) -> P:
     """Simplify every kernel (or body) under the context at entry."""
     context = Context.of(program)
