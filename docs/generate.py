@@ -75,7 +75,7 @@ def op_page() -> str:
 
 {module_text(op)}
 
-`caten parse FILE` prints it. Its statements are those of the [loop level](loop.md). Its clauses are parameters and facts, which all later levels
+`caten parse FILE` prints it. Its statements are those of the [loop level](loop.md), its values those of the [tensor level](tensor.md). Its other clauses are parameters and facts, which all later levels
 keep unchanged.
 
 ## Checks
@@ -91,6 +91,22 @@ keep unchanged.
 ## The body
 
 {entries([op.Body])}
+### Values
+
+A body over whole arrays, in Python or in Lisp, is values: the [definitions and outputs of the tensor level](tensor.md#values). No loops are made of them but at `-O0`, for
+run-time checks inside the body, for the float64 oracle, and in a body of loops that calls this one. An index that needs a check is `(inside index N 0)`; the check gets its
+number later.
+
+```lisp
+(op Softmax
+  …
+  (define v0 (reduce f32 ((i M)) ((p N)) max true (read X i p)))
+  (define v1 (compute f32 ((i M) (j N)) (exp (- (read X i j) (read v0 i)))))
+  (define v2 (reduce f32 ((i M)) ((p N)) add true (read v1 i p)))
+  (define v3 (compute f32 ((i M) (j N)) (/ (read v1 i j) (read v2 i))))
+  (output Y v3))
+```
+
 ## Example
 
 `caten parse samples/sincos.toml`

@@ -69,7 +69,7 @@ def _with_rules(program: Program, options: Options) -> Program:
     runtime = runtime_of(options)
     rules = [*own, *runtime_rules(runtime.rewrites, str(runtime.file), options)] if runtime.rewrites else own
     kept = [r for r in dict.fromkeys(rules) if (not r.library or f"-l{r.library}" in options.ldflags)
-            and (runtime.calls_c or not any(isinstance(n, ExternCall) for s in r.replacement.body for n in s.walk()))]
+            and (runtime.calls_c or not any(isinstance(n, ExternCall) for n in r.replacement.unique()))]
     return program if kept == list(own) else program.without(Rewrite).adding(*kept)
 
 

@@ -12,9 +12,10 @@ from typing import Any, Generic, TypeVar
 
 from .core.expr import Var, index
 from .core.node import kept, substitute
-from .core.program import Bind, Fusion, Program
+from .core.program import Bind, Fusion, InOrder, Program
 from .core.text import flat, form_of
-from .frontend.op import OpProgram, Rewrite
+from .errors import CatenError, Diagnostic
+from .frontend.op import Body, OpProgram, Rewrite, in_loops
 from .frozen import frozen
 from .loop import accumulations, bounds_checks, zero_fill
 from .loop import verifier as loop_level
@@ -25,6 +26,7 @@ from .schedule.planning_log import Rewritten, StaysNest
 from .tensor import tensor_verifier as tensor_level
 from .tensor.blocks_of_rows import BLOCKS
 from .tensor.call_kernels import is_call
+from .tensor.checks_of_values import checked_values
 from .tensor.fusion import kernels_of
 from .tensor.lower import lower
 from .tensor.raising import raise_op
@@ -34,8 +36,21 @@ from .tensor.values import TensorProgram
 
 In = TypeVar("In", bound=Program)
 Out = TypeVar("Out", bound=Program)
+
+
+def verify_op(op: OpProgram) -> None:
+    """The verifier of the level of the body: of loops, or of values. Raises CatenError."""
+    values = op.values
+    if values is None:
+        loop_level.verify(op)
+    elif op.first(Body) is not None:
+        raise CatenError(Diagnostic("E470", f"{op.name} has a body of statements, and outputs that are values"))
+    else:
+        tensor_level.verify(values.without(Fusion))
+
+
 LEVELS: dict[str, type[Program]] = {"op": OpProgram, "tensor": TensorProgram, "loop": LoopProgram}
-VERIFIERS: dict[str, Callable[[Any], None]] = {"op": loop_level.verify, "tensor": tensor_level.verify,
+VERIFIERS: dict[str, Callable[[Any], None]] = {"op": verify_op, "tensor": tensor_level.verify,
                                                "loop": loop_level.verify}
 RAISE = "raise"
 SCHEDULE = "schedule"           # the pass that records of `caten tune` take the place of
@@ -56,6 +71,17 @@ class Pass(Generic[In, Out]):
 def pure(function: Callable[[In], Out]) -> Callable[[In, Planning], Out]:
     """A pass that plans nothing."""
     return lambda program, planning: function(program)
+
+
+def with_checks(op: OpProgram) -> OpProgram:
+    """The operator with its run-time checks. A body over whole arrays becomes loops at -O0, for sums in order, and where
+    checks at entry do not imply that all its accesses are in bounds."""
+    values = op.values
+    made = checked_values(values) if values is not None and op.opt > 0 and op.first(InOrder) is None else None
+    if made is not None:
+        return made
+    checked: OpProgram = bounds_checks.add_checks(in_loops(op))
+    return checked
 
 
 def raised(program: OpProgram, planning: Planning) -> TensorProgram:
@@ -93,14 +119,15 @@ def rewrite_values(program: TensorProgram, planning: Planning) -> TensorProgram:
 @kept
 def values_of(op: OpProgram) -> TensorProgram:
     """The values of a pattern or a replacement."""
-    if any(map(is_call, op.body)):
+    body = op.first(Body)
+    if body is not None and any(map(is_call, body.stmts)):
         return raise_op(op)
-    return raise_op(zero_fill.fill_outputs(accumulations.normalise(bounds_checks.add_checks(op))))
+    return raise_op(zero_fill.fill_outputs(accumulations.normalise(with_checks(op))))
 
 
 PASSES: tuple[Pass[Any, Any], ...] = (
     # Accesses that are not proven inside get a check.
-    Pass("add_checks", pure(bounds_checks.add_checks), "tensor"),
+    Pass("add_checks", pure(with_checks), "tensor"),
     # X = x + e is an accumulation, however it is written.
     Pass("normalise", pure(accumulations.normalise), "tensor",
          plain=lambda p: p),

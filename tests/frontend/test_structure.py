@@ -19,6 +19,7 @@ from caten.frontend.structure import NAMES, NO_PART, spelling, structure, with_n
 from caten.loop import statements
 from caten.loop.statements import Aref, Fail
 from caten.options import Options
+from caten.tensor import values
 from renamed import declared, other_names, renamed
 from spec_texts import GEMM
 
@@ -82,8 +83,8 @@ def test_nothing_else_is_no_part_of_it() -> None:
 
 def classes() -> list[type[Node]]:
     """All that an op program may hold."""
-    found = [c for module in (expr, program, statements, op) for c in vars(module).values() if inspect.isclass(c) and issubclass(c, Node)]
-    outside = (expr.Hole, Setting, OpProgram, statements.LoopProgram, statements.Kernel)
+    found = [c for module in (expr, program, statements, op, values) for c in vars(module).values() if inspect.isclass(c) and issubclass(c, Node)]
+    outside = (expr.Hole, Setting, OpProgram, statements.LoopProgram, statements.Kernel, values.TensorProgram, values.FusedKernel, values.Pass, values.Along)
     return [c for c in dict.fromkeys(found) if c._fields and c not in outside and c not in NO_PART and not c.__subclasses__()]
 
 
@@ -94,6 +95,8 @@ VALUES: dict[str, tuple[Any, Any]] = {          # annotation -> a value and anot
     "tuple[Expr, ...]": ((index(3),), (index(3), index(3))), "tuple[int, ...]": ((0, 1), (1, 0)), "tuple[str, ...]": (("a", "b"), ("b", "a")),
     "tuple[tuple[str, str], ...]": ((("a", "b"),), (("b", "a"),)),
     "tuple[Stmt, ...]": ((Fail(1),), (Fail(1), Fail(1))), "tuple[Any, ...]": (("split", ("i",)), ("split", "i")),
+    "Value": (values.Compute("i64", (), index(3)), values.Compute("i64", (), index(4))),
+    "tuple[Axis, ...]": ((values.Axis("i", index(3)),), (values.Axis("i", index(4)),)), "tuple[Out, ...]": ((values.Out("c", "f32", ()),), ()),
     "OpProgram": (OpProgram("A", ()), OpProgram("B", ())), "tuple[Config, ...]": ((program.Config("a", "1"),), ()),
 }
 
@@ -107,7 +110,7 @@ def instance(cls: type[Node], **changes: Any) -> Node:
 @pytest.mark.parametrize("cls", classes(), ids=lambda c: c.__name__)
 def test_every_field_is_a_part_of_it(cls: type[Node]) -> None:
     for field in cls._fields:
-        if field == NAMES.get(cls):
+        if field in NAMES.get(cls, ()):
             continue
         kind = cls._types[field]
         other = {"value": 1.0} if cls is Const and field == "value" else {field: VALUES[kind][1]} if field != "fn" else {"fn": "neg"}
@@ -117,7 +120,7 @@ def test_every_field_is_a_part_of_it(cls: type[Node]) -> None:
 @pytest.mark.parametrize("cls", NAMES, ids=lambda c: c.__name__)
 def test_of_names_it_is_a_part_which_are_the_same(cls: type[Node]) -> None:
     def with_name(name: str) -> str:
-        node = instance(cls, **{NAMES[cls]: (name,) if cls._types[NAMES[cls]].startswith("tuple") else name})
+        node = instance(cls, **{field: (name,) if cls._types[field].startswith("tuple") else name for field in NAMES[cls]})
         return tokens(Size("a"), Size("b"), node)
     assert len({with_name(name) for name in "abc"}) == 3
     assert with_name("c") == with_name("d")

@@ -16,7 +16,7 @@ from caten.core.expr import Var
 from caten.core.numpy_types import numpy_dtype
 from caten.core.program import Buffer, Program, Scalar
 from caten.core.size_formula import evaluate
-from caten.frontend.op import OpProgram
+from caten.frontend.op import OpProgram, in_loops
 from caten.frontend.spec import SpecText
 from caten.loop import bounds_checks, zero_fill
 from caten.options import Options
@@ -116,7 +116,7 @@ def case_of(spec: RandomSpec, folder: Path) -> Case:
     """Read a spec and find what it computes. CatenError where the front end refuses it."""
     program = loaded(spec, options(spec, "clang", {}, 0, folder))
     assert isinstance(program, OpProgram)
-    checked: OpProgram = zero_fill.fill_outputs(bounds_checks.add_checks(program))
+    checked: OpProgram = zero_fill.fill_outputs(bounds_checks.add_checks(in_loops(program)))
     values, strides = arguments(spec, program)
     plain = copied(values)
     status = interpret.run(checked, plain)

@@ -34,7 +34,7 @@ OPERATORS: dict[str, tuple[list[str], list[str], str, tuple[int, int, int, int]]
     "logsumexp of columns": ([MN], ["y{float}[N]"], "m = X.max(axis=0)\nreturn m + np.log(np.exp(X - m).sum(axis=0))", (1, 2, 1, 0)),
     "layer norm": ([MN, "g{float}[N]", "b{float}[N]"], ["Y{float}[M N]"], NORM.format(a=1, b=" * g + b"), (1, 3, 2, 0)),
     "residual and layer norm": ([MN, "R{float}[M N]", "g{float}[N]", "b{float}[N]"], ["Y{float}[M N]"],
-                                "Z = X + R\n" + NORM.format(a=1, b=" * g + b").replace("X", "Z"), (1, 3, 2, 0)),
+                                "Z = X + R\n" + NORM.format(a=1, b=" * g + b").replace("X", "Z"), (1, 3, 2, 1)),
     "rms norm": ([MN, "g{float}[N]"], ["Y{float}[M N]"], "return X / np.sqrt((X * X).mean(axis=1, keepdims=True) + 1e-5) * g",
                  (1, 2, 1, 0)),
     "batch norm": ([NCHW, "g{float}[C]"], ["Y{float}[N C H W]"],
@@ -62,7 +62,7 @@ OPERATORS: dict[str, tuple[list[str], list[str], str, tuple[int, int, int, int]]
                                      "return (G * X).sum(axis=0), G.sum(axis=0)", (1, 1, 2, 0)),
     "two sums of which one needs the other": (
         [MN], ["Y{float}[N M]", "z{float}[M]"],
-        "Y = X.T * np.exp(X.sum(axis=1))\nreturn Y, np.log((X * X).sum(axis=1)) + Y.sum(axis=0)", (2, 3, 3, 0)),
+        "Y = X.T * np.exp(X.sum(axis=1))\nreturn Y, np.log((X * X).sum(axis=1)) + Y.sum(axis=0)", (1, 2, 2, 0)),
 }
 OPTIONS = Options(opt=1)
 SIZES = [{"M": 5, "N": 35, "B": 3, "C": 7, "H": 3, "W": 19, "G": 2, "D": 11}, {"M": 37, "N": 70, "B": 1, "C": 33, "H": 1, "W": 5, "G": 1, "D": 1},

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..core.program import Check
-from ..frontend.op import OpProgram
+from ..frontend.op import OpProgram, in_loops
 from ..frozen import frozen
 from ..loop import bounds_checks, zero_fill
 from ..loop.statements import LoopProgram
@@ -76,7 +76,7 @@ class Oracle:
 @cache
 def _checked(op: OpProgram) -> tuple[OpProgram, LoopProgram]:
     """An operator with its checks, and the same in float64 with bounds."""
-    program = zero_fill.fill_outputs(bounds_checks.add_checks(op))
+    program = zero_fill.fill_outputs(bounds_checks.add_checks(in_loops(op)))
     return program, oracle.bounded(program)
 
 

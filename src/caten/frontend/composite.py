@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ..core.expr import Expr
 from ..core.node import Node
-from ..core.program import Buffer, Fact, Scalar
+from ..core.program import Buffer, Fact, Require, Scalar, Size
 from ..errors import CatenError, Diagnostic, Place
 from ..frozen import frozen
 from .lowered_body import Lowered
@@ -83,6 +83,12 @@ def parameter(tensor: Declared) -> Node:
     if tensor.scalar:
         return Scalar(tensor.name, tensor.dtype)
     return Buffer(tensor.name, tensor.dtype, tensor.shape, tensor.order, tensor.access)
+
+
+def parameters(composite: Composite) -> tuple[Node, ...]:
+    """The parameters of a composite: tensors, sizes and conditions."""
+    return (*[parameter(t) for t in composite.tensors], *[Size(name) for name in composite.sizes],
+            *[Require(cond) for cond in composite.conditions])
 
 
 class Callees:

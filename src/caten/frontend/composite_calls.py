@@ -12,6 +12,7 @@ from ..errors import CatenError, did_you_mean
 from ..loop.affine import canonical
 from ..loop.statements import Let, Stmt
 from ..tensor.inlining import inlined_statements
+from ..tensor.plain_loops import plain_loops
 from .composite import Composite, Declared
 from .expressions import infer, read_number, undefined, unset_output
 from .lowered_body import Lowered
@@ -73,10 +74,11 @@ def _array_body(f: Frame, callee: Composite, body: Lowered, scope: Scope, form: 
             tensor = callee.tensor(name)
             dtype = tensor.dtype if tensor else "i64"
             numbers[Var(name, dtype)] = f.typing.settle(binding.term, dtype)
+    assert body.values is not None
     for condition in body.requirements:
         f.require(substitute(condition, numbers), form.pos,
                   f"this call contradicts a condition of {callee.name}, {condition!r}")
-    stmts = inlined_statements(body.stmts, f.work.names.fresh, arrays, numbers)
+    stmts = inlined_statements(plain_loops(body.values), f.work.names.fresh, arrays, numbers)
     f.work.inlined += sum([1 for s in stmts for _ in s.walk()])
     return list(stmts)
 

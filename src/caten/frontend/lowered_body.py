@@ -11,8 +11,8 @@ from ..tensor.values import TensorProgram
 @frozen
 class Lowered:
     """`stmts`: the body. `positions`: the source positions of its accesses, stores and loops. `requirements`:
-    conditions on sizes from the shapes of called composites. `values`: those of a body over whole arrays, whose
-    statements are their loops."""
+    conditions on sizes from the shapes of called composites. `values`: the body instead, if it is over whole
+    arrays."""
 
     stmts: tuple[Stmt, ...]
     positions: tuple[At, ...]

@@ -1,12 +1,15 @@
 """The op level: the validated spec. `(op Name clause… (body stmt…))`: names bound, shapes and types declared, a typed
-body."""
+body. A body over whole arrays is values, the definitions and outputs of the [tensor level](tensor.md):
+`(op Name clause… (define v value)… (output C v)…)`."""
 from __future__ import annotations
 
 from typing import Any
 
-from ..core.node import Node
+from ..core.node import Node, kept
 from ..core.program import Fact, Program, resolve
 from ..loop.statements import Stmt
+from ..tensor.plain_loops import plain_loops
+from ..tensor.values import Define, FailIf, Named, Output, TensorProgram
 
 
 class Body(Node, head="body"):
@@ -20,8 +23,23 @@ class OpProgram(Program, head="op"):
 
     @property
     def body(self) -> tuple[Stmt, ...]:
-        found = self.first(Body)
+        """The statements of the body; the loops of a body over whole arrays."""
+        found = in_loops(self).first(Body)
         return () if found is None else found.stmts
+
+    @property
+    def values(self) -> TensorProgram | None:
+        """The program of a body over whole arrays; None for a body of statements."""
+        return TensorProgram(self.name, self.clauses) if self.first(Output) is not None else None
+
+
+@kept
+def in_loops(op: OpProgram) -> OpProgram:
+    """The operator with the loops of a body over whole arrays in its place."""
+    values = op.values
+    if values is None:
+        return op
+    return op.without(Named, Define, FailIf, Output).adding(Body(plain_loops(values)))
 
 
 class Rewrite(Fact, head="rewrite"):

@@ -15,11 +15,13 @@ from ..core.text import flat, read_forms
 from ..errors import CatenError, Diagnostic, PartlyRefused, Place, error, in_file_order
 from ..loop.statements import ExternCall, If
 from ..options import Options
+from ..tensor.values import Define, Named, Output
 from . import one_line_spec, schema, sections
-from .array_bodies import CompositeFunctions, lower_array_body, lower_python_body
+from .array_bodies import array_body, python_body
 from .arrays.handles import NeedsLoops
 from .body import MAX_NESTED, lower_body
 from .composite import Callees, Composite, Declarations, fold, parameter
+from .composite_functions import CompositeFunctions
 from .lowered_body import Lowered
 from .op import Body, OpProgram, Rewrite
 from .rewrite_rules import WrittenRule, written_rules
@@ -206,13 +208,13 @@ class _Specs(Callees):
         self.silent = False
         try:
             if composite.lang == "python":
-                return lower_python_body(composite, self.functions)
+                return python_body(composite, self.functions)
             return lower_body(composite, self)
         except CatenError as refusal:
             codes = {d.code for d in refusal.diagnostics}
             if composite.lang == "lisp" and codes & WHOLE_TENSORS:
                 try:
-                    return lower_array_body(composite, self.functions)
+                    return array_body(composite, self.functions)
                 except NeedsLoops:
                     pass
                 except CatenError:
@@ -349,4 +351,6 @@ def _program(composite: Composite, lowered: Lowered) -> OpProgram:
     clauses += [Size(name) for name in composite.sizes]
     clauses += [Require(condition) for condition in dict.fromkeys((*composite.conditions, *lowered.requirements))]
     named = At(composite.name_place.line, composite.name_place.column, flat(("op", composite.name)))
-    return OpProgram(composite.name, (*clauses, *composite.facts, named, *lowered.positions, Body(lowered.stmts)))
+    body: Sequence[Node] = (Body(lowered.stmts),) if lowered.values is None else [
+        c for c in lowered.values.clauses if isinstance(c, Named | Define | Output)]
+    return OpProgram(composite.name, (*clauses, *composite.facts, named, *lowered.positions, *body))

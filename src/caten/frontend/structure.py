@@ -18,12 +18,15 @@ from ..core.node import Node
 from ..core.program import At, Bind, Buffer, Case, Doc, Outputs, Reference, Scalar, Signature, Size, Source
 from ..frozen import frozen
 from ..loop.statements import Aref, For, Let, Local, Vref
+from ..tensor.values import Axis, Define, Named, Out, Output, Read, Scan, Scatter
 from .op import OpProgram
 
 # Fields that hold names.
-NAMES: dict[type[Node], str] = {
-    Size: "name", Scalar: "name", Buffer: "name", Bind: "name", Outputs: "names", Var: "name", Aref: "buffer",
-    Vref: "buffer", For: "name", Let: "name", Local: "name",
+NAMES: dict[type[Node], tuple[str, ...]] = {
+    Size: ("name",), Scalar: ("name",), Buffer: ("name",), Bind: ("name",), Outputs: ("names",), Var: ("name",),
+    Aref: ("buffer",), Vref: ("buffer",), For: ("name",), Let: ("name",), Local: ("name",), Read: ("buffer",),
+    Axis: ("name",), Define: ("names",), Output: ("name", "value"), Scan: ("axis",), Scatter: ("source",),
+    Out: ("name", "source"), Named: ("value",),
 }
 # Clauses about spelling, documentation and tests, which produce no code.
 NO_PART = (Doc, Source, Signature, At, Reference, Case)
@@ -54,9 +57,9 @@ def with_names(program: OpProgram, names: Sequence[str]) -> OpProgram:
     def go(node: Node) -> Node:
         if node not in memo:
             new = node.map(go)
-            if (field := NAMES.get(type(node))) is not None:
+            for field in NAMES.get(type(node), ()):
                 value = getattr(node, field)
-                new = new.replace(**{field: given[value] if isinstance(value, str)
+                new = new.replace(**{field: given.get(value, value) if isinstance(value, str)
                                      else tuple([given[name] for name in value])})
             memo[node] = new
         return memo[node]
@@ -74,7 +77,7 @@ class _Writer:
     """Writes nodes as tokens. A repeated node is written as its number. A string is preceded by its length, so that no
     two trees have one text."""
 
-    def __init__(self, names: dict[type[Node], str]):
+    def __init__(self, names: dict[type[Node], tuple[str, ...]]):
         self.out: list[str] = []
         self.numbers: dict[str, int] = {}
         self._names = names
@@ -98,10 +101,10 @@ class _Writer:
                 stack.extend(reversed(self._parts(part)))
 
     def _parts(self, node: Node) -> list[Any]:
-        named = self._names.get(type(node))
+        named = self._names.get(type(node), ())
         parts: list[Any] = []
         for field, value in zip(node._fields, node.parts, strict=True):
-            if field == named:
+            if field in named and value != "":
                 parts += [self._number(name) for name in ((value,) if isinstance(value, str) else value)]
             else:
                 self._flat(value, parts)

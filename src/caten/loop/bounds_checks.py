@@ -15,7 +15,7 @@ from .affine import constant, text_of
 from .check_hoisting import REMEDY, Conditions, Frame, Site
 from .context import Context
 from .effects import reads, writes
-from .entry_checks import entry_rows, overflowing
+from .entry_checks import entry_rows, overflowing, scalars_in_indices
 from .run_time_checks import CheckRows, body_text
 from .simplify import statement_field
 from .statements import Aref, For, If, Incf, Let, Local, Setf, Stmt
@@ -31,7 +31,7 @@ def add_checks(op: Any) -> Any:
     field_of = {id(c): f for c in op.clauses if (f := statement_field(c))}
     bodies = [getattr(c, field_of[id(c)]) for c in op.clauses if id(c) in field_of]
     for body in bodies:
-        for cond, text in entry_rows(op, body):
+        for cond, text in entry_rows(op, scalars_in_indices(body)):
             checks.ensure(cond, text)
     checks.refuse_contradictions()
     while True:

@@ -21,8 +21,9 @@ Row = tuple[Expr, str]              # a condition, and the message if it fails
 GREATEST_SCALAR = (1 << 31) - 1
 
 
-def entry_rows(program: Program, stmts: tuple[Stmt, ...]) -> Iterator[Row]:
-    """The checked conditions in order. Each may rely on those before it."""
+def entry_rows(program: Program, reaching: set[str]) -> Iterator[Row]:
+    """The checked conditions in order. Each may rely on those before it. `reaching`: the names on which an index or a
+    loop depends."""
     bound = {b.name for b in program.all(Bind)}
     for size in program.all(Size):
         if size.name not in bound:
@@ -31,7 +32,6 @@ def entry_rows(program: Program, stmts: tuple[Stmt, ...]) -> Iterator[Row]:
     for bind in program.all(Bind):
         yield Op("eq", (Var(bind.name, "i64"),
                         index(bind.value))), f"the size {bind.name} is not {bind.value}, for which this was compiled"
-    reaching = scalars_in_indices(stmts)
     for scalar in program.all(Scalar):
         if (scalar.name in reaching and is_integer(scalar.type) and DTYPES[scalar.type].bits >= 32
             and scalar.type != "i32"):

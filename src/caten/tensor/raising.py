@@ -30,7 +30,10 @@ Heard = Callable[[Stmt, DoesNotFit], None]
 
 def raise_op(op: OpProgram, as_written: bool = False, heard: Heard | None = None) -> TensorProgram:
     """Raise an operator to the tensor level. `as_written`: raise nothing, as at -O0. `heard` is told of each statement
-    that stays a nest, and why."""
+    that stays a nest, and why. A body over whole arrays has its values already."""
+    values = op.values
+    if values is not None:
+        return values if as_written else canonical_values(values)
     clauses = tuple([c for c in op.clauses if not isinstance(c, Body)])
     raised = _Raising(op, heard)
     raised.run(op.body, as_written or op.opt == 0)

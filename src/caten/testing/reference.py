@@ -13,7 +13,7 @@ from ..core.numpy_types import kind_of
 from ..core.program import Buffer, Outputs, Program, Reference, Scalar, Source, Target
 from ..errors import CatenError, Place, error
 from ..frontend.lambdas import reference_program
-from ..frontend.op import OpProgram
+from ..frontend.op import OpProgram, in_loops
 from ..frozen import frozen
 from ..loop import bounds_checks, zero_fill
 from ..loop.statements import Incf, LoopProgram, Setf, Stmt
@@ -155,7 +155,7 @@ def never_stored(op: OpProgram, arguments: Mapping[str, Any]) -> list[Stmt]:
 def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> Expected:
     """Values in float64 with their rounding bounds, from the nest as written: interpreted, or as C where that would
     take long."""
-    program = oracle.bounded(zero_fill.fill_outputs(bounds_checks.add_checks(op)), runtime_of(options).fast)
+    program = oracle.bounded(zero_fill.fill_outputs(bounds_checks.add_checks(in_loops(op))), runtime_of(options).fast)
     run = comparison.widened(op, arguments)
     sizes = numbers_of(op, arguments) | {n: int(arguments[n]) for n in op.sizes}
     steps = work_formulas.at(work_formulas.steps(op), sizes)

@@ -1,0 +1,31 @@
+"""The loops of a body over whole arrays: its values one after the other, as a spec with loops would have them. At -O0
+they are what runs; the interpreter of loops and the float64 oracle read them, and bodies with loops that call such a
+body hold them."""
+from __future__ import annotations
+
+from ..core.node import Node
+from ..core.program import Fusion, Param
+from ..loop.statements import Stmt
+from .canonical_values import canonical_values
+from .lower import lower
+from .values import Define, Inside, Named, Output, TensorProgram
+
+
+def plain_loops(program: TensorProgram) -> tuple[Stmt, ...]:
+    """The loops of the values. Named values are arrays with their names. No index is checked: the accesses get their
+    checks like those of all loops."""
+    named = [("keep", n.name) for n in program.all(Named) if n.name not in program.buffers]
+    clauses = [c for c in program.clauses if isinstance(c, Param | Define | Output | Named)]
+    start = TensorProgram(program.name, (*clauses, *([Fusion(tuple(named))] if named else [])))
+    return tuple([s for kernel in lower(unchecked(canonical_values(start))).kernels for s in kernel.body])
+
+
+def unchecked(program: TensorProgram) -> TensorProgram:
+    """The program with indices as they are, without what checks them."""
+    memo: dict[Node, Node] = {}
+
+    def go(n: Node) -> Node:
+        if n not in memo:
+            memo[n] = go(n.index) if isinstance(n, Inside) else n.map(go)
+        return memo[n]
+    return program.replace(clauses=tuple([c.map(go) if isinstance(c, Define) else c for c in program.clauses]))
