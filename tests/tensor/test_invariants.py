@@ -13,12 +13,14 @@ MOVED = {
     "the condition of a choice": ("(where (< (exp (aref x j)) 2.0) (aref C i j) 0.0)", [
         "(define v0 (compute bool ((i N)) (< (exp (read x i)) 2.0)))",
         "(define v1 (compute f32 ((i M) (j N)) (where (read v0 j) (read C i j) 0.0)))"]),
+    "under a condition": ("(where (< (aref C i j) 0.0) (exp (aref x j)) (aref C i j))", [
+        "(define v0 (compute f32 ((i N)) (exp (read x i))))",
+        "(define v1 (compute f32 ((i M) (j N)) (where (< (read C i j) 0.0) (read v0 j) (read C i j))))"]),
 }
 STAY = {
     "cheap": "(* (aref C i j) (+ (aref x j) 1.0))",
     "depends on all axes": "(exp (+ (aref C i j) (aref x j)))",
     "depends on no axis": "(* (aref C i j) (exp (aref x 0)))",
-    "under a condition": "(where (< (aref C i j) 0.0) (exp (aref x j)) (aref C i j))",
     "at another index": "(* (aref C i j) (exp (aref x (- (- N j) 1))))",
     "an index that is loaded": "(* (aref C i j) (exp (aref x (min (max (aref k j) 0) (- N 1)))))",
     "integers": "(* (aref C i j) (cast f32 (mod (floordiv (aref k j) (max (aref k j) 1)) 7)))",
@@ -34,6 +36,18 @@ def test_an_invariant_is_a_value(name: str) -> None:
 @pytest.mark.parametrize("name", STAY)
 def test_what_stays_in_the_formula(name: str) -> None:
     assert len(definitions(ROW.format(e=STAY[name]))) == 1
+
+
+def test_what_a_map_is_read_for_is_part_of_it() -> None:
+    body = "(local t f32 (N) scratch) (for j 0 N 1 serial (setf (aref t j) (exp (aref x j))))" + ROW.format(e="(* (aref C i j) (sqrt (+ (aref t j) 1.0)))")
+    assert definitions(body) == ["(define v0 (compute f32 ((i N)) (sqrt (+ (exp (read x i)) 1.0))))",
+                                 "(define v1 (compute f32 ((i M) (j N)) (* (read C i j) (read v0 j))))"]
+
+
+def test_a_map_of_which_all_is_read_keeps_the_order_of_its_axes() -> None:
+    body = "(local t f32 (N M) scratch) (for j 0 N 1 serial (for i 0 M 1 serial (setf (aref t j i) (exp (aref C i j)))))" \
+           "(for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (incf (aref C i j) (* (aref t j i) (aref A i p))))))"
+    assert "(define v0 (compute f32 ((i N) (j M)) (exp (read C j i))))" in definitions(body)
 
 
 def test_of_a_reduction_and_twice() -> None:

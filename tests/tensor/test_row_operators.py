@@ -62,7 +62,7 @@ OPERATORS: dict[str, tuple[list[str], list[str], str, tuple[int, int, int, int]]
                                      "return (G * X).sum(axis=0), G.sum(axis=0)", (1, 1, 2, 0)),
     "two sums of which one needs the other": (
         [MN], ["Y{float}[N M]", "z{float}[M]"],
-        "Y = X.T * np.exp(X.sum(axis=1))\nreturn Y, np.log((X * X).sum(axis=1)) + Y.sum(axis=0)", (1, 2, 2, 0)),
+        "Y = X.T * np.exp(X.sum(axis=1))\nreturn Y, np.log((X * X).sum(axis=1)) + Y.sum(axis=0)", (2, 3, 3, 0)),
 }
 OPTIONS = Options(opt=1)
 SIZES = [{"M": 5, "N": 35, "B": 3, "C": 7, "H": 3, "W": 19, "G": 2, "D": 11}, {"M": 37, "N": 70, "B": 1, "C": 33, "H": 1, "W": 5, "G": 1, "D": 1},

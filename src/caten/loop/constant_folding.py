@@ -1,8 +1,12 @@
 """Constant folding of operators and casts: integers and bools exactly, floats only where nothing is rounded."""
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
+from math import isfinite
+
 from ..core import integer_arithmetic
-from ..core.dtypes import is_float
+from ..core.dtypes import is_float, rounded
 from ..core.expr import Cast, Const, Expr, Op
 from ..core.scalars import COMPARISONS
 
@@ -18,9 +22,31 @@ def fold(expr: Expr) -> Expr:
                 return expr
             if fn in COMPARISONS and is_float(known[0].dtype):
                 return Const(integer_arithmetic.exact(fn)(known[0].value, known[1].value), "bool")
+            if is_float(expr.dtype):
+                return _exact(fn, known) or expr
             return integer_arithmetic.fold(fn, known) or expr
         case Cast(dtype, arg) if dtype == arg.dtype:
             return arg
         case Cast(dtype, Const() as arg):
             return integer_arithmetic.convert(dtype, arg) or expr
     return expr
+
+
+FLOATS: dict[str, Callable[..., Fraction]] = {
+    "neg": lambda x: -x, "abs": lambda x: abs(x), "add": lambda x, y: x + y, "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y, "div": lambda x, y: x / y, "fma": lambda x, y, z: x * y + z}
+
+
+def _exact(fn: str, args: tuple[Const, ...]) -> Const | None:
+    """The operator applied to floats, if the result is a number of their type and not 0, whose sign would depend on
+    more; else None."""
+    dtype = args[0].dtype
+    if fn not in FLOATS or any(a.dtype != dtype or not isfinite(a.value) for a in args):
+        return None
+    try:
+        result = FLOATS[fn](*[Fraction(a.value) for a in args])
+        value = float(result)
+    except (OverflowError, ZeroDivisionError):
+        return None
+    is_number = value and Fraction(value) == result and rounded(value, dtype) == value
+    return Const(value, dtype) if is_number else None

@@ -3,11 +3,12 @@
 - A view, a map that is read at one index by one value, and one that costs little, are part of their readers, if no
   request to fusion names them.
 - What costs much and does not depend on all axes of a formula is a value of its own (`invariants`).
+- Operators of constants are constants.
 - Reductions and maps have their axes in the order of the maps that read them; reduced axes are in the order of the
   arrays that are read.
-- A constant factor of a float product is the second.
+- A constant factor of a float product is the second; what an output adds to itself, or is multiplied by, is the second.
 - Values that no output needs are gone.
-- Values are numbered in the order in which checks and outputs need them.
+- Outputs are in the order of the parameters, and values in the order in which checks and outputs need them.
 """
 from __future__ import annotations
 
@@ -16,11 +17,12 @@ from collections.abc import Callable, Iterator, Mapping
 from ..core.dtypes import is_float
 from ..core.expr import Const, Expr, Op
 from ..core.monoids import identity
+from ..loop.constant_folding import fold
 from ..loop.statements import Fail
 from .axis_order import with_ordered_axes, with_ordered_sums
 from .fusion import why_stored
 from .fusion_requests import values_asked_for
-from .index_maps import cost, element, is_once, is_small, renamed, with_reads
+from .index_maps import CHEAP, cost, element, is_identity, is_once, is_small, renamed, with_reads
 from .invariants import with_invariants
 from .values import (
     Compute,
@@ -47,12 +49,16 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     kept = values_asked_for(program)
     others = program.without(Define, FailIf, Output, Named)
     table = ValueTable(others)
+    program = _folded(_in_order(program))
     table.names.taken.update(*[names_in(d.value) for d in program.definitions if isinstance(d.value, Nest)])
     names: dict[str, str] = {}
     program = with_ordered_axes(_inlined(with_ordered_axes(program, kept), kept, _is_view), kept)
     program = _inlined(_inlined(program, kept, _is_read_once), kept, _is_cheap)
-    for d in _needed(with_invariants(with_ordered_sums(program), table.axis_names)):
-        value = _with_factors_last(renamed(d.value, names))
+    onto: dict[str, frozenset[str]] = {}
+    for o in program.outputs:
+        onto[o.value] = onto.get(o.value, frozenset()) | {o.name}
+    for d in _needed(with_invariants(with_ordered_sums(program), kept, table.axis_names)):
+        value = _with_operands_in_order(renamed(d.value, names), onto.get(d.name, frozenset()))
         source = _whole_of(value, table)
         names |= dict(zip(d.names, table.define(value) if source is None else (source,), strict=True))
     named: dict[str, Named] = {}
@@ -81,12 +87,13 @@ def _is_cheap(value: Compute, uses: Uses, values: Mapping[str, Value]) -> bool:
 
 
 def _inlined(program: TensorProgram, kept: frozenset[str], is_part: Test) -> TensorProgram:
-    """The program with the maps that pass a test in their readers; but for those that requests to fusion name."""
+    """The program with the maps that pass a test in their readers; but for those that requests to fusion name. Outputs
+    stay values, too."""
     needed = list(_needed(program))
-    inlining = _Inlining({d.name if d.names else f"({n})": d.value for n, d in enumerate(needed)},
-                         set(program.results) | kept, is_part)
+    results = frozenset(program.results)
+    inlining = _Inlining({d.name if d.names else f"({n})": d.value for n, d in enumerate(needed)}, results, kept, is_part)
     made = [d.replace(value=inlining.full.get(d.name, d.value) if d.names else d.value) for d in needed
-            if not d.names or d.name not in inlining.maps]
+            if not d.names or d.name in results or d.name not in inlining.maps]
     return program.replace(clauses=(*program.without(Define, FailIf, Output).clauses, *made, *program.checks,
                                     *program.outputs))
 
@@ -101,9 +108,33 @@ def _whole_of(value: Value, table: ValueTable) -> str | None:
     return None
 
 
-def _with_factors_last(value: Value) -> Value:
-    """x * c for c * x, over floats. (A constant summand may be the start of an accumulation; indices have the affine
-    normal form.)"""
+def _in_order(program: TensorProgram) -> TensorProgram:
+    """The program with its outputs in the order of the parameters."""
+    order = {name: n for n, name in enumerate(program.buffers)}
+    outputs = sorted(program.outputs, key=lambda o: order[o.name])
+    return program.replace(clauses=(*program.without(Output).clauses, *outputs))
+
+
+def _folded(program: TensorProgram) -> TensorProgram:
+    """The program with constants for operators of constants."""
+    memo: dict[Expr, Expr] = {}
+
+    def go(e: Expr) -> Expr:
+        if e not in memo:
+            memo[e] = fold(e.map(go))
+        return memo[e]
+    made = {d: d if isinstance(d.value, Nest) else d.replace(value=_mapped(d.value, go)) for d in program.definitions}
+    return program.replace(clauses=tuple([made[c] if isinstance(c, Define) else c for c in program.clauses]))
+
+
+def _mapped(value: Value, change: Callable[[Expr], Expr]) -> Value:
+    """A value with its formula and its condition changed."""
+    return value.replace(**{name: change(getattr(value, name)) for name in ("cond", "expr") if hasattr(value, name)})
+
+
+def _with_operands_in_order(value: Value, onto: frozenset[str]) -> Value:
+    """x * c for c * x, over floats; and Y + x for x + Y, Y * x for x * Y where the value is stored to Y. (A constant
+    summand may be the start of an accumulation; indices have the affine normal form.)"""
     memo: dict[Expr, Expr] = {}
 
     def go(e: Expr) -> Expr:
@@ -114,8 +145,15 @@ def _with_factors_last(value: Value) -> Value:
                     new = new.replace(args=(x, c))
             memo[e] = new
         return memo[e]
-    return value if isinstance(value, Nest) else value.replace(
-        **{name: go(getattr(value, name)) for name in ("cond", "expr") if hasattr(value, name)})
+
+    if isinstance(value, Nest):
+        return value
+    value = _mapped(value, go)
+    match value:
+        case Compute(expr=Op("add" | "mul", (x, Read() as old)) as e) if old.buffer in onto and is_identity(
+                old, value) and not (isinstance(x, Read) and x.buffer == old.buffer):
+            return value.replace(expr=e.replace(args=(old, x)))
+    return value
 
 
 def _needed(program: TensorProgram) -> Iterator[Define]:
@@ -139,10 +177,10 @@ def _needed(program: TensorProgram) -> Iterator[Define]:
 class _Inlining:
     """Which maps are part of their readers, and the readers with them."""
 
-    def __init__(self, values: dict[str, Value], outputs: set[str], is_part: Test) -> None:
+    def __init__(self, values: dict[str, Value], outputs: frozenset[str], kept: frozenset[str], is_part: Test) -> None:
         self.values, self.full = values, dict[str, Value]()
         uses: dict[str, Uses] = {}
-        opaque = set(outputs)
+        opaque = set(kept)
         for value in values.values():
             opaque |= set(whole_operands_of(value))
             if not isinstance(value, Nest):
@@ -152,7 +190,7 @@ class _Inlining:
         for name, value in values.items():
             made = self._without_identities(with_reads(value, self._element))
             if isinstance(made, Compute) and name not in opaque and is_small(made.expr) and is_part(
-                    made, uses.get(name, []), values):
+                    made, uses.get(name, []), values) and (name not in outputs or cost(made.expr) <= CHEAP):
                 self.maps.add(name)
             self.full[name] = made
 

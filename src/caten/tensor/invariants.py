@@ -6,8 +6,8 @@ own, if it costs much.
     (define v2 (compute f32 ((i M) (j N)) (- (read X i j) (read v1 i))))
 
 A whole-array body computes `log(s)` before it is broadcast, a loop nest writes it in the inner loop: both are the same
-values. What is only evaluated under a condition stays where it is, and so does what could fail where the axis is empty:
-anything but float arithmetic over elements that the axes index by themselves.
+values. An invariant is as large as can be: a map that one value reads at one index is part of it. What could fail where
+the axis is empty stays where it is: anything but float arithmetic over elements that the axes index by themselves.
 """
 from __future__ import annotations
 
@@ -17,17 +17,33 @@ from ..core.dtypes import DTYPES
 from ..core.expr import Const, Conversion, Expr, Op, Var
 from ..core.node import substitute
 from ..loop.affine import canonical
-from .index_maps import CHEAP, axes_of, cost
-from .values import Axis, AxisNames, Compute, Define, Nest, Pieces, Read, Reduce, Scan, TensorProgram, Value, shapes_of
+from .index_maps import CHEAP, axes_of, cost, element, is_small, replaced
+from .values import (
+    Axis,
+    AxisNames,
+    Compute,
+    Define,
+    Nest,
+    Pieces,
+    Read,
+    Reduce,
+    Scan,
+    TensorProgram,
+    Value,
+    reads_of,
+    shapes_of,
+    whole_operands_of,
+)
 
 TOTAL = frozenset(("float", "bool"))               # the kinds of types whose operators are defined for all operands
 
 
-def with_invariants(program: TensorProgram, names: AxisNames) -> TensorProgram:
-    """The program with a definition for each invariant, before the first value that reads it. `names`: of axes."""
-    moving = _Moving(program, names)
+def with_invariants(program: TensorProgram, kept: frozenset[str], names: AxisNames) -> TensorProgram:
+    """The program with a definition for each invariant, before the first value that reads it. `kept`: values that stay
+    as they are. `names`: of axes."""
+    moving = _Moving(program, kept, names)
     made = tuple([each for d in program.definitions for each in moving.definitions(d)])
-    if len(made) == len(program.definitions):
+    if made == program.definitions:
         return program
     return program.replace(clauses=(*program.without(Define).clauses, *made))
 
@@ -35,18 +51,29 @@ def with_invariants(program: TensorProgram, names: AxisNames) -> TensorProgram:
 class _Moving:
     """The invariants so far: the name of each."""
 
-    def __init__(self, program: TensorProgram, names: AxisNames) -> None:
+    def __init__(self, program: TensorProgram, kept: frozenset[str], names: AxisNames) -> None:
         self.axis_names = names
         self.shapes: dict[str, tuple[Expr, ...]] = {b.name: b.axes for b in program.buffers.values()}
         self.names: dict[Value, str] = {}
+        self.maps: dict[str, Compute] = {}                # those of which the one reader computes an invariant
+        self.alone = _read_alone(program) - kept - set(program.results)
 
     def definitions(self, d: Define) -> Iterator[Define]:
         """A definition, after those of its invariants."""
         value = d.value
+        own: dict[Expr, Read] = {}                        # maps that are part of the value: where it read them
+        if isinstance(value, Compute | Reduce | Scan):
+            value = value.replace(expr=self.with_maps(value.expr, axes_of(value), own))
+            if d.name in self.alone and isinstance(value, Compute) and cost(value.expr) > CHEAP and is_small(
+                    value.expr) and is_total(value.expr, _extents(value.axes), self.shapes):
+                self.maps[d.name] = value
         if isinstance(value, Compute | Reduce | Scan) and cost(value.expr) > CHEAP:
             found = dict.fromkeys(_invariants(value.expr, axes_of(value), self.shapes))
             new: dict[Expr, Expr] = {}
             for e in found:
+                if e in own:
+                    new[e] = own[e]
+                    continue
                 axes, part = self.part(e, axes_of(value))
                 if part not in self.names:
                     self.names[part] = f"(invariant {len(self.names)})"
@@ -57,6 +84,19 @@ class _Moving:
         if not isinstance(value, Nest):
             self.shapes |= dict.fromkeys(d.names, shapes_of(value)[0])
         yield d.replace(value=value)
+
+    def with_maps(self, e: Expr, axes: tuple[Axis, ...], own: dict[Expr, Read]) -> Expr:
+        """A formula with the maps of which it computes an invariant; `own` gets where it read them."""
+        extents = _extents(axes)
+
+        def whole(read: Read) -> Expr:
+            source = self.maps.get(read.buffer)
+            if source is None or not (_varies_less(read, axes) and is_total(read, extents, self.shapes)):
+                return read
+            made = element(source, read.index)
+            own[made] = read
+            return made
+        return replaced(e, whole) if any(n.buffer in self.maps for n in reads_of(e)) else e
 
     def part(self, e: Expr, axes: tuple[Axis, ...]) -> tuple[tuple[Axis, ...], Compute]:
         """The map of an invariant, and the axes at which it is read."""
@@ -73,16 +113,26 @@ def _invariants(e: Expr, axes: tuple[Axis, ...], shapes: Mapping[str, tuple[Expr
         if part in seen or cost(part) <= CHEAP or isinstance(part, Read):
             continue
         seen.add(part)
-        if _varies_less(part, axes) and is_total(part, {a.name: a.extent for a in axes}, shapes):
+        if _varies_less(part, axes) and is_total(part, _extents(axes), shapes):
             yield part
             continue
-        match part:
-            case Op("where", (cond, _, _)):
-                stack.append(cond)
-            case Pieces():
-                pass
-            case _:
-                stack += [n for n in part.children if isinstance(n, Expr)]
+        if not isinstance(part, Pieces):
+            stack += [n for n in part.children if isinstance(n, Expr)]
+
+
+def _read_alone(program: TensorProgram) -> set[str]:
+    """The values that one other reads, at one index."""
+    found: dict[str, list[Read]] = {}
+    for d in program.definitions:
+        for r in (() if isinstance(d.value, Nest) else reads_of(d.value)):
+            found.setdefault(r.buffer, []).append(r)
+        for name in whole_operands_of(d.value):
+            found.setdefault(name, []).extend([Read(name, (), "f32")] * 2)
+    return {name for name, reads in found.items() if len(reads) == 1}
+
+
+def _extents(axes: tuple[Axis, ...]) -> dict[str, Expr]:
+    return {a.name: a.extent for a in axes}
 
 
 def _varies_less(e: Expr, axes: tuple[Axis, ...]) -> bool:
