@@ -103,13 +103,6 @@ APART = {
     "rows, then columns": ("m[i] = max j: X[i,j]\ne[i,j] = exp(X[i,j] - m[i])\nY[j] = sum i: e[i,j]", 2),
     "outer difference of sums": ("s[i] = sum j: X[i,j]\nt[k] = sum j: Z[k,j]\nY[i,k] = exp(s[i]) * exp(t[k])", 2),
 }
-# What is not uniform yet.
-OTHER_STRUCTURES = {
-    "masked softmax": "a map of two arrays that has a name in loops is kept, one in NumPy is in its readers",
-}
-OTHER_VALUES = {
-    **dict.fromkeys(("masked softmax", "layer norm of a sum"), "a map of two arrays that has a name in loops is kept, one in NumPy is in its readers"),
-}
 BY_HAND = {
     "shifted reads of a costly map": ("e = np.exp(x)\nY = e[1:] + e[:-1]", "x{float}[N]", "Y{float}[(- N 1)]", 2),
     "a costly map and its transpose": ("e = np.exp(X)\nY = e + e.T", "X{float}[N N]", "Y{float}[N N]", 2),
@@ -184,14 +177,8 @@ def test_a_family_has_one_structure(name: str, nightly: bool) -> None:
     text, kernels = (FAMILIES | APART)[name]
     found, structures, values = differences(text, 20 if nightly else 3)
     assert found == kernels
-    if name not in OTHER_STRUCTURES:
-        assert not structures, structures[0]
-    elif nightly:
-        assert structures, "uniform now: take it off the list"
-    if name not in OTHER_VALUES:
-        assert not values, values[0]
-    elif nightly:
-        assert values, "uniform now: take it off the list"
+    assert not structures, structures[0]
+    assert not values, values[0]
 
 
 @pytest.mark.parametrize("name", BY_HAND)

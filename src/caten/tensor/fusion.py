@@ -22,7 +22,7 @@ from ..frozen import frozen
 from . import boundaries as why
 from .boundaries import Boundary, Limit, Reason
 from .fusion_requests import NO_REQUESTS, requests_of
-from .index_maps import CHEAP, MOST_NODES, axes_of, cost, element, is_identity, is_once, is_small, with_reads
+from .index_maps import CHEAP, MOST_NODES, axes_of, cost, cost_of_each, element, is_identity, is_once, is_small, with_reads
 from .request_checks import Decided, check_requests
 from .values import (
     Along,
@@ -159,8 +159,9 @@ def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mappi
     if any(is_contraction(source) for source in sources) and any(
             isinstance(reader, Reduce) or len(uses) > 1 for reader, _ in uses):
         return why.READS_CONTRACTION
-    if each > CHEAP and not (len(uses) == 1 and is_once(uses[0][1].index, uses[0][0])):
-        return Limit("it is read several times, and costs", each, CHEAP)
+    again = cost_of_each(value.expr)                  # loops compute the rest before them
+    if again > CHEAP and not (len(uses) == 1 and is_once(uses[0][1].index, uses[0][0])):
+        return Limit("it is read several times, and costs", again, CHEAP)
     return why.SEVERAL_READERS if len(uses) != 1 and wide > 1 else None
 
 

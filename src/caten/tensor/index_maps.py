@@ -1,10 +1,10 @@
 """Reads as index maps: which element of a value another value reads, and reads replaced by what they read."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ..core.expr import Const, Expr, Op, Var
-from ..core.node import kept, substitute
+from ..core.node import Node, kept, substitute
 from ..loop.affine import canonical
 from ..loop.renaming import renamed_arrays
 from .values import Axis, Compute, Nest, Read, Reduce, Scan, Scatter, Value
@@ -22,8 +22,18 @@ GATHER = 8                      # a read whose index is read
 @kept
 def cost(e: Expr) -> int:
     """The cost of an element, shared parts once. Arithmetic of indices is free."""
+    return _cost(e.unique())
+
+
+def cost_of_each(e: Expr) -> int:
+    """The cost of the parts of an element that vary as the element does, along all its axes: the others are computed
+    less often."""
+    return _cost([n for n in e.unique() if isinstance(n, Expr) and n.variables == e.variables])
+
+
+def _cost(nodes: Iterable[Node]) -> int:
     total = 0
-    for n in e.unique():
+    for n in nodes:
         if isinstance(n, Op) and n.args[0].dtype != "i64":
             total += COSTS.get(n.fn, 1)
         elif isinstance(n, Read) and any(isinstance(m, Read) for i in n.index for m in i.unique()):
