@@ -93,9 +93,9 @@ keep unchanged.
 {entries([op.Body])}
 ### Values
 
-A body over whole arrays, in Python or in Lisp, is values: the [definitions and outputs of the tensor level](tensor.md#values). No loops are made of them but at `-O0`, for
-run-time checks inside the body, for the float64 oracle, and in a body of loops that calls this one. An index that needs a check is `(inside index N 0)`; the check gets its
-number later.
+A body over whole arrays, in Python or in Lisp, is values: the [definitions and outputs of the tensor level](tensor.md#values). An index that needs a run-time
+check is `(inside index N 0)`; the check gets its number later. Loops are made of the values only at `-O0`, for scatters whose places are computed, on GPUs where an index
+needs a check, for the float64 oracle, and in a body of loops that calls this one.
 
 ```lisp
 (op Softmax

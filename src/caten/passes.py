@@ -74,8 +74,8 @@ def pure(function: Callable[[In], Out]) -> Callable[[In, Planning], Out]:
 
 
 def with_checks(op: OpProgram) -> OpProgram:
-    """The operator with its run-time checks. A body over whole arrays becomes loops at -O0, for sums in order, and where
-    checks at entry do not imply that all its accesses are in bounds."""
+    """The operator with its run-time checks. A body over whole arrays becomes loops at -O0, for sums in order, and
+    where only loops can have its checks."""
     values = op.values
     made = checked_values(values) if values is not None and op.opt > 0 and op.first(InOrder) is None else None
     if made is not None:

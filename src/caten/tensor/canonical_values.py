@@ -91,7 +91,8 @@ def _inlined(program: TensorProgram, kept: frozenset[str], is_part: Test) -> Ten
     stay values, too."""
     needed = list(_needed(program))
     results = frozenset(program.results)
-    inlining = _Inlining({d.name if d.names else f"({n})": d.value for n, d in enumerate(needed)}, results, kept, is_part)
+    inlining = _Inlining({d.name if d.names else f"({n})": d.value for n, d in enumerate(needed)},
+                         results, kept, is_part)
     made = [d.replace(value=inlining.full.get(d.name, d.value) if d.names else d.value) for d in needed
             if not d.names or d.name in results or d.name not in inlining.maps]
     return program.replace(clauses=(*program.without(Define, FailIf, Output).clauses, *made, *program.checks,

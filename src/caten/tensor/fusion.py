@@ -22,7 +22,18 @@ from ..frozen import frozen
 from . import boundaries as why
 from .boundaries import Boundary, Limit, Reason
 from .fusion_requests import NO_REQUESTS, requests_of
-from .index_maps import CHEAP, MOST_NODES, axes_of, cost, cost_of_each, element, is_identity, is_once, is_small, with_reads
+from .index_maps import (
+    CHEAP,
+    MOST_NODES,
+    axes_of,
+    cost,
+    cost_of_each,
+    element,
+    is_identity,
+    is_once,
+    is_small,
+    with_reads,
+)
 from .request_checks import Decided, check_requests
 from .values import (
     Along,

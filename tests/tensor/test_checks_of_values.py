@@ -1,0 +1,96 @@
+"""Run-time checks of bodies over whole arrays are values of their own: no loops are made of the body."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caten
+from caten import loading
+from caten.core.program import Check, Ensure
+from caten.core.text import show
+from caten.errors import CatenError
+from caten.frontend.op import Body, OpProgram
+from caten.frontend.spec import SpecText
+from caten.options import Options
+from caten.passes import with_checks
+from caten.tensor.values import FailIf
+
+SPEC = """[composite]
+name = "Take"
+inputs = [{inputs}]
+outputs = ["Y{{float}}[{shape}]"]
+[implementation]
+lang = "python"
+code = '''{code}'''
+"""
+
+
+def spec(code: str, inputs: str = "X{float}[M N] k{int}[T]", shape: str = "T N") -> str:
+    quoted = ", ".join([f'"{each}"' for each in inputs.replace("] ", "]|").split("|")])
+    return SPEC.format(inputs=quoted, shape=shape, code=code)
+
+
+def checked(text: str) -> OpProgram:
+    (op,) = loading.load_programs(SpecText("take.toml", text), Options())
+    assert isinstance(op, OpProgram)
+    return with_checks(op)
+
+
+def index_checks(op: OpProgram) -> list[str]:
+    return [c.text for c in op.all(Check) if "index" in c.text]
+
+
+def test_a_gather_has_its_check_as_a_value() -> None:
+    op = checked(spec("return np.exp(X[k])"))
+    assert op.first(Body) is None
+    assert index_checks(op) == ["X: index 1 (= (aref k i)) is outside [(- M), M)"]
+    (row,) = [c.row for c in op.all(FailIf)]
+    assert f"(inside (where (< (read k i) 0) (+ (read k i) M) (read k i)) M {row})" in show(op)
+    assert [show(c.cond) for c in op.all(Ensure) if c.row == row] == ["(or (or (<= 1 M) (<= T 0)) (<= N 0))"]
+
+
+@pytest.mark.parametrize(("code", "checks"), [
+    ("return X[k] + X[k] * 2", 1),                                      # equal indices
+    ("return np.where((k >= 0)[:, None], X[k], 0)", 1),
+    ("return X[k] * Z[k]", 2),                                          # of two extents
+])
+def test_the_number_of_checks(code: str, checks: int) -> None:
+    op = checked(spec(code, "X{float}[M N] Z{float}[L N] k{int}[T]"))
+    assert op.first(Body) is None
+    assert len(index_checks(op)) == len(op.all(FailIf)) == checks
+
+
+def test_a_computed_index_is_said_by_its_formula() -> None:
+    (text,) = index_checks(checked(spec("return X[k + 1]")))
+    assert text == "X: index 1 (= (+ (aref k i) 1)) is outside [(- M), M)"
+
+
+@pytest.mark.parametrize(("code", "shape"), [("return X[1:]", "(- M 1) N"), ("return X[::-1] + X", "M N")])
+def test_what_sizes_imply_needs_no_check(code: str, shape: str) -> None:
+    assert not index_checks(checked(spec(code, "X{float}[M N]", shape)))
+
+
+CASES: list[tuple[str, str, str, Any]] = [
+    ("return np.exp(X[k])", "X{float}[M N] k{int}[T]", "T N", lambda X, k: np.exp(X[k])),
+    ("return X[:, k].T * 2", "X{float}[N M] k{int}[T]", "T N", lambda X, k: X[:, k].T * 2),
+    ("return (X[k] * X[k]).sum(axis=1, keepdims=True) + X[k]", "X{float}[M N] k{int}[T]", "T N", lambda X, k: (X[k] ** 2).sum(axis=1, keepdims=True) + X[k]),
+    ("return X[k[k]]", "X{float}[M N] k{int}[T]", "T N", lambda X, k: X[k[k]]),
+]
+
+
+@pytest.mark.parametrize("opt", [0, 2])
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c[0])
+def test_it_gathers_or_fails_as_numpy_does(case: tuple[str, str, str, Any], opt: int) -> None:
+    code, inputs, shape, numpy = case
+    rng = np.random.default_rng(5)
+    take = caten.compile(spec(code, inputs, shape), runtime="gcc", opt=opt)
+    for m, n, t in ((5, 3, 4), (4, 33, 4), (4, 0, 4)):
+        x = rng.standard_normal((n, m) if inputs.startswith("X{float}[N") else (m, n)).astype(np.float32)
+        k = rng.integers(-min(m, t), min(m, t), t)
+        np.testing.assert_allclose(take(x, k), numpy(x, k), rtol=1e-5)
+    k[2] = 7
+    if n:
+        with pytest.raises(CatenError, match="E711"):
+            take(x, k)
