@@ -52,6 +52,12 @@ def convolution(xp: Any, x: Any, w: Any) -> Any:
                 for i in range(k) for j in range(k)])
 
 
+def resnet_block(xp: Any, x: Any, w: Any, b: Any, v: Any, d: Any) -> Any:
+    """Two convolutions and a residual (the normalisations are part of weights and biases, as for inference)."""
+    z = xp.maximum(convolution(xp, x, w) + b[:, None, None], 0)
+    return xp.maximum(convolution(xp, z, v) + d[:, None, None] + x, 0)
+
+
 def attention(xp: Any, q: Any, k: Any, v: Any, causal: bool) -> Any:
     s = q @ k.transpose(0, 2, 1) * q.dtype.type(0.125)
     if causal:
@@ -84,6 +90,7 @@ FORMULAS: Mapping[str, Callable[..., Any]] = {
     "conv + bias + relu": lambda xp, x, w, b: xp.maximum(convolution(xp, x, w) + b[:, None, None], 0),
     "1x1 conv + bias + relu": lambda xp, x, w, b: xp.maximum(convolution(xp, x, w[:, :, None, None])
                                                              + b[:, None, None], 0),
+    "block of ResNet": resnet_block,
     "residual layernorm": lambda xp, x, r, g, b: layernorm(xp, x + r, g, b),
     "attention": partial(attention, causal=False), "causal attention": partial(attention, causal=True),
     "cross-entropy": crossentropy, "mlp": mlp, "block": block,
@@ -119,6 +126,13 @@ def convolved(kind: str, c: int, side: int, o: int) -> Problem:
     window = () if kind[0] == "1" else (3, 3)
     return problem(kind, drawn(1, c, side, side), drawn(o, c, *window, low=-0.5), drawn(o, low=-0.5),
                    flops=2 * c * o * side * side * (9 if window else 1), tolerance=1e-4)
+
+
+def residual_block(c: int, side: int) -> Problem:
+    scale = np.float32(1 / (9 * c) ** 0.5)
+    return problem("block of ResNet", drawn(1, c, side, side), drawn(c, c, 3, 3, low=-0.5) * scale, drawn(c, low=-0.5),
+                   drawn(c, c, 3, 3, low=-0.5) * scale, drawn(c, low=-0.5), flops=36 * c * c * side * side,
+                   tolerance=1e-4)
 
 
 def heads(kind: str, t: int) -> Problem:
@@ -158,6 +172,8 @@ def table(seed: int | None = None) -> list[Sized]:
             *[(f"gelu(x W + b) 512x{k}x768", "affine_gelu", partial(affine_gelu, 512, k, 768)) for k in (64, 256, 768)],
             *[(f"{kind} {c}x{side}x{side}", file, partial(convolved, kind, c, side, c)) for kind, file in CONVOLUTIONS
               for c, side in ((64, 56), (256, 14), (512, 7))],
+            *[(f"block of ResNet {c}x{side}x{side}", "resnet_block", partial(residual_block, c, side))
+              for c, side in ((64, 56), (256, 14))],
             ("batchnorm 8x64x56x56", "batchnorm", partial(normalised_batch, 8, 64, 56)),
             *[(f"{kind} {t}", kind.replace(" ", "_"), partial(heads, kind, t))
               for t in (128, 256, 1024, 2048) for kind in ("attention", "causal attention")],
@@ -177,6 +193,7 @@ def table(seed: int | None = None) -> list[Sized]:
         made += [(f"gelu(x W + b) {m}x{k}x{n}", "affine_gelu", partial(affine_gelu, m, k, n)),
                  *[(f"{kind} {c}x{side}x{side}", file, partial(convolved, kind, c, side, n))
                    for kind, file in CONVOLUTIONS],
+                 (f"block of ResNet {c}x{side}x{side}", "resnet_block", partial(residual_block, c, side)),
                  (f"batchnorm 4x{c}x{side}x{side}", "batchnorm", partial(normalised_batch, 4, c, side)),
                  (f"attention {t}", "attention", partial(heads, "attention", t)),
                  (f"causal attention {t}", "causal_attention", partial(heads, "causal attention", t)),

@@ -58,6 +58,62 @@ def layernorm(x: Any, g: Any, b: Any, y: Any) -> None:
             y[r, i] = (x[r, i] - mean) * factor * g[i] + b[i]
 
 
+def softmax_of_columns(x: Any, y: Any) -> None:
+    m, n = x.shape
+    for block in prange((n + 255) // 256):
+        first, last = block * 256, min(n, block * 256 + 256)
+        top, s = x[0, first:last].copy(), np.zeros(last - first, f32)
+        for i in range(m):
+            for j in range(first, last):
+                top[j - first] = max(top[j - first], x[i, j])
+        for i in range(m):
+            for j in range(first, last):
+                v = np.exp(x[i, j] - top[j - first])
+                y[i, j] = v
+                s[j - first] += v
+        for i in range(m):
+            for j in range(first, last):
+                y[i, j] /= s[j - first]
+
+
+def rmsnorm(x: Any, g: Any, y: Any) -> None:
+    n = x.shape[1]
+    for r in prange(x.shape[0]):
+        q = f32(0)
+        for i in range(n):
+            q += x[r, i] * x[r, i]
+        factor = f32(1) / np.sqrt(q / f32(n) + f32(1e-5))
+        for i in range(n):
+            y[r, i] = x[r, i] * factor * g[i]
+
+
+def residual_layernorm(x: Any, d: Any, g: Any, b: Any, y: Any) -> None:
+    n = x.shape[1]
+    for r in prange(x.shape[0]):
+        s = f32(0)
+        for i in range(n):
+            v = x[r, i] + d[r, i]
+            y[r, i] = v
+            s += v
+        mean, q = s / f32(n), f32(0)
+        for i in range(n):
+            c = y[r, i] - mean
+            q += c * c
+        factor = f32(1) / np.sqrt(q / f32(n) + f32(1e-5))
+        for i in range(n):
+            y[r, i] = (y[r, i] - mean) * factor * g[i] + b[i]
+
+
+def cross_entropy(x: Any, labels: Any, y: Any) -> None:
+    for r in prange(x.shape[0]):
+        top, s = x[r, 0], f32(0)
+        for i in range(x.shape[1]):
+            top = max(top, x[r, i])
+        for i in range(x.shape[1]):
+            s += np.exp(x[r, i] - top)
+        y[r] = np.log(s) + top - x[r, labels[r]]
+
+
 def total(x: Any, y: Any) -> None:
     s = f32(0)
     for i in prange(x.size):
@@ -119,5 +175,6 @@ def _compiled(function: Callable[..., None]) -> Callable[[Problem], Call]:
 
 CALLS = {kind: _compiled(f) for kind, f in {
     "gelu": gelu, "softmax": softmax, "layernorm": layernorm, "sum": total, "column sum": column_sum,
-    "transpose": transpose, "sin": sine,
+    "transpose": transpose, "sin": sine, "softmax of columns": softmax_of_columns, "rmsnorm": rmsnorm,
+    "residual layernorm": residual_layernorm, "cross-entropy": cross_entropy,
     "arange": arange, "im2col": im2col}.items()}

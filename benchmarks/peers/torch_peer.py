@@ -32,6 +32,8 @@ FORMULAS: Mapping[str, Callable[[Mapping[str, int]], Callable[..., Any]]] = {
     "batchnorm": lambda c: lambda x, g, b: F.batch_norm(x, None, None, g, b, True, 0.1, EPSILON),
     "conv + bias + relu": lambda c: lambda x, w, b: F.relu(F.conv2d(x, w, b, padding=1)),
     "1x1 conv + bias + relu": lambda c: lambda x, w, b: F.relu(F.conv2d(x, w[:, :, None, None], b)),
+    "block of ResNet": lambda c: lambda x, w, b, v, d: F.relu(
+        F.conv2d(F.relu(F.conv2d(x, w, b, padding=1)), v, d, padding=1) + x),
     "gelu(x W + b)": lambda c: lambda x, w, b: F.gelu(torch.addmm(b, x, w), approximate="tanh"),
     "attention": lambda c: lambda q, k, v: F.scaled_dot_product_attention(q[None], k[None], v[None])[0],
     "causal attention": lambda c: lambda q, k, v: F.scaled_dot_product_attention(q[None], k[None], v[None],
