@@ -9,10 +9,12 @@ import pytest
 from schedule_nets import arguments, assert_same, assert_sound, program
 
 from caten import driver, loading
+from caten.core.expr import Const, Var
 from caten.core.program import Schedule
 from caten.core.text import show
 from caten.frontend.spec import SpecText
-from caten.loop.statements import If, Incf, LoopProgram, Vref
+from caten.loop.affine import canonical
+from caten.loop.statements import If, Incf, LoopProgram, Transpose, Vref
 from caten.options import Options
 from caten.schedule import autoscheduler, script
 from caten.schedule.analysis.loop_queries import loops_in
@@ -96,8 +98,15 @@ def test_the_sums_in_registers_are_under_no_condition() -> None:
 
 
 def test_two_lines_or_more_are_one_tile() -> None:
-    steps = [step[0] for step in taken(scheduled(windows("avx2"))).steps]
-    assert steps.count("fuse") == 3
+    steps = taken(scheduled(windows("avx2"))).steps
+    assert sum([step[0] == "fuse" and step[1][0] == "y" for step in steps]) == 3
+
+
+def test_filters_are_transposed_while_they_are_packed() -> None:
+    after = scheduled(windows("avx512"))
+    (block,) = [n for n in after.unique() if isinstance(n, Transpose)]
+    assert (block.ref.buffer, block.ref.count, block.value.buffer, block.value.count) == ("F_tile", 8, "F", 16)
+    assert after.buffers["F"].axes == (Var("M", "i64"), canonical(Var("C", "i64") * Const(9, "i64")))
 
 
 def test_integers_need_no_other_copy() -> None:

@@ -106,6 +106,7 @@ def _planned(draft: Draft, name: str, plan: Callable[[Draft], None]) -> None:
         return
     part, at = apart(draft.program, name, draft.begun), len(draft.log)
     inner = draft if part is None else draft.on(part.program)
+    inner.parts = tuple([each for each in (part,) if each is not None])
     before = inner.program
     draft.log.append(Planned(name))
     try:
@@ -119,7 +120,7 @@ def _planned(draft: Draft, name: str, plan: Callable[[Draft], None]) -> None:
         draft.roll_back_log(at, Planned(name, f"planning it failed: {reason_of(problem)}"))
         draft.planning.failed(problem)
     if part is not None and inner.program is not before:
-        whole = part.back(inner.program)
+        whole = inner.parts[0].back(inner.program)
         if whole is None:
             draft.planning.failed(RuntimeError(f"the nest of '{name}' is no longer where it was"))
         else:

@@ -23,7 +23,7 @@ from .planning_log import Copied, Entry, Planned, StaysScalar, Tried
 from .plans.parameters import DEFAULTS, Choices, Parameter
 from .plans.plan import NotApplicable
 from .script import Step, StepRefused
-from .single_nest import apart
+from .single_nest import Apart, apart
 from .step_results import Jammed, Made, OneLoop, Specialized, Split, Staged
 
 REFUSED = ("E51", "E52", "E53")        # codes of steps that a program does not allow; with others a step is malformed
@@ -44,6 +44,7 @@ class Draft:
         self.asked: dict[str, int] = {}                  # parameters that planners used, with their defaults
         self.depth = 0                                   # nesting of attempts
         self.begun: Collection[str] = ()                 # loops that initialise an accumulator, or map the sums
+        self.parts: tuple[Apart, ...] = ()               # the program is a nest of another, which may be one, too
 
     @property
     def log(self) -> list[Entry]:
@@ -95,6 +96,14 @@ class Draft:
         """Fuse two nested loops."""
         return self._made(OneLoop, "fuse", outer, inner).loop
 
+    def flatten_argument(self, array: str, axis: int) -> None:
+        """View an axis of an argument and the next one as one, in all nests."""
+        self.take("flatten", array, axis)
+        found = [part.flattened(array, axis) for part in self.parts]
+        self.parts = tuple([part for part in found if part is not None])
+        if len(self.parts) < len(found):
+            raise NotApplicable(f"the nest is no longer apart when '{array}' is flattened")
+
     def stage(self, at: str, buffer: str, how: str, space: str, *axes: str) -> Staged:
         """Stage the footprint of a loop in a buffer as a local tile."""
         return self._made(Staged, "stage", at, buffer, how, space, *axes)
@@ -134,14 +143,15 @@ class Draft:
         if part is None:
             yield
             return
-        self.program = part.program
+        before, self.program, self.parts = self.parts, part.program, (*self.parts, part)
         try:
             yield
         except BaseException:
-            self.program = part.whole
+            self.program, self.parts = part.whole, before
             raise
+        *others, part = self.parts
         whole = part.back(self.program)
-        self.program = part.whole
+        self.program, self.parts = part.whole, tuple(others)
         if whole is None:
             raise NotApplicable(f"the nest of '{loop}' is no longer where it was")
         self.program = whole
@@ -162,7 +172,7 @@ class Draft:
         return self._attempt(steps, name or f"the step '{words(steps)}'")[0]
 
     def _attempt(self, steps: Callable[[Draft], Result], what: str) -> tuple[bool, Result | None]:
-        before, at = self.program, len(self.log)
+        before, at = (self.program, self.parts), len(self.log)
         self.log.append(Tried(what, self.depth))
         self.depth += 1
         try:
@@ -171,7 +181,7 @@ class Draft:
             self.roll_back_log(at, Tried(what, self.depth - 1, "the work that a program may take is spent"))
             raise
         except Exception as problem:
-            self.program = before
+            self.program, self.parts = before
             self.roll_back_log(at, Tried(what, self.depth - 1, reason_of(problem)))
             if not self._is_refusal(problem):
                 self.planning.failed(problem)

@@ -14,6 +14,7 @@ from ..frozen import frozen
 from ..loop.effects import loop_names, reads, writes
 from ..loop.statements import Aref, For, If, Kernel, LoopProgram, Stmt, Vref
 from .analysis.loop_queries import loops_in
+from .primitives.flatten import flatten
 from .script import is_applied, recorded
 
 UNUSED = At | Check | Case | Doc | Signature | Source | Reference       # facts that no step uses
@@ -63,12 +64,19 @@ class Level:
 
 @frozen
 class Apart:
-    """A program of a single nest of the program `whole`, and the path to the nest, from the outermost list."""
+    """A program of a single nest of the program `whole`, and the path to the nest, from the outermost list. `name`,
+    `others`: what `apart` was asked for."""
 
     program: LoopProgram
     whole: LoopProgram
     kernel: Kernel
     path: tuple[Level, ...]
+    name: str
+    others: frozenset[str]
+
+    def flattened(self, array: str, axis: int) -> Apart | None:
+        """The same with two axes of an argument as one in the whole program. Raises the refusal of `flatten`."""
+        return apart(flatten(self.whole, array, axis)[0], self.name, self.others)
 
     def back(self, made: LoopProgram) -> LoopProgram | None:
         """The whole program with the nest of `made` and its recorded steps. None if the path to the nest has
@@ -97,11 +105,12 @@ def apart(program: LoopProgram, name: str, others: Collection[str] = ()) -> Apar
     for kernel in program.kernels:
         path = _path(kernel.body, name, others)
         if path:
-            return _apart(program, kernel, path)
+            return _apart(program, kernel, path, name, frozenset(others))
     return None
 
 
-def _apart(program: LoopProgram, kernel: Kernel, path: tuple[Level, ...]) -> Apart | None:
+def _apart(program: LoopProgram, kernel: Kernel, path: tuple[Level, ...], name: str, others: frozenset[str],
+           ) -> Apart | None:
     known = frozenset().union(*[reads(stmt) | writes(stmt) for level in path for stmt in level.kept],
                               *[reads(stmt.cond) for level in path if isinstance(stmt := level.stmts[level.last], If)])
     body: tuple[Stmt, ...] = ()
@@ -114,7 +123,7 @@ def _apart(program: LoopProgram, kernel: Kernel, path: tuple[Level, ...]) -> Apa
     kept = _arrays(program.all(Buffer), part)
     clauses = [part if c is kernel else c for c in program.clauses
                if c is kernel or not isinstance(c, Kernel | Schedule | Taken | UNUSED | Buffer) or c in kept]
-    return Apart(LoopProgram(program.name, (*clauses, taken)), program, kernel, path)
+    return Apart(LoopProgram(program.name, (*clauses, taken)), program, kernel, path, name, others)
 
 
 def _changed(path: tuple[Level, ...]) -> frozenset[str]:

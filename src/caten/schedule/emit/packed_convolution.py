@@ -6,6 +6,7 @@ from functools import partial
 from ...core.dtypes import is_float
 from ...core.expr import Op, Var
 from ...loop.affine import linear
+from ...loop.statements import Aref
 from ..analysis.classify import Chain, Contraction, fastest_axis
 from ..analysis.loop_queries import mentions
 from ..draft import Copies, Draft
@@ -40,9 +41,11 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
     lanes = min(plan.width, plan.lanes) if len(inside) > 1 else plan.lanes
     sums = accumulate_in_registers(draft, ci, c.out.buffer, oii, *inside, how="partial", keep_conditions=True,
                                    finish=partial(_check_epilogue, pixels=inside, lanes=lanes))
+    in_blocks = plan.transpose_left and draft.attempt(
+        partial(_transpose_filters, array=c.left.buffer, packed=left, summing=(ci, *window), row=oii, lanes=plan.lanes))
     if context.threads and not draft.parallelize(*c.batch) and draft.parallelize_two(*around):
         draft.parallelize(left.over(oio)[0])
-    copy = _drop_edge_conditions(draft, around[0], right.tile, inside[-1])
+    copy = _drop_edge_conditions(draft, plan, around[0], right.tile, inside[-1])
     summing = (ci, *window)
     steps = summing[-2] if plan.constant_window else summing[-1]       # a window row at once if its length is constant
     draft.try_steps(("prefetch_at", steps, around[max(0, len(around) - 2)], c.right.buffer, 1))
@@ -67,9 +70,27 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
     if not context.machine.fetches_ahead:
         draft.try_steps(("prefetch", oio, c.out.buffer, 1, "write"))
     prefetch_operands(draft, sums, oii, oio)
-    draft.try_steps(("prefetch", left.over(oii)[0], c.left.buffer, plan.prefetch))
+    if not in_blocks:
+        draft.try_steps(("prefetch", left.over(oii)[0], c.left.buffer, plan.prefetch))
     if plan.unroll_inner:
         draft.take("unroll", window[-1])
+
+
+def _transpose_filters(draft: Draft, array: str, packed: Staged, summing: tuple[str, ...], row: str, lanes: int,
+                       ) -> None:
+    """Pack filters by transposing blocks in registers. Those of a channel and the next follow each other in memory: the
+    loops over channels and windows become one, and so do the axes of the filters and of the tile."""
+    (nest,) = packed.usual_nests()
+    *outer, along = [nest.loops[name] for name in summing]
+    place = len(outer)                                   # of the last two of these axes in the tile
+    for loop in reversed(outer):
+        read = next(n for n in draft.loop(along).unique() if isinstance(n, Aref) and n.buffer == array)
+        axis = next((k for k, i in enumerate(read.index) if mentions(i, (loop,))), -1)
+        along = draft.fuse(loop, along)
+        draft.take("flatten", packed.tile, place)
+        draft.flatten_argument(array, axis)
+        place -= 1
+    draft.take("transpose", draft.split(along, lanes).inner, nest.loops[row])
 
 
 def _tile_pixels(draft: Draft, c: Contraction, plan: PackedConvolution) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -133,17 +154,20 @@ def _fuse_loops(draft: Draft, loops: tuple[str, ...]) -> str:
     return first
 
 
-def _drop_edge_conditions(draft: Draft, around: str, packed: str, pixels: str) -> Copies:
+def _drop_edge_conditions(draft: Draft, plan: PackedConvolution, around: str, packed: str, pixels: str) -> Copies:
     """Drop the conditions that packed zeros make redundant. If a weight is infinite or NaN, a copy with conditions
     runs, in which only the loop over the pixels of a tile is vectorised. Returns the loops of that copy."""
     made = draft.result_of(lambda d: d.take("unguard", around, packed), f"the step 'unguard {around} {packed}'")
     if not isinstance(made, Unguarded):
         return {}
-    first, last, total = made.tests[:1], made.tests[-1:], made.total     # as many partial sums as the last loop is long
-    if made.tests and (sums := draft.result_of(lambda d: d.stage(*first, total, "partial", "register", *last),
-                                               f"the step 'stage test sums {total}'")) is not None:
+    first, others, last = made.tests[:1], made.tests[-2:-1] if plan.constant_window else (), made.tests[-1:]
+    if made.tests and (sums := draft.result_of(         # a vector of partial sums for each tap of a window row
+            lambda d: d.stage(*first, made.total, "partial", "register", *others, *last),
+            f"the step 'stage test sums {made.total}'")) is not None:
         for name in (*last, *sums.over(*last, "begin")):
             draft.try_steps(("vectorize", name))
+        for name in [name for other in others for name in (other, *sums.over(other))]:
+            draft.try_steps(("unroll", name))
     if pixels in made.copies:
         draft.try_steps(("vectorize", made.copies[pixels]))
     return dict(made.copies)

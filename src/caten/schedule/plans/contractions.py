@@ -110,7 +110,8 @@ class PackedGemm(Plan):
 @frozen
 class PackedConvolution(Plan):
     """A packed GEMM whose columns are pixels: the register tile is `rows` (filters) × `lines` × `width` pixels.
-    `constant_window`: the length of a window's row is constant. The other fields are those of `PackedGemm`."""
+    `constant_window`: the length of a window's row is constant. `transpose_left`: the filters are transposed while they
+    are packed. The other fields are those of `PackedGemm`."""
 
     rows: int
     lines: int
@@ -121,6 +122,7 @@ class PackedConvolution(Plan):
     prefetch: int
     constant_window: bool = False
     unroll_inner: bool = False
+    transpose_left: bool = False
 
 
 @frozen
@@ -267,7 +269,8 @@ def convolution(p: Product, context: PlanContext) -> Version:
     halo, so that the micro-kernel has no edge conditions."""
     if not p.has_windows:
         raise NotApplicable("no operand is read in windows")
-    return Version(_packed_convolution(p, context))
+    follow = p.left_along == p.sums[-1].name and all(axis.count is not None for axis in p.sums[1:])
+    return Version(replace(_packed_convolution(p, context), transpose_left=follow))
 
 
 def packed(p: Product, context: PlanContext) -> Version:

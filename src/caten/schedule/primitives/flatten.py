@@ -7,7 +7,7 @@ from typing import Any
 from ...core.expr import Expr, Op
 from ...core.node import Node, substitute
 from ...core.program import Buffer
-from ...loop.affine import canonical
+from ...loop.affine import canonical, linear
 from ...loop.statements import Aref, Local, LoopProgram, Vref
 from ..analysis.loop_queries import local_array, refusal
 from ..step_results import NOTHING, Made
@@ -70,8 +70,11 @@ def _array(program: LoopProgram, name: str, step: str) -> Array:
 
 
 def _joined(row: Expr, cell: Expr, length: Expr) -> Expr:
-    """row · length + column, simplified to x if these are the quotient and the remainder of x."""
-    match row, cell:
-        case Op(fn="floordiv", args=(x, by)), Op(fn="mod", args=(other, to)) if x is other and by is to is length:
-            return x
+    """row · length + column, simplified where they have the quotient and the remainder of x: (a + x / length) · length
+    + x mod length = a · length + x."""
+    match cell:
+        case Op(fn="mod", args=(x, to)) if to is length:
+            form, quotient = linear(row), x // length
+            if form.terms.get((quotient,)) == 1:
+                return canonical((row - quotient) * length + x)
     return canonical(row * length + cell)
