@@ -27,6 +27,10 @@ def expr(text: str, types: str = "(let i i64 0) (let j i64 0) (let k i64 0) (let
     ("(floordiv (+ 2 (+ i 1)) 4)", "(floordiv (+ i 3) 4)"),
     ("(+ (mod (+ 0 i) 4) (mod i 4))", "(* 2 (mod i 4))"),
     ("(max j i)", "(max i j)"),
+    ("(+ (* 9 (floordiv i 9)) (+ (* 3 (floordiv (mod i 9) 3)) (mod (mod i 9) 3)))", "i"),
+    ("(+ (- j (* 2 (mod (+ i n) 4))) (* -8 (floordiv (+ n i) 4)))", "(- (- j (* 2 i)) (* 2 n))"),
+    ("(+ (* 4 (floordiv i 4)) (mod i 3))", "(+ (* 4 (floordiv i 4)) (mod i 3))"),
+    ("(+ (* 3 (floordiv i 4)) (mod i 4))", "(+ (* 3 (floordiv i 4)) (mod i 4))"),
     ("(- a 1:u8)", "(+ a 255:u8)"),
     ("(* 256:i32 (* b 16777216:i32))", "0:i32"),
 ])

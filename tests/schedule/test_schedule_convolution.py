@@ -10,7 +10,7 @@ from schedule_nets import arguments, assert_same, assert_sound, program
 
 from caten import driver, loading
 from caten.core.expr import Const, Var
-from caten.core.program import Schedule
+from caten.core.program import Schedule, Target
 from caten.core.text import show
 from caten.frontend.spec import SpecText
 from caten.loop.affine import canonical
@@ -117,6 +117,16 @@ def test_integers_need_no_other_copy() -> None:
 def test_the_lines_of_the_result_are_shared_by_threads() -> None:
     after = scheduled(windows("avx512"))
     assert "yo" in [loop.name for loop in loops_in(after) if loop.mark == "parallel"]
+
+
+def test_many_filters_of_few_pixels_are_shared_by_threads() -> None:
+    alone = windows("avx512")
+    target = alone.first(Target)
+    assert target is not None
+    before = alone.without(Target).adding(target.replace(machine=target.machine.replace(threads=True)))
+    after = scheduled(before)
+    assert [loop.name for loop in loops_in(after) if loop.mark == "parallel" and loop.name.startswith("oo")] == ["ooo"]
+    assert_same(before, after, ((130, 2, 2, 3, 1), (128, 1, 3, 9, 1)))
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])

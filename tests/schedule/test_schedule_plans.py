@@ -98,6 +98,12 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
      Product("f32", 16, (B,), (M,), (Axis("y", "H", "H"), Axis("x", "W", "W")), (K, axis("r", 3), axis("s", 3)), None,
              "x", True, True), V4, {
          "convolution": ("(packed-convolution (rows 8) (lines 4) (width 8) (lanes 16) (depth 16) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner))", "")}),
+    ("a convolution with windows of 3 × 3, on threads", contractions.PRODUCTS,
+     Product("f32", 16, (B,), (M,), (Axis("y", "H", "H"), Axis("x", "W", "W")), (K, axis("r", 3), axis("s", 3)), "s",
+             "x", True, True), SHARED, {
+         "few_pixels": ("(packed-convolution (rows 8) (lines 4) (width 8) (lanes 16) (depth 16) (panel-rows 64) (prefetch 4) (constant-window) (unroll-inner) (transpose-left) (parallel-filters))",
+                        "(and (<= 128 M) (<= (* (* B H) W) 1024))"),
+         "convolution": ("(packed-convolution (rows 8) (lines 4) (width 8) (lanes 16) (depth 16) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner) (transpose-left))", "")}),
     ("a sum of rows", reductions.ROW_SUMS, total(16, (M,), (N,), True, M), V4, {
         "short_rows": ("(row-per-lane (lanes 16))", "(< N 16)"),
         "medium_rows": ("(row-reduction (lanes 16) (vectors 1) (masked))", "(and (<= N 128) (< 0 (mod N 64)))"),

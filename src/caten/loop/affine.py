@@ -176,12 +176,13 @@ def of_atom(atom: Expr) -> Linear:
 
 @kept
 def linear(expr: Expr) -> Linear:
-    """The affine form of an integer expression by the ring laws alone, so it is also right for integers that wrap."""
+    """The affine form of an integer expression by the ring laws and n · (x // n) + x mod n = x, so it is also right for
+    integers that wrap."""
     match expr:
         case Const(value=int() as value) if not isinstance(value, bool):
             return constant(value)
         case Op(fn="add", args=(a, b)):
-            return linear(a) + linear(b)
+            return _rejoined(linear(a) + linear(b))
         case Op(fn="sub", args=(a, b)):
             return linear(a) - linear(b)
         case Op(fn="neg", args=(a,)):
@@ -190,6 +191,17 @@ def linear(expr: Expr) -> Linear:
             return linear(a).times(linear(b))
         case _:
             return of_atom(_inside(expr))
+
+
+def _rejoined(form: Linear) -> Linear:
+    """The form with x for n · (x // n) + x mod n, where n is a constant."""
+    for m, k in form.terms.items():
+        match m:
+            case (Op("mod", (x, Const(value=n)) as args),) if form.terms.get((Op("floordiv", args),)) == k * n:
+                rest = Linear({other: c for other, c in form.terms.items()
+                               if other not in (m, (Op("floordiv", args),))}, form.constant)
+                return _rejoined(rest.plus(linear(x), k))
+    return form
 
 
 def _inside(expr: Expr) -> Expr:

@@ -43,7 +43,9 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
                                    finish=partial(_check_epilogue, pixels=inside, lanes=lanes))
     in_blocks = plan.transpose_left and draft.attempt(
         partial(_transpose_filters, array=c.left.buffer, packed=left, summing=(ci, *window), row=oii, lanes=plan.lanes))
-    if context.threads and not draft.parallelize(*c.batch) and draft.parallelize_two(*around):
+    if context.threads and plan.parallel_filters:
+        draft.take("parallel", oo)
+    elif context.threads and not draft.parallelize(*c.batch) and draft.parallelize_two(*around):
         draft.parallelize(left.over(oio)[0])
     copy = _drop_edge_conditions(draft, plan, around[0], right.tile, inside[-1])
     summing = (ci, *window)
@@ -85,10 +87,12 @@ def _transpose_filters(draft: Draft, array: str, packed: Staged, summing: tuple[
     place = len(outer)                                   # of the last two of these axes in the tile
     for loop in reversed(outer):
         read = next(n for n in draft.loop(along).unique() if isinstance(n, Aref) and n.buffer == array)
-        axis = next((k for k, i in enumerate(read.index) if mentions(i, (loop,))), -1)
+        axis, inner = [next((k for k, i in enumerate(read.index) if mentions(i, (name,))), -1)
+                       for name in (loop, along)]
         along = draft.fuse(loop, along)
         draft.take("flatten", packed.tile, place)
-        draft.flatten_argument(array, axis)
+        if axis != inner:                                # but a version before has flattened them
+            draft.flatten_argument(array, axis)
         place -= 1
     draft.take("transpose", draft.split(along, lanes).inner, nest.loops[row])
 

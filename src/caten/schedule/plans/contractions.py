@@ -56,6 +56,8 @@ TRANSPOSED_SUM = 48             # shortest sum for which not having to transpose
 SMALL_BATCH = 4                 # from so many products on, each thread computes its own
 SMALL_ROWS = 32                 # a product with B in cache and so few rows is work for one thread
 NARROW_TILES = 4                # an image is small if a line is shorter than so many register tiles
+FILTERS = 64                    # of a panel if threads share the filters of a convolution
+FEW_PIXELS = 1024               # most pixels of such a convolution
 USUAL_WINDOW = 3                # assumed extent of a window if it is unknown
 
 
@@ -111,7 +113,8 @@ class PackedGemm(Plan):
 class PackedConvolution(Plan):
     """A packed GEMM whose columns are pixels: the register tile is `rows` (filters) × `lines` × `width` pixels.
     `constant_window`: the length of a window's row is constant. `transpose_left`: the filters are transposed while they
-    are packed. The other fields are those of `PackedGemm`."""
+    are packed. `parallel_filters`: threads share the panels of filters, not the pixels. The other fields are those of
+    `PackedGemm`."""
 
     rows: int
     lines: int
@@ -123,6 +126,7 @@ class PackedConvolution(Plan):
     constant_window: bool = False
     unroll_inner: bool = False
     transpose_left: bool = False
+    parallel_filters: bool = False
 
 
 @frozen
@@ -269,8 +273,24 @@ def convolution(p: Product, context: PlanContext) -> Version:
     halo, so that the micro-kernel has no edge conditions."""
     if not p.has_windows:
         raise NotApplicable("no operand is read in windows")
+    return Version(_windows(p, context))
+
+
+def few_pixels(p: Product, context: PlanContext) -> Version:
+    """For convolutions of small images with many filters: threads share the filters, so that none waits for another
+    one to pack, or has no pixels."""
+    filters, pixels = p.rows[-1], _count((*p.batch, *p.columns))
+    if not p.has_windows or not context.uses_threads or not filters.size or pixels is None:
+        raise NotApplicable("no threads share it, or its extents are no sizes")
+    plan = _windows(p, context)
+    panel = max(1, FILTERS // plan.rows) * plan.rows
+    cond = both(_at_least(filters, 2 * panel), ("<=", pixels, str(FEW_PIXELS)))
+    return Version(replace(plan, panel_rows=panel, parallel_filters=True), cond, "o")
+
+
+def _windows(p: Product, context: PlanContext) -> PackedConvolution:
     follow = p.left_along == p.sums[-1].name and all(axis.count is not None for axis in p.sums[1:])
-    return Version(replace(_packed_convolution(p, context), transpose_left=follow))
+    return replace(_packed_convolution(p, context), transpose_left=follow)
 
 
 def packed(p: Product, context: PlanContext) -> Version:
@@ -359,10 +379,16 @@ def _l2_elements(machine: Machine, dtype: str) -> int:
 
 def _batch_size(p: Product) -> Any:
     """The number of products as a condition spells it; None for one product, or if sizes do not give the number."""
-    if not p.batch or not all(axis.size for axis in p.batch):
+    return _count(p.batch)
+
+
+def _count(axes: tuple[Axis, ...]) -> Any:
+    """The number of iterations of nested loops as a condition spells it; None without loops, or if sizes do not give
+    the number."""
+    if not axes or not all(axis.size for axis in axes):
         return None
-    count: Any = p.batch[0].size
-    for axis in p.batch[1:]:
+    count: Any = axes[0].size
+    for axis in axes[1:]:
         count = ("*", count, axis.size)
     return count
 
@@ -401,4 +427,4 @@ def match_product(program: LoopProgram, chain: Chain, context: PlanContext) -> P
 PRODUCTS = NestKind(
     "products", "Contractions of two arrays: GEMM, GEMV, batched products, convolutions.", match_product,
     (few_columns, few_columns_transposed, right_fits_cache, whole_tiles, batch_fits_cache, few_rows,
-     pointwise_convolution, small_images, small_batch, convolution, packed))
+     pointwise_convolution, small_images, small_batch, few_pixels, convolution, packed))
