@@ -94,3 +94,17 @@ def test_it_gathers_or_fails_as_numpy_does(case: tuple[str, str, str, Any], opt:
     if n:
         with pytest.raises(CatenError, match="E711"):
             take(x, k)
+
+
+@pytest.mark.parametrize("code", ["return np.where(X[k] < 0, Z[k], 0)", "return np.where(X[k] < 0, Z[k], X[k] * 2)"])
+def test_a_check_under_a_condition_that_is_gathered(code: str) -> None:
+    take = caten.compile(spec(code, "X{float}[M N] Z{float}[L N] k{int}[T]"), runtime="gcc")
+    rng = np.random.default_rng(5)
+    x, z = (rng.standard_normal((m, 19)).astype(np.float32) for m in (6, 4))
+    k = np.array([-4, 3, 0, 1, -1])
+    np.testing.assert_allclose(take(x, z, k), np.where(x[k] < 0, z[k], x[k] * 2 if "* 2" in code else 0), rtol=1e-6)
+    x[5] = 1
+    np.testing.assert_array_equal(take(x, z, np.array([5])), 2 * x[5:] if "* 2" in code else 0 * x[5:])
+    x[5, 7] = -1
+    with pytest.raises(CatenError, match="Z: index 1"):
+        take(x, z, np.array([5]))

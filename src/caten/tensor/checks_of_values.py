@@ -133,20 +133,22 @@ class _Checks:
         expr: Expr = getattr(value, "expr", TRUE)
         return value.replace(expr=walk.expr(expr, given), **new)
 
-    def row(self, read: Read, position: int, axes: tuple[Axis, ...], given: Given, context: Context) -> int:
-        """The row of a check of an index."""
+    def row(self, read: Read, position: int, checked: Expr, walk: _Walk, given: Given) -> int:
+        """The row of a check of an index. `checked`: the index, with checked indices inside."""
         at, extent = read.index[position], self.shapes[read.buffer][position]
+        axes, context = walk.axes, walk.given(given)
         key = (axes, given, at, extent)
         if key in self.row_of:
             return self.row_of[key]
         if not reads_of(at) or overflowing(context, at) or is_outside(context, at, extent):
             raise _NeedsLoops                            # a condition on sizes, or refused
         low, high = below(context, at, extent)
-        sides = [cond for cond, form in ((Op("lt", (at, ZERO)), low), (Op("le", (extent, at)), high))
+        sides = [cond for cond, form in ((Op("lt", (checked, ZERO)), low), (Op("le", (extent, checked)), high))
                  if not context.is_nonnegative(form)]
         self.rows.rows.append((None, self.text(read, position, extent)))
         row = self.row_of[key] = len(self.rows.rows)
-        conds = [cond if holds else Op("not", (cond,)) for cond, holds in given]
+        under = [(walk.expr(cond, given[:n]), holds) for n, (cond, holds) in enumerate(given)]
+        conds = [cond if holds else Op("not", (cond,)) for cond, holds in under]
         fails = sides[0] if len(sides) == 1 else Op("or", (sides[0], sides[1]))
         loops: Mapping[str, tuple[Expr, Expr]] = {a.name: (a.extent, TRUE) for a in axes}
         self.guards.append(guard(row, [*conds, fails], loops, [
@@ -210,8 +212,8 @@ class _Walk:
                 extents = self.checks.shapes[buffer]
                 new = tuple([self.expr(i, given) for i in at])
                 return e.replace(index=tuple([
-                    i if self.proves(at[n], extents[n], given) else Inside(i, extents[n], self.checks.row(
-                        e, n, self.axes, given, self.given(given))) for n, i in enumerate(new)]))
+                    i if self.proves(at[n], extents[n], given)
+                    else Inside(i, extents[n], self.checks.row(e, n, i, self, given)) for n, i in enumerate(new)]))
         return e.map(lambda child: self.expr(child, given) if isinstance(child, Expr) else child)
 
     def given(self, conds: Given) -> Context:
