@@ -106,6 +106,20 @@ def test_an_epilogue_is_applied_to_the_register_tile() -> None:
         assert_same(before, each, ((0, 0, 0), (3, 5, 0), (3, 0, 5), (5, 17, 7), (9, 40, 33)))
 
 
+def test_threads_share_the_panels_of_a_small_product_and_of_its_epilogue() -> None:
+    before = program("""(for a 0 M 1 serial (for b 0 N 1 serial (setf (aref Y a b) 0.0)))
+ (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (incf (aref Y i j) (* (aref X i p) (aref W p j))))))
+ (for r 0 M 1 serial (for s 0 N 1 serial (setf (aref Y r s) (max (aref Y r s) (aref B s)))))""",
+                     """(size M) (size N) (size K) (buffer X f32 (M K) (0 1) in) (buffer W f32 (K N) (0 1) in)
+ (buffer B f32 (N) (0) in) (buffer Y f32 (M N) (0 1) out)""",
+                     '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true () true))')
+    after = autoscheduler.schedule(before)
+    assert "(<= (* (* M N) K) 16777216)" in show(after)
+    assert ("jno", "parallel") in [(loop.name, loop.mark) for loop in loops_in(after)]
+    assert_sound(after)
+    assert_same(before, after, ((30, 128, 3), (25, 150, 130), (1, 129, 300)))
+
+
 @pytest.mark.slow
 def test_an_epilogue_is_applied_to_the_tiles_of_a_convolution() -> None:
     before = program("""(for z 0 M 1 serial (for x 0 W 1 serial (setf (aref Y z x) 0.0)))

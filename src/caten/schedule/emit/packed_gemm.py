@@ -43,7 +43,11 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
     for panel in (left.tile, right.tile) if lines else (right.tile, left.tile):      # the outer panel first
         while draft.try_steps(("precompute", panel)):                   # (float) A · B, alpha · A · B
             pass
-    inside = plan.parallel_product or not draft.parallelize(*c.batch) if context.threads else False
+    if context.threads and plan.parallel_panels:
+        draft.take("parallel", jc)
+        inside = False
+    else:
+        inside = plan.parallel_product or not draft.parallelize(*c.batch) if context.threads else False
     if inside and draft.parallelize(*lines, tiles[0]):
         draft.try_steps(("parallel", tiles[1]))
         draft.parallelize(left.over(axes[0])[0])

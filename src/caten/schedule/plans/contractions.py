@@ -54,6 +54,8 @@ WIDE_COLUMNS = 512              # from which an outer product is computed row by
 L2_ROWS = 24                    # most rows for which B may stay in the last private cache: it is read few times
 TRANSPOSED_SUM = 48             # shortest sum for which not having to transpose B pays
 SMALL_BATCH = 4                 # from so many products on, each thread computes its own
+SMALL_PRODUCT = 1 << 24         # multiplications of a product whose threads do not wait for each other
+PANEL_TILES = 2                 # register tiles of the panels of columns that they share
 SMALL_ROWS = 32                 # a product with B in cache and so few rows is work for one thread
 NARROW_TILES = 4                # an image is small if a line is shorter than so many register tiles
 FILTERS = 64                    # of a panel if threads share the filters of a convolution
@@ -92,7 +94,8 @@ class PackedGemm(Plan):
     while packing. `rows_outer`: the loop over row tiles is outside of that over column tiles. `unroll`: of the sum.
     `unroll_inner`: the innermost constant loop of the sum is fully unrolled. `pack_along_sum`: A is contiguous along
     the sum and is packed in that direction. `transpose_right`: so is B, and is transposed in registers where it is
-    packed. `parallel_product`: threads share each product of a batch."""
+    packed. `parallel_product`: threads share each product of a batch. `parallel_panels`: they share the panels of
+    columns, and each packs its own."""
 
     rows: int
     columns: int
@@ -107,6 +110,7 @@ class PackedGemm(Plan):
     pack_along_sum: bool = False
     transpose_right: bool = False
     parallel_product: bool = False
+    parallel_panels: bool = False
 
 
 @frozen
@@ -293,6 +297,18 @@ def _windows(p: Product, context: PlanContext) -> PackedConvolution:
     return replace(_packed_convolution(p, context), transpose_left=follow)
 
 
+def small_product(p: Product, context: PlanContext) -> Version:
+    """For small products: threads share panels of columns, and each packs what it needs, so that none waits."""
+    rows, columns, summed = p.rows[-1], p.columns[-1], p.sums[-1]
+    if not p.is_single or not context.uses_threads or not all(axis.size for axis in (rows, columns, summed)):
+        raise NotApplicable("no threads share it, or it is not one product whose extents are sizes")
+    plan = _packed_gemm(p, context)
+    panel = PANEL_TILES * plan.columns
+    operations = ("*", ("*", rows.size, columns.size), summed.size)
+    cond = both(_at_least(columns, 2 * panel), ("<=", operations, str(SMALL_PRODUCT)))
+    return Version(replace(plan, panel_columns=panel, parallel_panels=True), cond, "n")
+
+
 def packed(p: Product, context: PlanContext) -> Version:
     """For all other products: both operands are packed."""
     return Version(_packed_gemm(p, context))
@@ -427,4 +443,5 @@ def match_product(program: LoopProgram, chain: Chain, context: PlanContext) -> P
 PRODUCTS = NestKind(
     "products", "Contractions of two arrays: GEMM, GEMV, batched products, convolutions.", match_product,
     (few_columns, few_columns_transposed, right_fits_cache, whole_tiles, batch_fits_cache, few_rows,
-     pointwise_convolution, small_images, small_batch, few_pixels, convolution, packed))
+     pointwise_convolution, small_images, small_batch, few_pixels, convolution, small_product,
+     packed))
