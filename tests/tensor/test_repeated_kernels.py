@@ -96,6 +96,13 @@ def test_a_nest_as_written_and_a_schedule_that_is_given_see_all_loops(options: d
     assert (len(program.kernels), len(program.all(Repeat))) == (1, 0)
 
 
+def test_nests_beside_repeated_kernels_are_planned() -> None:
+    program = lowered('[composite]\nname = "Net"\ninputs = ["C{float}[N]", "A{float}[M M]"]\noutputs = ["V{float}[M M]", "Y{float}[N]", "Z{float}[N]"]\n'
+                      '[implementation]\nlang = "python"\ncode = "return A.T, C, C"', 2, verify=True)
+    assert "(repeat net_2 (Y Z) (C Y))" in show(program)
+    assert "(vref Y 16" in show(program)
+
+
 def test_the_memory_between_layers_is_used_again() -> None:
     assert layout(lowered(network(4))).shared is layout(lowered(network(9))).shared
 

@@ -12,7 +12,7 @@ from ..core.program import At, Buffer, Case, Check, Doc, Reference, Schedule, Si
 from ..core.unique_names import declared_names
 from ..frozen import frozen
 from ..loop.effects import loop_names, reads, writes
-from ..loop.statements import Aref, For, If, Kernel, LoopProgram, Stmt, Vref
+from ..loop.statements import Aref, For, If, Kernel, LoopProgram, Repeat, Stmt, Vref
 from .analysis.loop_queries import loops_in
 from .primitives.flatten import flatten
 from .script import is_applied, recorded
@@ -122,7 +122,7 @@ def _apart(program: LoopProgram, kernel: Kernel, path: tuple[Level, ...], name: 
     taken = Taken(tuple(sorted(declared_names(program) - declared_names(part))))
     kept = _arrays(program.all(Buffer), part)
     clauses = [part if c is kernel else c for c in program.clauses
-               if c is kernel or not isinstance(c, Kernel | Schedule | Taken | UNUSED | Buffer) or c in kept]
+               if c is kernel or not isinstance(c, Kernel | Repeat | Schedule | Taken | UNUSED | Buffer) or c in kept]
     return Apart(LoopProgram(program.name, (*clauses, taken)), program, kernel, path, name, others)
 
 
