@@ -213,7 +213,7 @@ def test_every_plan_has_steps_and_every_parameter_a_name() -> None:
 
 def test_threads_share_panels_of_a_small_product() -> None:
     found = versions(contractions.PRODUCTS, product(16), SHARED)["small_product"]
-    assert "(panel-columns 64)" in str(found.plan)
+    assert "(panel-rows 256) (panel-columns 64)" in str(found.plan)
     assert "(parallel-panels)" in str(found.plan)
     assert flat(found.when) == "(and (<= 128 N) (<= (* (* M N) K) 16777216))"
     assert "small_product" not in versions(contractions.PRODUCTS, product(16), V4)

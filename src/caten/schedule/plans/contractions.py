@@ -56,6 +56,7 @@ TRANSPOSED_SUM = 48             # shortest sum for which not having to transpose
 SMALL_BATCH = 4                 # from so many products on, each thread computes its own
 SMALL_PRODUCT = 1 << 24         # multiplications of a product whose threads do not wait for each other
 PANEL_TILES = 2                 # register tiles of the panels of columns that they share
+PANEL_ROWS = 256                # of the panels that each of them packs: every thread needs memory for them
 SMALL_ROWS = 32                 # a product with B in cache and so few rows is work for one thread
 NARROW_TILES = 4                # an image is small if a line is shorter than so many register tiles
 FILTERS = 64                    # of a panel if threads share the filters of a convolution
@@ -306,7 +307,8 @@ def small_product(p: Product, context: PlanContext) -> Version:
     panel = PANEL_TILES * plan.columns
     operations = ("*", ("*", rows.size, columns.size), summed.size)
     cond = both(_at_least(columns, 2 * panel), ("<=", operations, str(SMALL_PRODUCT)))
-    return Version(replace(plan, panel_columns=panel, parallel_panels=True), cond, "n")
+    return Version(replace(plan, panel_rows=min(plan.panel_rows, PANEL_ROWS // plan.rows * plan.rows),
+                           panel_columns=panel, parallel_panels=True), cond, "n")
 
 
 def packed(p: Product, context: PlanContext) -> Version:
