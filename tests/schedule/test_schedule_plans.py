@@ -101,7 +101,7 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
     ("a convolution with windows of 3 × 3, on threads", contractions.PRODUCTS,
      Product("f32", 16, (B,), (M,), (Axis("y", "H", "H"), Axis("x", "W", "W")), (K, axis("r", 3), axis("s", 3)), "s",
              "x", True, True), SHARED, {
-         "few_pixels": ("(packed-convolution (rows 8) (lines 4) (width 8) (lanes 16) (depth 16) (panel-rows 64) (prefetch 4) (constant-window) (unroll-inner) (transpose-left) (parallel-filters))",
+         "few_pixels": ("(packed-convolution (rows 8) (lines 4) (width 8) (lanes 16) (depth 64) (panel-rows 64) (prefetch 4) (constant-window) (unroll-inner) (transpose-left) (parallel-filters))",
                         "(and (<= 128 M) (<= (* (* B H) W) 1024))"),
          "convolution": ("(packed-convolution (rows 8) (lines 4) (width 8) (lanes 16) (depth 16) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner) (transpose-left))", "")}),
     ("a sum of rows", reductions.ROW_SUMS, total(16, (M,), (N,), True, M), V4, {

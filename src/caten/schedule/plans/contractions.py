@@ -61,6 +61,7 @@ SMALL_ROWS = 32                 # a product with B in cache and so few rows is w
 NARROW_TILES = 4                # an image is small if a line is shorter than so many register tiles
 FILTERS = 64                    # of a panel if threads share the filters of a convolution
 FEW_PIXELS = 1024               # most pixels of such a convolution
+DEEPER = 4                      # times the depth of the sum: tiles across edges of the image are added slowly
 USUAL_WINDOW = 3                # assumed extent of a window if it is unknown
 
 
@@ -283,14 +284,14 @@ def convolution(p: Product, context: PlanContext) -> Version:
 
 def few_pixels(p: Product, context: PlanContext) -> Version:
     """For convolutions of small images with many filters: threads share the filters, so that none waits for another
-    one to pack, or has no pixels."""
+    one to pack, or has no pixels. Many filters read the packed windows, so these may be too large for L1."""
     filters, pixels = p.rows[-1], _count((*p.batch, *p.columns))
     if not p.has_windows or not context.uses_threads or not filters.size or pixels is None:
         raise NotApplicable("no threads share it, or its extents are no sizes")
     plan = _windows(p, context)
     panel = max(1, FILTERS // plan.rows) * plan.rows
     cond = both(_at_least(filters, 2 * panel), ("<=", pixels, str(FEW_PIXELS)))
-    return Version(replace(plan, panel_rows=panel, parallel_filters=True), cond, "o")
+    return Version(replace(plan, depth=DEEPER * plan.depth, panel_rows=panel, parallel_filters=True), cond, "o")
 
 
 def _windows(p: Product, context: PlanContext) -> PackedConvolution:
