@@ -557,3 +557,16 @@ def test_passes_over_columns_have_a_column_in_each_lane() -> None:
                             "parallel", "applied"]
     assert "(split i 64)" in taken(after)
     assert_same(before, after, SMALL)
+
+
+@pytest.mark.parametrize("facts", [AVX512, THREADS])
+@pytest.mark.parametrize("size", [32, 64])
+def test_no_version_is_made_for_calls_that_another_version_has_already(facts: str, size: int) -> None:
+    """The copy of a product whose right operand fits the cache is for all calls with rows, and nothing is left for other plans."""
+    before = program(f"(for i 0 M 1 serial (for j 0 {size} 1 serial (for k 0 {size} 1 serial (incf (aref C i j) (* (aref A i k) (aref B k j))))))",
+                     f"(size M) (buffer A f32 (M {size}) (0 1) in) (buffer B f32 ({size} {size}) (0 1) in) (buffer C f32 (M {size}) (0 1) inout)",
+                     facts)
+    after = scheduled(before)
+    assert steps(after).count("specialize") == 1
+    assert "stage" in steps(after)
+    assert_same(before, after, ((0,), (1,), (9,), (70,)))

@@ -215,8 +215,8 @@ def _versions(draft: Draft, chain: Chain, kind: NestKind, context: PlanContext) 
     for planner in kind.planners:
         steps = partial(_version, chain=chain, matched=matched, planner=planner, context=context)
         made = draft.result_of(steps, f"the plan '{words(planner)}'")
-        if made is not None and made.when is None:
-            return
+        if made is not None and (made.when is None or not draft.has_loop(chain.names[0])):
+            return                                        # no call is left: `specialize` may leave the original out
     if kind.is_total:
         tried = [e for e in reversed(draft.log) if isinstance(e, Tried) and e.depth == draft.depth]
         raise NotApplicable(tried[0].why_not if tried else "it has no plan")

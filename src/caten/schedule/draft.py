@@ -233,6 +233,10 @@ class Draft:
             raise NotApplicable(f"there is no loop over '{name}' any more")
         return found
 
+    def has_loop(self, name: str) -> bool:
+        """Is there a loop of this name?"""
+        return any(loop.name == name for loop in loops_in(self.program))
+
     def split_exactly(self, name: str, count: int) -> tuple[str, str]:
         """Split a loop by an exact divisor. Returns the outer and the inner loop. NotApplicable if there would be a
         tail."""
