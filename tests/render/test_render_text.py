@@ -236,6 +236,28 @@ def test_threads_have_copies_of_what_they_use_from_outside() -> None:
     assert sorted(copied.split(", ")) == ["N", "Y", "a", "b", "k"]                     # and not the array t, nor what is declared inside
 
 
+BETWEEN = "(for i 0 N 1 parallel (setf (aref {} i) (+ 1.0 (aref {} i))))"
+
+
+def two_kernels(*repeats: str) -> str:
+    return (f"(loop Op (buffer X f32 (N) (0) in) (buffer Y f32 (N) (0) inout) (size N) (local t f32 (N) global) (local u f32 (N) global) (local v f32 (N) global) "
+            f"(kernel a {BETWEEN.format('t', 'X')}) (kernel b {BETWEEN.format('u', 't')}) {' '.join(repeats)} (kernel c {BETWEEN.format('Y', 'v')}))")
+
+
+def test_threads_have_copies_of_the_pointers_to_arrays_between_kernels() -> None:
+    """In scratch memory of its own, and as a parameter."""
+    text = Threads().render(program(two_kernels("(repeat b (t u) (u v))")))
+    copied = [set(words.split(", ")) for words in re.findall(r"firstprivate\((.*)\)", text)]
+    assert copied == [{"X", "t"}, {"t", "u"}, {"Y", "v"}]
+
+
+@pytest.mark.parametrize(("repeat", "aligned"), [("(repeat b (t u) (u v))", ["t", "u"]), ("(repeat b (u v))", ["u"]), ("(repeat b (u Y))", []),
+                                                 ("(repeat b (t X) (u v))", ["u"])])
+def test_a_parameter_is_aligned_that_is_in_scratch_memory_in_every_run(repeat: str, aligned: list[str]) -> None:
+    text = CStyle().render(program(two_kernels(repeat)))
+    assert re.findall(r"    (\w+) = __builtin_assume_aligned\(\1, 64\);", text) == aligned
+
+
 def test_a_check_in_two_loops_that_threads_share_leaves_the_inner_one() -> None:
     text = rendered("(for i 0 M 1 parallel (for j 0 N 1 parallel (if (< (aref X i 0) 0.0) ((fail 3))) (setf (aref Y i j) 0.0)))", renderer=Threads())
     assert text.index("for (int64_t j") < text.index("__atomic_load_n(&ct_failed") < text.index("goto ct_next_j;") < text.index("ct_next_j: ;")

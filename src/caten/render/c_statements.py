@@ -64,6 +64,7 @@ class KernelBody(Lines):
         self._in_team = False  # inside a loop that a whole thread team runs, with work-sharing loops in it?
         self._vectors = False                       # inside a loop nest that contains vectors?
         self._position: At | None = None
+        self._outside = frozenset(self.expressions.views)      # arrays of the caller, and those between kernels
         self._widths = registers.vector_widths(self.kernel)
         self._read: set[str] = set()
         for node in self.kernel.unique():
@@ -356,7 +357,7 @@ class KernelBody(Lines):
         inside, self.expressions.used = self.expressions.used, {**outside, **self.expressions.used}
         own = {n.declares()[0] for n in loop.unique() if isinstance(n, (For, Let, Local))}
         views = self.expressions.views
-        known = {*self.expressions.indices, *[name for name, view in views.items() if view.outside]}
+        known = {*self.expressions.indices, *self._outside}
         known |= {n.name for n in self.kernel.unique()
                   if isinstance(n, Var) or (isinstance(n, Local) and is_in_scratch(n))}
         known |= {n.name for view in views.values() for e in view.strides for n in e.unique() if isinstance(n, Var)}
@@ -422,6 +423,11 @@ class KernelBody(Lines):
             at = Code(f"{at.text} + ct_thread * {ex.value(slot.step).at(15)}", 13)
         return (f"{ex.helpers.type(local.type)} *restrict {ex.names.of(local.name)} = "
                 f"__builtin_assume_aligned({at.text}, {ALIGNMENT});")
+
+    def aligned_parameter(self, local: Local) -> str:
+        """What a kernel knows of a parameter that is in scratch memory in every run."""
+        name = self.expressions.names.of(local.name)
+        return f"{name} = __builtin_assume_aligned({name}, {ALIGNMENT});"
 
     def _written(self, name: str) -> bool:
         return any(isinstance(n, (Setf, Incf, Transpose)) and getattr(n.ref, "buffer", None) == name

@@ -100,12 +100,14 @@ class EntryPoints:
 
     def kernel(self, name: str, body: KernelBody) -> str:
         """The C function of a kernel, with the parameters that it uses. Arrays that differ from run to run are
-        parameters, also those in scratch memory."""
-        varying = {old for repeat in self.program.all(Repeat) if repeat.kernel == body.kernel.name
-                   for old, _ in repeat.arrays}
+        parameters, also those in scratch memory. A parameter that is in scratch memory in all runs is aligned."""
+        repeats = [dict(repeat.arrays) for repeat in self.program.all(Repeat) if repeat.kernel == body.kernel.name]
+        varying = {old for arrays in repeats for old in arrays}
         changed = written(body.kernel.body)
         globals_ = [c for c in self.program.all(Local) if c.name in body.expressions.used]
-        pointers = [INDENT + body.scratch_pointer(c) for c in globals_ if c.name not in varying]
+        pointers = [INDENT + (body.aligned_parameter(c) if c.name in varying else body.scratch_pointer(c))
+                    for c in globals_
+                    if c.name not in varying or all(arrays.get(c.name, c.name) in self.between for arrays in repeats)]
         used = [p for p in (*self.params, *[c for c in globals_ if c.name in varying])
                 if p.name in body.expressions.used]
         parameters = [self.array(p, p.name in changed) if isinstance(p, Local)
