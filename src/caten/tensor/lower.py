@@ -29,6 +29,7 @@ from ..loop.statements import ONE, Aref, Fail, For, If, Incf, Kernel, Local, Loo
 from .block_lowering import BlockLowering
 from .blocks_of_rows import BLOCKS, Blocks, joined
 from .call_kernels import is_call, kernels_around_calls
+from .extreme_search import may_search_in_blocks, searched_in_blocks
 from .fusion import Group, Member, NestKernel, is_contraction, kernels_of, names_of, reads_of_kernel
 from .index_maps import is_identity
 from .inlining import inlined_statements
@@ -75,6 +76,7 @@ class Lowering(LoopBuilder):
         self.nested: set[str] = set()                    # names that the nests so far declare
         self.blocks, self.is_part = blocks, names is not None
         self.shares_scans = blocks is not None and shares_scans(program)
+        self.searches_in_blocks = blocks is not None and may_search_in_blocks(program)
         self.tested = {r.buffer for c in program.checks for r in reads_of(c.cond)} - {
             name for k in self.kernels for name in reads_of_kernel(k)}         # scalars of checks, and of nothing else
 
@@ -182,6 +184,8 @@ class Lowering(LoopBuilder):
                 if len(parts) > 1 and not any(self._keeps(m, part) for part in parts):
                     return tuple([s for part in parts for s in self.part(m, value, part)])
         stmts = Passes(self, k).statements()
+        if self.searches_in_blocks and not self.is_part:
+            stmts = searched_in_blocks(stmts, self.program, self.names.fresh)
         return in_blocks(stmts, self.program, self.names.fresh) if self.shares_scans and not self.is_part else stmts
 
     def scatter(self, m: Member, value: Scatter) -> tuple[Stmt, ...]:
