@@ -44,10 +44,10 @@ def test_what_a_map_is_read_for_is_part_of_it() -> None:
                                  "(define v1 (compute f32 ((i M) (j N)) (* (read C i j) (read v0 j))))"]
 
 
-def test_a_map_of_which_all_is_read_keeps_the_order_of_its_axes() -> None:
+def test_a_map_that_only_a_reduction_reads_has_the_order_in_which_it_reads() -> None:
     body = "(local t f32 (N M) scratch) (for j 0 N 1 serial (for i 0 M 1 serial (setf (aref t j i) (exp (aref C i j)))))" \
            "(for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (incf (aref C i j) (* (aref t j i) (aref A i p))))))"
-    assert "(define v0 (compute f32 ((i N) (j M)) (exp (read C j i))))" in definitions(body)
+    assert "(define v0 (compute f32 ((i M) (j N)) (exp (read C i j))))" in definitions(body)
 
 
 def test_of_a_reduction_and_twice() -> None:

@@ -21,12 +21,12 @@ def pair(seed: int) -> tuple[bool, bool]:
 
 
 def test_most_programs_are_the_same_values_in_numpy_and_in_loops(nightly: bool) -> None:
-    """200 at night; none with gathers, whose indices NumPy counts from the end where they are negative. What is not the same yet: the order
-    of axes of what only reductions read, and maps that are read several times."""
+    """200 at night; none with gathers, whose indices NumPy counts from the end where they are negative. What differs is where a map that is read
+    several times, or a part of a formula that varies less, is stored in one writing and computed by its reader in the other."""
     seeds = [seed for seed in range(1000) if not random_program(seed)[2]["gather"]]
     found = [pair(seed) for seed in seeds[:200 if nightly else 20]]
     values, kernels = sum([same for same, _ in found]), sum([alike for _, alike in found])
     print(f"of {len(found)} pairs {values} have the same values, {kernels} the same kernels")
-    least = (0.92, 0.95) if nightly else (0.85, 0.9)
+    least = (0.98, 0.98) if nightly else (0.95, 0.95)
     assert values / len(found) >= least[0]
     assert kernels / len(found) >= least[1]

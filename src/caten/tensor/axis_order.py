@@ -6,31 +6,35 @@
     (define v1 (compute f32 ((i M) (j N)) (exp (read v0 i j))))
 
 A scalar that is accumulated has no order of axes, only the loops around it; an array between two nests has the order in
-which it happens to be declared. An output, what a nest reads, and a value that maps read in several orders, stay as
-they are.
+which it happens to be declared. What no map reads, or maps read in several orders, has the order in which its own
+formula reads arrays. An output, what is copied to one, and what a nest reads stay as they are.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..core.expr import Expr, Var
 from ..core.node import substitute
 from ..core.program import InOrder
-from .index_maps import with_reads
+from .index_maps import is_identity, with_reads
 from .values import Axis, Compute, Define, Named, Read, Reduce, TensorProgram, reads_of, whole_operands_of
 
 
 def with_ordered_axes(program: TensorProgram, fixed: frozenset[str]) -> TensorProgram:
     """The program with the axes of its reductions and maps in the order of their readers; but for those of `fixed`."""
     definitions = program.definitions
-    opaque = fixed | {o.value for o in program.outputs} | {name for d in definitions
-                                                           for name in whole_operands_of(d.value)}
+    results = {o.value for o in program.outputs}
+    opaque = fixed | results | {name for d in definitions for name in whole_operands_of(d.value)} | {
+        d.value.expr.buffer for d in definitions if d.name in results and isinstance(d.value, Compute)
+        and isinstance(d.value.expr, Read) and is_identity(d.value.expr, d.value)}
+    own = _orders_of_reads([d for d in definitions if d.names and d.name not in opaque])
     found: dict[str, set[tuple[int, ...]]] = {}
     orders: dict[str, tuple[int, ...]] = {}
     for d in reversed(definitions):                          # readers first: their own axes have their order
-        if isinstance(d.value, Reduce | Compute) and d.name not in opaque and len(found.get(d.name, ())) == 1:
-            (order,) = found[d.name]
-            if order not in ((), tuple(range(len(d.value.axes)))):
+        if isinstance(d.value, Reduce | Compute) and d.name not in opaque:
+            wanted = found.get(d.name, set()) - {()}
+            order = wanted.pop() if len(wanted) == 1 else own[d.name]
+            if order != tuple(range(len(d.value.axes))):
                 orders[d.name] = order
         if isinstance(d.value, Compute):
             axes = tuple([d.value.axes[n] for n in orders.get(d.name, range(len(d.value.axes)))])
@@ -78,6 +82,22 @@ def _with_sums_in(value: object, order: tuple[int, ...]) -> Reduce:
     over = tuple([a.replace(extent=value.over[n].extent) for a, n in zip(value.over, order, strict=True)])
     new: dict[Expr, Expr] = {value.over[n].var: a.var for a, n in zip(over, order, strict=True)}
     return value.replace(over=over, cond=substitute(value.cond, new), expr=substitute(value.expr, new))
+
+
+def _orders_of_reads(definitions: Iterable[Define]) -> dict[str, tuple[int, ...]]:
+    """Of the reductions and maps: their axes in the order in which their formulas read them. It is that in memory, in
+    the array that most of them are indices of; of another of these values, in its order."""
+    orders: dict[str, tuple[int, ...]] = {}
+    for d in definitions:
+        if isinstance(d.value, Reduce | Compute):
+            own = {a.name for a in d.value.axes}
+            reads = [[name for n in orders.get(r.buffer, range(len(r.index))) for name in _variables(r.index[n])
+                      if name in own] for r in reads_of(d.value)]
+            found = dict.fromkeys(name for names in sorted(reads, key=len, reverse=True) for name in names)
+            at = {name: n for n, name in enumerate(found)}
+            places = [at.get(a.name, len(at)) for a in d.value.axes]
+            orders[d.name] = tuple(sorted(range(len(places)), key=places.__getitem__))
+    return orders
 
 
 def _variables(e: Expr) -> list[str]:

@@ -4,8 +4,8 @@
   request to fusion names them.
 - What costs much and does not depend on all axes of a formula is a value of its own (`invariants`).
 - Operators of constants are constants.
-- Reductions and maps have their axes in the order of the maps that read them; reduced axes are in the order of the
-  arrays that are read.
+- Reductions and maps have their axes in the order of the maps that read them, or in that of the arrays that they
+  read; reduced axes are in the order of the arrays that are read.
 - A constant factor of a float product is the second; what an output adds to itself, or is multiplied by, is the second.
 - Values that no output needs are gone.
 - Outputs are in the order of the parameters, and values in the order in which checks and outputs need them.
@@ -52,12 +52,13 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     program = _folded(_in_order(program))
     table.names.taken.update(*[names_in(d.value) for d in program.definitions if isinstance(d.value, Nest)])
     names: dict[str, str] = {}
-    program = with_ordered_axes(_inlined(with_ordered_axes(program, kept), kept, _is_view), kept)
-    program = _inlined(_inlined(program, kept, _is_read_once), kept, _is_cheap)
+    program = _inlined(program, kept, _is_view)
+    program = with_ordered_axes(_inlined(_inlined(program, kept, _is_read_once), kept, _is_cheap), kept)
     onto: dict[str, frozenset[str]] = {}
     for o in program.outputs:
         onto[o.value] = onto.get(o.value, frozenset()) | {o.name}
-    for d in _needed(with_invariants(with_ordered_sums(program), kept, table.axis_names)):
+    program = with_invariants(with_ordered_sums(program), kept, table.axis_names)
+    for d in _needed(_inlined(program, kept, _is_read_once)):
         value = _with_operands_in_order(renamed(d.value, names), onto.get(d.name, frozenset()))
         source = _whole_of(value, table)
         names |= dict(zip(d.names, table.define(value) if source is None else (source,), strict=True))
@@ -135,12 +136,13 @@ def _mapped(value: Value, change: Callable[[Expr], Expr]) -> Value:
 
 def _with_operands_in_order(value: Value, onto: frozenset[str]) -> Value:
     """x * c for c * x, over floats; and Y + x for x + Y, Y * x for x * Y where the value is stored to Y. (A constant
-    summand may be the start of an accumulation; indices have the affine normal form.)"""
+    summand may be the start of an accumulation; indices have the affine normal form.) What has come together with
+    constants is folded."""
     memo: dict[Expr, Expr] = {}
 
     def go(e: Expr) -> Expr:
         if e not in memo:
-            new: Expr = e.map(go)
+            new = fold(e.map(go))
             match new:
                 case Op("mul", (Const() as c, x)) if is_float(x.dtype) and not isinstance(x, Const):
                     new = new.replace(args=(x, c))

@@ -1,0 +1,77 @@
+"""The order of the axes of a value between two others: that of the maps that read it, or that in which its own formula reads arrays."""
+from __future__ import annotations
+
+from test_raising import definitions
+from test_structure_families import values_of
+
+from caten.frontend.spec import SpecText
+
+SUM = "(for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (incf (aref C i j) {}))))"
+FIRST = "(define v0 (compute f32 ((i {}) (j {})) (exp {})))"
+
+
+def scratch(axes: str, index: str, e: str) -> str:
+    """An array of intermediate results: its extents, the loops in that order, what is stored."""
+    (a, b), (i, j) = axes.split(), index.split()
+    return f"(local t f32 ({axes}) scratch) (for {i} 0 {a} 1 serial (for {j} 0 {b} 1 serial (setf (aref t {index}) (exp {e}))))"
+
+
+def test_a_map_that_a_map_reads_has_the_order_of_its_reader() -> None:
+    product = "(local t f32 (N M) scratch) (for j 0 N 1 serial (for i 0 M 1 serial (setf (aref t j i) 0.0) " \
+              "(for p 0 K 1 serial (incf (aref t j i) (* (aref A i p) (aref B p j))))))"
+    found = definitions(product + "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) (exp (aref t j i)))))")
+    assert found[0].startswith("(define v0 (reduce f32 ((i M) (j N)) ((p K))")
+
+
+def test_what_only_a_reduction_reads_has_the_order_in_which_it_reads() -> None:
+    for axes, index in (("M K", "i p"), ("K M", "p i")):
+        found = definitions(scratch(axes, index, "(aref A i p)") + SUM.format(f"(* (aref t {index}) (aref B p j))"))
+        assert found[0] == FIRST.format("M", "K", "(read A i j)")
+
+
+def test_the_array_with_the_most_of_the_axes_is_first() -> None:
+    for e in ("(+ (aref x j) (aref B p j))", "(+ (aref B p j) (aref x j))"):
+        for axes, index in (("N K", "j p"), ("K N", "p j")):
+            found = definitions(scratch(axes, index, e) + SUM.format(f"(* (aref A i p) (aref t {index}))"))
+            assert found[0].startswith("(define v0 (compute f32 ((i K) (j N))")
+
+
+def test_the_order_of_a_value_that_is_read() -> None:
+    """Of the sum of columns that depends on a map with an order of its own."""
+    for axes, index in (("K N", "p j"), ("N K", "j p")):
+        body = scratch(axes, index, "(aref B p j)")
+        body += f"(local u f32 (N K) scratch) (for j 0 N 1 serial (for p 0 K 1 serial (setf (aref u j p) (exp (+ (aref t {index}) (aref t {index}))))))"
+        body += f"(for j 0 N 1 serial (for p 0 K 1 serial (incf (aref y j) (aref t {index})))) " + SUM.format("(* (aref A i p) (aref u j p))")
+        found = definitions(body)
+        assert found[0] == FIRST.format("K", "N", "(read B i j)")
+        assert any(d.startswith("(define") and "compute f32 ((i K) (j N)) (exp (+ (read v0 i j) (read v0 i j)))" in d for d in found)
+
+
+def values(inputs: str, outputs: str, *lines: str) -> list[str]:
+    """The values of a spec over arrays."""
+    text = f'[composite]\nname = "T"\ninputs = [{inputs}]\noutputs = [{outputs}]\n[implementation]\nlang = "lisp"\ncode = """\n' + "\n".join(lines) + '"""\n'
+    return [" ".join(str(d).split()) for d in values_of(SpecText("t.toml", text, "toml")).definitions]
+
+
+def test_maps_that_disagree() -> None:
+    """One output wants rows, one wants columns: as in the array that is read."""
+    for axes, index in (("M N", "i j"), ("N M", "j i")):
+        found = values('"X{float}[M N]"', '"Y{float}[M N]", "Z{float}[N M]"', f"(array t float ({axes}))",
+                       f"(dotimes (i M) (dotimes (j N) (setf (aref t {index}) (exp (aref X i j)))))",
+                       f"(dotimes (i M) (dotimes (j N) (setf (aref Y i j) (sin (aref t {index})))))",
+                       f"(dotimes (j N) (dotimes (i M) (setf (aref Z j i) (cos (aref t {index})))))")
+        assert found[0] == FIRST.format("M", "N", "(read X i j)")
+
+
+def test_an_output_keeps_its_order() -> None:
+    """Also where others have read the value: it is stored once."""
+    found = values('"a{float}[M]", "b{float}[N]"', '"V{float}[N]", "Y{float}[M N]", "Z{float}[M N]"', "(array t float (M N))", "(array s float (M))",
+                   "(dotimes (i M) (dotimes (j N) (setf (aref Y i j) (* (/ (aref a i) (+ (abs (aref b j)) 1.0)) (aref a i)))))",
+                   "(dotimes (j N) (dotimes (i M) (setf (aref Z i j) (max (aref Y i j) 0.5))))",
+                   "(dotimes (i M) (dotimes (j N) (setf (aref t i j) (tanh (min (aref Y i j) (sin (aref Y i j)))))))",
+                   "(dotimes (i M) (setf (aref s i) 0.0))",
+                   "(dotimes (i M) (dotimes (j N) (incf (aref s i) (+ (aref t i j) (aref Y i j)))))",
+                   "(dotimes (j N) (setf (aref V j) 0.0))",
+                   "(dotimes (j N) (dotimes (i M) (incf (aref V j) (* (aref s i) (aref t i j)))))")
+    assert found[0].startswith("(define v0 (compute f32 ((i M) (j N))")
+    assert not any("(read v0 j i)" in d for d in found)
