@@ -16,6 +16,8 @@ from typing import Any
 
 from caten.benchmarking import machine
 
+from . import gpt2
+
 ROOT = Path(__file__).resolve().parent.parent
 CATEN = str(Path(sys.executable).with_name("caten"))
 # name -> (arguments, is the cache emptied before every run?, target in seconds or None)
@@ -26,6 +28,9 @@ CASES: dict[str, tuple[list[str], bool, float | None]] = {
     "axpy (elementwise), cold": ([CATEN, "samples/axpy.toml", "-o", "{out}/axpy.so"], True, 0.35),
     "gemm, from the cache": ([CATEN, "samples/gemm.toml", "-o", "{out}/gemm.so"], False, 0.15),
     "axpy, from the cache": ([CATEN, "samples/axpy.toml", "-o", "{out}/axpy.so"], False, 0.15),
+    **{f"{layers} layers of GPT-2, rendered": ([CATEN, "render", f"{{out}}/gpt2-{layers}.toml", "--only", "Layers",
+                                                "-o", "{out}/gpt2.c"], True, target)
+       for layers, target in ((12, 1.25), (48, None))},
 }
 
 
@@ -73,6 +78,8 @@ def main() -> None:
     options = parser.parse_args()
     rows: dict[str, dict[str, float | None]] = {}
     with tempfile.TemporaryDirectory() as name:
+        for layers in (12, 48):
+            Path(name, f"gpt2-{layers}.toml").write_text(gpt2.spec(layers))
         for case, (arguments, cold, target) in CASES.items():
             times = measure(arguments, cold, options.runs, Path(name))
             rows[case] = {"median": statistics.median(times), "least": min(times), "greatest": max(times),

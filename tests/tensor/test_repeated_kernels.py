@@ -37,9 +37,9 @@ def network(layers: int, widths: str = "H", last: str = "return X") -> str:
                     f'[composite.implementation]\nlang = "python"\ncode = """\n{calls}\n{last}\n"""\n')
 
 
-def lowered(spec: str, opt: int = 1, **options: Any) -> LoopProgram:
+def lowered(spec: str, opt: int = 1, name: str = "Net", **options: Any) -> LoopProgram:
     settings = Options(runtime="clang", opt=opt, **options)
-    (op,) = [p for p in load(SpecText("net.toml", spec, "toml"), settings) if p.name == "Net"]
+    (op,) = [p for p in load(SpecText("net.toml", spec, "toml"), settings) if p.name == name]
     program = driver.advance(attach(op, settings), "loop", settings)
     assert isinstance(program, LoopProgram)
     return program
