@@ -120,7 +120,7 @@ def tune(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any] |
 
 
 def _library(texts: Sequence[SpecText], options: Options, heard: Warn = warn) -> SpecLibrary:
-    return SpecLibrary(checking.loaded(texts, options), texts, options, heard)
+    return SpecLibrary(checking.loaded(texts, options, compiled=True), texts, options, heard)
 
 
 def _below(spec: Spec) -> list[Spec]:

@@ -35,16 +35,18 @@ def proved(program: Program, options: Options, warn: Warn = ignore) -> Checked:
     return Checked(program.name, len(at_entry), {c.row: c.text for c in program.all(Check) if c.row not in at_entry})
 
 
-def loaded(sources: Sequence[SpecText], options: Options, compiled: bool = False) -> list[Program]:
+def loaded(sources: Sequence[SpecText], options: Options, *, applied: bool = True,
+           compiled: bool = False) -> list[Program]:
     """The programs of specs, with their tests checked. CatenError with all errors in the specs, those of bounds and
-    schedules too. `compiled`: a library will be made of them, so the rules of [rewrite] are tried, too."""
+    schedules too. `applied`: the rules of [rewrite] will be, so they are tried, if they can be compiled; `compiled`: a
+    library will be made, so it is an error if they cannot."""
     programs: list[Program] = []
     try:
         programs = loading.loaded(sources, options)
         gather(check_tests, programs)
-        if compiled and any(p.first(Rewrite) is not None for p in programs):
+        if (applied or compiled) and any(p.first(Rewrite) is not None for p in programs):
             from .testing.rule_check import check_rules  # it imports numpy, and most specs have no rules
-            gather(partial(check_rules, options=options), programs)
+            gather(partial(check_rules, options=options, compiled=compiled), programs)
     except PartlyRefused as refusal:
         raise with_later_errors(refusal, sources, options) from None
     except CatenError as refusal:

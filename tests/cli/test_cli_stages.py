@@ -265,3 +265,51 @@ def test_a_name_may_be_spelled_as_in_the_spec(dash: str, caten: Any, folder: Pat
     assert "(bind n_rows 3)" in result.out
     assert "q_0_stride0" in result.out
     assert "Other" not in result.out
+
+
+MAP = '''[composite]
+name = "Map"
+inputs = ["x{float}[N]"]
+outputs = ["y{float}[N]"]
+implementation = { lang = "python", code = "return np.exp(x) + 1" }
+[rewrite]
+name = "other"
+inputs = ["x{float}[N]"]
+outputs = ["y{float}[N]"]
+lang = "python"
+pattern = "return np.exp(x)"
+'''
+WRONG = MAP + 'replacement = "return np.exp(x) * 1.001"\n'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["ir", "schedule", "render", "check"])
+def test_rules_are_tried_before_they_are_applied(building: Any, folder: Path, stage: str) -> None:
+    (folder / "wrong.toml").write_text(WRONG)
+    result = building(stage, "wrong.toml")
+    assert (result.code, result.out) == (1, "")
+    assert "wrong.toml:7:9: error: the rule 'other' computes something else than its pattern" in result.err
+    piped = building(stage, "-", stdin=building("parse", "wrong.toml").out)
+    assert (piped.code, piped.out) == (1, "")
+    assert "E670" in piped.err
+    assert building(stage, "wrong.toml", "-fno-rewrite").code == 0
+
+
+def test_the_spec_is_printed_with_rules_that_nothing_applies(caten: Any, folder: Path) -> None:
+    """And no compiler is started."""
+    (folder / "wrong.toml").write_text(WRONG)
+    result = caten("parse", "wrong.toml")
+    assert (result.code, result.err) == (0, "")
+    assert "(rewrite" in result.out
+
+
+@pytest.mark.slow
+def test_a_rule_that_cannot_be_linked_here_is_applied_unless_a_library_is_made(building: Any, folder: Path) -> None:
+    (folder / "far.toml").write_text(MAP + 'library = "far"\ncall = "(far_exp N x y)"\n')
+    result = building("ir", "far.toml", "-lfar")
+    assert (result.code, result.err) == (0, "")
+    assert "far_exp" in result.out
+    built = building("far.toml", "-lfar")
+    assert built.code == 1
+    assert "the rule 'other' cannot be compiled and run" in built.err
+    assert not list(folder.glob("*.so"))

@@ -71,6 +71,7 @@ def _similar(path: Path) -> str | None:
         return None
 
 
-def load(request: Request, texts: Sequence[SpecText]) -> list[Program]:
-    """The programs of all inputs, with their tests checked. CatenError with all errors found."""
-    return checking.loaded(texts, request.options)
+def load(request: Request, texts: Sequence[SpecText], applied: bool = True) -> list[Program]:
+    """The programs of all inputs, with their tests checked, and their rules of [rewrite] if these are `applied`.
+    CatenError with all errors found."""
+    return checking.loaded(texts, request.options, applied=applied)

@@ -29,23 +29,25 @@ from .runner import run_cases
 LEAST = (0, 20)                     # small sizes from here on, besides 1 and 0
 
 
-def check_rules(program: Program, options: Options) -> None:
-    """Check the rules of an operator that can fire. Raises CatenError E670 with all that are wrong."""
+def check_rules(program: Program, options: Options, compiled: bool = True) -> None:
+    """Check the rules of an operator that can fire. Raises CatenError E670 with all that are wrong. `compiled`: also
+    with those that cannot be compiled and linked here."""
     rules = program.all(Rewrite)
     if not rules or program.opt == 0 or program.first(InOrder) is not None:
         return
     problems: list[Diagnostic] = []
     for rule in rules:
         try:
-            check_rule(rule, options)
+            check_rule(rule, options, compiled)
         except CatenError as refusal:
             problems += refusal.diagnostics
     if problems:
         raise CatenError(*problems)
 
 
-def check_rule(rule: Rewrite, options: Options) -> None:
-    """Check one rule. E670 if it computes something else than its pattern, does not compile, or never fires."""
+def check_rule(rule: Rewrite, options: Options, compiled: bool = True) -> None:
+    """Check one rule. E670 if it computes something else than its pattern or never fires; if `compiled`, also if it
+    cannot be compiled and run."""
     plain = replace(options, opt=2, binds=(), strided=(), schedule=None, only=(), lines=False, debug=0,
                     given=frozenset())
     op = attach(rule.pattern.adding(rule), plain)
@@ -57,7 +59,12 @@ def check_rule(rule: Rewrite, options: Options) -> None:
     def make(folder: Path) -> None:
         _run(rule, op, plain)
         (folder / "checked").write_text(show(rule), "utf-8")
-    open_cache(plain).fetch(name, make)
+    try:
+        open_cache(plain).fetch(name, make)
+    except ToolError as problem:
+        if compiled:
+            raise _refused(rule.pattern.name, "cannot be compiled and run", rule.pattern.place(),
+                           problem.diagnostics) from None
 
 
 def _run(rule: Rewrite, op: OpProgram, options: Options) -> None:
@@ -68,12 +75,8 @@ def _run(rule: Rewrite, op: OpProgram, options: Options) -> None:
         raise error("E670", f"the rule '{name}' never applies, not even to its own pattern", place,
                     hint="a pattern has an index notation: caten ir shows it; a conversion, a running sum or a "
                          "run-time check may have none")
-    try:
-        built = Compilation((op,), options).artifact()
-        reports = [r for case in _cases(op, built) for r in run_cases(_with_case(built, op, case), options)]
-    except ToolError as problem:
-        raise _refused(name, "cannot be compiled and run", place, problem.diagnostics) from None
-    for report in reports:
+    built = Compilation((op,), options).artifact()
+    for report in [r for case in _cases(op, built) for r in run_cases(_with_case(built, op, case), options)]:
         if not report.passed:
             raise _refused(name, _fault(report), place, report.diagnostics)
 

@@ -39,7 +39,7 @@ def level_printer(level: str) -> Callable[..., None]:
     """A command that prints the programs at a level, one S-expression each, to -o or stdout."""
     def run(request: Request) -> None:
         programs = [driver.advance(program, level, request.options, request.warn)
-                    for program in load(request, sources(request))]
+                    for program in load(request, sources(request), applied=level != "op")]
         write(request.output or STDOUT, "".join([show(program) + "\n" for program in programs]))
     return run
 

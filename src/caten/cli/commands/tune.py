@@ -97,7 +97,7 @@ def _known(request: Request) -> list[Record]:
     found = tuning_records.stored(_folder(request), request.warn) if request.options.use_cache else []
     if not request.inputs:
         return tuning_records.merged(found)
-    programs = load(request, sources(request))
+    programs = load(request, sources(request), applied=False)
     files = dict.fromkeys([tuning_records.beside(source.file) for p in programs
                            if (source := p.first(Source)) is not None])
     found += [record for file in files for record in tuning_records.readable(file, request.warn)]
