@@ -247,6 +247,12 @@ class Context(Valuation):
     def _excludes_all(self, possible: tuple[Alternative, ...] | None) -> bool:
         return possible is not None and all(self.excludes(a) for a in possible)
 
+    def is_contradictory(self) -> bool:
+        """True if one of the conditions as written is shown to fail wherever the assumptions hold: nothing runs
+        here."""
+        return self.unreachable or any(self.refutes(cond) if holds else self.proves(cond)
+                                       for cond, holds in self.literals)
+
     def is_nonnegative(self, form: Linear) -> bool:
         """True if form ≥ 0 is shown wherever the assumptions hold."""
         return self.interval(form)[0] >= 0 or self.excludes((Constraint(form.scaled(-1).shifted(-1)),))

@@ -288,7 +288,8 @@ def _accesses_are_in_bounds(stmt: Stmt, scope: Scope, context: Context) -> None:
     for access in accesses(stmt, context):
         at, positions = access.positions()
         for k, (position, extent) in enumerate(zip(positions, _shape(scope[access.ref.buffer]), strict=True)):
-            if not is_inside(at, position, extent) and not is_inside(at.patient(), position, extent):
+            if not (is_inside(at, position, extent) or is_inside(at.patient(), position, extent)
+                    or at.is_contradictory()):
                 raise _fault("E483", stmt,
                              f"{text_of(access.ref)}: index {k + 1} is not shown to be inside [0, {text_of(extent)})")
 
