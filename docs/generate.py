@@ -168,7 +168,8 @@ def holds(form: Any, sizes: dict[str, int]) -> Any:
     """The value of a condition of a copy for these sizes."""
     if not isinstance(form, tuple):
         return sizes[str(form)] if str(form) in sizes else int(str(form))
-    meaning = {"and": operator.and_, "or": operator.or_, "<": operator.lt, "<=": operator.le, "=": operator.eq, "*": operator.mul, "mod": operator.mod}
+    meaning = {"and": operator.and_, "or": operator.or_, "<": operator.lt, "<=": operator.le, "=": operator.eq, "*": operator.mul, "mod": operator.mod,
+               "+": operator.add, "floordiv": operator.floordiv}
     return meaning[str(form[0])](*[holds(part, sizes) for part in form[1:]])
 
 

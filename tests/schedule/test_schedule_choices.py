@@ -52,7 +52,7 @@ def test_without_choices_the_schedule_is_that_of_the_recipes(sample: str) -> Non
     ("gemm", "gemm.order"), ("gemm", "gemm.unroll"), ("sum_rows", "sums.vectors"), ("sum_rows", "sums.tree"),
     ("sum_columns", "columns.rows"), ("sum_columns", "columns.block"), ("where", "maps.ahead"),
                                               ("softmax", "rows.ahead"),
-    ("conv2d", "convolution.width"), ("conv2d", "convolution.share"), ("sum_columns", "columns.vectors"),
+    ("conv2d", "convolution.width"), ("sum_columns", "columns.vectors"),
                                               ("transpose", "transposes.down"), ("where", "maps.stream")])
 @pytest.mark.slow
 def test_another_value_is_another_schedule_that_replays(sample: str, hole: str) -> None:

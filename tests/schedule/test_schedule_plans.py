@@ -97,13 +97,22 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
     ("a convolution with windows of 3 × 3", contractions.PRODUCTS,
      Product("f32", 16, (B,), (M,), (Axis("y", "H", "H"), Axis("x", "W", "W")), (K, axis("r", 3), axis("s", 3)), None,
              "x", True, True), V4, {
-         "convolution": ("(packed-convolution (rows 8) (lines 4) (width 8) (lanes 16) (depth 16) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner))", "")}),
+         "wide_tiles": ("(packed-convolution (rows 8) (lines 2) (width 16) (lanes 16) (depth 32) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner))",
+                        "(< (* (floordiv (+ H 1) 2) (floordiv (+ W 15) 16)) (* (floordiv (+ H 3) 4) (floordiv (+ W 7) 8)))"),
+         "convolution": ("(packed-convolution (rows 8) (lines 4) (width 8) (lanes 16) (depth 32) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner))", "")}),
+    ("a convolution of lines", contractions.PRODUCTS,
+     Product("f32", 16, (B,), (M,), (Axis("x", "W", "W"),), (K, axis("s", 3)), None, "x", True), V4, {
+         "convolution": ("(packed-convolution (rows 8) (lines 1) (width 32) (lanes 16) (depth 128) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner))", "")}),
     ("a convolution with windows of 3 × 3, on threads", contractions.PRODUCTS,
      Product("f32", 16, (B,), (M,), (Axis("y", "H", "H"), Axis("x", "W", "W")), (K, axis("r", 3), axis("s", 3)), "s",
              "x", True, True), SHARED, {
+         "few_pixels_in_wide_tiles": ("(packed-convolution (rows 8) (lines 2) (width 16) (lanes 16) (depth 64) (panel-rows 64) (prefetch 4) (constant-window) (unroll-inner) (transpose-left) (parallel-filters))",
+                                      "(and (and (<= 128 M) (<= (* (* B H) W) 1024)) (< (* (floordiv (+ H 1) 2) (floordiv (+ W 15) 16)) (* (floordiv (+ H 3) 4) (floordiv (+ W 7) 8))))"),
          "few_pixels": ("(packed-convolution (rows 8) (lines 4) (width 8) (lanes 16) (depth 64) (panel-rows 64) (prefetch 4) (constant-window) (unroll-inner) (transpose-left) (parallel-filters))",
                         "(and (<= 128 M) (<= (* (* B H) W) 1024))"),
-         "convolution": ("(packed-convolution (rows 8) (lines 4) (width 8) (lanes 16) (depth 16) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner) (transpose-left))", "")}),
+         "wide_tiles": ("(packed-convolution (rows 8) (lines 2) (width 16) (lanes 16) (depth 32) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner) (transpose-left))",
+                        "(< (* (floordiv (+ H 1) 2) (floordiv (+ W 15) 16)) (* (floordiv (+ H 3) 4) (floordiv (+ W 7) 8)))"),
+         "convolution": ("(packed-convolution (rows 8) (lines 4) (width 8) (lanes 16) (depth 32) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner) (transpose-left))", "")}),
     ("a sum of rows", reductions.ROW_SUMS, total(16, (M,), (N,), True, M), V4, {
         "short_rows": ("(row-per-lane (lanes 16))", "(< N 16)"),
         "medium_rows": ("(row-reduction (lanes 16) (vectors 1) (masked))", "(and (<= N 128) (< 0 (mod N 64)))"),

@@ -35,7 +35,6 @@ ORDER = Parameter("gemm.order", (0, 1), 0, what="which loop over register tiles 
 UNROLL = Parameter("gemm.unroll", (1, 2, 4), 1, what="unroll factor of the sum in the micro-kernel")
 STEPS = Parameter("gemm.steps", (1, 8, 32), 8, what="longest inner sum that is fully unrolled")
 WIDTH = Parameter("convolution.width", (4, 8, 16), 8, what="pixels of an image line in a tile of several lines")
-SHARE = Parameter("convolution.share", (1, 2, 4), 2, what="divisor of gemm.depth for convolutions")
 DOTS = Parameter("dots.columns", (4, 12, 24, 40, 64), 40, what="most columns of a skinny GEMM computed as dot products")
 DOT_ROWS = Parameter("dots.rows", (2, 4, 6, 8), what="rows of a tile of dot products")
 FEW_ROWS = Parameter("narrow.rows", (1, 2, 3, 5, 9), 3, what="fewest rows for which packing the right operand pays")
@@ -61,7 +60,7 @@ SMALL_ROWS = 32                 # a product with B in cache and so few rows is w
 NARROW_TILES = 4                # an image is small if a line is shorter than so many register tiles
 FILTERS = 64                    # of a panel if threads share the filters of a convolution
 FEW_PIXELS = 1024               # most pixels of such a convolution
-DEEPER = 4                      # times the depth of the sum: tiles across edges of the image are added slowly
+DEEPER = 2                      # times the depth of the sum: tiles across edges of the image are added slowly
 USUAL_WINDOW = 3                # assumed extent of a window if it is unknown
 
 
@@ -282,6 +281,13 @@ def convolution(p: Product, context: PlanContext) -> Version:
     return Version(_windows(p, context))
 
 
+def few_pixels_in_wide_tiles(p: Product, context: PlanContext) -> Version:
+    """For convolutions of small images with many filters, if wide tiles cover the image better."""
+    few, wide = few_pixels(p, context), wide_tiles(p, context)
+    assert isinstance(few.plan, PackedConvolution) and isinstance(wide.plan, PackedConvolution)
+    return Version(replace(few.plan, lines=wide.plan.lines, width=wide.plan.width), both(few.when, wide.when), "q")
+
+
 def few_pixels(p: Product, context: PlanContext) -> Version:
     """For convolutions of small images with many filters: threads share the filters, so that none waits for another
     one to pack, or has no pixels. Many filters read the packed windows, so these may be too large for L1."""
@@ -292,6 +298,28 @@ def few_pixels(p: Product, context: PlanContext) -> Version:
     panel = max(1, FILTERS // plan.rows) * plan.rows
     cond = both(_at_least(filters, 2 * panel), ("<=", pixels, str(FEW_PIXELS)))
     return Version(replace(plan, depth=DEEPER * plan.depth, panel_rows=panel, parallel_filters=True), cond, "o")
+
+
+def wide_tiles(p: Product, context: PlanContext) -> Version:
+    """For convolutions of images that fewer register tiles cover if these have half as many lines, of twice the
+    width: 14 × 14 pixels are 7 tiles of 2 × 16, but 8 of 4 × 8."""
+    if not p.has_windows:
+        raise NotApplicable("no operand is read in windows")
+    tall = _windows(p, context)
+    if tall.lines % 2:
+        raise NotApplicable("a register tile is one line")
+    *_, line, column = p.columns
+    if not line.size or not column.size:
+        raise NotApplicable(f"the extents of '{line.name}' and '{column.name}' are no sizes")
+    wide = replace(tall, lines=tall.lines // 2, width=2 * tall.width)
+    return Version(wide, ("<", _tiles(line, column, wide), _tiles(line, column, tall)), "h")
+
+
+def _tiles(line: Axis, column: Axis, plan: PackedConvolution) -> Any:
+    """The number of register tiles that cover an image."""
+    lines, columns = [("floordiv", ("+", axis.size, str(extent - 1)), str(extent))
+                      for axis, extent in ((line, plan.lines), (column, plan.width))]
+    return ("*", lines, columns)
 
 
 def _windows(p: Product, context: PlanContext) -> PackedConvolution:
@@ -352,7 +380,7 @@ def _packed_convolution(p: Product, context: PlanContext) -> PackedConvolution:
     rows, depth = value(ROWS, register_rows(context.machine)), value(DEPTH)
     width, columns = value(WIDTH), value(VECTORS) * lanes
     unknown = sum([axis.count is None for axis in window])
-    outer_depth = max(1, _outer_depth(depth, _trip_count(window) * USUAL_WINDOW ** unknown) // value(SHARE))
+    outer_depth = _outer_depth(depth, _trip_count(window) * USUAL_WINDOW ** unknown)
     several = len(p.columns) > 1 and columns > width and p.is_2d
     return PackedConvolution(
         rows, columns // width if several else 1, width if several else columns, lanes, outer_depth,
@@ -446,5 +474,5 @@ def match_product(program: LoopProgram, chain: Chain, context: PlanContext) -> P
 PRODUCTS = NestKind(
     "products", "Contractions of two arrays: GEMM, GEMV, batched products, convolutions.", match_product,
     (few_columns, few_columns_transposed, right_fits_cache, whole_tiles, batch_fits_cache, few_rows,
-     pointwise_convolution, small_images, small_batch, few_pixels, convolution, small_product,
-     packed))
+     pointwise_convolution, small_images, small_batch, few_pixels_in_wide_tiles, few_pixels,
+     wide_tiles, convolution, small_product, packed))
