@@ -1,6 +1,7 @@
 """The order of the axes of a value between two others: that of the maps that read it, or that in which its own formula reads arrays."""
 from __future__ import annotations
 
+import pytest
 from test_raising import definitions
 from test_structure_families import values_of
 
@@ -51,6 +52,46 @@ def values(inputs: str, outputs: str, *lines: str) -> list[str]:
     """The values of a spec over arrays."""
     text = f'[composite]\nname = "T"\ninputs = [{inputs}]\noutputs = [{outputs}]\n[implementation]\nlang = "lisp"\ncode = """\n' + "\n".join(lines) + '"""\n'
     return [" ".join(str(d).split()) for d in values_of(SpecText("t.toml", text, "toml")).definitions]
+
+
+@pytest.mark.parametrize(("declared", "index"), [("N C H W", "n c h w"), ("N H W C", "n h w c"), ("H C W N", "h c w n")])
+def test_the_image_of_a_convolution_has_channels_before_lines(declared: str, index: str) -> None:
+    """The columns of the contraction are last, its sums before them; although X[n, c, h, w] F[o, c] would make the channels of Z its last axis."""
+    z = dict(zip("nchw", ("n", "c", "(+ h i)", "(+ w j)"), strict=True))
+    window = " ".join([z[name] for name in index.split()])
+    found = values('"X{float}[N C H W]", "F{float}[C C]", "G{float}[O C 3 3]"', '"Y{float}[N O (- H 2) (- W 2)]"', f"(array Z float ({declared}))",
+                   f"(dotimes (n N) (dotimes (o C) (dotimes (h H) (dotimes (w W) (setf (aref Z {index.replace('c', 'o')}) 0.0)"
+                   f"(dotimes (c C) (incf (aref Z {index.replace('c', 'o')}) (* (aref X n c h w) (aref F o c))))))))",
+                   "(dotimes (n N) (dotimes (o O) (dotimes (h (- H 2)) (dotimes (w (- W 2)) (setf (aref Y n o h w) 0.0)"
+                   f"(dotimes (c C) (dotimes (i 3) (dotimes (j 3) (incf (aref Y n o h w) (* (aref Z {window}) (aref G o c i j))))))))))")
+    assert found[0].startswith("(define v0 (reduce f32 ((i N) (j C) (k H) (l W)) ((p C))")
+
+
+@pytest.mark.parametrize(("declared", "index"), [("M K", "i p"), ("K M", "p i")])
+def test_a_row_operand_has_the_sum_last_and_a_column_operand_first(declared: str, index: str) -> None:
+    made = f"(array t float ({declared})) (dotimes (p K) (dotimes (i M) (setf (aref t {index}) (exp (+ (aref u p) (aref v i))))))"
+    sums = "(dotimes (i {m}) (dotimes (j {n}) (setf (aref Y i j) 0.0) (dotimes (p K) (incf (aref Y i j) (* (aref A {a}) (aref t {t}))))))"
+    rows = values('"u{float}[K]", "v{float}[M]", "A{float}[K N]"', '"Y{float}[M N]"', made, sums.format(m="M", n="N", a="p j", t=index))
+    columns = values('"u{float}[K]", "v{float}[M]", "A{float}[N K]"', '"Y{float}[N M]"', made, sums.format(m="N", n="M", a="i p", t=index.replace("i", "j")))
+    assert rows[0].startswith("(define v0 (compute f32 ((i M) (j K))")
+    assert columns[0].startswith("(define v0 (compute f32 ((i K) (j M))")
+
+
+@pytest.mark.parametrize("declared", ["M N", "N M"])
+def test_what_sums_of_rows_read_has_the_order_in_which_it_reads(declared: str) -> None:
+    index = "i j" if declared == "M N" else "j i"
+    found = values('"X{float}[M N]"', '"Y{float}[M]", "Z{float}[M]"', f"(array t float ({declared})) (dotimes (i M) (dotimes (j N) (setf (aref t {index}) (exp (aref X i j)))))",
+                   f"(dotimes (i M) (setf (aref Y i) 0.0) (dotimes (j N) (incf (aref Y i) (aref t {index}))))",
+                   f"(dotimes (i M) (setf (aref Z i) 0.0) (dotimes (j N) (incf (aref Z i) (* (aref t {index}) (aref t {index})))))")
+    assert found[0] == FIRST.format("M", "N", "(read X i j)")
+
+
+@pytest.mark.parametrize(("declared", "index"), [("M P Q", "i p q"), ("Q M P", "q i p")])
+def test_two_sums_of_an_operand_are_in_the_order_in_which_it_reads(declared: str, index: str) -> None:
+    found = values('"X{float}[Q P M]", "W{float}[P Q N]"', '"Y{float}[M N]"',
+                   f"(array t float ({declared})) (dotimes (i M) (dotimes (p P) (dotimes (q Q) (setf (aref t {index}) (exp (aref X q p i))))))",
+                   f"(dotimes (i M) (dotimes (j N) (setf (aref Y i j) 0.0) (dotimes (p P) (dotimes (q Q) (incf (aref Y i j) (* (aref t {index}) (aref W p q j)))))))")
+    assert found[0].startswith("(define v0 (compute f32 ((i M) (j Q) (k P)) (exp (read X j k i))")
 
 
 def test_maps_that_disagree() -> None:

@@ -6,8 +6,9 @@
     (define v1 (compute f32 ((i M) (j N)) (exp (read v0 i j))))
 
 A scalar that is accumulated has no order of axes, only the loops around it; an array between two nests has the order in
-which it happens to be declared. What no map reads, or maps read in several orders, has the order in which its own
-formula reads arrays. An output, what is copied to one, and what a nest reads stay as they are.
+which it happens to be declared. What no map reads, or maps read in several orders, has the order of an operand of the
+contractions that read it: rows and then sums, or sums and then columns. What is no such operand, or several, has the
+order in which its own formula reads arrays. An output, what is copied to one, and what a nest reads stay as they are.
 """
 from __future__ import annotations
 
@@ -29,17 +30,21 @@ def with_ordered_axes(program: TensorProgram, fixed: frozenset[str]) -> TensorPr
         and isinstance(d.value.expr, Read) and is_identity(d.value.expr, d.value)}
     own = _orders_of_reads([d for d in definitions if d.names and d.name not in opaque])
     found: dict[str, set[tuple[int, ...]]] = {}
+    operands: dict[str, set[tuple[int, ...]]] = {}
     orders: dict[str, tuple[int, ...]] = {}
     for d in reversed(definitions):                          # readers first: their own axes have their order
         if isinstance(d.value, Reduce | Compute) and d.name not in opaque:
-            wanted = found.get(d.name, set()) - {()}
-            order = wanted.pop() if len(wanted) == 1 else own[d.name]
+            wanted = [w for by in (found, operands) if len(w := by.get(d.name, set()) - {()}) == 1]
+            order = next(iter(wanted[0])) if wanted else own[d.name]
             if order != tuple(range(len(d.value.axes))):
                 orders[d.name] = order
-        if isinstance(d.value, Compute):
+        if isinstance(d.value, Compute | Reduce):
             axes = tuple([d.value.axes[n] for n in orders.get(d.name, range(len(d.value.axes)))])
             for r in reads_of(d.value):
-                found.setdefault(r.buffer, set()).add(_order(r, axes))
+                if isinstance(d.value, Compute):
+                    found.setdefault(r.buffer, set()).add(_order(r, axes))
+                elif r.buffer in own:
+                    operands.setdefault(r.buffer, set()).add(_order_of_operand(r, axes, d.value.over, own[r.buffer]))
     if not orders:
         return program
 
@@ -109,6 +114,29 @@ def _order(read: Read, axes: Sequence[Axis]) -> tuple[int, ...]:
     own = {a.name: n for n, a in enumerate(axes)}
     at = [own.get(i.name, -1) if isinstance(i, Var) else -1 for i in read.index]
     return () if -1 in at or len(set(at)) < len(at) else tuple(sorted(range(len(at)), key=at.__getitem__))
+
+
+def _order_of_operand(read: Read, axes: Sequence[Axis], over: Sequence[Axis], own: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of an operand of a contraction: those of the batch and the rows, the sums, and those of the columns: the
+    last axes of the contraction, if the operand has them. Sums are in the order `own`. (): it is no operand, but all
+    that a sum of rows or columns reads."""
+    place, sums = {a.name: n for n, a in enumerate(axes)}, {a.name for a in over}
+    at: list[int | None] = []                                           # of each index; None: a sum
+    for i in read.index:
+        names = _variables(i)
+        places = [place[name] for name in names if name in place]
+        if len(places) > 1 or (not places and not sums.intersection(names)):
+            return ()
+        at.append(places[0] if places else None)
+    present = {n for n in at if n is not None}
+    if len(present) < len([n for n in at if n is not None]) or None not in at or len(present) == len(axes):
+        return ()
+    columns = next(n for n in reversed(range(len(axes) + 1)) if n - 1 not in present)
+
+    def rank(n: int) -> tuple[int, int]:
+        p = at[n]
+        return (1, own.index(n)) if p is None else (2 if p >= columns else 0, p)
+    return tuple(sorted(range(len(at)), key=rank))
 
 
 def _permuted(value: object, order: tuple[int, ...]) -> Reduce | Compute:
