@@ -140,6 +140,11 @@ def test_says_why_it_stays_a_nest(name: str) -> None:
     assert heard == [WHY[name]]
 
 
+def test_a_nest_that_does_nothing_is_no_value() -> None:
+    found = definitions("(for j 0 N 1 serial (setf (aref y j) (aref x j))) (barrier)")
+    assert found == ["(define v0 (compute f32 ((i N)) (read x i)))"]
+
+
 def test_nothing_is_raised_at_level_0() -> None:
     assert "(nest " in definitions(GEMM, "(opt 0)")[0]
 

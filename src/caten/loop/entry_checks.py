@@ -92,10 +92,11 @@ def at_most(factors: list[Expr], limit: int) -> Expr:
     for f in factors:
         if isinstance(f, Const):
             limit //= max(f.value, 1)
+    *others, last = varying or [index(1)]
     room: Expr = index(limit)
-    for f in varying[:-1]:
+    for f in others:
         room = room // Op("max", (f, index(1)))
-    return varying[-1] <= room
+    return last <= room
 
 
 def overflowing(context: Context, expr: Expr) -> list[Expr]:

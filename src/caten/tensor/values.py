@@ -451,7 +451,8 @@ class ValueTable:
         if known is None:
             known = tuple([self._fresh() for _ in types_of(value)])
             self._names_of[value] = known
-            self.values[known[0]] = value
+            if known:                                          # a nest may do nothing but fail
+                self.values[known[0]] = value
             if isinstance(value, Nest):
                 self.names.taken |= names_in(value)
         return known
