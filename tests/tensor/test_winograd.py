@@ -46,6 +46,38 @@ def test_it_applies_to_windows_of_three_with_step_one_where_sums_may_be_reordere
     assert rules(spec().split("\n", 1)[1], Options()) == []                     # without the include
 
 
+PADDED = """include = ["winograd.toml"]
+[composite]
+name = "Padded"
+inputs = ["X{float}[N C H W]", "F{float}[O C 3 3]"]
+outputs = ["Y{float}[N O H W]"]
+[implementation]
+code = \"\"\"
+(array P float (N C (+ H 2) (+ W 2)))
+(dotimes (n N) (dotimes (c C) (dotimes (y (+ H 2)) (dotimes (x (+ W 2))
+  (setf (aref P n c y x) (if (and (<= 1 y) (<= y H) (<= 1 x) (<= x W)) (aref X n c (- y 1) (- x 1)) 0.0))))))
+(dotimes (n N) (dotimes (o O) (dotimes (y H) (dotimes (x W)
+  (set acc 0.0)
+  (dotimes (c C) (dotimes (i 3) (dotimes (j 3) (incf acc (* (aref F o c i j) (aref P n c (+ y i) (+ x j)))))))
+  (setf (aref Y n o y x) acc)))))
+\"\"\"
+"""
+SKIPPING = PADDED[:PADDED.index("(array")] + """(dotimes (n N) (dotimes (o O) (dotimes (y H) (dotimes (x W)
+  (set acc 0.0)
+  (dotimes (c C) (dotimes (i 3) (dotimes (j 3)
+    (when (and (<= 1 (+ y i)) (<= (+ y i) H) (<= 1 (+ x j)) (<= (+ x j) W))
+      (incf acc (* (aref F o c i j) (aref X n c (- (+ y i) 1) (- (+ x j) 1))))))))
+  (setf (aref Y n o y x) acc)))))
+\"\"\"
+"""
+
+
+def test_it_applies_to_an_image_that_is_padded_but_not_where_products_are_left_out() -> None:
+    """A product of zero and a weight that is infinite is NaN."""
+    assert rules(PADDED, Options()) == ["winograd"]
+    assert rules(SKIPPING, Options()) == []
+
+
 MATRICES = {"G": [[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]],
             "B": [[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]], "A": [[1, 1, 1, 0], [0, 1, -1, -1]]}
 
