@@ -94,6 +94,24 @@ def test_two_sums_of_an_operand_are_in_the_order_in_which_it_reads(declared: str
     assert found[0].startswith("(define v0 (compute f32 ((i M) (j Q) (k P)) (exp (read X j k i))")
 
 
+@pytest.mark.parametrize(("declared", "index"), [("M B K", "i b p"), ("K B M", "p b i")])
+def test_a_batch_is_first_unless_it_is_contiguous(declared: str, index: str) -> None:
+    made = f"(array t float ({declared})) (dotimes (b B) (dotimes (p K) (dotimes (i M) (setf (aref t {index}) (exp (aref X i b p))))))"
+    sums = "(dotimes (b B) (dotimes (i M) (dotimes (j N) (setf (aref Y {y}) 0.0) (dotimes (p K) (incf (aref Y {y}) (* (aref t {t}) (aref W {w})))))))"
+    for y, shape, w, shape_of_w, order in (("b i j", "B M N", "b p j", "B K N", "((i B) (j M) (k K))"), ("i b j", "M B N", "b p j", "B K N", "((i B) (j M) (k K))"),
+                                           ("i j b", "M N B", "p j b", "K N B", "((i M) (j B) (k K))")):
+        found = values(f'"X{{float}}[M B K]", "W{{float}}[{shape_of_w}]"', f'"Y{{float}}[{shape}]"', made, sums.format(y=y, t=index, w=w))
+        assert found[0].startswith(f"(define v0 (compute f32 {order}")
+
+
+@pytest.mark.parametrize(("declared", "index"), [("B K N", "b p j"), ("K B N", "p b j")])
+def test_a_batch_beside_the_columns_is_first(declared: str, index: str) -> None:
+    found = values('"A{float}[B M K]", "X{float}[K B N]"', '"Y{float}[M B N]"', f"(array t float ({declared}))",
+                   f"(dotimes (b B) (dotimes (p K) (dotimes (j N) (setf (aref t {index}) (exp (aref X p b j))))))",
+                   f"(dotimes (b B) (dotimes (i M) (dotimes (j N) (setf (aref Y i b j) 0.0) (dotimes (p K) (incf (aref Y i b j) (* (aref A b i p) (aref t {index})))))))")
+    assert found[0].startswith("(define v0 (compute f32 ((i B) (j K) (k N))")
+
+
 def test_maps_that_disagree() -> None:
     """One output wants rows, one wants columns: as in the array that is read."""
     for axes, index in (("M N", "i j"), ("N M", "j i")):

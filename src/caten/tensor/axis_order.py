@@ -12,7 +12,7 @@ order in which its own formula reads arrays. An output, what is copied to one, a
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from ..core.expr import Expr, Var
 from ..core.node import substitute
@@ -40,11 +40,14 @@ def with_ordered_axes(program: TensorProgram, fixed: frozenset[str]) -> TensorPr
                 orders[d.name] = order
         if isinstance(d.value, Compute | Reduce):
             axes = tuple([d.value.axes[n] for n in orders.get(d.name, range(len(d.value.axes)))])
-            for r in reads_of(d.value):
+            reads = reads_of(d.value)
+            batch = {a.name for a in axes if all(a.name in _variables(*r.index) for r in reads)}
+            for r in reads:
                 if isinstance(d.value, Compute):
                     found.setdefault(r.buffer, set()).add(_order(r, axes))
                 elif r.buffer in own:
-                    operands.setdefault(r.buffer, set()).add(_order_of_operand(r, axes, d.value.over, own[r.buffer]))
+                    operands.setdefault(r.buffer, set()).add(
+                        _order_of_operand(r, axes, batch, d.value.over, own[r.buffer]))
     if not orders:
         return program
 
@@ -105,8 +108,8 @@ def _orders_of_reads(definitions: Iterable[Define]) -> dict[str, tuple[int, ...]
     return orders
 
 
-def _variables(e: Expr) -> list[str]:
-    return [n.name for n in e.unique() if isinstance(n, Var)]
+def _variables(*exprs: Expr) -> list[str]:
+    return [n.name for e in exprs for n in e.unique() if isinstance(n, Var)]
 
 
 def _order(read: Read, axes: Sequence[Axis]) -> tuple[int, ...]:
@@ -116,10 +119,13 @@ def _order(read: Read, axes: Sequence[Axis]) -> tuple[int, ...]:
     return () if -1 in at or len(set(at)) < len(at) else tuple(sorted(range(len(at)), key=at.__getitem__))
 
 
-def _order_of_operand(read: Read, axes: Sequence[Axis], over: Sequence[Axis], own: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes of an operand of a contraction: those of the batch and the rows, the sums, and those of the columns: the
-    last axes of the contraction, if the operand has them. Sums are in the order `own`. (): it is no operand, but all
-    that a sum of rows or columns reads."""
+def _order_of_operand(read: Read, axes: Sequence[Axis], batch: Container[str], over: Sequence[Axis],
+                      own: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of an operand of a contraction: those of the batch, which all operands have, and of the rows, the sums,
+    and those of the columns: the last axes of the contraction, if the operand has them. Sums are in the order `own`.
+    (): it is no operand, but all that a sum of rows or columns reads, or the columns are a batch."""
+    if not axes or axes[-1].name in batch:
+        return ()
     place, sums = {a.name: n for n, a in enumerate(axes)}, {a.name for a in over}
     at: list[int | None] = []                                           # of each index; None: a sum
     for i in read.index:
@@ -131,11 +137,11 @@ def _order_of_operand(read: Read, axes: Sequence[Axis], over: Sequence[Axis], ow
     present = {n for n in at if n is not None}
     if len(present) < len([n for n in at if n is not None]) or None not in at or len(present) == len(axes):
         return ()
-    columns = next(n for n in reversed(range(len(axes) + 1)) if n - 1 not in present)
+    columns = next(n for n in reversed(range(len(axes) + 1)) if n - 1 not in present or axes[n - 1].name in batch)
 
     def rank(n: int) -> tuple[int, int]:
         p = at[n]
-        return (1, own.index(n)) if p is None else (2 if p >= columns else 0, p)
+        return (2, own.index(n)) if p is None else (3 if p >= columns else 0 if axes[p].name in batch else 1, p)
     return tuple(sorted(range(len(at)), key=rank))
 
 
