@@ -549,12 +549,22 @@ def test_a_loop_whose_lanes_are_contiguous_is_vectorised_around_loops_that_gathe
 
 def test_passes_over_columns_have_a_column_in_each_lane() -> None:
     """A running sum down every column: the loop along memory is outside the one that adds. All rows are passed over
-    with a strip of four vectors."""
+    with a strip of eight vectors."""
     before = program("(for i 0 N 1 serial (local t f32 () register) (setf (aref t) 0.0)"
                      " (for k 0 M 1 serial (incf (aref t) (aref A k i)) (setf (aref X k i) (aref t))))", facts=AVX512)
     after = scheduled(before)
     assert steps(after) == ["split", "split", "vectorize", "jam", "unroll", "unroll", "split", "vectorize", "parallel",
                             "parallel", "applied"]
+    assert "(split i 128)" in taken(after)
+    assert_same(before, after, SMALL)
+
+
+def test_threads_share_strips_of_four_vectors_if_there_are_few() -> None:
+    before = program("(for i 0 N 1 serial (local t f32 () register) (setf (aref t) 0.0)"
+                     " (for k 0 M 1 serial (incf (aref t) (aref A k i)) (setf (aref X k i) (aref t))))", facts=THREADS)
+    after = scheduled(before)
+    assert "(specialize i (<= 512 N) v)" in taken(after)
+    assert "(split iv 128)" in taken(after)
     assert "(split i 64)" in taken(after)
     assert_same(before, after, SMALL)
 

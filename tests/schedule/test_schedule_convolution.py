@@ -2,6 +2,7 @@
 finite."""
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +138,17 @@ def test_many_filters_of_few_pixels_are_shared_by_threads() -> None:
     after = scheduled(before)
     assert [loop.name for loop in loops_in(after) if loop.mark == "parallel" and loop.name.startswith("oo")] == ["ooo"]
     assert_same(before, after, ((130, 2, 2, 3, 1), (128, 1, 3, 9, 1)))
+
+
+def test_threads_share_the_tiles_of_all_images_of_a_pointwise_convolution() -> None:
+    """There may be one image."""
+    before = program("(for n 0 B 1 serial (for o 0 M 1 serial (for x 0 W 1 serial (for c 0 C 1 serial (incf (aref Y n o x) (* (aref F o c) (aref X n c x)))))))",
+                     """(size B) (size M) (size C) (size W) (buffer X f32 (B C W) (0 1 2) in) (buffer F f32 (M C) (0 1) in) (buffer Y f32 (B M W) (0 1 2) inout)""",
+                     '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true () true))')
+    after = scheduled(before)
+    shared = [loop.name for loop in loops_in(after) if loop.mark == "parallel"]
+    assert ("n", "xo") in pairwise(shared)
+    assert_same(before, after, ((0, 1, 1, 1), (1, 9, 3, 70), (3, 2, 5, 33)))
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])

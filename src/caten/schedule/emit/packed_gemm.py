@@ -48,7 +48,7 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
         inside = False
     else:
         inside = plan.parallel_product or not draft.parallelize(*c.batch) if context.threads else False
-    if inside and draft.parallelize(*lines, tiles[0]):
+    if inside and draft.parallelize_two(*lines, tiles[0]):
         draft.try_steps(("parallel", tiles[1]))
         draft.parallelize(left.over(axes[0])[0])
         if not lines:

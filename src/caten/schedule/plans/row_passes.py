@@ -15,7 +15,8 @@ from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axe
 AHEAD = Parameter("rows.ahead", (0, 1), what="does a pass over a row prefetch the next row?")
 STRIP = Parameter("rows.strip", (1, 2, 4, 8), what="vectors of columns in a strip, which all passes work on together")
 
-STRIP_BYTES, MOST_VECTORS = 256, 8      # of a strip: four cache lines in each row
+STRIP_BYTES, MOST_VECTORS = 512, 8      # of a strip: eight cache lines in each row
+STRIPS = 4                              # so many are work for several threads
 FEW_ROWS = 32                           # so few vectors stay in the nearest cache
 
 
@@ -79,12 +80,32 @@ def outer_loop_vectors(p: RowPasses, context: PlanContext) -> Version:
     return Version(OuterLoopVectors(p.lanes, len(p.outside), masked=context.masks_are_cheap and not p.gathers))
 
 
+def many_strips(p: RowPasses, context: PlanContext) -> Version:
+    """For columns that are enough strips for several threads, as for one thread."""
+    vectors, columns = _strip(p, context), p.outside[-1]
+    if not context.uses_threads or vectors < 4 or not columns.size:
+        raise NotApplicable("no threads share the strips, these are narrow, or the number of columns is no size")
+    return Version(_in_strips(p, context, vectors), ("<=", str(STRIPS * vectors * p.lanes), columns.size), "v")
+
+
 def strips(p: RowPasses, context: PlanContext) -> Version:
-    """For columns: all loops inside pass over a strip of several vectors, whose cache lines follow each other."""
+    """For columns: all loops inside pass over a strip of several vectors, whose cache lines follow each other. Strips
+    of half the width are more work for threads."""
+    vectors = _strip(p, context)
+    halved = context.uses_threads and vectors >= 4
+    return Version(_in_strips(p, context, vectors // 2 if halved else vectors))
+
+
+def _strip(p: RowPasses, context: PlanContext) -> int:
+    """The vectors of a strip."""
     vectors = context.value(STRIP, min(MOST_VECTORS, STRIP_BYTES // context.machine.vector_bytes))
     if vectors < 2 or p.few_rows:
         raise NotApplicable("a strip is one vector, or the loops inside are short")
-    return Version(OuterLoopVectors(p.lanes, len(p.outside), masked=context.masks_are_cheap, vectors=vectors))
+    return vectors
+
+
+def _in_strips(p: RowPasses, context: PlanContext, vectors: int) -> OuterLoopVectors:
+    return OuterLoopVectors(p.lanes, len(p.outside), masked=context.masks_are_cheap, vectors=vectors)
 
 
 def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
@@ -165,6 +186,6 @@ PASSES = NestKind(
 COLUMNS = NestKind(
     "columns", "Loops whose iterations are contiguous in memory, around loops that are too short to vectorise or have "
     "no contiguous access (softmax or a running sum over columns, a median).", match_columns,
-    (strips, outer_loop_vectors))
+    (many_strips, strips, outer_loop_vectors))
 SERIAL = NestKind("outer loops", "Loops around loops that are too short to vectorise or have no contiguous access.",
                   match_outer_loop, (gathers, outer_loop_vectors))
