@@ -559,6 +559,16 @@ def test_passes_over_columns_have_a_column_in_each_lane() -> None:
     assert_same(before, after, SMALL)
 
 
+@pytest.mark.parametrize(("kept", "shortest"), [("(aref X i j)", 32), ("(aref A i j)", 16)])
+def test_rows_of_two_vectors_are_lanes_if_passes_store_what_others_read(kept: str, shortest: int) -> None:
+    before = program("(for i 0 M 1 serial (local t f32 () register) (setf (aref t) 0.0)"
+                     " (for k 0 N 1 serial (incf (aref t) (aref A i k)) (setf (aref X i k) (* (aref A i k) 2.0)))"
+                     f" (for j 0 N 1 serial (setf (aref X i j) (- {kept} (aref t)))))", facts=AVX512,
+                     params="(size M) (size N) (size K) (buffer A f32 (M N) (0 1) in) (buffer X f32 (M N) (0 1) inout)")
+    after = scheduled(before)
+    assert f"(specialize i (< N {shortest}) w)" in taken(after)
+
+
 def test_threads_share_strips_of_four_vectors_if_there_are_few() -> None:
     before = program("(for i 0 N 1 serial (local t f32 () register) (setf (aref t) 0.0)"
                      " (for k 0 M 1 serial (incf (aref t) (aref A k i)) (setf (aref X k i) (aref t))))", facts=THREADS)

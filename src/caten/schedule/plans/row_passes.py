@@ -4,7 +4,7 @@ from __future__ import annotations
 from ...core.expr import Const, Op, Var
 from ...core.program import Buffer
 from ...frozen import frozen
-from ...loop.statements import Aref, For, LoopProgram
+from ...loop.statements import Aref, For, Incf, Let, LoopProgram, Setf
 from ...mathematics.elementary.elementary_table import FORMS
 from ..analysis.classify import Chain, chain_of, contiguous_loop, is_compute_bound, is_gathered, outermost, stored
 from ..analysis.loop_queries import loops_in, mentions, trip_count
@@ -24,7 +24,7 @@ FEW_ROWS = 32                           # so few vectors stay in the nearest cac
 class RowPasses:
     """Loops over rows (`outside`) around loops that each pass once over a row of `length` elements. `gathers`: would
     outer-loop vectors read memory that is not contiguous? `few_rows`: are the loops inside short, by their constant
-    trip counts?"""
+    trip counts? `stored_between`: does a pass store what a later one reads?"""
 
     lanes: int
     outside: tuple[Axis, ...]
@@ -32,6 +32,7 @@ class RowPasses:
     compute_bound: bool
     gathers: bool = False
     few_rows: bool = False
+    stored_between: bool = False
 
 
 @frozen
@@ -63,9 +64,10 @@ def rows_of_one_element(p: RowPasses, context: PlanContext) -> Version:
 
 
 def short_rows(p: RowPasses, context: PlanContext) -> Version:
-    """For rows shorter than one vector (two, if compute-bound): the rows are the lanes, and loads are strided."""
-    return Version(OuterLoopVectors(p.lanes, len(p.outside)),
-                   ("<", p.length, str(p.lanes * (2 if p.compute_bound else 1))), "w")
+    """For rows shorter than one vector: the rows are the lanes, and loads are strided. Two vectors, if compute-bound or
+    if passes store what others read: a masked load waits for the masked store before it."""
+    vectors = 2 if p.compute_bound or p.stored_between else 1
+    return Version(OuterLoopVectors(p.lanes, len(p.outside)), ("<", p.length, str(p.lanes * vectors)), "w")
 
 
 def gathers(p: RowPasses, context: PlanContext) -> Version:
@@ -117,7 +119,10 @@ def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> Ro
     chains = [chain_of(loop) for loop in inner]
     if not all(len(c.loops) == 1 and c.is_leaf for c in chains) or mentions(inner[0].hi, chain.names):
         raise NotApplicable("the inner loops hold further loops, or their length changes from row to row")
-    return RowPasses(_lanes(chain, context), axes_of(chain), str(inner[0].hi), is_compute_bound(chain.body))
+    written = {ref.buffer for ref in stored(chain)}
+    between = any(n.buffer in written for loop in inner[1:] for n in _loaded(loop))
+    return RowPasses(_lanes(chain, context), axes_of(chain), str(inner[0].hi), is_compute_bound(chain.body),
+                     stored_between=between)
 
 
 def match_outer_loop(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
@@ -160,6 +165,12 @@ def row_prefetch(program: LoopProgram, chain: Chain, context: PlanContext) -> Ro
             compute_bound = any(isinstance(n, Op) and n.fn in FORMS for n in loop.unique())
     default = int(compute_bound or not context.machine.fetches_ahead)
     return found if found is not None and context.value(AHEAD, default) else None
+
+
+def _loaded(loop: For) -> list[Aref]:
+    """The elements that a loop reads."""
+    return [n for s in loop.walk() if isinstance(s, Setf | Incf | Let) for n in s.value.unique()
+            if isinstance(n, Aref) and n.index]
 
 
 def _row_reads(program: LoopProgram, chain: Chain, loop: For) -> list[Aref]:
