@@ -19,6 +19,7 @@ from caten.benchmarking import machine
 from . import gpt2
 
 ROOT = Path(__file__).resolve().parent.parent
+LAYERS: dict[int, float | None] = {12: 1.25, 48: None}           # of GPT-2, and the target
 CATEN = str(Path(sys.executable).with_name("caten"))
 # name -> (arguments, is the cache emptied before every run?, target in seconds or None)
 CASES: dict[str, tuple[list[str], bool, float | None]] = {
@@ -30,7 +31,7 @@ CASES: dict[str, tuple[list[str], bool, float | None]] = {
     "axpy, from the cache": ([CATEN, "samples/axpy.toml", "-o", "{out}/axpy.so"], False, 0.15),
     **{f"{layers} layers of GPT-2, rendered": ([CATEN, "render", f"{{out}}/gpt2-{layers}.toml", "--only", "Layers",
                                                 "-o", "{out}/gpt2.c"], True, target)
-       for layers, target in ((12, 1.25), (48, None))},
+       for layers, target in LAYERS.items()},
 }
 
 
@@ -78,7 +79,7 @@ def main() -> None:
     options = parser.parse_args()
     rows: dict[str, dict[str, float | None]] = {}
     with tempfile.TemporaryDirectory() as name:
-        for layers in (12, 48):
+        for layers in LAYERS:
             Path(name, f"gpt2-{layers}.toml").write_text(gpt2.spec(layers))
         for case, (arguments, cold, target) in CASES.items():
             times = measure(arguments, cold, options.runs, Path(name))

@@ -24,3 +24,19 @@ outputs = ["Y"]
 [implementation]
 code = "(dotimes (i N) (setf (aref Y i) (+ (* a (aref X i)) (aref Y i))))"
 '''
+
+# A map, and the beginning of a rule for it: its replacement or its call follows.
+MAP = """[composite]
+name = "Map"
+inputs = ["x{float}[N]"]
+outputs = ["y{float}[N]"]
+[implementation]
+lang = "python"
+code = "return np.exp(x)"
+[rewrite]
+name = "other"
+inputs = ["x{float}[N]"]
+outputs = ["y{float}[N]"]
+lang = "python"
+pattern = "return np.exp(x)"
+"""

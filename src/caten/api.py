@@ -120,8 +120,8 @@ def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any
 
 def check(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any] | None = None, opt: int = 2, *,
           include_dirs: Sequence[Spec] = ()) -> tuple[Checked, ...]:
-    """Check a spec, or a list of specs, without compiling: parse it, infer shapes, prove its accesses in bounds and
-    schedule it, as `caten check`.
+    """Check a spec, or a list of specs, without compiling it: parse it, infer shapes, prove its accesses in bounds and
+    schedule it, as `caten check`. Its rules of [rewrite] are compiled and tried.
 
     The parameters are those of `compile`. One `Checked` for each operator. Raises CatenError with everything that is
     wrong with the spec."""

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spec_texts import MAP
+
 STAGES = ("parse", "ir", "schedule", "render")
 
 
@@ -267,18 +269,6 @@ def test_a_name_may_be_spelled_as_in_the_spec(dash: str, caten: Any, folder: Pat
     assert "Other" not in result.out
 
 
-MAP = '''[composite]
-name = "Map"
-inputs = ["x{float}[N]"]
-outputs = ["y{float}[N]"]
-implementation = { lang = "python", code = "return np.exp(x) + 1" }
-[rewrite]
-name = "other"
-inputs = ["x{float}[N]"]
-outputs = ["y{float}[N]"]
-lang = "python"
-pattern = "return np.exp(x)"
-'''
 WRONG = MAP + 'replacement = "return np.exp(x) * 1.001"\n'
 
 
@@ -288,7 +278,7 @@ def test_rules_are_tried_before_they_are_applied(building: Any, folder: Path, st
     (folder / "wrong.toml").write_text(WRONG)
     result = building(stage, "wrong.toml")
     assert (result.code, result.out) == (1, "")
-    assert "wrong.toml:7:9: error: the rule 'other' computes something else than its pattern" in result.err
+    assert "wrong.toml:9:9: error: the rule 'other' computes something else than its pattern" in result.err
     piped = building(stage, "-", stdin=building("parse", "wrong.toml").out)
     assert (piped.code, piped.out) == (1, "")
     assert "E670" in piped.err

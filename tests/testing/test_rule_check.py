@@ -12,6 +12,7 @@ import pytest
 import caten
 from caten.errors import CatenError
 from caten.runtime import discover
+from spec_texts import MAP
 
 C = """int calls;
 void product(int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb, float *c, int ldc)
@@ -42,20 +43,6 @@ pattern = "return A @ B"
 call = "(product (int32 M) (int32 N) (int32 K) (float 1) A (int32 K) B (int32 N) C (int32 N))"
 """
 NUMBERS = count()
-MAP = """[composite]
-name = "Map"
-inputs = ["x{float}[N]"]
-outputs = ["y{float}[N]"]
-[implementation]
-lang = "python"
-code = "return np.exp(x)"
-[rewrite]
-name = "other"
-inputs = ["x{float}[N]"]
-outputs = ["y{float}[N]"]
-lang = "python"
-pattern = "return np.exp(x)"
-"""
 PYTHON = 'lang = "python"\npattern = "return np.exp(x)"'
 LISP = 'lang = "lisp"\npattern = "(set s 0.0) (dotimes (i N) (set s (sin (+ s (aref x i)))) (setf (aref y i) s))"'
 

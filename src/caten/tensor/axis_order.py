@@ -41,11 +41,13 @@ def with_ordered_axes(program: TensorProgram, fixed: frozenset[str]) -> TensorPr
         if isinstance(d.value, Compute | Reduce):
             axes = tuple([d.value.axes[n] for n in orders.get(d.name, range(len(d.value.axes)))])
             reads = reads_of(d.value)
+            if isinstance(d.value, Compute):
+                for r in reads:
+                    found.setdefault(r.buffer, set()).add(_order(r, axes))
+                continue
             batch = {a.name for a in axes if all(a.name in _variables(*r.index) for r in reads)}
             for r in reads:
-                if isinstance(d.value, Compute):
-                    found.setdefault(r.buffer, set()).add(_order(r, axes))
-                elif r.buffer in own:
+                if r.buffer in own:
                     operands.setdefault(r.buffer, set()).add(
                         _order_of_operand(r, axes, batch, d.value.over, own[r.buffer]))
     if not orders:

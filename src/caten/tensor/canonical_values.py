@@ -4,8 +4,8 @@
   request to fusion names them.
 - What costs much and does not depend on all axes of a formula is a value of its own (`invariants`).
 - Operators of constants are constants.
-- Reductions and maps have their axes in the order of the maps that read them, or in that of the arrays that they
-  read; reduced axes are in the order of the arrays that are read.
+- Reductions and maps have their axes in the order of the maps that read them, of an operand of the contractions that
+  do, or of the arrays that they read; reduced axes are in the order of the arrays that are read.
 - A constant factor of a float product is the second; what an output adds to itself, or is multiplied by, is the second.
 - Values that no output needs are gone.
 - Outputs are in the order of the parameters, and values in the order in which checks and outputs need them.

@@ -376,7 +376,7 @@ def shapes_of(value: Value) -> tuple[tuple[Expr, ...], ...]:
 
 @kept
 def reads_of(value: Node) -> tuple[Read, ...]:
-    """The distinct reads of a value or expression, those inside indices included, in order of first appearance."""
+    """The distinct reads of a value or expression, those inside indices included, in the order of `unique`."""
     return tuple([n for n in value.unique() if isinstance(n, Read)])
 
 

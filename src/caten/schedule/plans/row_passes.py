@@ -4,7 +4,8 @@ from __future__ import annotations
 from ...core.expr import Const, Op, Var
 from ...core.program import Buffer
 from ...frozen import frozen
-from ...loop.statements import Aref, For, Incf, Let, LoopProgram, Setf
+from ...loop.effects import reads
+from ...loop.statements import Aref, For, LoopProgram
 from ...mathematics.elementary.elementary_table import FORMS
 from ..analysis.classify import Chain, chain_of, contiguous_loop, is_compute_bound, is_gathered, outermost, stored
 from ..analysis.loop_queries import loops_in, mentions, trip_count
@@ -120,7 +121,7 @@ def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> Ro
     if not all(len(c.loops) == 1 and c.is_leaf for c in chains) or mentions(inner[0].hi, chain.names):
         raise NotApplicable("the inner loops hold further loops, or their length changes from row to row")
     written = {ref.buffer for ref in stored(chain)}
-    between = any(n.buffer in written for loop in inner[1:] for n in _loaded(loop))
+    between = any(reads(loop) & written for loop in inner[1:])
     return RowPasses(_lanes(chain, context), axes_of(chain), str(inner[0].hi), is_compute_bound(chain.body),
                      stored_between=between)
 
@@ -165,12 +166,6 @@ def row_prefetch(program: LoopProgram, chain: Chain, context: PlanContext) -> Ro
             compute_bound = any(isinstance(n, Op) and n.fn in FORMS for n in loop.unique())
     default = int(compute_bound or not context.machine.fetches_ahead)
     return found if found is not None and context.value(AHEAD, default) else None
-
-
-def _loaded(loop: For) -> list[Aref]:
-    """The elements that a loop reads."""
-    return [n for s in loop.walk() if isinstance(s, Setf | Incf | Let) for n in s.value.unique()
-            if isinstance(n, Aref) and n.index]
 
 
 def _row_reads(program: LoopProgram, chain: Chain, loop: For) -> list[Aref]:
