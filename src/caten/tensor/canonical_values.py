@@ -2,6 +2,7 @@
 
 - A view, a map that is read at one index by one value, and one that costs little, are part of their readers, if no
   request to fusion names them.
+- What several values compute is a value of its own, if it costs less to store it (`common_parts`).
 - What costs much and does not depend on all axes of a formula is a value of its own (`invariants`).
 - Operators of constants are constants.
 - Reductions and maps have their axes in the order of the maps that read them, of an operand of the contractions that
@@ -20,9 +21,10 @@ from ..core.monoids import identity
 from ..loop.constant_folding import fold
 from ..loop.statements import Fail
 from .axis_order import with_ordered_axes, with_ordered_sums
+from .common_parts import with_common_parts
 from .fusion import why_stored
 from .fusion_requests import values_asked_for
-from .index_maps import CHEAP, cost, element, is_identity, is_once, is_small, renamed, with_reads
+from .index_maps import CHEAP, Uses, cost, element, is_identity, is_once, is_small, renamed, uses_of, with_reads
 from .invariants import with_invariants
 from .values import (
     Compute,
@@ -39,7 +41,6 @@ from .values import (
     ValueTable,
     names_in,
     operands_of,
-    reads_of,
     whole_operands_of,
 )
 
@@ -49,18 +50,21 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     kept = values_asked_for(program)
     others = program.without(Define, FailIf, Output, Named)
     table = ValueTable(others)
-    program = _folded(_in_order(program))
+    program = _folded(_in_order(_without_copies(program, kept)))
     table.names.taken.update(*[names_in(d.value) for d in program.definitions if isinstance(d.value, Nest)])
     names: dict[str, str] = {}
     program = _inlined(program, kept, _is_view)
-    program = with_ordered_axes(_inlined(_inlined(program, kept, _is_read_once), kept, _is_cheap), kept)
+    stored = kept | frozenset(program.results)
+    program = with_common_parts(_inlined(program, stored, _is_read_once), kept, table.axis_names)
+    program = _inlined(_inlined(program, stored, _is_read_once), kept, _is_cheap)
+    program = _inlined(with_invariants(program, kept, table.axis_names), stored, _is_read_once)
+    program = with_ordered_sums(with_ordered_axes(program, kept))
     onto: dict[str, frozenset[str]] = {}
     for o in program.outputs:
         onto[o.value] = onto.get(o.value, frozenset()) | {o.name}
-    program = with_invariants(with_ordered_sums(program), kept, table.axis_names)
-    for d in _needed(_inlined(program, kept, _is_read_once)):
+    for d in _needed(program):
         value = _with_operands_in_order(renamed(d.value, names), onto.get(d.name, frozenset()))
-        source = _whole_of(value, table)
+        source = _whole_of(value, table.values)
         names |= dict(zip(d.names, table.define(value) if source is None else (source,), strict=True))
     named: dict[str, Named] = {}
     for n in program.all(Named):
@@ -71,7 +75,6 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     return program.replace(clauses=(*others.clauses, *named.values(), *table.definitions, *checks, *outputs))
 
 
-Uses = list[tuple[Value, Read]]                      # the readers of a value, and where they read it
 Test = Callable[[Compute, Uses, Mapping[str, Value]], bool]
 
 
@@ -100,11 +103,24 @@ def _inlined(program: TensorProgram, kept: frozenset[str], is_part: Test) -> Ten
                                     *program.outputs))
 
 
-def _whole_of(value: Value, table: ValueTable) -> str | None:
+def _without_copies(program: TensorProgram, kept: frozenset[str]) -> TensorProgram:
+    """The program with the outputs that are copies of a value set to that value."""
+    values: dict[str, Value] = {}
+    sources: dict[str, str] = {}
+    for d in program.definitions:
+        values |= dict.fromkeys(d.names, d.value)
+        source = _whole_of(d.value, values)
+        if source is not None and kept.isdisjoint((d.name, source)):
+            sources[d.name] = sources.get(source, source)
+    outputs = tuple([o.replace(value=sources.get(o.value, o.value)) for o in program.outputs])
+    return program.replace(clauses=(*program.without(Output).clauses, *outputs)) if sources else program
+
+
+def _whole_of(value: Value, values: Mapping[str, Value]) -> str | None:
     """The value of which a map is all elements, each at its own index."""
     match value:
         case Compute(dtype, axes, Read(source, index) as read) if index == tuple([a.var for a in axes]):
-            made = table.values.get(source)
+            made = values.get(source)
             if isinstance(made, Compute | Reduce | Scan) and read.type == dtype and made.axes == axes:
                 return source
     return None
@@ -182,13 +198,8 @@ class _Inlining:
 
     def __init__(self, values: dict[str, Value], outputs: frozenset[str], kept: frozenset[str], is_part: Test) -> None:
         self.values, self.full = values, dict[str, Value]()
-        uses: dict[str, Uses] = {}
-        opaque = set(kept)
-        for value in values.values():
-            opaque |= set(whole_operands_of(value))
-            if not isinstance(value, Nest):
-                for r in reads_of(value):
-                    uses.setdefault(r.buffer, []).append((value, r))
+        uses = uses_of(values.values())
+        opaque = kept.union(*[whole_operands_of(value) for value in values.values()])
         self.maps: set[str] = set()
         for name, value in values.items():
             made = self._without_identities(with_reads(value, self._element))

@@ -32,6 +32,7 @@ from .index_maps import (
     is_identity,
     is_once,
     is_small,
+    uses_of,
     with_reads,
 )
 from .request_checks import Decided, check_requests
@@ -167,8 +168,7 @@ def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mappi
             return why.SEVERAL_ARRAYS
         if any(isinstance(source, Reduce) for source in sources):
             return why.OF_REDUCTION
-    if any(is_contraction(source) for source in sources) and any(
-            isinstance(reader, Reduce) or len(uses) > 1 for reader, _ in uses):
+    if any(is_contraction(source) for source in sources) and len(uses) > 1:
         return why.READS_CONTRACTION
     again = cost_of_each(value.expr)                  # loops compute the rest before them
     if again > CHEAP and not (len(uses) == 1 and is_once(uses[0][1].index, uses[0][0])):
@@ -256,10 +256,7 @@ class _Sweep:
     def expand(self) -> None:
         """Substitute the maps that their readers compute."""
         values = {d.name: d.value for d in self.definitions}
-        uses: dict[str, list[tuple[Value, Read]]] = {}
-        for d in self.definitions:
-            for r in reads_of(d.value) if not isinstance(d.value, Nest) else ():
-                uses.setdefault(r.buffer, []).append((d.value, r))
+        uses = uses_of([d.value for d in self.definitions])
         self.known: dict[str, Value] = dict(values)                     # expanded, as far as the loop below is
         for d in self.definitions:
             if isinstance(d.value, Nest):

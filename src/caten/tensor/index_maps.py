@@ -7,7 +7,9 @@ from ..core.expr import Const, Expr, Op, Var
 from ..core.node import Node, kept, substitute
 from ..loop.affine import canonical
 from ..loop.renaming import renamed_arrays
-from .values import Axis, Compute, Nest, Read, Reduce, Scan, Scatter, Value
+from .values import Axis, Compute, Nest, Read, Reduce, Scan, Scatter, Value, reads_of
+
+Uses = list[tuple[Value, Read]]                     # the readers of a value, and where they read it
 
 # What an operator costs for each element; those that are not listed: 1.
 COSTS: dict[str, int] = {"div": 4, "floordiv": 4, "mod": 4, "sqrt": 4, "rsqrt": 6} | dict.fromkeys(
@@ -67,6 +69,15 @@ def is_once(index: tuple[Expr, ...], reader: Value) -> bool:
 
 def _is_one(extent: Expr) -> bool:
     return isinstance(extent, Const) and extent.value == 1
+
+
+def uses_of(values: Iterable[Value]) -> dict[str, Uses]:
+    """The uses of each value and array by these values; not by loops (`Nest`)."""
+    uses: dict[str, Uses] = {}
+    for value in values:
+        for r in reads_of(value) if not isinstance(value, Nest) else ():
+            uses.setdefault(r.buffer, []).append((value, r))
+    return uses
 
 
 def replaced(e: Expr, read: Callable[[Read], Expr], memo: dict[Expr, Expr] | None = None) -> Expr:

@@ -35,7 +35,7 @@ from .values import (
     whole_operands_of,
 )
 
-TOTAL = frozenset(("float", "bool"))               # the kinds of types whose operators are defined for all operands
+TOTAL = frozenset(("float", "bool", "int", "uint"))  # the kinds of types whose operators are defined for all operands
 
 
 def with_invariants(program: TensorProgram, kept: frozenset[str], names: AxisNames) -> TensorProgram:
@@ -65,7 +65,7 @@ class _Moving:
         if isinstance(value, Compute | Reduce | Scan):
             value = value.replace(expr=self.with_maps(value.expr, axes_of(value), own))
             if d.name in self.alone and isinstance(value, Compute) and cost(value.expr) > CHEAP and is_small(
-                    value.expr) and is_total(value.expr, _extents(value.axes), self.shapes):
+                    value.expr) and is_total(value.expr, extents_of(value.axes), self.shapes):
                 self.maps[d.name] = value
         if isinstance(value, Compute | Reduce | Scan) and cost(value.expr) > CHEAP:
             found = dict.fromkeys(_invariants(value.expr, axes_of(value), self.shapes))
@@ -87,7 +87,7 @@ class _Moving:
 
     def with_maps(self, e: Expr, axes: tuple[Axis, ...], own: dict[Expr, Read]) -> Expr:
         """A formula with the maps of which it computes an invariant; `own` gets where it read them."""
-        extents = _extents(axes)
+        extents = extents_of(axes)
 
         def whole(read: Read) -> Expr:
             source = self.maps.get(read.buffer)
@@ -100,7 +100,7 @@ class _Moving:
 
     def part(self, e: Expr, axes: tuple[Axis, ...]) -> tuple[tuple[Axis, ...], Compute]:
         """The map of an invariant, and the axes at which it is read."""
-        used = tuple([a for a in axes if a.name in e.variables])
+        used = axes_in_order(e, axes)
         own = self.axis_names.axes([a.extent for a in used])
         return used, Compute(e.dtype, own, substitute(e, {a.var: b.var for a, b in zip(used, own, strict=True)}))
 
@@ -113,7 +113,7 @@ def _invariants(e: Expr, axes: tuple[Axis, ...], shapes: Mapping[str, tuple[Expr
         if part in seen or cost(part) <= CHEAP or isinstance(part, Read):
             continue
         seen.add(part)
-        if _varies_less(part, axes) and is_total(part, _extents(axes), shapes):
+        if _varies_less(part, axes) and is_total(part, extents_of(axes), shapes):
             yield part
             continue
         if not isinstance(part, Pieces):
@@ -131,7 +131,14 @@ def _read_alone(program: TensorProgram) -> set[str]:
     return {name for name, reads in found.items() if len(reads) == 1}
 
 
-def _extents(axes: tuple[Axis, ...]) -> dict[str, Expr]:
+def axes_in_order(e: Expr, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """Those of the axes along which an expression varies, in the order in which it names them."""
+    by_name = {a.name: a for a in axes}
+    return tuple([by_name[v.name] for v in e.unique() if isinstance(v, Var) and v.name in by_name])
+
+
+def extents_of(axes: tuple[Axis, ...]) -> dict[str, Expr]:
+    """By the name of the axis."""
     return {a.name: a.extent for a in axes}
 
 
