@@ -1,11 +1,13 @@
 """Contractions that share a loop over blocks of rows: which do, in which form, and what they compute."""
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from test_structure_families import values_of
 
 import caten
 from caten import driver, loading
@@ -353,3 +355,44 @@ def applied(program: LoopProgram) -> list[tuple[str, ...]]:
     fact = program.first(Schedule)
     assert fact is not None
     return [tuple(map(str, step)) for step in fact.steps]
+
+
+# -- layouts -----------------------------------------------------------------------------------------------------------
+
+LAYOUT = """[composite]
+name = "Attention"
+inputs = ["Q{{float}}[{Q}]", "K{{float}}[{K}]", "V{{float}}[{V}]"]
+outputs = ["O{{float}}[{O}]"]
+[implementation]
+lang = "python"
+code = '''
+S = np.einsum("{q},{k}->{s}", Q, K){mask}
+E = np.exp(S - S.max(-1, keepdims=True))
+return np.einsum("{s},{v}->{o}", E / E.sum(-1, keepdims=True), V)
+'''
+"""
+SIZES = {"b": 2, "h": 3, "t": 9, "s": 9, "d": 8}
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_arrays_of_any_layout(seed: int) -> None:
+    """Batches, heads, rows and depth in any order; two of the orders are those of torch and of GPT-2."""
+    rng = random.Random(seed)
+    axes = "bthd" if seed % 3 else "thd"
+    q, k, v, o = ["".join(rng.sample(axes, len(axes))) for _ in range(4)] if seed > 3 else [axes] * 4
+    k, v = k.replace("t", "s"), v.replace("t", "s")
+    s = "".join(rng.sample([a for a in axes if a not in "td"], len(axes) - 2)) + "ts"
+    mask = "\nS = np.where(np.arange(T)[:, None] >= np.arange(T), S, -np.inf)" if seed % 2 else ""
+    declared = {name: " ".join(["8" if a == "d" else a.upper().replace("S", "T") for a in layout]) for name, layout in zip("QKVO", (q, k, v, o), strict=True)}
+    values = values_of(SpecText("t.toml", LAYOUT.format(q=q, k=k, v=v, o=o, s=s, mask=mask, **declared), "toml"))
+    made = lower(values, RUNNING if seed % 5 == 4 else WHOLE)
+    loop_verifier.verify(made)
+    assert any(isinstance(n, For) and n.name.endswith("_block") for kernel in made.kernels for each in kernel.body for n in each.walk())
+    given = np.random.default_rng(seed)
+    Q, K, V = [given.standard_normal([SIZES[a] for a in layout]).astype(np.float32) for layout in (q, k, v)]
+    scores = np.einsum(f"{q},{k}->{s}", Q, K)
+    weights = np.exp(scores) * (np.tri(SIZES["t"]) if mask else 1)
+    expected = np.einsum(f"{s},{v}->{o}", weights / weights.sum(-1, keepdims=True), V)
+    found = np.zeros(expected.shape, np.float32)
+    assert interpret.run(made, {"Q": Q, "K": K, "V": V, "O": found, **{a.upper(): SIZES[a] for a in axes if a != "d"}}) == 0
+    assert np.allclose(found, expected, rtol=1e-4, atol=1e-5)

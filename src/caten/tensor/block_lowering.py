@@ -97,11 +97,13 @@ class BlockLowering:
         others = [a for a in last.outer if a is not rows]
         loops = [self.builder.names.fresh(names[a]) for a in others]
         block = self.builder.names.fresh(f"{names[rows]}_block")
-        self.fixed = [Var(name, "i64") for name in loops]
+        self.fixed = [Var(f"({name})", "i64") for name in loops]         # a member may have an axis of the loop's name
         size = index(self.rows)
         self.first_row = Op("mul", (size, Var(block, "i64")))
         self.present = Op("min", (Op("sub", (rows.extent, self.first_row)), size))
-        stmts: tuple[Stmt, ...] = (For(block, ZERO, count_of_blocks(rows.extent, self.rows), ONE, "serial", body()),)
+        around: dict[Expr, Expr] = {v: Var(name, "i64") for v, name in zip(self.fixed, loops, strict=True)}
+        stmts: tuple[Stmt, ...] = (For(block, ZERO, count_of_blocks(rows.extent, self.rows), ONE, "serial",
+                                       bounded(body(), around, around)),)
         for name, axis in reversed(list(zip(loops, others, strict=True))):
             stmts = (For(name, ZERO, axis.extent, ONE, "serial", stmts),)
         return stmts
