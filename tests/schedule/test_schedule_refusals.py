@@ -260,6 +260,8 @@ REFUSALS = (
     ("E531", "(vectorize j) (stream q S)",
      "(for i 0 6 1 serial (for p 0 4 1 serial (incf (aref s) (aref S i p))) (for q 0 4 1 serial (for j 0 8 1 serial (setf (aref S i j) x))))",
      "stream q S: S is read in the nest of 'i', by (incf (aref s) (aref S i p))"),
+    ("E531", "(stream i Q)", "(for i 0 N 1 serial (for j 0 (cast i64 (aref Q i)) 1 serial (setf (aref S 0 0) x)))",
+     "stream i Q: Q is read in the nest of 'i', by (for j 0 (cast i64 (aref Q i)) 1 serial"),
     ("E531", "(vectorize j) (stream i t)",
      "(local t f32 (4 8) stack) (for i 0 4 1 serial (for j 0 8 1 serial (setf (aref t i j) x)))",
      "stream i t: t is a small array of the kernel's own, which stays in the caches"),

@@ -269,3 +269,22 @@ def test_a_part_of_a_formula_stays_in_the_loops_without_which_it_may_be_outside(
 def test_sums_as_written_keep_the_order_of_their_loops() -> None:
     body = "(for p 0 K 1 serial (for q 0 M 1 serial (for j 0 N 1 serial (incf (aref y j) (* (aref A q p) (aref C q j))))))"
     assert "((p K) (q M))" in definitions(body, "(in-order)")[0]
+
+
+def test_a_value_has_no_name_of_a_loop_in_a_nest() -> None:
+    """`v0` is the variable of a loop that stays a nest."""
+    zeros = "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) 1.0)))"
+    assert len(definitions(zeros + "(for i 0 M 1 serial (for j 0 N 1 serial (for v0 0 3 1 serial (setf (aref C i j) (aref C i j)))))")) == 2
+
+
+def test_a_sum_is_none_where_a_loop_around_it_has_no_iteration() -> None:
+    """It does not depend on j, but only where there is a j is it certain that there are two columns."""
+    made = raise_op(op("(for i 0 M 1 serial (for j 0 N 1 serial (local s f32 () register) (setf (aref s) 0.0)"
+                       " (for p 0 K 1 serial (incf (aref s) (aref A i 1))) (setf (aref C i j) (aref s))))",
+                       '(ensure 1 (or (<= N 0) (<= 2 K))) (check 1 "K is too small")'))
+    tensor_verifier.verify(made)
+    assert "add (< 0 N) (read A i 1)" in str(made)
+    verifier.verify(lower(made))
+    always = definitions("(for i 0 M 1 serial (for j 0 N 1 serial (local s f32 () register) (setf (aref s) 0.0)"
+                         " (for p 0 K 1 serial (incf (aref s) (aref A i p))) (setf (aref C i j) (aref s))))")
+    assert "add true (read A i p)" in always[0]

@@ -368,6 +368,11 @@ class Execution:
         kept_used = [n for n in kept if n in used or n in order]
         if order and set(order) == set(kept_used):
             kept_used = order                                    # the axes in the order of the array
+        unused = [n for n in kept if n not in kept_used]
+        if unused and not self.is_inside_without(unused, value, cond):
+            empty = dict.fromkeys([extents[n] for n in unused if not self.entry.proves(Op("le", (ONE, extents[n])))])
+            cond = conjunction([cond, *[Op("lt", (ZERO, e)) for e in empty
+                                        if e not in [extents[n] for n in (*kept_used, *over)]]])
         axes = self.table.axis_names.axes([extents[n] for n in kept_used])
         reduced = self.table.axis_names.over([extents[n] for n in over])
         new = {Var(n, "i64"): a.var for n, a in zip((*kept_used, *over), (*axes, *reduced), strict=True)}
@@ -375,6 +380,16 @@ class Execution:
         (name,) = self.table.define(reduce)
         self.call(name, ref.buffer, (*kept_used, *over))
         return Read(name, tuple([Var(n, "i64") for n in kept_used]), ref.dtype)
+
+    def is_inside_without(self, unused: Sequence[str], value: Expr, cond: Expr) -> bool:
+        """Are all reads in bounds, even where these loops have no iteration?"""
+        context = self.entry
+        for loop in self.loops:
+            context = context if loop.name in unused else context.inside(loop)
+        context = context.given(cond)
+        shapes = self.shapes(value)
+        return all(r.buffer in shapes and all(is_inside(context, i, extent) for i, extent in zip(
+            r.index, shapes[r.buffer], strict=True)) for r in reads_of(value))
 
     def close(self, depth: int) -> None:
         """A loop has ended, and `depth` loops are around: complete accumulations and arrays."""

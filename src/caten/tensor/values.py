@@ -19,8 +19,8 @@ from typing import Any
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.node import Node, kept, substitute
 from ..core.program import Fact, Program
-from ..core.unique_names import Names
-from ..loop.statements import Address, Aref, For, Let, Local, Stmt
+from ..core.unique_names import Names, declared_names
+from ..loop.statements import Address, Aref, For, Stmt
 
 KEPT, REDUCED = "ijklmn", "pqrstu"        # the names of the first axes
 
@@ -401,8 +401,8 @@ def whole_operands_of(value: Value) -> tuple[str, ...]:
 
 
 def names_in(nest: Nest) -> frozenset[str]:
-    """The names of arrays and numbers that a nest declares. No value may have one of them."""
-    return frozenset([n.name for n in nest.unique() if isinstance(n, Let | Local | Out)])
+    """What a nest declares: arrays, numbers and the variables of its loops. No value may have one of these names."""
+    return frozenset([out.name for out in nest.outs]).union(*[declared_names(s) for s in nest.stmts])
 
 
 class AxisNames:

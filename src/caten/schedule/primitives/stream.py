@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...loop.effects import reads
-from ...loop.statements import STREAM, For, Local, LoopProgram, Setf, Stmt, Vref
+from ...loop.statements import STREAM, Local, LoopProgram, Setf, Stmt, Vref
 from ..analysis.loop_queries import accesses, enclosing, find, refusal, replaced
 from ..step_results import NOTHING, Made
 
@@ -26,8 +26,9 @@ def stream(program: LoopProgram, loop: str, buffer: str) -> tuple[LoopProgram, M
         raise refusal("E531", step, f"{buffer} is a small array of the kernel's own, which stays in the caches")
     nest = (*enclosing(program, found), found)[0]
     if buffer in reads(nest):
-        reader = next(str(n) for n in _statements(nest) if not isinstance(n, For) and buffer in reads(n))
-        raise refusal("E531", step, f"{buffer} is read in the nest of '{nest.name}', by {reader}")
+        reader = next(n for n in nest.walk() if isinstance(n, Stmt) and buffer in reads(n) and not any(
+            isinstance(part, Stmt) and buffer in reads(part) for part in n.children))
+        raise refusal("E531", step, f"{buffer} is read in the nest of '{nest.name}', by {str(reader).splitlines()[0]}")
     streamed = _streamed(found, buffer)
     if streamed is found:
         raise refusal("E531", step,
@@ -39,7 +40,3 @@ def _streamed(stmt: Any, buffer: str) -> Any:
     if isinstance(stmt, Setf) and isinstance(stmt.ref, Vref) and stmt.ref.buffer == buffer and stmt.ref.mask is None:
         return stmt.replace(how=STREAM)
     return stmt.map(lambda child: _streamed(child, buffer) if isinstance(child, Stmt) else child)
-
-
-def _statements(nest: For) -> list[Stmt]:
-    return [n for n in nest.walk() if isinstance(n, Stmt)]
