@@ -22,6 +22,7 @@ OPERATORS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"
 FUNCTIONS = {"where": ("np.where", "where"), "maximum": ("np.maximum", "max"), "minimum": ("np.minimum", "min"), "abs": ("np.abs", "abs"), "exp": ("np.exp", "exp"),
              "sqrt": ("np.sqrt", "sqrt"), "tanh": ("np.tanh", "tanh"), "log": ("np.log", "log"), "sin": ("np.sin", "sin")}
 STARTS = {"sum": ("0.0", "incf"), "max": ("(- inf)", "maxcf"), "min": ("inf", "mincf")}
+ACCUMULATIONS = {"sum": ("0.0", "{} += {}"), "max": ("-np.inf", "{0} = max({0}, {1})"), "min": ("np.inf", "{0} = min({0}, {1})")}      # in Python
 
 
 @dataclass(frozen=True)
@@ -166,26 +167,59 @@ class _Split(ast.NodeTransformer):
 
 def spelled_in_numpy(lines: Program, sizes: Mapping[str, str]) -> str:
     """Statements over whole arrays."""
-    made, before = [], {f"{y}0": y for y in in_place(lines)}
+    before = {f"{y}0": y for y in in_place(lines)}
+    return "\n".join([line_in_numpy(x, sizes, before) for x in lines])
+
+
+def line_in_numpy(x: Line, sizes: Mapping[str, str], before: Mapping[str, str]) -> str:
+    """One statement over whole arrays. `before`: outputs by the names of what they hold before."""
+    space = (*x.axes, *x.over)
+
+    def aligned(read: ast.Subscript) -> str:
+        index, at = axes_of(read), index_of(read)
+        order = sorted(range(len(index)), key=lambda n: space.index(index[n]))
+        text = before.get(name_of(read), name_of(read)) + (f"[{at[0].partition('[')[0]}]" if at[0] != index[0] else "")
+        text = text if order == list(range(len(index))) else f"{text}.transpose({', '.join(map(str, order))})"
+        present = [":" if a in index else "None" for a in space]
+        return text if present == [":"] * len(space) else f"{text}[{', '.join(present)}]"
+
+    def counted(axis: str) -> str:
+        return f"np.arange({sizes[axis]})[{', '.join([':' if a == axis else 'None' for a in space])}]"
+    text = in_numpy(x.expr, aligned, counted)
+    if x.fn:
+        at = range(len(x.axes), len(space))
+        text = f"np.{x.fn}({text}, axis={at[0] if len(at) == 1 else tuple(at)})"
+    return f"{x.target} = {text}"
+
+
+def spelled_in_python(lines: Program, sizes: Mapping[str, str], rng: random.Random) -> str:
+    """Loops over elements in Python, and some lines over whole arrays."""
+    lines, made = with_names_of_outputs(lines), list[str]()
     for x in lines:
-        space = (*x.axes, *x.over)
-
-        def aligned(read: ast.Subscript, space: tuple[str, ...] = space) -> str:
-            index, at = axes_of(read), index_of(read)
-            order = sorted(range(len(index)), key=lambda n: space.index(index[n]))
-            text = before.get(name_of(read), name_of(read)) + (f"[{at[0].partition('[')[0]}]" if at[0] != index[0] else "")
-            text = text if order == list(range(len(index))) else f"{text}.transpose({', '.join(map(str, order))})"
-            present = [":" if a in index else "None" for a in space]
-            return text if present == [":"] * len(space) else f"{text}[{', '.join(present)}]"
-
-        def counted(axis: str, space: tuple[str, ...] = space) -> str:
-            return f"np.arange({sizes[axis]})[{', '.join([':' if a == axis else 'None' for a in space])}]"
-        text = in_numpy(x.expr, aligned, counted)
-        if x.fn:
-            at = range(len(x.axes), len(space))
-            text = f"np.{x.fn}({text}, axis={at[0] if len(at) == 1 else tuple(at)})"
-        made.append(f"{x.target} = {text}")
+        if rng.random() < 0.3:
+            made.append(line_in_numpy(x, sizes, {}))
+            continue
+        if not x.target[0].isupper():
+            made.append(f"{x.target} = np.zeros(({''.join([f'{sizes[a]}, ' for a in x.axes])}), np.float32)")
+        e, target, order = in_numpy(x.expr, ast.unparse, str), f"{x.target}[{', '.join(x.axes)}]", rng.sample(x.axes, len(x.axes))
+        if not x.fn:
+            made += loops_in_python(order, sizes, [f"{target} = {e}"])
+            continue
+        start, step = ACCUMULATIONS[x.fn]
+        if rng.random() < 0.5:
+            total = loops_in_python(x.over, sizes, [step.format("total", e)])
+            made += loops_in_python(order, sizes, [f"total = {start}", *total, f"{target} = total"])
+        else:
+            made += loops_in_python(order, sizes, [f"{target} = {start}"])
+            made += loops_in_python(rng.sample((*x.axes, *x.over), len(x.axes) + len(x.over)), sizes, [step.format(target, e)])
     return "\n".join(made)
+
+
+def loops_in_python(axes: Sequence[str], sizes: Mapping[str, str], body: Sequence[str]) -> list[str]:
+    """The lines of nested loops."""
+    for a in reversed(axes):
+        body = [f"for {a} in range({sizes[a]}):", *[f"    {line}" for line in body]]
+    return list(body)
 
 
 def in_numpy(e: ast.expr, read: Callable[[ast.Subscript], str], axis: Callable[[str], str]) -> str:
@@ -321,9 +355,10 @@ def common_axis(lines: Program) -> str | None:
 
 
 def written(lines: Program, sizes: Mapping[str, str], form: str, rng: random.Random, name: str = "Family") -> tuple[list[str], SpecText]:
-    """The program in NumPy, in loops, or with a loop around all lines, where that is possible. The other choices are drawn: what they are, and the spec."""
-    if form == "numpy":
-        return ["numpy"], spec(lines, sizes, spelled_in_numpy(lines, sizes), "python", name)
+    """The program in NumPy, in loops of Python or Lisp, or with a loop around all lines, where that is possible. The other choices are drawn: what they are, and the spec."""
+    if form in ("numpy", "python"):
+        code = spelled_in_numpy(lines, sizes) if form == "numpy" else spelled_in_python(lines, sizes, rng)
+        return [form], spec(lines, sizes, code, "python", name)
     loops = Loops(lines, sizes, rng, *[rng.random() < 0.5 for _ in range(3)])
     axis = common_axis(lines) if form == "around" else None
     told = ["loops" if axis is None else "around", *[w for w in ("scalars", "lets", "shuffled") if getattr(loops, w)]]
@@ -344,6 +379,6 @@ def variants(text: str, number: int, seed: int = 0, sizes: Sizes = Sizes(), name
         numbers = rng.random() < 0.25
         extents = sizes.of(lines, rng if numbers else None)
         told += ["numbers"] if numbers else []
-        how, made = written(lines, extents, rng.choice(("numpy", "loops", "loops", "around")), rng, name)
+        how, made = written(lines, extents, rng.choice(("numpy", "python", "loops", "loops", "around")), rng, name)
         found.append((" ".join([how[0], *told, *how[1:]]), made))
     return found

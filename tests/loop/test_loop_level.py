@@ -119,6 +119,18 @@ def test_arithmetic_that_may_wrap_proves_nothing() -> None:
     verify(program(body, params + " (ensure 1 (<= a 2147483647))"))
 
 
+def test_a_check_is_found_again_where_its_index_can_no_longer_wrap() -> None:
+    """The check is about a sum that may wrap; the condition of the access bounds a part of it."""
+    params = "(size N) (scalar a i64) (scalar b i64) (buffer X f32 (N) (0) inout)" + "".join(
+        [f" (ensure {n} (and (<= -2147483648 {x}) (<= {x} 2147483647)))" for n, x in ((1, "a"), (2, "b"))])
+    cond, place = "(and (<= 0 (* a N)) (<= (* a N) (- N 1)))", "(+ (* a N) (* b 3))"
+    body = f"(setf (aref X 0) (where {cond} (aref X {place}) 0.0))"
+    check = f"(if (not (or (not {cond}) (and (<= 0 {place}) (< {place} N)))) ((fail 1)))"
+    verify(program(f"(if (< 0 N) ({check} {body}))", params))
+    with pytest.raises(CatenError, match="E483"):
+        verify(program(f"(if (< 0 N) ({body}))", params))
+
+
 def test_a_sum_that_is_compared_with_numbers_does_not_wrap_when_less_is_asked() -> None:
     """Whichever order its parts are in: a size may be subtracted from what is not negative."""
     params = "(size N) (size M) (scalar a i64) (scalar b i64) (buffer X f32 (N) (0) inout)"

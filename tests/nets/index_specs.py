@@ -25,7 +25,7 @@ from random_programs import random_program
 
 EXTENTS = (0, 1, 1, 2, 3, 4, 5, 7, 8, 9)
 LONG = (16, 17, 33)                    # of programs with few axes
-FORMS = ("numpy", "numpy", "loops", "loops", "around")
+FORMS = ("numpy", "python", "loops", "loops", "around")
 CHANGES = (("renamed", renamed), ("permuted", permuted), ("reordered", reordered))
 
 

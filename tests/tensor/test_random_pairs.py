@@ -17,7 +17,7 @@ def pair(seed: int) -> tuple[TensorProgram, TensorProgram]:
     text, square, _ = random_program(seed)
     lines = program(text)
     sizes, rng = Sizes(square).of(lines), random.Random(seed)
-    (_, whole), (_, loops) = written(lines, sizes, "numpy", rng), written(reordered(lines, rng), sizes, rng.choice(("loops", "around")), rng)
+    (_, whole), (_, loops) = written(lines, sizes, "numpy", rng), written(reordered(lines, rng), sizes, rng.choice(("loops", "around", "python")), rng)
     return values_of(whole), values_of(loops)
 
 

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from ..core.program import Fusion
-from ..errors import error
 from ..tensor.canonical_values import canonical_values
 from ..tensor.fusion_requests import names_in
 from ..tensor.index_maps import axes_of
@@ -10,20 +9,18 @@ from ..tensor.unit_axes import without_unit_axes
 from ..tensor.values import Define, Named, TensorProgram, ValueTable
 from .arrays.called_composites import Composites
 from .arrays.handles import NeedsLoops
-from .arrays.python_source import PythonSource
+from .arrays.loop_bodies import evaluate_loops
 from .arrays.whole_arrays import evaluate
 from .composite import Composite, parameters
 from .lowered_body import Lowered
 
 
 def python_body(composite: Composite, composites: Composites) -> Lowered:
-    """The values of a body in Python. Raises CatenError."""
+    """A body in Python: as values, or as statements if it has loops over elements. Raises CatenError."""
     try:
         return array_body(composite, composites)
-    except NeedsLoops as problem:
-        at = PythonSource(composite.code, composite.where).position(problem.statement)
-        raise error("E018", "loops over elements are written in Lisp", composite.where(at),
-                    hint="write the loops as operations on whole arrays, or the body in Lisp") from None
+    except NeedsLoops:
+        return evaluate_loops(composite, composites)
 
 
 def array_body(composite: Composite, composites: Composites) -> Lowered:

@@ -61,7 +61,8 @@ def inline_call(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
 
 
 def _array_body(f: Frame, callee: Composite, body: Lowered, scope: Scope, form: Form) -> list[Stmt]:
-    """The loops of a body over whole arrays, over the caller's arrays. `scope`: what the callee's names stand for."""
+    """The statements of a body in Python or over whole arrays, over the caller's arrays. `scope`: what the callee's
+    names stand for."""
     arrays: dict[str, str] = {}
     numbers: dict[Node, Expr] = {}
     for name in callee.names:
@@ -74,11 +75,11 @@ def _array_body(f: Frame, callee: Composite, body: Lowered, scope: Scope, form: 
             tensor = callee.tensor(name)
             dtype = tensor.dtype if tensor else "i64"
             numbers[Var(name, dtype)] = f.typing.settle(binding.term, dtype)
-    assert body.values is not None
     for condition in body.requirements:
         f.require(substitute(condition, numbers), form.pos,
                   f"this call contradicts a condition of {callee.name}, {condition!r}")
-    stmts = inlined_statements(plain_loops(body.values), f.work.names.fresh, arrays, numbers)
+    own = body.stmts if body.values is None else plain_loops(body.values)
+    stmts = inlined_statements(own, f.work.names.fresh, arrays, numbers)
     f.work.inlined += sum([1 for s in stmts for _ in s.walk()])
     return list(stmts)
 

@@ -202,7 +202,7 @@ class _Specs(Callees):
             raise
         finally:
             self.lowering.remove(composite.name)
-        return lowered if lowered.values is not None else None
+        return lowered if lowered.values is not None or composite.lang == "python" else None
 
     def _lower(self, composite: Composite) -> Lowered:
         self.silent = False

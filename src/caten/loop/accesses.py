@@ -7,7 +7,7 @@ from ..core.dtypes import is_integer
 from ..core.expr import Const, Expr, Op, Var, index
 from ..core.node import Node
 from ..frozen import frozen
-from .affine import Linear
+from .affine import Linear, canonical, of_atom
 from .context import Context
 from .effects import reads
 from .integer_sets import Constraint
@@ -135,7 +135,12 @@ def below(context: Context, position: Expr, extent: Expr) -> tuple[Linear, Linea
 
 def is_inside(context: Context, position: Expr, extent: Expr) -> bool:
     """True if 0 ≤ position < extent wherever the assumptions hold (an access that is in bounds)."""
-    return all(context.is_nonnegative(form) for form in below(context, position, extent))
+    if all(context.is_nonnegative(form) for form in below(context, position, extent)):
+        return True
+    # Where it was checked it may have been one that could wrap: then the check is about the expression as a whole.
+    at = of_atom(canonical(position))
+    return isinstance(position, Op) and all(
+        context.is_nonnegative(form) for form in (at, (context.linear(extent) - at).shifted(-1)))
 
 
 def is_outside(context: Context, position: Expr, extent: Expr) -> bool:

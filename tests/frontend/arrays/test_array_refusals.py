@@ -152,7 +152,7 @@ PYTHON = [
     ('return np.diagonal(S)', 'E320 1:8 the diagonal is that of a square matrix, not of [3 4]'),
     ('return v.mT', 'E330 1:8 a matrix is needed here, but the array has the shape [N]'),
     ('if X > 0: R = X', 'E326 1:4 whether elements of an array are true is not known when the body is compiled | np.where(condition, a, b) chooses element by element; & | ~ combine conditions'),
-    ('if a > 0: R = X', 'E326 1:4 this condition is not known when the body is compiled | np.where(condition, a, b) chooses at the call'),
+    ('R = X if a > 0 else Y', 'E326 1:10 this condition is not known when the body is compiled | np.where(condition, a, b) chooses at the call'),
     ('return X if M > N else Y', 'E326 1:13 this condition is not known when the body is compiled | np.where(condition, a, b) chooses at the call'),
     ('return X and Y', 'E326 1:8 whether elements of an array are true is not known when the body is compiled | np.where(condition, a, b) chooses element by element; & | ~ combine conditions'),
     ('return not X', 'E326 1:12 whether elements of an array are true is not known when the body is compiled | np.where(condition, a, b) chooses element by element; & | ~ combine conditions'),
@@ -279,10 +279,12 @@ def test_what_nests_too_deeply(code: str) -> None:
 
 
 def test_a_loop_that_unrolls_too_far() -> None:
-    assert refusal("s = 0\nfor i in range(40000):\n    s = s + i\nR[...] = s", "python").startswith("E239 ")
+    assert refusal("s = 0\nfor i in range(200):\n    for j in range(200):\n        s = s + i\nR[...] = s", "python").startswith("E239 ")
 
 
 @pytest.mark.parametrize(("code", "lang"), [("for i in range(N): R[i] = v", "python"), ("for row in X: R = row", "python"),
+                                            ("for i, row in enumerate(X): R = row", "python"), ("for i in range(40000): R = X", "python"),
+                                            ("if v[0] > 0: R = X", "python"),
                                             ("(dotimes (i M) (setf (aref R i 0) 1))", "lisp"), ("(setf R (aref X 0 0))", "lisp")])
 def test_loops_over_elements_are_for_another_reader(code: str, lang: str) -> None:
     with pytest.raises(NeedsLoops):

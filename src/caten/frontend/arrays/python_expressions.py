@@ -68,6 +68,7 @@ class PythonExpressions:
                  run: Callable[[UserFunction, dict[str, Any]], Any]) -> None:
         self.builder, self.source, self.scope, self.run = builder, source, scope, run
         self.steps = 0
+        self.handlers = HANDLERS
 
     def at(self, node: ast.AST) -> Builder:
         """The builder for an operation that is written here."""
@@ -86,7 +87,7 @@ class PythonExpressions:
     def eval(self, node: ast.expr) -> Any:
         """The value of an expression."""
         self.count(node)
-        handler = HANDLERS.get(type(node))
+        handler = self.handlers.get(type(node))
         if handler is None:
             self.fail(node, "E244", f"a body cannot use {_words(node)}")
         value = handler(self, node)
@@ -430,7 +431,7 @@ def _words(node: ast.AST) -> str:
                 type(node).__name__, type(node).__name__)
 
 
-HANDLERS: dict[type[ast.expr], Callable[[PythonExpressions, Any], Any]] = {
+HANDLERS: dict[type[ast.expr], Callable[[Any, Any], Any]] = {
     ast.Constant: PythonExpressions.constant, ast.Name: PythonExpressions.name,
     ast.Attribute: PythonExpressions.attribute, ast.BinOp: PythonExpressions.binary,
     ast.UnaryOp: PythonExpressions.unary, ast.Compare: PythonExpressions.compare, ast.BoolOp: PythonExpressions.logic,

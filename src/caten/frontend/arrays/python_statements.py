@@ -5,6 +5,8 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from ...errors import CatenError
+from ..typing import Term
 from .argument_binding import Function, described, unset
 from .array_scatters import AT, accumulate_at
 from .array_scope import ArrayScope
@@ -16,6 +18,9 @@ from .python_expressions import PythonExpressions, UserFunction
 from .python_source import PythonSource
 from .slice_assignment import assign
 
+MOST_UNROLLED = 16             # iterations of a loop over known numbers that changes elements of arrays
+LONGEST = 256                  # iterations of one that does not
+
 
 class _Jump(Exception):
     """`break` (True) or `continue` of the innermost unrolled loop."""
@@ -24,7 +29,7 @@ class _Jump(Exception):
         self.leaves = leaves
 
 
-class _Returned(Exception):
+class Returned(Exception):
     """`return value`"""
 
     def __init__(self, value: Any) -> None:
@@ -39,13 +44,14 @@ class PythonStatements:
         self.expressions = PythonExpressions(builder, source, scope, self.call)
         self.calls = 0                       # of functions of the body that are being evaluated
         self.loops = 0                       # around the statement, in the same function
+        self.handlers = HANDLERS
 
     def run(self) -> tuple[Any, ...] | None:
         """Evaluate the body: what it returns, or None. `end`: the offset of the `return`."""
         self.end = 0
         try:
             self.block(self.source.body)
-        except _Returned as end:
+        except Returned as end:
             return tuple(end.value) if isinstance(end.value, tuple | list) else (end.value,)
         return None
 
@@ -59,7 +65,7 @@ class PythonStatements:
             if isinstance(function.body, ast.expr):
                 return self.expressions.eval(function.body)
             self.block(function.body)
-        except _Returned as end:
+        except Returned as end:
             return end.value
         finally:
             self.scope.values = self.scope.suspended.pop()
@@ -70,7 +76,7 @@ class PythonStatements:
         """Evaluate statements in order."""
         for statement in statements:
             self.expressions.count(statement)
-            handler = HANDLERS.get(type(statement))
+            handler = self.handlers.get(type(statement))
             if handler is None:
                 self.refuse(statement)
             handler(self, statement)
@@ -177,12 +183,21 @@ class PythonStatements:
     # control
 
     def choice(self, node: ast.If) -> None:
-        self.block(node.body if self.expressions.truth(node.test) else node.orelse)
+        ex, test = self.expressions, self.expressions.eval(node.test)
+        if isinstance(test, Term) or (isinstance(test, Array) and not test.rank):
+            try:
+                test = ex.as_truth(node.test, test)
+            except CatenError:
+                raise NeedsLoops(node) from None           # a statement of each call
+        self.block(node.body if ex.as_truth(node.test, test) else node.orelse)
 
     def loop(self, node: ast.For) -> None:
+        if self._counts_arrays(node.iter):
+            raise NeedsLoops(node)
         items = self.expressions.eval(node.iter)
         symbolic = isinstance(items, Array) and items.rank and constant_of(items.shape[0]) is None
-        if isinstance(items, UnknownRange) or symbolic:
+        if isinstance(items, UnknownRange) or symbolic or (
+                isinstance(items, range) and len(items) > (MOST_UNROLLED if changes_elements(node.body) else LONGEST)):
             raise NeedsLoops(node)
         for item in self.expressions.sequence(node.iter, items):
             self.store(node.target, item, node.iter)
@@ -195,6 +210,12 @@ class PythonStatements:
             finally:
                 self.loops -= 1
         self.block(node.orelse)
+
+    def _counts_arrays(self, node: ast.expr) -> bool:
+        """Is it `enumerate(X)` or `zip(X, Y)` of arrays?"""
+        return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in (
+            "enumerate", "zip") and node.func.id not in self.scope.values and any(
+                isinstance(self.expressions.eval(a), Array) for a in node.args if not isinstance(a, ast.Starred))
 
     def define(self, node: ast.FunctionDef) -> None:
         if node.decorator_list:
@@ -242,10 +263,15 @@ class PythonStatements:
     def returned(self, node: ast.Return) -> None:
         self.end = self.source.position(node)
         value = None if node.value is None else self.expressions.eval(node.value)
-        raise _Returned(value)
+        raise Returned(value)
 
 
-HANDLERS: dict[type[ast.stmt], Callable[[PythonStatements, Any], None]] = {
+def changes_elements(statements: Sequence[ast.stmt]) -> bool:
+    """Do statements assign elements of arrays?"""
+    return any(isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) for s in statements for n in ast.walk(s))
+
+
+HANDLERS: dict[type[ast.stmt], Callable[[Any, Any], None]] = {
     ast.Assign: PythonStatements.assign, ast.AugAssign: PythonStatements.augmented,
     ast.AnnAssign: PythonStatements.annotated, ast.If: PythonStatements.choice, ast.For: PythonStatements.loop,
     ast.FunctionDef: PythonStatements.define, ast.Expr: PythonStatements.expression,

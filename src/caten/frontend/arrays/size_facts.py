@@ -26,6 +26,10 @@ class SizeFacts:
         """Does the condition fail at every call?"""
         return self.context.refutes(cond)
 
+    def varies(self, e: Expr) -> bool:
+        """Does it depend on more than sizes? Then it is known in a loop, not at entry."""
+        return False
+
     def demand(self, cond: Expr, pos: int) -> bool:
         """Make the condition one of every call unless it is proven; False if it can never hold."""
         if self.proves(cond):

@@ -26,7 +26,7 @@ def assign(b: Builder, old: Array | Unset, written: Any, value: Operand) -> Arra
                    "indices in a loop over elements are: for p in range(n): Z[index[p]] = …")
     ranges = [item for item in items if isinstance(item, Range | New)]
     selected = tuple([item.count if isinstance(item, Range) else ONE for item in ranges])
-    _fits(b, selected, shape_of(value))
+    fits(b, selected, shape_of(value))
     own = [item for item in items if not isinstance(item, New)]
     if isinstance(value, Array) and value.dtype == old.dtype and value.shape == old.shape and all(
             _is_whole(item, extent) for item, extent in zip(own, old.shape, strict=True)):
@@ -41,7 +41,7 @@ def assign(b: Builder, old: Array | Unset, written: Any, value: Operand) -> Arra
     return b.compute(old.shape, element)
 
 
-def _fits(b: Builder, selected: Sequence[Expr], given: Sequence[Expr]) -> None:
+def fits(b: Builder, selected: Sequence[Expr], given: Sequence[Expr]) -> None:
     """E320 unless a value can be broadcast to the selected part."""
     both = b.broadcast(selected, given)
     if len(both) != len(selected) or any(x is ONE and y is not ONE for x, y in zip(selected, both, strict=True)):

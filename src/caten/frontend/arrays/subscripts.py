@@ -116,6 +116,10 @@ def _number(value: int | Literal) -> Literal:
 def element_of(b: Builder, at: Expr, extent: Expr, x: Array, axis: int) -> Expr:
     """An index that is known at entry, counted from 0; a condition that it is inside. E323 if it never is."""
     number = canonical(at)
+    if b.sizes.varies(number):                         # the access is checked where it is made
+        if b.sizes.proves(number >= ZERO):
+            return number
+        return canonical(extent + number) if b.sizes.proves(number < ZERO) else index_in(number, extent)
     message = (f"the index {spelled_extent(number)} is outside axis {axis} of {spelled(x.shape)}")
     if b.sizes.proves(number < ZERO):
         number = canonical(extent + number)

@@ -47,7 +47,7 @@ def evaluate(params: Sequence[Node], outputs: Sequence[str], code: str, lang: st
     `params`: Size, Scalar, Buffer and Require clauses. `place`: maps an offset in the code to a position in the source.
     `check`: allots the row of a run-time check, from its message and the offset. `composites`: those that the body may
     call. NeedsLoops for a statement over single elements; CatenError for what is wrong."""
-    typing = Typing(place, _decimals(params), LANGUAGES[lang]())
+    typing = Typing(place, decimals(params), LANGUAGES[lang]())
     builder = Builder(table, typing, SizeFacts(params), check, {}, {}, lang)
     scope = ArrayScope(params, outputs, composites or NoComposites())
     try:
@@ -69,7 +69,7 @@ def evaluate(params: Sequence[Node], outputs: Sequence[str], code: str, lang: st
     return Evaluated(definitions, found, tuple(conditions), tuple(positions), tuple(variables))
 
 
-def _decimals(params: Sequence[Node]) -> str:
+def decimals(params: Sequence[Node]) -> str:
     """The type of decimals that meet nothing else: the floating-point type of the signature."""
     kinds = {p.type for p in params if isinstance(p, Buffer | Scalar) and is_float(p.type)}
     return kinds.pop() if len(kinds) == 1 else "f64"

@@ -1,0 +1,308 @@
+"""Statements of loops from what a body computes with: stores of elements and of parts of arrays, variables, choices.
+
+In a loop over elements arrays are memory, which statements change in order. The evaluator makes values of what stands
+between the statements, as outside of loops: an element or a part of an array is a view, arithmetic on it a map. A
+statement computes them where it stands: maps become its expression, and a sum, such as `A[i] @ x`, becomes loops
+before it.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ...core.dtypes import DTYPES
+from ...core.expr import TRUE, Const, Expr, Op, Var
+from ...core.monoids import identity
+from ...core.node import Node, substitute
+from ...core.program import At, Buffer, Param, Size
+from ...loop.affine import canonical
+from ...loop.context import Context
+from ...loop.statements import Aref, For, If, Incf, Local, Setf, Stmt, dotimes
+from ...tensor.index_maps import element
+from ...tensor.inlining import inlined_statements
+from ...tensor.plain_loops import plain_loops
+from ...tensor.values import (
+    Compute,
+    Define,
+    Inside,
+    Output,
+    Pieces,
+    Read,
+    Reduce,
+    TensorProgram,
+    ValueTable,
+    operands_of,
+    shapes_of,
+    types_of,
+)
+from ..statement_forms import MAX_BYTES, space_of
+from .builder import Builder
+from .handles import Array, Indices, Operand, shape_of, spelled, spelled_extent
+from .size_facts import SizeFacts
+from .slice_assignment import fits
+
+
+class LoopFacts(SizeFacts):
+    """What is known about sizes, and about the variables of the loops around a statement. Only conditions on sizes
+    become conditions of the call."""
+
+    def __init__(self, params: Sequence[Node]) -> None:
+        super().__init__(params)
+        self.sizes = {p.name for p in params if isinstance(p, Size)}
+
+    def varies(self, e: Expr) -> bool:
+        return any(isinstance(n, Read) or (isinstance(n, Var) and n.name not in self.sizes) for n in e.unique())
+
+    def demand(self, cond: Expr, pos: int) -> bool:
+        if not self.varies(cond):
+            return super().demand(cond, pos)
+        if self.proves(cond):
+            return True
+        if self.refutes(cond):
+            return False
+        raise NotInEveryIteration(cond, pos)
+
+
+class NotInEveryIteration(Exception):
+    """A condition that must hold in each iteration of a loop, and is not known to."""
+
+    def __init__(self, cond: Expr, pos: int) -> None:
+        super().__init__(repr(cond))
+        self.cond, self.pos = cond, pos
+
+
+@dataclass
+class Block:
+    """A list of statements. `is_branch`: of an `if`, whose variables are declared before it."""
+
+    is_branch: bool = False
+    stmts: list[Stmt] = field(default_factory=list)
+
+
+class LoopStatements:
+    """The statements so far, in nested blocks. `memory`: the type and shape of each array in memory."""
+
+    def __init__(self, builder: Builder, params: Sequence[Node], table: ValueTable) -> None:
+        self.builder, self.table, self.params = builder, table, tuple(params)
+        self.memory: dict[str, tuple[str, tuple[Expr, ...]]] = {
+            p.name: (p.type, tuple([canonical(e) for e in p.shape])) for p in params if isinstance(p, Buffer)}
+        self.marks: dict[Node, int] = {}
+        self.blocks = [Block()]
+
+    @property
+    def fresh(self) -> Callable[[str], str]:
+        """A name that is free, from the one that is wanted."""
+        return self.table.names.fresh
+
+    def add(self, *stmts: Stmt) -> None:
+        self.blocks[-1].stmts += stmts
+
+    def nested(self, run: Callable[[], None], is_branch: bool) -> tuple[Stmt, ...]:
+        """The statements that `run` adds, in a block of their own."""
+        self.blocks.append(Block(is_branch))
+        try:
+            run()
+        finally:
+            block = self.blocks.pop()
+        return tuple(block.stmts)
+
+    def mark(self, node: Node, pos: int) -> None:
+        """Remember where a loop or an access was written."""
+        self.marks.setdefault(node, pos)
+
+    def positions(self) -> tuple[At, ...]:
+        """Of loops and accesses, in the source."""
+        spot = self.builder.typing.spot
+        return tuple([At.of(spot(pos).line, spot(pos).column, node) for node, pos in self.marks.items()])
+
+    # declarations
+
+    def local(self, wanted: str, dtype: str, shape: tuple[Expr, ...], b: Builder) -> str:
+        """A new variable or array of the body, declared outside the branches of an `if`: as large as it can become."""
+        shape = tuple([self.most(extent, b) for extent in shape])
+        if math.prod([e.value if isinstance(e, Const) else 1 for e in shape]) * DTYPES[dtype].bytes > MAX_BYTES:
+            b.fail("E313", f"an array of the shape {spelled(shape)} takes more than 2^46 bytes")
+        name = self.fresh(wanted)
+        self.memory[name] = dtype, shape
+        home = next(block for block in reversed(self.blocks) if not block.is_branch)
+        home.stmts.append(Local(name, dtype, shape, space_of(dtype, shape)))
+        return name
+
+    def most(self, extent: Expr, b: Builder) -> Expr:
+        """An extent that is known at entry and at least as large in every iteration. E313 if there is none."""
+        facts = self.builder.sizes
+        if not facts.varies(extent):
+            return extent
+        known = dict.fromkeys([e for _, shape in self.memory.values() for e in shape if not facts.varies(e)])
+        found = next((e for e in known if facts.proves(Op("le", (extent, e)))), None)
+        if found is None:
+            b.fail("E313", f"an array of {spelled_extent(extent)} elements along an axis would have another size in "
+                   "each iteration", "take the elements that are needed, or an array as large as it can become")
+        return found
+
+    # expressions
+
+    def expression(self, e: Expr, inner: list[Stmt] | None = None) -> Expr:
+        """A formula over memory: maps are part of it. Sums and their like are computed by statements before it. `inner`
+        gets the statements for one element, where an array would have another size in each iteration."""
+        parts: dict[str, str] = {}
+        memo: dict[Expr, Expr] = {}
+
+        def go(n: Expr) -> Expr:
+            if n not in memo:
+                match n:
+                    case Inside(index=i):
+                        memo[n] = go(i)
+                    case Pieces():
+                        memo[n] = go(n.choice)
+                    case Read(name, index) if name in self.table.values:
+                        value = self.table.values[name]
+                        at = tuple([go(i) for i in index])
+                        if inner is not None and isinstance(value, Reduce) and any(
+                                map(self.builder.sizes.varies, shapes_of(value)[0])):
+                            memo[n] = self.total(name, value, index, inner)
+                        elif isinstance(value, Compute):
+                            memo[n] = go(element(value, index))
+                            if isinstance(memo[n], Aref):
+                                self.mark(memo[n], self.builder.positions.get(name, 0))
+                        else:
+                            if name not in parts:
+                                parts[name] = self.part(name)
+                            memo[n] = Aref(parts[name], at, n.dtype)
+                    case Read(name, index):
+                        memo[n] = Aref(name, tuple([canonical(go(i)) for i in index]), n.dtype)
+                    case _:
+                        memo[n] = n.map(go)
+            return memo[n]
+        return go(e)
+
+    def total(self, name: str, value: Reduce, index: Sequence[Expr], inner: list[Stmt]) -> Expr:
+        """One element of a reduction, computed by the statements that `inner` gets."""
+        over = [Var(self.fresh(f"{name}_{a.name}"), "i64") for a in value.over]
+        names: dict[Expr, Expr] = {a.var: i for a, i in zip(value.axes, index, strict=True)}
+        names |= {a.var: v for a, v in zip(value.over, over, strict=True)}
+        stmts: list[Stmt] = []
+        total = Aref(self.fresh(f"{name}_sum"), (), value.type)
+        cond, e = [self.expression(substitute(part, names), stmts) for part in (value.cond, value.expr)]
+        stmts.append(Incf(total, e, value.fn))
+        body: tuple[Stmt, ...] = tuple(stmts) if cond is TRUE else (If(cond, tuple(stmts)),)
+        for v, a in reversed(list(zip(over, value.over, strict=True))):
+            body = (dotimes(v.name, self.expression(substitute(a.extent, names)), *body),)
+        self.memory[total.buffer] = value.type, ()
+        inner += [Local(total.buffer, value.type, (), "register"), Setf(total, identity(value.fn, value.type)), *body]
+        return total
+
+    def part(self, name: str) -> str:
+        """The local array that holds a value which is no map, computed by loops here."""
+        value, table = self.table.values[name], self.table
+        b = self.builder.at(self.builder.positions.get(name, 0))
+        wanted, stack, found = {name}, [name], list[str]()
+        while stack:
+            value_name = stack.pop()
+            found.append(value_name)
+            for operand in operands_of(table.values[value_name]):
+                if operand in table.values and operand not in wanted:
+                    wanted.add(operand)
+                    stack.append(operand)
+        definitions = [d for d in table.definitions if not wanted.isdisjoint(d.names)]
+        dtype, shape = types_of(value)[0], shapes_of(value)[0]
+        local = self.local(name, dtype, shape, b)
+        shape = self.memory[local][1]
+        program = TensorProgram("part", (
+            *[p for p in self.params if isinstance(p, Param) and not isinstance(p, Buffer)],
+            *[Size(v) for v in self.variables(definitions)],
+            *[self.buffer(operand) for operand in self.arrays(definitions)],
+            Buffer(local, dtype, shape, tuple(range(len(shape))), "out"),
+            *definitions, Output(local, name)))
+        self.add(*inlined_statements(plain_loops(program), self.fresh, {}, {}))
+        return local
+
+    def variables(self, definitions: Sequence[Define]) -> list[str]:
+        """The variables of loops that definitions have in their formulas."""
+        known = {p.name for p in self.params if hasattr(p, "name")}
+        return sorted({n for d in definitions for n in self.free(d.value)} - known)
+
+    def free(self, value: Node) -> set[str]:
+        """The variables of a value that are not its axes."""
+        axes = {a.name for role in ("axes", "over") for a in getattr(value, role, ())}
+        return {n.name for n in value.unique() if isinstance(n, Var)} - axes
+
+    def arrays(self, definitions: Sequence[Define]) -> list[str]:
+        """What definitions read in memory."""
+        own = {name for d in definitions for name in d.names}
+        return [name for name in dict.fromkeys([o for d in definitions for o in operands_of(d.value)])
+                if name not in own]
+
+    def buffer(self, name: str) -> Buffer:
+        """An array in memory as a parameter."""
+        given = next((p for p in self.params if isinstance(p, Buffer) and p.name == name), None)
+        dtype, shape = self.memory[name]
+        return Buffer(name, dtype, shape, tuple(range(len(shape))) if given is None else given.order, "in")
+
+    # statements
+
+    def store(self, b: Builder, target: Array, value: Operand, fn: str = "", at: Builder | None = None) -> str:
+        """`target = value`, for all elements of a part of an array in memory, whose name it returns. `fn`: combine them
+        with the old ones. The value, which is written at `at`, is computed before it is stored."""
+        fits(b, target.shape, shape_of(value))
+        axes, new = self.loops(target)
+        place = self.expression(target.at(axes))
+        if not isinstance(place, Aref):
+            b.fail("E244", "only elements of an array can be assigned", "assign the array, or its elements one by one")
+        self.mark(place, b.pos)
+        term, what = (at or b).broadcast_term(value, axes, target.shape), f"'{place.buffer}'"
+        settled = b.typing.settle_wide(term, place.dtype, what) if fn else b.typing.settle(term, place.dtype, what)
+        inner: list[Stmt] = []
+        expr = self.expression(settled, inner)
+        if axes and any(isinstance(n, Aref) and n.buffer == place.buffer and n is not place for n in expr.unique()):
+            copy = Aref(self.local(f"{place.buffer}_new", expr.dtype, tuple(target.shape), b), axes, expr.dtype)
+            self.add(*new(*inner, Setf(copy, expr)))
+            inner = []
+            axes, new = self.loops(target)
+            expr = copy.replace(index=axes)
+            place = substitute(place, dict(zip(copy.index, axes, strict=True)))
+        self.add(*new(*inner, Incf(place, expr, fn) if fn else Setf(place, expr)))
+        return place.buffer
+
+    def loops(self, of: Array) -> tuple[Indices, Callable[..., tuple[Stmt, ...]]]:
+        """Indices of the elements of an array, and the loops over them around statements."""
+        axes = tuple([Var(self.fresh(f"{of.root.name}_{n}"), "i64") for n in range(of.rank)])
+
+        def around(*stmts: Stmt) -> tuple[Stmt, ...]:
+            for axis, extent in reversed(list(zip(axes, of.shape, strict=True))):
+                stmts = (dotimes(axis.name, self.expression(extent), *stmts),)
+            return stmts
+        return axes, around
+
+    def loop(self, wanted: str, bounds: tuple[Expr, Expr, Expr], pos: int, body: Callable[[Var], None]) -> None:
+        """A loop: its start, end and step, and what adds the statements of an iteration."""
+        var = Var(self.fresh(wanted), "i64")
+        self.mark(var, pos)
+        lo, hi, step = [self.expression(e) for e in bounds]
+        facts, before = self.builder.sizes, self.builder.sizes.context
+        facts.context = before.inside(For(var.name, lo, hi, step, "serial", ())) if not any(
+            isinstance(n, Aref) for e in (lo, hi, step) for n in e.unique()) else before
+        try:
+            stmts = self.nested(lambda: body(var), is_branch=False)
+        finally:
+            facts.context = before
+        self.add(For(var.name, lo, hi, step, "serial", stmts))
+
+    def choice(self, cond: Expr, arms: Sequence[Callable[[], None]]) -> None:
+        """`if`: what adds the statements where a condition over memory holds, and where it does not."""
+        facts, before = self.builder.sizes, self.builder.sizes.context
+        made = []
+        for holds, arm in zip((True, False), arms, strict=True):
+            facts.context = given(before, cond, holds)
+            try:
+                made.append(self.nested(arm, is_branch=True))
+            finally:
+                facts.context = before
+        if any(made):
+            self.add(If(cond, *made))
+
+
+def given(context: Context, cond: Expr, holds: bool) -> Context:
+    """What is known where a condition holds, or does not: nothing new if it depends on memory."""
+    return context if any(isinstance(n, Aref) for n in cond.unique()) else context.given(cond, holds)

@@ -1,0 +1,567 @@
+"""Bodies in Python with loops over elements: `for i in range(M): …`, beside and around statements over whole arrays.
+
+Outputs, variables that are assigned several times and arrays that are no views are memory, and statements change it in
+their order. All else is as in a body without such loops: a name that is assigned once may stand for a number, a size, a
+tuple, a function or a view, and what is known when the body is compiled needs no loop.
+"""
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
+
+from ...core.expr import Cast, Expr, Var, index
+from ...core.node import Node
+from ...tensor.values import Read
+from ..typing import WEAK_FLOAT, WEAK_INT, Term, Value
+from .argument_binding import as_array, described, unset
+from .array_scope import ArrayScope
+from .builder import Builder
+from .elementwise_functions import apply, choose, scalar, term_of, truth
+from .handles import ONE, ZERO, Array, Operand, Unset, dtype_of, is_whole
+from .loop_statements import LoopStatements
+from .python_builtins import BUILTINS
+from .python_expressions import HANDLERS as EXPRESSIONS
+from .python_expressions import PythonExpressions, UserFunction
+from .python_source import PythonSource
+from .python_statements import HANDLERS, MOST_UNROLLED, PythonStatements, changes_elements
+from .selection import select
+from .slice_assignment import assign
+from .subscripts import Masked, items_of
+
+ACCUMULATIONS: dict[type[ast.operator], tuple[str, bool]] = {      # the monoid; is the operand negated?
+    ast.Add: ("add", False), ast.Sub: ("add", True), ast.Mult: ("mul", False)}
+
+
+@dataclass(eq=False)
+class Variable:
+    """A number that statements change. `name`: in memory. `key`: where its type is kept between two readings of the
+    body."""
+
+    name: str
+    key: tuple[int, str]
+
+
+class LoopExpressions(PythonExpressions):
+    """Expressions inside loops: conditions may depend on elements."""
+
+    def __init__(self, owner: PythonLoops, builder: Builder, source: PythonSource, scope: ArrayScope,
+                 run: Callable[[UserFunction, dict[str, Any]], Any]) -> None:
+        super().__init__(builder, source, scope, run)
+        self.owner = owner
+        self.handlers = {
+            **EXPRESSIONS, ast.Name: LoopExpressions.name, ast.UnaryOp: LoopExpressions.unary,
+            ast.Compare: LoopExpressions.compare, ast.BoolOp: LoopExpressions.logic, ast.IfExp: LoopExpressions.choice,
+            ast.Subscript: LoopExpressions.subscript}
+
+    def name(self, node: ast.Name) -> Any:
+        """A variable gives its number; others are as in other bodies."""
+        value = self.scope.values.get(node.id)
+        if isinstance(value, Variable):
+            return self.owner.read(value, self.source.position(node))
+        if value is None and node.id not in self.scope.values and node.id in self.owner.ended:
+            self.fail(node, "E220", f"'{node.id}' may not be set here: it is assigned in {self.owner.ended[node.id]}",
+                      f"assign it before: {node.id} = 0.0")
+        return super().name(node)
+
+    def known(self, node: ast.expr) -> bool | Operand:
+        """A condition: what it is when the body is compiled, or a bool for each call."""
+        value = self.eval(node)
+        operand = None if isinstance(value, tuple | list | str | bool | int | float) else term_of(value, 0)
+        if operand is None or (isinstance(operand, Array) and operand.rank):
+            return self.as_truth(node, value)
+        b = self.at(node)
+        test = truth(b, operand)
+        if isinstance(test, Term):
+            cond = b.typing.condition(test, b.typing.words.where)
+            for answer, holds in ((True, b.sizes.proves), (False, b.sizes.refutes)):
+                if not any(isinstance(n, Read) for n in cond.unique()) and holds(cond):
+                    return answer
+        return test
+
+    def unary(self, node: ast.UnaryOp) -> Any:
+        if not isinstance(node.op, ast.Not):
+            return super().unary(node)
+        test = self.known(node.operand)
+        return (not test) if isinstance(test, bool) else apply(self.at(node), "not", test)
+
+    def compare(self, node: ast.Compare) -> Any:
+        """`a < b < c` is two comparisons."""
+        if len(node.ops) == 1:
+            return super().compare(node)
+        operands = [node.left, *node.comparators]
+        pairs = [ast.copy_location(ast.Compare(x, [op], [y]), node)
+                 for x, op, y in zip(operands, node.ops, operands[1:], strict=False)]
+        return self.logic(ast.copy_location(ast.BoolOp(ast.And(), list(pairs)), node))
+
+    def logic(self, node: ast.BoolOp) -> Any:
+        """`a and b`: b is not computed where a does not hold."""
+        stops_at = isinstance(node.op, ast.Or)
+        tests: list[Operand] = []
+        for part in node.values:
+            test = self.known(part)
+            if not isinstance(test, bool):
+                tests.append(test)
+            elif test == stops_at:
+                if not tests:
+                    return test
+                found = term_of(test, self.source.position(part))
+                assert found is not None
+                tests.append(found)
+                break
+        b = self.at(node)
+        yes, no = [found for found in (term_of(True, b.pos), term_of(False, b.pos)) if found is not None]
+        if not tests:
+            return not stops_at
+
+        def both(rest: Operand, test: Operand) -> Operand:
+            if isinstance(rest, Term) and self.owner.stays(b, rest):
+                return apply(b, "or" if stops_at else "and", test, rest)
+            return choose(b, test, yes, rest) if stops_at else choose(b, test, rest, no)
+        return reduce(both, reversed(tests))
+
+    def choice(self, node: ast.IfExp) -> Any:
+        test = self.known(node.test)
+        if isinstance(test, bool):
+            return self.eval(node.body if test else node.orelse)
+        b, x, y = self.at(node), self.operand(node.body), self.operand(node.orelse)
+        if any(isinstance(each, Array) and each.rank for each in (x, y)):
+            return choose(b, test, x, y)
+        cond = b.typing.condition(b.term(test, ()), b.typing.words.where)           # weak numbers stay weak
+        return scalar(b, b.typing.choose(cond, b.term(x, ()), b.term(y, ()), b.pos))
+
+    def subscript(self, node: ast.Subscript) -> Any:
+        """An element of a list whose index is not known is one of an array of its numbers."""
+        if isinstance(node.value, ast.Name | ast.Tuple | ast.List):
+            owner = self.eval(node.value)
+            if isinstance(owner, tuple | list):
+                at = self.eval(node.slice)
+                if isinstance(at, Array | Term) and (made := as_array(self.at(node), owner)) is not None:
+                    return select(self.at(node.slice), made, at)
+        return super().subscript(node)
+
+
+class PythonLoops(PythonStatements):
+    """Evaluates the statements of one body. `kinds`: the types of variables, by what is known from the readings
+    before."""
+
+    def __init__(self, builder: Builder, source: PythonSource, scope: ArrayScope, params: Sequence[Node],
+                 kinds: dict[tuple[int, str], str]) -> None:
+        super().__init__(builder, source, scope)
+        self.expressions: LoopExpressions = LoopExpressions(self, builder, source, scope, self.call)
+        self.made = LoopStatements(builder, params, builder.table)
+        self.kinds = kinds
+        self.written: set[str] = set()                  # the outputs that a statement sets
+        self.ended: dict[str, str] = {}                 # names that are no longer set, and what set them
+        self.depth = 0                                  # of loops over elements
+        self.siblings: dict[str, Variable] = {}         # variables that the other branch of this `if` has declared
+        self.homes: dict[str, int] = {}                 # the depth at which an array in memory was made
+        self.assignments = _assignments(source.body)
+        self.handlers = {
+            **HANDLERS, ast.Assign: PythonLoops.assign, ast.AugAssign: PythonLoops.augmented,
+            ast.If: PythonLoops.choice, ast.For: PythonLoops.loop, ast.Return: PythonLoops.returned,
+            ast.Break: PythonLoops.jump, ast.Continue: PythonLoops.jump}
+
+    def run(self) -> tuple[Any, ...] | None:
+        """Evaluate the body, and set the outputs to what it returns."""
+        returned = super().run()
+        b = self.expressions.builder.at(self.end)
+        if returned is not None:
+            self.set_outputs(b, returned)
+        for name in self.scope.outputs:
+            if name not in self.written:
+                b.fail("E228", f"the output '{name}' is never written", "assign it, or take it off the outputs")
+        return None
+
+    def set_outputs(self, b: Builder, returned: Sequence[Any]) -> None:
+        """The outputs are the returned values, by position."""
+        outputs = self.scope.outputs
+        if len(returned) != len(outputs):
+            b.fail("E229", f"{len(returned)} values are returned for {len(outputs)} outputs",
+                   f"the outputs are {', '.join(outputs)}")
+        fitting = [None if isinstance(value, Unset | Array) and value.name == name else self.fitting(b, name, value)
+                   for name, value in zip(outputs, returned, strict=True)]
+        if len(outputs) > 1:                            # an output may be what another one was
+            fitting = [None if value is None else self.in_memory(b, f"{name}_result", value)
+                       for name, value in zip(outputs, fitting, strict=True)]
+        for name, value in zip(outputs, fitting, strict=True):
+            if value is not None:
+                self.set_output(b, name, value)
+
+    # variables
+
+    def read(self, variable: Variable, pos: int) -> Term:
+        """The number that a variable holds; weak while only weak numbers are assigned to it."""
+        kind = self.kinds[variable.key]
+        dtype = self.expressions.builder.typing.storage(kind)
+        return Value(kind, pos, expr=Read(variable.name, (), dtype))
+
+    def declare(self, b: Builder, name: str, term: Term, pos: int) -> Variable:
+        """A variable for the numbers that a name stands for."""
+        variable = self.siblings.get(name)
+        if variable is None:
+            key = pos, name
+            self.kinds.setdefault(key, term.kind)
+            variable = Variable(self.made.local(name, b.typing.storage(self.kinds[key]), (), b), key)
+        self.scope.values[name] = variable
+        return variable
+
+    def change(self, b: Builder, name: str, variable: Variable, value: Operand) -> None:
+        """Give a variable a number."""
+        term = b.term(value, ())
+        old = self.kinds[variable.key]
+        self.kinds[variable.key] = b.typing.join_kinds(old, term.kind, term.pos, f"the variable '{name}'")
+        self.made.store(b, Array(variable.name, b.typing.storage(self.kinds[variable.key]), ()), value)
+
+    def in_memory(self, b: Builder, wanted: str, value: Operand) -> Array:
+        """A value of its own in memory."""
+        array = b.array(value)
+        made = Array(self.made.local(wanted, array.dtype, array.shape, b), array.dtype, array.shape)
+        self.made.store(b, made, array)
+        return made
+
+    def set_output(self, b: Builder, name: str, value: Array) -> None:
+        """Set all elements of an output."""
+        param = self.scope.buffers[name]
+        whole = self.scope.params[name]
+        self.made.store(b, Array(name, param.type, whole.shape), value)
+        self.written.add(name)
+        self.scope.values[name] = Array(name, param.type, whole.shape)
+
+    def fitting(self, b: Builder, name: str, value: Any) -> Array:
+        """A value as that of an output."""
+        if isinstance(value, Variable):
+            value = self.read(value, b.pos)
+        return self.scope.fitting(b, name, value)
+
+    # assignments
+
+    def assign(self, node: ast.Assign) -> None:
+        value = self.expressions.eval(node.value)
+        several = len(node.targets) > 1 or isinstance(node.targets[0], ast.Tuple | ast.List)
+        if several:
+            value = self.held(self.expressions.at(node.value), value)
+        for target in node.targets:
+            self.store(target, value, node.value)
+
+    def held(self, b: Builder, value: Any) -> Any:
+        """What changes no more: `a, b = b, a`."""
+        if isinstance(value, tuple | list):
+            return type(value)([self.held(b, each) for each in value])
+        if isinstance(value, Term) and not self.stays(b, value):
+            name = self.made.local("held", b.typing.storage(value.kind), (), b)
+            self.made.store(b, Array(name, b.typing.storage(value.kind), ()), value)
+            return Value(value.kind, b.pos, expr=Read(name, (), b.typing.storage(value.kind)))
+        return self.in_memory(b, "held", value) if isinstance(value, Array) else value
+
+    def name(self, node: ast.AST, name: str, value: Any, written: ast.expr) -> None:
+        """`name = value`."""
+        ex = self.expressions
+        b = ex.at(written)
+        if name in self.scope.sizes:
+            ex.fail(node, "E226", f"'{name}' is a size and cannot be assigned", "take another name")
+        if isinstance(value, Unset):
+            unset(b, value)
+        old = self.scope.values.get(name)
+        if name in self.scope.outputs and not self.calls:
+            self.set_output(b, name, self.fitting(b, name, value))
+            return
+        operand = None if isinstance(value, tuple | list | str) else term_of(value, b.pos)
+        if operand is None:
+            self.scope.values[name] = value
+        elif isinstance(operand, Array) and operand.rank:
+            self.name_array(b, name, old, operand)
+        elif isinstance(old, Variable):
+            self.change(b, name, old, operand)
+        elif self.assignments[name] == 1 and isinstance(operand, Term) and self.stays(b, operand):
+            self.scope.values[name] = value
+        else:
+            variable = self.declare(b, name, b.term(operand, ()), ex.source.position(node))
+            self.change(b, name, variable, operand)
+
+    def stays(self, b: Builder, term: Term) -> bool:
+        """Is it arithmetic over sizes and variables of loops, which is the same wherever it is computed?"""
+        return not any(isinstance(n, Read) for n in b.typing.default(term).unique())
+
+    def name_array(self, b: Builder, name: str, old: Any, value: Array) -> None:
+        """An array gets a name. Inside a loop, one that was made before the loop is memory that stays."""
+        if isinstance(old, Array) and name in self.homes and self.homes[name] < self.depth:
+            b.same_shape(value.shape, old.shape, f"'{name}', which is from before this loop,")
+            self.made.store(b, old, value)
+            return
+        is_view = value.base is not None and not self.changes(value)
+        if is_view or (value.name in self.made.memory and self.assignments[name] == 1):
+            self.scope.values[name] = value
+            self.homes.pop(name, None)
+            return
+        self.scope.values[name] = self.in_memory(b, name, value)
+        self.homes[name] = self.depth
+
+    def changes(self, view: Array) -> bool:
+        """Does it depend on variables which elements a view has?"""
+        element = self.expressions.builder.table.values.get(view.name)
+        return element is not None and any(
+            isinstance(n, Read) for r in element.unique() if isinstance(r, Read) for i in r.index for n in i.unique())
+
+    def element(self, target: ast.Subscript, value: Any, written: ast.expr) -> None:
+        """`name[…] = value`."""
+        ex = self.expressions
+        old = ex.eval(target.value)
+        if isinstance(old, list):
+            super().element(target, value, written)
+            return
+        if isinstance(old, Unset):
+            old = Array(old.name, old.dtype, old.shape)
+        if not isinstance(old, Array):
+            ex.fail(target, "E311", f"'{ast.unparse(target.value)}' is {described(old)}: it has no elements")
+        b, at, operand = ex.at(target), ex.eval(target.slice), ex.as_operand(written, value)
+        if any(isinstance(item, Masked) for item in items_of(ex.at(target.slice), old, at)):
+            place, operand = old, assign(b, old, at, operand)
+        else:
+            place = select(ex.at(target.slice), old, at)
+        self.stored(b, self.made.store(b, place, operand, at=ex.at(written)))
+
+    def stored(self, b: Builder, name: str) -> None:
+        """An array has changed. E225 if it is an input."""
+        param = self.scope.buffers.get(name)
+        if param is not None and param.access == "in":
+            b.fail("E225", f"'{name}' is an input and no output: it cannot be changed",
+                   f"take a new name, or list \"{name}\" among the outputs")
+        if param is not None:
+            self.written.add(name)
+            if isinstance(self.scope.values.get(name), Unset):
+                self.scope.values[name] = Array(name, param.type, self.scope.params[name].shape)
+
+    def augmented(self, node: ast.AugAssign) -> None:
+        """`target op= value`: sums and products are accumulations."""
+        ex, target = self.expressions, node.target
+        if not isinstance(target, ast.Name | ast.Subscript):
+            ex.fail(target, "E244", "only a name or a part of an array can be assigned")
+        owner = ex.eval(target.value if isinstance(target, ast.Subscript) else target)
+        if isinstance(owner, Unset):
+            unset(ex.at(target), owner)
+        b = ex.at(node)
+        if isinstance(owner, list):
+            super().augmented(node)
+            return
+        value = ex.as_operand(node.value, ex.eval(node.value))
+        fn, negated = ACCUMULATIONS.get(type(node.op), ("", False))
+        old = self.scope.values.get(target.id) if isinstance(target, ast.Name) else None
+        if isinstance(target, ast.Subscript) or (isinstance(owner, Array) and owner.rank) or (
+                isinstance(target, ast.Name) and target.id in self.scope.outputs and not self.calls):
+            place = ex.eval(target)
+            accumulates = bool(fn) and dtype_of(value) in (WEAK_INT, WEAK_FLOAT, place.dtype)
+            new = value if accumulates else ex.combine(node, node.op, place, value, target, node.value)
+            if accumulates and negated:
+                new = apply(b, "neg", value)
+            self.stored(b, self.made.store(b, place, new, fn if accumulates else ""))
+        elif isinstance(old, Variable):
+            term = b.term(value, ())
+            kind = self.kinds[old.key] = b.typing.join_kinds(self.kinds[old.key], term.kind, b.pos,
+                                                             f"the variable '{target.id}'")
+            if fn:
+                self.made.store(b, Array(old.name, b.typing.storage(kind), ()),
+                                apply(b, "neg", value) if negated else value, fn)
+            else:
+                self.change(b, target.id, old, ex.combine(node, node.op, owner, value, target, node.value))
+        else:
+            self.name(target, target.id, ex.combine(node, node.op, owner, value, target, node.value), node.value)
+
+    # control
+
+    def choice(self, node: ast.If) -> None:
+        test = self.expressions.known(node.test)
+        if isinstance(test, bool):
+            self.block(node.body if test else node.orelse)
+            return
+        b = self.expressions.at(node.test)
+        cond = self.made.expression(b.typing.condition(b.term(test, ()), b.typing.words.where))
+        before, siblings, after = self.scope.values, self.siblings, list[dict[str, Any]]()
+
+        def arm(statements: Sequence[ast.stmt]) -> None:
+            self.scope.values = dict(before)
+            self.siblings = {name: value for known in after for name, value in known.items()
+                             if isinstance(value, Variable) and name not in before}
+            self.block(statements)
+            after.append(self.scope.values)
+        self.made.choice(cond, [partial(arm, node.body), partial(arm, node.orelse)])
+        (yes, no), self.siblings = after, siblings
+        self.scope.values = {name: self.merged(node, name, yes[name], no[name]) for name in yes if name in no}
+        self.ended |= dict.fromkeys(yes.keys() ^ no.keys(), "one branch of an 'if'")
+
+    def merged(self, node: ast.If, name: str, yes: Any, no: Any) -> Any:
+        """What a name stands for after an `if`."""
+        if yes is no or yes == no:
+            return yes
+        if isinstance(yes, Unset | Array) and isinstance(no, Unset | Array) and yes.name == no.name:
+            return no if isinstance(yes, Unset) else yes
+        self.expressions.fail(node, "E326", f"what '{name}' is depends on a condition that is not known when the body "
+                              "is compiled", "both branches can store into the same array or variable")
+
+    def loop(self, node: ast.For) -> None:
+        ex = self.expressions
+        b = ex.at(node)
+        match node.iter:
+            case ast.Call(func=ast.Name(id=called), args=[*args], keywords=[]) if (
+                    called in ("range", "enumerate", "zip") and called not in self.scope.values
+                    and not any(isinstance(a, ast.Starred) for a in args)):
+                given = [ex.eval(a) for a in args]
+                if called == "range" and 1 <= len(given) <= 3 and all(_is_number(x) for x in given):
+                    if all(isinstance(x, int) for x in given) and not self.depth and not changes_elements(
+                            node.body) and len(BUILTINS["range"].make(b, given, {})) <= MOST_UNROLLED:
+                        super().loop(node)
+                        return
+                    self.over_range(node, given)
+                    return
+                arrays = [x for x in given if isinstance(x, Array)]
+                if called != "range" and arrays and len(arrays) == len(given) and (called == "zip" or len(given) == 1):
+                    self.over_arrays(node, arrays, called)
+                    return
+        items = ex.eval(node.iter)
+        if isinstance(items, Array) and items.rank:
+            self.over_arrays(node, [items], "")
+        else:
+            super().loop(node)
+
+    def over_range(self, node: ast.For, given: Sequence[Any]) -> None:
+        """`for i in range(…)`"""
+        ex = self.expressions
+        bounds = [self.number(node, x, what) for x, what in zip(
+            given, ("the start", "the end", "the step") if len(given) > 1 else ("the end",), strict=False)]
+        lo, hi, step = (ZERO, bounds[0], ONE) if len(bounds) == 1 else (*bounds, ONE)[:3]
+        if step is ZERO:
+            ex.fail(node, "E231", "the step of this loop is 0", "a negative step counts down")
+        if not isinstance(node.target, ast.Name):
+            ex.fail(node.target, "E229", "the items of a range are numbers: they have one name")
+        self.iterate(node, node.target.id, (lo, hi, step), lambda var: var)
+
+    def over_arrays(self, node: ast.For, arrays: Sequence[Array], called: str) -> None:
+        """`for row in X`, `for i, row in enumerate(X)`, `for x, y in zip(X, Y)`."""
+        ex = self.expressions
+        b = ex.at(node)
+        extent = arrays[0].shape[0] if arrays[0].rank else ex.fail(node, "E311", "a number has no items")
+        for array in arrays[1:]:
+            if not array.rank or b.same_extent(extent, array.shape[0]) is None:
+                ex.fail(node, "E320", "these arrays have different lengths")
+
+        def item(var: Term) -> Any:
+            parts = [select(b, array, var) for array in arrays]
+            return (var, parts[0]) if called == "enumerate" else tuple(parts) if called == "zip" else parts[0]
+        first = node.target.elts[0] if called == "enumerate" and isinstance(node.target, ast.Tuple) else None
+        self.iterate(node, first.id if isinstance(first, ast.Name) else "item", (ZERO, extent, ONE), item)
+
+    def number(self, node: ast.For, value: Any, what: str) -> Expr:
+        """A bound of a loop."""
+        if isinstance(value, int):
+            return index(value)
+        b = self.expressions.at(node.iter)
+        operand = term_of(value, b.pos)
+        assert operand is not None
+        if isinstance(operand, Array) and is_whole(operand.dtype) and not operand.rank:
+            e = operand.at(())
+            return e if e.dtype == "i64" else Cast("i64", e)
+        return b.typing.index(b.term(operand, ()), f"{what} of the loop")
+
+    def iterate(self, node: ast.For, wanted: str, bounds: tuple[Expr, Expr, Expr],
+                item: Callable[[Term], Any]) -> None:
+        """A loop over elements; `item`: what the target stands for, from the variable of the loop."""
+        ex = self.expressions
+        self.carry(node)
+        for name in _changed_arrays(node.body):                    # an iteration may read what the one before has set
+            if isinstance(value := self.scope.values.get(name), Unset):
+                self.scope.values[name] = Array(value.name, value.dtype, value.shape)
+        before, loops = dict(self.scope.values), self.loops
+        homes = dict(self.homes)
+
+        def body(var: Var) -> None:
+            self.bind_item(node, item(Value(WEAK_INT, ex.source.position(node.target), expr=var)))
+            self.block(node.body)
+        self.depth, self.loops = self.depth + 1, 0
+        try:
+            self.made.loop(wanted, bounds, ex.source.position(node), body)
+        finally:
+            self.depth, self.loops = self.depth - 1, loops
+        for name in self.scope.values.keys() - before.keys():
+            self.ended[name] = "a loop, which may have no iteration"
+        self.homes = {k: v for k, v in self.homes.items() if k in homes}
+        after = self.scope.values
+        self.scope.values = {k: after[k] if isinstance(v, Unset) else v for k, v in before.items()}
+        self.block(node.orelse)
+
+    def bind_item(self, node: ast.For, value: Any) -> None:
+        """Give the target of a loop its item, which stands for itself."""
+        name = node.target.id if isinstance(node.target, ast.Name) else ""
+        if name and self.assignments[name] > _loops_with(self.source.body, name):
+            self.store(node.target, value, node.iter)               # the body assigns it, too
+        else:
+            self.expressions.bind(node.target, value)
+
+    def carry(self, node: ast.For) -> None:
+        """Before a loop: what its body assigns and was set before is memory, so that an iteration sees what the one
+        before has assigned."""
+        b = self.expressions.at(node)
+        for name in _assignments(node.body):
+            value = self.scope.values.get(name)
+            if name in self.scope.outputs and not self.calls:
+                continue
+            operand = None if isinstance(value, tuple | list | str | Variable | Unset) else term_of(value, b.pos)
+            if isinstance(operand, Array) and operand.rank:
+                if name not in self.homes:
+                    self.scope.values[name] = self.in_memory(b, name, operand)
+                    self.homes[name] = self.depth
+            elif operand is not None:
+                variable = self.declare(b, name, b.term(operand, ()), b.pos)
+                self.change(b, name, variable, operand)
+
+    def jump(self, node: ast.stmt) -> None:
+        if self.depth and not self.loops:
+            self.expressions.fail(node, "E240", f"there is no '{type(node).__name__.lower()}' in a loop over elements: "
+                                  "it runs to its end", "put the rest of its body under an 'if'")
+        super().jump(node)
+
+    def returned(self, node: ast.Return) -> None:
+        if (self.depth or len(self.made.blocks) > 1) and not self.calls:
+            self.expressions.fail(node, "E240", "there is no 'return' in a loop or a branch: it runs to its end",
+                                  "return after it")
+        super().returned(node)
+
+    def accumulate_at(self, node: ast.Call, method: ast.Attribute) -> None:
+        before = dict(self.scope.values)
+        super().accumulate_at(node, method)
+        (target,) = [k for k, v in self.scope.values.items() if v is not before.get(k)]
+        new, old = self.scope.values[target], before[target]
+        b = self.expressions.at(node)
+        self.scope.values[target] = old
+        self.stored(b, self.made.store(b, Array(old.name, old.dtype, old.shape), new))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | Term) or (isinstance(value, Array) and not value.rank)
+
+
+def _assignments(statements: Sequence[ast.AST]) -> Counter[str]:
+    """How often statements give each name a value: twice where it depends on what it was."""
+    found: Counter[str] = Counter()
+    for statement in statements:
+        for n in ast.walk(statement):
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+                found[n.id] += 1
+            if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
+                found[n.target.id] += 1
+    return found
+
+
+def _changed_arrays(statements: Sequence[ast.AST]) -> set[str]:
+    """The names of arrays whose elements statements assign."""
+    return {n.value.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Subscript)
+            and isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name)}
+
+
+def _loops_with(statements: Sequence[ast.AST], name: str) -> int:
+    """How many loops have this variable."""
+    return len([n for s in statements for n in ast.walk(s) if isinstance(n, ast.For) for t in ast.walk(n.target)
+                if isinstance(t, ast.Name) and t.id == name])
+
