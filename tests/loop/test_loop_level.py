@@ -131,6 +131,16 @@ def test_a_check_is_found_again_where_its_index_can_no_longer_wrap() -> None:
         verify(program(f"(if (< 0 N) ({body}))", params))
 
 
+@pytest.mark.parametrize("row", ["(floordiv (mod f 15) 5)", "(mod (floordiv f 5) 3)"])
+def test_the_parts_of_a_fused_index(row: str) -> None:
+    """(f / 5 mod 3) · M + 64 o + f / 15 < 3 M: quotients of one number by 5 and by 15 depend on each other."""
+    body = ("(for o 0 (floordiv (+ M 63) 64) 1 serial (for f 0 (* 15 (min 64 (- M (* 64 o)))) 1 serial"
+            f" (setf (aref X (+ (+ (* {row} M) (* 64 o)) (floordiv f 15))) 0.0)))")
+    verify(program(body, "(size M) (buffer X f32 ((* 3 M)) (0) inout)"))
+    with pytest.raises(CatenError, match="E483"):
+        verify(program(body, "(size M) (buffer X f32 ((- (* 3 M) 1)) (0) inout)"))
+
+
 def test_a_sum_that_is_compared_with_numbers_does_not_wrap_when_less_is_asked() -> None:
     """Whichever order its parts are in: a size may be subtracted from what is not negative."""
     params = "(size N) (size M) (scalar a i64) (scalar b i64) (buffer X f32 (N) (0) inout)"

@@ -189,7 +189,7 @@ def _system(known: Assumptions, goal: Alternative, widely: bool,
         del pending[atom]
         seen.add(atom)
         rows.update(dict.fromkeys(_bounds(known, atom, widely)))
-        for law in _laws(known, atom):
+        for law in (*_laws(known, atom), *_between_quotients(known, atom, seen)):
             add(law)
         for at, clause in enumerate(known.clauses):
             if at not in used and atom in clause.atoms and (widely or not clause.is_wide):
@@ -253,6 +253,27 @@ def _laws(known: Assumptions, atom: Expr) -> Iterator[tuple[Alternative, ...]]:
                 and not any(atom in c.linear.atoms() for x in then for c in x)):
                 yield (*[(*x, Constraint(it.shifted(-1), equal=True)) for x in then],
                        *[(*x, Constraint(it, equal=True)) for x in otherwise])
+
+
+def _between_quotients(known: Assumptions, atom: Expr, seen: Iterable[Expr]) -> Iterator[tuple[Alternative, ...]]:
+    """⌊e / m·d⌋ = ⌊q / m⌋ for q = ⌊e / d⌋: 0 ≤ q - m·⌊e / m·d⌋ < m, which times a size bounds an index such as
+    (i / 5 mod 3) · M + i / 15."""
+    own = _quotient(known, atom)
+    for other in seen if own is not None else ():
+        theirs = _quotient(known, other) if other is not atom else None
+        if own is not None and theirs is not None and own[0] == theirs[0]:
+            (d, q), (by, s) = sorted(((own[1], atom), (theirs[1], other)), key=lambda each: each[0])
+            if by % d == 0:
+                rest = of_atom(q).plus(of_atom(s), -(by // d))
+                yield ((Constraint(rest), Constraint(rest.scaled(-1).shifted(by // d - 1))),)
+
+
+def _quotient(known: Assumptions, atom: Expr) -> tuple[Linear, int] | None:
+    """e and d of an atom ⌊e / d⌋ with a number d > 0."""
+    match atom:
+        case Op(fn="floordiv", args=(a, Const(value=int() as d))) if d > 0 and is_integer(atom.dtype):
+            return known.linear(a), int(d)
+    return None
 
 
 def multiples_above(clauses: Iterable[Clause], form: Linear, of: Linear) -> Iterator[Linear]:
