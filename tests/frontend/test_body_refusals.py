@@ -62,13 +62,13 @@ STATEMENTS = [
      "every output that is set is returned; leave it out"),
     ("(setf (aref Y 0) 0) (return Y Y)", "E229 1:21 2 values are returned for 1 outputs | write (return Y), or leave it out"),
     ("(setf (aref Y 0) 0) (return A)", "E229 1:29 the returned value is not the output 'Y' | set its elements, then write (return Y) or leave it out"),
-    ("(return (+ X X))", "E235 1:9 the returned value is not the output 'Y'; loops and expressions over whole tensors cannot be mixed | "
+    ("(return (+ X X))", "E235 1:9 the returned value is not the output 'Y' | "
      "set its elements, then write (return Y) or leave it out"),
     ("", "E230 1:1 the body is empty | write what the operator does: (dotimes (i M) (setf (aref C i) …))"),
     ("(dotimes (i N))", "E230 1:1 this loop has no statements | write (dotimes (i n) …)"),
     ("(loop (i 0 N 0) (setf (aref Y i) 0))", "E231 1:14 the step of this loop is 0 | a negative step counts down"),
-    ("(setf Y (+ X 1))", "E235 1:7 'Y' is a whole tensor; loops and statements over whole tensors cannot be mixed | "
-     "write its elements in loops: (setf (aref Y i) …)"),
+    ("(setf Y (+ X 1))", "E235 1:7 'Y' is a whole tensor, where one number can be assigned | "
+     "write its elements: (setf (aref Y i) …)"),
     ("(while (< 1 2) (setf (aref Y 0) 1))", "E240 1:1 there is no 'while': every loop runs a number of times that is known when it starts | "
      "loop a fixed number of times and choose with (where …)"),
     ("(set x 1) (divcf x 2)", "E303 1:11 (divcf …) on 'x' divides floats, but it is int64 | (setf place (floordiv place x)) rounds down"),
@@ -105,7 +105,7 @@ VALUES = [
     ("(aref (X) i)", "E223 1:39 expected the name of a tensor here | write (aref A i …)"),
     ("(cast s float)", "E223 1:33 the type comes first in (cast …) | write (cast float …)"),
     ("(setf s 1)", "E224 1:33 (setf …) is a statement, not a value"),
-    ("(+ X 1)", "E235 1:36 'X' is a whole tensor; loops and expressions over whole tensors cannot be mixed | read one element of it in loops: (aref X i)"),
+    ("(+ X 1)", "E235 1:36 'X' is a whole tensor, where a number is needed | read one element of it: (aref X i)"),
     ("(+ s (aref D i))", "E301 1:38 (+ …) has operands of different types, float and double | convert one of them: (cast float …)"),
     ("(+ 1 (aref B i))", "E301 1:38 (+ …) has a number where a bool is expected | compare it, (/= x 0), or write t or nil"),
     ("(* 0.5 (aref J i))", "E302 1:40 (* …): a decimal number cannot become an int32 | "

@@ -93,7 +93,7 @@ def target_of(f: Frame, form: Sexp, scope: Scope, whole: Form) -> Aref | Variabl
         return array
     if not array.writable:
         f.fail("E225", f"'{name}' is an input and no output: it cannot be changed", form.pos,
-               _output_instead(name, scope))
+               output_instead(name, scope))
     place = Aref(array.name, index, array.dtype)
     f.mark(place, form.pos)
     f.work.written.add(array.name)
@@ -108,11 +108,11 @@ def _named_target(f: Frame, name: Atom, scope: Scope) -> Array | Variable:
         case Variable() | Array(shape=()):
             return binding
         case Array(shape=shape):
-            f.fail("E235", f"'{name}' is a whole tensor; loops and statements over whole tensors cannot be mixed",
-                   name.pos, f"write its elements in loops: (setf {example(name, shape)} …)")
+            f.fail("E235", f"'{name}' is a whole tensor, where one number can be assigned", name.pos,
+                   f"write its elements: (setf {example(name, shape)} …)")
         case Number(what="scalar input"):
             f.fail("E225", f"'{name}' is an input and no output: it cannot be changed", name.pos,
-                   _output_instead(name, scope))
+                   output_instead(name, scope))
         case Number(what=what):
             f.fail("E226", f"'{name}' is a {what} and cannot be assigned", name.pos,
                    f"take a local instead: (set x {name})")
@@ -125,7 +125,7 @@ def _named_target(f: Frame, name: Atom, scope: Scope) -> Array | Variable:
     f.fail("E220", f"there is no '{name}' here{reason}", name.pos, f"(set {name} value) declares a local")
 
 
-def _output_instead(name: str, scope: Scope) -> str:
+def output_instead(name: str, scope: Scope) -> str:
     """The suggestion for an assignment to an input."""
     output = f"{name}_out"                        # of a one-line form
     if isinstance(scope.find_exact(output), Array):

@@ -8,6 +8,7 @@ from ..core.text import Form, Sexp, read_forms
 from ..errors import CatenError, Diagnostic, error
 from ..loop.statements import Stmt
 from .accumulators import accumulate_in_float32
+from .arrays.called_composites import Composites
 from .composite import Callees, Composite, fold
 from .composite_calls import inline_call, weak_float
 from .expressions import is_function
@@ -18,6 +19,7 @@ from .scope import Array, Names, Number, Scope
 from .statement_forms import STATEMENTS, divided, sequence
 from .typing import WEAK_INT, Typing, Value
 from .unset_reads import unset_reads
+from .whole_statements import WholeStatements
 
 Key = tuple[int, ...]                 # the declaration of a local: the offsets of enclosing calls, then its own
 MAX_PARENTHESES = 160                 # nesting of a body without the operands of functions
@@ -25,19 +27,19 @@ MAX_NESTED = 20_000                   # nesting with them
 MAX_PASSES = 64                       # passes until the types of locals are stable
 
 
-def lower_body(composite: Composite, callees: Callees) -> Lowered:
-    """Lower the whole body of a composite. `callees`: those it may `call`. Raises CatenError with every
-    refusal.
+def lower_body(composite: Composite, callees: Callees, functions: Composites | None = None) -> Lowered:
+    """Lower the whole body of a composite. `callees`: those it may `call`. `functions`: the same as functions of whole
+    tensors; statements over whole tensors are allowed. Raises CatenError with every refusal.
 
     The type of a local is the join of all its assignments, so the body is read again until no type changes (a
     fixpoint).
     """
     return lower_forms(composite, read_forms(composite.code, composite.where, depth=MAX_NESTED), callees,
-                       signature_scope(composite.names, composite))
+                       signature_scope(composite.names, composite), functions=functions)
 
 
 def lower_forms(composite: Composite, forms: Sequence[Sexp], callees: Callees, scope: Scope,
-                code: str = "E230") -> Lowered:
+                code: str = "E230", functions: Composites | None = None) -> Lowered:
     """`lower_body` for forms already read, with the names of `scope`."""
     if not forms:
         raise error(code, "the body is empty", composite.where(0),
@@ -46,7 +48,7 @@ def lower_forms(composite: Composite, forms: Sequence[Sexp], callees: Callees, s
     kinds: dict[Key, str] = {}
     for _ in range(MAX_PASSES):
         before = dict(kinds)
-        work, stmts = _read_once(composite, forms, callees, scope, kinds)
+        work, stmts = _read_once(composite, forms, callees, scope, kinds, functions)
         if kinds == before:
             break
     else:
@@ -80,10 +82,12 @@ def _inside(form: Form) -> Iterator[Form]:
 
 
 def _read_once(composite: Composite, forms: Sequence[Sexp], callees: Callees, scope: Scope,
-               kinds: dict[Key, str]) -> tuple[Work, tuple[Stmt, ...]]:
+               kinds: dict[Key, str], functions: Composites | None) -> tuple[Work, tuple[Stmt, ...]]:
     """One pass with the types of locals known so far."""
     work = Work(Names(composite.names), kinds, frozenset(composite.sizes), callees, composite.file,
                 STATEMENTS | {"call": inline_call})
+    if functions is not None:
+        work.whole = WholeStatements(composite, functions, work.names)
     frame = Frame(work, composite.where, Typing(composite.where, weak_float(composite.tensors)),
                   callers=(composite.name,))
     inner = Scope(scope)
@@ -91,7 +95,10 @@ def _read_once(composite: Composite, forms: Sequence[Sexp], callees: Callees, sc
     stmts = sequence(frame, body, inner)
     if last is not None:
         try:
-            stmts += tuple(divided(frame, store_returned(frame, composite, last, scope, inner), last.pos))
+            made = work.whole.returned(frame, composite, last, scope, inner) if work.whole is not None else None
+            if made is None:
+                made = store_returned(frame, composite, last, scope, inner)
+            stmts += tuple(divided(frame, made, last.pos))
         except CatenError as problem:
             frame.report(problem)
     return work, stmts

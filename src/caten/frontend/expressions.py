@@ -118,9 +118,8 @@ def _atom(f: Frame, atom: Atom, scope: Scope) -> Term:
         case Array(shape=()):
             return _element(f, binding, (), atom.pos, 1, 1)
         case Array():
-            f.fail("E235", f"'{atom}' is a whole tensor; loops and expressions over whole tensors cannot be mixed",
-                   atom.pos,
-                   f"read one element of it in loops: {example(atom, binding.shape)}")
+            f.fail("E235", f"'{atom}' is a whole tensor, where a number is needed", atom.pos,
+                   f"read one element of it: {example(atom, binding.shape)}")
         case Broken():
             raise CatenError()      # the refusal of its declaration has been reported
     value = CONSTANTS.get(atom.lower())

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from ..core.expr import FALSE, TRUE, Expr
 from ..core.node import Node
@@ -12,10 +12,24 @@ from ..core.text import Atom, Form, Sexp
 from ..errors import CatenError, Diagnostic, Place, error
 from ..frozen import frozen
 from ..loop.simplify import simplify
-from ..loop.statements import Aref, Stmt
-from .composite import Callees, fold
+from ..loop.statements import Aref, For, Stmt
+from .composite import Callees, Composite, fold
 from .scope import Names, Scope, Variable, is_identifier
 from .typing import Spot, Term, Typing, Value, spell
+
+
+class WholeTensors(Protocol):
+    """Reads statements over whole tensors."""
+
+    def is_one(self, form: Sexp, scope: Scope) -> bool:
+        """Does a statement set a whole tensor, or compute with one?"""
+
+    def statements(self, f: Frame, form: Form, scope: Scope) -> list[Stmt]:
+        """Its loops. Raises CatenError."""
+
+    def returned(self, f: Frame, composite: Composite, form: Sexp, outputs: Scope, scope: Scope) -> list[Stmt] | None:
+        """The loops of `(return e…)` with expressions over whole tensors; None if there are none."""
+
 
 Handler = Callable[["Frame", Form, Scope], list[Stmt]]
 
@@ -44,6 +58,8 @@ class Work:
     requirements: list[Expr] = field(default_factory=list)
     written: set[str] = field(default_factory=set)
     unset: dict[Aref, Diagnostic] = field(default_factory=dict)
+    loops: list[For] = field(default_factory=list)             # around the statement that is being read
+    whole: WholeTensors | None = None                          # reads statements over whole tensors; None: refuse them
     calls: int = 0
     count: int = 0
     inlined: int = 0                                           # of these, those of callees

@@ -63,7 +63,7 @@ def _usage(composite: Composite) -> str:
 def _copied(f: Frame, composite: Composite, value: Sexp, binding: object, target: Array, declared: Declared) -> Stmt:
     """Copy a local array or an input to an output. The shapes must agree, at the latest at the call."""
     if not isinstance(binding, Array) or binding.name in composite.outputs or len(binding.shape) != len(target.shape):
-        code, reason = (("E235", "; loops and expressions over whole tensors cannot be mixed")
+        code, reason = (("E235", "")
                         if isinstance(value, Form) else ("E229", ""))
         f.fail(code, f"the returned value is not the output '{declared.name}'{reason}", value.pos,
                f"set its elements, then write {_usage(composite)} or leave it out")

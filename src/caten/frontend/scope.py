@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ..core import unique_names
 from ..core.expr import Expr
 from ..errors import Diagnostic
 from ..frozen import frozen
@@ -98,23 +99,14 @@ class Scope:
         return [n for s in self.lists() for n in s.exact]
 
 
-class Names:
+class Names(unique_names.Names):
     """Generates unique C identifiers, close to what the user wrote."""
 
     def __init__(self, taken: tuple[str, ...]):
-        self.taken = set(taken) | RESERVED
-        self.numbers: dict[str, int] = {}              # the last suffix used for each stem
+        super().__init__({*taken, *RESERVED})
 
-    def fresh(self, wish: str) -> str:
-        stem = wish.replace("-", "_")
-        n = self.numbers.get(stem, 1)
-        name = stem if n == 1 else f"{stem}_{n}"
-        while name in self.taken:
-            n += 1
-            name = f"{stem}_{n}"
-        self.taken.add(name)
-        self.numbers[stem] = n
-        return name
+    def fresh(self, wanted: str) -> str:
+        return super().fresh(wanted.replace("-", "_"))
 
 
 def is_identifier(name: str) -> bool:

@@ -33,7 +33,7 @@ __all__ = ["SpecText", "decode", "load", "read_file"]
 
 T = TypeVar("T")
 WHOLE = "E235"
-WHOLE_TENSORS = {"E220", WHOLE}        # what the reader of loops says of a body over whole tensors
+WHOLE_TENSORS = {"E220", "E221", WHOLE}        # what the reader of loops says of a body over whole tensors
 MAX_INLINED = 10_000                                       # inlined statements in the bodies of one file
 PARTS = ("implementation", "test", "bench", "schedule")    # the sections that belong to one composite
 
@@ -216,7 +216,11 @@ class _Specs(Callees):
                 try:
                     return array_body(composite, self.functions)
                 except NeedsLoops:
-                    pass
+                    try:
+                        return lower_body(composite, self, self.functions)
+                    except CatenError as problem:
+                        if WHOLE in codes or not any(d.code == "E221" for d in problem.diagnostics):
+                            raise
                 except CatenError:
                     if WHOLE in codes:                          # it is no body of loops
                         raise

@@ -77,6 +77,8 @@ def statement(f: Frame, form: Sexp, scope: Scope) -> list[Stmt]:
         f.fail("E223", "expected (statement …) here", form.pos,
                "remove the extra parentheses; several statements are (progn …)")
     head = form[0].lower()
+    if f.work.whole is not None and f.work.whole.is_one(form, scope):
+        return f.work.whole.statements(f, form, scope)
     if head in f.work.statements:
         return f.work.statements[head](f, form, scope)
     if head in FUNCTIONS or head in EXPRESSIONS:
@@ -121,7 +123,9 @@ def _loop(f: Frame, form: Form, scope: Scope, header: Form, lo: Expr, hi: Expr, 
     f.mark(var, form.pos)
     inner = Scope(scope)
     inner.declare(spelled, Number(Value(WEAK_INT, header[0].pos, expr=var), "loop variable"))
+    f.work.loops.append(For(var.name, lo, hi, step, "serial", ()))
     body = block(f, form[2:], inner)
+    f.work.loops.pop()
     close(inner, scope, form.pos)
     return For(var.name, lo, hi, step, "serial", body)
 

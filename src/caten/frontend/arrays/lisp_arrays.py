@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ...core.scalars import COMPARISONS, OPERATORS
-from ...core.text import Atom, Form, Quoted, Sexp, read_forms
-from ...errors import Place, did_you_mean
+from ...core.text import Atom, Form, Quoted, Sexp
+from ...errors import did_you_mean
 from ..composite import fold
 from ..typing import Term
 from ..vocabulary import CONSTANTS, FUNCTIONS, HABITS, UNBOUNDED, VARIADIC
@@ -19,7 +19,6 @@ from .elementwise_functions import apply, choose, converted, number_of, term_of,
 from .handles import Array, NeedsLoops, Operand, Unset
 from .slice_assignment import assign
 
-MAX_NESTED = 400
 UPDATES = {"incf": "add", "decf": "sub", "mulcf": "mul", "divcf": "div", "maxcf": "max", "mincf": "min"}
 ELEMENTS = frozenset((
     "dotimes", "loop", "when", "unless", "aref", "array"))              # statements over single elements
@@ -28,9 +27,8 @@ ELEMENTS = frozenset((
 class LispArrays:
     """Evaluates the statements of one body."""
 
-    def __init__(self, builder: Builder, code: str, place: Callable[[int], Place], scope: ArrayScope) -> None:
-        self.builder, self.scope = builder, scope
-        self.forms = read_forms(code, place, depth=MAX_NESTED)
+    def __init__(self, builder: Builder, forms: Sequence[Sexp], scope: ArrayScope) -> None:
+        self.builder, self.forms, self.scope = builder, forms, scope
         self.names: list[dict[str, Any]] = [scope.values]               # innermost last
 
     def fail(self, form: Sexp, code: str, message: str, hint: str | None = None) -> NoReturn:

@@ -15,7 +15,7 @@ from ...core.dtypes import DTYPES
 from ...core.expr import TRUE, Const, Expr, Op, Var
 from ...core.monoids import identity
 from ...core.node import Node, substitute
-from ...core.program import At, Buffer, Param, Size
+from ...core.program import At, Buffer, Param, Scalar, Size
 from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.statements import Aref, For, If, Incf, Local, Setf, Stmt, dotimes
@@ -211,22 +211,24 @@ class LoopStatements:
         shape = self.memory[local][1]
         program = TensorProgram("part", (
             *[p for p in self.params if isinstance(p, Param) and not isinstance(p, Buffer)],
-            *[Size(v) for v in self.variables(definitions)],
+            *self.variables(definitions),
             *[self.buffer(operand) for operand in self.arrays(definitions)],
             Buffer(local, dtype, shape, tuple(range(len(shape))), "out"),
             *definitions, Output(local, name)))
         self.add(*inlined_statements(plain_loops(program), self.fresh, {}, {}))
         return local
 
-    def variables(self, definitions: Sequence[Define]) -> list[str]:
-        """The variables of loops that definitions have in their formulas."""
+    def variables(self, definitions: Sequence[Define]) -> list[Node]:
+        """The variables of loops that definitions have in their formulas, as parameters."""
         known = {p.name for p in self.params if hasattr(p, "name")}
-        return sorted({n for d in definitions for n in self.free(d.value)} - known)
+        found = {n for d in definitions for n in self.free(d.value) if n.name not in known}
+        return [Size(v.name) if v.dtype == "i64" else Scalar(v.name, v.dtype)
+                for v in sorted(found, key=lambda v: v.name)]
 
-    def free(self, value: Node) -> set[str]:
+    def free(self, value: Node) -> set[Var]:
         """The variables of a value that are not its axes."""
         axes = {a.name for role in ("axes", "over") for a in getattr(value, role, ())}
-        return {n.name for n in value.unique() if isinstance(n, Var)} - axes
+        return {n for n in value.unique() if isinstance(n, Var) and n.name not in axes}
 
     def arrays(self, definitions: Sequence[Define]) -> list[str]:
         """What definitions read in memory."""

@@ -119,6 +119,8 @@ def element_of(b: Builder, at: Expr, extent: Expr, x: Array, axis: int) -> Expr:
     if b.sizes.varies(number):                         # the access is checked where it is made
         if b.sizes.proves(number >= ZERO):
             return number
+        if b.lang == "lisp":
+            return number
         return canonical(extent + number) if b.sizes.proves(number < ZERO) else index_in(number, extent)
     message = (f"the index {spelled_extent(number)} is outside axis {axis} of {spelled(x.shape)}")
     if b.sizes.proves(number < ZERO):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from ...core.dtypes import is_float
 from ...core.node import Node
 from ...core.program import At, Buffer, Require, Scalar
+from ...core.text import read_forms
 from ...errors import Place, error
 from ...frozen import frozen
 from ...tensor.values import Define, Output, ValueTable, operands_of
@@ -24,6 +25,7 @@ from .python_statements import PythonStatements
 from .size_facts import SizeFacts
 from .wording import PythonWording
 
+MAX_NESTED = 400
 LANGUAGES: dict[str, type[Wording]] = {"python": PythonWording, "lisp": Wording}
 
 
@@ -52,7 +54,7 @@ def evaluate(params: Sequence[Node], outputs: Sequence[str], code: str, lang: st
     scope = ArrayScope(params, outputs, composites or NoComposites())
     try:
         body = (PythonStatements(builder, PythonSource(code, place), scope) if lang == "python"
-                else LispArrays(builder, code, place, scope))
+                else LispArrays(builder, read_forms(code, place, depth=MAX_NESTED), scope))
         returned = body.run()
         found = scope.finish(builder.at(body.end), returned)
     except RecursionError:
