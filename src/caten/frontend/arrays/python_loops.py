@@ -23,7 +23,7 @@ from .builder import Builder
 from .elementwise_functions import apply, choose, scalar, term_of, truth
 from .handles import ONE, ZERO, Array, Operand, Unset, dtype_of, is_whole
 from .loop_statements import LoopStatements
-from .python_builtins import BUILTINS
+from .python_builtins import BUILTINS, UnknownRange
 from .python_expressions import HANDLERS as EXPRESSIONS
 from .python_expressions import PythonExpressions, UserFunction
 from .python_source import PythonSource
@@ -409,7 +409,10 @@ class PythonLoops(PythonStatements):
                     called in ("range", "enumerate", "zip") and called not in self.scope.values
                     and not any(isinstance(a, ast.Starred) for a in args)):
                 given = [ex.eval(a) for a in args]
-                if called == "range" and 1 <= len(given) <= 3 and all(_is_number(x) for x in given):
+                if called == "range" and 1 <= len(given) <= 3:
+                    for x in given:
+                        if not _is_number(x):
+                            ex.fail(node.iter, "E322", f"range takes one to three integers, not {described(x)}")
                     if all(isinstance(x, int) for x in given) and not self.depth and not changes_elements(
                             node.body) and len(BUILTINS["range"].make(b, given, {})) <= MOST_UNROLLED:
                         super().loop(node)
@@ -423,6 +426,11 @@ class PythonLoops(PythonStatements):
         items = ex.eval(node.iter)
         if isinstance(items, Array) and items.rank:
             self.over_arrays(node, [items], "")
+        elif isinstance(items, range) and len(items) > MOST_UNROLLED:
+            self.over_range(node, (items.start, items.stop, items.step))
+        elif isinstance(items, UnknownRange):
+            ex.fail(node.iter, "E326", "the bounds of this range are not known when the body is compiled",
+                    "write it in the loop: for i in range(…)")
         else:
             super().loop(node)
 
