@@ -74,7 +74,7 @@ class WholeStatements:
         try:
             one.run(form)
         except NotInEveryIteration as problem:
-            f.fail("E326", f"this needs {problem.cond!r}, which is not known to hold in every iteration", problem.pos,
+            f.fail("E326", f"this needs {problem.cond}, which is not known to hold in every iteration", problem.pos,
                    "an (if …) around the statement states it")
         for cond, pos in self.facts.conditions.items():
             f.require(cond, pos, "the shapes do not fit together")

@@ -6,7 +6,6 @@ from typing import NoReturn
 
 from ...core.node import Node
 from ...core.program import At
-from ...core.text import flat, form_of
 from ...errors import error
 from ...tensor.values import AxisNames, TensorProgram, ValueTable
 from ..accumulators import accumulate_in_float32
@@ -43,7 +42,7 @@ def evaluate_loops(composite: Composite, composites: Composites) -> Lowered:
         raise error("E239", "the expressions of this body nest too deeply", composite.where(0),
                     hint="keep a part of one in a variable") from None
     except NotInEveryIteration as problem:
-        raise error("E326", f"this needs {flat(form_of(problem.cond))}, which is not known to hold in every iteration",
+        raise error("E326", f"this needs {problem.cond}, which is not known to hold in every iteration",
                     composite.where(problem.pos), hint="an 'if' around the statement states it") from None
     raise error("E317", "the types of the variables depend on each other in too long a chain", composite.where(0),
                 hint="convert some of them: np.float32(x)")

@@ -16,6 +16,7 @@ from ...core.expr import TRUE, Const, Expr, Op, Var
 from ...core.monoids import identity
 from ...core.node import Node, substitute
 from ...core.program import At, Buffer, Param, Scalar, Size
+from ...core.text import flat, form_of
 from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.statements import Aref, For, If, Incf, Local, Setf, Stmt, dotimes
@@ -61,14 +62,14 @@ class LoopFacts(SizeFacts):
             return True
         if self.refutes(cond):
             return False
-        raise NotInEveryIteration(cond, pos)
+        raise NotInEveryIteration(flat(form_of(cond)), pos)
 
 
 class NotInEveryIteration(Exception):
     """A condition that must hold in each iteration of a loop, and is not known to."""
 
-    def __init__(self, cond: Expr, pos: int) -> None:
-        super().__init__(repr(cond))
+    def __init__(self, cond: str, pos: int = 0) -> None:
+        super().__init__(cond, pos)
         self.cond, self.pos = cond, pos
 
 
