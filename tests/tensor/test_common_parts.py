@@ -87,7 +87,7 @@ def test_what_a_condition_leaves_out_and_what_may_be_outside_stays() -> None:
     assert sum("exp" in d for d in values(beside, '"x{float}[(+ M 1)]"', '"y{float}[M]", "z{float}[M]"')) == 2
 
 
-def test_a_fault_in_the_order_of_axes_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_is_read_transposed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read by an output whose axes are in the other order, the part is read transposed."""
     body = "(dotimes (i M) (dotimes (j N) (setf (aref Y i j) (+ (exp (* (aref X i j) (aref R i j))) 1.0)) (setf (aref Z j i) (sin (exp (* (aref X i j) (aref R i j)))))))"
     text = spec(body, '"X{float}[M N]", "R{float}[M N]"', '"Y{float}[M N]", "Z{float}[N M]"')

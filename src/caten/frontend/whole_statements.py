@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.expr import Op
+from ..core.monoids import is_monoid
 from ..core.text import Atom, Form, Sexp
 from ..errors import CatenError, Diagnostic
 from ..loop.statements import Aref, Incf, Setf, Stmt
@@ -26,8 +27,6 @@ from .expressions import element_of
 from .lowering_state import Frame, same_name
 from .scope import Array, Broken, Names, Number, Scope, Variable
 from .typing import Term, Value
-
-MONOIDS = ("add", "mul", "max", "min")
 
 
 class WholeStatements:
@@ -72,7 +71,7 @@ class WholeStatements:
         builder = Builder(self.table, f.typing, self.facts, lambda message, pos: 0, {}, {}, "lisp", form.pos)
         one = _Statement(self, f, builder, scope)
         try:
-            one.run(form)
+            one.assign(form)
         except NotInEveryIteration as problem:
             f.fail("E326", f"this needs {problem.cond}, which is not known to hold in every iteration", problem.pos,
                    "an (if …) around the statement states it")
@@ -118,7 +117,7 @@ class _Statement(LispArrays):
         self.names = [{}]                                # of `let`
         self.fresh: set[str] = set()                     # outputs that hold nothing at first
 
-    def run(self, form: Form) -> None:                   # type: ignore[override]
+    def assign(self, form: Form) -> None:
         """Add the statements of a form."""
         fn, negated = UPDATES.get(form[0].lower(), ("", False))
         if len(form) % 2 == 0 or (fn and len(form) != 3):
@@ -159,7 +158,7 @@ class _Statement(LispArrays):
             self.f.meet(binding, term)
             place = self.f.place(binding)
             expr = self.f.typing.settle(term, place.dtype, f"'{target}'")
-            self.made.add(Setf(place, expr) if not fn else Incf(place, expr, fn) if fn in MONOIDS
+            self.made.add(Setf(place, expr) if not fn else Incf(place, expr, fn) if is_monoid(fn, place.dtype)
                           else Setf(place, Op(fn, (place, expr))))
             return
         if not binding.writable:
@@ -167,7 +166,7 @@ class _Statement(LispArrays):
                       output_instead(target, self.bindings))
         self.f.work.written.add(binding.name)
         whole = self.array(binding)
-        if fn and fn not in MONOIDS:
+        if fn and not is_monoid(fn, binding.dtype):
             operand, fn = apply(b, fn, whole, operand), ""
         self.made.store(b, whole, operand, fn, self.builder.at(value.pos))
 
@@ -193,7 +192,7 @@ class _Statement(LispArrays):
         self.f.mark(place, target.pos)
         self.f.work.written.add(array.name)
         expr = self.f.typing.settle(self.term(operand, value.pos), array.dtype, f"'{target[1]}'")
-        self.made.add(Setf(place, expr) if not fn else Incf(place, expr, fn) if fn in MONOIDS
+        self.made.add(Setf(place, expr) if not fn else Incf(place, expr, fn) if is_monoid(fn, place.dtype)
                       else Setf(place, Op(fn, (place, expr))))
 
     def term(self, operand: handles.Operand, pos: int) -> Term:

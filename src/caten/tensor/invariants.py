@@ -7,7 +7,7 @@ own, if it costs much.
 
 A whole-array body computes `log(s)` before it is broadcast, a loop nest writes it in the inner loop: both are the same
 values. An invariant is as large as can be: a map that one value reads at one index is part of it. What could fail where
-the axis is empty stays where it is: anything but float arithmetic over elements that the axes index by themselves.
+the axis is empty stays where it is: anything but arithmetic over elements that the axes index by themselves.
 """
 from __future__ import annotations
 

@@ -467,3 +467,12 @@ class ValueTable:
     @property
     def definitions(self) -> tuple[Define, ...]:
         return tuple([Define(names, value) for value, names in self._names_of.items()])
+
+    def needed(self, names: Iterable[str]) -> tuple[Define, ...]:
+        """The definitions that these values are computed from, each after those that it reads."""
+        wanted, found = set(names), list[Define]()
+        for definition in reversed(self.definitions):
+            if not wanted.isdisjoint(definition.names):
+                wanted.update(operands_of(definition.value))
+                found.append(definition)
+        return tuple(found[::-1])

@@ -189,6 +189,30 @@ for i in range(N):
     a[i] += 1
 return b, a
 """),
+    "a product in place": _program("A{double}[N N]; x{double}[N]", "x", "N=5", """
+for i in range(N):
+    x[:i] = A[:i, :i] @ x[:i]
+"""),
+    "a function with names of its own": _program("x{float}[N]", "y{float}[N]", "N=6", """
+t = 1.0
+t += 1.0
+s = x * 3
+s = s + 1
+def f(v):
+    t = v * 2
+    t += 1.0
+    return t
+def g(v):
+    s = x * v
+    s = s * 2
+    return s.sum()
+for i in range(N):
+    if x[i] > 0:
+        u = t
+    else:
+        u = f(x[i]) + f(2 * x[i])
+    y[i] = f(x[i]) + t + g(x[i]) + s[i] + u
+"""),
     "half floats": _program("A{half}[M K]; B{half}[K N]", "C{half}[M N]", "M=3 N=4 K=5", """
 C[...] = 0
 for i in range(M):

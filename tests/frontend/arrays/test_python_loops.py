@@ -88,6 +88,8 @@ def test_what_python_computes(name: str, tool: Any, operators: Any) -> None:
 REFUSED = {
     "for i in range(N):\n    if x[i] > 0:\n        break": "E240 3:9 there is no 'break' in a loop over elements",
     "for i in range(N):\n    y[i] = 1\n    return y": "E240 3:5 there is no 'return' in a loop or a branch",
+    "def f(v):\n    if v < 0:\n        return -v\n    return v\nfor i in range(N):\n    y[i] = f(x[i])": "E240 3:9 there is no 'return' in a loop or a branch",
+    "for i in range(N):\n    for d in (1, 2):\n        if x[i] > 0:\n            break\n    y[i] = 1": "E240 4:13 there is no 'break' in a loop over elements",
     "while N > 0:\n    y[0] = 1\nfor i in range(N):\n    y[i] = 1": "E240 1:1 there is no 'while'",
     "for i in range(N):\n    y[i] = xx[i]": "E220 2:12 there is no 'xx' here",
     "for i in range(N):\n    y[i] = w\n    w = x[i]": "E220 2:12 there is no 'w' here",

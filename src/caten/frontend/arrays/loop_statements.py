@@ -159,7 +159,6 @@ class LoopStatements:
                         memo[n] = go(n.choice)
                     case Read(name, index) if name in self.table.values:
                         value = self.table.values[name]
-                        at = tuple([go(i) for i in index])
                         if inner is not None and isinstance(value, Reduce) and any(
                                 map(self.builder.sizes.varies, shapes_of(value)[0])):
                             memo[n] = self.total(name, value, index, inner)
@@ -170,7 +169,7 @@ class LoopStatements:
                         else:
                             if name not in parts:
                                 parts[name] = self.part(name)
-                            memo[n] = Aref(parts[name], at, n.dtype)
+                            memo[n] = Aref(parts[name], tuple([go(i) for i in index]), n.dtype)
                     case Read(name, index):
                         memo[n] = Aref(name, tuple([canonical(go(i)) for i in index]), n.dtype)
                     case _:
@@ -185,7 +184,7 @@ class LoopStatements:
         names |= {a.var: v for a, v in zip(value.over, over, strict=True)}
         stmts: list[Stmt] = []
         total = Aref(self.fresh(f"{name}_sum"), (), value.type)
-        cond, e = [self.expression(substitute(part, names), stmts) for part in (value.cond, value.expr)]
+        cond, e = self.expression(substitute(value.cond, names)), self.expression(substitute(value.expr, names), stmts)
         stmts.append(Incf(total, e, value.fn))
         body: tuple[Stmt, ...] = tuple(stmts) if cond is TRUE else (If(cond, tuple(stmts)),)
         for v, a in reversed(list(zip(over, value.over, strict=True))):
@@ -198,15 +197,7 @@ class LoopStatements:
         """The local array that holds a value which is no map, computed by loops here."""
         value, table = self.table.values[name], self.table
         b = self.builder.at(self.builder.positions.get(name, 0))
-        wanted, stack, found = {name}, [name], list[str]()
-        while stack:
-            value_name = stack.pop()
-            found.append(value_name)
-            for operand in operands_of(table.values[value_name]):
-                if operand in table.values and operand not in wanted:
-                    wanted.add(operand)
-                    stack.append(operand)
-        definitions = [d for d in table.definitions if not wanted.isdisjoint(d.names)]
+        definitions = table.needed([name])
         dtype, shape = types_of(value)[0], shapes_of(value)[0]
         local = self.local(name, dtype, shape, b)
         shape = self.memory[local][1]
@@ -258,7 +249,8 @@ class LoopStatements:
         settled = b.typing.settle_wide(term, place.dtype, what) if fn else b.typing.settle(term, place.dtype, what)
         inner: list[Stmt] = []
         expr = self.expression(settled, inner)
-        if axes and any(isinstance(n, Aref) and n.buffer == place.buffer and n is not place for n in expr.unique()):
+        if axes and any(isinstance(n, Aref) and n.buffer == place.buffer and n is not place
+                        for part in (expr, *inner) for n in part.unique()):
             copy = Aref(self.local(f"{place.buffer}_new", expr.dtype, tuple(target.shape), b), axes, expr.dtype)
             self.add(*new(*inner, Setf(copy, expr)))
             inner = []

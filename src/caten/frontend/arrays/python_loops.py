@@ -24,6 +24,7 @@ from .handles import ONE, ZERO, Array, Operand, Unset, dtype_of, is_whole
 from .loop_expressions import LoopExpressions, Variable
 from .loop_statements import LoopStatements
 from .python_builtins import BUILTINS, UnknownRange
+from .python_expressions import UserFunction
 from .python_source import PythonSource
 from .python_statements import HANDLERS, MOST_UNROLLED, PythonStatements, changes_elements
 from .selection import select
@@ -49,6 +50,8 @@ class PythonLoops(PythonStatements):
         self.depth = 0                                  # of loops over elements
         self.siblings: dict[str, Variable] = {}         # variables that the other branch of this `if` has declared
         self.homes: dict[str, int] = {}                 # the depth at which an array in memory was made
+        self.frame = 1                                  # how many blocks were open when this function was called
+        self.unrolled = 1                               # and when the innermost loop that is unrolled began
         self.assignments = _assignments(source.body)
         self.handlers = {
             **HANDLERS, ast.Assign: PythonLoops.assign, ast.AugAssign: PythonLoops.augmented,
@@ -65,6 +68,20 @@ class PythonLoops(PythonStatements):
             if name not in self.written:
                 b.fail("E228", f"the output '{name}' is never written", "assign it, or take it off the outputs")
         return None
+
+    def names_at_start(self, function: UserFunction, given: dict[str, Any]) -> dict[str, Any]:
+        """What a function assigns is its own, and not what has that name around it."""
+        own = _assignments(function.body) if isinstance(function.body, list) else {}
+        return {name: value for name, value in function.closure.items() if name not in own} | given
+
+    def call(self, function: UserFunction, given: dict[str, Any]) -> Any:
+        """The result of a function of the body, whose variables and arrays are its own."""
+        outer = self.siblings, self.homes, self.frame
+        self.siblings, self.homes, self.frame = {}, {}, len(self.made.blocks)
+        try:
+            return super().call(function, given)
+        finally:
+            self.siblings, self.homes, self.frame = outer
 
     def set_outputs(self, b: Builder, returned: Sequence[Any]) -> None:
         """The outputs are the returned values, by position."""
@@ -305,7 +322,7 @@ class PythonLoops(PythonStatements):
                             ex.fail(node.iter, "E322", f"range takes one to three integers, not {described(x)}")
                     if all(isinstance(x, int) for x in given) and not self.depth and not changes_elements(
                             node.body) and len(BUILTINS["range"].make(b, given, {})) <= MOST_UNROLLED:
-                        super().loop(node)
+                        self.unroll(node)
                         return
                     self.over_range(node, given)
                     return
@@ -322,7 +339,15 @@ class PythonLoops(PythonStatements):
             ex.fail(node.iter, "E326", "the bounds of this range are not known when the body is compiled",
                     "write it in the loop: for i in range(…)")
         else:
+            self.unroll(node)
+
+    def unroll(self, node: ast.For) -> None:
+        """A loop over what is known: its body once for each item."""
+        outer, self.unrolled = self.unrolled, len(self.made.blocks)
+        try:
             super().loop(node)
+        finally:
+            self.unrolled = outer
 
     def over_range(self, node: ast.For, given: Sequence[Any]) -> None:
         """`for i in range(…)`"""
@@ -415,15 +440,16 @@ class PythonLoops(PythonStatements):
                 self.change(b, name, variable, operand)
 
     def jump(self, node: ast.stmt) -> None:
-        if self.depth and not self.loops:
-            self.expressions.fail(node, "E240", f"there is no '{type(node).__name__.lower()}' in a loop over elements: "
-                                  "it runs to its end", "put the rest of its body under an 'if'")
+        if (self.depth and not self.loops) or (self.loops and len(self.made.blocks) > self.unrolled):
+            self.expressions.fail(node, "E240", f"there is no '{type(node).__name__.lower()}' in a loop over elements, "
+                                  "or where elements decide: it runs to its end",
+                                  "put the rest of its body under an 'if'")
         super().jump(node)
 
     def returned(self, node: ast.Return) -> None:
-        if (self.depth or len(self.made.blocks) > 1) and not self.calls:
+        if len(self.made.blocks) > self.frame:
             self.expressions.fail(node, "E240", "there is no 'return' in a loop or a branch: it runs to its end",
-                                  "return after it")
+                                  "return after it: return a if condition else b")
         super().returned(node)
 
     def accumulate_at(self, node: ast.Call, method: ast.Attribute) -> None:

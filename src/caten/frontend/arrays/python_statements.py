@@ -19,7 +19,7 @@ from .python_source import PythonSource
 from .slice_assignment import assign
 
 MOST_UNROLLED = 16             # iterations of a loop over known numbers that changes elements of arrays
-LONGEST = 256                  # iterations of one that does not
+MOST_WITHOUT_STORES = 256      # iterations of one that does not
 
 
 class _Jump(Exception):
@@ -59,7 +59,7 @@ class PythonStatements:
         """The result of a function of the body. Its assignments are its own."""
         outer, loops = self.scope.values, self.loops
         self.scope.suspended.append(outer)
-        self.scope.values = {**function.closure, **given}
+        self.scope.values = self.names_at_start(function, given)
         self.calls, self.loops = self.calls + 1, 0
         try:
             if isinstance(function.body, ast.expr):
@@ -71,6 +71,10 @@ class PythonStatements:
             self.scope.values = self.scope.suspended.pop()
             self.calls, self.loops = self.calls - 1, loops
         return None
+
+    def names_at_start(self, function: UserFunction, given: dict[str, Any]) -> dict[str, Any]:
+        """What a function of the body sees when it is called."""
+        return {**function.closure, **given}
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
         """Evaluate statements in order."""
@@ -196,8 +200,8 @@ class PythonStatements:
             raise NeedsLoops(node)
         items = self.expressions.eval(node.iter)
         symbolic = isinstance(items, Array) and items.rank and constant_of(items.shape[0]) is None
-        if isinstance(items, UnknownRange) or symbolic or (
-                isinstance(items, range) and len(items) > (MOST_UNROLLED if changes_elements(node.body) else LONGEST)):
+        most = MOST_UNROLLED if changes_elements(node.body) else MOST_WITHOUT_STORES
+        if isinstance(items, UnknownRange) or symbolic or (isinstance(items, range) and len(items) > most):
             raise NeedsLoops(node)
         for item in self.expressions.sequence(node.iter, items):
             self.store(node.target, item, node.iter)

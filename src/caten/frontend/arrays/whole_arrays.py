@@ -13,7 +13,7 @@ from ...core.program import At, Buffer, Require, Scalar
 from ...core.text import read_forms
 from ...errors import Place, error
 from ...frozen import frozen
-from ...tensor.values import Define, Output, ValueTable, operands_of
+from ...tensor.values import Define, Output, ValueTable
 from ..typing import Typing, Wording
 from .array_scope import ArrayScope
 from .builder import Builder, CheckRow
@@ -60,7 +60,7 @@ def evaluate(params: Sequence[Node], outputs: Sequence[str], code: str, lang: st
     except RecursionError:
         raise error("E239", "the expressions of this body nest too deeply", place(0),
                     hint="keep a part of one in a variable") from None
-    definitions = _needed(table, found)
+    definitions = table.needed([output.value for output in found])
     names = {name for each in definitions for name in each.names}
     conditions = {Require(cond): pos for cond, pos in builder.sizes.conditions.items()}
     positions = [At(place(pos).line, place(pos).column, name) for name, pos in builder.positions.items()
@@ -76,13 +76,3 @@ def decimals(params: Sequence[Node]) -> str:
     kinds = {p.type for p in params if isinstance(p, Buffer | Scalar) and is_float(p.type)}
     return kinds.pop() if len(kinds) == 1 else "f64"
 
-
-def _needed(table: ValueTable, outputs: Sequence[Output]) -> tuple[Define, ...]:
-    """The definitions that the outputs are computed from."""
-    wanted = {output.value for output in outputs}
-    kept = []
-    for definition in reversed(table.definitions):
-        if wanted & set(definition.names):
-            wanted.update(operands_of(definition.value))
-            kept.append(definition)
-    return tuple(kept[::-1])
