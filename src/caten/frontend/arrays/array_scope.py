@@ -65,7 +65,7 @@ class ArrayScope:
                 b.fail("E245", f"'{name}' has this array twice: this changes both", "put a .copy() into it")
             b.fail("E245", f"'{name}' and '{other}' share their elements: this changes both",
                    f"give one of them elements of its own: {other}.copy()")
-        if any(_root(each) is _root(array) for each in _arrays_in(self.waiting)):
+        if any(_root(each) is _root(array) for each in arrays_in(self.waiting)):
             b.fail("E245", f"this changes '{name}' before a part of it is stored",
                    "copy the part first: " + f"{name}[0].copy()")
 
@@ -107,16 +107,16 @@ class ArrayScope:
 
 def _holders(values: dict[str, Any], array: Any) -> list[str]:
     """The names under which the elements of an array are seen, once for each time."""
-    return [name for name, value in values.items() for each in _arrays_in(value) if _root(each) is _root(array)]
+    return [name for name, value in values.items() for each in arrays_in(value) if _root(each) is _root(array)]
 
 
 def _root(array: Array | Unset) -> Array | Unset:
     return array.root if isinstance(array, Array) else array
 
 
-def _arrays_in(value: Any) -> Iterator[Array | Unset]:
+def arrays_in(value: Any) -> Iterator[Array | Unset]:
     if isinstance(value, Array | Unset):
         yield value
     elif isinstance(value, tuple | list):
         for part in value:
-            yield from _arrays_in(part)
+            yield from arrays_in(part)

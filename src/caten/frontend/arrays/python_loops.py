@@ -17,7 +17,7 @@ from ...core.node import Node
 from ...tensor.values import Read
 from ..typing import WEAK_FLOAT, WEAK_INT, Term, Value
 from .argument_binding import described, unset
-from .array_scope import ArrayScope
+from .array_scope import ArrayScope, arrays_in
 from .builder import Builder
 from .elementwise_functions import apply, term_of
 from .handles import ONE, ZERO, Array, Operand, Unset, dtype_of, is_whole
@@ -174,6 +174,7 @@ class PythonLoops(PythonStatements):
             unset(b, value)
         old = self.scope.values.get(name)
         if name in self.scope.outputs and not self.calls:
+            self.check_alone(ex.at(node), name, name)
             self.set_output(b, name, self.fitting(b, name, value))
             return
         operand = None if isinstance(value, tuple | list | str) else term_of(value, b.pos)
@@ -197,6 +198,7 @@ class PythonLoops(PythonStatements):
         """An array gets a name. Inside a loop, one that was made before the loop is memory that stays."""
         if isinstance(old, Array) and name in self.homes and self.homes[name] < self.depth:
             b.same_shape(value.shape, old.shape, f"'{name}', which is from before this loop,")
+            self.check_alone(b, name, old.name)
             self.made.store(b, old, value)
             return
         is_view = value.base is not None and not self.changes(value)
@@ -206,6 +208,13 @@ class PythonLoops(PythonStatements):
             return
         self.scope.values[name] = self.in_memory(b, name, value)
         self.homes[name] = self.depth
+
+    def check_alone(self, b: Builder, name: str, memory: str) -> None:
+        """E245 if an array that is set as a whole is seen under another name, which in Python would keep what it is."""
+        for other, value in self.scope.values.items():
+            if other != name and any(each.root.name == memory for each in arrays_in(value) if isinstance(each, Array)):
+                b.fail("E245", f"'{name}' and '{other}' share their elements: this changes both",
+                       f"give one of them elements of its own: {other}.copy()")
 
     def changes(self, view: Array) -> bool:
         """Does it depend on variables which elements a view has?"""
