@@ -12,8 +12,9 @@ from caten.core.program import Check, Ensure, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
 from caten.frontend.spec import SpecText
+from caten.loop import verifier
 from caten.loop.bounds_checks import add_checks
-from caten.loop.statements import Fail, For
+from caten.loop.statements import Fail, For, Local
 from caten.options import Options
 from caten.semantics import interpret
 from caten.tensor import tensor_verifier
@@ -108,6 +109,23 @@ def test_loops_have_no_exit_and_an_index_gets_its_name_outside_of_loops_that_do_
 def test_an_axis_that_may_be_empty_is_read_under_a_condition() -> None:
     rows = loops("(for i 0 N 1 serial (if (< (aref x i) 0.0) ((setf (aref y i) (aref A 0 (aref k i))))))", "(require (<= 1 M))")[-1]
     assert "(where (<= 1 K) (aref A 0 (min (max (aref k i_2) 0) (- K 1))) 0.0)" in rows
+
+
+@pytest.mark.parametrize("value", ["(cast f32 i)", "(aref x (- (- N 1) i))", "(where (= i 3) (aref x 0) (* 2.0 (aref x i)))",
+                                   "(aref x (where (< i 2) (- N 1) i))"])
+@pytest.mark.parametrize("index", [0, 4, 5, -1])
+def test_a_map_that_is_read_at_a_checked_index_is_computed_at_the_nearest(value: str, index: int) -> None:
+    checked = add_checks(op("(local S f32 (N) scratch) (for i 0 N 1 serial (setf (aref S i) " + value + ")) "
+                            "(for i_2 0 N 1 serial (setf (aref y i_2) (+ 1.0 (aref S (aref k i_2)))))"))
+    program = lower(raise_op(checked))
+    assert not any(isinstance(n, Local) and n.shape for k in program.kernels for s in k.body for n in s.unique()), "it is inlined"
+    verifier.verify(program)
+    arguments = {"M": 4, "N": 5, "K": 4, "k": np.array([1, 0, index, 3, 2]), "x": np.arange(5, dtype=np.float32) - 1, "y": np.zeros(5, np.float32),
+                 **{n: np.zeros((4, 5 if n != "A" else 4), np.float32) for n in "ABC"}}
+    one, two = ({n: np.copy(a) if isinstance(a, np.ndarray) else a for n, a in arguments.items()} for _ in range(2))
+    rows = interpret.run(checked, one), interpret.run(program, two)
+    assert [row == 0 for row in rows] == [0 <= index < 5] * 2
+    assert rows[0] or np.array_equal(one["y"], two["y"])
 
 
 def test_where_an_axis_is_certainly_indexed_the_sizes_are_checked_at_entry() -> None:

@@ -97,6 +97,8 @@ class _Walk:
                 for cond in conds:
                     made = Op("where", (cond, made, number(0, e.dtype)))
                 return made
+            case Inside(index, extent):                                  # a value; what it is outside does not matter
+                return nearest(self.expr(index, context), extent)
         new: Expr = e.map(lambda child: self.expr(child, context) if isinstance(child, Expr) else child)
         return new
 
@@ -105,14 +107,10 @@ class _Walk:
         index: list[Expr] = []
         conds: list[Expr] = []
         for i in ref.index:
-            if not isinstance(i, Inside):
-                index.append(self.expr(i, context))
-                continue
-            at = Op("min", (Op("max", (self.expr(i.index, context), ZERO)), i.extent - ONE))
-            index.append(self.outside_of_loops(at))
-            if not context.proves(cond := Op("le", (ONE, i.extent))):
-                conds.append(cond)
-        return ref.replace(index=tuple(index)), conds
+            conds += [cond for extent in _checked_extents(i) if not context.proves(cond := Op("le", (ONE, extent)))]
+            at = self.expr(i, context)
+            index.append(self.outside_of_loops(at) if isinstance(i, Inside) else at)
+        return ref.replace(index=tuple(index)), list(dict.fromkeys(conds))
 
     def outside_of_loops(self, at: Expr) -> Expr:
         """A name for an index before the outermost loop in which it does not change; the index itself if it changes in
@@ -135,6 +133,24 @@ class _Walk:
         return (not names & loop.declared and reads(at).isdisjoint(writes(loop.stmt))
                 and all(is_inside(access.context, i, extent) for access in reading(at, loop.context)
                         for i, extent in zip(access.ref.index, self.shapes[access.ref.buffer], strict=True)))
+
+
+def nearest(at: Expr, extent: Expr) -> Expr:
+    """The index of an axis nearest to `at`; -1 where the axis is empty."""
+    return Op("min", (Op("max", (at, ZERO)), extent - ONE))
+
+
+def _checked_extents(index: Expr) -> list[Expr]:
+    """The extents of the axes whose checked indices an index is computed from. What it reads has its own conditions."""
+    found, rest = list[Expr](), [index]
+    while rest:
+        e = rest.pop()
+        if isinstance(e, Inside):
+            found.append(e.extent)
+            rest.append(e.index)
+        elif not isinstance(e, Aref):
+            rest += [child for child in e.children if isinstance(child, Expr)]
+    return list(dict.fromkeys(found))
 
 
 def _where(conds: Sequence[Expr], stmt: Stmt) -> Stmt:
