@@ -112,6 +112,8 @@ class Batch:
                 programs[-2 - where] = resolve(read(outcome.facts["text"])[0])
                 self.seen["scan in blocks"] += "_chunk" in outcome.facts["text"]
                 self.seen.update(f"warned {code}" for code in outcome.facts["warnings"])
+                if "E942" in outcome.facts["warnings"]:
+                    self.fault(spec, where, "a fault that the build went on after", "")
                 self.seen["milliseconds"] += int(outcome.facts["seconds"] * 1000)
                 self.seen["longest"] = max(self.seen["longest"], int(outcome.facts["seconds"] * 1000))
             elif outcome.status == "error":
