@@ -26,6 +26,7 @@ from .fusion import why_stored
 from .fusion_requests import values_asked_for
 from .index_maps import CHEAP, Uses, cost, element, is_identity, is_once, is_small, renamed, uses_of, with_reads
 from .invariants import with_invariants
+from .nested_pieces import without_nested_pieces
 from .values import (
     Compute,
     Define,
@@ -202,7 +203,7 @@ class _Inlining:
         opaque = kept.union(*[whole_operands_of(value) for value in values.values()])
         self.maps: set[str] = set()
         for name, value in values.items():
-            made = self._without_identities(with_reads(value, self._element))
+            made = without_nested_pieces(self._without_identities(with_reads(value, self._element)))
             if isinstance(made, Compute) and name not in opaque and is_small(made.expr) and is_part(
                     made, uses.get(name, []), values) and (name not in outputs or cost(made.expr) <= CHEAP):
                 self.maps.add(name)

@@ -158,6 +158,13 @@ def test_loops_are_the_values_of_whole_arrays(loops: str, whole: str) -> None:
     assert first == second
 
 
+def test_nested_loops_with_constant_bounds_are_the_values_of_whole_arrays() -> None:
+    """They are not written out, though each is short."""
+    first, second = [values_of(spec("Op", PythonProgram("X{float}[5 6]", "Y{float}[5 6]", "", code))) for code in (
+        "for i in range(5):\n    for j in range(6):\n        Y[i, j] = np.where(X[i, j] < 1.0, X[i, j], 0.25)", "Y = np.where(X < 1.0, X, 0.25)")]
+    assert first == second
+
+
 def test_a_body_in_lisp_calls_one_in_python(tool: Any) -> None:
     tool("gcc")
     text = spec("Running", PythonProgram("x{float}[N]", "y{float}[N]", "", "s = 0.0\nfor i in range(N):\n    s += x[i]\n    y[i] = s"))

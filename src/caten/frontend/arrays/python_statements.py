@@ -18,7 +18,7 @@ from .python_expressions import PythonExpressions, UserFunction
 from .python_source import PythonSource
 from .slice_assignment import assign
 
-MOST_UNROLLED = 16             # iterations of a loop over known numbers that changes elements of arrays
+MOST_UNROLLED = 16             # iterations of nested loops over known numbers that change elements of arrays
 MOST_WITHOUT_STORES = 256      # iterations of one that does not
 
 
@@ -44,6 +44,7 @@ class PythonStatements:
         self.expressions = PythonExpressions(builder, source, scope, self.call)
         self.calls = 0                       # of functions of the body that are being evaluated
         self.loops = 0                       # around the statement, in the same function
+        self.iterations = 1                  # of all loops around it
         self.handlers = HANDLERS
 
     def run(self) -> tuple[Any, ...] | None:
@@ -200,19 +201,20 @@ class PythonStatements:
             raise NeedsLoops(node)
         items = self.expressions.eval(node.iter)
         symbolic = isinstance(items, Array) and items.rank and constant_of(items.shape[0]) is None
-        most = MOST_UNROLLED if changes_elements(node.body) else MOST_WITHOUT_STORES
+        most = MOST_UNROLLED // self.iterations if changes_elements(node.body) else MOST_WITHOUT_STORES
         if isinstance(items, UnknownRange) or symbolic or (isinstance(items, range) and len(items) > most):
             raise NeedsLoops(node)
-        for item in self.expressions.sequence(node.iter, items):
+        repeated, outside = self.expressions.sequence(node.iter, items), self.iterations
+        for item in repeated:
             self.store(node.target, item, node.iter)
-            self.loops += 1
+            self.loops, self.iterations = self.loops + 1, outside * len(repeated)
             try:
                 self.block(node.body)
             except _Jump as jump:
                 if jump.leaves:
                     return
             finally:
-                self.loops -= 1
+                self.loops, self.iterations = self.loops - 1, outside
         self.block(node.orelse)
 
     def _counts_arrays(self, node: ast.expr) -> bool:

@@ -1,0 +1,74 @@
+"""Pieces inside of pieces of the same index, as one: what several assignments to parts of an array leave.
+
+    (pieces i ((pieces i (a b) 1) c) 2)                           ->      (pieces i (a b c) 1 2)
+    (pieces i (a (pieces i (b c) 1)) 2)                           ->      (pieces i (a c) 2)
+
+Only bounds that are numbers are compared. Each assignment refers to the elements before it several times, so without
+this, the formula after n assignments would have 2ⁿ parts.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..core.expr import Const, Expr, index
+from .values import Nest, Pieces, Value
+
+ANY = -float("inf"), float("inf")
+END = index((1 << 63) - 1)                           # beyond every index
+Ranges = Mapping[Expr, tuple[float, float]]          # of an index: the first number that it may be, and the one beyond
+
+
+def without_nested_pieces(value: Value) -> Value:
+    """A value whose formula and condition have no pieces that an outer one decides, or could have as its own."""
+    if isinstance(value, Nest):
+        return value
+    walk = _Walk()
+    return value.replace(**{name: walk.expr(getattr(value, name), {}) for name in ("cond", "expr")
+                            if hasattr(value, name)})
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.made: dict[tuple[Expr, frozenset[tuple[Expr, tuple[float, float]]]], Expr] = {}
+        self.has_pieces: dict[Expr, bool] = {}
+
+    def expr(self, e: Expr, ranges: Ranges) -> Expr:
+        """An expression where indices are in these ranges."""
+        if not self.contains_pieces(e):
+            return e
+        key = e, frozenset(ranges.items())
+        if key not in self.made:
+            new: Expr = self.pieces(e, ranges) if isinstance(e, Pieces) else e.map(
+                lambda child: self.expr(child, ranges) if isinstance(child, Expr) else child)
+            self.made[key] = new
+        return self.made[key]
+
+    def pieces(self, e: Pieces, ranges: Ranges) -> Expr:
+        at = self.expr(e.at, ranges)
+        first, beyond = (at.value, at.value + 1) if isinstance(at, Const) else ranges.get(at, ANY)
+        if not all(isinstance(bound, Const) for bound in e.bounds):
+            return Pieces(at, tuple([self.expr(arm, ranges) for arm in e.arms]), e.bounds)
+        arms, bounds = list[Expr](), list[Expr]()
+        below = ANY[0]
+        for arm, bound in zip(e.arms, (*e.bounds, END), strict=True):
+            assert isinstance(bound, Const)
+            low, high = max(below, first), min(bound.value, beyond)
+            below = bound.value
+            if low >= high:
+                continue
+            made = self.expr(arm, {**ranges, at: (low, high)})
+            own, inner = (made.arms, made.bounds) if isinstance(made, Pieces) and made.at is at and all(
+                isinstance(b, Const) for b in made.bounds) else ((made,), ())
+            for part, end in zip(own, (*inner, bound), strict=True):
+                if arms and arms[-1] is part:
+                    bounds.pop()
+                    arms.pop()
+                arms.append(part)
+                bounds.append(end)
+        return arms[0] if len(arms) == 1 else Pieces(at, tuple(arms), tuple(bounds[:-1]))
+
+    def contains_pieces(self, e: Expr) -> bool:
+        if e not in self.has_pieces:
+            self.has_pieces[e] = isinstance(e, Pieces) or any(
+                self.contains_pieces(child) for child in e.children if isinstance(child, Expr))
+        return self.has_pieces[e]
