@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.expr import Op
+from ...core.expr import Const, Op
 from ...core.node import substitute
 from ...core.text import flat
 from ...core.unique_names import Names
@@ -41,7 +41,8 @@ def specialize(program: LoopProgram, loop: str, cond: Any, ending: str = "s") ->
             raise refusal("E520", step, f"the condition {shown} holds there")
     copy, new = copied((found,), ending, Names.of(program))
     special = tidied(substitute(copy, dict(equalities(test))))
-    is_rest_empty = known.given(Op("not", (test,))).proves(Op("le", (found.hi, found.lo)))
+    is_rest_empty = isinstance(found.step, Const) and known.given(Op("not", (test,))).proves(
+        Op("le", (found.hi, found.lo) if found.step.value > 0 else (found.lo, found.hi)))
     made = replaced(program, found, If(test, special, () if is_rest_empty else (found,)))
     return made, Specialized(loops_of(new, special), arrays_of(new.values(), made))
 
