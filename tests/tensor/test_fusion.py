@@ -132,6 +132,18 @@ def test_the_diagonal_of_what_a_reduction_makes_is_no_place_for_its_rows() -> No
     np.testing.assert_allclose(y, np.diag(top)[:, None] + np.exp(top), rtol=2e-6)
 
 
+def test_a_sum_that_needs_all_of_another_reduction_stays_in_another_kernel() -> None:
+    """Both are read by the last sum: one at its own index, one at all of them. The first two read the same array."""
+    body = """(local s f32 (N) scratch) (local t f32 (N) scratch)
+      (for i 0 N 1 serial (setf (aref t i) -inf) (for p 0 N 1 serial (incf (aref t i) (/ (aref x p) (+ 1.0 (abs (aref x i)))) max)))
+      (for i_2 0 N 1 serial (setf (aref s i_2) 0.0) (for p_2 0 N 1 serial (incf (aref s i_2) (aref x p_2))))
+      (for i_3 0 N 1 serial (setf (aref y i_3) 0.0) (for p_3 0 N 1 serial (incf (aref y i_3) (+ (aref s i_3) (aref t p_3)))))"""
+    program = raised(body)
+    assert max(len(names_of(k)) for k in kernels_of(program)) == 2
+    for name, made in results(op(body)).items():
+        np.testing.assert_allclose(made, results(lower(program))[name], rtol=1e-5)
+
+
 @pytest.mark.parametrize(("body", "loops"), [
     ("return np.concatenate((A, B, C), axis=0)", 3), ("return np.tanh(np.concatenate((A, B, C), axis=0)) + 1", 3),
     ("return np.roll(np.concatenate((A, B, C), axis=0), 3, axis=1)", 6), ("return np.concatenate((C, np.vstack((B, A)) * 2))", 3),

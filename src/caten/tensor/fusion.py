@@ -346,12 +346,15 @@ class _Sweep:
                 return
 
     def may_merge(self, g: _Draft, into: _Draft) -> bool:
-        """Do the readers of a group run later than another group, and are both together small enough?"""
+        """Do the readers of a group run later than another group, and what it reads earlier, and are both together
+        small enough?"""
         members = {*g.outer, *into.outer}
         arrays = {r.buffer for m in members for r in reads_of(self.values[m])}
+        read = [self.group_of[r.buffer] for m in g.outer for r in reads_of(self.values[m]) if r.buffer in self.group_of]
         return (all(self.group_of[u] is g or self.group_of[u].number < into.number
                     for m in g.outer for u, _ in self.readers.get(m, []) if u in self.group_of)
                 and not any(u not in self.group_of for m in g.outer for u, _ in self.readers.get(m, []))
+                and all(other is g or other.number > into.number for other in read)
                 and not g.contraction and not into.contraction and len(arrays | members) <= MOST_ARRAYS
                 and g.cost + into.cost <= MOST_COST
                 and not any(isinstance(self.values[m], Scan | Scatter) for m in members)
@@ -439,7 +442,9 @@ class _Sweep:
                 value = self.values[n]
                 assert isinstance(value, Indexed)
                 members.append(Member(n, value, g.outer[n]))
-            found.append((self.order[names[-1]], Group(tuple(members), stored)))
+            group = Group(tuple(members), stored)
+            assert misaligned(group) is None, "members of a kernel need each other at other indices"
+            found.append((self.order[names[-1]], group))
         for d in self.definitions:
             if isinstance(d.value, Nest):
                 at = self.order[d.names[0]] if d.names else self.definitions.index(d)
