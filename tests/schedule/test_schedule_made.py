@@ -8,6 +8,7 @@ import pytest
 from schedule_nets import program
 from test_schedule_goldens import FOLDER, cases
 
+from caten.loop.statements import For
 from caten.schedule import script, step_results
 from caten.schedule.script import parse_schedule
 from caten.schedule.step_results import Nest, Specialized, Split, Staged, Unguarded
@@ -43,6 +44,15 @@ def test_a_copy_leaves_out_what_never_runs_in_it() -> None:
     text = "(for i 0 M 1 serial (if (= N 4) ((for j 0 N 1 serial (setf (aref X i j) x))) ((for k 0 N 1 serial (setf (aref X i k) 1.0)))))"
     assert made_by(text, ("specialize", "i", ("=", "N", "4"))) == Specialized({"i": "is", "j": "js"})
     assert made_by(text, ("specialize", "i", ("=", "N", "5"))) == Specialized({"i": "is", "k": "ks"})
+
+
+@pytest.mark.parametrize("loop", ["0 M 1", "(- M 1) -1 -1", "M 0 -2"])
+def test_a_copy_for_some_calls_leaves_the_others_the_original(loop: str) -> None:
+    """Unless these run no iteration, in whichever direction the loop counts."""
+    node = program(f"(for i {loop} serial (setf (aref C i 0) 1.0))")
+    for cond, originals in ((("=", ("mod", "N", "4"), "0"), 1), (("<=", "1", "M"), 0)):
+        made = script.apply(node, [("specialize", "i", cond)])
+        assert [n.name for n in made.unique() if isinstance(n, For)].count("i") == originals
 
 
 def test_the_nests_of_a_tile_are_told_by_their_axes_whole_tiles_and_edges_apart() -> None:
