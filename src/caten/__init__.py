@@ -29,13 +29,48 @@ if TYPE_CHECKING:
         test,
         tune,
     )
+    from .functions.op_function import OpFunction, op
+    from .functions.type_annotations import (
+        bf16,
+        bfloat16,
+        bool_,
+        c64,
+        c128,
+        f16,
+        f32,
+        f64,
+        float16,
+        float32,
+        float64,
+        i8,
+        i16,
+        i32,
+        i64,
+        int8,
+        int16,
+        int32,
+        int64,
+        u8,
+        u16,
+        u32,
+        u64,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
 
 __version__ = "0.1.0"
-__all__ = ["Argument", "BenchResults", "BenchRow", "CaseResult", "CatenError", "CatenWarning", "Checked", "FileResult",
-           "Operator", "Operators", "OutputResult", "TestResults", "TuneResult", "__version__", "bench", "check",
-           "compile", "load", "load_library", "test", "tune"]
 _RUNS = ("BenchResults", "BenchRow", "CaseResult", "FileResult", "OutputResult", "TestResults", "TuneResult", "bench",
          "test", "tune")
+_FUNCTIONS = ("OpFunction", "op")
+_TYPES = ("bf16", "bfloat16", "bool_", "c64", "c128", "f16", "f32", "f64", "float16", "float32", "float64", "i8", "i16", "i32",
+          "i64", "int8", "int16", "int32", "int64", "u8", "u16", "u32", "u64", "uint8", "uint16", "uint32", "uint64")
+__all__ = ["Argument", "BenchResults", "BenchRow", "CaseResult", "CatenError", "CatenWarning", "Checked", "FileResult",
+           "OpFunction", "Operator", "Operators", "OutputResult", "TestResults", "TuneResult", "__version__", "bench",
+           "bf16", "bfloat16", "bool_", "c64", "c128", "check", "compile", "f16", "f32", "f64", "float16", "float32", "float64",
+           "i8", "i16", "i32", "i64", "int8", "int16", "int32", "int64", "load", "load_library", "op", "test", "tune",
+           "u8", "u16", "u32", "u64", "uint8", "uint16", "uint32", "uint64"]
 
 
 if not TYPE_CHECKING:                  # with it, a type checker would take any name for one of these
@@ -44,6 +79,12 @@ if not TYPE_CHECKING:                  # with it, a type checker would take any 
         if name in _RUNS:
             from . import api_runs
             return getattr(api_runs, name)
+        if name in _FUNCTIONS:
+            from .functions import op_function
+            return getattr(op_function, name)
+        if name in _TYPES:
+            from .functions import type_annotations
+            return getattr(type_annotations, name)
         if name in __all__:
             from . import api
             return getattr(api, name)

@@ -108,14 +108,18 @@ def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any
         options = options_of("compile", runtime=runtime, config=config, opt=opt, sizes=sizes, strided=strided,
                              bounds_check=bounds_check, reassociate=reassociate, rewrite=rewrite, only=only,
                              schedule=schedule, include_dirs=include_dirs, cache=cache, verify=verify)
-        texts = [read(s) for s in specs]
-        with CollectingRarely():
-            programs = checking.loaded(texts, options, compiled=True)
-        made: Operator | Operators = known_build.loaded(compiler.Compilation(programs, options, loading.digest(texts),
-                                                                             warn))
+        made = compiled([read(s) for s in specs], options)
         return Operators.of(made) if isinstance(spec, list | tuple) and isinstance(made, Operator) else made
     except CatenError as problem:
         raise problem.shortened() from None
+
+
+def compiled(texts: Sequence[SpecText], options: Options) -> Operator | Operators:
+    """The operators of specs, compiled and loaded."""
+    with CollectingRarely():
+        programs = checking.loaded(texts, options, compiled=True)
+    made: Operator | Operators = known_build.loaded(compiler.Compilation(programs, options, loading.digest(texts), warn))
+    return made
 
 
 def check(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any] | None = None, opt: int = 2, *,

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
@@ -75,6 +76,16 @@ def runtime_rules(text: str, name: str, options: Options) -> list[Rewrite]:
     return gather(specs.rule, specs.rules)
 
 
+def composite_of(source: SpecText, options: Options) -> tuple[Composite, CompositeFunctions]:
+    """The one composite of a spec, whose body is not read yet, and those that it may call. CatenError with all errors
+    in its signature."""
+    specs = _Specs(options)
+    own = specs.read(source)
+    if specs.found.problems:
+        raise CatenError(*specs.found.problems)
+    return own[0], specs.functions
+
+
 def dependencies(source: SpecText, options: Options) -> list[FilePath]:
     """The absolute paths of the files that a spec includes or calls, in reading order."""
     specs = _Specs(options)
@@ -117,7 +128,7 @@ class _Specs(Callees):
     def read(self, source: SpecText) -> list[Composite]:
         """The operators of a text, which may be an included file. CatenError if it cannot be read at all."""
         check_text(source)
-        source = SpecText(source.name, source.text.replace("\r\n", "\n"), source.lang)
+        source = replace(source, text=source.text.replace("\r\n", "\n"))
         if source.lang == "lisp":
             own = one_line_spec.composites(source, self.found)
         else:
@@ -258,6 +269,7 @@ def read_document(source: SpecText, kind: str = "spec") -> tuple[dict[str, Any],
     """The document of a TOML spec without the parts that violate the schema, its source positions, and the violations.
     `kind`: `spec`, or `rules` for the rules of a runtime. E004 or E005 if it is no TOML."""
     places = locate(source.text, source.name)
+    places.given = source.places
     try:
         document = tomli.loads(source.text)
     except tomli.TOMLDecodeError as problem:

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
+from dataclasses import field
 from pathlib import Path
 
 from ..core.text import place_in
@@ -15,11 +17,14 @@ RULES = Path(__file__).resolve().parent.parent / "rules"            # rules of [
 
 @frozen
 class SpecText:
-    """A spec: its name (a path, or `<stdin>`), its text, and its language, `toml` or `lisp` (`(composite …)`)."""
+    """A spec: its name (a path, or `<stdin>`), its text, and its language, `toml` or `lisp` (`(composite …)`).
+    `places`: where parts of it come from, if it was made of something else: by path, maps of offsets to positions."""
 
     name: str
     text: str
     lang: str = "toml"
+    places: Mapping[tuple[str | int, ...], Callable[[int], Place]] = field(default_factory=dict, compare=False,
+                                                                           repr=False)
 
     def at(self, offset: int) -> Place:
         return place_in(self.text, offset, self.name)

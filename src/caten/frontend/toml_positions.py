@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -44,6 +44,7 @@ class Locations:
     keys: dict[Path, int] = field(default_factory=dict)
     values: dict[Path, tuple[int, int]] = field(default_factory=dict)
     unclosed: int | None = None        # the offset of an unterminated string
+    given: Mapping[Path, Callable[[int], Place]] = field(default_factory=dict)     # places that are known otherwise
 
     def __post_init__(self) -> None:
         self._lines = [0, *[m.end() for m in re.finditer("\n", self.text)]]
@@ -57,16 +58,22 @@ class Locations:
 
     def key(self, *path: str | int) -> Place:
         """The position of a key or array element, or of the nearest enclosing one."""
+        if path in self.given:
+            return self.given[path](0)
         while path and path not in self.keys:
             path = path[:-1]
         return self.at(self.keys.get(path, 0))
 
     def value(self, *path: str | int) -> Place:
         """The position of a value."""
+        if path in self.given:
+            return self.given[path](0)
         return self.at(self.values[path][0]) if path in self.values else self.key(*path)
 
     def inside(self, *path: str | int) -> Callable[[int], Place]:
         """A map from offsets in a string value to positions in the file, through quotes and escapes."""
+        if path in self.given:
+            return self.given[path]
         if path not in self.values:
             return lambda offset: self.key(*path)
         decoded, source = _string_map(self.text, *self.values[path])

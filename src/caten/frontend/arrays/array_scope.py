@@ -71,14 +71,19 @@ class ArrayScope:
 
     def finish(self, b: Builder, returned: Sequence[Any] | None) -> tuple[Output, ...]:
         """The value of each output: what is returned, by position, or what its name stands for."""
-        if returned is not None and len(returned) != len(self.outputs):
-            b.fail("E229", f"{len(returned)} values are returned for {len(self.outputs)} outputs",
-                   f"the outputs are {', '.join(self.outputs)}")
-        found = []
-        for n, name in enumerate(self.outputs):
-            value = self.values[name] if returned is None else returned[n]
-            found.append(self._output(b, name, value))
-        return tuple(found)
+        values = dict(self.values)
+        if returned is not None:
+            values |= zip(self.returned_outputs(b, len(returned)), returned, strict=True)
+        return tuple([self._output(b, name, values[name]) for name in self.outputs])
+
+    def returned_outputs(self, b: Builder, count: int) -> tuple[str, ...]:
+        """The outputs that so many returned values are for: all, or those that are no inputs."""
+        separate = tuple([name for name in self.outputs if self.buffers[name].access == "out"])
+        for names in (self.outputs, separate):
+            if count == len(names):
+                return names
+        b.fail("E229", f"{count} values are returned for {len(self.outputs)} outputs",
+               f"the outputs are {', '.join(self.outputs)}")
 
     def _output(self, b: Builder, name: str, value: Any) -> Output:
         param = self.params[name]

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import ast
-from typing import NoReturn
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
 
 from ...core.node import Node
 from ...core.program import At
@@ -24,20 +25,28 @@ from .python_source import PythonSource
 from .whole_arrays import decimals
 from .wording import PythonWording
 
+T = TypeVar("T")
 MAX_READINGS = 64                     # of a body, until the types of its variables are stable
 
 
 def evaluate_loops(composite: Composite, composites: Composites) -> Lowered:
-    """The statements of a body. The type of a variable is the join of all its assignments, so the body is read again
-    until no type changes (a fixpoint). Raises CatenError."""
+    """The statements of a body. Raises CatenError."""
+    return _lowered(composite, read_until_stable(composite, composites, PythonLoops.run)[0])
+
+
+def read_until_stable(composite: Composite, composites: Composites,
+                      run: Callable[[PythonLoops], T]) -> tuple[PythonLoops, T]:
+    """A body that was read, and what `run` returned. The type of a variable is the join of all its assignments, so the
+    body is read again until no type changes (a fixpoint)."""
     kinds: dict[tuple[int, str], str] = {}
     source = PythonSource(composite.code, composite.where)
     try:
         for _ in range(MAX_READINGS):
             before = dict(kinds)
-            body = _read(composite, composites, source, kinds)
+            body = _body(composite, composites, source, kinds)
+            made = run(body)
             if kinds == before:
-                return _lowered(composite, body)
+                return body, made
     except RecursionError:
         raise error("E239", "the expressions of this body nest too deeply", composite.where(0),
                     hint="keep a part of one in a variable") from None
@@ -48,18 +57,16 @@ def evaluate_loops(composite: Composite, composites: Composites) -> Lowered:
                 hint="convert some of them: np.float32(x)")
 
 
-def _read(composite: Composite, composites: Composites, source: PythonSource,
+def _body(composite: Composite, composites: Composites, source: PythonSource,
           kinds: dict[tuple[int, str], str]) -> PythonLoops:
-    """One reading with the types of variables known so far."""
+    """A body that is to be read, with the types of variables known so far."""
     params = parameters(composite)
     table = ValueTable(TensorProgram(composite.name, params))
     written = {n.id for s in source.body for n in ast.walk(s) if isinstance(n, ast.Name)}
     table.axis_names = AxisNames({*table.names.taken, *written})         # formulas have variables of loops, too
     typing = Typing(composite.where, decimals(params), PythonWording())
     builder = Builder(table, typing, LoopFacts(params), lambda message, pos: 0, {}, {}, "python")
-    body = PythonLoops(builder, source, ArrayScope(params, composite.outputs, composites), params, kinds)
-    body.run()
-    return body
+    return PythonLoops(builder, source, ArrayScope(params, composite.outputs, composites), params, kinds)
 
 
 def check_unset(composite: Composite, made: LoopStatements) -> None:

@@ -85,10 +85,7 @@ class PythonLoops(PythonStatements):
 
     def set_outputs(self, b: Builder, returned: Sequence[Any]) -> None:
         """The outputs are the returned values, by position."""
-        outputs = self.scope.outputs
-        if len(returned) != len(outputs):
-            b.fail("E229", f"{len(returned)} values are returned for {len(outputs)} outputs",
-                   f"the outputs are {', '.join(outputs)}")
+        outputs = self.scope.returned_outputs(b, len(returned))
         fitting = [None if isinstance(value, Unset | Array) and value.name == name else self.fitting(b, name, value)
                    for name, value in zip(outputs, returned, strict=True)]
         if len(outputs) > 1:                            # an output may be what another one was

@@ -1,0 +1,68 @@
+"""What a body in Python returns: element types and shapes."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..core.expr import Expr
+from ..errors import error
+from ..options import Options
+from ..tensor.values import TensorProgram, ValueTable
+from .arrays.argument_binding import described
+from .arrays.array_scope import ArrayScope
+from .arrays.builder import Builder
+from .arrays.called_composites import Composites
+from .arrays.elementwise_functions import term_of
+from .arrays.handles import Array, NeedsLoops
+from .arrays.loop_bodies import read_until_stable
+from .arrays.python_source import PythonSource
+from .arrays.python_statements import PythonStatements
+from .arrays.size_facts import SizeFacts
+from .arrays.whole_arrays import decimals
+from .arrays.wording import PythonWording
+from .composite import Composite, parameters
+from .spec import SpecText, composite_of
+from .typing import Typing
+
+Types = tuple[tuple[str, tuple[Expr, ...]], ...]
+Returned = tuple[Any, ...] | None
+
+
+def returned_types(source: SpecText, options: Options) -> Types:
+    """The element type and the shape of each value that the body of a spec returns. The spec's outputs that are no
+    inputs are not looked at. Raises CatenError with what is wrong with the body."""
+    composite, composites = composite_of(source, options)
+    inputs = tuple([t for t in composite.tensors if t.name in composite.inputs])
+    known = replace(composite, tensors=inputs, outputs=tuple([n for n in composite.outputs if n in composite.inputs]))
+    try:
+        try:
+            body, returned = _whole(known, composites)
+        except NeedsLoops:
+            body, returned = read_until_stable(known, composites, PythonStatements.run)
+        return _types(body, returned or ())
+    except RecursionError:
+        raise error("E239", "the expressions of this body nest too deeply", composite.where(0),
+                    hint="keep a part of one in a variable") from None
+
+
+def _whole(composite: Composite, composites: Composites) -> tuple[PythonStatements, Returned]:
+    """A body over whole arrays, and what it returns."""
+    params = parameters(composite)
+    typing = Typing(composite.where, decimals(params), PythonWording())
+    builder = Builder(ValueTable(TensorProgram(composite.name, params)), typing, SizeFacts(params),
+                      lambda message, pos: 0, {}, {}, "python")
+    body = PythonStatements(builder, PythonSource(composite.code, composite.where),
+                            ArrayScope(params, composite.outputs, composites))
+    return body, body.run()
+
+
+def _types(body: PythonStatements, returned: Sequence[Any]) -> Types:
+    b, found = body.expressions.builder.at(body.end), list[tuple[str, tuple[Expr, ...]]]()
+    for value in returned:
+        operand = term_of(value, b.pos)
+        if operand is None:
+            b.fail("E322", f"a body returns arrays and numbers, not {described(value)}")
+        array = operand if isinstance(operand, Array) else None
+        found.append((array.dtype, array.shape) if array is not None else (b.typing.storage(operand.kind), ()))
+    return tuple(found)

@@ -1,0 +1,246 @@
+"""A Python function as what a spec says: its parameters, and its body as a text. It is parsed, never executed.
+
+What a body uses of the module around it becomes part of the text: numbers that are constants there, functions of numpy
+under other names, and other functions, which are written before the body.
+"""
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType, ModuleType
+from typing import Any, NoReturn
+
+from ..errors import CatenError, Diagnostic, Place
+from ..frozen import frozen
+from .body_text import BodyText, place
+
+KNOWN = frozenset(vars(builtins))                    # what these mean in a body, the evaluator of bodies says
+NUMBERS = (bool, int, float, str, type(None))
+
+
+@frozen
+class Function:
+    """`parameters`: as Python has them. `annotations`: by parameter, and `return`. `changed`: the parameters whose
+    elements the body changes. `returned`: how many values it returns; None where it returns nothing. `names`: all names
+    that the body uses. `places`: of parameters."""
+
+    name: str
+    file: str
+    doc: str
+    parameters: tuple[inspect.Parameter, ...]
+    annotations: Mapping[str, Any]
+    changed: frozenset[str]
+    returned: int | None
+    names: frozenset[str]
+    body: BodyText
+    place: Place
+    places: Mapping[str, Place]
+
+
+def fail(code: str, message: str, at: Place | None, hint: str | None = None) -> NoReturn:
+    raise CatenError(Diagnostic(code, message, at, hint))
+
+
+def read_function(function: Callable[..., Any]) -> Function:
+    """Read a function. E671 if it has no source, or is none that a body can be."""
+    node, lines = _parsed(function)
+    own = inspect.unwrap(function)
+    at = lines.at(node, "def ")
+    for a in (node.args.vararg, node.args.kwarg):
+        if a is not None:
+            fail("E671", f"'{node.name}' takes any number of arguments", lines.at(a), "give each parameter a name")
+    parameters = tuple(inspect.signature(own).parameters.values())
+    try:
+        annotations = inspect.get_annotations(own, eval_str=True)
+    except Exception as problem:                     # whatever the text of an annotation raises
+        fail("E671", f"an annotation of '{node.name}' cannot be evaluated: {problem}", at)
+    body = BodyText()
+    names = frozenset([n.id for n in ast.walk(node) if isinstance(n, ast.Name)])
+    _Surroundings(body).add(own, node, lines, frozenset([p.name for p in parameters]))
+    statements = lines.statements(node)
+    for text, line, column in statements:
+        body.add(text, lines.file, line, column)
+    places = {a.arg: lines.at(a) for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+    arrays = frozenset([p.name for p in parameters if p.kind is not p.KEYWORD_ONLY])
+    return Function(node.name, lines.file, inspect.getdoc(own) or "", parameters, annotations,
+                    frozenset(_changed(node.body)) & arrays, _returned(node, lines), names, body, at, places)
+
+
+class _Lines:
+    """The lines of a function in its file."""
+
+    def __init__(self, file: str, first: int, lines: list[str]) -> None:
+        self.file, self.first = file, first
+        text = "".join(lines)
+        dedented = textwrap.dedent(text)
+        self.indent = len(lines[0]) - len(lines[0].lstrip())
+        self.lines = dedented.split("\n")
+
+    def at(self, node: ast.AST, word: str = "") -> Place:
+        """The place of a node; of the word after `word` in its line."""
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        if word and word in self.lines[line - 1]:
+            column = self.lines[line - 1].index(word) + len(word)
+        return place(self.file, self.first + line - 1, self.indent + column + 1)
+
+    def statements(self, node: ast.FunctionDef) -> Iterator[tuple[str, int, int]]:
+        """The lines of its body without a documentation text and without their indentation, each with line and
+        column."""
+        body = node.body
+        if ast.get_docstring(node, clean=False) is not None:
+            body = body[1:]
+        if not body:
+            yield "pass", self.first + node.lineno - 1, 1
+            return
+        first, column, last = body[0].lineno, body[0].col_offset, node.end_lineno or body[-1].lineno
+        for n in range(first, last + 1):
+            line = self.lines[n - 1]
+            own = column if n == first else min(column, len(line) - len(line.lstrip()))
+            yield line[own:], self.first + n - 1, self.indent + own + 1
+
+
+def _parsed(function: Any) -> tuple[ast.FunctionDef, _Lines]:
+    """The definition of a function, and its lines."""
+    own = inspect.unwrap(function)
+    name = getattr(function, "__name__", repr(function))
+    if not isinstance(own, FunctionType):
+        fail("E671", f"caten.op takes a function that 'def' makes, not {name}", None)
+    try:
+        source, first = inspect.getsourcelines(own)
+    except (OSError, TypeError):
+        fail("E671", f"the source of '{name}' cannot be read", None, "define it in a file, or in a notebook's cell")
+    lines = _Lines(inspect.getsourcefile(own) or own.__code__.co_filename, first, source)
+    try:
+        tree = ast.parse("\n".join(lines.lines)).body[0]
+    except (SyntaxError, IndexError):
+        tree = ast.Pass()
+    if not isinstance(tree, ast.FunctionDef):
+        fail("E671", f"caten.op takes a function that 'def' makes, not {'a lambda' if '<' in name else name}",
+             place(lines.file, first, 1))
+    return tree, lines
+
+
+def _changed(statements: list[ast.stmt]) -> Iterator[str]:
+    """The names of which elements are changed: `x[i] = …`, `x += …`, `np.add.at(x, …)`."""
+    for statement in statements:
+        for n in ast.walk(statement):
+            match n:
+                case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()) | ast.AugAssign(target=ast.Name(id=name)):
+                    yield name
+                case ast.Call(func=ast.Attribute(attr="at"), args=[ast.Name(id=name), *_]):
+                    yield name
+
+
+def _returned(node: ast.FunctionDef, lines: _Lines) -> int | None:
+    """How many values a function returns: the same number wherever it returns."""
+    found: dict[int, ast.Return] = {}
+    stack: list[ast.AST] = list(node.body)
+    while stack:
+        n = stack.pop()
+        if isinstance(n, ast.Return) and n.value is not None:
+            found[len(n.value.elts) if isinstance(n.value, ast.Tuple) else 1] = n
+        elif isinstance(n, ast.Yield | ast.YieldFrom | ast.Await):
+            fail("E671", f"'{node.name}' is a generator, which has no kernel", lines.at(n))
+        if not isinstance(n, ast.FunctionDef | ast.Lambda):
+            stack += ast.iter_child_nodes(n)
+    if len(found) > 1:
+        counts = sorted(found)
+        fail("E671", f"'{node.name}' returns {counts[0]} values here and {counts[1]} there", lines.at(found[counts[1]]))
+    return next(iter(found), None)
+
+
+class _Surroundings:
+    """What bodies use of the modules around them, as statements before the body."""
+
+    def __init__(self, body: BodyText) -> None:
+        self.body = body
+        self.known: dict[str, Any] = {}
+
+    def add(self, function: FunctionType, node: ast.FunctionDef, lines: _Lines, own: frozenset[str]) -> None:
+        """The statements that give meaning to the free names of a function."""
+        given = inspect.getclosurevars(function)
+        outer = {**given.globals, **given.nonlocals}
+        for n in _loads(node):
+            name = n.id
+            if name not in outer or name in own:
+                continue
+            value = outer[name]
+            if name in self.known:
+                if self.known[name] is not value:
+                    fail("E672", f"'{name}' is not the same here as in a function that this one calls", lines.at(n))
+                continue
+            self.known[name] = value
+            self.define(name, value, lines, n)
+
+    def define(self, name: str, value: Any, lines: _Lines, at: ast.Name) -> None:
+        line = lines.first + at.lineno - 1
+        if isinstance(value, ModuleType) and value.__name__ == "numpy":
+            if name != "np":
+                self.body.add(f"{name} = np", lines.file, line)
+        elif _is_constant(value):
+            self.body.add(f"{name} = {_spelled(value)}", lines.file, line)
+        elif (known := _in_numpy(value)) is not None:
+            self.body.add(f"{name} = np.{known}", lines.file, line)
+        elif isinstance(value, FunctionType) or hasattr(value, "__wrapped__"):
+            self.function(name, inspect.unwrap(value))
+        else:
+            fail("E672", f"'{name}' is {_described(value)}: a body knows numbers, functions and numpy of the module "
+                 "around it", lines.at(at), "make it a parameter")
+
+    def function(self, name: str, value: Any) -> None:
+        """Another function, as one of the body."""
+        node, lines = _parsed(value)
+        parameters = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
+        if node.args.defaults or node.args.kwonlyargs or node.args.vararg or node.args.kwarg:
+            fail("E671", f"'{node.name}' is called by a body, and takes more than plain names: no defaults, *args or "
+                 "**kwargs", lines.at(node, "def "))
+        self.add(value, node, lines, frozenset(parameters))
+        self.body.add(f"def {name}({', '.join(parameters)}):", lines.file, lines.first + node.lineno - 1)
+        for text, line, column in lines.statements(node):
+            self.body.add(f"    {text}", lines.file, line, column - 4)
+
+
+def _loads(node: ast.FunctionDef) -> Iterator[ast.Name]:
+    """The names that the body of a function reads, each once, in their order."""
+    found: dict[str, ast.Name] = {}
+    for statement in node.body:
+        for n in ast.walk(statement):
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load):
+                found.setdefault(n.id, n)
+    return iter(sorted(found.values(), key=lambda n: (n.lineno, n.col_offset)))
+
+
+def _is_constant(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return all(_is_constant(each) for each in value)
+    return isinstance(value, NUMBERS)
+
+
+def _spelled(value: Any) -> str:
+    """A constant as a body writes it."""
+    if isinstance(value, float) and value != value:
+        return "np.nan"
+    if isinstance(value, float) and abs(value) == float("inf"):
+        return "np.inf" if value > 0 else "-np.inf"
+    if isinstance(value, tuple | list):
+        inner = ", ".join([_spelled(each) for each in value])
+        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
+    return repr(value)
+
+
+spelled = _spelled
+
+
+def _in_numpy(value: Any) -> str | None:
+    """The name that numpy has for one of its functions or types."""
+    import numpy as np
+    name = getattr(value, "__name__", "")
+    return name if name and getattr(np, name, None) is value else None
+
+
+def _described(value: Any) -> str:
+    kind = type(value).__name__
+    return f"the module {value.__name__}" if isinstance(value, ModuleType) else f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind}"

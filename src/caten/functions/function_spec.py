@@ -1,0 +1,216 @@
+"""The spec that a function stands for: its signature for the types and ranks of a call, and its body."""
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import DTYPES, is_float
+from ..core.text import show
+from ..errors import Place
+from ..frontend.returned_types import returned_types
+from ..frontend.spec import SpecText
+from ..frontend.toml_positions import Path
+from ..options import Options
+from .body_text import BodyText
+from .function_reader import Function, fail, spelled
+from .type_annotations import ArrayType, ElementType, annotated
+
+BY_NUMPY = {np.dtype(d.numpy): d.name for d in DTYPES.values() if hasattr(np, d.numpy) or d.numpy == "bool"}
+WEAK = (float, int, bool)                        # of Python: numbers whose type the arrays decide
+RESULT = "result"
+
+Given = Mapping[str, Any]
+
+
+def spec_of(function: Function, given: Given, options: Options) -> SpecText:
+    """The spec for arguments with these types and ranks, and these equal extents. `given`: by parameter."""
+    body = BodyText()
+    arrays, static = list[tuple[str, str]](), dict[str, Any]()
+    sizes = _Sizes(function)
+    floats = {each.dtype for each in _arrays(function, given) if is_float(each.dtype)}
+    number = {float: floats.pop() if len(floats) == 1 else "f64", int: "i64", bool: "bool"}
+    for name, known in _known(function, given):
+        if isinstance(known, ArrayType):
+            sizes.know(known, given.get(name))
+    for name, known in _known(function, given):
+        match known:
+            case ArrayType():
+                arrays.append((name, known.declaration(name)))
+            case ElementType(name=dtype):
+                arrays.append((name, f"{name}{{{dtype}}}[]"))
+            case type():
+                arrays.append((name, f"{name}{{{number[known]}}}[]"))
+            case np.ndarray():
+                arrays.append((name, f"{name}{{{_dtype(function, name, known)}}}[{sizes.shape(known.shape)}]"))
+            case _:
+                static[name] = given[name]
+    for name, value in static.items():
+        body.add(f"{name} = {spelled(value)}", function.places[name].file, function.places[name].line)
+    for text, origin in zip(function.body.lines, function.body.origins, strict=True):
+        body.add(text, *origin)
+    changed = [name for name, _ in arrays if name in function.changed]
+    fresh = _result_names(function)
+    spec = _Spec(function, arrays, changed, body)
+    wanted = function.annotations.get("return", inspect.Parameter.empty)
+    if not fresh:
+        return spec.text(())
+    parts = getattr(wanted, "__args__", None) if not annotated(wanted) else None
+    declared = [annotated(part) for part in parts or (wanted,)]
+    if len(declared) == len(fresh) and all(isinstance(d, ArrayType) for d in declared):
+        return spec.text([d.declaration(name) for d, name in zip(declared, fresh, strict=True)
+                          if isinstance(d, ArrayType)])
+    probe = spec.text([f"{name}{{f64}}[]" for name in fresh])
+    found = returned_types(probe, options)
+    return spec.text([f"{name}{{{dtype}}}[{' '.join([show(extent) for extent in shape])}]"
+                      for name, (dtype, shape) in zip(fresh, found, strict=True)])
+
+
+def _result_names(function: Function) -> list[str]:
+    """Names for what is returned, which nothing else has."""
+    count = function.returned or 0
+    taken = {*function.names, *function.places}
+    base = RESULT
+    while any(name.startswith(base) for name in taken):
+        base += "_"
+    return [base] if count == 1 else [f"{base}{n}" for n in range(count)]
+
+
+def _known(function: Function, given: Given) -> Iterator[tuple[str, Any]]:
+    """What is known of each parameter: its annotation, the type of a Python number, an array, or None for what is no
+    array and no number."""
+    for p in function.parameters:
+        said = function.annotations.get(p.name)
+        known = annotated(said)
+        if known is not None:
+            yield p.name, known
+        elif p.kind is p.KEYWORD_ONLY:
+            yield p.name, None
+        elif said in WEAK:
+            yield p.name, said
+        elif p.name in given:
+            yield p.name, _of_value(function, p.name, given[p.name])
+        else:
+            fail("E673", f"the type of '{p.name}' is not known before the first call", function.places[p.name],
+                 f'annotate it: {p.name}: caten.f32["M N"]; or ask for the spec of a call')
+
+
+def _of_value(function: Function, name: str, value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return ElementType(_dtype(function, name, value))
+    for kind in (bool, int, float):
+        if isinstance(value, kind):
+            return kind
+    array = as_array(value)
+    if array is None:
+        fail("E673", f"'{name}' is a {type(value).__name__}, and a kernel takes arrays and numbers", function.places[name],
+             "what is known when the kernel is compiled, such as an axis, is a parameter after '*'")
+    return array
+
+
+def as_array(value: Any) -> np.ndarray[Any, Any] | None:
+    """A view of an array of numpy or of another library, or None."""
+    if isinstance(value, np.ndarray):
+        return value
+    try:
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
+        return np.asarray(memoryview(value))
+    except (TypeError, ValueError, BufferError, RuntimeError):
+        return None
+
+
+def _arrays(function: Function, given: Given) -> Iterator[ArrayType]:
+    for name, known in _known(function, given):
+        if isinstance(known, ArrayType):
+            yield known
+        elif isinstance(known, np.ndarray):
+            yield ArrayType(_dtype(function, name, known), "")
+
+
+def _dtype(function: Function, name: str, value: Any) -> str:
+    dtype = np.dtype(value.dtype)
+    found = BY_NUMPY.get(dtype) or next((d.name for d in DTYPES.values() if d.numpy == dtype.name), None)
+    if found is None:
+        fail("E673", f"'{name}' has elements of type {dtype}, which no kernel takes", function.places[name])
+    return found
+
+
+class _Sizes:
+    """Names of extents. Equal extents have one name, and an extent of 1 is the number."""
+
+    def __init__(self, function: Function) -> None:
+        self.names: dict[int, str] = {}
+        self.taken = {*function.names, *function.places}
+
+    def know(self, kind: ArrayType, value: Any) -> None:
+        """Learn the names that an annotation gives to the extents of an argument."""
+        array = None if value is None else as_array(value)
+        words = kind.shape.replace(",", " ").split()
+        self.taken.update(words)
+        if array is not None and len(words) == array.ndim:
+            for word, extent in zip(words, array.shape, strict=True):
+                if re.fullmatch(r"[A-Za-z_]\w*", word):
+                    self.names.setdefault(extent, word)
+
+    def shape(self, extents: Sequence[int]) -> str:
+        return " ".join([self.name(extent) for extent in extents])
+
+    def name(self, extent: int) -> str:
+        if extent == 1:
+            return "1"
+        if extent not in self.names:
+            n = 0
+            while f"N{n}" in self.taken:
+                n += 1
+            self.names[extent] = f"N{n}"
+            self.taken.add(f"N{n}")
+        return self.names[extent]
+
+
+class _Spec:
+    """A spec as TOML, with places in the file of the function."""
+
+    def __init__(self, function: Function, arrays: Sequence[tuple[str, str]], changed: Sequence[str],
+                 body: BodyText) -> None:
+        self.function, self.arrays, self.changed, self.body = function, arrays, changed, body
+
+    def text(self, results: Sequence[str]) -> SpecText:
+        """The spec with these declarations of what is returned."""
+        f = self.function
+        outputs = [*self.changed, *results]
+        lines = ["[composite]", f"name = {_quoted(f.name)}"]
+        lines += [f"documentation = {_long(f.doc)}"] if f.doc else []
+        lines += [f"inputs = [{', '.join([_quoted(text) for _, text in self.arrays])}]",
+                  f"outputs = [{', '.join([_quoted(text) for text in outputs])}]", "", "[implementation]",
+                  'lang = "python"', f"code = {_long(self.body.text)}", ""]
+        places: dict[Path, Any] = {("implementation", "code"): self.body.where, ("composite", "name"): _at(f.place),
+                                   ("composite",): _at(f.place), ("implementation",): _at(f.place),
+                                   ("composite", "outputs"): _at(f.place), ("composite", "inputs"): _at(f.place)}
+        for n, (name, _) in enumerate(self.arrays):
+            places["composite", "inputs", n] = _at(f.places[name])
+        for n, text in enumerate(outputs):
+            places["composite", "outputs", n] = _at(f.places.get(text, f.place))
+        if not outputs:
+            fail("E674", f"'{f.name}' returns nothing, and changes no parameter", f.place,
+                 "return the result, or store it into the elements of a parameter")
+        return SpecText(f.file, "\n".join(lines), "toml", places)
+
+
+def _at(place: Place) -> Any:
+    return lambda offset: place
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _long(text: str) -> str:
+    """A text of several lines as TOML, as it is if it can be."""
+    if "'''" not in text and "\r" not in text:
+        return f"'''\n{text}\n'''"
+    escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    return f'"""\n{escaped}\n"""'

@@ -1,0 +1,152 @@
+"""`@caten.op`: a Python function as an operator that is compiled for the arguments of its calls."""
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, overload
+
+import numpy as np
+
+from ..api import compiled, options_of
+from ..errors import CatenError
+from ..frontend.spec import SpecText
+from ..options import Options
+from ..runtime.call import Operator
+from .function_reader import Function, fail, read_function
+from .function_spec import as_array, spec_of
+
+
+class OpFunction:
+    """An operator that is written as a Python function.
+
+    The first call for types and ranks of arguments compiles it for them; later ones use the kernel, also in another
+    process. Parameters without annotation get the types of the arguments. Equal extents are one size of the kernel, so
+    that a call in which other extents agree has a kernel of its own.
+
+    Raises CatenError for what a body cannot be, at the line of the function; E67x for what a function cannot be."""
+
+    def __init__(self, function: Callable[..., Any], options: Options) -> None:
+        functools.update_wrapper(self, function)
+        self.options = options
+        self._function = function
+        self._signature = inspect.signature(function)
+        self._static = frozenset([p.name for p in self._signature.parameters.values() if p.kind is p.KEYWORD_ONLY])
+        self._operators: dict[str, Operator] = {}            # by the text of the spec
+        self._by_call: dict[Hashable, tuple[Operator, tuple[str, ...]]] = {}
+        self._last: SpecText | None = None
+        self._lock = threading.RLock()
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Compute it for these arguments. Outputs are new arrays, in the order of `return`; a parameter whose elements
+        the function changes is changed in place, and is returned before them."""
+        given = self._bound(args, named)
+        key = tuple([(type(value), value) if name in self._static else _key(value) for name, value in given.items()])
+        try:
+            operator, passed = self._by_call[key]
+        except (KeyError, TypeError):                        # TypeError: a static argument that is no key
+            try:
+                operator, passed = self._instance(given)
+            except CatenError as problem:
+                raise problem.shortened() from None
+            try:
+                self._by_call[key] = operator, passed
+            except TypeError:
+                fail("E673", f"an argument of '{self.__name__}' that is known when it is compiled is no number, text or "
+                     "tuple", None)
+        return operator(*[given[name] for name in passed])
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        return self if owner is None else functools.partial(self, owner)
+
+    def __repr__(self) -> str:
+        return f"<caten function {self.__name__}{self._signature}>"
+
+    def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> Mapping[str, Any]:
+        bound = self._signature.bind(*args, **named)         # TypeError as of any function
+        bound.apply_defaults()
+        return bound.arguments
+
+    # specs
+
+    @property
+    def spec(self) -> str:
+        """The spec in TOML that the function stands for: of its annotations, or of the last call. E673 if a parameter
+        has no annotation and there was no call."""
+        try:
+            return (self._last or self._spec(self._defaults())).text
+        except CatenError as problem:
+            raise problem.shortened() from None
+
+    def spec_of(self, *args: Any, **named: Any) -> str:
+        """The spec in TOML for a call with these arguments."""
+        try:
+            return self._spec(self._bound(args, named)).text
+        except CatenError as problem:
+            raise problem.shortened() from None
+
+    def operator(self, *args: Any, **named: Any) -> Operator:
+        """The compiled operator for a call with these arguments: a `caten.Operator`, to be inspected or bound."""
+        try:
+            return self._instance(self._bound(args, named))[0]
+        except CatenError as problem:
+            raise problem.shortened() from None
+
+    @functools.cached_property
+    def _read(self) -> Function:
+        return read_function(self._function)
+
+    def _defaults(self) -> dict[str, Any]:
+        return {p.name: p.default for p in self._signature.parameters.values() if p.default is not p.empty}
+
+    def _spec(self, given: Mapping[str, Any]) -> SpecText:
+        return spec_of(self._read, given, self.options)
+
+    def _instance(self, given: Mapping[str, Any]) -> tuple[Operator, tuple[str, ...]]:
+        """The operator for these arguments, and the names of those that it is given."""
+        with self._lock:
+            spec = self._spec(given)
+            if spec.text not in self._operators:
+                made = compiled([spec], self.options)
+                assert isinstance(made, Operator)
+                self._operators[spec.text] = made
+            self._last = spec
+            passed = tuple([p.name for p in self._read.parameters if p.kind is not p.KEYWORD_ONLY])
+            return self._operators[spec.text], passed
+
+
+def _key(value: Any) -> Hashable:
+    """What a kernel depends on of an argument: of an array its type and shape, of a number its type, of anything else
+    all of it."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.dtype, value.shape
+    if isinstance(value, bool | int | float):
+        return type(value)
+    array = as_array(value)
+    return value if array is None else (array.dtype, array.shape)
+
+
+@overload
+def op(function: Callable[..., Any], /) -> OpFunction: ...
+
+
+@overload
+def op(*, runtime: str = ..., config: Mapping[str, Any] | None = ..., opt: int = ..., bounds_check: bool = ...,
+       reassociate: bool = ..., rewrite: bool = ..., cache: bool = ...,
+       verify: bool = ...) -> Callable[[Callable[..., Any]], OpFunction]: ...
+
+
+def op(function: Callable[..., Any] | None = None, /, *, runtime: str = "clang",
+       config: Mapping[str, Any] | None = None, opt: int = 2, bounds_check: bool = True, reassociate: bool = True,
+       rewrite: bool = True, cache: bool = True, verify: bool = False) -> Any:
+    """Make an operator of a Python function: `@caten.op`, or `@caten.op(opt=3)` with options of `caten.compile`.
+
+    The function is read, never executed: loops over `range`, elements, NumPy expressions. Arrays are annotated
+    `A: caten.f32["M K"]`, or have the types of the arguments. Parameters after `*` are known when it is compiled.
+    """
+    options = options_of("op", runtime=runtime, config=config, opt=opt, bounds_check=bounds_check,
+                         reassociate=reassociate, rewrite=rewrite, cache=cache, verify=verify)
+    if function is None:
+        return lambda given: OpFunction(given, options)
+    return OpFunction(function, options)
