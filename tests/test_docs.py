@@ -118,7 +118,7 @@ def test_specs_on_pages_have_the_layout_of_caten_fmt() -> None:
         assert fmt.formatted(SpecText(page.name, text, "toml")) == text, page.name
 
 
-@pytest.mark.parametrize("name", ["calling", "runtimes", "write-a-runtime", "rewrites"])
+@pytest.mark.parametrize("name", ["calling", "functions", "runtimes", "write-a-runtime", "rewrites"])
 def test_what_a_page_shows_works(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
                                  tool: Callable[[str], str]) -> None:
     """A page as one story: its files are written, its commands run, its Python executed, in order and in one folder. A `text` block is what the

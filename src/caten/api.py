@@ -118,7 +118,8 @@ def compiled(texts: Sequence[SpecText], options: Options) -> Operator | Operator
     """The operators of specs, compiled and loaded."""
     with CollectingRarely():
         programs = checking.loaded(texts, options, compiled=True)
-    made: Operator | Operators = known_build.loaded(compiler.Compilation(programs, options, loading.digest(texts), warn))
+    compilation = compiler.Compilation(programs, options, loading.digest(texts), warn)
+    made: Operator | Operators = known_build.loaded(compilation)
     return made
 
 

@@ -63,6 +63,6 @@ def _types(body: PythonStatements, returned: Sequence[Any]) -> Types:
         operand = term_of(value, b.pos)
         if operand is None:
             b.fail("E322", f"a body returns arrays and numbers, not {described(value)}")
-        array = operand if isinstance(operand, Array) else None
-        found.append((array.dtype, array.shape) if array is not None else (b.typing.storage(operand.kind), ()))
+        found.append((operand.dtype, operand.shape) if isinstance(operand, Array)
+                     else (b.typing.storage(operand.kind), ()))
     return tuple(found)

@@ -180,8 +180,8 @@ class _Surroundings:
         if isinstance(value, ModuleType) and value.__name__ == "numpy":
             if name != "np":
                 self.body.add(f"{name} = np", lines.file, line)
-        elif _is_constant(value):
-            self.body.add(f"{name} = {_spelled(value)}", lines.file, line)
+        elif is_constant(value):
+            self.body.add(f"{name} = {spelled(value)}", lines.file, line)
         elif (known := _in_numpy(value)) is not None:
             self.body.add(f"{name} = np.{known}", lines.file, line)
         elif isinstance(value, FunctionType) or hasattr(value, "__wrapped__"):
@@ -213,25 +213,23 @@ def _loads(node: ast.FunctionDef) -> Iterator[ast.Name]:
     return iter(sorted(found.values(), key=lambda n: (n.lineno, n.col_offset)))
 
 
-def _is_constant(value: Any) -> bool:
+def is_constant(value: Any) -> bool:
+    """Is it a number, a text, or a tuple or list of them?"""
     if isinstance(value, tuple | list):
-        return all(_is_constant(each) for each in value)
+        return all(is_constant(each) for each in value)
     return isinstance(value, NUMBERS)
 
 
-def _spelled(value: Any) -> str:
+def spelled(value: Any) -> str:
     """A constant as a body writes it."""
     if isinstance(value, float) and value != value:
         return "np.nan"
     if isinstance(value, float) and abs(value) == float("inf"):
         return "np.inf" if value > 0 else "-np.inf"
     if isinstance(value, tuple | list):
-        inner = ", ".join([_spelled(each) for each in value])
+        inner = ", ".join([spelled(each) for each in value])
         return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
     return repr(value)
-
-
-spelled = _spelled
 
 
 def _in_numpy(value: Any) -> str | None:
@@ -242,5 +240,7 @@ def _in_numpy(value: Any) -> str | None:
 
 
 def _described(value: Any) -> str:
+    if isinstance(value, ModuleType):
+        return f"the module {value.__name__}"
     kind = type(value).__name__
-    return f"the module {value.__name__}" if isinstance(value, ModuleType) else f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind}"
+    return f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind}"

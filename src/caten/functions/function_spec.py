@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import DTYPES, is_float
+from ..core.dtypes import DTYPES, is_float, is_integer
 from ..core.text import show
 from ..errors import Place
 from ..frontend.returned_types import returned_types
@@ -16,7 +16,7 @@ from ..frontend.spec import SpecText
 from ..frontend.toml_positions import Path
 from ..options import Options
 from .body_text import BodyText
-from .function_reader import Function, fail, spelled
+from .function_reader import Function, fail, is_constant, spelled
 from .type_annotations import ArrayType, ElementType, annotated
 
 BY_NUMPY = {np.dtype(d.numpy): d.name for d in DTYPES.values() if hasattr(np, d.numpy) or d.numpy == "bool"}
@@ -31,8 +31,7 @@ def spec_of(function: Function, given: Given, options: Options) -> SpecText:
     body = BodyText()
     arrays, static = list[tuple[str, str]](), dict[str, Any]()
     sizes = _Sizes(function)
-    floats = {each.dtype for each in _arrays(function, given) if is_float(each.dtype)}
-    number = {float: floats.pop() if len(floats) == 1 else "f64", int: "i64", bool: "bool"}
+    number = _number_types([each.dtype for each in _arrays(function, given)])
     for name, known in _known(function, given):
         if isinstance(known, ArrayType):
             sizes.know(known, given.get(name))
@@ -47,7 +46,7 @@ def spec_of(function: Function, given: Given, options: Options) -> SpecText:
             case np.ndarray():
                 arrays.append((name, f"{name}{{{_dtype(function, name, known)}}}[{sizes.shape(known.shape)}]"))
             case _:
-                static[name] = given[name]
+                static[name] = _constant(function, name, given.get(name))
     for name, value in static.items():
         body.add(f"{name} = {spelled(value)}", function.places[name].file, function.places[name].line)
     for text, origin in zip(function.body.lines, function.body.origins, strict=True):
@@ -67,6 +66,13 @@ def spec_of(function: Function, given: Given, options: Options) -> SpecText:
     found = returned_types(probe, options)
     return spec.text([f"{name}{{{dtype}}}[{' '.join([show(extent) for extent in shape])}]"
                       for name, (dtype, shape) in zip(fresh, found, strict=True)])
+
+
+def _number_types(dtypes: Sequence[str]) -> dict[type, str]:
+    """The element types of Python's numbers: those of the arrays, as in NumPy."""
+    floats, integers = {d for d in dtypes if is_float(d)}, {d for d in dtypes if is_integer(d)}
+    return {float: floats.pop() if len(floats) == 1 else "f64", int: integers.pop() if len(integers) == 1 else "i64",
+            bool: "bool"}
 
 
 def _result_names(function: Function) -> list[str]:
@@ -98,6 +104,15 @@ def _known(function: Function, given: Given) -> Iterator[tuple[str, Any]]:
                  f'annotate it: {p.name}: caten.f32["M N"]; or ask for the spec of a call')
 
 
+def _constant(function: Function, name: str, value: Any) -> Any:
+    """The value of a parameter that is known when the kernel is compiled."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if not is_constant(value):
+        fail("E673", f"'{name}' is an {type(value).__name__}, and what is known when the kernel is compiled is a "
+             "number, a text or a tuple", function.places[name])
+    return value
+
+
 def _of_value(function: Function, name: str, value: Any) -> Any:
     if isinstance(value, np.generic):
         return ElementType(_dtype(function, name, value))
@@ -106,7 +121,8 @@ def _of_value(function: Function, name: str, value: Any) -> Any:
             return kind
     array = as_array(value)
     if array is None:
-        fail("E673", f"'{name}' is a {type(value).__name__}, and a kernel takes arrays and numbers", function.places[name],
+        fail("E673", f"'{name}' is a {type(value).__name__}, and a kernel takes arrays and numbers",
+             function.places[name],
              "what is known when the kernel is compiled, such as an axis, is a parameter after '*'")
     return array
 

@@ -5,6 +5,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from typing import Any, overload
 
 import numpy as np
@@ -14,8 +15,10 @@ from ..errors import CatenError
 from ..frontend.spec import SpecText
 from ..options import Options
 from ..runtime.call import Operator
-from .function_reader import Function, fail, read_function
+from .function_reader import Function, read_function
 from .function_spec import as_array, spec_of
+
+NUMBERS = (np.generic, bool, int, float)
 
 
 class OpFunction:
@@ -27,6 +30,8 @@ class OpFunction:
 
     Raises CatenError for what a body cannot be, at the line of the function; E67x for what a function cannot be."""
 
+    __name__: str
+
     def __init__(self, function: Callable[..., Any], options: Options) -> None:
         functools.update_wrapper(self, function)
         self.options = options
@@ -35,12 +40,16 @@ class OpFunction:
         self._static = frozenset([p.name for p in self._signature.parameters.values() if p.kind is p.KEYWORD_ONLY])
         self._operators: dict[str, Operator] = {}            # by the text of the spec
         self._by_call: dict[Hashable, tuple[Operator, tuple[str, ...]]] = {}
+        self._plain: dict[Hashable, Operator] = {}           # of calls with arrays and numbers by position
         self._last: SpecText | None = None
         self._lock = threading.RLock()
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Compute it for these arguments. Outputs are new arrays, in the order of `return`; a parameter whose elements
         the function changes is changed in place, and is returned before them."""
+        if not named:
+            with suppress(KeyError):
+                return self._plain[_plain_key(args)](*args)
         given = self._bound(args, named)
         key = tuple([(type(value), value) if name in self._static else _key(value) for name, value in given.items()])
         try:
@@ -50,11 +59,11 @@ class OpFunction:
                 operator, passed = self._instance(given)
             except CatenError as problem:
                 raise problem.shortened() from None
-            try:
+            with suppress(TypeError):                        # a list as a static argument is looked at in every call
                 self._by_call[key] = operator, passed
-            except TypeError:
-                fail("E673", f"an argument of '{self.__name__}' that is known when it is compiled is no number, text or "
-                     "tuple", None)
+        if not named and len(args) == len(passed) and all(type(a) is np.ndarray or isinstance(a, NUMBERS)
+                                                          for a in args):
+            self._plain[_plain_key(args)] = operator
         return operator(*[given[name] for name in passed])
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
@@ -116,13 +125,18 @@ class OpFunction:
             return self._operators[spec.text], passed
 
 
+def _plain_key(args: tuple[Any, ...]) -> Hashable:
+    """What a kernel depends on of arrays and numbers."""
+    return tuple([(a.dtype, a.shape) if type(a) is np.ndarray else type(a) for a in args])
+
+
 def _key(value: Any) -> Hashable:
     """What a kernel depends on of an argument: of an array its type and shape, of a number its type, of anything else
     all of it."""
     if isinstance(value, np.ndarray | np.generic):
         return value.dtype, value.shape
     if isinstance(value, bool | int | float):
-        return type(value)
+        return type(value).__name__
     array = as_array(value)
     return value if array is None else (array.dtype, array.shape)
 

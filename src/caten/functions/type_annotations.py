@@ -35,6 +35,10 @@ class ElementType:
         sizes, bracket, order = text.partition("<")
         return ArrayType(self.name, sizes.strip(), bracket + order.strip())
 
+    def __call__(self, *shape: str | int) -> ArrayType:
+        """`f32("M K")`: the same, for tools that take a text in brackets for a type."""
+        return self[shape]
+
     def __repr__(self) -> str:
         return f"caten.{self.name}"
 
