@@ -130,6 +130,15 @@ def test_a_comparison_at_its_edge_is_loose_and_a_choice_by_it_is_widened() -> No
     assert (result.passed, result.loose, result.ratio) == (True, 0, 0)
 
 
+@pytest.mark.parametrize("fn", ["tanh", "sigmoid", "erf", "erfc", "atan", "exp", "exp2", "expm1", "sinh", "cosh"])
+def test_a_function_of_an_undecided_choice_covers_both_sides(fn: str) -> None:
+    """tanh 12 is 1 in float32, and below 1 in float64. The slope at one side says little of the distance to the other."""
+    for yes, no in ((1.5, 0.25), (0.25, 4.0), (-3.0, 2.0)):
+        result, wide = elementwise(f"({fn} (where (< (tanh x) 1.0) {yes} {no}))", [12.0])
+        assert result.passed
+        assert wide["Y__bound"][0] < 2000
+
+
 def test_a_branch_at_its_edge_covers_both_sides() -> None:
     body = "(setf (aref Y i) 1.0) (if (< (* x 10.0) 1.0) ((setf (aref Y i) 3.0)) ((setf (aref Y i) 4.0) (incf (aref Y i) 1.0)))"
     p = program("(buffer A f32 (2) (0) in) (buffer Y f32 (2) (0) out) (body (for i 0 2 1 serial (let x f32 (aref A i)) " + body + "))")
