@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "compiler": BASE | {"frontend", "loop", "runtime", "attach", "loading", "driver"},
     "kernels": BASE | {"collector"} | STAGES | PIPELINE,
     "testing": BASE | MEANING | STAGES | PIPELINE,
-    "argument_checks": BASE | {"runtime"}, "checking": BASE | {"driver", "runtime", "loading", "frontend", "loop", "testing"}, "api": BASE | {"collector", "argument_checks", "checking", "kernels"} | STAGES | PIPELINE,
+    "argument_checks": BASE | {"runtime"}, "checking": BASE | {"driver", "runtime", "loading", "frontend", "loop", "testing"}, "api": BASE | {"collector", "argument_checks", "checking", "kernels", "functions"} | STAGES | PIPELINE,
     "api_runs": BASE | {"api", "argument_checks", "checking", "benchmarking", "tuning", "workflows"} | STAGES | PIPELINE,
     "functions": BASE | {"api", "frontend", "runtime"},
     "benchmarking": BASE | {"__version__", "testing"} | STAGES | PIPELINE,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         test,
         tune,
     )
+    from .functions.generic_operator import GenericOperator
     from .functions.op_function import OpFunction, op
     from .functions.type_annotations import (
         bf16,
@@ -67,11 +68,59 @@ _FUNCTIONS = ("OpFunction", "op")
 _TYPES = ("bf16", "bfloat16", "bool_", "c128", "c64", "f16", "f32", "f64", "float16", "float32", "float64", "i16",
           "i32", "i64", "i8", "int16", "int32", "int64", "int8", "u16", "u32", "u64", "u8", "uint16", "uint32",
           "uint64", "uint8")
-__all__ = ["Argument", "BenchResults", "BenchRow", "CaseResult", "CatenError", "CatenWarning", "Checked", "FileResult",
-           "OpFunction", "Operator", "Operators", "OutputResult", "TestResults", "TuneResult", "__version__", "bench",
-           "bf16", "bfloat16", "bool_", "c64", "c128", "check", "compile", "f16", "f32", "f64", "float16", "float32",
-           "float64", "i8", "i16", "i32", "i64", "int8", "int16", "int32", "int64", "load", "load_library", "op",
-           "test", "tune", "u8", "u16", "u32", "u64", "uint8", "uint16", "uint32", "uint64"]
+__all__ = [
+    "Argument",
+    "BenchResults",
+    "BenchRow",
+    "CaseResult",
+    "CatenError",
+    "CatenWarning",
+    "Checked",
+    "FileResult",
+    "GenericOperator",
+    "OpFunction",
+    "Operator",
+    "Operators",
+    "OutputResult",
+    "TestResults",
+    "TuneResult",
+    "__version__",
+    "bench",
+    "bf16",
+    "bfloat16",
+    "bool_",
+    "c64",
+    "c128",
+    "check",
+    "compile",
+    "f16",
+    "f32",
+    "f64",
+    "float16",
+    "float32",
+    "float64",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "load",
+    "load_library",
+    "op",
+    "test",
+    "tune",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
 
 
 if not TYPE_CHECKING:                  # with it, a type checker would take any name for one of these
@@ -83,6 +132,9 @@ if not TYPE_CHECKING:                  # with it, a type checker would take any 
         if name in _FUNCTIONS:
             from .functions import op_function
             return getattr(op_function, name)
+        if name == "GenericOperator":
+            from .functions import generic_operator
+            return generic_operator.GenericOperator
         if name in _TYPES:
             from .functions import type_annotations
             return getattr(type_annotations, name)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +15,8 @@ from .calls.call_signature import Argument
 from .checking import Checked, proved
 from .collector import CollectingRarely
 from .errors import CatenError, Diagnostic, combined, error
-from .frontend.spec import SpecText, decode, read_file
+from .frontend.composite import Composite
+from .frontend.spec import SpecText, composite_of, decode, read_file
 from .kernels import known_build
 from .options import Options, environment
 from .runtime import discover
@@ -24,12 +26,15 @@ from .runtime.copied_calls import check_manifest
 from .runtime.library import open_library
 from .runtime.manifest import checked
 
-__all__ = ["Argument", "CatenError", "CatenWarning", "Checked", "Operator", "Operators", "check", "compile", "load",
-           "load_library"]
+__all__ = ["Argument", "CatenError", "CatenWarning", "Checked", "Operator", "Operators", "check",
+           "compile", "load", "load_library"]
 
 STRING = "<string>"
 FOLDERS, ARRAYS = "a list of folders", 'a list of names of arrays, ["A"]'
 OPERATORS = 'a list of names of operators, ["Gemm"]'
+# Of a spec with type variables, class words, `~`, outputs without a shape, or attributes.
+MAY_BE_GENERIC = re.compile(r"\{\s*(?:[A-Z]\d?|dense|complex)\s*(?:\s\w+)?\}|\[[^\]\n]*(?:~|\.\.\.)|^\s*attributes\b",
+                            re.IGNORECASE | re.MULTILINE)
 FOREIGN = (".elf", ".wasm")                # libraries that lie beside their manifest instead of holding it
 
 
@@ -88,7 +93,8 @@ def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any
             include_dirs: Sequence[Spec] = (), cache: bool = True, verify: bool = False) -> Operator | Operators:
     """Compile a spec to an operator, or a list of specs to a library with an attribute for each operator.
 
-    A spec of several operators becomes a library, too; a type checker knows this only of a list.
+    A spec of several operators becomes a library, too; a type checker knows this only of a list. A spec with type
+    variables, `~` or attributes becomes a `GenericOperator`, which compiles what its calls need.
 
     `spec`: a file (a str or Path), a text (a str of several lines, or one that starts with a parenthesis), or a list.
     `runtime`: a name or a runtime file. `config`: options of the runtime by key, as --config: texts, integers or bools.
@@ -108,10 +114,23 @@ def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any
         options = options_of("compile", runtime=runtime, config=config, opt=opt, sizes=sizes, strided=strided,
                              bounds_check=bounds_check, reassociate=reassociate, rewrite=rewrite, only=only,
                              schedule=schedule, include_dirs=include_dirs, cache=cache, verify=verify)
-        made = compiled([read(s) for s in specs], options)
+        texts = [read(s) for s in specs]
+        generic = generic_composite(texts[0], options) if len(texts) == 1 and not options.instances else None
+        if generic is not None:
+            from .functions.generic_operator import GenericOperator  # it imports numpy
+            return cast(Operator, GenericOperator(generic, texts[0], options, compiled))
+        made = compiled(texts, options)
         return Operators.of(made) if isinstance(spec, list | tuple) and isinstance(made, Operator) else made
     except CatenError as problem:
         raise problem.shortened() from None
+
+
+def generic_composite(text: SpecText, options: Options) -> Composite | None:
+    """The composite of a spec whose signature leaves types, ranks or attributes open; None for any other spec."""
+    if text.lang != "toml" or not MAY_BE_GENERIC.search(text.text):
+        return None
+    composite, _ = composite_of(text, options)
+    return composite if composite.generic or composite.attributes else None
 
 
 def compiled(texts: Sequence[SpecText], options: Options) -> Operator | Operators:

@@ -18,6 +18,16 @@ OTHER_MEANING = frozenset((
                            "-mrecip",
     "-fno-wrapv", "-ftrapv"))
 
+
+@frozen
+class Instance:
+    """One operator of a generic spec. `arrays`: for tensors by name, the element type and the shape, in which a number
+    is an extent and a text the name of a size. `attributes`: by name."""
+
+    arrays: tuple[tuple[str, str, tuple[int | str, ...]], ...] = ()
+    attributes: tuple[tuple[str, Any], ...] = ()
+
+
 @frozen
 class Options:
     """Everything that can change the result. Nothing below the command line and the Python interface reads the
@@ -54,6 +64,7 @@ class Options:
     cflags: tuple[str, ...] = ()                         # $CFLAGS
     ldflags: tuple[str, ...] = ()                        # $LDFLAGS, -L, -l
     temp_dir: str | None = None                          # $TMPDIR
+    instances: tuple[Instance, ...] = ()                 # --instance: of a generic spec
     given: frozenset[str] = frozenset()                  # the fields that were set explicitly
 
 

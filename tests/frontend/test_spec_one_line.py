@@ -66,7 +66,7 @@ FORMS = [
     ("E023", "(composite (A{float}[M]) 3)", 12, "a signature is"),
     ("E023", "(composite ((A{float}[M]) -> (B{float}[M]) having M > 0) 3)", 44, "expected 'where'"),
     ("E023", "(composite ((A{float}[M]) -> (B{float}[M]) (where M > 0) 4) 3)", 58, "expected the end"),
-    ("E105", "(composite ((A{T}[M]) -> (B{T}[M])) 3)", 16, "type variables are not supported yet"),
+    ("E105", "(composite ((A{Tee}[M]) -> (B{float}[M])) 3)", 16, "is not an element type"),
     ("E106", "(composite inf ((A{float}[M]) -> (B{float}[M])) 3)", 12, "constant"),
     ("E107", "(composite ((C{float}[M]) -> (c{float}[M])) 3)", 31, "declared twice"),
     ("E107", "(composite ((C{float}[M]) -> (D{float}[M] D{float}[M])) 3)", 43, "declared twice"),

@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from ..errors import Diagnostic, UsageError
+from ..frontend.generic_signature import read_instance
 from ..frozen import frozen
 from ..options import Options, environment
 from ..testing.sizes_and_scalars import read_settings
@@ -136,6 +137,8 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
             help="Select composites with this name; `test` also selects cases."),
     _option(INPUT, "-D", "binds", multiple=True, metavar="M=100",
             help="Fix a size at compile time. Calls with another size fail."),
+    _option(INPUT, "--instance", "instances", multiple=True, metavar="A=float32[M,N]",
+            help="Compile a generic spec for these types, ranks and attributes (axis=0); again for another instance."),
     _option(CODE, "-O", "opt", type=click.Choice(("0", "1", "2", "3")), default="2", show_default=True,
             help="-O0 loops as written, -O1 simplified, -O2 scheduled for the machine, "
                  "-O3 with the schedule from `caten tune`."),
@@ -238,6 +241,7 @@ def request_from(given: dict[str, Any], reporter: Reporter) -> Request:
         strided=_names("-fstrided", given["strided"]), unchecked=not given["bounds_check"],
         in_order=not given["reassociate"], no_rewrite=not given["rewrite"],
         lines=given["lines"], include_dirs=tuple(given["include_dirs"]), only=tuple(given["only"]),
+        instances=tuple([read_instance(text) for text in given["instances"]]),
         schedule=_schedule(given["schedule_file"]),
         verify=given["verify"], asked=ON_REQUEST - reporter.policy.silenced,
         seed=given.get("seed", 0), debug=given["debug"], cc_timeout=given.get("cc_timeout", CC_TIMEOUT),

@@ -62,8 +62,6 @@ SPELLINGS: dict[str, str] = {
 
 # Spellings that a spec may not use yet, with the reason (shown in the diagnostic).
 LATER: dict[str, str] = {
-    "dense": "class words such as Dense are not supported yet; name an element type",
-    "complex": "class words such as Complex are not supported yet; use complex64 or complex128",
     "sparse": "Sparse tensors are not supported yet",
 }
 

@@ -30,7 +30,7 @@ def array_body(composite: Composite, composites: Composites) -> Lowered:
     start = TensorProgram(composite.name, params)
     table = ValueTable(start)
     found = evaluate(params, composite.outputs, composite.code, composite.lang, composite.where, table,
-                     lambda message, pos: 0, composites)
+                     lambda message, pos: 0, composites, composite.attributes)
     requests = next((f for f in composite.facts if isinstance(f, Fusion)), Fusion(()))
     asked = {name for request in requests.requests for name in names_in(request)}
     kept = [(name, value) for name, value in found.variables if name in asked]

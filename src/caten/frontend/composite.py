@@ -5,18 +5,26 @@ Both spellings of a spec (TOML and the one-line form) end here. frontend.body lo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..core.expr import Expr
 from ..core.node import Node
 from ..core.program import Buffer, Fact, Require, Scalar, Size
+from ..core.text import show
 from ..errors import CatenError, Diagnostic, Place
 from ..frozen import frozen
+from .generic_signature import Tensor
 from .lowered_body import Lowered
 
 T = TypeVar("T")
+
+
+def declaration(name: str, dtype: str, shape: Sequence[Expr], order: Sequence[int]) -> str:
+    """A tensor as a signature declares it."""
+    axes = "" if list(order) == sorted(order) else f"<{' '.join(map(str, order))}>"
+    return f"{name}{{{dtype}}}[{' '.join([show(extent) for extent in shape])}]{axes}"
 
 
 @frozen
@@ -38,6 +46,11 @@ class Declared:
     def rank(self) -> int:
         return len(self.shape)
 
+    def with_shape(self, shape: tuple[Expr, ...]) -> Declared:
+        """The same with this shape, in row-major order."""
+        order = tuple(range(len(shape)))
+        return replace(self, shape=shape, order=order, text=declaration(self.name, self.dtype, shape, order))
+
     @property
     def scalar(self) -> bool:
         """True if it is passed by value: a read-only tensor of rank 0. All others are buffers, of shape () for rank
@@ -51,7 +64,8 @@ class Composite:
 
     `tensors`: the inputs in order, then the pure outputs. `sizes`: in order of first appearance, which is their order
     as C arguments. `conditions`: the constraints on sizes from where-clauses and requirements. `where`: maps an offset
-    in `code` to a position in the spec's file.
+    in `code` to a position in the spec's file. `attributes`: by name, with their values. `generic`: the declarations,
+    if this is an instance of a generic signature. `inferred`: outputs whose shape follows from the body.
     """
 
     name: str
@@ -67,6 +81,9 @@ class Composite:
     file: str = "<text>"
     doc: str = ""
     facts: tuple[Fact, ...] = ()
+    attributes: tuple[tuple[str, Any], ...] = ()
+    generic: tuple[Tensor, ...] = ()
+    inferred: tuple[str, ...] = ()
 
     def tensor(self, name: str) -> Declared | None:
         """The declaration with exactly this name."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from ..core.expr import Expr
 from ..errors import error
-from ..options import Options
 from ..tensor.values import TensorProgram, ValueTable
 from .arrays.argument_binding import described
 from .arrays.array_scope import ArrayScope
@@ -22,17 +21,15 @@ from .arrays.size_facts import SizeFacts
 from .arrays.whole_arrays import decimals
 from .arrays.wording import PythonWording
 from .composite import Composite, parameters
-from .spec import SpecText, composite_of
 from .typing import Typing
 
 Types = tuple[tuple[str, tuple[Expr, ...]], ...]
 Returned = tuple[Any, ...] | None
 
 
-def returned_types(source: SpecText, options: Options) -> Types:
-    """The element type and the shape of each value that the body of a spec returns. The spec's outputs that are no
-    inputs are not looked at. Raises CatenError with what is wrong with the body."""
-    composite, composites = composite_of(source, options)
+def returned_types(composite: Composite, composites: Composites) -> Types:
+    """The element type and the shape of each value that the body of a composite returns. Its outputs that are no inputs
+    are not looked at. Raises CatenError with what is wrong with the body."""
     inputs = tuple([t for t in composite.tensors if t.name in composite.inputs])
     known = replace(composite, tensors=inputs, outputs=tuple([n for n in composite.outputs if n in composite.inputs]))
     try:
@@ -53,7 +50,7 @@ def _whole(composite: Composite, composites: Composites) -> tuple[PythonStatemen
     builder = Builder(ValueTable(TensorProgram(composite.name, params)), typing, SizeFacts(params),
                       lambda message, pos: 0, {}, {}, "python")
     body = PythonStatements(builder, PythonSource(composite.code, composite.where),
-                            ArrayScope(params, composite.outputs, composites))
+                            ArrayScope(params, composite.outputs, composites, composite.attributes))
     return body, body.run()
 
 

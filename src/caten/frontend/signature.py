@@ -9,7 +9,7 @@ the axes from slowest to fastest; the default is row-major.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -17,10 +17,13 @@ from ..core.dtypes import LATER, SPELLINGS, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var, index
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 from ..frozen import frozen
-from .composite import Declared, fold
+from ..options import Instance
+from .composite import Declared, declaration, fold
+from .generic_signature import INFERRED, Bindings, Tensor, bound, tensors
 from .size_conditions import Arithmetic, Token, parse_conditions, stray, tokens
 from .spec_files import shown
 
+NOTHING_GENERIC = Bindings({}, (), {})
 MAX_RANK = 32
 MAX_TENSORS = 1000
 MAX_ARGUMENTS = 1024           # tensors and sizes: Python's ctypes passes no more to a C function
@@ -38,9 +41,18 @@ class Written:
     text: str
     where: Callable[[int], Place]
 
+    dots: Mapping[str, tuple[str, ...]] = field(default_factory=dict)       # shapes with `...`, by tensor
+
     @property
     def place(self) -> Place:
         return self.where(len(self.text) - len(self.text.lstrip()))
+
+    def without_dots(self) -> Written:
+        """The same without `...`, the shape that follows from the body: it is noted, and blank in the text."""
+        if INFERRED not in self.text:
+            return self
+        found = {t.name: t.shape for t in tensors([self.text]) if t.shape == (INFERRED,)}
+        return Written(self.text.replace(INFERRED, "   ") if found else self.text, self.where, found)
 
 
 @frozen
@@ -53,6 +65,8 @@ class Signature:
     sizes: tuple[str, ...]
     conditions: tuple[Expr, ...]
     positions: tuple[tuple[Expr, Place], ...] = ()       # positions of the written conditions
+    generic: tuple[Tensor, ...] = ()                     # its declarations, if some have no fixed type or rank
+    inferred: tuple[str, ...] = ()                       # outputs whose shape is that of what the body returns
 
 
 @dataclass
@@ -60,6 +74,8 @@ class _Reader:
     """Collects the declarations of one operator, and every fault in them."""
 
     renames: bool = False # an output declared like an input is a new tensor
+    bindings: Bindings = NOTHING_GENERIC
+    inferred: list[str] = field(default_factory=list)
     sizes: dict[str, tuple[str, Place]] = field(default_factory=dict)    # folded name -> spelling, position
     tensors: dict[str, Declared] = field(default_factory=dict)    # folded name -> declaration
     pending: list[tuple[Arithmetic, int]] = field(default_factory=list)    # where-clauses: cursor, start
@@ -89,8 +105,8 @@ class _Reader:
             raise error("E120", f"more than {MAX_TENSORS} tensors", place)
         name = identifier(start.text, place)
         dtype, grad = self.element_type(cursor, name)
-        shape = self.shape(cursor, name)
-        order = self.order(cursor, len(shape))
+        shape, block = self.shape(cursor, name)
+        order = self.order(cursor, len(shape), block)
         opened = cursor.place
         if cursor.accept("("):
             cursor.accept("where")
@@ -100,6 +116,10 @@ class _Reader:
             raise error("E101", f"{cursor.here()} stands in the wrong place", cursor.place,
                         hint="the order is NAME{type}[shape]<order>(where …)")
         text = written.text[start.start:cursor.tokens[cursor.i - 1].end]
+        if any(t.is_generic for t in tensors([text])):
+            text = declaration(name, dtype, shape, order)
+        if INFERRED in written.dots.get(name, ()):
+            self.inferred.append(name)
         declared = Declared(name, dtype, shape, order, access, text, place, grad)
         other = self.tensors.get(fold(name))
         if self.renames and other is not None and access == "out" and other.access == "in" and other.name == name:
@@ -138,27 +158,39 @@ class _Reader:
         if len(more) > grad:
             raise error("E101", f"{shown(more[grad][0].text)} after the element type: only 'grad' may follow it",
                         more[grad][1])
-        return dtype_of(word.text, place), grad
+        known = self.bindings.types.get(word.text)
+        return known or dtype_of(word.text, place), grad
 
-    def shape(self, cursor: Arithmetic, name: str) -> tuple[Expr, ...]:
+    def shape(self, cursor: Arithmetic, name: str) -> tuple[tuple[Expr, ...], tuple[int, int] | None]:
+        """The extents, and which of them `~` stands for: the first of them, and how many there are."""
         if not cursor.accept("["):
             raise error("E103", f"the shape of '{name}' is missing", cursor.place,
                         hint=f"write {name}{{…}}[M N], or {name}{{…}}[] for a scalar")
         dims: list[Expr] = []
+        block: tuple[int, int] | None = None
         while not cursor.accept("]"):
             place = cursor.place
             if cursor.token.kind == "end":
                 raise error("E101", "expected ']' to close the shape", place)
             if cursor.token.text == "~":
-                raise error("E111", "'~', any number of axes, is not supported yet", place, hint="name the axes")
+                if block is not None:
+                    raise error("E111", f"'~' is there twice in the shape of '{name}'", place,
+                                hint="name the axes of one of them")
+                axes = self.bindings.block(name)
+                block = len(dims), len(axes)
+                dims += [index(axis) if isinstance(axis, int) else self.size(axis, place) for axis in axes]
+                cursor.i += 1
+                cursor.accept(",")
+                continue
             if len(dims) == MAX_RANK:
                 raise error("E120", f"'{name}' has more than {MAX_RANK} axes", place)
             dims.append(dimension(cursor.operand(), place))
             cursor.accept(",")
         self.conditions.extend(Op("ge", (d, index(0))) for d in dims if may_be_negative(d))
-        return tuple(dims)
+        return tuple(dims), block
 
-    def order(self, cursor: Arithmetic, rank: int) -> tuple[int, ...]:
+    def order(self, cursor: Arithmetic, rank: int, block: tuple[int, int] | None) -> tuple[int, ...]:
+        """The axes from slowest to fastest. With `~` in the shape, the numbers count the named axes."""
         place = cursor.place
         if not cursor.accept("<"):
             return tuple(range(rank))
@@ -166,11 +198,18 @@ class _Reader:
         while not cursor.accept(">"):
             token = cursor.token
             if token.text == "~":
-                raise error("E111", "'~', any number of axes, is not supported yet", cursor.place, hint="name the axes")
+                if block is None:
+                    raise error("E111", "'~' in an order stands for the axes of '~' in the shape, and there is none",
+                                cursor.place, hint="the order lists the numbers of the axes: <1 0>")
+                axes += range(block[0], block[0] + block[1])
+                cursor.i += 1
+                cursor.accept(",")
+                continue
             if token.kind != "number" or not re.fullmatch(r"\d{1,6}", token.text):
                 raise error("E110", f"expected the number of an axis, not {cursor.here()}", cursor.place)
             cursor.i += 1
-            axes.append(int(token.text))
+            number = int(token.text)
+            axes.append(number if block is None or number < block[0] else number + block[1])
             cursor.accept(",")
         if sorted(axes) != list(range(rank)):
             wanted = f"each of 0…{rank - 1} once" if rank > 1 else "0 alone" if rank else "nothing"
@@ -256,13 +295,15 @@ class _Reader:
 
 
 def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements: Sequence[Written] = (),
-            place: Place | None = None, renames: bool = False) -> Signature:
+            place: Place | None = None, renames: bool = False, instance: Instance | None = None) -> Signature:
     """The signature of these declarations. Raises CatenError with every fault (E101…E120). `place`: the position of the
-    outputs. `renames`: an output C declared like an input is a new tensor, C_out."""
+    outputs. `renames`: an output C declared like an input is a new tensor, C_out. `instance`: of a generic one."""
+    generic = tensors([written.text for written in (*inputs, *outputs)])
+    outputs = [written.without_dots() for written in outputs]
     if len(inputs) + len(outputs) > 2 * MAX_TENSORS:
         raise error("E120", f"more than {MAX_TENSORS} tensors",
                     inputs[MAX_TENSORS].place if len(inputs) > MAX_TENSORS else place)
-    reader = _Reader(renames)
+    reader = _Reader(renames, bound(generic, instance))
     given = [t for written in inputs for t in reader.sequence(written, "in")]
     complete = not reader.problems                  # else what follows would repeat the same faults
     results: list[Declared] = []
@@ -286,7 +327,8 @@ def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements:
         raise error("E120", f"more than {MAX_ARGUMENTS} tensors and sizes together", place)
     return Signature(tuple(reader.tensors.values()), tuple(t.name for t in given), tuple(written_to),
                      tuple(name for name, _ in reader.sizes.values()), tuple(dict.fromkeys(reader.conditions)),
-                     tuple(reader.positions.items()))
+                     tuple(reader.positions.items()), generic if any(t.is_generic for t in generic) else (),
+                     tuple(reader.inferred))
 
 
 def identifier(written: str, place: Place) -> str:
@@ -317,8 +359,8 @@ def dtype_of(word: str, place: Place) -> str:
     hint = did_you_mean(word, list(SPELLINGS)) if len(word) > 2 else None
     if hint is not None:
         raise error("E104", f"unknown element type {shown(word)}", place, hint=hint)
-    raise error("E105", f"{shown(word)} is not an element type; type variables are not supported yet", place,
-                hint="name a type, such as float, double, int32 or bool")
+    raise error("E105", f"{shown(word)} is not an element type", place,
+                hint="name a type, such as float, double, int32 or bool; a type variable is one capital letter: T")
 
 
 def dimension(extent: Expr, place: Place) -> Expr:

@@ -15,16 +15,19 @@ from ..core.program import At, Doc, Outputs, Require, Signature, Size, Source
 from ..core.text import flat, read_forms
 from ..errors import CatenError, Diagnostic, PartlyRefused, Place, error, in_file_order
 from ..loop.statements import ExternCall, If
-from ..options import Options
+from ..options import Instance, Options
 from ..tensor.values import Define, Named, Output
 from . import one_line_spec, schema, sections
 from .array_bodies import array_body, python_body
 from .arrays.handles import NeedsLoops
 from .body import MAX_NESTED, lower_body
-from .composite import Callees, Composite, Declarations, fold, parameter
+from .composite import Callees, Composite, Declarations, fold, named, parameter
 from .composite_functions import CompositeFunctions
+from .generic_signature import attributes, tensors
+from .instance_names import with_instance_names
 from .lowered_body import Lowered
 from .op import Body, OpProgram, Rewrite
+from .returned_types import returned_types
 from .rewrite_rules import WrittenRule, written_rules
 from .signature import Written, declare, identifier
 from .spec_files import SpecText, check_text, decode, inside, read_file, shown
@@ -159,7 +162,7 @@ class _Specs(Callees):
         if resolved not in self.known:
             self.reading.append(resolved)
             try:
-                self.known[resolved] = self.read(read_file(path))
+                self.known[resolved] = self.read(replace(read_file(path), is_main=False))
             finally:
                 self.reading.pop()
         return self.known[resolved]
@@ -173,9 +176,31 @@ class _Specs(Callees):
             self.found.problems += [
                 Diagnostic("E014", f"with [[composite]], write [composite.{p}]: [{p}] would belong to none of them",
                            places.key(p)) for p in PARTS if p in document and written]
-        declared = [_composite(table, path, outer, places, source, self.options, self.found)
-                    for table, path, outer in tables]
-        return [composite for composite in declared if composite is not None]
+        declared = [_composite(table, path, outer, places, source, self.options, self.found, instance)
+                    for table, path, outer in tables for instance in self.instances_of(table, source)]
+        shaped = [self.found.attempt(partial(self.with_shapes, each)) for each in declared if each is not None]
+        return with_instance_names([each for each in shaped if each is not None], self.options.instances)
+
+    def instances_of(self, table: dict[str, Any], source: SpecText) -> tuple[Instance | None, ...]:
+        """The instances of a composite that were asked for."""
+        name, only = str(table.get("name", "")), self.options.only
+        texts = [str(text) for part in ("inputs", "outputs") for text in table.get(part, ())]
+        is_generic = "attributes" in table or any(t.is_generic for t in tensors(texts))
+        asked = self.options.instances if source.is_main and is_generic and (not only or named(name, only)) else ()
+        return asked or (None,)
+
+    def with_shapes(self, composite: Composite) -> Composite:
+        """A composite whose outputs have the shapes that its body returns, where the signature leaves them out."""
+        if not composite.inferred:
+            return composite
+        found = returned_types(composite, self.functions)
+        if len(found) != len(composite.outputs):
+            raise error("E229", f"{len(found)} values are returned for {len(composite.outputs)} outputs",
+                        composite.where(0), hint=f"the outputs are {', '.join(composite.outputs)}: return all of them")
+        shapes = {name: shape for name, (_, shape) in zip(composite.outputs, found, strict=True)
+                  if name in composite.inferred}
+        return replace(composite, inferred=(), tensors=tuple([t.with_shape(shapes[t.name]) if t.name in shapes else t
+                                                              for t in composite.tensors]))
 
     def add_rules(self, document: dict[str, Any], places: Locations, source: SpecText) -> None:
         """The rules of a document: they hold for all operators of the file, and of those that include it."""
@@ -319,7 +344,7 @@ def check_distinct(composites: Sequence[Composite]) -> None:
 
 
 def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places: Locations, source: SpecText,
-               options: Options, found: Declarations) -> Composite | None:
+               options: Options, found: Declarations, instance: Instance | None) -> Composite | None:
     """One `[composite]` with its sections, which stand in it or (for a single one) at the top level. Its errors go to
     `found`; None if they leave no signature or no body."""
     def section(name: str) -> sections.Section:
@@ -341,10 +366,14 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
         found.problems.append(Diagnostic("E011", f"{shown(written)} lacks an [implementation]", places.key(*path),
                                          "add a section with code = \"\"\"…\"\"\""))
     lang = str(implementation.get("lang", "lisp"))
+    defaults = [(text, places.inside(*path, "attributes", n)(0)) for n, text in enumerate(table.get("attributes", ()))]
+    given = found.attempt(partial(attributes, defaults, instance))
+    if given is None and instance is not None:
+        given = found.attempt(partial(attributes, defaults, None))
     signature = found.attempt(lambda: declare(
         strings(table["inputs"], (*path, "inputs")), strings(table["outputs"], (*path, "outputs")),
         strings(test.get("requirements", []), (*test_path, "requirements")),
-        places.key(*path, "outputs"))) if "inputs" in table and "outputs" in table else None
+        places.key(*path, "outputs"), instance=instance)) if "inputs" in table and "outputs" in table else None
     facts, problems = sections.facts((test, test_path), section("bench"), section("schedule"), signature, places,
                                      options.runtime)
     found.problems += problems
@@ -356,7 +385,8 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
         return None
     return Composite(name, signature.tensors, signature.inputs, signature.outputs, signature.sizes,
                      signature.conditions, code, lang, where, name_place, source.name,
-                     table.get("documentation", "").strip(), (*facts, *sections.positions(signature)))
+                     table.get("documentation", "").strip(), (*facts, *sections.positions(signature)), given or (),
+                     signature.generic, signature.inferred)
 
 
 def _program(composite: Composite, lowered: Lowered) -> OpProgram:

@@ -23,6 +23,7 @@ class SpecText:
     name: str
     text: str
     lang: str = "toml"
+    is_main: bool = True                       # it is no file that another spec includes or calls
     places: Mapping[tuple[str | int, ...], Callable[[int], Place]] = field(default_factory=dict, compare=False,
                                                                            repr=False)
 

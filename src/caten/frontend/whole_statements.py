@@ -34,7 +34,7 @@ class WholeStatements:
 
     def __init__(self, composite: Composite, composites: Composites, names: Names) -> None:
         self.params = parameters(composite)
-        self.scope = ArrayScope(self.params, composite.outputs, composites)
+        self.scope = ArrayScope(self.params, composite.outputs, composites, composite.attributes)
         self.table = ValueTable(TensorProgram(composite.name, self.params), names)
         written = {word.replace("-", "_") for word in re.findall(r"[A-Za-z_][\w-]*", composite.code)}
         self.table.axis_names = AxisNames({*names.taken, *written})          # formulas have variables of loops, too

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import DTYPES, is_float, is_integer
+from ..core.dtypes import is_float, is_integer
 from ..core.text import show
 from ..errors import Place
 from ..frontend.returned_types import returned_types
-from ..frontend.spec import SpecText
+from ..frontend.spec import SpecText, composite_of
 from ..frontend.toml_positions import Path
 from ..options import Options
 from .body_text import BodyText
+from .call_keys import as_array, dtype_of
 from .function_reader import Function, fail, is_constant, spelled
 from .type_annotations import ArrayType, ElementType, annotated
 
-BY_NUMPY = {np.dtype(d.numpy): d.name for d in DTYPES.values() if hasattr(np, d.numpy) or d.numpy == "bool"}
 WEAK = (float, int, bool)                        # of Python: numbers whose type the arrays decide
 RESULT = "result"
 
@@ -63,7 +63,7 @@ def spec_of(function: Function, given: Given, options: Options) -> SpecText:
         return spec.text([d.declaration(name) for d, name in zip(declared, fresh, strict=True)
                           if isinstance(d, ArrayType)])
     probe = spec.text([f"{name}{{f64}}[]" for name in fresh])
-    found = returned_types(probe, options)
+    found = returned_types(*composite_of(probe, options))
     return spec.text([f"{name}{{{dtype}}}[{' '.join([show(extent) for extent in shape])}]"
                       for name, (dtype, shape) in zip(fresh, found, strict=True)])
 
@@ -127,18 +127,6 @@ def _of_value(function: Function, name: str, value: Any) -> Any:
     return array
 
 
-def as_array(value: Any) -> np.ndarray[Any, Any] | None:
-    """A view of an array of numpy or of another library, or None."""
-    if isinstance(value, np.ndarray):
-        return value
-    try:
-        if hasattr(value, "__dlpack__"):
-            return np.from_dlpack(value)
-        return np.asarray(memoryview(value))
-    except (TypeError, ValueError, BufferError, RuntimeError):
-        return None
-
-
 def _arrays(function: Function, given: Given) -> Iterator[ArrayType]:
     for name, known in _known(function, given):
         if isinstance(known, ArrayType):
@@ -148,10 +136,9 @@ def _arrays(function: Function, given: Given) -> Iterator[ArrayType]:
 
 
 def _dtype(function: Function, name: str, value: Any) -> str:
-    dtype = np.dtype(value.dtype)
-    found = BY_NUMPY.get(dtype) or next((d.name for d in DTYPES.values() if d.numpy == dtype.name), None)
+    found = dtype_of(value)
     if found is None:
-        fail("E673", f"'{name}' has elements of type {dtype}, which no kernel takes", function.places[name])
+        fail("E673", f"'{name}' has elements of type {value.dtype}, which no kernel takes", function.places[name])
     return found
 
 
@@ -213,7 +200,7 @@ class _Spec:
         if not outputs:
             fail("E674", f"'{f.name}' returns nothing, and changes no parameter", f.place,
                  "return the result, or store it into the elements of a parameter")
-        return SpecText(f.file, "\n".join(lines), "toml", places)
+        return SpecText(f.file, "\n".join(lines), "toml", places=places)
 
 
 def _at(place: Place) -> Any:

@@ -8,17 +8,14 @@ from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from typing import Any, overload
 
-import numpy as np
-
 from ..api import compiled, options_of
 from ..errors import CatenError
 from ..frontend.spec import SpecText
 from ..options import Options
 from ..runtime.call import Operator
+from .call_keys import has_plain_key, key, plain_key
 from .function_reader import Function, read_function
-from .function_spec import as_array, spec_of
-
-NUMBERS = (np.generic, bool, int, float)
+from .function_spec import spec_of
 
 
 class OpFunction:
@@ -49,21 +46,20 @@ class OpFunction:
         the function changes is changed in place, and is returned before them."""
         if not named:
             with suppress(KeyError):
-                return self._plain[_plain_key(args)](*args)
+                return self._plain[plain_key(args)](*args)
         given = self._bound(args, named)
-        key = tuple([(type(value), value) if name in self._static else _key(value) for name, value in given.items()])
+        call = tuple([(type(value), value) if name in self._static else key(value) for name, value in given.items()])
         try:
-            operator, passed = self._by_call[key]
+            operator, passed = self._by_call[call]
         except (KeyError, TypeError):                        # TypeError: a static argument that is no key
             try:
                 operator, passed = self._instance(given)
             except CatenError as problem:
                 raise problem.shortened() from None
             with suppress(TypeError):                        # a list as a static argument is looked at in every call
-                self._by_call[key] = operator, passed
-        if not named and len(args) == len(passed) and all(type(a) is np.ndarray or isinstance(a, NUMBERS)
-                                                          for a in args):
-            self._plain[_plain_key(args)] = operator
+                self._by_call[call] = operator, passed
+        if not named and len(args) == len(passed) and has_plain_key(args):
+            self._plain[plain_key(args)] = operator
         return operator(*[given[name] for name in passed])
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
@@ -123,22 +119,6 @@ class OpFunction:
             self._last = spec
             passed = tuple([p.name for p in self._read.parameters if p.kind is not p.KEYWORD_ONLY])
             return self._operators[spec.text], passed
-
-
-def _plain_key(args: tuple[Any, ...]) -> Hashable:
-    """What a kernel depends on of arrays and numbers."""
-    return tuple([(a.dtype, a.shape) if type(a) is np.ndarray else type(a) for a in args])
-
-
-def _key(value: Any) -> Hashable:
-    """What a kernel depends on of an argument: of an array its type and shape, of a number its type, of anything else
-    all of it."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.dtype, value.shape
-    if isinstance(value, bool | int | float):
-        return type(value).__name__
-    array = as_array(value)
-    return value if array is None else (array.dtype, array.shape)
 
 
 @overload

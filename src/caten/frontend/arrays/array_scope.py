@@ -20,11 +20,12 @@ from .handles import Array, Unset
 class ArrayScope:
     """What each name stands for: a static value of Python, a scalar, an array, or an output that is not set.
 
-    `outputs`: in the order of the spec. `composites`: those that the body may call."""
+    `outputs`: in the order of the spec. `composites`: those that the body may call. `attributes`: by name."""
 
-    def __init__(self, params: Sequence[Node], outputs: Sequence[str], composites: Composites) -> None:
+    def __init__(self, params: Sequence[Node], outputs: Sequence[str], composites: Composites,
+                 attributes: Sequence[tuple[str, Any]] = ()) -> None:
         self.composites = composites
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, Any] = dict(attributes)
         self.outputs = tuple(outputs)
         self.buffers = {p.name: p for p in params if isinstance(p, Buffer)}
         self.params: dict[str, Any] = {}

@@ -66,7 +66,8 @@ def _body(composite: Composite, composites: Composites, source: PythonSource,
     table.axis_names = AxisNames({*table.names.taken, *written})         # formulas have variables of loops, too
     typing = Typing(composite.where, decimals(params), PythonWording())
     builder = Builder(table, typing, LoopFacts(params), lambda message, pos: 0, {}, {}, "python")
-    return PythonLoops(builder, source, ArrayScope(params, composite.outputs, composites), params, kinds)
+    scope = ArrayScope(params, composite.outputs, composites, composite.attributes)
+    return PythonLoops(builder, source, scope, params, kinds)
 
 
 def check_unset(composite: Composite, made: LoopStatements) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ...core.dtypes import is_float
 from ...core.node import Node
@@ -43,15 +44,17 @@ class Evaluated:
 
 
 def evaluate(params: Sequence[Node], outputs: Sequence[str], code: str, lang: str, place: Callable[[int], Place],
-             table: ValueTable, check: CheckRow, composites: Composites | None = None) -> Evaluated:
+             table: ValueTable, check: CheckRow, composites: Composites | None = None,
+             attributes: Sequence[tuple[str, Any]] = ()) -> Evaluated:
     """The values of a body over whole arrays.
 
     `params`: Size, Scalar, Buffer and Require clauses. `place`: maps an offset in the code to a position in the source.
     `check`: allots the row of a run-time check, from its message and the offset. `composites`: those that the body may
-    call. NeedsLoops for a statement over single elements; CatenError for what is wrong."""
+    call. `attributes`: static values by name. NeedsLoops for a statement over single elements; CatenError for what is
+    wrong."""
     typing = Typing(place, decimals(params), LANGUAGES[lang]())
     builder = Builder(table, typing, SizeFacts(params), check, {}, {}, lang)
-    scope = ArrayScope(params, outputs, composites or NoComposites())
+    scope = ArrayScope(params, outputs, composites or NoComposites(), attributes)
     try:
         body = (PythonStatements(builder, PythonSource(code, place), scope) if lang == "python"
                 else LispArrays(builder, read_forms(code, place, depth=MAX_NESTED), scope))

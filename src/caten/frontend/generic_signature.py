@@ -1,0 +1,222 @@
+"""Generic signatures: type variables, `~` for any number of axes, attributes, and outputs whose shape follows.
+
+    A{T}[~ M K], B{T}[~ K N] -> C{T}[~ M N], attributes = ["axis = -1"], Y{T}[...]
+
+A spec with them stands for one operator for each `Instance`: the element types, the axes of `~`, and the values of the
+attributes. As in NumPy, the axes that `~` stands for are aligned at the last one, and an axis of extent 1 is repeated.
+Without an instance, type variables are float32, `~` is one axis, and attributes have their defaults.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import tomli
+
+from ..core.dtypes import DTYPES, SPELLINGS
+from ..errors import Place, did_you_mean, error
+from ..frozen import frozen
+from ..options import Instance
+
+VARIABLE = re.compile(r"[A-Z]\d?\Z")                       # a type variable: T, U, T1
+CLASSES = {"dense": "f32", "complex": "c64"}               # class words: any element type, and that of no instance
+DECLARATION = re.compile(r"([A-Za-z_][\w-]*)\s*\{\s*([^\s}]*)[^}]*\}\s*\[([^\]]*)\]")
+# An entry of a shape: (* 2 M), ..., ~, a name or a number.
+ENTRY = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)|\.\.\.|~|[^\s,()]+")
+ATTRIBUTE = re.compile(r"\s*([A-Za-z_][\w-]*)\s*=\s*(.*?)\s*\Z", re.DOTALL)
+WORDS = {"none": None, "nil": None, "null": None}
+INFERRED = "..."
+ANY_AXES = "~"
+
+
+@frozen
+class Tensor:
+    """A tensor as a generic signature declares it: the word for its type, and the entries of its shape."""
+
+    name: str
+    word: str
+    shape: tuple[str, ...]
+
+    @property
+    def variable(self) -> str | None:
+        """Its type variable or class word."""
+        return self.word if VARIABLE.match(self.word) or self.word.lower() in CLASSES else None
+
+    @property
+    def is_generic(self) -> bool:
+        return self.variable is not None or ANY_AXES in self.shape or INFERRED in self.shape
+
+    @property
+    def named(self) -> int:
+        """How many axes it has besides those of `~`."""
+        return len(self.shape) - self.shape.count(ANY_AXES)
+
+
+@frozen
+class Bindings:
+    """What the parts of a generic signature stand for. `types`: by variable. `axes`: of `~`, by tensor; without one,
+    those of all tensors together."""
+
+    types: Mapping[str, str]
+    axes: tuple[int | str, ...]
+    own: Mapping[str, tuple[int | str, ...]]
+
+    def block(self, tensor: str) -> tuple[int | str, ...]:
+        """The axes of `~` in a tensor."""
+        return self.own.get(tensor, self.axes)
+
+
+def tensors(texts: Iterable[str]) -> tuple[Tensor, ...]:
+    """The declarations in these texts. What is malformed is left to the parser of signatures."""
+    return tuple([Tensor(m[1].replace("-", "_"), m[2], tuple(ENTRY.findall(m[3])))
+                  for text in texts for m in DECLARATION.finditer(text)])
+
+
+def bound(declared: Sequence[Tensor], instance: Instance | None) -> Bindings:
+    """What the signature stands for in an instance. E675 if the instance does not fit it."""
+    given = {name: (dtype, shape) for name, dtype, shape in instance.arrays} if instance is not None else {}
+    known = {t.name: t for t in declared}
+    for name in given:
+        if name not in known:
+            raise error("E675", f"there is no tensor '{name}'",
+                        hint=did_you_mean(name, list(known)) or f"there are {', '.join(known)}")
+    types: dict[str, tuple[str, str]] = {}
+    blocks: dict[str, tuple[int | str, ...]] = {}
+    for t in declared:
+        if t.name not in given:
+            continue
+        dtype, shape = given[t.name]
+        if t.variable is not None:
+            if t.variable.lower() == "complex" and DTYPES[dtype].kind != "complex":
+                raise error("E675", f"{t.name} has complex elements, not {_word(dtype)}")
+            first, by = types.setdefault(t.variable, (dtype, t.name))
+            if first != dtype:
+                raise error("E675", f"{t.variable} is {_word(first)} by {by}, and {_word(dtype)} by {t.name}",
+                            hint="convert one of them")
+        elif SPELLINGS.get(t.word.lower()) not in (dtype, None):
+            raise error("E675", f"{t.name} has elements of type {t.word}, not {_word(dtype)}")
+        if ANY_AXES not in t.shape:
+            if len(shape) != len(t.shape):
+                raise error("E675", f"{t.name} has {_axes(len(t.shape))}, not {len(shape)}")
+        elif len(shape) < t.named:
+            raise error("E675", f"{t.name} has {len(shape)}, and at least {_axes(t.named)}")
+        else:
+            start = t.shape.index(ANY_AXES)
+            blocks[t.name] = shape[start:start + len(shape) - t.named]
+    missing = {t.variable: CLASSES.get(t.variable.lower(), "f32") for t in declared if t.variable is not None}
+    return Bindings(missing | {name: dtype for name, (dtype, _) in types.items()}, *_aligned(blocks, declared))
+
+
+def _word(dtype: str) -> str:
+    return DTYPES[dtype].numpy
+
+
+def _axes(count: int) -> str:
+    return f"{count} {'axis' if count == 1 else 'axes'}"
+
+
+def _aligned(blocks: Mapping[str, tuple[int | str, ...]],
+             declared: Sequence[Tensor]) -> tuple[tuple[int | str, ...], dict[str, tuple[int | str, ...]]]:
+    """The axes of `~` of all tensors together, and of each one that is known. E675 if they cannot be broadcast."""
+    if not blocks:
+        return (unused("axis0", declared),) if any(ANY_AXES in t.shape for t in declared) else (), {}
+    rank, axes = max(map(len, blocks.values())), list[int | str]()
+    for n in range(rank):
+        at = [(name, block[n - rank]) for name, block in blocks.items() if rank - n <= len(block)]
+        wide = [(name, extent) for name, extent in at if extent != 1]
+        for name, extent in wide[1:]:
+            if extent != wide[0][1]:
+                raise error("E675", f"the axes that ~ stands for cannot be broadcast: axis {n - rank} is {wide[0][1]} "
+                                    f"by {wide[0][0]}, and {extent} by {name}")
+        axes.append(wide[0][1] if wide else 1)
+    return tuple(axes), dict(blocks)
+
+
+def unused(wish: str, declared: Sequence[Tensor]) -> str:
+    """A name for a size that no declaration has."""
+    words = {word.lower() for t in declared for word in (t.name, *re.findall(r"[A-Za-z_][\w-]*", " ".join(t.shape)))}
+    while wish.lower() in words:
+        wish += "_"
+    return wish
+
+
+def of_call(declared: Sequence[Tensor], arrays: Mapping[str, tuple[str, tuple[int, ...]]],
+            attributes: Mapping[str, Any]) -> Instance:
+    """The instance for arrays with these element types and shapes. Of the extents of `~`, only those of 1 matter, and
+    which are equal because they are the same axis."""
+    rank = max([len(shape) - t.named for t in declared if ANY_AXES in t.shape
+                for _, shape in [arrays.get(t.name, ("", ()))] if t.name in arrays], default=0)
+    names = [unused(f"axis{n}", declared) for n in range(max(rank, 0))]
+
+    def shaped(t: Tensor, shape: tuple[int, ...]) -> tuple[int | str, ...]:
+        count = len(shape) - t.named
+        if ANY_AXES not in t.shape or count < 0:
+            return t.shape if len(shape) == len(t.shape) else shape
+        start = t.shape.index(ANY_AXES)
+        block = [1 if extent == 1 else names[rank - count + n] for n, extent in enumerate(shape[start:start + count])]
+        return (*t.shape[:start], *block, *t.shape[start + 1:])
+    known = {t.name: t for t in declared}
+    return Instance(tuple([(name, dtype, shaped(known[name], shape))
+                           for name, (dtype, shape) in arrays.items() if known[name].is_generic]),
+                    tuple(sorted(attributes.items())))
+
+
+def attributes(texts: Sequence[tuple[str, Place]], instance: Instance | None) -> tuple[tuple[str, Any], ...]:
+    """The attributes of a spec, with the values of an instance. E121 for one that is malformed, E675 for a value of an
+    attribute that there is not."""
+    found: dict[str, Any] = {}
+    for text, place in texts:
+        m = ATTRIBUTE.match(text)
+        if m is None:
+            raise error("E121", f"an attribute has a name and a default, not {text!r}", place, hint='"axis = -1"')
+        if m[1] in found:
+            raise error("E121", f"the attribute '{m[1]}' is there twice", place)
+        found[m[1]] = value_of(m[2], place)
+    for name, value in instance.attributes if instance is not None else ():
+        if name not in found:
+            raise error("E675", f"there is no attribute '{name}'",
+                        hint=did_you_mean(name, list(found)) or f"there are {', '.join(found) or 'none'}")
+        found[name] = value
+    return tuple(found.items())
+
+
+def value_of(text: str, place: Place | None) -> Any:
+    """The value of an attribute: a number, true or false, a text in quotes, a list of them, or none."""
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    try:
+        value = tomli.loads(f"x = {text.replace('True', 'true').replace('False', 'false')}")["x"]
+    except tomli.TOMLDecodeError:
+        value = {}
+    if not _is_plain(value):
+        raise error("E121", f"{text!r} is no value of an attribute", place,
+                    hint='a number, true, false, none, "text", or a list such as [0, 1]')
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, bool | int | float | str) or (isinstance(value, list) and all(map(_is_plain, value)))
+
+
+INSTANCE = re.compile(r"""\s*([A-Za-z_][\w-]*)\s*=\s*(?:([A-Za-z]\w*)\s*\[([^\]]*)\]        # A=float32[M,N]
+                          |((?:\[[^\]]*\]|"[^"]*"|[^\s,;\[])+))\s*[;,]?                    # axis=0""", re.VERBOSE)
+
+
+def read_instance(text: str) -> Instance:
+    """`A=float32[M,N] axis=0` as --instance has it. E675 for what is malformed."""
+    arrays, values, at = list[tuple[str, str, tuple[int | str, ...]]](), list[tuple[str, Any]](), 0
+    while at < len(text.rstrip()):
+        m = INSTANCE.match(text, at)
+        if m is None:
+            raise error("E675", f"an instance is \"A=float32[M,N] axis=0\", not {text!r}", None)
+        if m[2] is None:
+            values.append((m[1], value_of(m[4], None)))
+        else:
+            dtype = SPELLINGS.get(m[2].lower())
+            if dtype is None:
+                raise error("E675", f"'{m[2]}' is no element type", None, hint=did_you_mean(m[2], list(SPELLINGS)))
+            shape = [int(word) if word.isdigit() else word for word in re.findall(r"[^\s,]+", m[3])]
+            arrays.append((m[1].replace("-", "_"), dtype, tuple(shape)))
+        at = m.end()
+    return Instance(tuple(arrays), tuple(values))

@@ -1,0 +1,113 @@
+"""An operator of a generic spec: its calls are compiled for the types, ranks and attributes of their arguments."""
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import CatenError, error
+from ..frontend.composite import Composite
+from ..frontend.generic_signature import of_call
+from ..frontend.spec import SpecText, composite_of
+from ..options import Instance, Options
+from ..runtime.call import Operator, Operators
+from .call_keys import as_array, dtype_of, has_plain_key, key, plain_key
+
+Make = Callable[[Sequence[SpecText], Options], Operator | Operators]
+
+
+class GenericOperator:
+    """One operator for all element types, ranks and attributes that a spec leaves open.
+
+    It is called as any `Operator`; attributes are arguments by name. The first call for a kind of arguments compiles it
+    for them; later ones use the kernel, also in another process."""
+
+    def __init__(self, composite: Composite, spec: SpecText, options: Options, make: Make) -> None:
+        """`composite`: the operator of the spec, without an instance. `make`: compiles specs."""
+        self.name, self.__doc__ = composite.name, composite.doc
+        self.attributes: Mapping[str, Any] = dict(composite.attributes)
+        self._composite, self._spec, self._options, self._make = composite, spec, options, make
+        self._operators: dict[Instance, Operator] = {}
+        self._plain: dict[Hashable, Operator] = {}           # of calls with arrays and numbers by position
+        self._by_call: dict[Hashable, Operator] = {}
+        self._lock = threading.RLock()
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Compute it: the inputs in the order of the spec, outputs as of any operator, attributes by name."""
+        if not named:
+            with suppress(KeyError):
+                return self._plain[plain_key(args)](*args)
+        try:
+            operator = self._chosen(args, named)
+        except CatenError as problem:
+            raise problem.shortened() from None
+        if not named and has_plain_key(args):
+            self._plain[plain_key(args)] = operator
+        return operator(*args, **{name: value for name, value in named.items() if name not in self.attributes})
+
+    def operator(self, *args: Any, **named: Any) -> Operator:
+        """The compiled operator for a call with these arguments: to be inspected, or bound."""
+        try:
+            return self._chosen(args, named)
+        except CatenError as problem:
+            raise problem.shortened() from None
+
+    @property
+    def signature(self) -> str:
+        """The signature as it is written."""
+        shown = [f"{t.name}{{{t.word}}}[{' '.join(t.shape)}]" for t in self._composite.generic]
+        return f"{self.name}({', '.join([*shown, *[f'{n}={v!r}' for n, v in self.attributes.items()]])})"
+
+    @property
+    def instances(self) -> tuple[Operator, ...]:
+        """The operators that were compiled so far."""
+        return tuple(self._operators.values())
+
+    def __repr__(self) -> str:
+        return f"<caten operator {self.signature}>"
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (self._spec, self._options, self._make)
+
+    def _chosen(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> Operator:
+        call = tuple([key(a) for a in args]), tuple([(name, value if name in self.attributes else key(value))
+                                                     for name, value in named.items()])
+        with suppress(KeyError, TypeError):                  # TypeError: a list as an attribute
+            return self._by_call[call]
+        given = {name: tuple(value) if isinstance(value, list) else value
+                 for name, value in named.items() if name in self.attributes}
+        instance = of_call(self._composite.generic, dict(self._arrays(args, named)), given)
+        with self._lock:
+            if instance not in self._operators:
+                try:
+                    made = self._make([self._spec], replace(self._options, instances=(instance,)))
+                    assert isinstance(made, Operator)
+                    self._operators[instance] = made
+                except CatenError as problem:
+                    raise CatenError(*[replace(d, message=f"{self.name}: {d.message}") if d.code == "E675" else d
+                                       for d in problem.diagnostics]) from None
+        with suppress(TypeError):
+            self._by_call[call] = self._operators[instance]
+        return self._operators[instance]
+
+    def _arrays(self, args: tuple[Any, ...],
+                named: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
+        """The element types and shapes of the inputs that are arrays, or numbers of numpy."""
+        for name, value in {**dict(zip(self._composite.inputs, args, strict=False)), **named}.items():
+            if name not in self._composite.inputs:
+                continue
+            array = value if isinstance(value, np.generic) else as_array(value)
+            if array is None:
+                continue                                     # a number of Python takes the type of the arrays
+            dtype = dtype_of(array)
+            if dtype is None:
+                raise error("E673", f"{self.name}: '{name}' has elements of type {array.dtype}, which no kernel takes")
+            yield name, (dtype, array.shape)
+
+
+def _unpickled(spec: SpecText, options: Options, make: Make) -> GenericOperator:
+    return GenericOperator(composite_of(spec, options)[0], spec, options, make)
