@@ -127,7 +127,7 @@ def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any
 
 def generic_composite(text: SpecText, options: Options) -> Composite | None:
     """The composite of a spec whose signature leaves types, ranks or attributes open; None for any other spec."""
-    if text.lang != "toml" or not MAY_BE_GENERIC.search(text.text):
+    if not MAY_BE_GENERIC.search(text.text):
         return None
     composite, _ = composite_of(text, options)
     return composite if composite.generic or composite.attributes else None

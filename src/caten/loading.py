@@ -26,6 +26,9 @@ def load_programs(source: SpecText, options: Options) -> list[Program]:
     leaves out are there, as they were: it selects among all that a command reads."""
     head = _HEAD.match(source.text)
     if head is not None and head[1] in LEVELS:
+        if options.instances:
+            raise error("E675", f"{source.name} is a text of a stage, and one instance already",
+                        hint="--instance belongs to the command that reads the spec")
         return [reconcile(p, options) if _is_selected(p, options) else p for p in read_programs(source)]
     try:
         return [attach(p, options) if _is_selected(p, options) else p for p in spec.load(source, options)]

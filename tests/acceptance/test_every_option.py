@@ -69,6 +69,14 @@ lang = "python"
 pattern = "return np.exp(x) + np.exp(-x)"
 replacement = "return 2 * np.cosh(x)"
 """
+ANY = """[composite]
+name = "Any"
+inputs = ["X{T}[~]"]
+outputs = ["Y{T}[~]"]
+[implementation]
+lang = "python"
+code = "Y = X * 2"
+"""
 FAIL = "-o fail.c"
 ROWS: dict[str, Row] = {
     # build
@@ -77,6 +85,7 @@ ROWS: dict[str, Row] = {
     "-I": Row("parse two.toml", "-I lib", "out", "(op Two"),
     "--only": Row("parse axpy.toml take.toml", "--only Take", "out"),
     "-D": Row("render axpy.toml", "-DN=96", "out", "96"),
+    "--instance": Row("parse any.toml", '--instance X=float64[M,N]', "out", "(buffer X f64 (M N)"),
     "-O": Row("render axpy.toml", "-O0", "out"),
     "-s": Row("schedule axpy.toml", "-s s.lisp", "out", "(split i 4"),
     "-fstrided": Row("parse take.toml", "-fstrided=X", "out", "(buffer X f32 (N) (0) in 1)"),
@@ -134,7 +143,7 @@ ELSEWHERE = {"bench", "tune", "test-runtime", "fmt"}
 def work(folder: Path) -> Path:
     (folder / "lib").mkdir()
     files = {"axpy.toml": TESTED_AXPY, "take.toml": TAKE, "two.toml": TWO, "lib/axpy_of_lib.toml": TESTED_AXPY, "sum.lisp": SUM, "s.lisp": "(schedule (split i 4 cut))",
-             "rule.toml": RULE, "wrong.toml": TESTED_AXPY.replace("aref X i", "aref Q i"), "lisp.txt": LISP}
+             "rule.toml": RULE, "any.toml": ANY, "wrong.toml": TESTED_AXPY.replace("aref X i", "aref Q i"), "lisp.txt": LISP}
     for name, text in files.items():
         (folder / name).write_text(text)
     return folder

@@ -34,6 +34,8 @@ LISP = spec("Scaled", "X{T}[~]", "Y{T}[~]", "(setf Y (* X scale)) (return Y)", "
 LOOPS = spec("Rows", "X{T}[M N]", "Y{T}[M]", "(dotimes (i M) (setf (aref Y i) 0.0) (loop (j start N) (incf (aref Y i) (aref X i j))))", "start = 1", "lisp")
 ORDER = spec("Turned", "X{T}[M ~ N]<1 ~ 0>", "Y{T}[M ~ N]<0 ~ 1>", "Y = X * 2")
 CASTS = spec("Casts", "X{T}[~]; like{U}[K]", "Y{U}[~]", "Y[...] = X.astype(like.dtype)")
+INFERRED = spec("Twice", "X{T}[~]", "Y{T}[...]", "(return (* X 2))", "", "lisp")
+ONE_LINE = "(composite ((A{T}[~ M N] B{T}[~ M 1]) -> (A{T}[~ M k]) where k = (* 2 M)) (dotimes (i M) (dotimes (j k) (setf (aref A_out i j) (+ (aref A i 0) (aref B i 0))))))"
 LOOP = spec("Diagonal", "X{T}[N N]", "Y{T}[...]", "Y2 = np.zeros(N, X.dtype)\nfor i in range(N):\n    Y2[i] = X[i, i] * factor\nreturn Y2", "factor = 3")
 
 rng = np.random.default_rng(8)
@@ -60,10 +62,12 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
     (LESS, (array(3, 2), 0.5), {}, None), (LISP, (array(2, 3),), {}, None), (LISP, (array(2, 3),), {"scale": 0.5}, None),
     (LOOPS, (array(2, 3),), {}, None), (LOOPS, (array(2, 3, dtype=np.float64),), {"start": 0}, None), (ORDER, (array(2, 3, 4),), {}, None),
     (ORDER, (array(2, 4),), {}, None), (ORDER, (array(2, 3, 3, 4),), {}, None), (CASTS, (array(2, 3), np.zeros(2)), {}, None),
+    (INFERRED, (array(3, 2),), {}, None), (ONE_LINE, (array(2, 3), array(2, 1)), {}, None),
     (LOOP, (array(3, 3),), {}, None), (LOOP, (np.arange(9).reshape(3, 3),), {"factor": 2}, None),
 ]
 WANTED = {LESS: lambda x, y: x < y, LISP: lambda x, scale=2.0: x * x.dtype.type(scale), LOOPS: lambda x, start=1: x[:, start:].sum(axis=1), ORDER: lambda x: x * 2,
-          CASTS: lambda x, like: x.astype(like.dtype), ADD: lambda x, b: x + b, LOOP: lambda x, factor=3: np.diag(x) * x.dtype.type(factor)}
+          CASTS: lambda x, like: x.astype(like.dtype), ADD: lambda x, b: x + b, INFERRED: lambda x: x * 2, ONE_LINE: lambda a, b: (a[:, :1] + b).repeat(4, 1),
+          LOOP: lambda x, factor=3: np.diag(x) * x.dtype.type(factor)}
 
 
 @pytest.fixture(scope="module")
@@ -144,11 +148,17 @@ def test_instances_that_are_refused(instance: str, message: str) -> None:
 @pytest.mark.parametrize(("text", "message"), [
     (spec("A", "X{T}[~ N ~]", "Y{T}[N]", "Y = X"), "E111: '~' is there twice"), (spec("A", "X{T}[M N]<1 ~ 0>", "Y{T}[N]", "Y = X"), "E111: '~' in an order"),
     (spec("A", "X{T}[~]", "Y{T}[~]", "Y = X", "axis"), "E121: an attribute has a name and a default"), (spec("A", "X{T}[~]", "Y{T}[~]", "Y = X", "a = 1; a = 2"), "E121.*twice"),
+    (spec("A", "X{T}[N]", "Y{T}[...]", "(dotimes (i N) (setf (aref Y i) 1))", "", "lisp"), "E2"),
     (spec("A", "X{T}[~]", "Y{T}[...]", "Y = X"), "E229: 0 values are returned for 1 outputs"), (spec("A", "X{flub}[N]", "Y{float}[N]", "Y = X"), "E105"),
 ])
 def test_specs_that_are_refused(text: str, message: str) -> None:
     with pytest.raises(CatenError, match=message):
         signature(text)
+
+
+def test_an_instance_of_a_spec_that_has_one() -> None:
+    with pytest.raises(CatenError, match=r"E675: .*no attribute: there is nothing to choose"):
+        signature(spec("A", "X{float}[N]", "Y{float}[N]", "Y = X * 2"), "X=float32[N]")
 
 
 def test_the_command_line(tool: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

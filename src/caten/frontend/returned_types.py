@@ -1,11 +1,11 @@
 """What a body in Python returns: element types and shapes."""
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..core.expr import Expr
+from ..core.text import read_forms
 from ..errors import error
 from ..tensor.values import TensorProgram, ValueTable
 from .arrays.argument_binding import described
@@ -14,12 +14,12 @@ from .arrays.builder import Builder
 from .arrays.called_composites import Composites
 from .arrays.elementwise_functions import term_of
 from .arrays.handles import Array, NeedsLoops
+from .arrays.lisp_arrays import LispArrays
 from .arrays.loop_bodies import read_until_stable
 from .arrays.python_source import PythonSource
 from .arrays.python_statements import PythonStatements
 from .arrays.size_facts import SizeFacts
-from .arrays.whole_arrays import decimals
-from .arrays.wording import PythonWording
+from .arrays.whole_arrays import LANGUAGES, decimals
 from .composite import Composite, parameters
 from .typing import Typing
 
@@ -34,29 +34,37 @@ def returned_types(composite: Composite, composites: Composites) -> Types:
     known = replace(composite, tensors=inputs, outputs=tuple([n for n in composite.outputs if n in composite.inputs]))
     try:
         try:
-            body, returned = _whole(known, composites)
+            return _types(*_whole(known, composites))
         except NeedsLoops:
+            if composite.lang == "lisp":
+                raise error("E229", "loops over elements return nothing whose shape could be that of an output",
+                            composite.where(0), hint="declare the shapes of the outputs") from None
             body, returned = read_until_stable(known, composites, PythonStatements.run)
-        return _types(body, returned or ())
+            return _types(body.expressions.builder.at(body.end), returned)
     except RecursionError:
         raise error("E239", "the expressions of this body nest too deeply", composite.where(0),
                     hint="keep a part of one in a variable") from None
 
 
-def _whole(composite: Composite, composites: Composites) -> tuple[PythonStatements, Returned]:
-    """A body over whole arrays, and what it returns."""
+def _whole(composite: Composite, composites: Composites) -> tuple[Builder, Returned]:
+    """What a body over whole arrays returns."""
     params = parameters(composite)
-    typing = Typing(composite.where, decimals(params), PythonWording())
+    typing = Typing(composite.where, decimals(params), LANGUAGES[composite.lang]())
     builder = Builder(ValueTable(TensorProgram(composite.name, params)), typing, SizeFacts(params),
-                      lambda message, pos: 0, {}, {}, "python")
-    body = PythonStatements(builder, PythonSource(composite.code, composite.where),
-                            ArrayScope(params, composite.outputs, composites, composite.attributes))
-    return body, body.run()
+                      lambda message, pos: 0, {}, {}, composite.lang)
+    scope = ArrayScope(params, composite.outputs, composites, composite.attributes)
+    body: PythonStatements | LispArrays
+    if composite.lang == "python":
+        body = PythonStatements(builder, PythonSource(composite.code, composite.where), scope)
+    else:
+        body = LispArrays(builder, read_forms(composite.code, composite.where), scope)
+    returned = body.run()
+    return builder.at(body.end), returned
 
 
-def _types(body: PythonStatements, returned: Sequence[Any]) -> Types:
-    b, found = body.expressions.builder.at(body.end), list[tuple[str, tuple[Expr, ...]]]()
-    for value in returned:
+def _types(b: Builder, returned: Returned) -> Types:
+    found: list[tuple[str, tuple[Expr, ...]]] = []
+    for value in returned or ():
         operand = term_of(value, b.pos)
         if operand is None:
             b.fail("E322", f"a body returns arrays and numbers, not {described(value)}")

@@ -298,7 +298,9 @@ def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements:
             place: Place | None = None, renames: bool = False, instance: Instance | None = None) -> Signature:
     """The signature of these declarations. Raises CatenError with every fault (E101…E120). `place`: the position of the
     outputs. `renames`: an output C declared like an input is a new tensor, C_out. `instance`: of a generic one."""
-    generic = tensors([written.text for written in (*inputs, *outputs)])
+    generic = tensors([written.text for written in inputs])
+    generic += tuple([t for t in tensors([written.text for written in outputs])
+                      if t.name not in [other.name for other in generic]])
     outputs = [written.without_dots() for written in outputs]
     if len(inputs) + len(outputs) > 2 * MAX_TENSORS:
         raise error("E120", f"more than {MAX_TENSORS} tensors",

@@ -47,6 +47,9 @@ def load(source: SpecText, options: Options) -> list[OpProgram]:
     without errors in their signatures and bodies, and those whose body alone has errors, without it."""
     specs = _Specs(options)
     own = specs.read(source)
+    if options.instances and not specs.found.problems and not any(c.generic or c.attributes for c in own):
+        raise error("E675", f"{shown(source.name)} has no type variable, no '~' and no attribute: there is nothing to "
+                            "choose")
     programs, declared, inlined = list[OpProgram](), list[OpProgram](), 0
     for composite in own:
         try:
@@ -133,7 +136,8 @@ class _Specs(Callees):
         check_text(source)
         source = replace(source, text=source.text.replace("\r\n", "\n"))
         if source.lang == "lisp":
-            own = one_line_spec.composites(source, self.found)
+            own = one_line_spec.composites(source, self.found, self.options.instances)
+            own = [each for each in map(self.shaped, own) if each is not None]
         else:
             document, places, problems = read_document(source)
             self.found.problems += problems
@@ -178,7 +182,7 @@ class _Specs(Callees):
                            places.key(p)) for p in PARTS if p in document and written]
         declared = [_composite(table, path, outer, places, source, self.options, self.found, instance)
                     for table, path, outer in tables for instance in self.instances_of(table, source)]
-        shaped = [self.found.attempt(partial(self.with_shapes, each)) for each in declared if each is not None]
+        shaped = [self.shaped(each) for each in declared if each is not None]
         return with_instance_names([each for each in shaped if each is not None], self.options.instances)
 
     def instances_of(self, table: dict[str, Any], source: SpecText) -> tuple[Instance | None, ...]:
@@ -188,6 +192,9 @@ class _Specs(Callees):
         is_generic = "attributes" in table or any(t.is_generic for t in tensors(texts))
         asked = self.options.instances if source.is_main and is_generic and (not only or named(name, only)) else ()
         return asked or (None,)
+
+    def shaped(self, composite: Composite) -> Composite | None:
+        return self.found.attempt(partial(self.with_shapes, composite))
 
     def with_shapes(self, composite: Composite) -> Composite:
         """A composite whose outputs have the shapes that its body returns, where the signature leaves them out."""
