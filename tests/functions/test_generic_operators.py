@@ -111,6 +111,7 @@ def test_an_instance_is_pickled(tool: Any) -> None:
     (LOOPS, (array(3),), {}, "E675: Rows: X has 2 axes, not 1"),
     (SOFTMAX, (array(3),), {"axis": 1}, "E321"),
     (SOFTMAX, (array(3),), {"axes": 1}, "axes"),
+    (SOFTMAX, (array(3),), {"axis": {}}, "E675: Softmax: the attribute 'axis' is a dict"),
     (SOFTMAX, (np.array(["a"]),), {}, "E673: Softmax: 'X' has elements of type <U1"),
 ])
 def test_calls_that_no_instance_fits(text: str, args: tuple[Any, ...], named: dict[str, Any], message: str, operators: dict[str, Any], tool: Any) -> None:

@@ -189,14 +189,16 @@ def value_of(text: str, place: Place | None) -> Any:
         value = tomli.loads(f"x = {text.replace('True', 'true').replace('False', 'false')}")["x"]
     except tomli.TOMLDecodeError:
         value = {}
-    if not _is_plain(value):
+    if not is_value(value):
         raise error("E121", f"{text!r} is no value of an attribute", place,
                     hint='a number, true, false, none, "text", or a list such as [0, 1]')
     return tuple(value) if isinstance(value, list) else value
 
 
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, bool | int | float | str) or (isinstance(value, list) and all(map(_is_plain, value)))
+def is_value(value: Any) -> bool:
+    """Can an attribute have this value?"""
+    return isinstance(value, bool | int | float | str | None) or (isinstance(value, list | tuple)
+                                                                  and all(map(is_value, value)))
 
 
 INSTANCE = re.compile(r"""\s*([A-Za-z_][\w-]*)\s*=\s*(?:([A-Za-z]\w*)\s*\[([^\]]*)\]        # A=float32[M,N]

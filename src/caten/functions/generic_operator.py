@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import CatenError, error
 from ..frontend.composite import Composite
-from ..frontend.generic_signature import of_call
+from ..frontend.generic_signature import is_value, of_call
 from ..frontend.spec import SpecText, composite_of
 from ..options import Instance, Options
 from ..runtime.call import Operator, Operators
@@ -80,6 +80,10 @@ class GenericOperator:
             return self._by_call[call]
         given = {name: tuple(value) if isinstance(value, list) else value
                  for name, value in named.items() if name in self.attributes}
+        for name, value in given.items():
+            if not is_value(value):
+                raise error("E675", f"{self.name}: the attribute '{name}' is a {type(value).__name__}",
+                            hint="it may be a number, True, False, None, a text, or a tuple of them")
         instance = of_call(self._composite.generic, dict(self._arrays(args, named)), given)
         with self._lock:
             if instance not in self._operators:
