@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,8 +14,9 @@ from .calls.call_signature import Argument
 from .checking import Checked, proved
 from .collector import CollectingRarely
 from .errors import CatenError, Diagnostic, combined, error
-from .frontend.composite import Composite
-from .frontend.spec import SpecText, composite_of, decode, read_file
+from .frontend.composite import Composite, named
+from .frontend.generic_signature import tensors
+from .frontend.spec import SpecText, composites_of, decode, read_file
 from .kernels import known_build
 from .options import Options, environment
 from .runtime import discover
@@ -32,9 +32,6 @@ __all__ = ["Argument", "CatenError", "CatenWarning", "Checked", "Operator", "Ope
 STRING = "<string>"
 FOLDERS, ARRAYS = "a list of folders", 'a list of names of arrays, ["A"]'
 OPERATORS = 'a list of names of operators, ["Gemm"]'
-# Of a spec with type variables, class words, `~`, outputs without a shape, or attributes.
-MAY_BE_GENERIC = re.compile(r"\{\s*(?:[A-Z]\d?|dense|complex)\s*(?:\s\w+)?\}|\[[^\]\n]*(?:~|\.\.\.)|^\s*attributes\b",
-                            re.IGNORECASE | re.MULTILINE)
 FOREIGN = (".elf", ".wasm")                # libraries that lie beside their manifest instead of holding it
 
 
@@ -115,7 +112,7 @@ def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any
                              bounds_check=bounds_check, reassociate=reassociate, rewrite=rewrite, only=only,
                              schedule=schedule, include_dirs=include_dirs, cache=cache, verify=verify)
         texts = [read(s) for s in specs]
-        generic = generic_composite(texts[0], options) if len(texts) == 1 and not options.instances else None
+        generic = generic_composite(texts, options)
         if generic is not None:
             from .functions.generic_operator import GenericOperator  # it imports numpy
             return cast(Operator, GenericOperator(generic, texts[0], options, compiled))
@@ -125,12 +122,18 @@ def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any
         raise problem.shortened() from None
 
 
-def generic_composite(text: SpecText, options: Options) -> Composite | None:
-    """The composite of a spec whose signature leaves types, ranks or attributes open; None for any other spec."""
-    if not MAY_BE_GENERIC.search(text.text):
+def generic_composite(texts: Sequence[SpecText], options: Options) -> Composite | None:
+    """The composite of a spec whose signature leaves types, ranks or attributes open; None if there is none. E675 for
+    one beside other operators."""
+    if not any("attributes" in text.text or any(t.is_generic for t in tensors([text.text])) for text in texts):
         return None
-    composite, _ = composite_of(text, options)
-    return composite if composite.generic or composite.attributes else None
+    found = [c for text in texts for c in composites_of(text, options)[0]
+             if not options.only or named(c.name, options.only)]
+    generic = [c for c in found if c.generic or c.attributes]
+    if generic and len(found) > 1:
+        raise error("E675", f"{generic[0].name} is generic, and one of {len(found)} operators",
+                    hint=f'compile it alone: only=["{generic[0].name}"]')
+    return generic[0] if generic else None
 
 
 def compiled(texts: Sequence[SpecText], options: Options) -> Operator | Operators:

@@ -95,7 +95,52 @@ def test_one_kernel_for_all_extents(tool: Any) -> None:
     assert add.operator(array(5, 1), array(2)) is not first
     assert add.operator(array(3, 4), array(3, 4)) is not first
     assert len(add.instances) == 3
-    assert "Add(X{T}[~], B{T}[~], Y{T}[~])" in repr(add)
+    assert add.signature == "Add(X{T}[~], B{T}[~]) -> Y{T}[~]"
+
+
+def test_attributes_that_are_equal_and_not_the_same(tool: Any) -> None:
+    """1, 1.0 and True."""
+    tool("gcc")
+    f, whole = caten.compile(spec("Raised", "X{T}[~]", "Y{T}[...]", "return X * by", "by = 1"), runtime="gcc"), np.arange(3)
+    power = caten.compile(spec("Half", "X{T}[~]", "Y{double}[...]", "return np.zeros_like(X, dtype=np.float64) + by / 2", "by = 1"), runtime="gcc")
+    assert f(whole, by=2).tolist() == [0, 2, 4]
+    with pytest.raises(CatenError, match="E302"):
+        f(whole, by=2.0)
+    assert [power(whole, by=by)[0] for by in (1, True, 1.0, 3)] == [0.5, 0.5, 0.5, 1.5]
+    assert len(power.instances) == 4
+
+
+def test_attributes_of_fixed_types(tool: Any) -> None:
+    tool("gcc")
+    f = caten.compile(spec("Power", "X{float}[N]", "Y{float}[N]", "Y = X ** power", "power = 2"), runtime="gcc")
+    np.testing.assert_allclose([f(array(3) * 0 + 2), f(array(3) * 0 + 2, power=3)], [[4] * 3, [8] * 3])
+    assert f.signature == "Power(X{float}[N], power=2) -> Y{float}[N]"
+
+
+@pytest.mark.parametrize("specs", [[SOFTMAX, ADD], [SOFTMAX, spec("A", "X{float}[N]", "Y{float}[N]", "Y = X")]])
+def test_one_beside_other_operators_is_refused(specs: list[str]) -> None:
+    with pytest.raises(CatenError, match=r"(?s)E675: Softmax is generic, and one of 2 operators.*only="):
+        caten.compile(specs)
+
+
+def test_one_of_a_file_of_several(tool: Any) -> None:
+    tool("gcc")
+    both = "".join(text.replace("[composite]", "[[composite]]").replace("[implementation]", "[composite.implementation]") for text in (ADD, SOFTMAX))
+    f = caten.compile(both, runtime="gcc", only=["Softmax"])
+    for made in (f, pickle.loads(pickle.dumps(f))):
+        np.testing.assert_allclose(made(array(2, 2) * 0, axis=0), np.full((2, 2), 0.5))
+    assert signature(both, "X=float32[N]", "X=float64[N]") == [
+        "Add_f32_1d: f321 f321 f321", "Add_f64_1d: f641 f641 f641", "Softmax_f32_1d: f321 f321", "Softmax_f64_1d: f641 f641"]
+
+
+@pytest.mark.parametrize("body", ["(call Scaled X Y)", "(dotimes (i N) (setf (aref Y i) (* scale (aref X i))))"])
+def test_a_body_that_calls_one_with_attributes(body: str, tool: Any) -> None:
+    tool("gcc")
+    inner = spec("Scaled", "X{float}[N]", "Y{float}[N]", "(dotimes (i N) (setf (aref Y i) (* scale (aref X i))))", "scale = 3", "lisp")
+    outer = spec("Outer", "X{float}[N]", "Y{float}[N]", body, "scale = 3" if "scale" in body else "", "lisp")
+    both = "".join(text.replace("[composite]", "[[composite]]").replace("[implementation]", "[composite.implementation]") for text in (inner, outer))
+    f = caten.compile(both.replace("attributes = []\n", ""), runtime="gcc", only=["Outer"])
+    np.testing.assert_allclose(f(array(3) * 0 + 2), [6, 6, 6])
 
 
 def test_an_instance_is_pickled(tool: Any) -> None:
@@ -111,7 +156,7 @@ def test_an_instance_is_pickled(tool: Any) -> None:
     (LOOPS, (array(3),), {}, "E675: Rows: X has 2 axes, not 1"),
     (SOFTMAX, (array(3),), {"axis": 1}, "E321"),
     (SOFTMAX, (array(3),), {"axes": 1}, "axes"),
-    (SOFTMAX, (array(3),), {"axis": {}}, "E675: Softmax: the attribute 'axis' is a dict"),
+    (SOFTMAX, (array(3),), {"axis": {}}, "E675: Softmax: the attribute 'axis' is {}, a dict"),
     (SOFTMAX, (np.array(["a"]),), {}, "E673: Softmax: 'X' has elements of type <U1"),
 ])
 def test_calls_that_no_instance_fits(text: str, args: tuple[Any, ...], named: dict[str, Any], message: str, operators: dict[str, Any], tool: Any) -> None:
@@ -148,6 +193,7 @@ def test_instances_that_are_refused(instance: str, message: str) -> None:
 
 @pytest.mark.parametrize(("text", "message"), [
     (spec("A", "X{T}[~ N ~]", "Y{T}[N]", "Y = X"), "E111: '~' is there twice"), (spec("A", "X{T}[M N]<1 ~ 0>", "Y{T}[N]", "Y = X"), "E111: '~' in an order"),
+    (spec("A", "X{T}[N]", "Y{T}[N]", "Y = X", "n = 1"), "E121: the attribute 'n' has the name of the tensor or size 'N'"),
     (spec("A", "X{T}[~]", "Y{T}[~]", "Y = X", "axis"), "E121: an attribute has a name and a default"), (spec("A", "X{T}[~]", "Y{T}[~]", "Y = X", "a = 1; a = 2"), "E121.*twice"),
     (spec("A", "X{T}[N]", "Y{T}[...]", "(dotimes (i N) (setf (aref Y i) 1))", "", "lisp"), "E2"),
     (spec("A", "X{T}[~]", "Y{T}[...]", "Y = X"), "E229: 0 values are returned for 1 outputs"), (spec("A", "X{flub}[N]", "Y{float}[N]", "Y = X"), "E105"),

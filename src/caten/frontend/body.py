@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..core.expr import Var, number
+from ..core.expr import Var
 from ..core.text import Form, Sexp, read_forms
 from ..errors import CatenError, Diagnostic, error
 from ..loop.statements import Stmt
@@ -15,9 +15,9 @@ from .expressions import is_function
 from .lowered_body import Lowered
 from .lowering_state import Frame, Work
 from .return_values import split, store_returned
-from .scope import Array, Names, Number, Scope
+from .scope import Array, Names, Number, Scope, declare_attributes
 from .statement_forms import STATEMENTS, divided, sequence
-from .typing import WEAK_FLOAT, WEAK_INT, Literal, Typing, Value
+from .typing import WEAK_INT, Typing, Value
 from .unset_reads import unset_reads
 from .whole_statements import WholeStatements
 
@@ -104,20 +104,10 @@ def _read_once(composite: Composite, forms: Sequence[Sexp], callees: Callees, sc
     return work, stmts
 
 
-def declare_attributes(scope: Scope, composite: Composite) -> None:
-    """Declare the attributes that are numbers."""
-    for name, value in composite.attributes:
-        if isinstance(value, bool):
-            scope.declare(name, Number(Value("bool", 0, expr=number(value, "bool")), "attribute"))
-        elif isinstance(value, int | float):
-            kind = WEAK_INT if isinstance(value, int) else WEAK_FLOAT
-            scope.declare(name, Number(Literal(kind, 0, value=value), "attribute"))
-
-
 def signature_scope(visible: Sequence[str], composite: Composite) -> Scope:
     """The scope of a body's start: the declared tensors and sizes, under the spellings of `visible`."""
     scope = Scope()
-    declare_attributes(scope, composite)
+    declare_attributes(scope, composite.attributes)
     for spelled in visible:
         name = next(n for n in composite.names if fold(n) == fold(spelled))
         tensor = composite.tensor(name)

@@ -18,7 +18,7 @@ from .expressions import infer, read_number, undefined, unset_output
 from .lowered_body import Lowered
 from .lowering_state import MAX_CALLS, Frame
 from .return_values import split, store_returned
-from .scope import Array, Broken, Number, Scope, Variable
+from .scope import Array, Broken, Number, Scope, Variable, declare_attributes
 from .solved_sizes import solved_sizes
 from .statement_forms import sequence
 from .typing import WEAK_INT, Typing, Value, spell
@@ -33,6 +33,7 @@ def inline_call(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
         expected = f"{len(callee.tensors)} arguments, its inputs and then its other outputs"
         f.fail("E234", f"{callee.name} takes {expected}, not {len(form) - 2}", form.pos, f"write {usage}")
     inner = Scope()
+    declare_attributes(inner, callee.attributes)
     stmts: list[Stmt] = []
     passed: list[tuple[Declared, Array, Sexp]] = []
     for formal, actual in zip(callee.tensors, form[2:], strict=True):

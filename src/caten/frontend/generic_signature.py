@@ -158,7 +158,7 @@ def of_call(declared: Sequence[Tensor], arrays: Mapping[str, tuple[str, tuple[in
         return (*t.shape[:start], *block, *t.shape[start + 1:])
     known = {t.name: t for t in declared}
     return Instance(tuple([(name, dtype, shaped(known[name], shape))
-                           for name, (dtype, shape) in arrays.items() if known[name].is_generic]),
+                           for name, (dtype, shape) in arrays.items() if name in known and known[name].is_generic]),
                     tuple(sorted(attributes.items())))
 
 

@@ -6,14 +6,13 @@ C_out; the body may return its value.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import partial
 
 from ..core.text import Atom, Form, Sexp, read_forms
 from ..errors import Place, error
-from ..options import Instance
+from ..options import Options
 from .composite import Composite, Declarations
-from .instance_names import with_instance_names
+from .instances import Asked, instances_of
 from .sections import positions
 from .signature import Written, declare, identifier
 from .spec_files import SpecText, shown
@@ -24,25 +23,28 @@ MAIN = "Main"
 SHAPE = "(composite [Name] ((A{float}[M]) -> (B{float}[M]) [where …]) body…)"
 
 
-def composites(source: SpecText, found: Declarations, instances: Sequence[Instance] = ()) -> list[Composite]:
-    """The operators of a text of `(composite …)` forms, each in these instances; errors go to `found`. E019 or E20x for
-    a text without forms."""
+def composites(source: SpecText, found: Declarations, options: Options) -> list[Composite]:
+    """The operators of a text of `(composite …)` forms, each in the instances that are asked for; errors go to `found`.
+    E019 or E20x for a text without forms."""
     places = Locations(source.text, source.name)
     forms = read_forms(source.text, places.at)
     if not forms:
         raise error("E019", "there is no composite here", Place(source.name, 1, 1), hint=f"write {SHAPE}")
     declared: list[Composite] = []
-    for form, instance in [(form, instance) for form in forms for instance in instances or (None,)]:
-        composite = found.attempt(partial(_composite, form, places, instance))
-        if composite is not None:
-            declared.append(composite)
-        else:
-            named = isinstance(form, Form) and len(form) > 1 and isinstance(form[1], Atom)
-            found.refuse(str(form[1]) if named else MAIN)
-    return with_instance_names(declared, instances)
+    for form in forms:
+        named = isinstance(form, Form) and len(form) > 1 and isinstance(form[1], Atom)
+        name = str(form[1]) if named else MAIN
+        text = source.text[form.pos:form.end] if isinstance(form, Form) else ""
+        for asked in instances_of(name, [text], False, options):
+            composite = found.attempt(partial(_composite, form, places, asked))
+            if composite is not None:
+                declared.append(composite)
+            else:
+                found.refuse(name)
+    return declared
 
 
-def _composite(form: Sexp, source: Locations, instance: Instance | None) -> Composite:
+def _composite(form: Sexp, source: Locations, asked: Asked) -> Composite:
     if not isinstance(form, Form) or not form or not isinstance(form[0], Atom) or form[0].lower() != "composite":
         raise error("E023", "expected (composite …)", source.at(form.pos), hint=f"write {SHAPE}")
     named = len(form) > 1 and isinstance(form[1], Atom)
@@ -53,10 +55,11 @@ def _composite(form: Sexp, source: Locations, instance: Instance | None) -> Comp
         raise error("E023", "expected the signature ((input…) -> (output…))",
                     source.at(parts[0].pos if parts else form.end), hint=f"write {SHAPE}")
     inputs, outputs, requirements = _signature(parts[0], source)
+    instance, ending = asked
     signature = declare([inputs] if inputs.text.strip() else [], outputs, requirements, source.at(parts[0].pos),
                         renames=True, instance=instance)
     start, end = parts[1].pos if len(parts) > 1 else form.end, form.end
-    return Composite(name, signature.tensors, signature.inputs, signature.outputs, signature.sizes,
+    return Composite(name + ending, signature.tensors, signature.inputs, signature.outputs, signature.sizes,
                      signature.conditions, source.text[start:end], "lisp", lambda offset: source.at(start + offset),
                      name_place, source.file, facts=positions(signature), generic=signature.generic,
                      inferred=signature.inferred)

@@ -6,15 +6,16 @@ A name resolves to the innermost binding with exactly its spelling, else to the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..core import unique_names
-from ..core.expr import Expr
+from ..core.expr import Expr, number
 from ..errors import Diagnostic
 from ..frozen import frozen
 from .composite import fold
-from .typing import Term
+from .typing import WEAK_FLOAT, WEAK_INT, Literal, Term, Value
 
 RESERVED = frozenset({"true", "false", "inf", "nan"})      # constants in the text of the IR
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z", re.ASCII)
@@ -97,6 +98,16 @@ class Scope:
     @property
     def names(self) -> list[str]:
         return [n for s in self.lists() for n in s.exact]
+
+
+def declare_attributes(scope: Scope, attributes: Sequence[tuple[str, Any]]) -> None:
+    """Declare the attributes of a composite that are numbers."""
+    for name, value in attributes:
+        if isinstance(value, bool):
+            scope.declare(name, Number(Value("bool", 0, expr=number(value, "bool")), "attribute"))
+        elif isinstance(value, int | float):
+            kind = WEAK_INT if isinstance(value, int) else WEAK_FLOAT
+            scope.declare(name, Number(Literal(kind, 0, value=value), "attribute"))
 
 
 class Names(unique_names.Names):

@@ -68,6 +68,11 @@ class Signature:
     generic: tuple[Tensor, ...] = ()                     # its declarations, if some have no fixed type or rank
     inferred: tuple[str, ...] = ()                       # outputs whose shape is that of what the body returns
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All declared names: tensors, then sizes."""
+        return (*[t.name for t in self.tensors], *self.sizes)
+
 
 @dataclass
 class _Reader:

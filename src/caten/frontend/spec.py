@@ -15,7 +15,7 @@ from ..core.program import At, Doc, Outputs, Require, Signature, Size, Source
 from ..core.text import flat, read_forms
 from ..errors import CatenError, Diagnostic, PartlyRefused, Place, error, in_file_order
 from ..loop.statements import ExternCall, If
-from ..options import Instance, Options
+from ..options import Options
 from ..tensor.values import Define, Named, Output
 from . import one_line_spec, schema, sections
 from .array_bodies import array_body, python_body
@@ -23,8 +23,8 @@ from .arrays.handles import NeedsLoops
 from .body import MAX_NESTED, lower_body
 from .composite import Callees, Composite, Declarations, fold, named, parameter
 from .composite_functions import CompositeFunctions
-from .generic_signature import attributes, tensors
-from .instance_names import with_instance_names
+from .generic_signature import attributes
+from .instances import Asked, instances_of
 from .lowered_body import Lowered
 from .op import Body, OpProgram, Rewrite
 from .returned_types import returned_types
@@ -82,14 +82,14 @@ def runtime_rules(text: str, name: str, options: Options) -> list[Rewrite]:
     return gather(specs.rule, specs.rules)
 
 
-def composite_of(source: SpecText, options: Options) -> tuple[Composite, CompositeFunctions]:
-    """The one composite of a spec, whose body is not read yet, and those that it may call. CatenError with all errors
-    in its signature."""
+def composites_of(source: SpecText, options: Options) -> tuple[list[Composite], CompositeFunctions]:
+    """The composites of a spec, whose bodies are not read yet, and those that they may call. CatenError with all errors
+    in their signatures."""
     specs = _Specs(options)
     own = specs.read(source)
     if specs.found.problems:
         raise CatenError(*specs.found.problems)
-    return own[0], specs.functions
+    return own, specs.functions
 
 
 def dependencies(source: SpecText, options: Options) -> list[FilePath]:
@@ -136,8 +136,7 @@ class _Specs(Callees):
         check_text(source)
         source = replace(source, text=source.text.replace("\r\n", "\n"))
         if source.lang == "lisp":
-            own = one_line_spec.composites(source, self.found, self.options.instances)
-            own = [each for each in map(self.shaped, own) if each is not None]
+            own = self.shaped(one_line_spec.composites(source, self.found, self.options))
         else:
             document, places, problems = read_document(source)
             self.found.problems += problems
@@ -180,21 +179,20 @@ class _Specs(Callees):
             self.found.problems += [
                 Diagnostic("E014", f"with [[composite]], write [composite.{p}]: [{p}] would belong to none of them",
                            places.key(p)) for p in PARTS if p in document and written]
-        declared = [_composite(table, path, outer, places, source, self.options, self.found, instance)
-                    for table, path, outer in tables for instance in self.instances_of(table, source)]
-        shaped = [self.shaped(each) for each in declared if each is not None]
-        return with_instance_names([each for each in shaped if each is not None], self.options.instances)
+        declared = [_composite(table, path, outer, places, source, self.options, self.found, asked)
+                    for table, path, outer in tables for asked in self.instances_of(table, source)]
+        return self.shaped([each for each in declared if each is not None])
 
-    def instances_of(self, table: dict[str, Any], source: SpecText) -> tuple[Instance | None, ...]:
-        """The instances of a composite that were asked for."""
-        name, only = str(table.get("name", "")), self.options.only
+    def instances_of(self, table: dict[str, Any], source: SpecText) -> list[Asked]:
+        """The instances of a composite that are asked for; an included or called one has none."""
         texts = [str(text) for part in ("inputs", "outputs") for text in table.get(part, ())]
-        is_generic = "attributes" in table or any(t.is_generic for t in tensors(texts))
-        asked = self.options.instances if source.is_main and is_generic and (not only or named(name, only)) else ()
-        return asked or (None,)
+        return instances_of(str(table.get("name", "")), texts, "attributes" in table,
+                            self.options) if source.is_main else [(None, "")]
 
-    def shaped(self, composite: Composite) -> Composite | None:
-        return self.found.attempt(partial(self.with_shapes, composite))
+    def shaped(self, composites: Sequence[Composite]) -> list[Composite]:
+        """Those whose outputs have shapes; the errors of the others go to `found`."""
+        made = [self.found.attempt(partial(self.with_shapes, each)) for each in composites]
+        return [each for each in made if each is not None]
 
     def with_shapes(self, composite: Composite) -> Composite:
         """A composite whose outputs have the shapes that its body returns, where the signature leaves them out."""
@@ -351,9 +349,10 @@ def check_distinct(composites: Sequence[Composite]) -> None:
 
 
 def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places: Locations, source: SpecText,
-               options: Options, found: Declarations, instance: Instance | None) -> Composite | None:
+               options: Options, found: Declarations, asked: Asked) -> Composite | None:
     """One `[composite]` with its sections, which stand in it or (for a single one) at the top level. Its errors go to
-    `found`; None if they leave no signature or no body."""
+    `found`; None if they leave no signature or no body. `asked`: the instance, and the end of its name."""
+    instance, ending = asked
     def section(name: str) -> sections.Section:
         if name in table and name in outer:
             found.problems.append(Diagnostic("E014", f"both [{name}] and [composite.{name}]", places.key(*path, name),
@@ -381,6 +380,11 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
         strings(table["inputs"], (*path, "inputs")), strings(table["outputs"], (*path, "outputs")),
         strings(test.get("requirements", []), (*test_path, "requirements")),
         places.key(*path, "outputs"), instance=instance)) if "inputs" in table and "outputs" in table else None
+    for n, (attribute, _) in enumerate(given or ()):
+        taken = signature is not None and named(attribute, signature.names)
+        if taken:
+            found.problems.append(Diagnostic("E121", f"the attribute '{attribute}' has the name of the tensor or size "
+                                             f"'{taken}'", defaults[n][1], "take another name"))
     facts, problems = sections.facts((test, test_path), section("bench"), section("schedule"), signature, places,
                                      options.runtime)
     found.problems += problems
@@ -390,7 +394,7 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
         if code is not None and lang == "lisp":
             found.attempt(lambda: read_forms(code, where, depth=MAX_NESTED))
         return None
-    return Composite(name, signature.tensors, signature.inputs, signature.outputs, signature.sizes,
+    return Composite(name + ending, signature.tensors, signature.inputs, signature.outputs, signature.sizes,
                      signature.conditions, code, lang, where, name_place, source.name,
                      table.get("documentation", "").strip(), (*facts, *sections.positions(signature)), given or (),
                      signature.generic, signature.inferred)

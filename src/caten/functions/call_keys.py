@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ..calls import array_arguments
 from ..core.dtypes import DTYPES
+from ..core.numpy_types import numpy_dtype
+from ..errors import CatenError
 
-BY_NUMPY = {np.dtype(d.numpy): d.name for d in DTYPES.values() if hasattr(np, d.numpy) or d.numpy == "bool"}
+READ = {"name": "", "dtype": "f32", "shape": (), "direction": "in"}        # an array that is only looked at
 NUMBERS = (np.generic, bool, int, float, complex)
 
 
@@ -32,19 +35,23 @@ def key(value: Any) -> Hashable:
     return value if array is None else (array.dtype, array.shape)
 
 
+def static_key(value: Any) -> Hashable:
+    """The key of what is known when a kernel is compiled. 1, 1.0 and True are equal in Python, and differ here."""
+    return repr(value)
+
+
 def as_array(value: Any) -> np.ndarray[Any, Any] | None:
-    """A view of an array of numpy or of another library, or None."""
-    if isinstance(value, np.ndarray):
-        return value
+    """An array of numpy or of another library, over its own memory; None for anything else. E714 if it is not in main
+    memory."""
     try:
-        if hasattr(value, "__dlpack__"):
-            return np.from_dlpack(value)
-        return np.asarray(memoryview(value))
-    except (TypeError, ValueError, BufferError, RuntimeError):
+        return array_arguments.as_array(value, READ, "")
+    except CatenError as problem:
+        if problem.diagnostics[0].code == "E714":
+            raise
         return None
 
 
 def dtype_of(value: Any) -> str | None:
-    """The element type of an array or of a number of numpy; None if no kernel takes it."""
-    dtype = np.dtype(value.dtype)
-    return BY_NUMPY.get(dtype) or next((d.name for d in DTYPES.values() if d.numpy == dtype.name), None)
+    """The element type of an array or of a number of numpy, in either byte order; None if no kernel takes it."""
+    dtype = np.dtype(value.dtype).newbyteorder("=")
+    return next((name for name in DTYPES if numpy_dtype(name) == dtype), None)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
+from .. import argument_checks
 from ..errors import CatenError, Diagnostic, Place
 from ..frozen import frozen
 from .body_text import BodyText, place
@@ -66,7 +67,7 @@ def read_function(function: Callable[..., Any]) -> Function:
     places = {a.arg: lines.at(a) for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
     arrays = frozenset([p.name for p in parameters if p.kind is not p.KEYWORD_ONLY])
     return Function(node.name, lines.file, inspect.getdoc(own) or "", parameters, annotations,
-                    frozenset(_changed(node.body)) & arrays, _returned(node, lines), names, body, at, places)
+                    arrays & _changed(node, lines), _returned(node, lines), names, body, at, places)
 
 
 class _Lines:
@@ -123,29 +124,48 @@ def _parsed(function: Any) -> tuple[ast.FunctionDef, _Lines]:
     return tree, lines
 
 
-def _changed(statements: list[ast.stmt]) -> Iterator[str]:
-    """The names of which elements are changed: `x[i] = …`, `x += …`, `np.add.at(x, …)`."""
-    for statement in statements:
-        for n in ast.walk(statement):
-            match n:
-                case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()) | ast.AugAssign(target=ast.Name(id=name)):
-                    yield name
-                case ast.Call(func=ast.Attribute(attr="at"), args=[ast.Name(id=name), *_]):
-                    yield name
+def _changed(node: ast.FunctionDef, lines: _Lines) -> set[str]:
+    """The parameters of which elements are changed: `x[i] = …`, `x += …`, `np.add.at(x, …)`. From `x = …` on, the name
+    stands for an array of the function's own. E671 if an array of the caller's is changed before."""
+    changed, own = dict[str, ast.AST](), dict[str, ast.AST]()
+    for n in sorted(_nodes(node), key=lambda n: (getattr(n, "lineno", 0), getattr(n, "col_offset", 0))):
+        match n:
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()) | ast.AugAssign(target=ast.Name(id=name)):
+                changed.setdefault(name, n)
+            case ast.Call(func=ast.Attribute(attr="at"), args=[ast.Name(id=name), *_]):
+                changed.setdefault(name, n)
+            case ast.Assign(targets=targets):
+                own |= {t.id: n for target in targets for t in ast.walk(target)
+                        if isinstance(t, ast.Name) and isinstance(t.ctx, ast.Store) and t.id not in own}
+            case ast.For(target=target) | ast.AnnAssign(target=ast.Name() as target):
+                own |= {t.id: n for t in ast.walk(target) if isinstance(t, ast.Name) and t.id not in own}
+    for name in changed.keys() & own.keys() & {a.arg for a in (*node.args.posonlyargs, *node.args.args)}:
+        first, new = [(n.lineno, n.col_offset) for n in (changed[name], own[name])]         # type: ignore[attr-defined]
+        if first < new:
+            fail("E671", f"'{name}' is changed in place, and stands for something else later", lines.at(own[name]),
+                 "take another name for the new value")
+        del changed[name]
+    return set(changed)
+
+
+def _nodes(node: ast.FunctionDef) -> Iterator[ast.AST]:
+    """The parts of a function without those of the functions in it."""
+    stack: list[ast.AST] = list(node.body)
+    while stack:
+        n = stack.pop()
+        yield n
+        if not isinstance(n, ast.FunctionDef | ast.Lambda):
+            stack += ast.iter_child_nodes(n)
 
 
 def _returned(node: ast.FunctionDef, lines: _Lines) -> int | None:
     """How many values a function returns: the same number wherever it returns."""
     found: dict[int, ast.Return] = {}
-    stack: list[ast.AST] = list(node.body)
-    while stack:
-        n = stack.pop()
+    for n in _nodes(node):
         if isinstance(n, ast.Return) and n.value is not None:
             found[len(n.value.elts) if isinstance(n.value, ast.Tuple) else 1] = n
         elif isinstance(n, ast.Yield | ast.YieldFrom | ast.Await):
             fail("E671", f"'{node.name}' is a generator, which has no kernel", lines.at(n))
-        if not isinstance(n, ast.FunctionDef | ast.Lambda):
-            stack += ast.iter_child_nodes(n)
     if len(found) > 1:
         counts = sorted(found)
         fail("E671", f"'{node.name}' returns {counts[0]} values here and {counts[1]} there", lines.at(found[counts[1]]))
@@ -163,6 +183,7 @@ class _Surroundings:
         """The statements that give meaning to the free names of a function."""
         given = inspect.getclosurevars(function)
         outer = {**given.globals, **given.nonlocals}
+        own |= frozenset(function.__code__.co_varnames)
         for n in _loads(node):
             name = n.id
             if name not in outer or name in own:
@@ -187,8 +208,8 @@ class _Surroundings:
         elif isinstance(value, FunctionType) or hasattr(value, "__wrapped__"):
             self.function(name, inspect.unwrap(value))
         else:
-            fail("E672", f"'{name}' is {_described(value)}: a body knows numbers, functions and numpy of the module "
-                 "around it", lines.at(at), "make it a parameter")
+            fail("E672", f"'{name}' is {argument_checks.described(value)}; of the module around it, a body knows "
+                 "numbers, functions and numpy", lines.at(at), "make it a parameter")
 
     def function(self, name: str, value: Any) -> None:
         """Another function, as one of the body."""
@@ -237,10 +258,3 @@ def _in_numpy(value: Any) -> str | None:
     import numpy as np
     name = getattr(value, "__name__", "")
     return name if name and getattr(np, name, None) is value else None
-
-
-def _described(value: Any) -> str:
-    if isinstance(value, ModuleType):
-        return f"the module {value.__name__}"
-    kind = type(value).__name__
-    return f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind}"

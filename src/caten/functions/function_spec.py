@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from .. import argument_checks
 from ..core.dtypes import is_float, is_integer
 from ..core.text import show
 from ..errors import Place
 from ..frontend.returned_types import returned_types
-from ..frontend.spec import SpecText, composite_of
+from ..frontend.spec import SpecText, composites_of
 from ..frontend.toml_positions import Path
 from ..options import Options
 from .body_text import BodyText
@@ -28,30 +29,29 @@ Given = Mapping[str, Any]
 
 def spec_of(function: Function, given: Given, options: Options) -> SpecText:
     """The spec for arguments with these types and ranks, and these equal extents. `given`: by parameter."""
-    body = BodyText()
-    arrays, static = list[tuple[str, str]](), dict[str, Any]()
-    sizes = _Sizes(function)
-    number = _number_types([each.dtype for each in _arrays(function, given)])
-    for name, known in _known(function, given):
-        if isinstance(known, ArrayType):
-            sizes.know(known, given.get(name))
-    for name, known in _known(function, given):
-        match known:
+    known = dict(_known(function, given))
+    number = _number_types([dtype for each in known.values() if (dtype := _element_type(each)) is not None])
+    sizes, arrays, body = _Sizes(function), dict[str, str](), BodyText()
+    for name, kind in known.items():
+        if isinstance(kind, ArrayType):
+            sizes.know(kind, given.get(name))
+    for name, kind in known.items():
+        match kind:
             case ArrayType():
-                arrays.append((name, known.declaration(name)))
-            case ElementType(name=dtype):
-                arrays.append((name, f"{name}{{{dtype}}}[]"))
-            case type():
-                arrays.append((name, f"{name}{{{number[known]}}}[]"))
+                arrays[name] = kind.declaration(name)
             case np.ndarray():
-                arrays.append((name, f"{name}{{{_dtype(function, name, known)}}}[{sizes.shape(known.shape)}]"))
+                arrays[name] = f"{name}{{{_dtype(function, name, kind)}}}[{sizes.shape(kind.shape)}]"
+            case ElementType(name=dtype):
+                arrays[name] = f"{name}{{{dtype}}}[]"
+            case type():
+                arrays[name] = f"{name}{{{number[kind]}}}[]"
             case _:
-                static[name] = _constant(function, name, given.get(name))
-    for name, value in static.items():
-        body.add(f"{name} = {spelled(value)}", function.places[name].file, function.places[name].line)
+                at = function.places[name]
+                body.add(f"{name} = {spelled(_constant(function, name, given.get(name)))}", at.file, at.line)
     for text, origin in zip(function.body.lines, function.body.origins, strict=True):
         body.add(text, *origin)
-    changed = [name for name, _ in arrays if name in function.changed]
+    # A number that the body changes is its own: `a += 1` gives a name another value.
+    changed = [name for name in arrays if name in function.changed and isinstance(known[name], ArrayType | np.ndarray)]
     fresh = _result_names(function)
     spec = _Spec(function, arrays, changed, body)
     wanted = function.annotations.get("return", inspect.Parameter.empty)
@@ -63,7 +63,8 @@ def spec_of(function: Function, given: Given, options: Options) -> SpecText:
         return spec.text([d.declaration(name) for d, name in zip(declared, fresh, strict=True)
                           if isinstance(d, ArrayType)])
     probe = spec.text([f"{name}{{f64}}[]" for name in fresh])
-    found = returned_types(*composite_of(probe, options))
+    (composite, *_), composites = composites_of(probe, options)
+    found = returned_types(composite, composites)
     return spec.text([f"{name}{{{dtype}}}[{' '.join([show(extent) for extent in shape])}]"
                       for name, (dtype, shape) in zip(fresh, found, strict=True)])
 
@@ -108,7 +109,7 @@ def _constant(function: Function, name: str, value: Any) -> Any:
     """The value of a parameter that is known when the kernel is compiled."""
     value = value.item() if isinstance(value, np.generic) else value
     if not is_constant(value):
-        fail("E673", f"'{name}' is an {type(value).__name__}, and what is known when the kernel is compiled is a "
+        fail("E673", f"'{name}' is {argument_checks.described(value)}; what is known when the kernel is compiled is a "
              "number, a text or a tuple", function.places[name])
     return value
 
@@ -121,18 +122,15 @@ def _of_value(function: Function, name: str, value: Any) -> Any:
             return kind
     array = as_array(value)
     if array is None:
-        fail("E673", f"'{name}' is a {type(value).__name__}, and a kernel takes arrays and numbers",
+        fail("E673", f"'{name}' is {argument_checks.described(value)}; a kernel takes arrays and numbers",
              function.places[name],
              "what is known when the kernel is compiled, such as an axis, is a parameter after '*'")
     return array
 
 
-def _arrays(function: Function, given: Given) -> Iterator[ArrayType]:
-    for name, known in _known(function, given):
-        if isinstance(known, ArrayType):
-            yield known
-        elif isinstance(known, np.ndarray):
-            yield ArrayType(_dtype(function, name, known), "")
+def _element_type(known: Any) -> str | None:
+    """The element type of an array; None for what is none."""
+    return known.dtype if isinstance(known, ArrayType) else dtype_of(known) if isinstance(known, np.ndarray) else None
 
 
 def _dtype(function: Function, name: str, value: Any) -> str:
@@ -177,29 +175,28 @@ class _Sizes:
 class _Spec:
     """A spec as TOML, with places in the file of the function."""
 
-    def __init__(self, function: Function, arrays: Sequence[tuple[str, str]], changed: Sequence[str],
-                 body: BodyText) -> None:
+    def __init__(self, function: Function, arrays: Mapping[str, str], changed: Sequence[str], body: BodyText) -> None:
         self.function, self.arrays, self.changed, self.body = function, arrays, changed, body
 
     def text(self, results: Sequence[str]) -> SpecText:
         """The spec with these declarations of what is returned."""
         f = self.function
         outputs = [*self.changed, *results]
+        if not outputs:
+            fail("E674", f"'{f.name}' returns nothing, and changes no parameter", f.place,
+                 "return the result, or store it into the elements of a parameter")
         lines = ["[composite]", f"name = {_quoted(f.name)}"]
         lines += [f"documentation = {_long(f.doc)}"] if f.doc else []
-        lines += [f"inputs = [{', '.join([_quoted(text) for _, text in self.arrays])}]",
+        lines += [f"inputs = [{', '.join([_quoted(text) for text in self.arrays.values()])}]",
                   f"outputs = [{', '.join([_quoted(text) for text in outputs])}]", "", "[implementation]",
                   'lang = "python"', f"code = {_long(self.body.text)}", ""]
         places: dict[Path, Any] = {("implementation", "code"): self.body.where, ("composite", "name"): _at(f.place),
                                    ("composite",): _at(f.place), ("implementation",): _at(f.place),
                                    ("composite", "outputs"): _at(f.place), ("composite", "inputs"): _at(f.place)}
-        for n, (name, _) in enumerate(self.arrays):
+        for n, name in enumerate(self.arrays):
             places["composite", "inputs", n] = _at(f.places[name])
         for n, text in enumerate(outputs):
             places["composite", "outputs", n] = _at(f.places.get(text, f.place))
-        if not outputs:
-            fail("E674", f"'{f.name}' returns nothing, and changes no parameter", f.place,
-                 "return the result, or store it into the elements of a parameter")
         return SpecText(f.file, "\n".join(lines), "toml", places=places)
 
 

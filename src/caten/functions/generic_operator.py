@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ..argument_checks import described
 from ..errors import CatenError, error
 from ..frontend.composite import Composite
 from ..frontend.generic_signature import is_value, of_call
-from ..frontend.spec import SpecText, composite_of
-from ..options import Instance, Options
+from ..frontend.spec import SpecText, composites_of
+from ..options import Options
 from ..runtime.call import Operator, Operators
-from .call_keys import as_array, dtype_of, has_plain_key, key, plain_key
+from .call_keys import as_array, dtype_of, has_plain_key, key, plain_key, static_key
 
 Make = Callable[[Sequence[SpecText], Options], Operator | Operators]
 
@@ -31,7 +32,7 @@ class GenericOperator:
         self.name, self.__doc__ = composite.name, composite.doc
         self.attributes: Mapping[str, Any] = dict(composite.attributes)
         self._composite, self._spec, self._options, self._make = composite, spec, options, make
-        self._operators: dict[Instance, Operator] = {}
+        self._operators: dict[Hashable, Operator] = {}
         self._plain: dict[Hashable, Operator] = {}           # of calls with arrays and numbers by position
         self._by_call: dict[Hashable, Operator] = {}
         self._lock = threading.RLock()
@@ -59,8 +60,12 @@ class GenericOperator:
     @property
     def signature(self) -> str:
         """The signature as it is written."""
-        shown = [f"{t.name}{{{t.word}}}[{' '.join(t.shape)}]" for t in self._composite.generic]
-        return f"{self.name}({', '.join([*shown, *[f'{n}={v!r}' for n, v in self.attributes.items()]])})"
+        own = {t.name: t.text for t in self._composite.tensors}
+        own |= {t.name: f"{t.name}{{{t.word}}}[{' '.join(t.shape)}]" for t in self._composite.generic}
+        taken, made = [[own[name] for name in names] for names in (
+            self._composite.inputs, [n for n in self._composite.outputs if n not in self._composite.inputs])]
+        taken += [f"{name}={value!r}" for name, value in self.attributes.items()]
+        return f"{self.name}({', '.join(taken)}) -> {', '.join(made or self._composite.outputs)}"
 
     @property
     def instances(self) -> tuple[Operator, ...]:
@@ -71,32 +76,33 @@ class GenericOperator:
         return f"<caten operator {self.signature}>"
 
     def __reduce__(self) -> Any:
-        return _unpickled, (self._spec, self._options, self._make)
+        return _unpickled, (self.name, self._spec, self._options, self._make)
 
     def _chosen(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> Operator:
-        call = tuple([key(a) for a in args]), tuple([(name, value if name in self.attributes else key(value))
+        call = tuple([key(a) for a in args]), tuple([(name, (static_key if name in self.attributes else key)(value))
                                                      for name, value in named.items()])
-        with suppress(KeyError, TypeError):                  # TypeError: a list as an attribute
+        with suppress(KeyError, TypeError):                  # TypeError: what is neither array nor number
             return self._by_call[call]
         given = {name: tuple(value) if isinstance(value, list) else value
                  for name, value in named.items() if name in self.attributes}
         for name, value in given.items():
             if not is_value(value):
-                raise error("E675", f"{self.name}: the attribute '{name}' is a {type(value).__name__}",
+                raise error("E675", f"{self.name}: the attribute '{name}' is {described(value)}",
                             hint="it may be a number, True, False, None, a text, or a tuple of them")
         instance = of_call(self._composite.generic, dict(self._arrays(args, named)), given)
+        exact = instance.arrays, static_key(instance.attributes)
         with self._lock:
-            if instance not in self._operators:
+            if exact not in self._operators:
                 try:
                     made = self._make([self._spec], replace(self._options, instances=(instance,)))
                     assert isinstance(made, Operator)
-                    self._operators[instance] = made
+                    self._operators[exact] = made
                 except CatenError as problem:
                     raise CatenError(*[replace(d, message=f"{self.name}: {d.message}") if d.code == "E675" else d
                                        for d in problem.diagnostics]) from None
         with suppress(TypeError):
-            self._by_call[call] = self._operators[instance]
-        return self._operators[instance]
+            self._by_call[call] = self._operators[exact]
+        return self._operators[exact]
 
     def _arrays(self, args: tuple[Any, ...],
                 named: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
@@ -113,5 +119,6 @@ class GenericOperator:
             yield name, (dtype, array.shape)
 
 
-def _unpickled(spec: SpecText, options: Options, make: Make) -> GenericOperator:
-    return GenericOperator(composite_of(spec, options)[0], spec, options, make)
+def _unpickled(name: str, spec: SpecText, options: Options, make: Make) -> GenericOperator:
+    found = {c.name: c for c in composites_of(spec, options)[0]}
+    return GenericOperator(found[name], spec, options, make)

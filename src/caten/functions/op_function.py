@@ -13,7 +13,7 @@ from ..errors import CatenError
 from ..frontend.spec import SpecText
 from ..options import Options
 from ..runtime.call import Operator
-from .call_keys import has_plain_key, key, plain_key
+from .call_keys import has_plain_key, key, plain_key, static_key
 from .function_reader import Function, read_function
 from .function_spec import spec_of
 
@@ -28,6 +28,7 @@ class OpFunction:
     Raises CatenError for what a body cannot be, at the line of the function; E67x for what a function cannot be."""
 
     __name__: str
+    __qualname__: str
 
     def __init__(self, function: Callable[..., Any], options: Options) -> None:
         functools.update_wrapper(self, function)
@@ -48,22 +49,23 @@ class OpFunction:
             with suppress(KeyError):
                 return self._plain[plain_key(args)](*args)
         given = self._bound(args, named)
-        call = tuple([(type(value), value) if name in self._static else key(value) for name, value in given.items()])
+        call = tuple([static_key(value) if name in self._static else key(value) for name, value in given.items()])
         try:
             operator, passed = self._by_call[call]
-        except (KeyError, TypeError):                        # TypeError: a static argument that is no key
+        except (KeyError, TypeError):                        # TypeError: what is neither array nor number
             try:
-                operator, passed = self._instance(given)
+                operator, passed = self._by_call[call] = self._instance(given)
             except CatenError as problem:
                 raise problem.shortened() from None
-            with suppress(TypeError):                        # a list as a static argument is looked at in every call
-                self._by_call[call] = operator, passed
         if not named and len(args) == len(passed) and has_plain_key(args):
             self._plain[plain_key(args)] = operator
         return operator(*[given[name] for name in passed])
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
+
+    def __reduce__(self) -> str:
+        return str(self.__qualname__)                        # pickled by name, as functions are
 
     def __repr__(self) -> str:
         return f"<caten function {self.__name__}{self._signature}>"

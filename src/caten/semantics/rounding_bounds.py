@@ -38,9 +38,9 @@ EDGES: dict[str, str] = {
     "log1p": "(+ 1 x)", "atan2": "(where (< y 0) x (hypot x y))", "lgamma": "(where (< x 0.5) (- x (round x)) x)",
     **dict.fromkeys(("asin", "acos", "atanh"), "(- 1 (abs x))"), "acosh": "(- x 1)",
 }
-# Functions whose slope changes within a short interval. An operand whose error exceeds CLOSE depends on a comparison
-# that is undecided, and may be far from its value.
-CURVED = frozenset(("tanh", "sigmoid", "erf", "erfc", "atan", "exp", "exp2", "expm1", "sinh", "cosh"))
+# Functions whose first-order bound holds for errors of any size, and those that turn back within a short interval.
+LINEAR, WAVES = frozenset(("mul", "fma")), frozenset(("sin", "cos"))
+# An operand whose error exceeds this depends on a comparison that is undecided, and may be far from its value.
 CLOSE = number(2.0**-6, "f64")
 X, Y, Z = Var("x"), Var("y"), Var("z")
 
@@ -212,7 +212,7 @@ def _where_inexact(bound: Expr, moved: Expr) -> Expr:
 
 def _term(fn: str, values: tuple[Expr, ...], bounds: tuple[Expr, ...], n: int, result: Expr) -> Expr:
     """The propagated error of operand `n`: |∂f/∂x| · bound(x), or if that is NaN the change up to its interval's
-    ends; the greater of both for a large error of a curved function's operand."""
+    ends; the greater of both for a large error, unless the function is linear in the operand."""
     bound = bounds[n]
     linear = size(at(OPERATORS[fn].derivative[n], values, values[0].dtype)) * bound
     if fn == "sqrt":
@@ -220,8 +220,8 @@ def _term(fn: str, values: tuple[Expr, ...], bounds: tuple[Expr, ...], n: int, r
     if DTYPES[values[0].dtype].kind == "complex":
         return linear
     ends = _at_the_ends(fn, values, bounds, n, result)
-    if len(values) == 1 and fn in CURVED:
-        linear = choose(bound <= CLOSE, linear, greater(linear, ends))
+    if fn not in LINEAR:
+        linear = choose(bound <= CLOSE, linear, greater(linear, bound if fn in WAVES else ends))
     return choose(is_finite(linear), linear, ends)
 
 
