@@ -26,8 +26,8 @@ from .runtime.copied_calls import check_manifest
 from .runtime.library import open_library
 from .runtime.manifest import checked
 
-__all__ = ["Argument", "CatenError", "CatenWarning", "Checked", "Operator", "Operators", "check",
-           "compile", "load", "load_library"]
+__all__ = ["Argument", "CatenError", "CatenWarning", "Checked", "Operator", "Operators", "check", "compile", "load",
+           "load_library"]
 
 STRING = "<string>"
 FOLDERS, ARRAYS = "a list of folders", 'a list of names of arrays, ["A"]'

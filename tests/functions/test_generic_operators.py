@@ -133,11 +133,11 @@ def test_one_of_a_file_of_several(tool: Any) -> None:
         "Add_f32_1d: f321 f321 f321", "Add_f64_1d: f641 f641 f641", "Softmax_f32_1d: f321 f321", "Softmax_f64_1d: f641 f641"]
 
 
-@pytest.mark.parametrize("body", ["(call Scaled X Y)", "(dotimes (i N) (setf (aref Y i) (* scale (aref X i))))"])
+@pytest.mark.parametrize("body", ["(call Scaled X Y)", "(array T float (N)) (call Scaled X T) (dotimes (i N) (setf (aref Y i) (aref T i)))"])
 def test_a_body_that_calls_one_with_attributes(body: str, tool: Any) -> None:
     tool("gcc")
     inner = spec("Scaled", "X{float}[N]", "Y{float}[N]", "(dotimes (i N) (setf (aref Y i) (* scale (aref X i))))", "scale = 3", "lisp")
-    outer = spec("Outer", "X{float}[N]", "Y{float}[N]", body, "scale = 3" if "scale" in body else "", "lisp")
+    outer = spec("Outer", "X{float}[N]", "Y{float}[N]", body, "", "lisp")
     both = "".join(text.replace("[composite]", "[[composite]]").replace("[implementation]", "[composite.implementation]") for text in (inner, outer))
     f = caten.compile(both.replace("attributes = []\n", ""), runtime="gcc", only=["Outer"])
     np.testing.assert_allclose(f(array(3) * 0 + 2), [6, 6, 6])

@@ -1,2 +1,2 @@
-"""Operators written as Python functions: `@caten.op`. A function is read, never executed; each call is compiled for the
-types and ranks of its arguments."""
+"""Operators that are compiled for the arguments of their calls: Python functions with `@caten.op`, which are read and never
+executed, and generic specs."""
