@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "testing": BASE | MEANING | STAGES | PIPELINE,
     "argument_checks": BASE | {"runtime"}, "checking": BASE | {"driver", "runtime", "loading", "frontend", "loop", "testing"}, "api": BASE | {"collector", "argument_checks", "checking", "kernels", "functions"} | STAGES | PIPELINE,
     "api_runs": BASE | {"api", "argument_checks", "checking", "benchmarking", "tuning", "workflows"} | STAGES | PIPELINE,
-    "functions": BASE | {"api", "frontend", "runtime"},
+    "functions": BASE | {"api", "argument_checks", "calls", "frontend", "runtime"},
     "benchmarking": BASE | {"__version__", "testing"} | STAGES | PIPELINE,
     "tuning": BASE | {"semantics", "testing", "benchmarking"} | STAGES | PIPELINE,
     "conformance": BASE | {"__version__", "testing"} | MEANING | STAGES | PIPELINE,
