@@ -30,7 +30,7 @@ def test_conditions_in_parentheses_and_several_forms():
 
 def test_a_one_line_form_becomes_what_the_toml_form_becomes():
     text = "(composite Gemm ((A{float}[M K]<0 1>(), B{float}[K N]<0 1>()) -> (C{float}[M N]<0 1>()))"
-    one, = composites(lisp(text + " (setf (aref C 0 0) 1.0))"), Declarations())
+    one, = composites(lisp(text + " (setf (aref C 0 0) 1.0))"), Declarations(), Options())
     assert (one.sizes, one.outputs, [t.text for t in one.tensors]) == (("M", "K", "N"), ("C",), [
         "A{float}[M K]<0 1>()", "B{float}[K N]<0 1>()", "C{float}[M N]<0 1>()"])
 
@@ -42,7 +42,7 @@ def test_a_one_line_form_becomes_what_the_toml_form_becomes():
     ("(A{float}[M], D{int}[]) -> (A B{float}[(* 2 M)](where M > 0)\n  C-1{int}[])", ["A", "B", "C_1"]),
 ])
 def test_outputs_of_a_one_line_form(signature, outputs):
-    one, = composites(lisp(f"(composite ({signature}) (setf (aref {outputs[0]} 0) 1.0))"), Declarations())
+    one, = composites(lisp(f"(composite ({signature}) (setf (aref {outputs[0]} 0) 1.0))"), Declarations(), Options())
     assert list(one.outputs) == outputs
 
 
@@ -52,7 +52,7 @@ def test_outputs_of_a_one_line_form(signature, outputs):
     ("(C{float}[C-OUT]) -> (C{float}[C-OUT])", "C_out_2"),
 ])
 def test_an_output_declared_like_an_input_is_a_new_tensor(signature, output):
-    one, = composites(lisp(f"(composite ({signature}) (return C))"), Declarations())
+    one, = composites(lisp(f"(composite ({signature}) (return C))"), Declarations(), Options())
     assert one.outputs == (output,)
     assert (one.tensor("C").access, one.tensor(output).access, one.tensor(output).text[:len(output) + 1]) == ("in", "out", output + "{")
 
