@@ -32,12 +32,13 @@ ALLOWED: dict[str, set[str]] = {
     "argument_checks": BASE | {"runtime"}, "checking": BASE | {"driver", "runtime", "loading", "frontend", "loop", "testing"}, "api": BASE | {"collector", "argument_checks", "checking", "kernels", "functions"} | STAGES | PIPELINE,
     "api_runs": BASE | {"api", "argument_checks", "checking", "benchmarking", "tuning", "workflows"} | STAGES | PIPELINE,
     "functions": BASE | {"api", "argument_checks", "calls", "frontend", "runtime"},
+    "ops": {"api", "frontend"},
     "benchmarking": BASE | {"__version__", "testing"} | STAGES | PIPELINE,
     "tuning": BASE | {"semantics", "testing", "benchmarking"} | STAGES | PIPELINE,
     "conformance": BASE | {"__version__", "testing"} | MEANING | STAGES | PIPELINE,
     "workflows": BASE | {"__version__", "checking", "kernels", "conformance", "testing", "benchmarking", "tuning"} | STAGES | PIPELINE,
     "cli": BASE | {"workflows", "graphs", "notices", "checking", "collector", "diagnostic_lines", "__version__", "faults", "conformance", "tuning", "kernels", "testing", "benchmarking", "api", "bindings"} | STAGES | PIPELINE,
-    "__init__": {"api", "api_runs", "functions"}, "__main__": {"cli"},
+    "__init__": {"api", "api_runs", "functions", "ops"}, "__main__": {"cli"},
 }
 FILES = sorted(ROOT.rglob("*.py"))
 

@@ -5,6 +5,7 @@ TYPE_CHECKING = False                  # typing takes as long to import as the r
 if TYPE_CHECKING:
     from typing import Any
 
+    from . import ops
     from .api import (
         Argument,
         CatenError,
@@ -110,6 +111,7 @@ __all__ = [
     "load",
     "load_library",
     "op",
+    "ops",
     "test",
     "tune",
     "u8",
@@ -135,6 +137,9 @@ if not TYPE_CHECKING:                  # with it, a type checker would take any 
         if name == "GenericOperator":
             from .functions import generic_operator
             return generic_operator.GenericOperator
+        if name == "ops":
+            from importlib import import_module
+            return import_module(".ops", __name__)
         if name in _TYPES:
             from .functions import type_annotations
             return getattr(type_annotations, name)

@@ -16,7 +16,7 @@ from .collector import CollectingRarely
 from .errors import CatenError, Diagnostic, combined, error
 from .frontend.composite import Composite, named
 from .frontend.generic_signature import tensors
-from .frontend.spec import SpecText, composites_of, decode, read_file
+from .frontend.spec import SpecText, composites_of, decode, read_spec
 from .kernels import known_build
 from .options import Options, environment
 from .runtime import discover
@@ -233,7 +233,7 @@ def read(spec: str | Path) -> SpecText:
     """A spec from its file, or from its text."""
     if isinstance(spec, str) and is_text(spec):
         return decode(STRING, spec.encode("utf-8", "surrogatepass"))
-    return read_file(spec)
+    return read_spec(spec)
 
 
 def is_text(spec: str | Path) -> bool:

@@ -65,6 +65,7 @@ class Options:
     ldflags: tuple[str, ...] = ()                        # $LDFLAGS, -L, -l
     temp_dir: str | None = None                          # $TMPDIR
     instances: tuple[Instance, ...] = ()                 # --instance: of a generic spec
+    case_instances: bool = False                         # without --instance, those that the test cases name
     given: frozenset[str] = frozenset()                  # the fields that were set explicitly
 
 

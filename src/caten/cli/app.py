@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "run": "Run an operator on your own arrays.",
     "bench": "Benchmark specs, and compare them with the machine's peak.",
     "tune": "Search for faster schedules on this machine; -O3 uses them.",
+    "ops": "List the operators of the library, show one, or compile some.",
     "check": "Check specs and report problems; write nothing.",
     "explain": "Explain a diagnostic code.",
     "doctor": "Show which compilers and libraries are installed or missing.",

@@ -7,7 +7,8 @@ from pathlib import Path
 from .. import checking
 from ..core.program import Program
 from ..errors import Diagnostic, UsageError, did_you_mean
-from ..frontend.spec import SpecText, read_file
+from ..frontend.operator_library import PREFIX
+from ..frontend.spec import SpecText, read_spec
 from .shared_options import Request
 
 ARGUMENT = "<argument>"
@@ -34,13 +35,13 @@ def check_names(request: Request, commands: Sequence[str] = ()) -> None:
 def _source(name: str, language: str | None) -> SpecText:
     if name.lstrip().startswith("("):
         return SpecText(ARGUMENT, name, "lisp")
-    text = read_file(name)
+    text = read_spec(name)
     return SpecText(text.name, text.text, language) if language else text
 
 
 def _missing(name: str, commands: Sequence[str]) -> list[Diagnostic]:
     """The diagnostic for an input that does not exist, or nothing."""
-    if name == "-" or name.lstrip().startswith("("):
+    if name == "-" or name.lstrip().startswith("(") or name.startswith(PREFIX):
         return []
     if not name:
         return [Diagnostic("E902", "the name of an input is empty", hint="is a shell variable unset?")]

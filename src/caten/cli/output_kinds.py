@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from ..errors import CatenError, Diagnostic, UsageError, did_you_mean
+from ..frontend.operator_library import PREFIX
 from ..frozen import frozen
 from .atomic_files import STDOUT
 
@@ -212,5 +213,5 @@ def stem_of(inputs: Sequence[str], names: Sequence[str], output: str | None) -> 
         raise UsageError(Diagnostic("E903", f"{len(inputs)} specs make one library, which needs a name",
                                     hint="add -o libops.so"))
     if len(inputs) == 1 and inputs[0] != STDOUT and not inputs[0].startswith("("):
-        return PurePath(inputs[0]).name.split(".")[0] or "out"
+        return PurePath(inputs[0].removeprefix(PREFIX)).name.split(".")[0] or "out"
     return names[0].lower() if names else "out"

@@ -214,6 +214,13 @@ class Reference(Fact, head="reference"):
     column: int
 
 
+class Attribute(Fact, head="attribute"):
+    """`(attribute axis "-1")`: an attribute of the spec and its value, as JSON."""
+
+    name: str
+    value: Text
+
+
 class Case(Fact, head="case"):
     """`(case "small" "random" "reference" (tag…) (set-size M 3)…)`: one test case of the spec: name, input, expected
     result, tags, sizes and scalars. `input` and `expect` are a word, a file, or JSON."""

@@ -15,6 +15,7 @@ from ..core.program import Buffer, Fact, Require, Scalar, Size
 from ..core.text import show
 from ..errors import CatenError, Diagnostic, Place
 from ..frozen import frozen
+from ..options import Instance
 from .generic_signature import Tensor
 from .lowered_body import Lowered
 
@@ -46,10 +47,10 @@ class Declared:
     def rank(self) -> int:
         return len(self.shape)
 
-    def with_shape(self, shape: tuple[Expr, ...]) -> Declared:
-        """The same with this shape, in row-major order."""
+    def with_shape(self, shape: tuple[Expr, ...], dtype: str) -> Declared:
+        """The same with this shape and element type, in row-major order."""
         order = tuple(range(len(shape)))
-        return replace(self, shape=shape, order=order, text=declaration(self.name, self.dtype, shape, order))
+        return replace(self, shape=shape, order=order, dtype=dtype, text=declaration(self.name, dtype, shape, order))
 
     @property
     def scalar(self) -> bool:
@@ -65,7 +66,8 @@ class Composite:
     `tensors`: the inputs in order, then the pure outputs. `sizes`: in order of first appearance, which is their order
     as C arguments. `conditions`: the constraints on sizes from where-clauses and requirements. `where`: maps an offset
     in `code` to a position in the spec's file. `attributes`: by name, with their values. `generic`: the declarations,
-    if this is an instance of a generic signature. `inferred`: outputs whose shape follows from the body.
+    if this is an instance of a generic signature. `inferred`: outputs whose shape follows from the body. `remade`:
+    makes another instance. `instance`: what tells it from others of the same name.
     """
 
     name: str
@@ -84,10 +86,17 @@ class Composite:
     attributes: tuple[tuple[str, Any], ...] = ()
     generic: tuple[Tensor, ...] = ()
     inferred: tuple[str, ...] = ()
+    remade: Callable[[Instance], Composite] | None = None
+    instance: str = ""
 
     def tensor(self, name: str) -> Declared | None:
         """The declaration with exactly this name."""
         return next((t for t in self.tensors if t.name == name), None)
+
+    @property
+    def key(self) -> str:
+        """Its name and its instance."""
+        return self.name + self.instance
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -119,6 +128,11 @@ class Callees:
 
     def names(self) -> list[str]:
         return [c.name for c in self.composites]
+
+    def instance(self, composite: Composite, instance: Instance) -> Composite:
+        """An instance of a generic composite. CatenError if there is none."""
+        assert composite.remade is not None
+        return composite.remade(instance)
 
     def array_body(self, composite: Composite) -> Lowered | None:
         """The body of a composite, if it is one over whole arrays."""

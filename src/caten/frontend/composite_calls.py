@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..core.dtypes import DTYPES
-from ..core.expr import Const, Expr, Op, Var
+from ..core.expr import Const, Expr, Op, Var, index
 from ..core.node import Node, substitute
 from ..core.text import Atom, Form, Sexp, read_forms
 from ..errors import CatenError, did_you_mean
@@ -15,6 +15,7 @@ from ..tensor.inlining import inlined_statements
 from ..tensor.plain_loops import plain_loops
 from .composite import Composite, Declared
 from .expressions import infer, read_number, undefined, unset_output
+from .generic_signature import of_call
 from .lowered_body import Lowered
 from .lowering_state import MAX_CALLS, Frame
 from .return_values import split, store_returned
@@ -28,6 +29,7 @@ def inline_call(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
     """Inline a call. Arguments: the inputs, then the separate outputs, in the order of their declaration."""
     f.arity(form, 1, None, "(call Name X Y …)")
     callee = _find(f, form)
+    callee = _instance(f, callee, form, scope)
     usage = f"(call {callee.name} {' '.join(t.name for t in callee.tensors)})"
     if len(form) - 2 != len(callee.tensors):
         expected = f"{len(callee.tensors)} arguments, its inputs and then its other outputs"
@@ -107,6 +109,25 @@ def _find(f: Frame, form: Form) -> Composite:
     if f.work.calls > MAX_CALLS:
         f.fail("E239", f"more than {MAX_CALLS} composites are called", form.pos)
     return callee
+
+
+def _instance(f: Frame, callee: Composite, form: Form, scope: Scope) -> Composite:
+    """The instance of a generic composite for the arrays that are passed."""
+    if not callee.generic or len(form) - 2 != len(callee.tensors):
+        return callee
+    arrays: dict[str, tuple[str, tuple[int, ...]]] = {}
+    for formal, actual in zip(callee.tensors, form[2:], strict=True):
+        binding = scope.find(actual) if isinstance(actual, Atom) and read_number(f, actual) is None else None
+        if isinstance(binding, Array) and formal.name in callee.inputs:
+            arrays[formal.name] = binding.dtype, tuple([1 if extent == index(1) else 2
+                                                        for extent in binding.shape])
+    try:
+        return f.work.callees.instance(callee, of_call(callee.generic, arrays, {}))
+    except CatenError as problem:
+        first = next(iter(problem.diagnostics), None)
+        if first is None or first.code != "E675":
+            raise
+        f.fail("E314", f"{callee.name}: {first.message}", form.pos, first.hint)
 
 
 # arguments

@@ -8,6 +8,7 @@ from ..core.program import Require
 from ..errors import error
 from ..loop.accumulations import normalise
 from ..loop.zero_fill import fill_outputs
+from ..options import Instance
 from ..tensor.raising import raise_op
 from ..tensor.values import TensorProgram
 from .arrays.called_composites import CalledComposite
@@ -29,23 +30,28 @@ class CompositeFunctions:
         found = self.callees.find(name)
         if found is None:
             return None
-        return CalledComposite(found.name, found.inputs, found.outputs, partial(self.values, found))
+        return CalledComposite(found.name, found.inputs, found.outputs, partial(self.instance, found), found.attributes,
+                               found.generic)
 
     def names(self) -> list[str]:
         return self.callees.names()
 
+    def instance(self, composite: Composite, instance: Instance | None) -> TensorProgram:
+        """The values of a composite, or of an instance of it."""
+        return self.values(composite if instance is None else self.callees.instance(composite, instance))
+
     def values(self, composite: Composite) -> TensorProgram:
         """The values of a composite. E233 if it calls itself, directly or through others."""
-        if composite.name not in self.known:
+        if composite.key not in self.known:
             if composite.name in self.callers:
                 chain = " calls ".join((*self.callers[self.callers.index(composite.name):], composite.name))
                 raise error("E233", f"{chain}: recursion is not possible", composite.name_place, hint="write a loop")
             self.callers.append(composite.name)
             try:
-                self.known[composite.name] = self.made(composite)
+                self.known[composite.key] = self.made(composite)
             finally:
                 self.callers.pop()
-        return self.known[composite.name]
+        return self.known[composite.key]
 
     def made(self, composite: Composite) -> TensorProgram:
         """The values of a composite, those of loops raised."""

@@ -19,14 +19,26 @@ from ..errors import Place, did_you_mean, error
 from ..frozen import frozen
 from ..options import Instance
 
+Given = tuple[str, tuple[int, ...]]                        # the element type and the shape of an argument
 VARIABLE = re.compile(r"[A-Z]\d?\Z")                       # a type variable: T, U, T1
-CLASSES = {"dense": "f32", "complex": "c64"}               # class words: any element type, and that of no instance
+# The class words: which kinds of element types, what these are called, and the type without an instance.
+CLASSES: dict[str, tuple[frozenset[str], str, str]] = {
+    word: (frozenset(kinds.split()), name, default) for word, kinds, name, default in (
+    ("dense", "bool int uint float complex", "of any type", "f32"),
+    ("number", "int uint float complex", "numbers", "f32"),
+    ("real", "int uint float", "real numbers", "f32"),
+    ("integer", "int uint", "integers", "i64"),
+    ("inexact", "float complex", "floating-point or complex", "f32"),
+    ("floating", "float", "floating-point", "f32"),
+    ("complex", "complex", "complex", "c64"))}
+# The types of Python's numbers where no array decides.
+WEAK = {"bool?": "bool", "int?": "i64", "float?": "f64", "complex?": "c128"}
 DECLARATION = re.compile(r"([A-Za-z_][\w-]*)\s*\{\s*([^\s}]*)[^}]*\}\s*\[([^\]]*)\]")
 # An entry of a shape: (* 2 M), ..., ~, a name or a number.
 ENTRY = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)|\.\.\.|~|[^\s,()]+")
 ATTRIBUTE = re.compile(r"\s*([A-Za-z_][\w-]*)\s*=\s*(.*?)\s*\Z", re.DOTALL)
 WORDS = {"none": None, "nil": None, "null": None}
-INFERRED = "..."
+INFERRED = "..."                                           # of an output: what the body returns; of an input: any shape
 ANY_AXES = "~"
 
 
@@ -45,12 +57,17 @@ class Tensor:
 
     @property
     def is_generic(self) -> bool:
-        return self.variable is not None or ANY_AXES in self.shape or INFERRED in self.shape
+        return self.variable is not None or ANY_AXES in self.shape or INFERRED in (*self.shape, self.word)
 
     @property
     def named(self) -> int:
         """How many axes it has besides those of `~`."""
-        return len(self.shape) - self.shape.count(ANY_AXES)
+        return len(self.shape) - self.any_axes
+
+    @property
+    def any_axes(self) -> bool:
+        """Does it have any number of axes?"""
+        return ANY_AXES in self.shape or self.shape == (INFERRED,)
 
 
 @frozen
@@ -88,15 +105,18 @@ def bound(declared: Sequence[Tensor], instance: Instance | None) -> Bindings:
             continue
         dtype, shape = given[t.name]
         if t.variable is not None:
-            if t.variable.lower() == "complex" and DTYPES[dtype].kind != "complex":
-                raise error("E675", f"{t.name} has complex elements, not {_word(dtype)}")
+            kinds, described, _ = CLASSES.get(t.variable.lower(), ANY_CLASS)
+            if DTYPES[dtype].kind not in kinds:
+                raise error("E675", f"the elements of {t.name} are {described}, not {_word(dtype)}")
             first, by = types.setdefault(t.variable, (dtype, t.name))
             if first != dtype:
                 raise error("E675", f"{t.variable} is {_word(first)} by {by}, and {_word(dtype)} by {t.name}",
                             hint="convert one of them")
         elif SPELLINGS.get(t.word.lower()) not in (dtype, None):
             raise error("E675", f"{t.name} has elements of type {t.word}, not {_word(dtype)}")
-        if ANY_AXES not in t.shape:
+        if t.shape == (INFERRED,):
+            blocks[t.name] = shape
+        elif ANY_AXES not in t.shape:
             if len(shape) != len(t.shape):
                 raise error("E675", f"{t.name} has {_axes(len(t.shape))}, not {len(shape)}")
         elif len(shape) < t.named:
@@ -104,8 +124,10 @@ def bound(declared: Sequence[Tensor], instance: Instance | None) -> Bindings:
         else:
             start = t.shape.index(ANY_AXES)
             blocks[t.name] = shape[start:start + len(shape) - t.named]
-    missing = {t.variable: CLASSES.get(t.variable.lower(), "f32") for t in declared if t.variable is not None}
-    return Bindings(missing | {name: dtype for name, (dtype, _) in types.items()}, *_aligned(blocks, declared))
+    missing = {t.variable: CLASSES.get(t.variable.lower(), ANY_CLASS)[2] for t in declared if t.variable is not None}
+    own = {t.name: blocks.pop(t.name, (unused(f"{t.name}0", declared),)) for t in declared if t.shape == (INFERRED,)}
+    axes, aligned = _aligned(blocks, declared)
+    return Bindings(missing | {name: dtype for name, (dtype, _) in types.items()}, axes, own | aligned)
 
 
 def _word(dtype: str) -> str:
@@ -141,15 +163,18 @@ def unused(wish: str, declared: Sequence[Tensor]) -> str:
     return wish
 
 
-def of_call(declared: Sequence[Tensor], arrays: Mapping[str, tuple[str, tuple[int, ...]]],
+def of_call(declared: Sequence[Tensor], arrays: Mapping[str, Given],
             attributes: Mapping[str, Any]) -> Instance:
     """The instance for arrays with these element types and shapes. Of the extents of `~`, only those of 1 matter, and
     which are equal because they are the same axis."""
+    arrays = _typed(declared, arrays)
     rank = max([len(shape) - t.named for t in declared if ANY_AXES in t.shape
                 for _, shape in [arrays.get(t.name, ("", ()))] if t.name in arrays], default=0)
     names = [unused(f"axis{n}", declared) for n in range(max(rank, 0))]
 
     def shaped(t: Tensor, shape: tuple[int, ...]) -> tuple[int | str, ...]:
+        if t.shape == (INFERRED,):
+            return tuple([1 if extent == 1 else unused(f"{t.name}{n}", declared) for n, extent in enumerate(shape)])
         count = len(shape) - t.named
         if ANY_AXES not in t.shape or count < 0:
             return t.shape if len(shape) == len(t.shape) else shape
@@ -160,6 +185,17 @@ def of_call(declared: Sequence[Tensor], arrays: Mapping[str, tuple[str, tuple[in
     return Instance(tuple([(name, dtype, shaped(known[name], shape))
                            for name, (dtype, shape) in arrays.items() if name in known and known[name].is_generic]),
                     tuple(sorted(attributes.items())))
+
+
+def _typed(declared: Sequence[Tensor], arrays: Mapping[str, Given]) -> dict[str, Given]:
+    """The arrays, with the types of those that are numbers of Python: that of the arrays with the same variable."""
+    variables = {t.name: t.variable for t in declared}
+    fixed = {t.name: SPELLINGS.get(t.word.lower()) for t in declared}
+    types = {variables[name]: dtype for name, (dtype, _) in arrays.items() if variables.get(name) and dtype not in WEAK}
+
+    def dtype_of(name: str, given: str) -> str:
+        return given if given not in WEAK else types.get(variables.get(name)) or fixed.get(name) or WEAK[given]
+    return {name: (dtype_of(name, dtype), shape) for name, (dtype, shape) in arrays.items()}
 
 
 def attributes(texts: Sequence[tuple[str, Place]], instance: Instance | None) -> tuple[tuple[str, Any], ...]:
@@ -192,7 +228,12 @@ def value_of(text: str, place: Place | None) -> Any:
     if not is_value(value):
         raise error("E121", f"{text!r} is no value of an attribute", place,
                     hint='a number, true, false, none, "text", or a list such as [0, 1]')
-    return tuple(value) if isinstance(value, list) else value
+    return tuples(value)
+
+
+def tuples(value: Any) -> Any:
+    """A value of an attribute, with tuples for lists."""
+    return tuple([tuples(item) for item in value]) if isinstance(value, list | tuple) else value
 
 
 def is_value(value: Any) -> bool:
@@ -201,8 +242,9 @@ def is_value(value: Any) -> bool:
                                                                   and all(map(is_value, value)))
 
 
+ANY_CLASS = CLASSES["dense"]
 INSTANCE = re.compile(r"""\s*([A-Za-z_][\w-]*)\s*=\s*(?:([A-Za-z]\w*)\s*\[([^\]]*)\]        # A=float32[M,N]
-                          |((?:\[[^\]]*\]|"[^"]*"|[^\s,;\[])+))\s*[;,]?                    # axis=0""", re.VERBOSE)
+                          |((?:\[(?:[^\[\]]|\[[^\]]*\])*\]|"[^"]*"|[^\s,;\[])+))\s*[;,]?        # axis=0""", re.VERBOSE)
 
 
 def read_instance(text: str) -> Instance:

@@ -3,25 +3,46 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
+from ..errors import CatenError
 from ..options import Instance, Options
 from .composite import named
-from .generic_signature import tensors
+from .generic_signature import read_instance, tensors
 
 Asked = tuple[Instance | None, str]
 
 
-def instances_of(name: str, texts: Sequence[str], has_attributes: bool, options: Options) -> list[Asked]:
+def instances_of(name: str, texts: Sequence[str], has_attributes: bool, options: Options,
+                 cases: Sequence[str | None] = ()) -> list[Asked]:
     """The instances of a composite, each with the end of its name: where there are several, `Softmax_f32_2d` and
     `Softmax_f32_2d_axis_0`. One without an instance if nothing is asked for, or there is nothing to choose. `texts`:
-    with its declarations."""
+    with its declarations. `cases`: the instances of its test cases."""
     is_generic = has_attributes or any(t.is_generic for t in tensors(texts))
-    if not options.instances or not is_generic or (options.only and not named(name, options.only)):
+    if not is_generic or (options.only and not named(name, options.only)):
+        return [(None, "")]
+    if not options.instances and options.case_instances:
+        return _of_cases(cases)
+    if not options.instances:
         return [(None, "")]
     if len(options.instances) == 1:
         return [(options.instances[0], "")]
+    return _named(options.instances)
+
+
+def _of_cases(cases: Sequence[str | None]) -> list[Asked]:
+    """The instances of test cases; that of no instance where a case has none."""
+    found: list[Instance] = []
+    for text in dict.fromkeys(cases):
+        with suppress(CatenError):                           # the reader of the case tells what is wrong
+            found += [read_instance(text)] if text is not None else []
+    return [*([(None, "")] if None in cases or not found else []), *_named(found)]
+
+
+def _named(instances: Sequence[Instance]) -> list[Asked]:
+    """Instances, with names that differ."""
     asked: dict[str, Instance] = {}
-    for instance in options.instances:
+    for instance in instances:
         end, count = _end(instance), 2
         while end in asked:
             end, count = f"{_end(instance)}_{count}", count + 1

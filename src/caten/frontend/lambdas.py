@@ -2,10 +2,12 @@
 parameters."""
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 
 from ..core.program import (
     At,
+    Attribute,
     Buffer,
     Case,
     Check,
@@ -23,6 +25,7 @@ from ..core.text import Atom, Form, Sexp, read_forms
 from ..errors import Place, error
 from .body import lower_forms, signature_scope
 from .composite import Callees, Composite, Declared, fold
+from .generic_signature import tuples
 from .op import Body, OpProgram
 
 
@@ -37,7 +40,7 @@ def reference_program(op: OpProgram) -> OpProgram:
     names, body = _parts(composite, reference)
     visible = (*map(str, names), *[o for o in composite.outputs if fold(o) not in map(fold, names)])
     lowered = lower_forms(composite, body, Callees(), signature_scope(visible, composite), "E822")
-    kept = op.without(At, Body, Reference, Case, Schedule, Fusion, Ensure, Check, Doc)
+    kept = op.without(At, Attribute, Body, Reference, Case, Schedule, Fusion, Ensure, Check, Doc)
     program: OpProgram = kept.adding(*lowered.positions,
                                      Body(lowered.stmts))
     return program
@@ -56,7 +59,7 @@ def _parts(composite: Composite, reference: Reference) -> tuple[Form, Sequence[S
 
 def _check_parameters(composite: Composite, names: Form) -> None:
     """E823 for a parameter that is not in the signature, or is named twice."""
-    known = {fold(n) for n in composite.names}
+    known = {fold(n) for n in (*composite.names, *[name for name, _ in composite.attributes])}
     seen: set[str] = set()
     for name in names:
         if not isinstance(name, Atom) or fold(name) not in known or fold(name) in seen:
@@ -76,7 +79,8 @@ def _composite(op: OpProgram, reference: Reference) -> Composite:
     outputs = op.first(Outputs)
     names = outputs.names if outputs is not None else tuple([t.name for t in tensors if t.access != "in"])
     return Composite(op.name, tensors, tuple([t.name for t in tensors if t.access != "out"]), names, op.sizes,
-                     tuple([r.cond for r in op.all(Require)]), reference.code, "lisp", where, where(0), file)
+                     tuple([r.cond for r in op.all(Require)]), reference.code, "lisp", where, where(0), file,
+                     attributes=tuple([(a.name, tuples(json.loads(a.value))) for a in op.all(Attribute)]))
 
 
 def _declared(param: Buffer | Scalar) -> Declared:

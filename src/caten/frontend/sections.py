@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path as FilePath
 from pathlib import PurePosixPath
 from typing import Any
@@ -11,8 +12,10 @@ from ..core.dtypes import DTYPES
 from ..core.program import At, Case, Fact, Fusion, InOrder, Reference, Schedule, Setting
 from ..core.text import Atom, Form, Quoted, flat, read_forms
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
+from ..options import Instance
 from ..tensor.fusion_requests import FORMS, REQUESTS, is_request
 from .composite import fold
+from .generic_signature import read_instance
 from .signature import Signature
 from .spec_files import language_of, shown
 from .toml_positions import Locations, Path
@@ -23,13 +26,13 @@ Section = tuple[dict[str, Any], Path]      # a table and its path; both empty if
 
 
 def facts(test: Section, bench: Section, schedule: Section, signature: Signature | None, places: Locations,
-          runtime: str) -> tuple[tuple[Fact, ...], list[Diagnostic]]:
+          runtime: str, instance: Instance | None = None) -> tuple[tuple[Fact, ...], list[Diagnostic]]:
     """The facts of one operator, and every error in these sections; without a signature only those that need none."""
     problems: list[Diagnostic] = []
     found: list[Fact] = []
     parts: list[Iterator[Fact | Diagnostic]] = [_reference(*test, places), _schedule(*schedule, places, runtime)]
     if signature is not None:
-        parts[1:1] = [_cases(*test, signature, places), _presets(*bench, signature, places)]
+        parts[1:1] = [_cases(*test, signature, places, instance), _presets(*bench, signature, places, instance)]
     for part in parts:
         for item in part:
             if isinstance(item, Diagnostic):
@@ -51,10 +54,22 @@ def _reference(table: dict[str, Any], path: Path, places: Locations) -> Iterator
         yield Reference("lisp" if language_of(code) == "lisp" else "python", code, start.line, start.column)
 
 
-def _cases(table: dict[str, Any], path: Path, signature: Signature, places: Locations) -> Iterator[Fact | Diagnostic]:
+def _cases(table: dict[str, Any], path: Path, signature: Signature, places: Locations,
+           instance: Instance | None) -> Iterator[Fact | Diagnostic]:
+    """The cases of an instance; those that name none are of the operator without one."""
     spots: list[tuple[str, Place]] = []
     for i, case in enumerate(table.get("case", ())):
         here = (*path, "case", i)
+        if "instance" in case:
+            try:
+                own = read_instance(case["instance"])
+            except CatenError as problem:
+                yield replace(problem.diagnostics[0], place=places.value(*here, "instance"))
+                continue
+            if instance is None or repr(own) != repr(instance):
+                continue
+        elif instance is not None:
+            continue
         name = case.get("name", f"case {i + 1}")
         settings = list(_settings(case.get("sizes", {}), (*here, "sizes"), signature, places))
         sizes = [item for item in settings if isinstance(item, Setting)]
@@ -128,8 +143,11 @@ def _settings(table: dict[str, Any], path: Path, signature: Signature,
                              did_you_mean(key, known) or f"these are {', '.join(known) or 'none'}")
 
 
-def _presets(table: dict[str, Any], path: Path, signature: Signature,
-             places: Locations) -> Iterator[Fact | Diagnostic]:
+def _presets(table: dict[str, Any], path: Path, signature: Signature, places: Locations,
+             instance: Instance | None) -> Iterator[Fact | Diagnostic]:
+    """The presets are checked for the operator without an instance: others may have other sizes."""
+    if instance is not None:
+        return
     for name, preset in table.get("sizes", {}).items():
         for item in _settings(preset, (*path, "sizes", name), signature, places):
             if isinstance(item, Diagnostic):

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from ..core.dtypes import LATER, SPELLINGS, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var, index
@@ -52,7 +53,12 @@ class Written:
         if INFERRED not in self.text:
             return self
         found = {t.name: t.shape for t in tensors([self.text]) if t.shape == (INFERRED,)}
-        return Written(self.text.replace(INFERRED, "   ") if found else self.text, self.where, found)
+        text = self.text.replace("{...}", "{f32}")
+        return Written(text.replace(INFERRED, "   ") if found else text, self.where, found)
+
+    def with_any_axes(self) -> Written:
+        """The same with `~` instead of `...`, any shape of an input. The text has the same length."""
+        return Written(re.sub(r"\[\s*\.\.\.", lambda m: m[0][:-3] + " ~ ", self.text), self.where)
 
 
 @frozen
@@ -80,6 +86,7 @@ class _Reader:
 
     renames: bool = False # an output declared like an input is a new tensor
     bindings: Bindings = NOTHING_GENERIC
+    numbers: Mapping[str, int] = field(default_factory=dict)      # attributes that are integers
     inferred: list[str] = field(default_factory=list)
     sizes: dict[str, tuple[str, Place]] = field(default_factory=dict)    # folded name -> spelling, position
     tensors: dict[str, Declared] = field(default_factory=dict)    # folded name -> declaration
@@ -228,6 +235,8 @@ class _Reader:
         if re.search(r"-\d", written):
             raise error("E119", f"'{written}' would be one name, since - is a letter of names", place,
                         hint=f"write (- {written.replace('-', ' ', 1)}), or rename the size")
+        if written in self.numbers:
+            return index(self.numbers[written])
         name = identifier(written, place)
         known, first = self.sizes.setdefault(fold(name), (name, place))
         if len(self.sizes) > MAX_SIZES:
@@ -240,6 +249,8 @@ class _Reader:
     def value(self, written: str, place: Place) -> Expr:
         """A name in a condition: a size, or an integer scalar."""
         key = fold(written)
+        if written in self.numbers:
+            return index(self.numbers[written])
         if key in self.sizes:
             return Var(self.sizes[key][0], "i64")
         tensor = self.tensors.get(key)
@@ -300,17 +311,21 @@ class _Reader:
 
 
 def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements: Sequence[Written] = (),
-            place: Place | None = None, renames: bool = False, instance: Instance | None = None) -> Signature:
+            place: Place | None = None, renames: bool = False, instance: Instance | None = None,
+            attributes: Sequence[tuple[str, Any]] = ()) -> Signature:
     """The signature of these declarations. Raises CatenError with every fault (E101…E120). `place`: the position of the
-    outputs. `renames`: an output C declared like an input is a new tensor, C_out. `instance`: of a generic one."""
+    outputs. `renames`: an output C declared like an input is a new tensor, C_out. `instance`: of a generic one.
+    `attributes`: those that are integers are numbers in shapes and conditions."""
     generic = tensors([written.text for written in inputs])
     generic += tuple([t for t in tensors([written.text for written in outputs])
                       if t.name not in [other.name for other in generic]])
+    inputs = [written.with_any_axes() for written in inputs]
     outputs = [written.without_dots() for written in outputs]
     if len(inputs) + len(outputs) > 2 * MAX_TENSORS:
         raise error("E120", f"more than {MAX_TENSORS} tensors",
                     inputs[MAX_TENSORS].place if len(inputs) > MAX_TENSORS else place)
-    reader = _Reader(renames, bound(generic, instance))
+    numbers = {name: value for name, value in attributes if type(value) is int}
+    reader = _Reader(renames, bound(generic, instance), numbers)
     given = [t for written in inputs for t in reader.sequence(written, "in")]
     complete = not reader.problems                  # else what follows would repeat the same faults
     results: list[Declared] = []

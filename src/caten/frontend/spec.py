@@ -1,6 +1,7 @@
 """Loading of specs into op programs: read the text, validate its schema, declare the signature, lower the body."""
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -11,19 +12,19 @@ from typing import Any, TypeVar
 import tomli
 
 from ..core.node import Node
-from ..core.program import At, Doc, Outputs, Require, Signature, Size, Source
+from ..core.program import At, Attribute, Doc, Outputs, Require, Signature, Size, Source
 from ..core.text import flat, read_forms
 from ..errors import CatenError, Diagnostic, PartlyRefused, Place, error, in_file_order
 from ..loop.statements import ExternCall, If
-from ..options import Options
+from ..options import Instance, Options
 from ..tensor.values import Define, Named, Output
-from . import one_line_spec, schema, sections
+from . import one_line_spec, operator_library, schema, sections
 from .array_bodies import array_body, python_body
 from .arrays.handles import NeedsLoops
 from .body import MAX_NESTED, lower_body
-from .composite import Callees, Composite, Declarations, fold, named, parameter
+from .composite import Callees, Composite, Declarations, Declared, fold, named, parameter
 from .composite_functions import CompositeFunctions
-from .generic_signature import attributes
+from .generic_signature import INFERRED, attributes
 from .instances import Asked, instances_of
 from .lowered_body import Lowered
 from .op import Body, OpProgram, Rewrite
@@ -33,7 +34,7 @@ from .signature import Written, declare, identifier
 from .spec_files import SpecText, check_text, decode, inside, read_file, shown
 from .toml_positions import Locations, Path, locate
 
-__all__ = ["SpecText", "decode", "load", "read_file"]
+__all__ = ["SpecText", "decode", "load", "read_file", "read_spec"]
 
 T = TypeVar("T")
 WHOLE = "E235"
@@ -97,7 +98,7 @@ def dependencies(source: SpecText, options: Options) -> list[FilePath]:
     specs = _Specs(options)
     for composite in specs.read(source):
         specs.lower(composite)
-    return list(specs.known)
+    return list(dict.fromkeys([*specs.known, *[FilePath(c.file) for c in specs.library.values()]]))
 
 
 def gather(make: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
@@ -124,10 +125,12 @@ class _Specs(Callees):
         self.found = Declarations()
         self.reading: list[FilePath] = []                       # the include chain, to find cycles
         self.known: dict[FilePath, list[Composite]] = {}
+        self.library: dict[str, Composite] = {}                 # operators of caten's own that are called
         self.rules: list[WrittenRule] = []
         self.silent = False                                     # a call met a composite with errors on record
         self.functions = CompositeFunctions(self, self.lower)
         self.lowered: dict[str, Lowered] = {}                   # bodies by the name of the composite
+        self.instances: dict[str, Composite] = {}               # of generic composites that are called
         self.lowering: list[str] = []                           # called composites whose bodies are being lowered
         self.refused: set[str] = set()                          # called composites whose bodies have errors
 
@@ -180,14 +183,16 @@ class _Specs(Callees):
                 Diagnostic("E014", f"with [[composite]], write [composite.{p}]: [{p}] would belong to none of them",
                            places.key(p)) for p in PARTS if p in document and written]
         declared = [_composite(table, path, outer, places, source, self.options, self.found, asked)
-                    for table, path, outer in tables for asked in self.instances_of(table, source)]
+                    for table, path, outer in tables for asked in self.instances_of(table, outer, source)]
         return self.shaped([each for each in declared if each is not None])
 
-    def instances_of(self, table: dict[str, Any], source: SpecText) -> list[Asked]:
+    def instances_of(self, table: dict[str, Any], outer: dict[str, Any], source: SpecText) -> list[Asked]:
         """The instances of a composite that are asked for; an included or called one has none."""
         texts = [str(text) for part in ("inputs", "outputs") for text in table.get(part, ())]
+        cases = [case.get("instance") for part in (table.get("test", {}), outer.get("test", {}))
+                 for case in part.get("case", ())]
         return instances_of(str(table.get("name", "")), texts, "attributes" in table,
-                            self.options) if source.is_main else [(None, "")]
+                            self.options, cases) if source.is_main else [(None, "")]
 
     def shaped(self, composites: Sequence[Composite]) -> list[Composite]:
         """Those whose outputs have shapes; the errors of the others go to `found`."""
@@ -202,10 +207,22 @@ class _Specs(Callees):
         if len(found) != len(composite.outputs):
             raise error("E229", f"{len(found)} values are returned for {len(composite.outputs)} outputs",
                         composite.where(0), hint=f"the outputs are {', '.join(composite.outputs)}: return all of them")
-        shapes = {name: shape for name, (_, shape) in zip(composite.outputs, found, strict=True)
-                  if name in composite.inferred}
-        return replace(composite, inferred=(), tensors=tuple([t.with_shape(shapes[t.name]) if t.name in shapes else t
-                                                              for t in composite.tensors]))
+        shapes = {name: each for name, each in zip(composite.outputs, found, strict=True) if name in composite.inferred}
+        typed = {t.name for t in composite.generic if t.word == INFERRED}
+
+        def known(tensor: Declared) -> Declared:
+            if tensor.name not in shapes:
+                return tensor
+            dtype, shape = shapes[tensor.name]
+            return tensor.with_shape(shape, dtype if tensor.name in typed else tensor.dtype)
+        return replace(composite, inferred=(), tensors=tuple([known(t) for t in composite.tensors]))
+
+    def instance(self, composite: Composite, instance: Instance) -> Composite:
+        key = f"{composite.name} {instance!r}"
+        if key not in self.instances:
+            assert composite.remade is not None
+            self.instances[key] = replace(self.with_shapes(composite.remade(instance)), instance=f" {instance!r}")
+        return self.instances[key]
 
     def add_rules(self, document: dict[str, Any], places: Locations, source: SpecText) -> None:
         """The rules of a document: they hold for all operators of the file, and of those that include it."""
@@ -226,23 +243,23 @@ class _Specs(Callees):
 
     def lower(self, composite: Composite) -> Lowered:
         """The body of a composite. CatenError without diagnostics for what errors on record bring about."""
-        if composite.name not in self.lowered:
-            self.lowered[composite.name] = self._lower(composite)
-        return self.lowered[composite.name]
+        if composite.key not in self.lowered:
+            self.lowered[composite.key] = self._lower(composite)
+        return self.lowered[composite.key]
 
     def array_body(self, composite: Composite) -> Lowered | None:
-        if composite.name in self.lowering or composite.name in self.refused:      # it calls itself, or has errors
+        if composite.key in self.lowering or composite.key in self.refused:      # it calls itself, or has errors
             return None
-        self.lowering.append(composite.name)
+        self.lowering.append(composite.key)
         try:
             lowered = self.lower(composite)
         except CatenError:
             if composite.lang == "lisp":                        # the reader of loops tells what is wrong
-                self.refused.add(composite.name)
+                self.refused.add(composite.key)
                 return None
             raise
         finally:
-            self.lowering.remove(composite.name)
+            self.lowering.remove(composite.key)
         return lowered if lowered.values is not None or composite.lang == "python" else None
 
     def _lower(self, composite: Composite) -> Lowered:
@@ -272,7 +289,7 @@ class _Specs(Callees):
     def find(self, name: str) -> Composite | None:
         """The composite that a body calls. CatenError without diagnostics if it has errors on record."""
         if fold(name) not in self.found.refused:
-            composite = super().find(name) or self._on_path(name)
+            composite = super().find(name) or self._on_path(name) or self._in_library(name)
             if composite is not None or self.found.complete:
                 return composite
         self.silent = True
@@ -285,6 +302,24 @@ class _Specs(Callees):
                 if re.fullmatch(r"[A-Za-z0-9_-]+", name) and path.is_file():
                     return next((c for c in self.file(path, None) if fold(c.name) == fold(name)), None)
         return None
+
+    def _in_library(self, name: str) -> Composite | None:
+        entry = operator_library.find(name)
+        if entry is None:
+            return None
+        if entry.name not in self.library:
+            found = self.read(replace(entry.spec, is_main=False))
+            if not found:
+                self.silent = True
+                raise CatenError
+            self.library[entry.name] = found[0]
+        return self.library[entry.name]
+
+
+def read_spec(name: str | FilePath) -> SpecText:
+    """The spec in a file, on standard input (`-`), or in the library (`ops:softmax`)."""
+    prefix, of_library, operator = str(name).partition(operator_library.PREFIX)
+    return operator_library.spec_of(operator) if of_library and not prefix else read_file(name)
 
 
 def parse(source: SpecText) -> tuple[dict[str, Any], Locations]:
@@ -379,14 +414,15 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
     signature = found.attempt(lambda: declare(
         strings(table["inputs"], (*path, "inputs")), strings(table["outputs"], (*path, "outputs")),
         strings(test.get("requirements", []), (*test_path, "requirements")),
-        places.key(*path, "outputs"), instance=instance)) if "inputs" in table and "outputs" in table else None
+        places.key(*path, "outputs"), instance=instance,
+        attributes=given or ())) if "inputs" in table and "outputs" in table else None
     for n, (attribute, _) in enumerate(given or ()):
         taken = signature is not None and named(attribute, signature.names)
         if taken:
             found.problems.append(Diagnostic("E121", f"the attribute '{attribute}' has the name of the tensor or size "
                                              f"'{taken}'", defaults[n][1], "take another name"))
     facts, problems = sections.facts((test, test_path), section("bench"), section("schedule"), signature, places,
-                                     options.runtime)
+                                     options.runtime, instance)
     found.problems += problems
     code, where = implementation.get("code"), places.inside(*code_path, "code")
     if name is None or signature is None or code is None:
@@ -396,8 +432,22 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
         return None
     return Composite(name + ending, signature.tensors, signature.inputs, signature.outputs, signature.sizes,
                      signature.conditions, code, lang, where, name_place, source.name,
-                     table.get("documentation", "").strip(), (*facts, *sections.positions(signature)), given or (),
-                     signature.generic, signature.inferred)
+                     table.get("documentation", "").strip(),
+                     (*facts, *[Attribute(key, json.dumps(value)) for key, value in given or ()],
+                      *sections.positions(signature)),
+                     given or (),
+                     signature.generic, signature.inferred,
+                     partial(_instance, table, path, outer, places, source, options))
+
+
+def _instance(table: dict[str, Any], path: Path, outer: dict[str, Any], places: Locations, source: SpecText,
+              options: Options, instance: Instance) -> Composite:
+    """Another instance of a composite. CatenError if there is none."""
+    found = Declarations()
+    made = _composite(table, path, outer, places, source, options, found, (instance, ""))
+    if made is None or found.problems:
+        raise CatenError(*found.problems)
+    return made
 
 
 def _program(composite: Composite, lowered: Lowered) -> OpProgram:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..core.expr import Var
 from ..core.node import Node
-from ..core.program import At, Bind, Buffer, Case, Doc, Outputs, Reference, Scalar, Signature, Size, Source
+from ..core.program import At, Attribute, Bind, Buffer, Case, Doc, Outputs, Reference, Scalar, Signature, Size, Source
 from ..frozen import frozen
 from ..loop.statements import Aref, For, Let, Local, Vref
 from ..tensor.values import Axis, Define, Named, Out, Output, Read, Scan, Scatter
@@ -29,7 +29,7 @@ NAMES: dict[type[Node], tuple[str, ...]] = {
     Out: ("name", "source"), Named: ("value",),
 }
 # Clauses about spelling, documentation and tests, which produce no code.
-NO_PART = (Doc, Source, Signature, At, Reference, Case)
+NO_PART = (Doc, Source, Signature, At, Attribute, Reference, Case)
 
 
 @frozen

@@ -12,7 +12,7 @@ import numpy as np
 from ..argument_checks import described
 from ..errors import CatenError, error
 from ..frontend.composite import Composite
-from ..frontend.generic_signature import is_value, of_call
+from ..frontend.generic_signature import is_value, of_call, tuples
 from ..frontend.spec import SpecText, composites_of
 from ..options import Options
 from ..runtime.call import Operator, Operators
@@ -83,7 +83,7 @@ class GenericOperator:
                                                      for name, value in named.items()])
         with suppress(KeyError, TypeError):                  # TypeError: what is neither array nor number
             return self._by_call[call]
-        given = {name: tuple(value) if isinstance(value, list) else value
+        given = {name: tuples(value)
                  for name, value in named.items() if name in self.attributes}
         for name, value in given.items():
             if not is_value(value):
@@ -111,8 +111,10 @@ class GenericOperator:
             if name not in self._composite.inputs:
                 continue
             array = value if isinstance(value, np.generic) else as_array(value)
-            if array is None:
-                continue                                     # a number of Python takes the type of the arrays
+            if array is None:                                # a number of Python takes the type of the arrays
+                if isinstance(value, bool | int | float | complex):
+                    yield name, (f"{type(value).__name__}?", ())
+                continue
             dtype = dtype_of(array)
             if dtype is None:
                 raise error("E673", f"{self.name}: '{name}' has elements of type {array.dtype}, which no kernel takes")

@@ -33,7 +33,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 # Options that do not change what is compiled, and those that are in the programs.
 NO_PART = frozenset(("only", "include_dirs", "schedule_file", "verify", "seed", "debug", "use_cache", "cache_dir",
                      "given", "temp_dir"))
-IN_PROGRAMS = frozenset(("binds", "strided", "schedule", "instances"))
+IN_PROGRAMS = frozenset(("binds", "strided", "schedule", "instances", "case_instances"))
 _imported = time.time()
 
 

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, TypeVar
 
-from ..core.dtypes import DTYPES, is_integer
+from ..core.dtypes import DTYPES, is_float, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var, index
 from ..frozen import frozen
 from .affine import Linear, Monomial, canonical, constant, expression, linear, of_atom, text_of, without
 from .effects import NOTHING
+from .float_ranges import whole_range
 from .integer_sets import Constraint
 from .refutation import FAR, MAX_DEPTH, Alternative, Clause, Range, multiples_above
 from .statements import Aref
@@ -270,7 +271,11 @@ class Valuation(ABC):
                 row = DTYPES.get(atom.dtype)
                 if row is None or row.kind not in ("int", "uint"):
                     return 0, 1
-                lo, hi = self._compared().get(atom, (row.least, row.greatest))
+                least, greatest = row.least, row.greatest
+                if isinstance(atom, Cast) and is_float(atom.arg.dtype):
+                    least, greatest = whole_range(atom.arg, least, greatest)
+                lo, hi = self._compared().get(atom, (least, greatest))
+                lo, hi = max(lo, least), min(hi, greatest)
                 return (max(lo, row.least), min(hi, row.greatest)) if lo <= hi else (row.least, row.greatest)
 
     def _compared(self) -> dict[Expr, Range]:

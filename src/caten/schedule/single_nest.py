@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..core.program import At, Buffer, Case, Check, Doc, Reference, Schedule, Signature, Source, Taken
+from ..core.program import At, Attribute, Buffer, Case, Check, Doc, Reference, Schedule, Signature, Source, Taken
 from ..core.unique_names import declared_names
 from ..frozen import frozen
 from ..loop.effects import loop_names, reads, writes
@@ -17,7 +17,7 @@ from .analysis.loop_queries import loops_in
 from .primitives.flatten import flatten
 from .script import is_applied, recorded
 
-UNUSED = At | Check | Case | Doc | Signature | Source | Reference       # facts that no step uses
+UNUSED = At | Attribute | Check | Case | Doc | Signature | Source | Reference       # facts that no step uses
 
 
 @frozen

@@ -17,7 +17,7 @@ from dataclasses import replace
 from ..core.dtypes import DTYPES
 from ..core.expr import FALSE, TRUE, Cast, Const, Expr, Op, Var, index, number
 from ..core.node import Node
-from ..core.program import At, Buffer, Case, Fusion, Opt, Program, Reference, Schedule, Signature
+from ..core.program import At, Attribute, Buffer, Case, Fusion, Opt, Program, Reference, Schedule, Signature
 from ..errors import error
 from ..frozen import frozen
 from ..loop.context import ends_in_failure
@@ -93,7 +93,7 @@ class _Translation(Tracking):
             if param.name in self.sums:
                 prologue += [*[Local(f"{param.name}{s}", "f64", param.shape, "scratch") for s in SUMS],
                              *self.initial_sums(param)]
-        without = (At, Case, Fusion, Reference, Schedule, Signature, Opt)
+        without = (At, Attribute, Case, Fusion, Reference, Schedule, Signature, Opt)
         facts = [f for f in self.source.facts if not isinstance(f, without)]
         shared = [s for c in self.source.all(Local) for s in self.local(c)]           # of a loop program
         return LoopProgram(self.source.name, (*params, *extra, *facts, Opt(0), *shared,

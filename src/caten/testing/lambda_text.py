@@ -8,7 +8,7 @@ import ast
 import math
 from collections.abc import Iterable, Iterator
 
-from ..core.program import Program
+from ..core.program import Attribute, Program
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 
 _UFUNCS = """abs absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or
@@ -111,7 +111,7 @@ def _bound(tree: ast.AST) -> Iterator[str]:
 
 def check_parameters(function: LambdaText, op: Program) -> None:
     """E807 where the lambda asks for what the operator does not have."""
-    known = [p.declares()[0] for p in op.params if hasattr(p, "declares")]
+    known = [*[p.declares()[0] for p in op.params if hasattr(p, "declares")], *[a.name for a in op.all(Attribute)]]
     unknown = [n for n in function.parameters if n not in known]
     if unknown:
         own = ", ".join(function.parameters) or "none"
@@ -119,4 +119,4 @@ def check_parameters(function: LambdaText, op: Program) -> None:
                     notes=((f"the lambda's parameters are {own}", None),
                            (f"the operator has {', '.join(known)}", None)),
                     hint=did_you_mean(unknown[0],
-                                      known) or "name tensors, scalars and sizes as the signature spells them")
+                                      known) or "name tensors, scalars, sizes and attributes as the spec spells them")

@@ -1,6 +1,7 @@
 """What an operator should give: the oracle's values and rounding bounds, and the values of the spec's own reference."""
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,8 +11,9 @@ import numpy as np
 from ..attach import runtime_of, target_of
 from ..compiler import Built, Compilation
 from ..core.numpy_types import kind_of
-from ..core.program import Buffer, Outputs, Program, Reference, Scalar, Source, Target
+from ..core.program import Attribute, Buffer, Outputs, Program, Reference, Scalar, Source, Target
 from ..errors import CatenError, Place, error
+from ..frontend.generic_signature import tuples
 from ..frontend.lambdas import reference_program
 from ..frontend.op import OpProgram, in_loops
 from ..frozen import frozen
@@ -92,8 +94,9 @@ def _python(function: Lambda, op: OpProgram, arguments: Mapping[str,
             Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """In the child: the lambda on float64 copies."""
     wide: dict[str, Any] = {}
+    attributes = {a.name: tuples(json.loads(a.value)) for a in op.all(Attribute)}
     for n in function.parameters:
-        value = arguments[n]
+        value = attributes[n] if n in attributes else arguments[n]
         if isinstance(value, np.ndarray):
             kind = kind_of(value.dtype)
             # of int4, int8

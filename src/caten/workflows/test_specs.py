@@ -120,7 +120,7 @@ def _tested(opened: Opener, number: int, options: Options, tags: tuple[str, ...]
     composite is compiled."""
     said: list[Diagnostic] = []
     start = time.monotonic()
-    every = replace(options, only=())
+    every = replace(options, only=(), case_instances=True)
     code = 0
     try:
         library = opened(number, every, said.append)

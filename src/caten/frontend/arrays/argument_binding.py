@@ -27,6 +27,21 @@ class ElementType:
 
     dtype: str
 
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return DTYPES[self.dtype].bytes
+
+    @property
+    def kind(self) -> str:
+        """A letter, as in NumPy: `b i u f c`."""
+        return DTYPES[self.dtype].kind[0]
+
+    @property
+    def name(self) -> str:
+        """Its name in NumPy."""
+        return DTYPES[self.dtype].numpy
+
 
 @frozen
 class Parameter:

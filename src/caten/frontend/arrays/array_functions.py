@@ -20,7 +20,7 @@ from . import (
 from .argument_binding import KINDS, Function, as_extent
 from .builder import Builder
 from .einsum import einsum
-from .elementwise_functions import apply, choose, converted, logical, round_to, term_of
+from .elementwise_functions import apply, choose, converted, logical, round_to, term_of, viewed
 from .handles import Array, Operand, constant_of, owned, product_of, shape_of, size_term
 
 REDUCTION = "x:array axis=None keepdims:bool=False"
@@ -219,7 +219,8 @@ METHODS: dict[str, Function] = {
     "reshape": Function(".reshape", "x:array *shape:shape", reshaping.reshape),
     "transpose": Function(".transpose", "x:array *axes", _transpose),
     "flatten": Function(".flatten", "x:array", _flatten),
-    "astype": Function(".astype", "x:operand dtype:dtype", lambda b, x, dtype: owned(converted(b, dtype, x)))}
+    "astype": Function(".astype", "x:operand dtype:dtype", lambda b, x, dtype: owned(converted(b, dtype, x))),
+    "view": Function(".view", "x:operand dtype:dtype", lambda b, x, dtype: viewed(b, dtype, x))}
 ATTRIBUTES: dict[str, Function] = {"T": NUMPY["transpose"], "mT": NUMPY["matrix_transpose"], "shape": NUMPY["shape"],
                                    "ndim": NUMPY["ndim"], "size": NUMPY["size"], "real": NUMPY["real"],
                                    "imag": NUMPY["imag"]}

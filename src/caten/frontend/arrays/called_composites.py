@@ -5,35 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
+from ...core.dtypes import DTYPES
 from ...core.expr import Expr, Op, Var
 from ...core.node import substitute
 from ...core.program import Buffer, Require, Scalar, Size
-from ...errors import did_you_mean
+from ...errors import CatenError, did_you_mean
 from ...frozen import frozen
 from ...loop.affine import canonical
+from ...options import Instance
 from ...tensor.inlining import inline
 from ...tensor.values import TensorProgram
+from ..generic_signature import Tensor, is_value, of_call, tuples
 from ..solved_sizes import solved_sizes
 from ..typing import spell
-from .argument_binding import as_operand, described, unset
+from .argument_binding import ElementType, as_operand, described, unset
 from .builder import Builder
-from .handles import Array, Unset, spelled
+from .handles import Array, Unset, constant_of, spelled
 
 
 @frozen
 class CalledComposite:
-    """A composite as a function of its inputs, which returns its outputs. `values`: makes its values."""
+    """A composite as a function of its inputs, which returns its outputs. `values`: those of an instance of a generic
+    composite, or of one that is none. `attributes`: with their defaults."""
 
     described: ClassVar[str] = "a composite"
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    values: Callable[[], TensorProgram]
+    values: Callable[[Instance | None], TensorProgram]
+    attributes: tuple[tuple[str, Any], ...] = ()
+    generic: tuple[Tensor, ...] = ()
 
     @property
     def usage(self) -> str:
         """How it is called."""
-        return f"{self.name}({', '.join(self.inputs)})"
+        return f"{self.name}({', '.join([*self.inputs, *[f'{name}={value!r}' for name, value in self.attributes]])})"
 
 
 class Composites(Protocol):
@@ -59,8 +65,9 @@ class NoComposites:
 def call_composite(b: Builder, callee: CalledComposite, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """The output of a call, or a tuple of several. E322 for a wrong number of arguments, E314 for a wrong type or rank,
     E242 for a size that does not follow from the arguments, E315 if the shapes contradict the signature."""
-    given = _bound(b, callee, args, keywords)
-    program = callee.values()
+    attributes = {name: static(b, callee, name, keywords[name]) for name, _ in callee.attributes if name in keywords}
+    given = _bound(b, callee, args, {name: value for name, value in keywords.items() if name not in attributes})
+    program = callee.values(_instance(b, callee, given, attributes))
     arrays: dict[str, Array] = {}
     numbers: dict[Expr, Expr] = {}
     for p in program.params:
@@ -96,6 +103,34 @@ def call_composite(b: Builder, callee: CalledComposite, args: Sequence[Any], key
         found.append(Array(names[output.value], buffer.type, shape))
         b.positions.setdefault(names[output.value], b.pos)
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def _instance(b: Builder, callee: CalledComposite, given: Mapping[str, Any],
+              attributes: Mapping[str, Any]) -> Instance | None:
+    """The instance of a generic composite for these arguments."""
+    if not callee.generic and not callee.attributes:
+        return None
+    arrays: dict[str, tuple[str, tuple[int, ...]]] = {}
+    for name, value in given.items():
+        operand = _operand(b, callee, name, value)
+        if isinstance(operand, Array):
+            arrays[name] = operand.dtype, tuple([1 if constant_of(extent) == 1 else 2 for extent in operand.shape])
+        else:
+            arrays[name] = operand.kind, ()
+    try:
+        return of_call(callee.generic, arrays, attributes)
+    except CatenError as problem:
+        b.fail("E314", f"{callee.name}: {problem.diagnostics[0].message}", problem.diagnostics[0].hint)
+
+
+def static(b: Builder, callee: CalledComposite, name: str, value: Any) -> Any:
+    """The value of an attribute."""
+    if isinstance(value, ElementType):
+        return DTYPES[value.dtype].numpy
+    if not is_value(value):
+        b.fail("E322", f"the attribute '{name}' of {callee.name} is known when the body is compiled, and not "
+               f"{described(value)}", "it may be a number, True, False, None, a text, or a tuple of them")
+    return tuples(value)
 
 
 def _bound(b: Builder, callee: CalledComposite, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 from ...core.dtypes import DTYPES
-from ...core.expr import FALSE, TRUE, Cast, Const, Expr
+from ...core.expr import FALSE, TRUE, Bitcast, Cast, Const, Expr
 from ...core.scalars import COMPARISONS, OPERATORS
 from ...loop.affine import canonical
-from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term, Value
+from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term, Value, spell
 from .builder import MAX_INLINE, Builder
 from .handles import Array, Indices, Operand, dtype_of, is_whole, shape_of
 
@@ -134,6 +134,17 @@ def converted(b: Builder, dtype: str, x: Operand) -> Operand:
     if isinstance(x, Array):
         return x if x.dtype == dtype else b.compute(x.shape, lambda i: Cast(dtype, x.at(i)))
     return cast_scalar(b, dtype, x)
+
+
+def viewed(b: Builder, dtype: str, x: Operand) -> Operand:
+    """`x.view(dtype)`: the same bits as another type of the same size. E312 for one of another size."""
+    def bits(term: Term) -> Term:
+        expr = b.typing.default(term)
+        if DTYPES[expr.dtype].bits != DTYPES[dtype].bits or "bool" in (dtype, expr.dtype):
+            b.fail("E312", f"the bits of {spell(expr.dtype)} cannot be read as {spell(dtype)}",
+                   "both need the same size, and neither may be bool")
+        return Value(dtype, b.pos, expr=expr if expr.dtype == dtype else Bitcast(dtype, expr))
+    return mapped(b, bits, x)
 
 
 def cast_scalar(b: Builder, dtype: str, x: Term) -> Term:

@@ -20,12 +20,14 @@ ZERO, ONE = index(0), index(1)
 
 @frozen
 class Array:
-    """A parameter or a value, by name. `base`: the array whose elements numpy would share with it (it is a view)."""
+    """A parameter or a value, by name. `base`: the array whose elements numpy would share with it (it is a view).
+    `copied`: numpy would give it elements of its own."""
 
     name: str
     dtype: str
     shape: tuple[Expr, ...]
     base: Array | None = field(default=None, compare=False, repr=False)
+    copied: bool = field(default=False, compare=False, repr=False)
 
     @property
     def rank(self) -> int:
@@ -59,7 +61,7 @@ class Unset:
 
 def owned(operand: AnyOperand) -> AnyOperand:
     """An array with elements of its own, as a copy has them."""
-    return replace(operand, base=None) if isinstance(operand, Array) else operand
+    return replace(operand, base=None, copied=True) if isinstance(operand, Array) else operand
 
 
 class NeedsLoops(Exception):

@@ -138,8 +138,10 @@ class PythonExpressions:
         owner = self.eval(node.value)
         if isinstance(owner, Module):
             return self._of_module(node, owner)
-        if node.attr == "dtype" and isinstance(owner, Array | Unset):
-            return ElementType(owner.dtype)
+        if node.attr == "dtype" and isinstance(owner, Array | Unset | Term):
+            return ElementType(self.builder.typing.storage(owner.kind) if isinstance(owner, Term) else owner.dtype)
+        if isinstance(owner, ElementType) and node.attr in ("itemsize", "kind", "name"):
+            return owner.itemsize if node.attr == "itemsize" else owner.kind if node.attr == "kind" else owner.name
         if isinstance(owner, Function) and (name := f"{owner.name}.{node.attr}".removeprefix("np.")) in NUMPY:
             return NUMPY[name]
         if isinstance(owner, list) and node.attr in ("append", "extend"):

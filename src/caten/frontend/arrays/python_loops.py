@@ -199,7 +199,8 @@ class PythonLoops(PythonStatements):
             self.made.store(b, old, value)
             return
         is_view = value.base is not None and not self.changes(value)
-        if is_view or (value.name in self.made.memory and self.assignments[name] == 1):
+        is_memory = value.name in self.made.memory and not value.copied and self.assignments[name] == 1
+        if is_view or is_memory:
             self.scope.values[name] = value
             self.homes.pop(name, None)
             return

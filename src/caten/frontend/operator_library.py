@@ -1,0 +1,106 @@
+"""The library of operators that comes with caten: the specs in the folder `ops`, found by the name of an operator."""
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+from ..errors import Diagnostic, UsageError, did_you_mean
+from ..frozen import frozen
+from .spec_files import SpecText
+
+FOLDER = Path(__file__).resolve().parent.parent / "ops"
+PREFIX = "ops:"                                            # of an operator's name where a file is expected
+HEAD = re.compile(r"^\[\[composite\]\]", re.MULTILINE)
+NAME = re.compile(r'^name = "([^"]*)"', re.MULTILINE)
+STRING = r'"((?:[^"\\]|\\.)*)"'
+DOCUMENTATION = re.compile(r'^documentation = "((?:[^"\\]|\\.)*)"', re.MULTILINE)
+
+
+@frozen
+class Entry:
+    """An operator of the library. `family`: the name of its file. `start`, `end`: of its part of the text."""
+
+    name: str
+    family: str
+    documentation: str
+    start: int
+    end: int
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.family}.toml"
+
+    @property
+    def source(self) -> str:
+        """Its part of the file, which is a spec by itself."""
+        return _text(self.path)[self.start:self.end].strip() + "\n"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of its inputs."""
+        return tuple(re.findall(r'"([\w-]+)\{', self._list("inputs")))
+
+    @property
+    def signature(self) -> str:
+        """`softmax(x{Floating}[~], axis=-1) -> y{Floating}[~]`."""
+        taken = [*re.findall(STRING, self._list("inputs")),
+                 *[text.replace(" = ", "=") for text in re.findall(STRING, self._list("attributes"))]]
+        signature = f"{self.name}({', '.join(taken)}) -> {', '.join(re.findall(STRING, self._list('outputs')))}"
+        return signature.replace('\\"', '"')
+
+    def _list(self, key: str) -> str:
+        found = re.search(rf"^{key} = (\[.*\])$", self.source, re.MULTILINE)
+        return found[1] if found is not None else ""
+
+    @property
+    def spec(self) -> SpecText:
+        """Its part of the file as a spec, each line in its place."""
+        text = _text(self.path)
+        return SpecText(str(self.path), "\n" * text.count("\n", 0, self.start) + text[self.start:self.end])
+
+
+def entries() -> tuple[Entry, ...]:
+    """All operators of the library, by families and in the order of their files."""
+    return tuple([entry for path in sorted(FOLDER.glob("*.toml")) for entry in _entries(path)])
+
+
+def find(name: str) -> Entry | None:
+    """The operator with this name."""
+    return _by_name().get(name.lower().replace("-", "_"))
+
+
+def introductions() -> dict[str, str]:
+    """What the file of each family says at its beginning."""
+    return {path.stem: _text(path).split("\n", 1)[0].lstrip("# ") for path in sorted(FOLDER.glob("*.toml"))}
+
+
+def spec_of(name: str) -> SpecText:
+    """The spec of an operator of the library. UsageError E902 if there is none."""
+    entry = find(name)
+    if entry is None:
+        raise UsageError(Diagnostic("E902", f"there is no operator '{name}' in the library",
+                                    hint=did_you_mean(name, list(_by_name())) or "caten ops lists them"))
+    return entry.spec
+
+
+@cache
+def _by_name() -> dict[str, Entry]:
+    return {entry.name: entry for entry in entries()}
+
+
+@cache
+def _text(path: Path) -> str:
+    return path.read_text("utf-8")
+
+
+def _entries(path: Path) -> list[Entry]:
+    text = _text(path)
+    starts = [m.start() for m in HEAD.finditer(text)]
+    found = []
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        name, documentation = NAME.search(text, start, end), DOCUMENTATION.search(text, start, end)
+        if name is not None:
+            written = documentation[1] if documentation is not None else ""
+            found.append(Entry(name[1], path.stem, written.replace('\\"', '"'), start, end))
+    return found

@@ -1,0 +1,48 @@
+"""The library of operators: what each file says of itself, its cases, and random instances."""
+from __future__ import annotations
+
+import re
+
+import pytest
+import tomli
+
+import caten
+from caten.frontend import operator_library as library
+from ops.random_instances import cases, with_cases  # noqa: F401
+
+ENTRIES = library.entries()
+FAMILIES = sorted({entry.family for entry in ENTRIES})
+
+
+def test_names_are_unique_and_every_operator_is_described_and_has_a_case():
+    names = [entry.name for entry in ENTRIES]
+    assert sorted(set(names)) == sorted(names)
+    assert len(names) >= 180
+    for entry in ENTRIES:
+        table = tomli.loads(entry.source)["composite"][0]
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", entry.name)
+        assert table["documentation"] == entry.documentation
+        assert table["documentation"].endswith((".", "?"))
+        assert table["test"]["case"], entry.name
+
+
+# Everyday without schedules: these take a minute each to plan, or their float64 oracles do.
+PLAIN = ("attention", "convolutions", "pooling", "products", "reductions", "special")
+SLOW = ("rejection",)
+
+
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f not in SLOW])
+def test_the_cases_of_a_family(family):
+    holds(family, 0 if family in PLAIN else 2)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("family", [*PLAIN, *SLOW])
+def test_the_cases_of_a_slow_family(family):
+    holds(family, 2)
+
+
+def holds(family, opt):
+    found = caten.test(library.FOLDER / f"{family}.toml", opt=opt)
+    assert found.passed, "\n".join([f"{c.op} {c.case}: {c.status} {c.note}" for f in found.files for c in f.cases if not c.passed]
+                                   + [str(d) for f in found.files for d in f.diagnostics])
