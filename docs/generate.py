@@ -7,9 +7,11 @@ import itertools
 import operator
 import sys
 import textwrap
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import tomli
 from click.testing import CliRunner
 
 from caten import driver, loading
@@ -505,7 +507,25 @@ The command line has the last word.
 {pages}"""
 
 
-PAGES = {"language.md": language_page, "commands.md": commands_page, "op.md": op_page, "tensor.md": tensor_page, "loop.md": loop_page,
+def coverage_page() -> str:
+    """Which names of other libraries the operators cover, from coverage.toml."""
+    lines = [GENERATED, "# What the library covers\n", "The names of other libraries, and the [operators](language.md#the-library) that do the same. Names of different signatures may have one operator; in-place variants are left "
+             "out. `caten ops NAME` shows an operator.\n", "| library | names | covered | no computation on elements | shapes that depend on elements | not written yet |", "|---|---|---|---|---|---|"]
+    libraries = tomli.loads((HERE / "coverage.toml").read_text())["library"]
+    for each in libraries:
+        reasons = Counter(each["missing"].values())
+        counts = [reasons[reason] for reason in (NO_ELEMENTS, DEPENDS, NOT_YET)]
+        assert sum(counts) == len(each["missing"])
+        lines.append(f"| {each['title']} {each['version']} | {len(each['covered']) + sum(counts)} | {len(each['covered'])} | {' | '.join(map(str, counts))} |")
+    for each in libraries:
+        lines += [f"\n## {each['title']} {each['version']}\n", "| name | operator |", "|---|---|"]
+        rows = {**{name: f"`{operator}`" for name, operator in each["covered"].items()}, **each["missing"]}
+        lines += [f"| `{name}` | {rows[name]} |" for name in sorted(rows, key=str.lower)]
+    return "\n".join(lines)
+
+
+NO_ELEMENTS, DEPENDS, NOT_YET = "about names, types, files or memory, not elements", "the shape of the result depends on elements", "not written yet"
+PAGES = {"coverage.md": coverage_page, "language.md": language_page, "commands.md": commands_page, "op.md": op_page, "tensor.md": tensor_page, "loop.md": loop_page,
          "schedule.md": schedule_page, "plans.md": plans_page, "operators.md": operators_page, "diagnostics.md": codes_page}
 
 

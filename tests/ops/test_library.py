@@ -7,6 +7,7 @@ import pytest
 import tomli
 
 import caten
+from caten.cli.boundary import guarded
 from caten.frontend import operator_library as library
 from ops.random_instances import cases, with_cases  # noqa: F401
 
@@ -46,3 +47,14 @@ def holds(family, opt):
     found = caten.test(library.FOLDER / f"{family}.toml", opt=opt)
     assert found.passed, "\n".join([f"{c.op} {c.case}: {c.status} {c.note}" for f in found.files for c in f.cases if not c.passed]
                                    + [str(d) for f in found.files for d in f.diagnostics])
+
+
+def test_the_files_have_the_format_of_caten_fmt(capsys):
+    assert guarded(["fmt", "--check", *[str(path) for path in sorted(library.FOLDER.glob("*.toml"))]]) == 0, capsys.readouterr().out
+
+
+def test_what_coverage_names_is_there():
+    names = {entry.name for entry in ENTRIES}
+    for each in tomli.loads((library.FOLDER.parents[2] / "docs" / "coverage.toml").read_text())["library"]:
+        assert set(each["covered"].values()) <= names
+        assert not set(each["covered"]) & set(each["missing"])

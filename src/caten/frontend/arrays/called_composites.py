@@ -67,7 +67,7 @@ def call_composite(b: Builder, callee: CalledComposite, args: Sequence[Any], key
     E242 for a size that does not follow from the arguments, E315 if the shapes contradict the signature."""
     attributes = {name: static(b, callee, name, keywords[name]) for name, _ in callee.attributes if name in keywords}
     given = _bound(b, callee, args, {name: value for name, value in keywords.items() if name not in attributes})
-    program = callee.values(_instance(b, callee, given, attributes))
+    program = _values(b, callee, given, attributes)
     arrays: dict[str, Array] = {}
     numbers: dict[Expr, Expr] = {}
     for p in program.params:
@@ -105,11 +105,11 @@ def call_composite(b: Builder, callee: CalledComposite, args: Sequence[Any], key
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def _instance(b: Builder, callee: CalledComposite, given: Mapping[str, Any],
-              attributes: Mapping[str, Any]) -> Instance | None:
-    """The instance of a generic composite for these arguments."""
+def _values(b: Builder, callee: CalledComposite, given: Mapping[str, Any],
+            attributes: Mapping[str, Any]) -> TensorProgram:
+    """The values of a composite; of a generic one, those of the instance for these arguments. E314 if there is none."""
     if not callee.generic and not callee.attributes:
-        return None
+        return callee.values(None)
     arrays: dict[str, tuple[str, tuple[int, ...]]] = {}
     for name, value in given.items():
         operand = _operand(b, callee, name, value)
@@ -118,9 +118,12 @@ def _instance(b: Builder, callee: CalledComposite, given: Mapping[str, Any],
         else:
             arrays[name] = operand.kind, ()
     try:
-        return of_call(callee.generic, arrays, attributes)
+        return callee.values(of_call(callee.generic, arrays, attributes))
     except CatenError as problem:
-        b.fail("E314", f"{callee.name}: {problem.diagnostics[0].message}", problem.diagnostics[0].hint)
+        first = next(iter(problem.diagnostics), None)
+        if first is None or first.code != "E675":
+            raise
+        b.fail("E314", f"{callee.name}: {first.message}", first.hint)
 
 
 def static(b: Builder, callee: CalledComposite, name: str, value: Any) -> Any:

@@ -1,0 +1,52 @@
+"""Ranges of floating-point expressions that are converted to integers, against values."""
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from caten.core.expr import Cast, Const, Expr, Op, Var
+from caten.loop.float_ranges import float_range, whole_range
+
+X = Var("x", "f32")
+UNARY = {"abs": abs, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "round": round, "sqrt": lambda v: math.sqrt(v) if v >= 0 else 0.0, "relu": lambda v: max(v, 0.0)}
+BINARY = {"max": max, "min": min, "add": lambda a, b: a + b, "mul": lambda a, b: a * b}
+
+
+def number(value: float) -> Const:
+    return Const(value, "f32")
+
+
+@pytest.mark.parametrize(("expr", "wanted"), [
+    (Op("max", (X, number(0.0))), (0, 100)), (Op("min", (X, number(7.5))), (-100, 8)), (Op("clip", (X, number(-1.0), number(3.0))), (-1, 3)), (X, (-100, 100)),
+    (Op("max", (X, number(2.5))), (0, 100)), (Op("sqrt", (X,)), (0, 100)), (Op("mul", (Op("abs", (X,)), number(0.5))), (0, 100)),
+    (Op("floor", (Op("min", (X, number(3.5))),)), (-100, 4)), (Cast("f64", Op("relu", (X,))), (0, 100)), (Op("sub", (Op("abs", (X,)), number(1.0))), (-100, 100)),
+    (Op("fmax", (X, number(1.0))), (-100, 100)), (Op("max", (X, number(1e30))), (-100, 100)),
+])
+def test_ranges(expr: Expr, wanted: tuple[int, int]) -> None:
+    assert whole_range(expr, -100, 100) == wanted
+
+
+def test_random_expressions_are_in_their_ranges() -> None:
+    draw = random.Random(5)
+
+    def made(depth: int, x: float) -> tuple[Expr, float]:
+        if depth == 0:
+            value = draw.choice((0.0, 1.0, -2.0, 0.5, 3.25))
+            return (X, x) if draw.random() < 0.5 else (number(value), value)
+        if draw.random() < 0.5:
+            fn = draw.choice(list(UNARY))
+            arg, value = made(depth - 1, x)
+            return Op(fn, (arg,)), float(UNARY[fn](value))
+        fn = draw.choice(list(BINARY))
+        (a, left), (b, right) = made(depth - 1, x), made(depth - 1, x)
+        return Op(fn, (a, b)), BINARY[fn](left, right)
+
+    narrow = 0
+    for _ in range(3000):
+        expr, value = made(draw.randint(0, 3), draw.choice((-1e6, -3.5, -0.0, 0.25, 2.0, 7e5)))
+        lo, hi = float_range(expr)
+        assert lo <= value <= hi, (expr, value)
+        narrow += (lo, hi) != (-math.inf, math.inf)
+    assert narrow > 1000
