@@ -200,3 +200,32 @@ def test_threads_of_devices_make_their_own_checks() -> None:
     values, loops = (driver.advance(loaded, level, options) for level in ("tensor", "loop"))
     assert not values.all(FailIf)
     assert {n.mark for n in loops.unique() if isinstance(n, For)} == {"grid", "block"}
+
+
+GROUPED = """
+[composite]
+name = "Grouped"
+inputs = ["x{float}[N M W]", "scale{float}[C K]"]
+outputs = ["y{float}[N 2]"]
+
+[implementation]
+lang = "python"
+code = '''
+xs = x.reshape(N, 2, C, W)
+y = np.zeros((N, 2), np.float32)
+for n in range(N):
+    for g in range(2):
+        for i in range((W + 2 - K) // 2 + 1):
+            for c in range(C):
+                for p in range(K):
+                    if 0 <= 2 * i + p - 1 < W:
+                        y[n, g] += xs[n, g, c, 2 * i + p - 1] * scale[c, p]
+'''
+"""
+
+
+def test_a_named_index_is_inside_where_each_of_its_bounds_is() -> None:
+    """M ≥ 1 follows from N · M · W = 2 · N · C · W inside the condition alone."""
+    program, = loading.load_programs(SpecText("g.toml", GROUPED), Options(verify=True, strict=True))
+    made = text_of(driver.advance(program, "loop", Options(verify=True, strict=True)))
+    assert "(let ix i64 (min " in made

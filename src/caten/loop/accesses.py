@@ -1,7 +1,7 @@
 """The accesses of a statement's own expressions, each with the context in which it runs."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ..core.dtypes import is_integer
 from ..core.expr import Const, Expr, Op, Var, index
@@ -139,8 +139,33 @@ def is_inside(context: Context, position: Expr, extent: Expr) -> bool:
         return True
     # Where it was checked it may have been one that could wrap: then the check is about the expression as a whole.
     at = of_atom(canonical(position))
-    return isinstance(position, Op) and all(
-        context.is_nonnegative(form) for form in (at, (context.linear(extent) - at).shifted(-1)))
+    if isinstance(position, Op):
+        return all(context.is_nonnegative(form) for form in (at, (context.linear(extent) - at).shifted(-1)))
+    named = _named(context, position)
+    return named is not None and _is_bounded(context, named, "min", lambda form: form) and _is_bounded(
+        context, named, "max", lambda form: (context.linear(extent) - form).shifted(-1))
+
+
+def _named(context: Context, position: Expr) -> Op | None:
+    """The minimum or maximum that a variable is known to equal: a `let` before what is known here."""
+    if not isinstance(position, Var):
+        return None
+    for clause in context.clauses:
+        for constraint in clause.alternatives[0] if len(clause.alternatives) == 1 else ():
+            terms = constraint.linear.terms
+            if constraint.equal and len(terms) == 2 and (position,) in terms and not constraint.linear.constant:
+                (other, by), = [(m, c) for m, c in terms.items() if m != (position,)]
+                if by == -terms[position,] and isinstance(other[0], Op) and other[0].fn in ("min", "max"):
+                    return other[0] if len(other) == 1 else None
+    return None
+
+
+def _is_bounded(context: Context, at: Expr, every: str, bound: Callable[[Linear], Linear]) -> bool:
+    """Is `bound(at)` ≥ 0 for one operand of minima and maxima, and for each operand of those that `every` names?"""
+    if isinstance(at, Op) and at.fn in ("min", "max"):
+        decide = all if at.fn == every else any
+        return decide([_is_bounded(context, a, every, bound) for a in at.args])
+    return context.is_nonnegative(bound(context.linear(at)))
 
 
 def is_outside(context: Context, position: Expr, extent: Expr) -> bool:
