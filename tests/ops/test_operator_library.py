@@ -1,4 +1,4 @@
-"""The library of operators: what each file says of itself, its cases, and random instances."""
+"""The library of operators: what each file says of itself, and its cases."""
 from __future__ import annotations
 
 import re
@@ -9,7 +9,6 @@ import tomli
 import caten
 from caten.cli.boundary import guarded
 from caten.frontend import operator_library as library
-from ops.random_instances import cases, with_cases  # noqa: F401
 
 ENTRIES = library.entries()
 FAMILIES = sorted({entry.family for entry in ENTRIES})
