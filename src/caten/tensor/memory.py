@@ -6,11 +6,13 @@ input is copied first.
 """
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ..core.expr import Expr
 from ..core.program import Buffer
 from ..frozen import frozen
+from ..loop.effects import reads
 from .fusion import Group, Member, NestKernel, names_of, reads_of_kernel
 from .fusion_requests import kept_values
 from .values import Output, Read, Reduce, Scatter, TensorProgram, Value, reads_of, shapes_of, types_of
@@ -125,9 +127,14 @@ class _Planning:
 
 
 def sources_of(kernel: Group | NestKernel) -> list[tuple[str, str]]:
-    """Which array holds the elements that a result of a kernel has at first, and the result."""
+    """Which array holds the elements that a result of a kernel has at first, and the result. Not if the kernel needs
+    these elements elsewhere, too: a nest that reads the array, or has two results which begin with it."""
     if isinstance(kernel, NestKernel):
-        return [(o.source, name) for o, name in zip(kernel.nest.outs, kernel.names, strict=True)]
+        outs = kernel.nest.outs
+        needed = {name for stmt in kernel.nest.stmts for name in reads(stmt)}
+        begin = Counter([o.source for o in outs])
+        return [(o.source, name) for o, name in zip(outs, kernel.names, strict=True)
+                if o.source == o.name or (o.source not in needed and begin[o.source] == 1)]
     return [(m.value.source, m.name) for m in kernel.members if isinstance(m.value, Scatter)
             and all(r.buffer != m.value.source for r in reads_of(m.value))]
 
