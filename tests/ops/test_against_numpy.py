@@ -1,0 +1,234 @@
+"""Operators of the library whose specs have no reference, against NumPy and plain Python."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caten
+
+rng = np.random.default_rng(11)
+
+
+def real(*shape: int) -> np.ndarray:
+    return rng.standard_normal(shape)
+
+
+def softmax(s: np.ndarray) -> np.ndarray:
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def windows(x: np.ndarray, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...], fill: float) -> np.ndarray:
+    """[N C out… kernel…] of images [N C …]."""
+    n = len(kernel)
+    x = np.pad(x, [(0, 0), (0, 0), *[(p, p) for p in padding]], constant_values=fill)
+    spans = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    view = np.lib.stride_tricks.sliding_window_view(x, spans, axis=tuple(range(2, 2 + n)))
+    return view[(slice(None), slice(None), *[slice(None, None, s) for s in stride], *[slice(None, None, d) for d in dilation])]
+
+
+def conv(x: np.ndarray, w: np.ndarray, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...], groups: int) -> np.ndarray:
+    n = w.ndim - 2
+    parts = [np.tensordot(windows(xg, w.shape[2:], stride, padding, dilation, 0.0), wg, axes=((1, *range(2 + n, 2 + 2 * n)), tuple(range(1, 2 + n))))
+             for xg, wg in zip(np.split(x, groups, 1), np.split(w, groups, 0), strict=True)]
+    return np.moveaxis(np.concatenate(parts, axis=-1), -1, 1)
+
+
+def conv_transpose(x: np.ndarray, w: np.ndarray, stride: tuple[int, ...], padding: tuple[int, ...]) -> np.ndarray:
+    """By spreading each pixel."""
+    kernel = w.shape[2:]
+    full = np.zeros((x.shape[0], w.shape[1], *[(e - 1) * s + k for e, s, k in zip(x.shape[2:], stride, kernel, strict=True)]))
+    for at in np.ndindex(*x.shape[2:]):
+        place = tuple([slice(a * s, a * s + k) for a, s, k in zip(at, stride, kernel, strict=True)])
+        full[(slice(None), slice(None), *place)] += np.tensordot(x[(slice(None), slice(None), *at)], w, axes=1)
+    return full[(slice(None), slice(None), *[slice(p, e - p) for p, e in zip(padding, full.shape[2:], strict=True)])]
+
+
+def normal(x: np.ndarray, axes: tuple[int, ...], eps: float = 1e-5) -> np.ndarray:
+    return (x - x.mean(axis=axes, keepdims=True)) / np.sqrt(x.var(axis=axes, keepdims=True) + eps)
+
+
+def channels(v: np.ndarray, n: int) -> np.ndarray:
+    return v.reshape(-1, *[1] * (n - 2))
+
+
+def scattered(x: np.ndarray, index: np.ndarray, updates: np.ndarray, at: Any) -> np.ndarray:
+    made = x.copy()
+    at(made, index, updates)
+    return made
+
+
+def rotary(x: np.ndarray, interleaved: bool) -> np.ndarray:
+    t, d = x.shape[-2:]
+    z = np.exp(1j * np.arange(t)[:, None] * 10000.0 ** (-2 * np.arange(d // 2) / d))
+    pairs = (x[..., 0::2] + 1j * x[..., 1::2] if interleaved else x[..., :d // 2] + 1j * x[..., d // 2:]) * z
+    return np.stack((pairs.real, pairs.imag), -1).reshape(x.shape) if interleaved else np.concatenate((pairs.real, pairs.imag), -1)
+
+
+def bilinear(x: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    for axis, wide in ((2, size[0]), (3, size[1])):
+        extent = x.shape[axis]
+        p = np.maximum((np.arange(wide) + 0.5) * extent / wide - 0.5, 0)
+        x = np.apply_along_axis(lambda row, p=p, extent=extent: np.interp(p, np.arange(extent), row), axis, x)
+    return x
+
+
+Q, K, V, IMAGE, FLAT, TABLE = real(2, 5, 4), real(2, 7, 4), real(2, 7, 3), real(2, 4, 7, 6), real(40), real(6, 5)
+MASK, POSITIVE, TARGET = rng.random((5, 7)) < 0.7, rng.random((6, 5)), np.array([0, 4, 2, -1, 3, 1])
+MASK[:, 0] = True
+INDEX, SORTED, SQUARE = np.array([3, 0, 5, 3]), np.sort(real(9)), real(5, 5) + 4 * np.eye(5)
+SIGN = np.sign(real(6, 5))
+GROUPED_Q, GROUPED_K, GROUPED_V = real(1, 4, 3, 4), real(1, 2, 5, 4), real(1, 2, 5, 4)
+START, COLUMN, VALUE, DENSE = np.array([0, 2, 2, 5]), np.array([0, 3, 1, 2, 0]), real(5), np.zeros((3, 4))
+for _row in range(3):
+    for _k in range(START[_row], START[_row + 1]):
+        DENSE[_row, COLUMN[_k]] += VALUE[_k]
+ROW, B = np.array([0, 0, 2, 2, 2]), real(4, 3)
+ONE = (1, 1)
+C, W, BIAS = IMAGE.shape[1], real(4), real(4)
+CHOSEN = np.take_along_axis(TABLE, np.maximum(TARGET, 0)[:, None], 1)[:, 0]
+LOSSES = np.where(TARGET >= 0, np.log(np.exp(TABLE).sum(1)) - CHOSEN, 0)
+TOTALS = rng.integers(0, 6, 50)
+BIG = rng.integers(-2**31, 2**31, 40).astype(np.int32)
+SHIFT = rng.integers(0, 32, 40).astype(np.int32)
+GRID = rng.random((1, 3, 2, 2)) * 1.6 - 0.8
+
+
+def sampled() -> np.ndarray:
+    x, made = IMAGE[:1], np.zeros((1, C, 3, 2))
+    for p, q in np.ndindex(3, 2):
+        gx, gy = ((GRID[0, p, q, 0] + 1) * 6 - 1) / 2, ((GRID[0, p, q, 1] + 1) * 7 - 1) / 2
+        for i, j in np.ndindex(7, 6):
+            made[0, :, p, q] += x[0, :, i, j] * max(0, 1 - abs(i - gy)) * max(0, 1 - abs(j - gx))
+    return made
+
+
+CASES: list[tuple[str, tuple[Any, ...], dict[str, Any], Callable[[], Any]]] = [
+    ("attention", (Q, K, V), {}, lambda: softmax(Q @ K.swapaxes(1, 2) / 2) @ V),
+    ("attention", (Q, K, V), {"causal": True, "scale": 0.3}, lambda: softmax(np.where(np.arange(7) <= np.arange(5)[:, None], Q @ K.swapaxes(1, 2) * 0.3, -np.inf)) @ V),
+    ("attention_mask", (Q, K, V, MASK), {}, lambda: softmax(np.where(MASK, Q @ K.swapaxes(1, 2) / 2, -np.inf)) @ V),
+    ("attention_bias", (Q, K, V, real(5, 7) * 0 + 1.5 * MASK), {}, lambda: softmax(Q @ K.swapaxes(1, 2) / 2 + 1.5 * MASK) @ V),
+    ("grouped_query_attention", (GROUPED_Q, GROUPED_K, GROUPED_V), {}, lambda: softmax(GROUPED_Q @ GROUPED_K.repeat(2, 1).swapaxes(2, 3) / 2) @ GROUPED_V.repeat(2, 1)),
+    *[("rotary_embedding", (real(2, 5, 8) * 0 + np.arange(8.0),), {"interleaved": i}, lambda i=i: rotary(np.broadcast_to(np.arange(8.0), (2, 5, 8)), i)) for i in (False, True)],
+    ("left_shift", (BIG, SHIFT), {}, lambda: BIG << SHIFT), ("right_shift", (BIG, SHIFT), {}, lambda: BIG >> SHIFT),
+    *[(f"conv{n}d", (IMG, KER), {"stride": (s,) * n, "padding": (p,) * n, "dilation": (d,) * n, "groups": g}, lambda IMG=IMG, KER=KER, s=s, p=p, d=d, g=g, n=n: conv(IMG, KER, (s,) * n, (p,) * n, (d,) * n, g))
+      for n in (1, 2, 3) for s, p, d, g in ((1, 0, 1, 1), (2, 1, 1, 2), (1, 2, 2, 1)) for IMG, KER in [(real(2, 4, *(7, 6, 8)[:n]), real(6, 4 // g, *(3, 2, 3)[:n]))]],
+    *[(f"conv_transpose{n}d", (IMG, KER), {"stride": (s,) * n, "padding": (p,) * n}, lambda IMG=IMG, KER=KER, s=s, p=p, n=n: conv_transpose(IMG, KER, (s,) * n, (p,) * n))
+      for n in (1, 2, 3) for s, p in ((1, 0), (2, 1)) for IMG, KER in [(real(2, 3, *(4, 3, 5)[:n]), real(3, 2, *(3, 3, 3)[:n]))]],
+    ("im2col", (IMAGE,), {"padding": (1, 0), "stride": (2, 1)}, lambda: windows(IMAGE, (3, 3), (2, 1), (1, 0), ONE, 0.0).transpose(0, 1, 4, 5, 2, 3).reshape(2, 36, -1)),
+    *[(f"max_pool{n}d", (IMG,), {"kernel": (3,) * n, "stride": (2,) * n, "padding": (1,) * n}, lambda IMG=IMG, n=n: windows(IMG, (3,) * n, (2,) * n, (1,) * n, (1,) * n, -np.inf).max(axis=tuple(range(2 + n, 2 + 2 * n))))
+      for n in (1, 2, 3) for IMG in [real(2, 3, *(7, 6, 5)[:n])]],
+    *[(f"avg_pool{n}d", (IMG,), {}, lambda IMG=IMG, n=n: windows(IMG, (2,) * n, (2,) * n, (0,) * n, (1,) * n, 0.0).mean(axis=tuple(range(2 + n, 2 + 2 * n))))
+      for n in (1, 2, 3) for IMG in [real(2, 3, *(7, 6, 5)[:n])]],
+    ("lp_pool2d", (IMAGE,), {}, lambda: np.sqrt((windows(IMAGE, (2, 2), (2, 2), (0, 0), ONE, 0.0) ** 2).sum((4, 5)))),
+    ("global_avg_pool", (IMAGE,), {}, lambda: IMAGE.mean((2, 3), keepdims=True)), ("global_max_pool", (IMAGE,), {}, lambda: IMAGE.max((2, 3), keepdims=True)),
+    ("adaptive_avg_pool2d", (IMAGE,), {"size": (3, 2)}, lambda: np.stack([np.stack([IMAGE[:, :, a:b, c:d].mean((2, 3)) for c, d in ((0, 3), (3, 6))], -1) for a, b in ((0, 3), (2, 5), (4, 7))], -2)),
+    ("blackman_window", (), {"n": 9, "dtype": "float64"}, lambda: np.blackman(9)), ("bartlett_window", (), {"n": 9, "dtype": "float64"}, lambda: np.bartlett(9)),
+    ("cummax", (TABLE,), {"axis": 0}, lambda: np.maximum.accumulate(TABLE, 0)), ("cummin", (TABLE,), {}, lambda: np.minimum.accumulate(TABLE, 1)),
+    ("cumulative_trapezoid", (FLAT,), {"dx": 0.5}, lambda: np.cumsum(0.25 * (FLAT[1:] + FLAT[:-1]))),
+    ("cumsum", (TABLE,), {"exclusive": True, "reverse": True}, lambda: TABLE[:, ::-1].cumsum(1)[:, ::-1] - TABLE),
+    ("resize_nearest", (IMAGE,), {"size": (3, 9)}, lambda: IMAGE[:, :, np.arange(3) * 7 // 3][:, :, :, np.arange(9) * 6 // 9]),
+    ("resize_bilinear", (IMAGE,), {"size": (10, 4)}, lambda: bilinear(IMAGE, (10, 4))), ("grid_sample", (IMAGE[:1], GRID), {}, sampled),
+    ("gather_nd", (TABLE, np.array([[0, 2], [5, -1]])), {}, lambda: TABLE[[0, 5], [2, -1]]), ("one_hot", (np.array([1, 3]),), {"depth": 4}, lambda: np.eye(4)[[1, 3]]),
+    ("scatter", (FLAT, INDEX, real(4) * 0 + np.arange(4.0)), {}, lambda: scattered(FLAT, INDEX, np.arange(4.0), lambda m, i, u: m.__setitem__(i, u))),
+    ("scatter_add", (TABLE, INDEX, TABLE[:4]), {}, lambda: scattered(TABLE, INDEX, TABLE[:4], np.add.at)), ("scatter_max", (FLAT, INDEX, FLAT[-4:]), {}, lambda: scattered(FLAT, INDEX, FLAT[-4:], np.maximum.at)),
+    ("index_fill", (TABLE, INDEX, 2.5), {}, lambda: scattered(TABLE, INDEX, np.float64(2.5), lambda m, i, u: m.__setitem__(i, u))),
+    ("segment_sum", (TABLE, np.array([0, 3, 3, 1, 0, 3])), {}, lambda: scattered(np.zeros((4, 5)), np.array([0, 3, 3, 1, 0, 3]), TABLE, np.add.at)),
+    ("bincount", (TOTALS,), {"bins": 6}, lambda: np.bincount(TOTALS, minlength=6)), ("weighted_bincount", (TOTALS[:40], FLAT), {"bins": 6}, lambda: np.bincount(TOTALS[:40], FLAT, 6)),
+    ("histogram", (FLAT,), {"bins": 5, "low": -1.0}, lambda: np.histogram(FLAT, 5, (-1, 1))[0]),
+    *[("searchsorted", (SORTED, np.concatenate((FLAT, SORTED))), {"right": r}, lambda r=r: np.searchsorted(SORTED, np.concatenate((FLAT, SORTED)), "right" if r else "left")) for r in (False, True)],
+    ("cholesky", (SQUARE @ SQUARE.T,), {}, lambda: np.linalg.cholesky(SQUARE @ SQUARE.T)), ("inverse", (SQUARE,), {}, lambda: np.linalg.inv(SQUARE)), ("det", (SQUARE,), {}, lambda: np.linalg.det(SQUARE)),
+    ("solve", (SQUARE[::-1].copy(), TABLE[:5]), {}, lambda: np.linalg.solve(SQUARE[::-1], TABLE[:5])),
+    *[("triangular_solve", (SQUARE, TABLE[:5]), {"lower": low}, lambda low=low: np.linalg.solve(np.tril(SQUARE) if low else np.triu(SQUARE), TABLE[:5])) for low in (True, False)],
+    ("binary_cross_entropy", (POSITIVE, POSITIVE[::-1].copy()), {}, lambda: -(POSITIVE[::-1] * np.log(POSITIVE) + (1 - POSITIVE[::-1]) * np.log(1 - POSITIVE)).mean()),
+    ("kl_div", (np.log(POSITIVE), POSITIVE[::-1].copy()), {"reduction": "sum"}, lambda: (POSITIVE[::-1] * np.log(POSITIVE[::-1] / POSITIVE)).sum()),
+    ("sigmoid_focal_loss", (TABLE, SIGN * 0 + 1), {}, lambda: (0.25 * -np.log(1 / (1 + np.exp(-TABLE))) * (1 - 1 / (1 + np.exp(-TABLE))) ** 2).mean()),
+    ("triplet_margin_loss", (TABLE, TABLE + 0.1, -TABLE), {}, lambda: np.maximum(1 + np.sqrt(5) * 0.1 - 2 * np.linalg.norm(TABLE, axis=1), 0).mean()),
+    ("cross_entropy", (TABLE, TARGET), {}, lambda: LOSSES.sum() / 5), ("nll_loss", (TABLE, TARGET), {}, lambda: -CHOSEN[TARGET >= 0].mean()),
+    ("multi_margin_loss", (TABLE, np.abs(TARGET)), {}, lambda: np.mean([sum(max(0, 1 - row[t] + v) for c, v in enumerate(row) if c != t) / 5 for row, t in zip(TABLE, np.abs(TARGET), strict=True)])),
+    ("cosine_embedding_loss", (TABLE, TABLE[::-1].copy(), np.ones(6)), {}, lambda: (1 - (TABLE * TABLE[::-1]).sum(1) / np.linalg.norm(TABLE, axis=1) / np.linalg.norm(TABLE[::-1], axis=1)).mean()),
+    ("nearest_center", (TABLE, TABLE[::-2].copy()), {}, lambda: ((TABLE[:, None] - TABLE[::-2]) ** 2).sum(-1).argmin(1)),
+    ("diag", (FLAT[:4],), {}, lambda: np.diag(FLAT[:4])), ("block_diag", (TABLE, SQUARE), {}, lambda: np.block([[TABLE, np.zeros((6, 5))], [np.zeros((5, 5)), SQUARE]])),
+    ("toeplitz", (np.arange(3.0), np.array([0.0, 7, 8, 9])), {}, lambda: np.array([[0.0, 7, 8, 9], [1, 0, 7, 8], [2, 1, 0, 7]])),
+    ("depth_to_space", (np.arange(8.0).reshape(1, 8, 1, 1),), {"mode": "CRD"}, lambda: np.array([[[[0.0, 1], [2, 3]], [[4, 5], [6, 7]]]])),
+    ("depth_to_space", (np.arange(8.0).reshape(1, 8, 1, 1),), {}, lambda: np.array([[[[0.0, 2], [4, 6]], [[1, 3], [5, 7]]]])),
+    ("space_to_depth", (np.arange(4.0).reshape(1, 1, 2, 2),), {}, lambda: np.arange(4.0).reshape(1, 4, 1, 1)), ("channel_shuffle", (IMAGE,), {}, lambda: IMAGE[:, [0, 2, 1, 3]]),
+    ("sliding_windows", (TABLE,), {"step": 2}, lambda: np.lib.stride_tricks.sliding_window_view(TABLE, 3, 1)[:, ::2]),
+    ("batch_norm", (IMAGE, W, BIAS, W + 1, BIAS ** 2), {}, lambda: (IMAGE - channels(W + 1, 4)) / np.sqrt(channels(BIAS ** 2, 4) + 1e-5) * channels(W, 4) + channels(BIAS, 4)),
+    ("instance_norm", (IMAGE, W, BIAS), {}, lambda: normal(IMAGE, (2, 3)) * channels(W, 4) + channels(BIAS, 4)),
+    ("group_norm", (IMAGE, W, BIAS), {}, lambda: normal(IMAGE.reshape(2, 2, 2, 7, 6), (2, 3, 4)).reshape(IMAGE.shape) * channels(W, 4) + channels(BIAS, 4)),
+    ("min_max_scale", (TABLE,), {"axis": 0}, lambda: (TABLE - TABLE.min(0)) / np.ptp(TABLE, axis=0)),
+    ("local_response_norm", (IMAGE,), {"size": 3, "alpha": 0.5}, lambda: IMAGE / (1 + 0.5 / 3 * np.stack([(IMAGE[:, max(0, c - 1):c + 2] ** 2).sum(1) for c in range(4)], 1)) ** 0.75),
+    ("matrix_power", (SQUARE,), {"n": 5}, lambda: np.linalg.matrix_power(SQUARE, 5)), ("corrcoef", (TABLE,), {}, lambda: np.corrcoef(TABLE)),
+    *[("norm", (TABLE,), {"ord": o, "axis": 1}, lambda o=o: np.linalg.norm(TABLE, o, 1)) for o in (0, 1, 2, 3, math.inf, -math.inf)],
+    ("nanvar", (np.where(TABLE > 1, np.nan, TABLE),), {"axis": 1}, lambda: np.nanvar(np.where(TABLE > 1, np.nan, TABLE), axis=1)),
+    ("quantile", (TABLE,), {"q": 0.3}, lambda: np.quantile(TABLE, 0.3, axis=1)), ("isin", (TOTALS, np.array([5, 2, 9])), {}, lambda: np.isin(TOTALS, [5, 2, 9])),
+    ("csr_matvec", (START, COLUMN, VALUE, B[:, 0].copy()), {}, lambda: DENSE @ B[:, 0]), ("csr_matmul", (START, COLUMN, VALUE, B), {}, lambda: DENSE @ B), ("csr_to_dense", (START, COLUMN, VALUE), {}, lambda: DENSE),
+    ("coo_matvec", (ROW, COLUMN, VALUE, B[:, 0].copy()), {}, lambda: DENSE @ B[:, 0]), ("coo_matmul", (ROW, COLUMN, VALUE, B), {}, lambda: DENSE @ B),
+    ("digamma", (np.array([1.0, 0.5, 10.0, -0.5]),), {}, lambda: np.array([-0.5772156649015329, -1.9635100260214235, 2.251752589066721, 0.03648997397857652])),
+    ("erfinv", (np.array([0.0, 0.5, -0.99, 1.0]),), {}, lambda: np.array([0.0, 0.4769362762044699, -1.8213863677184496, np.inf])),
+    ("betaln", (np.array([2.0, 0.5]), np.array([3.0, 0.5])), {}, lambda: np.log([1 / 12, math.pi])),
+    ("dct", (FLAT[:6],), {}, lambda: np.array([2 * sum(FLAT[n] * math.cos(math.pi * k * (2 * n + 1) / 12) for n in range(6)) for k in range(6)])),
+    ("cast", (np.array([1.7, -2.7, 300.0, np.nan]),), {"dtype": "int8"}, lambda: np.array([1, -2, 127, 0])),
+    ("quantize", (FLAT, 0.01, np.int8(3)), {}, lambda: np.clip(np.round(FLAT / 0.01) + 3, -128, 127)), ("fake_quantize", (FLAT, 0.01, 3.0), {}, lambda: (np.clip(np.round(FLAT / 0.01) + 3, -128, 127) - 3) * 0.01),
+]
+
+
+@pytest.mark.parametrize("n", range(len(CASES)), ids=[f"{n}-{name}" for n, (name, *_) in enumerate(CASES)])
+def test_what_numpy_gives(n: int) -> None:
+    name, args, named, wanted = CASES[n]
+    made, expected = getattr(caten.ops, name)(*args, **named), np.asarray(wanted())
+    assert np.shape(made) == expected.shape
+    np.testing.assert_allclose(np.asarray(made, np.float64), expected, rtol=1e-9 if np.asarray(made).dtype != np.float32 else 1e-5, atol=1e-9)
+
+
+def test_several_results() -> None:
+    lu, pivots = caten.ops.lu(SQUARE[::-1].copy())
+    rows = np.arange(5)
+    for k, other in enumerate(pivots):
+        rows[[k, other]] = rows[[other, k]]
+    np.testing.assert_allclose((np.tril(lu, -1) + np.eye(5)) @ np.triu(lu), SQUARE[::-1][rows], atol=1e-12)
+    q, r = caten.ops.qr(TABLE)
+    np.testing.assert_allclose(q @ r, TABLE, atol=1e-12)
+    np.testing.assert_allclose(q.T @ q, np.eye(5), atol=1e-12)
+    y, mean, variance = caten.ops.batch_norm_training(IMAGE, W, BIAS)
+    np.testing.assert_allclose(y, normal(IMAGE, (0, 2, 3)) * channels(W, 4) + channels(BIAS, 4), atol=1e-12)
+    np.testing.assert_allclose((mean, variance), (IMAGE.mean((0, 2, 3)), IMAGE.var((0, 2, 3))), atol=1e-12)
+    for largest in (True, False):
+        values, indices = caten.ops.topk(TABLE, k=2, largest=largest)
+        order = np.argsort(-TABLE if largest else TABLE, 1)[:, :2]
+        assert indices.tolist() == order.tolist()
+        assert values.tolist() == np.take_along_axis(TABLE, order, 1).tolist()
+    values, counts, number = caten.ops.unique_counts(TOTALS)
+    assert (values[:number].tolist(), counts[:number].tolist()) == tuple([each.tolist() for each in np.unique(TOTALS, return_counts=True)])
+    q8, scale, zero = caten.ops.dynamic_quantize(FLAT.astype(np.float32))
+    assert np.abs((q8.astype(float) - zero) * scale - FLAT).max() <= 0.51 * scale
+
+
+KEY = np.array([17, 4], np.uint32)
+
+
+def test_random_bits_are_those_of_threefry() -> None:
+    """Random123's known answer for Threefry-2x32 with 20 rounds: key 0, counter 0."""
+    assert hex(caten.ops.random_bits(np.zeros(2, np.uint32), shape=(1,))[0]) == "0x6b200159"
+
+
+@pytest.mark.parametrize(("name", "named", "mean", "variance"), [
+    ("uniform", {}, 1 / 2, 1 / 12), ("normal", {}, 0, 1), ("randint", {"high": 6}, 2.5, 35 / 12), ("bernoulli", {"p": 0.3}, 0.3, 0.21), ("rademacher", {}, 0, 1), ("exponential", {}, 1, 1),
+    ("gumbel", {}, 0.5772, math.pi ** 2 / 6), ("laplace", {}, 0, 2), ("logistic", {}, 0, math.pi ** 2 / 3), ("weibull", {"k": 2.0}, math.sqrt(math.pi) / 2, 1 - math.pi / 4), ("gamma_random", {}, 2, 2),
+    ("gamma_random", {"alpha": 0.5}, 0.5, 0.5), ("beta_random", {}, 0.4, 0.04)])
+def test_random_numbers_have_their_moments(name: str, named: dict[str, Any], mean: float, variance: float) -> None:
+    made = np.asarray(getattr(caten.ops, name)(KEY, shape=(40_000,), **named), np.float64)
+    assert abs(made.mean() - mean) < 5 * math.sqrt(variance / len(made))
+    assert abs(made.var() / variance - 1) < 0.1
+
+
+def test_permutations_and_dropout() -> None:
+    assert sorted(caten.ops.permutation(KEY, n=50).tolist()) == list(range(50))
+    dropped = caten.ops.dropout(KEY, np.ones(10_000), p=0.25)
+    assert set(dropped.tolist()) == {0.0, 1 / 0.75}
+    assert abs(dropped.mean() - 1) < 0.03
