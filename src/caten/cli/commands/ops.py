@@ -64,10 +64,12 @@ def show(words: tuple[str, ...], family: str | None, source: bool, as_json: bool
 @command.command("build", cls=GroupedCommand)
 @compiles(products=True)
 def build(request: Request) -> int:
-    """Compile operators of the library, all of them without a NAME, to one library with its header and manifest."""
+    """Compile operators of the library to one library with its header and manifest."""
     from .build import build as built
-    names = request.inputs or tuple([entry.name for entry in library.entries()])
-    inputs = tuple([name if name.startswith(library.PREFIX) else f"{library.PREFIX}{name}" for name in names])
+    if not request.inputs:
+        raise UsageError(Diagnostic("E902", "no operators are named",
+                                    hint="caten ops build softmax gelu -o libnet.so; caten ops lists them"))
+    inputs = tuple([name if name.startswith(library.PREFIX) else f"{library.PREFIX}{name}" for name in request.inputs])
     output = request.output if request.output is not None or len(inputs) == 1 else "libops.so"
     return built(replace(request, inputs=inputs, output=output))
 
