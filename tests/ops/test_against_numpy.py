@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import caten
+from caten.core.numpy_types import named
 
 rng = np.random.default_rng(11)
 
@@ -210,6 +211,17 @@ def test_several_results() -> None:
 
 
 KEY = np.array([17, 4], np.uint32)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_extreme_of_16_bit_floats(dtype: str) -> None:
+    for shape, axis in (((7,), 0), ((50, 33), 0), ((50, 33), 1), ((3, 4, 5), None), ((40000,), 0)):
+        x = real(*shape).astype(named(dtype))
+        for _ in range(2):
+            for name in ("argmax", "argmin", "max", "min"):
+                assert np.array_equal(getattr(caten.ops, name)(x, axis=axis), getattr(np, name)(x.astype(np.float32), axis=axis).astype(x.dtype if "arg" not in name else np.int64),
+                                      equal_nan=True)
+            x.reshape(-1)[x.size // 2] = np.nan
 
 
 def test_random_bits_are_those_of_threefry() -> None:

@@ -105,9 +105,7 @@ def bound(declared: Sequence[Tensor], instance: Instance | None) -> Bindings:
             continue
         dtype, shape = given[t.name]
         if t.variable is not None:
-            kinds, described, _ = CLASSES.get(t.variable.lower(), ANY_CLASS)
-            if DTYPES[dtype].kind not in kinds:
-                raise error("E675", f"the elements of {t.name} are {described}, not {_word(dtype)}")
+            _check_class(t, dtype)
             first, by = types.setdefault(t.variable, (dtype, t.name))
             if first != dtype:
                 raise error("E675", f"{t.variable} is {_word(first)} by {by}, and {_word(dtype)} by {t.name}",
@@ -128,6 +126,17 @@ def bound(declared: Sequence[Tensor], instance: Instance | None) -> Bindings:
     own = {t.name: blocks.pop(t.name, (unused(f"{t.name}0", declared),)) for t in declared if t.shape == (INFERRED,)}
     axes, aligned = _aligned(blocks, declared)
     return Bindings(missing | {name: dtype for name, (dtype, _) in types.items()}, axes, own | aligned)
+
+
+def _check_class(t: Tensor, dtype: str) -> None:
+    """E675 unless the element type is one of the class that the declaration names."""
+    word = (t.variable or "").lower()
+    kinds, described, _ = CLASSES.get(word, ANY_CLASS)
+    if DTYPES[dtype].kind not in kinds:
+        raise error("E675", f"the elements of {t.name} are {described}, not {_word(dtype)}")
+    if dtype in ("i4", "u4") and word in CLASSES and word != "dense":
+        raise error("E675", f"the elements of {t.name} are {described} that are computed with, and {_word(dtype)} is "
+                            "for storage", hint="convert them first: x.astype(np.int8)")
 
 
 def _word(dtype: str) -> str:

@@ -87,14 +87,20 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """The report for a program."""
-        return {"op": self.op, "case": self.case, "arguments": {k: float(v) if isinstance(v, float) else int(v)
-                                                                for k, v in self.arguments.items()},
+        return {"op": self.op, "case": self.case, "arguments": {k: _plain(v) for k, v in self.arguments.items()},
                 "status": self.status, "reference": self.reference, "seconds": self.seconds, "flops": self.flops,
                 "bytes": self.bytes,
                 "outputs": [{"name": o.name, "passed": o.passed, "ratio": o.ratio, "worst": list(o.worst),
                              "loose": o.loose, "elements": o.elements,
                              "compared": o.compared} for o in self.outputs],
                 "note": self.note}
+
+
+def _plain(number: Any) -> Any:
+    """A number as JSON has it; a complex one is a pair."""
+    if isinstance(number, (complex, np.complexfloating)):
+        return [float(number.real), float(number.imag)]
+    return float(number) if isinstance(number, (float, np.floating)) else int(number)
 
 
 def _error(part: float) -> str:

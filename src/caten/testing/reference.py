@@ -10,7 +10,8 @@ import numpy as np
 
 from ..attach import runtime_of, target_of
 from ..compiler import Built, Compilation
-from ..core.numpy_types import kind_of
+from ..core.dtypes import DTYPES
+from ..core.numpy_types import kind_of, numpy_dtype
 from ..core.program import Attribute, Buffer, Outputs, Program, Reference, Scalar, Source, Target
 from ..errors import CatenError, Place, error
 from ..frontend.generic_signature import tuples
@@ -41,7 +42,7 @@ def outputs_of(op: Program) -> tuple[str, ...]:
 
 def numbers_of(op: Program, arguments: Mapping[str, Any]) -> dict[str, int]:
     """The integer scalars among the arguments: what a formula over sizes may mention besides them."""
-    return {s.name: int(arguments[s.name]) for s in op.all(Scalar) if not isinstance(arguments[s.name], np.floating)}
+    return {s.name: int(arguments[s.name]) for s in op.all(Scalar) if DTYPES[s.type].kind in ("bool", "int", "uint")}
 
 
 def caller(op: Program, function: Any, run: Mapping[str, Any]) -> Callable[[], Any]:
@@ -95,13 +96,16 @@ def _python(function: Lambda, op: OpProgram, arguments: Mapping[str,
     """In the child: the lambda on float64 copies."""
     wide: dict[str, Any] = {}
     attributes = {a.name: tuples(json.loads(a.value)) for a in op.all(Attribute)}
+    scalars = {s.name: s.type for s in op.all(Scalar)}
     for n in function.parameters:
         value = attributes[n] if n in attributes else arguments[n]
+        if n in scalars and n not in attributes:             # an array without axes
+            value = np.asarray(value, dtype=numpy_dtype(scalars[n]))
         if isinstance(value, np.ndarray):
             kind = kind_of(value.dtype)
             # of int4, int8
             own = np.dtype(f"{kind}{value.dtype.itemsize}") if kind in "iu" else value.dtype
-            wide[n] = value.astype({"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}.get(kind, own))
+            wide[n] = value.astype({"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}.get(kind, own))[()]
         else:
             wide[n] = value.item() if isinstance(value, np.generic) else value
     result = function(**wide)

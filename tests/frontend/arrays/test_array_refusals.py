@@ -89,7 +89,7 @@ PYTHON = [
     ('return X[::n]', 'E326 1:10 the step of a slice is a number that is known when the body is compiled'),
     ('return X[Q]', 'E328 1:10 how many elements a mask selects is not known before the call | np.where(mask, x, 0) keeps the shape; x[mask] = value changes elements in place'),
     ('return X[a]', "E306 1:10 an index is an integer, a slice, an array of integers, None or '...' | convert numbers with .astype(np.int64)"),
-    ('return a[0]', 'E311 1:8 a number has no elements'),
+    ('return a[0]', 'E307 1:10 [] has 0 axes, but 1 index is given'),
     ('return (1, 2)[5]', 'E323 1:8 the index 5 is outside a list of 2'),
     ('R[Q] = v', 'E328 1:1 a value of the shape [N] cannot be spread over the elements of a mask | Z = np.where(mask, values, Z) takes those of the same place'),
     ('R[I] = 0', 'E327 1:1 storing at the indices of an array is not supported yet | indices in a loop over elements are: for p in range(n): Z[index[p]] = …'),

@@ -7,7 +7,7 @@ from typing import Any
 from ...core.dtypes import DTYPES, is_float, is_integer
 from ...core.expr import Cast, Expr, Op
 from ...loop.affine import canonical
-from ..typing import WEAK_INT, Literal, Term, Value
+from ..typing import WEAK_INT, Literal, Term, Value, widened
 from .axis_arguments import axes_of, axis_of
 from .builder import Builder
 from .elementwise_functions import apply, converted, scalar, truth
@@ -78,8 +78,8 @@ def position(b: Builder, fn: str, x: Array, axis: Any, keepdims: bool) -> Array:
         return Value("i64", b.pos, expr=canonical(flat))
 
     def is_extreme(outer: Indices, inner: Indices) -> Expr:
-        element = x.at(_joined(kept, outer, axes, inner))
-        found = Op("eq", (element, top.at(outer)))
+        element = widened(x.at(_joined(kept, outer, axes, inner)))
+        found = Op("eq", (element, widened(top.at(outer))))
         return Op("or", (found, Op("isnan", (element,)))) if is_float(x.dtype) else found
 
     shape, over = ([x.shape[n] for n in ns] for ns in (kept, axes))

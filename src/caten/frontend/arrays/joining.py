@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from ...core.expr import Expr, Op, index
+from ...core.expr import Const, Expr, Op, index
 from ...loop.affine import canonical, expression, linear
+from ..typing import Literal, Value
 from .axis_arguments import axis_of
 from .builder import Builder
 from .handles import ONE, ZERO, Array, Indices, Operand, constant_of, product_of, spelled, spelled_extent
@@ -89,6 +90,8 @@ def pad(b: Builder, x: Array, widths: Sequence[tuple[Expr, Expr]], value: Operan
     """A constant before and after the elements, along each axis."""
     if isinstance(value, Array):
         b.fail("E322", "the constant of np.pad is a number")
+    if x.dtype == "bool" and isinstance(value, Literal) and value.value in (0, 1):
+        value = Value("bool", b.pos, expr=Const(bool(value.value), "bool"))       # as in NumPy
     filler = b.typing.settle(value, x.dtype, "the constant")
     shape = [canonical(before + extent + after) for (before, after), extent in zip(widths, x.shape, strict=True)]
 

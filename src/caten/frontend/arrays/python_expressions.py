@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
+from ...core.dtypes import DTYPES
 from ...core.expr import Op
 from ...errors import did_you_mean
 from ...frozen import frozen
-from ..typing import Term
+from ..typing import Term, Value
 from . import array_products
 from .argument_binding import TYPE_WORDS, ElementType, Function, as_array, call, described, unset
 from .array_functions import ATTRIBUTES, CONSTANTS, LATER, METHODS, NUMPY, PLAIN
@@ -304,6 +305,8 @@ class PythonExpressions:
             return self._of_list(node, owner, self.eval(node.slice))
         if isinstance(owner, Unset):
             unset(self.at(node), owner)
+        if isinstance(owner, Value) and owner.kind in DTYPES:
+            owner = self.at(node).array(owner)              # an array without axes
         if not isinstance(owner, Array):
             self.fail(node, "E311", f"{described(owner)} has no elements" if not isinstance(owner, Term)
                       else "a number has no elements")
