@@ -32,6 +32,7 @@ from caten.testing import isolate
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 30                           # of processor time, for one spec from its text to the text in C
+VERIFIED = 4                           # times as many where the whole program is verified after each step of its schedule
 WALL = 600.0                           # of wall time, for one that sleeps
 
 
@@ -97,9 +98,10 @@ class Batch:
         levels = {BUILDS[b].level: b for b in reversed(self.builds)}
         case: Case | None = None
         programs: dict[int, Program] = {}
+        limit = self.seconds * (VERIFIED if options(spec, "c", {}, 0, self.folder).verify else 1)
         for where, work in [(-1, lambda: kept(case_of(spec, self.folder))), *[(-2 - v, partial(self.scheduled, spec, b)) for v, b in sorted(levels.items())]]:
             try:
-                outcome = isolate.run(work, WALL, cpu=round(self.seconds))
+                outcome = isolate.run(work, WALL, cpu=round(limit))
             except RuntimeError as internal:
                 self.fault(spec, where, f"internal error {str(internal).strip().splitlines()[-1].split(':')[0]}", str(internal)[-1500:])
                 if where == -1:
@@ -123,7 +125,7 @@ class Batch:
                     self.fault(spec, where, f"refused {code}", str(CatenError(*outcome.diagnostics)))
             else:
                 late = outcome.status == "timeout"
-                self.fault(spec, where, "never ends" if late else "process died", f"after {self.seconds} s" if late else outcome.signal)
+                self.fault(spec, where, "never ends" if late else "process died", f"after {limit} s" if late else outcome.signal)
             if where == -1 and case is None:
                 break
         return case, programs

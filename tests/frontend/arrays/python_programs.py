@@ -421,4 +421,19 @@ B[1:-1, 1:-1, 1:-1] = (0.125 * (A[2:, 1:-1, 1:-1] - 2.0 * A[1:-1, 1:-1, 1:-1] + 
 for i in range(N):
     B[i, 0, 0] = i
 """),
+    "a name is the variable of a loop, and a number in another": _program("A{double}[N N]", "x{double}[N]", "N=5", """
+for i in range(N):
+    x[i] = 0.0
+    for j in range(i):
+        x[i] += A[i, :j] @ A[:j, j]
+for k in range(N):
+    i = N - 1 - k
+    x[i] = x[i] * 2 + A[i, i + 1:].sum()
+for k in range(3):
+    i = k + 1
+    for i in range(2):
+        x[i] += 1.0
+    x[i] += 10.0
+    i = 3
+    x[i] += 100.0"""),
 }

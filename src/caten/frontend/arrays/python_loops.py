@@ -53,6 +53,7 @@ class PythonLoops(PythonStatements):
         self.frame = 1                                  # how many blocks were open when this function was called
         self.unrolled = 1                               # and when the innermost loop that is unrolled began
         self.assignments = _assignments(source.body)
+        self.bodies: list[list[ast.stmt]] = []                  # of the loops around the statement
         self.handlers = {
             **HANDLERS, ast.Assign: PythonLoops.assign, ast.AugAssign: PythonLoops.augmented,
             ast.If: PythonLoops.choice, ast.For: PythonLoops.loop, ast.Return: PythonLoops.returned,
@@ -181,11 +182,16 @@ class PythonLoops(PythonStatements):
             self.name_array(b, name, old, operand)
         elif isinstance(old, Variable):
             self.change(b, name, old, operand)
-        elif self.assignments[name] == 1 and isinstance(operand, Term) and self.stays(b, operand):
+        elif isinstance(operand, Term) and self.is_set_once(name) and self.stays(b, operand):
             self.scope.values[name] = value
         else:
             variable = self.declare(b, name, b.term(operand, ()), ex.source.position(node))
             self.change(b, name, variable, operand)
+
+    def is_set_once(self, name: str) -> bool:
+        """Does only this statement give the name a value, in the body, or in an iteration of the loop around it?"""
+        inside = self.bodies[-1] if self.bodies and not self.calls and name not in self.scope.values else ()
+        return self.assignments[name] == 1 or _assignments(inside)[name] == 1
 
     def stays(self, b: Builder, term: Term) -> bool:
         """Is it arithmetic over sizes and variables of loops, which is the same wherever it is computed?"""
@@ -410,10 +416,12 @@ class PythonLoops(PythonStatements):
             self.bind_item(node, item(Value(WEAK_INT, ex.source.position(node.target), expr=var)))
             self.block(node.body)
         self.depth, self.loops = self.depth + 1, 0
+        self.bodies.append(node.body)
         try:
             self.made.loop(wanted, bounds, ex.source.position(node), body)
         finally:
             self.depth, self.loops = self.depth - 1, loops
+            self.bodies.pop()
         for name in self.scope.values.keys() - before.keys():
             self.ended[name] = "a loop, which may have no iteration"
         self.homes = {k: v for k, v in self.homes.items() if k in homes}
@@ -424,8 +432,8 @@ class PythonLoops(PythonStatements):
     def bind_item(self, node: ast.For, value: Any) -> None:
         """Give the target of a loop its item, which stands for itself."""
         name = node.target.id if isinstance(node.target, ast.Name) else ""
-        if name and self.assignments[name] > _loops_with(self.source.body, name):
-            self.store(node.target, value, node.iter)               # the body assigns it, too
+        if name and (name in _assignments(node.body) or name in self.scope.values):
+            self.store(node.target, value, node.iter)               # the body assigns it, or it had a value before
         else:
             self.expressions.bind(node.target, value)
 
@@ -489,10 +497,4 @@ def _changed_arrays(statements: Sequence[ast.AST]) -> set[str]:
     """The names of arrays whose elements statements assign."""
     return {n.value.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Subscript)
             and isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name)}
-
-
-def _loops_with(statements: Sequence[ast.AST], name: str) -> int:
-    """How many loops have this variable."""
-    return len([n for s in statements for n in ast.walk(s) if isinstance(n, ast.For) for t in ast.walk(n.target)
-                if isinstance(t, ast.Name) and t.id == name])
 
