@@ -50,7 +50,8 @@ def main() -> int:
 
 def markdown(result: dict[str, Any]) -> str:
     """A table, and above it the geometric means."""
-    text = ["### Programs", "", f"{result['machine']['cpu']}; {result['machine']['date']}; {result['threads']} thread(s)", ""]
+    text = ["### Programs", "",
+            f"{result['machine']['cpu']}; {result['machine']['date']}; {result['threads']} thread(s)", ""]
     for peer in PEERS[1:]:
         gains = [g for row in result["rows"] if (g := gain(row, peer)) is not None]
         if gains:

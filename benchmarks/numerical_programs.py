@@ -60,8 +60,10 @@ class NumericalProgram:
             return np.array(self.given[t.name], dtype.numpy)
         if t.name in SMALL_STEPS or t.name in sizes or not shape:
             return np.dtype(dtype.numpy).type(sizes.get(t.name, SMALL_STEPS.get(t.name, 3)))
-        if t.name in ("start", "column"):                      # of a sparse matrix
-            return np.linspace(0, sizes["K"], shape[0]).astype(int) if t.name == "start" else rng.integers(0, sizes["N"], shape)
+        if t.name == "start":                                  # of the rows of a sparse matrix
+            return np.linspace(0, sizes["K"], shape[0]).astype(int)
+        if t.name == "column":
+            return rng.integers(0, sizes["N"], shape)
         if t.name in ("xs", "ys"):
             return np.linspace(-2.0 if t.name == "xs" else -1.2, 0.5 if t.name == "xs" else 1.2, shape[0])
         if dtype.kind == "float":
@@ -93,5 +95,7 @@ def _read(path: Path) -> NumericalProgram:
     table = tomli.loads(path.read_text())
     composite, case = table["composite"], table["test"]["case"][0]
     made = {t.name: t for t in tensors(composite["outputs"])}
-    return NumericalProgram(composite["name"], tensors(composite["inputs"]), tuple([o.partition("{")[0] for o in composite["outputs"]]), tuple(made.values()),
-                            table["implementation"]["code"].strip("\n"), case["sizes"], table["bench"]["sizes"]["M"], case.get("input", {}))
+    outputs = tuple([o.partition("{")[0] for o in composite["outputs"]])
+    return NumericalProgram(composite["name"], tensors(composite["inputs"]), outputs, tuple(made.values()),
+                            table["implementation"]["code"].strip("\n"), case["sizes"], table["bench"]["sizes"]["M"],
+                            case.get("input", {}))

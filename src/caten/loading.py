@@ -12,7 +12,7 @@ from .core.program import Program, Unchecked, resolve
 from .core.text import flat, form_of, parse, place_in, read_forms
 from .errors import CatenError, Diagnostic, NothingMatched, PartlyRefused, Place, combined, did_you_mean, error
 from .frontend import spec
-from .frontend.composite import named
+from .frontend.composite import fold, named
 from .frontend.op import OpProgram
 from .frontend.spec import SpecText
 from .options import Options
@@ -98,7 +98,16 @@ def loaded(sources: Sequence[SpecText], options: Options) -> list[Program]:
         raise _partly_refused(problems, [p for p in programs if _is_selected(p, options)])
     if not programs:
         raise NothingMatched(Diagnostic("E920", "there is no composite in the input"))
+    for instance in options.instances:
+        _check_operator(instance.of, [p.name for p in programs])
     return selected(programs, options.only)
+
+
+def _check_operator(name: str, programs: Sequence[str]) -> None:
+    """E675 unless the operator that an instance names is one of the programs, whose names may end with types."""
+    if name and not any(fold(p) == fold(name) or fold(p).startswith(f"{fold(name)}_") for p in programs):
+        raise error("E675", f"--instance \"{name}: …\": there is no operator '{name}'",
+                    hint=did_you_mean(name, list(programs)) or f"there is: {', '.join(programs)}")
 
 
 def _partly_refused(problems: Sequence[CatenError], programs: Sequence[Program]) -> CatenError:

@@ -22,10 +22,12 @@ OTHER_MEANING = frozenset((
 @frozen
 class Instance:
     """One operator of a generic spec. `arrays`: for tensors by name, the element type and the shape, in which a number
-    is an extent and a text the name of a size. `attributes`: by name."""
+    is an extent and a text the name of a size. `attributes`: by name. `of`: the operator that it is an instance of;
+    without a name, of each operator."""
 
     arrays: tuple[tuple[str, str, tuple[int | str, ...]], ...] = ()
     attributes: tuple[tuple[str, Any], ...] = ()
+    of: str = ""
 
 
 @frozen

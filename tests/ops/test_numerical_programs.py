@@ -5,9 +5,9 @@ import copy
 
 import numpy as np
 import pytest
+from benchmarks.numerical_programs import FOLDER, NumericalProgram, programs
 
 import caten
-from benchmarks.numerical_programs import FOLDER, NumericalProgram, programs
 
 PROGRAMS = programs()
 

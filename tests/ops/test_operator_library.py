@@ -1,14 +1,19 @@
 """The library of operators: what each file says of itself, and its cases."""
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 import tomli
 
 import caten
 from caten.cli.boundary import guarded
+from caten.frontend import operator_instances
 from caten.frontend import operator_library as library
+from caten.options import Options
 
 ENTRIES = library.entries()
 FAMILIES = sorted({entry.family for entry in ENTRIES})
@@ -76,4 +81,50 @@ def test_the_command_lists_shows_and_refuses(capsys, tmp_path, monkeypatch):
         assert "[E902]" in said
         assert hint in said
     assert guarded(["ops", "build", "relu", "abs", "-o", "two.so"]) == 0
-    assert {path.name for path in tmp_path.iterdir()} == {"two.so", "two.h", "two.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {"two.so", "two.h", "two.json", "two_table.h"}
+
+
+def test_a_library_of_instances_has_a_table(tool, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert guarded(["ops", "build", "softmax", "take", "reciprocal", "--type", "float32,float64", "--rank", "1,2"]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"libops.so", "libops.h", "libops.json", "libops_table.h"}
+    (tmp_path / "use.c").write_text("""
+#include <stdio.h>
+#include "libops_table.h"
+int main(void)
+{
+    float x[6] = {1, 2, 3, 1, 1, 1}, y[6];
+    const ct_operator *found = ct_find("softmax", "float32[2]");
+    if (!found || ct_find("softmax", "int8[2]") || ct_find("take", "float64[2],int64[2]")->call == NULL)
+        return 1;
+    for (int n = 0; n < ct_operator_count; n++)
+        if (ct_find(ct_operators[n].name, ct_operators[n].inputs) != &ct_operators[n])
+            return 2;
+    int status = ((int32_t (*)(const float *, float *, int64_t, int64_t))found->call)(x, y, 2, 3);
+    printf("%d %.4f %s", status, y[5], found->symbol);
+    return 0;
+}
+""")
+    subprocess.run([tool("gcc"), "-std=c99", "-Wall", "-Wextra", "-Werror", "use.c", "./libops.so", "-o", "use"], check=True)
+    assert subprocess.run(["./use"], env=os.environ | {"LD_LIBRARY_PATH": "."}, capture_output=True, text=True, check=True).stdout == "0 0.3333 ct_softmax_f32_2d"
+
+
+def test_a_folder_is_a_python_package(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert guarded(["ops", "build", "softmax", "gelu", "-o", "netops/"]) == 0
+    run = subprocess.run([sys.executable, "-c", "import netops, numpy; print(netops.softmax(numpy.ones(4, 'f4')))"], capture_output=True, text=True, check=True)
+    assert run.stdout == "[0.25 0.25 0.25 0.25]\n"
+
+
+def test_every_operator_has_an_instance():
+    found = {e.name: list(operator_instances.that_exist(e, wanted, Options())) for e in ENTRIES if (wanted := operator_instances.instances_of(e, ["f32"], [1]))}
+    assert [name for name, instances in found.items() if not instances] == []
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["softmax", "--type", "flot"], "'flot' is no element type"), (["softmax", "--rank", "x"], "'x' is no number of axes"),
+    (["softmax", "--all"], "operators are named, and --all is given"), (["softmax", "--instance", "gelu: x=float32[M]"], "there is no operator 'gelu'")])
+def test_what_build_refuses(words, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert guarded(["ops", "build", *words]) in (1, 2)
+    assert said in capsys.readouterr().err

@@ -32,6 +32,7 @@ KINDS: dict[str, Kind] = {k.name: k for k in (
     Kind("a", ".a", text=False, about="a static library"),
     Kind("header", ".h", about="the header"),
     Kind("manifest", ".json", about="the manifest"),
+    Kind("table", "_table.h", about="a table that finds operators by name and types, for C"),
     Kind("python", "_numpy.py", about="a numpy wrapper"),
     Kind("example", "_main.c", about="a program that calls the library and checks itself"),
     Kind("dot", ".dot", about="the values and kernels, for Graphviz"),
@@ -40,7 +41,7 @@ KINDS: dict[str, Kind] = {k.name: k for k in (
 )}
 LIBRARIES = ("so", "a")
 COMPANIONS = ("header", "manifest")                # written with a library
-OF_C = ("header", "example", "python")             # need a C interface
+OF_C = ("header", "table", "example", "python")             # need a C interface
 NATIVE = ("example", "python")                     # load the library on this machine
 _BY_SUFFIX = {".c": "c", ".h": "header", ".s": "asm", ".o": "obj", ".so": "so", ".a": "a", ".json": "manifest",
               ".py": "python", ".dot": "dot", ".html": "html", ".d": "depfile"}

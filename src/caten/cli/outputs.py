@@ -12,11 +12,12 @@ from typing import Any
 from .. import checking, compiler, driver
 from ..bindings.c_example import as_reference, example
 from ..bindings.c_header import header
+from ..bindings.c_table import table
 from ..bindings.python_wrapper import wrapper
 from ..core.program import Opt, Program
 from ..core.text import show
 from ..errors import Diagnostic, UsageError
-from ..frontend import spec
+from ..frontend import operator_library, spec
 from ..frontend.spec import SpecText
 from ..graphs.dot import dot
 from ..graphs.source_lines import lines_of
@@ -131,6 +132,7 @@ TEXTS: dict[str, Callable[[Production], str]] = {
     "c": lambda p: p.rendered.source,
     "header": lambda p: header(p.rendered.programs, p.rendered.manifest),
     "manifest": lambda p: to_json(p.rendered.manifest),
+    "table": lambda p: table(p.rendered.manifest, p.name, operator_library.generic_name),
     "example": lambda p: p.example(),
     "dot": lambda p: dot([graph_of(v) for v in p.values()]),
     "html": lambda p: p.page(),

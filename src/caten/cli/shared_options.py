@@ -138,7 +138,8 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
     _option(INPUT, "-D", "binds", multiple=True, metavar="M=100",
             help="Fix a size at compile time. Calls with another size fail."),
     _option(INPUT, "--instance", "instances", multiple=True, metavar="A=float32[M,N]",
-            help="Compile a generic spec for these types, ranks and attributes (axis=0); again for another instance."),
+            help="Compile a generic spec for these types, ranks and attributes (axis=0); again for another instance. "
+                 "`NAME: A=…` is for one operator of several."),
     _option(CODE, "-O", "opt", type=click.Choice(("0", "1", "2", "3")), default="2", show_default=True,
             help="-O0 loops as written, -O1 simplified, -O2 scheduled for the machine, "
                  "-O3 with the schedule from `caten tune`."),

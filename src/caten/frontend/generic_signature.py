@@ -37,6 +37,7 @@ DECLARATION = re.compile(r"([A-Za-z_][\w-]*)\s*\{\s*([^\s}]*)[^}]*\}\s*\[([^\]]*
 # An entry of a shape: (* 2 M), ..., ~, a name or a number.
 ENTRY = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)|\.\.\.|~|[^\s,()]+")
 ATTRIBUTE = re.compile(r"\s*([A-Za-z_][\w-]*)\s*=\s*(.*?)\s*\Z", re.DOTALL)
+OPERATOR = re.compile(r"\s*([A-Za-z_][\w-]*)\s*:\s*")       # that an instance is of
 WORDS = {"none": None, "nil": None, "null": None}
 INFERRED = "..."                                           # of an output: what the body returns; of an input: any shape
 ANY_AXES = "~"
@@ -257,8 +258,10 @@ INSTANCE = re.compile(r"""\s*([A-Za-z_][\w-]*)\s*=\s*(?:([A-Za-z]\w*)\s*\[([^\]]
 
 
 def read_instance(text: str) -> Instance:
-    """`A=float32[M,N] axis=0` as --instance has it. E675 for what is malformed."""
-    arrays, values, at = list[tuple[str, str, tuple[int | str, ...]]](), list[tuple[str, Any]](), 0
+    """`A=float32[M,N] axis=0` as --instance has it, perhaps after `Softmax:`. E675 for what is malformed."""
+    arrays, values = list[tuple[str, str, tuple[int | str, ...]]](), list[tuple[str, Any]]()
+    name = OPERATOR.match(text)
+    at = name.end() if name is not None else 0
     while at < len(text.rstrip()):
         m = INSTANCE.match(text, at)
         if m is None:
@@ -272,4 +275,4 @@ def read_instance(text: str) -> Instance:
             shape = [int(word) if word.isdigit() else word for word in re.findall(r"[^\s,]+", m[3])]
             arrays.append((m[1].replace("-", "_"), dtype, tuple(shape)))
         at = m.end()
-    return Instance(tuple(arrays), tuple(values))
+    return Instance(tuple(arrays), tuple(values), name[1] if name is not None else "")

@@ -21,13 +21,14 @@ def instances_of(name: str, texts: Sequence[str], has_attributes: bool, options:
     is_generic = has_attributes or any(t.is_generic for t in tensors(texts))
     if not is_generic or (options.only and not named(name, options.only)):
         return [(None, "")]
-    if not options.instances and options.case_instances:
+    instances = [i for i in options.instances if not i.of or named(name, (i.of,))]
+    if not instances and options.case_instances:
         return _of_cases(cases)
-    if not options.instances:
+    if not instances:
         return [(None, "")]
-    if len(options.instances) == 1:
-        return [(options.instances[0], "")]
-    return _named(options.instances)
+    if len(instances) == 1:
+        return [(instances[0], "")]
+    return _named(instances)
 
 
 def _of_cases(cases: Sequence[str | None]) -> list[Asked]:

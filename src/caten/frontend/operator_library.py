@@ -75,13 +75,25 @@ def introductions() -> dict[str, str]:
     return {path.stem: _text(path).split("\n", 1)[0].lstrip("# ") for path in sorted(FOLDER.glob("*.toml"))}
 
 
-def spec_of(name: str) -> SpecText:
-    """The spec of an operator of the library. UsageError E902 if there is none."""
+def generic_name(name: str) -> str:
+    """The name of the operator of the library that `softmax_f32_2d` is an instance of; any other name itself."""
+    parts = name.split("_")
+    shorter = ["_".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    return next((each for each in shorter if find(each) is not None), name)
+
+
+def entry_of(name: str) -> Entry:
+    """The operator with this name. UsageError E902 if there is none."""
     entry = find(name)
     if entry is None:
         raise UsageError(Diagnostic("E902", f"there is no operator '{name}' in the library",
                                     hint=did_you_mean(name, list(_by_name())) or "caten ops lists them"))
-    return entry.spec
+    return entry
+
+
+def spec_of(name: str) -> SpecText:
+    """The spec of an operator of the library. UsageError E902 if there is none."""
+    return entry_of(name).spec
 
 
 @cache

@@ -48,7 +48,8 @@ def load(source: SpecText, options: Options) -> list[OpProgram]:
     without errors in their signatures and bodies, and those whose body alone has errors, without it."""
     specs = _Specs(options)
     own = specs.read(source)
-    if options.instances and not specs.found.problems and not any(c.generic or c.attributes for c in own):
+    wanted = any(not i.of or named(i.of, [c.name for c in own]) for i in options.instances)
+    if wanted and not specs.found.problems and not any(c.generic or c.attributes for c in own):
         raise error("E675", f"{shown(source.name)} has no type variable, no '~' and no attribute: there is nothing to "
                             "choose")
     programs, declared, inlined = list[OpProgram](), list[OpProgram](), 0

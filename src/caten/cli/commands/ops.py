@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,7 +14,9 @@ from ...echo import escape
 from ...errors import Diagnostic, UsageError
 from ...frontend import operator_library as library
 from ...frontend.operator_library import Entry
+from ...options import Instance, Options
 from ..atomic_files import STDOUT, write
+from ..output_kinds import Emit
 from ..shared_options import GroupedCommand, Request, compiles
 
 EXAMPLES = """\b
@@ -24,6 +28,15 @@ Examples:
   caten ops build softmax gelu -o libnet.so      a library of some, with header and manifest
   caten ops:softmax --instance "x=float64[M,N]"  a library of one, for matrices of float64
   caten test ops:softmax                         ops:NAME stands for the file of its spec"""
+
+
+BUILDS = """\b
+Examples:
+  caten ops build softmax gelu                              libops.so, libops.h, libops.json, libops_table.h
+  caten ops build add sum --type float32,float64 --rank 1,2,3
+  caten ops build softmax gelu layer_norm -o netops/        a Python package: import netops
+  caten ops build --all -o libcaten.so                      every operator (minutes)"""
+MOST_AXES = 32
 
 
 class Ops(click.Group):
@@ -61,17 +74,56 @@ def show(words: tuple[str, ...], family: str | None, source: bool, as_json: bool
         write(STDOUT, listing(found))
 
 
-@command.command("build", cls=GroupedCommand)
+@command.command("build", cls=GroupedCommand, epilog=BUILDS)
+@click.option("--all", "everything", is_flag=True, help="All operators of the library.")
+@click.option("--type", "types", multiple=True, metavar="NAME,…",
+              help="Instances for these element types, where an operator has them.")
+@click.option("--rank", "ranks", multiple=True, metavar="N,…",
+              help="Instances for these numbers of axes, where an operator has any number.")
 @compiles(products=True)
-def build(request: Request) -> int:
-    """Compile operators of the library to one library with its header and manifest."""
+def build(request: Request, everything: bool, types: tuple[str, ...], ranks: tuple[str, ...]) -> int:
+    """Compile operators of the library to one library with its header, manifest and look-up table. -o DIR/ makes a
+    Python package of it."""
     from .build import build as built
-    if not request.inputs:
-        raise UsageError(Diagnostic("E902", "no operators are named",
+    if bool(request.inputs) == everything:
+        raise UsageError(Diagnostic("E902", "operators are named, and --all is given" if everything
+                                    else "no operators are named",
                                     hint="caten ops build softmax gelu -o libnet.so; caten ops lists them"))
-    inputs = tuple([name if name.startswith(library.PREFIX) else f"{library.PREFIX}{name}" for name in request.inputs])
-    output = request.output if request.output is not None or len(inputs) == 1 else "libops.so"
-    return built(replace(request, inputs=inputs, output=output))
+    names = [entry.name for entry in library.entries()] if everything else list(request.inputs)
+    inputs = tuple([name if name.startswith(library.PREFIX) else f"{library.PREFIX}{name}" for name in names])
+    options = request.options
+    if everything or types or ranks:
+        options = replace(options, instances=(*options.instances, *_instances(inputs, types, ranks, options)))
+    output, emits = request.output, request.emits
+    if output is not None and output.endswith(("/", "\\")):
+        output, emits = _package(output, emits)
+    elif output is None and len(inputs) > 1:
+        output = "libops.so"
+    if emits == () and len(inputs) > 1:
+        emits = (Emit("so"), Emit("table"))
+    return built(replace(request, inputs=inputs, output=output, emits=emits, options=options))
+
+
+def _instances(inputs: Sequence[str], types: Sequence[str], ranks: Sequence[str], options: Options) -> list[Instance]:
+    """Those for these types and ranks that exist. UsageError E903 for what is no type or no rank."""
+    from ...frontend.operator_instances import instances_of, known_type, that_exist
+    dtypes = [known_type(word) for text in types for word in text.split(",")] or ["f32"]
+    axes = [word for text in ranks for word in text.split(",")] or ["1"]
+    if wrong := [word for word in axes if not word.isdigit() or int(word) > MOST_AXES]:
+        raise UsageError(Diagnostic("E903", f"--rank: '{wrong[0]}' is no number of axes from 0 to {MOST_AXES}"))
+    found = [library.entry_of(name.removeprefix(library.PREFIX)) for name in inputs]
+    return [instance for entry in found
+            for instance in that_exist(entry, instances_of(entry, dtypes, [int(n) for n in axes]), options)]
+
+
+def _package(folder: str, emits: Sequence[Emit]) -> tuple[str, tuple[Emit, ...]]:
+    """The library and the other files of a Python package, whose folder is made."""
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise UsageError(Diagnostic("E909", f"cannot make the folder {folder}: {problem.strerror}")) from None
+    return str(place / f"lib{place.name}.so"), (*emits, Emit("table"), Emit("python", str(place / "__init__.py")))
 
 
 def chosen(words: tuple[str, ...], family: str | None) -> list[Entry]:
