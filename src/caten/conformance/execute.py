@@ -350,7 +350,7 @@ def _of_sample(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict
     path = cases[0].sample
     assert path is not None
     try:
-        built = compiler.build([read_file(str(path))], plan.options)
+        built = compiler.build([read_file(str(path))], replace(plan.options, case_instances=True))
         lacking = ""
     except CatenError as problem:
         first = problem.diagnostics[0]

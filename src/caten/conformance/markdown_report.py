@@ -19,7 +19,8 @@ KINDS: dict[str, tuple[str, str]] = {
 }
 # Kinds with one column per row, as lists -> heading, the columns of the list.
 LISTS: dict[str, tuple[str, str, str]] = {
-    "sample": ("Samples", "operator", "sample"), "rejection": ("Rejections", "what must be refused", "name"),
+    "sample": ("Samples", "operator", "sample"), "library": ("The library", "operator", "family"),
+    "rejection": ("Rejections", "what must be refused", "name"),
 }
 # From best to worst: a cell has the worst status of its cases.
 WORST = ("PASS", "QUALITY", "UNSUPPORTED", "XFAIL", "NOT-RUN", "XPASS", "UNDECLARED", "VACUOUS", "TIMEOUT", "CRASH",

@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from .. import loading
 from ..core.program import Case as SpecCase
+from ..frontend import operator_library
 from ..frontend.spec import read_file
 from ..options import Options
 from .cases import Case
@@ -24,3 +26,16 @@ def sample_cases() -> Iterator[Case]:
         for op in loading.load_programs(read_file(str(path)), Options()):
             for name in [c.name for c in op.all(SpecCase)] or ["default sizes"]:
                 yield Case("sample", op.name, path.stem, name, sample=path)
+
+
+@cache
+def library_cases() -> tuple[Case, ...]:
+    """Rows are the instances of operators that their test cases name; columns are families."""
+    return tuple(_library_cases())
+
+
+def _library_cases() -> Iterator[Case]:
+    for path in sorted(operator_library.FOLDER.glob("*.toml")):
+        for op in loading.load_programs(read_file(str(path)), Options(case_instances=True)):
+            for case in op.all(SpecCase):
+                yield Case("library", op.name, path.stem, case.name, sample=path)

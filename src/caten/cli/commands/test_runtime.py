@@ -32,6 +32,7 @@ Examples:
   caten test-runtime --runtime ./mine.py -o reports --jobs 4
   caten test-runtime --runtime gcc --filter operator/add --filter 'feature/tail-*/f32/*'
   caten test-runtime --runtime gcc --config OMP=1 --compare old/reports.json
+  caten test-runtime --runtime numpy --library --filter library
   caten report merge clang/reports.json gcc/reports.json"""
 
 
@@ -44,6 +45,8 @@ Examples:
 @_option("--filter", "patterns", multiple=True, metavar="PATTERN", group=TESTED,
          help="Select cases by a component of kind/row/column/name, by its beginning, or by a pattern with * ? [ for "
               "all of it. May be repeated.")
+@_option("--library", is_flag=True, group=TESTED,
+         help="Also test the operators of the library, `caten ops`: kind library.")
 @_option("--seed", type=click.IntRange(min=0, max=(1 << 63) - 1), default=0, show_default=True, metavar="N",
          group=TESTED,
          help="The seed of the inputs.")
@@ -56,8 +59,8 @@ Examples:
 @_option("--compare", "old", metavar="FILE", group="Output",
          help="Compare with the reports.json of an earlier run: print regressions, and exit with 1 if there are any.")
 @_option("--date", "dated", is_flag=True, group="Output", help="Include the date in the reports.")
-def command(runtime: str, config: tuple[str, ...], opt: str, patterns: tuple[str, ...], seed: int, jobs: int | None,
-            timeout: float,
+def command(runtime: str, config: tuple[str, ...], opt: str, patterns: tuple[str, ...], library: bool, seed: int,
+            jobs: int | None, timeout: float,
             no_cache: bool, output: str, old: str | None, dated: bool) -> int:
     """Test a runtime: every operator on every element type, every language feature, the samples, and inputs that must
     be rejected. Writes Reports.md, reports.json and junit.xml. The exit code is 0 if no verdict is FAIL, VACUOUS,
@@ -68,7 +71,7 @@ def command(runtime: str, config: tuple[str, ...], opt: str, patterns: tuple[str
     options = Options(runtime=runtime, config=settings, opt=int(opt), seed=seed, cc_timeout=CC_TIMEOUT,
                       use_cache=not no_cache, **environment())
     plan = _plan(options, jobs or len(os.sched_getaffinity(0)), timeout)
-    cases = suite.all_cases(plan.runtime)
+    cases = suite.all_cases(plan.runtime, library)
     chosen = selected(cases, patterns)
     if not chosen:
         raise NothingMatched(Diagnostic("E835", f"no case matches --filter {' '.join(patterns)}",
@@ -76,7 +79,7 @@ def command(runtime: str, config: tuple[str, ...], opt: str, patterns: tuple[str
     if not Path(output).is_dir():
         raise error("E909", f"cannot write into {output}: there is no such folder",
                     hint=f"mkdir -p {shlex.quote(output)}")
-    found = _found(cases, chosen, plan, patterns, dated)
+    found = _found(cases, chosen, plan, patterns, library, dated)
     for name, text in ((REPORT, markdown_report.markdown(found)), (RECORD, record.to_json(found)),
                        (JUNIT, junit.junit(found))):
         write(str(Path(output) / name), text)
@@ -116,11 +119,11 @@ def _usable(options: Options) -> dict[str, Any]:
 
 
 def _found(cases: Sequence[Case], chosen: Sequence[Case], plan: execute.Plan, patterns: Sequence[str],
-           dated: bool) -> record.Record:
+           library: bool, dated: bool) -> record.Record:
     """The record of the run, including the cases that --filter excluded."""
     with shown("testing") as progress:
         verdicts = execute.run(chosen, plan, progress)
-    again = _words(plan.options)
+    again = _words(plan.options) + (" --library" if library else "")
     typed = " ".join([again, *[f"--filter {shlex.quote(p)}" for p in patterns]])
     rows = [record.Row(c.kind, c.row, c.column, c.name, verdicts.get(c.id, Verdict("NOT-RUN", "left out by --filter")))
             for c in cases]

@@ -1,0 +1,139 @@
+"""One operator of the library at three sizes, beside those who have it. `python -m benchmarks.operators` starts it."""
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import math
+import os
+import random
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import tomli
+
+import caten
+from caten import loading
+from caten.benchmarking import timing
+from caten.core.program import Attribute
+from caten.errors import CatenError
+from caten.frontend import operator_library
+from caten.frontend.generic_signature import tensors, tuples
+from caten.frontend.op import OpProgram
+from caten.options import Options
+from caten.testing import data
+
+from . import sampling
+from .processes import ROOT, wrote
+
+SIZES = 3
+SMALL = 64                     # extents below it stay as they are
+TOLERANCE = 2e-3               # by which results may differ, as a part of the greatest element
+LONG = 0.3                     # seconds: a peer that takes longer is measured once
+PLACES = ("torch", "torch.nn.functional", "torch.special", "scipy.special", "scipy.fft", "scipy.linalg")
+
+
+def main() -> None:
+    task, result = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    entry = operator_library.entry_of(task["operator"])
+    table = tomli.loads(entry.source)["composite"][0]
+    rows: list[dict[str, Any]] = []
+    try:
+        op = loading.load_programs(entry.spec, Options())[0]
+        assert isinstance(op, OpProgram)
+        for sizes in drawn_sizes(table, random.Random(f"{task['seed']} {entry.name}")):
+            rows.append({"sizes": sizes, "seconds": times(entry.name, table, op, sizes, task)})
+            wrote(result, {"rows": rows})
+    except (CatenError, MemoryError) as refused:
+        wrote(result, {"rows": rows, "failed": str(refused).splitlines()[0]})
+
+
+def drawn_sizes(table: Mapping[str, Any], draw: random.Random) -> Iterator[dict[str, int]]:
+    """Sizes between a tenth of those of the spec and themselves, of all that are not small by the same factor."""
+    known = list(table.get("bench", {}).get("sizes", {}).values())
+    for n in range(SIZES if known else 0):
+        base = known[n % len(known)]
+        factor = 10 ** draw.uniform(-1, 0)
+        yield {name: v if v < SMALL else max(SMALL, round(v * factor)) for name, v in base.items()}
+
+
+def times(name: str, table: Mapping[str, Any], op: OpProgram, sizes: dict[str, int],
+          task: Mapping[str, Any]) -> dict[str, float]:
+    """Seconds of each who gives caten's result."""
+    arguments = data.arguments(op, sizes, task["seed"])
+    inputs = [arguments[t.name] for t in tensors(table["inputs"])]
+    operator = getattr(caten.ops, name)
+    expected = operator(*inputs)
+    calls: dict[str, Callable[[], Any]] = {"caten": lambda: operator(*inputs)}
+    for peer, call in others(name, table, op, arguments, inputs):
+        try:
+            if peer not in calls and agrees(call(), expected):
+                calls[peer] = call
+        except Exception:                                  # it has another signature
+            continue
+    plan = sampling.plan(dict(task))
+    found = timing.rounds(calls, task["rounds"], plan)
+    return {peer: median(timing.accepted(samples)) for peer, samples in found.items()}
+
+
+def others(name: str, table: Mapping[str, Any], op: OpProgram, arguments: Mapping[str, Any],
+           inputs: list[Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Calls of functions that may be the same operator."""
+    code = table["test"].get("code", "")
+    if code.startswith("lambda") and "vectorize" not in code:
+        reference = eval(code, {"np": np, "math": math})
+        attributes = {a.name: tuples(json.loads(a.value)) for a in op.all(Attribute)}
+        values = [attributes[p] if p in attributes else arguments[p] for p in inspect.signature(reference).parameters]
+        yield "numpy", lambda: reference(*values)
+    coverage = tomli.loads((ROOT / "docs" / "coverage.toml").read_text())["library"]
+    names = [name, *[theirs for each in coverage for theirs, own in each["covered"].items() if own == name]]
+    for place in PLACES:
+        try:
+            module = importlib.import_module(place)
+        except ImportError:
+            continue
+        for each in dict.fromkeys(names):
+            function = getattr(module, each, None)
+            if function is None or not callable(function):
+                continue
+            if place.startswith("torch"):
+                given = [module_tensor(x) for x in inputs]
+                yield "torch", lambda function=function, given=given: function(*given)
+            else:
+                yield "scipy", lambda function=function: function(*inputs)
+
+
+def module_tensor(x: Any) -> Any:
+    import torch
+    torch.set_num_threads(1)
+    return torch.from_numpy(x) if isinstance(x, np.ndarray) else torch.tensor(x)
+
+
+def agrees(found: Any, expected: Any) -> bool:
+    """Are two results, or tuples of them, the same but for rounding?"""
+    ours = expected if isinstance(expected, tuple) else (expected,)
+    theirs = tuple(found) if isinstance(found, tuple | list) else (found,)
+    if len(ours) != len(theirs):
+        return False
+    for a, b in zip(ours, theirs, strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        if a.shape != b.shape:
+            return False
+        wide = [x.astype(np.complex128 if x.dtype.kind == "c" else np.float64) for x in (a, b)]
+        scale = np.max(np.abs(wide[0]), initial=1.0, where=np.isfinite(wide[0]))
+        if not np.allclose(*wide, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True):
+            return False
+    return True
+
+
+if __name__ == "__main__":
+    main()
