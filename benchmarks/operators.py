@@ -24,7 +24,8 @@ from .peers import environment
 # The geometric means over these families that the project wants, and over the others.
 TARGETS = (("elementwise, reductions, normalisations", 1.5, (
     "activations", "arithmetic", "comparison", "exponentials", "normalisation", "reductions", "rounding",
-    "trigonometry", "bits", "losses")), ("sorting and Fourier transforms", 0.9, ("sorting", "transforms")), ("all", 1.2, ()))
+    "trigonometry", "bits", "losses")),
+           ("sorting and Fourier transforms", 0.9, ("sorting", "transforms")), ("all", 1.2, ()))
 LOW = 0.7
 
 

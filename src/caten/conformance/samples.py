@@ -1,8 +1,7 @@
 """The specs that come with caten, with their own tests, as cases."""
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .. import loading
@@ -28,14 +27,11 @@ def sample_cases() -> Iterator[Case]:
                 yield Case("sample", op.name, path.stem, name, sample=path)
 
 
-@cache
-def library_cases() -> tuple[Case, ...]:
-    """Rows are the instances of operators that their test cases name; columns are families."""
-    return tuple(_library_cases())
-
-
-def _library_cases() -> Iterator[Case]:
+def library_cases(families: Sequence[str] = ()) -> Iterator[Case]:
+    """Rows are the instances of operators that their test cases name; columns are families: these, or all."""
     for path in sorted(operator_library.FOLDER.glob("*.toml")):
+        if families and path.stem not in families:
+            continue
         for op in loading.load_programs(read_file(str(path)), Options(case_instances=True)):
             for case in op.all(SpecCase):
                 yield Case("library", op.name, path.stem, case.name, sample=path)
