@@ -128,3 +128,24 @@ def test_a_recurrence_in_every_element_runs_in_lanes() -> None:
                               "(size M) (size N) (buffer u f32 (M) (0) in) (buffer w f32 (M) (0) inout)")
     assert {v.count for v in vectors(after)} == {8}
     assert_same(before, after, SIZES)
+
+
+def test_a_batch_of_rows_times_one_matrix_is_one_product() -> None:
+    """Of two matrices that differ with the batch, it stays a batch."""
+    sizes = "(size M) (size N) (buffer A f32 (M 3 N) (0 1 2) in) (buffer C f32 (M 3 N) (0 1 2) inout)"
+    nest = "(for b 0 M 1 serial (for t 0 3 1 serial (for n 0 N 1 serial (for k 0 N 1 serial (incf (aref C b t n) (* (aref A b t k) (aref B {}k n)))))))"
+    before, after = scheduled(nest.format(""), f"{sizes} (buffer B f32 (N N) (0 1) in)")
+    assert [s for s in steps(after) if s.split()[0] in ("fuse", "flatten")] == ["fuse b t", "flatten C 0", "flatten A 0"]
+    assert_same(before, after, SIZES)
+    _, batch = scheduled(nest.format("b "), f"{sizes} (buffer B f32 (M N N) (0 1 2) in)")
+    assert not [s for s in steps(batch) if s.startswith("flatten")]
+
+
+@pytest.mark.parametrize(("left", "right"), [("p i", "p j"), ("i p", "j p")])
+def test_a_product_of_an_array_with_its_transpose_is_packed(left: str, right: str) -> None:
+    """Each operand by itself: the other one is read in another way."""
+    before, after = scheduled(f"(for i 0 N 1 serial (for j 0 N 1 serial (for p 0 N 1 serial (incf (aref C i j) (* (aref A {left}) (aref A {right}))))))",
+                              "(size M) (size N) (buffer A f32 (N N) (0 1) in) (buffer C f32 (N N) (0 1) inout)")
+    packed = [s for s in steps(after) if s.startswith("stage") and " A read " in s]
+    assert len(packed) >= 2
+    assert_same(before, after, ((0, 0), (0, 5), (0, 17)))

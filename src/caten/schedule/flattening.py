@@ -1,7 +1,8 @@
 """Flattening of dense arrays: two nested loops over adjacent axes become one, so that short rows fill whole vectors.
 
 A pair of loops, one directly inside the other, is fused in every nest that uses one of their arrays. Each of these
-arrays must have adjacent axes for the two loops and use them nowhere else. So (sin x) over [N 3] runs in whole vectors.
+arrays must have adjacent axes for the two loops and use them nowhere else. So (sin x) over [N 3] runs in whole vectors,
+and X[b t k] W[k n] is one product of b · t rows.
 """
 from __future__ import annotations
 
@@ -14,11 +15,12 @@ from ..core.program import Buffer
 from ..frozen import frozen
 from ..loop.affine import canonical, linear
 from ..loop.effects import reads
-from ..loop.statements import Aref, For, If, LoopProgram, Repeat, Stmt, Vref
-from .analysis.classify import Chain, chain_of, contiguous_loop, stores_in
-from .analysis.loop_queries import mentions
+from ..loop.statements import Aref, For, If, Local, LoopProgram, Repeat, Stmt, Vref
+from .analysis.classify import Chain, chain_of, contiguous_loop, contraction, stores_in
+from .analysis.loop_queries import locals_in, mentions
 from .draft import Draft
 from .plans.plan import NotApplicable
+from .primitives.flatten import Array
 
 MOST_SIZES = 2                  # whose product may be a trip count: longer products are hard to prove things about
 
@@ -77,6 +79,8 @@ def _nests(stmts: tuple[Stmt, ...]) -> list[For] | None:
         match stmt:
             case For():
                 found.append(stmt)
+            case Local():
+                pass
             case If(then=then, otherwise=()) if (inner := _nests(then)) is not None and not reads(stmt.cond):
                 found += inner
             case _:
@@ -87,31 +91,31 @@ def _nests(stmts: tuple[Stmt, ...]) -> list[For] | None:
 def _same_pair(program: LoopProgram, chain: Chain, first: Pair) -> Pair | None:
     """The pair of another nest that steps through the same axes of the same arrays; None if there is none."""
     for outer, inner in pairwise(chain.loops):
-        pair = _pair(program, chain, outer, inner)
+        pair = _pair(program, chain, outer, inner, gains=True)
         own = {n.buffer for n in chain.loops[0].unique() if isinstance(n, Aref | Vref)}
         if pair is not None and set(pair.axes) == {(name, axis) for name, axis in first.axes if name in own}:
             return pair
     return None
 
 
-def _pair(program: LoopProgram, chain: Chain, outer: For, inner: For) -> Pair | None:
-    """Two loops as a pair; None if they cannot be fused."""
+def _pair(program: LoopProgram, chain: Chain, outer: For, inner: For, gains: bool = False) -> Pair | None:
+    """Two loops as a pair; None if they cannot be fused, or, unless `gains`, if that gains nothing."""
     if linear(outer.hi).times(linear(inner.hi)).degree > MOST_SIZES:
         return None
-    if not _rows_may_be_short(program, chain, outer, inner):
+    if not (gains or _rows_may_be_short(program, chain, outer, inner) or _share_operand(program, chain, outer, inner)):
         return None
     plain = all(loop.mark == "serial" and loop.lo == Const(0, "i64") for loop in (outer, inner))
     if not plain:
         return None
     names, axes = (outer.name, inner.name), dict[str, int]()
     refs = {n: None for n in chain.loops[0].unique() if isinstance(n, Aref | Vref)}
+    arrays: dict[str, Array] = {local.name: local for local in locals_in(program.kernels)} | program.buffers
     for ref in refs:
-        buffer = program.buffers.get(ref.buffer)
         if not mentions(ref.index, names):
-            if buffer is not None and buffer.name in axes:
+            if ref.buffer in axes:
                 return None
             continue
-        axis = _axis(ref, buffer, outer, inner)
+        axis = _axis(ref, arrays.get(ref.buffer), outer, inner)
         if axis is None or axes.setdefault(ref.buffer, axis) != axis:
             return None
     if not axes or any(ref.buffer in axes and not mentions(ref.index, names) for ref in refs):
@@ -127,15 +131,26 @@ def _rows_may_be_short(program: LoopProgram, chain: Chain, outer: For, inner: Fo
     return all(n in (outer.name, inner.name) or isinstance(loops[n].hi, Const) for n in rows if n is not None)
 
 
-def _axis(ref: Aref | Vref, buffer: Buffer | None, outer: For, inner: For) -> int | None:
+def _share_operand(program: LoopProgram, chain: Chain, outer: For, inner: For) -> bool:
+    """Are they the outermost loops of a product one operand of which is the same in all their iterations? Then it is
+    one product with more rows."""
+    if chain.loops[:2] != (outer, inner) or contraction(program, chain) is None:
+        return False
+    refs = [n for stmt in chain.body for n in stmt.unique() if isinstance(n, Aref)]
+    return any(not mentions(ref.index, (outer.name, inner.name)) for ref in refs)
+
+
+def _axis(ref: Aref | Vref, array: Array | None, outer: For, inner: For) -> int | None:
     """The axis of the outer loop, if the inner loop covers the next axis; else None."""
-    if buffer is None or not isinstance(ref, Aref) or buffer.strides \
-            or buffer.axes_in_memory != tuple(range(len(buffer.axes))):
+    if array is None or not isinstance(ref, Aref):
         return None
+    if isinstance(array, Buffer) and (array.strides or array.axes_in_memory != tuple(range(len(array.axes)))):
+        return None
+    extents = array.axes if isinstance(array, Buffer) else array.shape
     variables = [Var(loop.name, "i64") for loop in (outer, inner)]
     at = next((n for n, two in enumerate(pairwise(ref.index)) if list(two) == variables), None)
     others = tuple([i for n, i in enumerate(ref.index) if at is None or n not in (at, at + 1)])
-    if at is None or canonical(buffer.axes[at + 1] - inner.hi) != Const(0, "i64"):
+    if at is None or canonical(extents[at + 1] - inner.hi) != Const(0, "i64"):
         return None
     return None if mentions(others, (outer.name, inner.name)) else at
 

@@ -24,6 +24,7 @@ from .analysis.loop_queries import (
     reads_memory,
     refusal,
     stride_in,
+    writes,
 )
 from .loop_names import renamed
 from .step_results import Nest, Staged
@@ -42,7 +43,7 @@ class Tile:
     """The tile that replaces the accesses of a loop to one buffer."""
 
     def __init__(self, program: LoopProgram, found: For, buffer: str, space: str, loops: tuple[str, ...],
-                 step: str) -> None:
+                 step: str, reads: bool = False) -> None:
         self.program, self.found, self.buffer, self.step, self.space = program, found, buffer, step, space
         self.nests: list[Nest] = []                              # over the elements, in order of creation
         self.laid = ""                                           # the copy of a register tile in memory
@@ -51,8 +52,8 @@ class Tile:
         self.last: Expr | None = None                            # holds for the tile to which `epilogue` is applied
         self.epilogue: tuple[Stmt, ...] = ()
         self.shared_by: tuple[str, ...] = ()                     # parallel loops for which `check_threads` has to prove
-        self.ref = self._access()
         self.inner = [found, *loops_in(found.body)]
+        self.ref = self._access(loops if reads else ())
         known = {loop.name: loop for loop in self.inner}
         for name in loops:
             if name not in known:
@@ -152,12 +153,16 @@ class Tile:
                     and mentions(self.guards, (loop.name,))]
         return max(variable, default=-1) + 1
 
-    def _access(self) -> Aref:
+    def _access(self, loops: tuple[str, ...]) -> Aref:
+        """The access that moves with these loops, and with no other one inside; without loops, the only one."""
         refs = accesses(self.found, self.buffer)
         if any(n.name == self.buffer for n in locals_in(self.found)):
             raise self.refuse(f"it is declared inside '{self.found.name}'")
         if not refs:
             raise self.refuse(f"'{self.found.name}' does not use it")
+        if len(refs) > 1 and loops and not any(w.ref.buffer == self.buffer for w in writes(self.found)):
+            names = [loop.name for loop in self.inner]
+            refs = [r for r in refs if {name for name in names if mentions(r, (name,))} == set(loops)] or refs
         if len(refs) > 1:
             raise self.refuse(f"it is used in more than one way: {', '.join([str(r) for r in refs[:3]])}")
         (ref,) = refs

@@ -113,7 +113,10 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
                                               (incf (aref s_part pi_h_2) (aref s_part (+ pi_h_2 1))))
                                             (incf (aref s) (aref s_part 0))
 
-    Refused, among others: the loop uses BUFFER in more than one way; for `read`, the loop writes BUFFER (use
+    If the loop reads BUFFER in several ways, `read` is about the one that uses the LOOPs that are named, and no other
+    loop inside: one operand of a product of an array with its own transpose.
+
+    Refused, among others: the loop uses BUFFER in more than one way otherwise; for `read`, the loop writes BUFFER (use
     accumulate); for `accumulate`, the loop only reads it (use read); for `write`, not every element is set (use
     accumulate); for `partial`, `begin`, `finish` and `tree`, the updates are not all one associative operator with an
     identity element; for `begin`, no nest before sets each element of BUFFER (use partial); for `finish`, no nest
@@ -139,7 +142,7 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
             raise refusal("E515", step, f"threads wait for each other inside '{at}' because of it: {conflict}")
     if space not in SPACES[:3]:
         raise refusal("E515", step, f"a tile lives in {', '.join(SPACES[:3])}, not '{space}'")
-    tile = _Staged(program, found, buffer, space, loops, step)
+    tile = _Staged(program, found, buffer, space, loops, step, how == "read")
     stmts: tuple[Stmt, ...] = tidied(getattr(tile, how)())
     assert isinstance(stmts[0], Local)                               # each kind declares its tile first
     staged = replaced(tile.program, found, *stmts)
