@@ -50,6 +50,16 @@ def test_the_record_fits_its_schema_and_reads_back_to_the_same_bytes(tested: Any
     assert record.to_json(record.read("reports.json")) == text
 
 
+def test_the_library_is_tested_where_it_is_asked_for(tested: Any) -> None:
+    result = tested("--library", "--filter", "library/relu", "-O", "0")
+    assert result.code == 0, result.err
+    assert {i: status for i, status in statuses().items() if status != "NOT-RUN"} == {"library/relu/activations/relu 1": "PASS"}
+    assert "| `relu` | `activations` | ok |" in Path("Reports.md").read_text()
+    assert any("--library" in line for line in Path("Reports.md").read_text().splitlines())
+    tested(*FEW)
+    assert not any(i.startswith("library/") for i in statuses())
+
+
 def test_reports_are_the_same_from_run_to_run(tested: Any) -> None:
     os.mkdir("b")
     tested(*FEW)
