@@ -152,8 +152,16 @@ def _reduce_long(draft: Draft, total: Reduction, plan: RowReduction, context: Pl
     far = draft.result_of(streams) if plan.stream_distance else None
     if far is None:
         _reduce_blocks(draft, loop, total, plan, context)
-    for name in far.rest if far is not None else ():           # may fail: a short tail of constant length stays scalar
-        draft.attempt(partial(_reduce_blocks, loop=name, total=total, plan=plan, context=context))
+    for name in far.rest if far is not None else ():
+        if not draft.attempt(partial(_reduce_blocks, loop=name, total=total, plan=plan, context=context)):
+            # the number of blocks changes in a loop around; may fail: a short tail of constant length stays scalar
+            draft.attempt(partial(_reduce_row, loop=name, total=total, plan=plan, context=context))
+
+
+def _reduce_row(draft: Draft, loop: str, total: Reduction, plan: RowReduction, context: PlanContext) -> None:
+    """Reduce a sum with vector accumulators on one thread."""
+    outer = vectorize_row(draft, loop, (total.out.buffer,), plan.lanes, plan.vectors, context, tree=plan.tree)
+    use_fma(draft, outer, total.out, context)
 
 
 def _reduce_blocks(draft: Draft, loop: str, total: Reduction, plan: RowReduction, context: PlanContext) -> None:
