@@ -21,12 +21,13 @@ import caten
 from caten import loading
 from caten.benchmarking import timing
 from caten.core.program import Attribute
-from caten.errors import CatenError
+from caten.errors import CatenError, Place
 from caten.frontend import operator_library
 from caten.frontend.generic_signature import tensors, tuples
 from caten.frontend.op import OpProgram
 from caten.options import Options
 from caten.testing import data
+from caten.testing.numpy_lambda import Lambda
 
 from . import sampling
 from .processes import ROOT, wrote
@@ -34,7 +35,6 @@ from .processes import ROOT, wrote
 SIZES = 3
 SMALL = 64                     # extents below it stay as they are
 TOLERANCE = 2e-3               # by which results may differ, as a part of the greatest element
-LONG = 0.3                     # seconds: a peer that takes longer is measured once
 PLACES = ("torch", "torch.nn.functional", "torch.special", "scipy.special", "scipy.fft", "scipy.linalg")
 
 
@@ -45,13 +45,15 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     entry = operator_library.entry_of(task["operator"])
-    table = tomli.loads(entry.source)["composite"][0]
+    table = entry.table
     rows: list[dict[str, Any]] = []
     try:
         op = loading.load_programs(entry.spec, Options())[0]
         assert isinstance(op, OpProgram)
         for sizes in drawn_sizes(table, random.Random(f"{task['seed']} {entry.name}")):
-            rows.append({"sizes": sizes, "seconds": times(entry.name, table, op, sizes, task)})
+            row: dict[str, Any] = {"sizes": sizes, "left_out": {}}
+            row["seconds"] = times(entry.name, table, op, sizes, task, row["left_out"])
+            rows.append(row)
             wrote(result, {"rows": rows})
     except (CatenError, MemoryError) as refused:
         wrote(result, {"rows": rows, "failed": str(refused).splitlines()[0]})
@@ -67,8 +69,8 @@ def drawn_sizes(table: Mapping[str, Any], draw: random.Random) -> Iterator[dict[
 
 
 def times(name: str, table: Mapping[str, Any], op: OpProgram, sizes: dict[str, int],
-          task: Mapping[str, Any]) -> dict[str, float]:
-    """Seconds of each who gives caten's result."""
+          task: Mapping[str, Any], left_out: dict[str, str]) -> dict[str, float]:
+    """Seconds of each who gives caten's result. `left_out` gets the reasons of the others."""
     arguments = data.arguments(op, sizes, task["seed"])
     inputs = [arguments[t.name] for t in tensors(table["inputs"])]
     operator = getattr(caten.ops, name)
@@ -78,8 +80,10 @@ def times(name: str, table: Mapping[str, Any], op: OpProgram, sizes: dict[str, i
         try:
             if peer not in calls and agrees(call(), expected):
                 calls[peer] = call
-        except Exception:                                  # it has another signature
-            continue
+            elif peer not in calls:
+                left_out[peer] = "has another result"
+        except Exception as problem:                       # most have another signature
+            left_out[peer] = f"{type(problem).__name__}: {problem}"[:200]
     plan = sampling.plan(dict(task))
     found = timing.rounds(calls, task["rounds"], plan)
     return {peer: median(timing.accepted(samples)) for peer, samples in found.items()}
@@ -90,6 +94,7 @@ def others(name: str, table: Mapping[str, Any], op: OpProgram, arguments: Mappin
     """Calls of functions that may be the same operator."""
     code = table["test"].get("code", "")
     if code.startswith("lambda") and "vectorize" not in code:
+        Lambda(code, Place(name, 1, 1)).check_names()      # what a test may use, and no more
         reference = eval(code, {"np": np, "math": math})
         attributes = {a.name: tuples(json.loads(a.value)) for a in op.all(Attribute)}
         values = [attributes[p] if p in attributes else arguments[p] for p in inspect.signature(reference).parameters]

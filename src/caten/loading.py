@@ -13,9 +13,10 @@ from .core.text import flat, form_of, parse, place_in, read_forms
 from .errors import CatenError, Diagnostic, NothingMatched, PartlyRefused, Place, combined, did_you_mean, error
 from .frontend import spec
 from .frontend.composite import fold, named
+from .frontend.instances import name_end
 from .frontend.op import OpProgram
 from .frontend.spec import SpecText
-from .options import Options
+from .options import Instance, Options
 from .passes import LEVELS, VERIFIERS, level_of
 
 _HEAD = re.compile(r"(?:\s|;[^\n]*\n)*\(\s*([^\s()]+)")      # the first word of a text of the stages, after comments
@@ -99,13 +100,14 @@ def loaded(sources: Sequence[SpecText], options: Options) -> list[Program]:
     if not programs:
         raise NothingMatched(Diagnostic("E920", "there is no composite in the input"))
     for instance in options.instances:
-        _check_operator(instance.of, [p.name for p in programs])
+        _check_operator(instance, [p.name for p in programs])
     return selected(programs, options.only)
 
 
-def _check_operator(name: str, programs: Sequence[str]) -> None:
-    """E675 unless the operator that an instance names is one of the programs, whose names may end with types."""
-    if name and not any(fold(p) == fold(name) or fold(p).startswith(f"{fold(name)}_") for p in programs):
+def _check_operator(instance: Instance, programs: Sequence[str]) -> None:
+    """E675 unless the operator that an instance names is one of the programs, whose name may end with its types."""
+    name, made = instance.of, fold(f"{instance.of}{name_end(instance)}")
+    if name and not any(fold(p) == fold(name) or fold(p).startswith(made) for p in programs):
         raise error("E675", f"--instance \"{name}: …\": there is no operator '{name}'",
                     hint=did_you_mean(name, list(programs)) or f"there is: {', '.join(programs)}")
 

@@ -26,14 +26,14 @@ EMPTY = re.compile(r"\b\w+ = 0\b")
 def operators(entries: tuple[Entry, ...]) -> Iterator[Entry]:
     """Those whose test cases draw all their inputs, so that other types and shapes are as good."""
     for entry in entries:
-        table = _table(entry)
+        table = entry.table
         if table["inputs"] and not any("input" in case or "values" in case for case in table["test"]["case"]):
             yield entry
 
 
 def spec_of(entry: Entry, draw: random.Random, count: int) -> str:
     """The operator's spec with `count` drawn cases in place of its own."""
-    table = _table(entry)
+    table = entry.table
     text = re.sub(r"\[\[composite\.test\.case\]\]\n(?:[^\[\n].*\n|\n(?!\[))*|\[composite\.bench[\w.]*\]\n(?:[^\[\n].*\n|\n(?!\[))*", "", entry.source)
     for _ in range(count):
         instance, sizes = _case(entry.name, table, draw)
@@ -41,11 +41,6 @@ def spec_of(entry: Entry, draw: random.Random, count: int) -> str:
         text += (f"\n[[composite.test.case]]\nname = {json.dumps(f'{instance}: {said}')}\n"
                  + (f"instance = {json.dumps(instance)}\n" if instance else "") + f"sizes = {{ {said} }}\n")
     return text
-
-
-def _table(entry: Entry) -> dict[str, Any]:
-    table: dict[str, Any] = tomli.loads(entry.source)["composite"][0]
-    return table
 
 
 def _case(name: str, table: Mapping[str, Any], draw: random.Random) -> tuple[str, dict[str, int]]:
@@ -116,7 +111,7 @@ def _shape(t: Tensor, block: tuple[str, ...], is_widest: bool, draw: random.Rand
 
 def arguments(entry: Entry, draw: random.Random) -> tuple[list[np.ndarray], dict[str, Any]]:
     """Arrays for a drawn instance, and its attributes."""
-    table = _table(entry)
+    table = entry.table
     instance, sizes = _case(entry.name, table, draw)
     words = dict([word.split("=", 1) for word in instance.split()])
     arrays = []

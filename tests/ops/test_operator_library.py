@@ -109,6 +109,19 @@ int main(void)
     assert subprocess.run(["./use"], env=os.environ | {"LD_LIBRARY_PATH": "."}, capture_output=True, text=True, check=True).stdout == "0 0.3333 ct_softmax_f32_2d"
 
 
+def test_another_output_comes_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert guarded(["ops", "build", "relu", "abs", "-o", "two.c"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["two.c"]
+
+
+@pytest.mark.parametrize(("name", "generic"), [
+    ("softmax", "softmax"), ("softmax_f32_2d", "softmax"), ("log_softmax_f64_1d_axis_0", "log_softmax"), ("take_f32_1d_i64_1d", "take"),
+    ("arange_start_2", "arange"), ("add_all", "add_all"), ("softmax_of_mine", "softmax_of_mine"), ("mine", "mine")])
+def test_the_name_of_the_operator_of_an_instance(name, generic):
+    assert library.generic_name(name) == generic
+
+
 def test_a_folder_is_a_python_package(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert guarded(["ops", "build", "softmax", "gelu", "-o", "netops/"]) == 0
@@ -123,6 +136,7 @@ def test_every_operator_has_an_instance():
 
 @pytest.mark.parametrize(("words", "said"), [
     (["softmax", "--type", "flot"], "'flot' is no element type"), (["softmax", "--rank", "x"], "'x' is no number of axes"),
+    (["log_softmax", "--instance", "log: x=float32[M]"], "there is no operator 'log'"),
     (["softmax", "--all"], "operators are named, and --all is given"), (["softmax", "--instance", "gelu: x=float32[M]"], "there is no operator 'gelu'")])
 def test_what_build_refuses(words, said, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

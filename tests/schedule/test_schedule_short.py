@@ -137,6 +137,10 @@ def test_a_batch_of_rows_times_one_matrix_is_one_product() -> None:
     before, after = scheduled(nest.format(""), f"{sizes} (buffer B f32 (N N) (0 1) in)")
     assert [s for s in steps(after) if s.split()[0] in ("fuse", "flatten")] == ["fuse b t", "flatten C 0", "flatten A 0"]
     assert_same(before, after, SIZES)
+    copied = f"(local T f32 (M 3 N) scratch) (for c 0 M 1 serial (for d 0 3 1 serial (for e 0 N 1 serial (setf (aref T c d e) (aref C c d e))))) {nest.format('').replace('aref A', 'aref T')}"
+    before, after = scheduled(copied, f"{sizes} (buffer B f32 (N N) (0 1) in)")
+    assert "flatten T 0" in steps(after)
+    assert_same(before, after, SIZES)
     _, batch = scheduled(nest.format("b "), f"{sizes} (buffer B f32 (M N N) (0 1 2) in)")
     assert not [s for s in steps(batch) if s.startswith("flatten")]
 

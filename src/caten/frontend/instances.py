@@ -44,14 +44,14 @@ def _named(instances: Sequence[Instance]) -> list[Asked]:
     """Instances, with names that differ."""
     asked: dict[str, Instance] = {}
     for instance in instances:
-        end, count = _end(instance), 2
+        end, count = name_end(instance), 2
         while end in asked:
-            end, count = f"{_end(instance)}_{count}", count + 1
+            end, count = f"{name_end(instance)}_{count}", count + 1
         asked[end] = instance
     return [(instance, end) for end, instance in asked.items()]
 
 
-def _end(instance: Instance) -> str:
+def name_end(instance: Instance) -> str:
     """What tells an instance from others, as a part of an identifier."""
     kinds = dict.fromkeys([f"{dtype}_{len(shape)}d" for _, dtype, shape in instance.arrays])
     words = [*kinds, *[f"{name}_{value}" for name, value in instance.attributes]]

@@ -4,9 +4,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
-
-import tomli
 
 from ..core.dtypes import DTYPES, SPELLINGS
 from ..errors import CatenError, Diagnostic, UsageError, did_you_mean
@@ -19,7 +16,7 @@ from .spec import load
 def instances_of(entry: Entry, types: Sequence[str], ranks: Sequence[int]) -> list[Instance]:
     """One for each type and each rank: type variables are this type, where they may be, and `~` is so many axes. None
     where there is nothing to choose."""
-    declared = tensors(_table(entry)["inputs"])
+    declared = tensors(entry.table["inputs"])
     if not any(t.is_generic for t in declared):
         return []
     return list(dict.fromkeys([_instance(entry.name, declared, dtype, rank) for dtype in types for rank in ranks]))
@@ -27,7 +24,7 @@ def instances_of(entry: Entry, types: Sequence[str], ranks: Sequence[int]) -> li
 
 def that_exist(entry: Entry, instances: Sequence[Instance], options: Options) -> Iterator[Instance]:
     """Those with which the operator is right; if none is, that of its first test case."""
-    case = _table(entry)["test"]["case"][0].get("instance")
+    case = entry.table["test"]["case"][0].get("instance")
     for choices in (instances, [replace(read_instance(case), of=entry.name)] if case else []):
         found = [i for i in choices if _is_right(entry, i, options)]
         yield from found
@@ -41,11 +38,6 @@ def known_type(written: str) -> str:
         raise UsageError(Diagnostic("E903", f"--type: '{written}' is no element type",
                                     hint=did_you_mean(written, list(SPELLINGS))))
     return SPELLINGS[written.lower()]
-
-
-def _table(entry: Entry) -> dict[str, Any]:
-    table: dict[str, Any] = tomli.loads(entry.source)["composite"][0]
-    return table
 
 
 def _instance(name: str, declared: Sequence[Tensor], dtype: str, rank: int) -> Instance:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ..errors import Diagnostic, UsageError, did_you_mean
 from ..frozen import frozen
@@ -13,6 +14,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "ops"
 PREFIX = "ops:"                                            # of an operator's name where a file is expected
 HEAD = re.compile(r"^\[\[composite\]\]", re.MULTILINE)
 NAME = re.compile(r'^name = "([^"]*)"', re.MULTILINE)
+INSTANCE = re.compile(r"[a-z]+\d*_\d+d(_|\Z)")             # what the name of an instance ends with: f32_2d
 STRING = r'"((?:[^"\\]|\\.)*)"'
 DOCUMENTATION = re.compile(r'^documentation = "((?:[^"\\]|\\.)*)"', re.MULTILINE)
 
@@ -35,6 +37,13 @@ class Entry:
     def source(self) -> str:
         """Its part of the file, which is a spec by itself."""
         return _text(self.path)[self.start:self.end].strip() + "\n"
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """Its spec as TOML has it."""
+        import tomli  # imported here: a list of names needs none
+        found: dict[str, Any] = tomli.loads(self.source)["composite"][0]
+        return found
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -78,8 +87,12 @@ def introductions() -> dict[str, str]:
 def generic_name(name: str) -> str:
     """The name of the operator of the library that `softmax_f32_2d` is an instance of; any other name itself."""
     parts = name.split("_")
-    shorter = ["_".join(parts[:n]) for n in range(len(parts), 0, -1)]
-    return next((each for each in shorter if find(each) is not None), name)
+    for n in range(len(parts), 0, -1):
+        entry, end = find("_".join(parts[:n])), "_".join(parts[n:])
+        if entry is not None and (not end or INSTANCE.match(end) or end.startswith(tuple(
+                [f"{attribute}_" for attribute in re.findall(r'"(\w+) = ', entry._list("attributes"))]))):
+            return entry.name
+    return name
 
 
 def entry_of(name: str) -> Entry:

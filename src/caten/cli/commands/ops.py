@@ -99,7 +99,7 @@ def build(request: Request, everything: bool, types: tuple[str, ...], ranks: tup
         output, emits = _package(output, emits)
     elif output is None and len(inputs) > 1:
         output = "libops.so"
-    if emits == () and len(inputs) > 1:
+    if emits == () and output is not None and output.endswith(".so"):
         emits = (Emit("so"), Emit("table"))
     return built(replace(request, inputs=inputs, output=output, emits=emits, options=options))
 
