@@ -50,7 +50,7 @@ def _case(name: str, table: Mapping[str, Any], draw: random.Random) -> tuple[str
     words = dict([word.split("=", 1) for word in own.get("instance", "").split()])
     tensor_names = {t.name for t in declared}
     attributes = {k: v for k, v in words.items() if k not in tensor_names}
-    has_axes = "axis" in " ".join([*attributes, *table.get("attributes", ())])
+    has_axes = "axis" in " ".join([*attributes, *table.get("attributes", ())]) or "axis=-1" in table["implementation"]["code"]
     least = 0 if not has_axes else 3 if re.search(r"axis\S*=\[", " ".join([f"{k}={v}" for k, v in attributes.items()])) else 2 if "axes" in attributes else 1
     block = AXES[:draw.randint(least, 5)] if all(not t.named for t in declared) else AXES[:draw.randint(least, max(least, 3))]
     anys = [t for t in declared if ANY_AXES in t.shape]
