@@ -164,3 +164,14 @@ def test_a_process_that_was_forked_later_is_told_so(run: Callable[..., Any]) -> 
     os.wait()
     assert os.read(reader, 200) == b"OpenCL was started before this process was forked"
     os.close(reader)
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((130, 300), None), ((3, 5, 7000), None), ((0, 4), None), ((1300, 300), 0), ((1, 300), 0), ((0, 3), 0), ((5, 1300, 7), 1)])
+@in_a_child
+def test_long_sums_are_shared_by_groups(run: Callable[..., Any], shape: tuple[int, ...], axis: int | None) -> None:
+    x = np.random.default_rng(0).standard_normal(shape)
+    total = run("ops:sum", opt=2)
+    np.testing.assert_allclose(total(x, axis=axis), x.sum(axis=axis), rtol=1e-12, atol=1e-12)
+    greatest = run("ops:max", opt=2)
+    if x.size:
+        np.testing.assert_array_equal(greatest(x, axis=axis), x.max(axis=axis))

@@ -158,3 +158,27 @@ def test_a_printed_schedule_of_a_device_can_be_edited_and_replayed() -> None:
                                options)
         assert isinstance(again, LoopProgram)
         assert (again.kernels == first.kernels) == (not old)  # type: ignore[attr-defined]   # a loop program
+
+
+@pytest.mark.parametrize(("signature", "axes", "steps", "kernels"), [
+    ("x{f32}[M N]", "None", "(fuse p q) (flatten x 0) (split pq 16384 pad) (stage pqo y partial scratch pqo)", 4),
+    ("x{f32}[A B C]", "None", "(fuse q r) (flatten x 1) (stage p y partial scratch p)", 4),      # a block for each of A
+    ("x{f32}[M N]", "0", "(split p 256 pad) (reorder po i_2 pi) (stage po y partial scratch po i_2)", 4),
+    ("x{f32}[1024 N]", "0", "(split p 256 pad) (reorder po i_2 pi) (stage po y partial scratch po i_2)", 4),
+    ("x{f32}[1023 N]", "0", "(hoist p) (stage p y accumulate register)", 2),
+    ("x{f32}[A M N]", "1", "(split p 256 pad) (reorder po i_2 j_2 pi) (stage po y partial scratch po i_2 j_2)", 4)])
+def test_long_sums_are_shared_by_groups(signature: str, axes: str, steps: str, kernels: int) -> None:
+    outputs = f"y{{f32}}[{' '.join(n for k, n in enumerate(signature[7:-1].split()) if axes not in ('None', str(k)))}]"
+    text = f'[composite]\nname = "s"\ninputs = ["{signature}"]\noutputs = ["{outputs}"]\n[implementation]\nlang = "python"\n' \
+           f'code = "return x.sum(axis={axes})"\n'
+    scheduled = driver.advance(loading.load_programs(SpecText("s.toml", text, "toml"), DEVICE)[0], "loop", DEVICE)
+    assert isinstance(scheduled, LoopProgram)
+    assert steps in " ".join(repr(scheduled.first(Schedule)).split())
+    assert len(scheduled.kernels) == kernels
+    assert [bool(grid_of(k)) for k in scheduled.kernels] == [axes != "None", True, True, axes != "None"][:kernels]
+
+
+def test_rows_that_lie_one_behind_the_other_are_one_row_of_threads() -> None:
+    text = '[composite]\nname = "s"\ninputs = ["x{f32}[M N]"]\noutputs = ["y{f32}[M N]"]\n[implementation]\nlang = "python"\ncode = "return x * x"\n'
+    scheduled = driver.advance(loading.load_programs(SpecText("s.toml", text, "toml"), DEVICE)[0], "loop", DEVICE)
+    assert "(fuse i j) (flatten y 0) (flatten x 0) (split ij 256 pad) (bind ijo grid) (bind iji block)" in " ".join(repr(scheduled.first(Schedule)).split())

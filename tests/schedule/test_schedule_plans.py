@@ -166,7 +166,7 @@ def test_a_device_has_groups_of_as_many_threads_as_it_may() -> None:
     assert made == ["(shared-transpose (size 32) (columns 8))",
                     "(shared-gemm (rows 64) (columns 64) (depth 16) (thread-rows 4) (threads-across 16))",
                     "(group-reduction (threads 256) (block 16384))", "(group-per-row (row-loops 1) (threads 256))",
-                    "(group-per-row (row-loops 1) (threads 256))",
+                    "(columns-in-blocks (threads 256) (block 256))", "(group-per-row (row-loops 1) (threads 256))",
                     "(thread-per-element (loops i) (threads 256))",
                     "(thread-per-element (loops i) (threads 256) (outermost))"]
 

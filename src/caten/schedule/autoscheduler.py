@@ -79,10 +79,10 @@ def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[s
     target = program.first(Target)
     if target is None:
         return draft
+    flatten_arrays(draft)
     if target.machine.groups:
         _planned(draft, program.name, partial(_on_device, machine=target.machine))
         return draft
-    flatten_arrays(draft)
     program = draft.program
     nests = [loop for kernel in program.kernels for loop in outermost(kernel.body)]
     blank = [loop for loop in nests if _is_begun_by_others(program, loop, nests)]

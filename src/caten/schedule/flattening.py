@@ -36,19 +36,19 @@ class Pair:
 
 def flatten_arrays(draft: Draft) -> None:
     """Fuse pairs until none is left."""
-    while any(draft.attempt(partial(_fuse_pairs, pairs=pairs)) for pairs in _candidates(draft.program)):
+    while any(draft.attempt(partial(fuse_pairs, pairs=pairs)) for pairs in _candidates(draft.program)):
         pass
 
 
-def _fuse_pairs(draft: Draft, pairs: list[Pair]) -> None:
-    """Fuse a pair in each nest and flatten its arrays."""
-    for pair in pairs:
-        draft.fuse(pair.outer.name, pair.inner.name)
+def fuse_pairs(draft: Draft, pairs: list[Pair]) -> list[str]:
+    """Fuse a pair in each nest and flatten its arrays. Returns the fused loops."""
+    fused = [draft.fuse(pair.outer.name, pair.inner.name) for pair in pairs]
     for array, axis in dict.fromkeys([each for pair in pairs for each in pair.axes]):
         draft.take("flatten", array, axis)
         accesses = [n for k in draft.program.kernels for n in k.unique() if isinstance(n, Aref) and n.buffer == array]
         if not all(isinstance(ref.index[axis], Var) for ref in accesses):          # but a sum of `let` names
             raise NotApplicable(f"the index of '{array}' is not a single loop")
+    return fused
 
 
 def _candidates(program: LoopProgram) -> Iterator[list[Pair]]:
@@ -60,7 +60,7 @@ def _candidates(program: LoopProgram) -> Iterator[list[Pair]]:
     used = {chain.names[0]: {n.buffer for n in chain.loops[0].unique() if isinstance(n, Aref | Vref)}
             for chain in nests}
     for chain in nests:
-        pairs = [_pair(program, chain, outer, inner) for outer, inner in pairwise(chain.loops)]
+        pairs = [pair_of(program, chain, outer, inner) for outer, inner in pairwise(chain.loops)]
         whole = pairs and pairs[-1] is not None
         for first in reversed(pairs) if whole else pairs:      # whole rows bound the trip count: inner loops first
             together = [first]
@@ -91,16 +91,18 @@ def _nests(stmts: tuple[Stmt, ...]) -> list[For] | None:
 def _same_pair(program: LoopProgram, chain: Chain, first: Pair) -> Pair | None:
     """The pair of another nest that steps through the same axes of the same arrays; None if there is none."""
     for outer, inner in pairwise(chain.loops):
-        pair = _pair(program, chain, outer, inner, gains=True)
+        pair = pair_of(program, chain, outer, inner, gains=True)
         own = {n.buffer for n in chain.loops[0].unique() if isinstance(n, Aref | Vref)}
         if pair is not None and set(pair.axes) == {(name, axis) for name, axis in first.axes if name in own}:
             return pair
     return None
 
 
-def _pair(program: LoopProgram, chain: Chain, outer: For, inner: For, gains: bool = False) -> Pair | None:
-    """Two loops as a pair; None if they cannot be fused, or, unless `gains`, if that gains nothing."""
-    if linear(outer.hi).times(linear(inner.hi)).degree > MOST_SIZES:
+def pair_of(program: LoopProgram, chain: Chain, outer: For, inner: For, gains: bool = False,
+            most: int = MOST_SIZES) -> Pair | None:
+    """Two loops as a pair; None if they cannot be fused, or, unless `gains`, if that gains nothing. `most`: how many
+    sizes a trip count may be the product of."""
+    if linear(outer.hi).times(linear(inner.hi)).degree > most:
         return None
     if not (gains or _rows_may_be_short(program, chain, outer, inner) or _share_operand(program, chain, outer, inner)):
         return None

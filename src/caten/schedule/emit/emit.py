@@ -7,7 +7,7 @@ from typing import Any
 from ..analysis.classify import Chain, Contraction, contraction
 from ..draft import Draft
 from ..plans.contractions import PackedConvolution, PackedGemm, UnpackedGemm
-from ..plans.gpu import GroupPerRow, GroupReduction, SharedGemm, SharedTranspose, ThreadPerElement
+from ..plans.gpu import ColumnsInBlocks, GroupPerRow, GroupReduction, SharedGemm, SharedTranspose, ThreadPerElement
 from ..plans.maps import ScalarLoops, VectorLoop
 from ..plans.plan import NotApplicable, Plan, PlanContext
 from ..plans.reductions import (
@@ -46,6 +46,7 @@ OF_LOOPS: dict[type[Plan], Callable[[Draft, Chain, Any, PlanContext], None]] = {
     ScalarAccumulator: vector_loops.emit_scalar_accumulator, RowPerLane: vector_loops.emit_row_per_lane,
     VectorAccumulator: vector_loops.emit_vector_accumulator, BlockedTranspose: transpose_steps.emit_blocked_transpose,
     OuterLoopVectors: row_steps.emit_outer_loop_vectors, ThreadPerElement: gpu_steps.emit_thread_per_element,
+    ColumnsInBlocks: gpu_steps.emit_columns_in_blocks,
     GroupPerRow: gpu_steps.emit_group_per_row, GroupReduction: gpu_steps.emit_group_reduction,
     SharedTranspose: gpu_steps.emit_shared_transpose, PrefixVectors: scan_steps.emit_prefix_vectors,
     ScatterRows: scatter_steps.emit_scatter_rows,

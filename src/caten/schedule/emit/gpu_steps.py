@@ -5,11 +5,20 @@ from functools import partial
 
 from ...core.dtypes import is_float
 from ...loop.statements import For
-from ..analysis.classify import Chain, Contraction, chain_of, contiguous_loop, stored
+from ..analysis.classify import Chain, Contraction, chain_of, contiguous_loop, reduction, stored
 from ..analysis.loop_queries import trip_count
 from ..draft import Draft
-from ..plans.gpu import GroupPerRow, GroupReduction, SharedGemm, SharedTranspose, ThreadPerElement
-from ..plans.plan import PlanContext
+from ..flattening import Pair, fuse_pairs, pair_of
+from ..plans.gpu import (
+    ColumnsInBlocks,
+    GroupPerRow,
+    GroupReduction,
+    SharedGemm,
+    SharedTranspose,
+    ThreadPerElement,
+    independent_loops,
+)
+from ..plans.plan import NotApplicable, PlanContext
 from .common_steps import reorder
 from .transpose_steps import order_transpose
 
@@ -46,15 +55,65 @@ def emit_group_per_row(draft: Draft, chain: Chain, plan: GroupPerRow, context: P
 def emit_group_reduction(draft: Draft, chain: Chain, plan: GroupReduction, context: PlanContext) -> None:
     """Reduce blocks in one kernel, and the partial sums in the next."""
     (out,) = stored(chain)
-    outer, _ = draft.split_whole(chain.names[0], plan.block, "pad")
-    kernel = next(k.name for k in draft.program.kernels if draft.loop(outer) in k.body)
-    draft.take("stage", outer, out.buffer, "partial", "scratch", outer)
-    draft.take("separate", kernel)
+    chain = _dense_loops(draft, chain)
+    outer = chain.names[0]                    # of several, each iteration of the outermost is a block's
+    if len(chain.loops) == 1:
+        outer, _ = draft.split_whole(outer, plan.block, "pad")
+    kernel = _partial_sums(draft, outer, out.buffer, (outer,))
     draft.take("spread", outer, plan.threads)
-    match next(k for k in draft.program.kernels if k.name == kernel).body:       # the first kernel keeps the name
-        case (For(name=name),):
-            chain, each = chain_of(draft.loop(name)), ThreadPerElement((name,), plan.threads)
-            draft.attempt(partial(emit_thread_per_element, chain=chain, plan=each, context=context))
+    _each_element(draft, (kernel,), plan.threads, context)
+
+
+def _dense_loops(draft: Draft, chain: Chain) -> Chain:
+    """Fuse the loops of a reduction as far as its arrays are dense."""
+    for at in reversed(range(len(chain.loops) - 1)):     # innermost first: inside the others, which run at least once
+        pair = pair_of(draft.program, chain, chain.loops[at], chain.loops[at + 1], gains=True, most=len(chain.loops))
+        fused = None if pair is None else draft.result_of(partial(_fuse, pair=pair))
+        if fused is None:
+            break
+        chain = chain_of(draft.loop(chain.names[0] if at else fused))
+    return chain
+
+
+def _fuse(draft: Draft, pair: Pair) -> str:
+    """Fuse two dense loops, where that needs no condition on their number of iterations."""
+    was = any(pair.outer in kernel.body for kernel in draft.program.kernels)
+    (fused,) = fuse_pairs(draft, [pair])
+    if was and not any(draft.loop(fused) in kernel.body for kernel in draft.program.kernels):
+        raise NotApplicable("the number of iterations may be too large")
+    return fused
+
+
+def emit_columns_in_blocks(draft: Draft, chain: Chain, plan: ColumnsInBlocks, context: PlanContext) -> None:
+    """Reduce blocks of rows in one kernel, and the partial sums in the next."""
+    (out,), total = stored(chain), reduction(chain)
+    kept = total.kept if total else ()
+    (row,) = (name for name in chain.names if name not in kept)
+    outer, inner = draft.split_whole(row, plan.block, "pad")
+    draft.take("reorder", outer, *kept, inner)
+    kernels = [k.name for k in draft.program.kernels]
+    first = _partial_sums(draft, outer, out.buffer, (outer, *kept))
+    made = [k.name for k in draft.program.kernels if k.name not in kernels]
+    _each_element(draft, (first, *made), plan.threads, context)
+
+
+def _partial_sums(draft: Draft, outer: str, array: str, axes: tuple[str, ...]) -> str:
+    """Make the partial sums of an array a kernel of their own. Returns the kernel before it, which sets them to 0."""
+    kernel = next(k.name for k in draft.program.kernels if draft.loop(outer) in k.body)
+    draft.take("stage", outer, array, "partial", "scratch", *axes)
+    draft.take("separate", kernel)
+    return kernel                                                                # the first kernel keeps the name
+
+
+def _each_element(draft: Draft, kernels: tuple[str, ...], threads: int, context: PlanContext) -> None:
+    """Bind the independent loops of kernels."""
+    for kernel in kernels:
+        match next(k for k in draft.program.kernels if k.name == kernel).body:
+            case (For(name=name),):
+                chain = chain_of(draft.loop(name))
+                free = independent_loops(draft.program, chain)
+                each = ThreadPerElement(free, threads)
+                draft.attempt(partial(emit_thread_per_element, chain=chain, plan=each, context=context))
 
 
 def emit_shared_transpose(draft: Draft, chain: Chain, plan: SharedTranspose, context: PlanContext) -> None:

@@ -1,8 +1,8 @@
 """Plans for GPUs: every statement becomes a kernel, every kernel a grid of blocks of threads.
 
-A map has one thread per element, a row reduction one block per row, a column reduction one thread per column. Passes
-over a row are one block's work. Transposes and both operands of a matrix product go through tiles in shared memory.
-Everything else runs as written, in one thread.
+A map has one thread per element, a row reduction one block per row, a column reduction one thread for some rows of a
+column. Passes over a row are one block's work. Transposes and both operands of a matrix product go through tiles in
+shared memory. Everything else runs as written, in one thread.
 """
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .plan import NestKind, NotApplicable, Plan, PlanContext, Version
 from .transposes import match_transpose
 
 MIN_ITERATIONS = 32             # shorter loops are not worth a block
+LONG_COLUMN = 1024              # rows, from which on columns are worth a second kernel
 
 
 @frozen
@@ -66,6 +67,15 @@ class GroupReduction(Plan):
 
 
 @frozen
+class ColumnsInBlocks(Plan):
+    """Reductions across memory in two kernels: a thread adds `block` rows of a column, then the partial sums are
+    added. Blocks of `threads` neighbouring columns."""
+
+    threads: int
+    block: int = 256
+
+
+@frozen
 class ThreadPerElement(Plan):
     """A thread for every iteration of `loops`, in blocks of `threads` neighbours. `outermost`: only the outermost loop
     is parallel; a thread runs everything inside it."""
@@ -88,6 +98,11 @@ def shared_gemm(matched: object, context: PlanContext) -> Version:
 def long_reduction(nest: GridNest, context: PlanContext) -> Version:
     """A reduction to one element by several blocks."""
     return Version(GroupReduction(context.machine.group_threads))
+
+
+def long_columns(nest: GridNest, context: PlanContext) -> Version:
+    """Blocks of rows at once, since there may be few columns."""
+    return Version(ColumnsInBlocks(context.machine.group_threads))
 
 
 def group_per_row(nest: GridNest, context: PlanContext) -> Version:
@@ -130,6 +145,17 @@ def match_row_reduction(program: LoopProgram, chain: Chain, context: PlanContext
     return GridNest(len(total.kept))
 
 
+def match_columns(program: LoopProgram, chain: Chain, context: PlanContext) -> GridNest:
+    """Reductions across contiguous memory, of many rows."""
+    total = reduction(chain) if chain.is_leaf else None
+    if total is None or not total.kept or len(total.summed) != 1:
+        raise NotApplicable("it is not a reduction of columns")
+    count = trip_count(chain.loops[chain.names.index(total.summed[0])])
+    if count is not None and count < LONG_COLUMN:
+        raise NotApplicable("the columns are short")
+    return GridNest(independent=total.kept)
+
+
 def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> GridNest:
     """Inner loops of unknown or large trip counts, which pass over a row in turn."""
     counts = [trip_count(s) for s in chain.body if isinstance(s, For)]
@@ -138,9 +164,14 @@ def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> Gr
     return GridNest(len(chain.names))
 
 
+def independent_loops(program: LoopProgram, chain: Chain) -> tuple[str, ...]:
+    """The loops of a nest that carry no dependence."""
+    return tuple([name for name in chain.names if carried_dependence(*find_loop(program, name)) is None])
+
+
 def match_independent(program: LoopProgram, chain: Chain, context: PlanContext) -> GridNest:
     """Loops that carry no dependence."""
-    free = tuple([name for name in chain.names if carried_dependence(*find_loop(program, name)) is None])
+    free = independent_loops(program, chain)
     if not free:
         raise NotApplicable("every loop carries a dependence")
     return GridNest(independent=free)
@@ -159,6 +190,7 @@ KINDS: tuple[NestKind, ...] = (
     NestKind("products on devices", "Contractions of two arrays.", match_product, (shared_gemm,)),
     NestKind("long sums on devices", "Reductions to one element.", match_long_reduction, (long_reduction,)),
     NestKind("sums of rows on devices", "Reductions along contiguous memory.", match_row_reduction, (group_per_row,)),
+    NestKind("sums of columns on devices", "Reductions across contiguous memory.", match_columns, (long_columns,)),
     NestKind("passes on devices", "Rows that several loops pass over in turn.", match_passes, (group_per_row,)),
     NestKind("elements on devices", "Loops that carry no dependence.", match_independent, (thread_per_element,)),
     NestKind("outermost loops on devices", "Imperfect nests whose outermost loop carries no dependence.",
