@@ -164,7 +164,7 @@ def test_a_device_has_groups_of_as_many_threads_as_it_may() -> None:
     group = gpu.GridNest(1, ("i",))
     made = [str(v.plan) for family in gpu.KINDS for v in versions(family, group, device).values()]
     assert made == ["(shared-transpose (size 32) (columns 8))",
-                    "(shared-gemm (rows 64) (columns 64) (depth 16) (thread-rows 4) (threads-across 16))",
+                    "(shared-gemm (rows 64) (columns 128) (depth 16) (thread-rows 4) (threads-across 16))",
                     "(group-reduction (threads 256) (block 16384))", "(group-per-row (row-loops 1) (threads 256))",
                     "(columns-in-blocks (threads 256) (block 256))", "(group-per-row (row-loops 1) (threads 256))",
                     "(thread-per-element (loops i) (threads 256))",

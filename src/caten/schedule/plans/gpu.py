@@ -34,7 +34,7 @@ class SharedGemm(Plan):
     time. A thread has `thread_rows` rows of them in registers; `threads_across` threads share the columns."""
 
     rows: int = 64
-    columns: int = 64
+    columns: int = 128
     depth: int = 16
     thread_rows: int = 4
     threads_across: int = 16
